@@ -1,0 +1,14 @@
+# Every dependency is a Debian package; a missing one is an error that names it.
+function(tpsim_require name package)
+  find_package(${name} ${ARGN} QUIET)
+  if(NOT ${name}_FOUND)
+    message(FATAL_ERROR "tpsim needs ${name}: apt-get install ${package} (tools/install_packages.sh installs everything)")
+  endif()
+endfunction()
+
+tpsim_require(fmt libfmt-dev 9)
+tpsim_require(nlohmann_json nlohmann-json3-dev 3.11)
+tpsim_require(CLI11 libcli11-dev 2)
+if(TPSIM_TESTS)
+  tpsim_require(Catch2 catch2 2)
+endif()

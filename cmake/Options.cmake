@@ -1,0 +1,15 @@
+# Flags shared by every target of the project: link to tpsim_options.
+add_library(tpsim_options INTERFACE)
+target_include_directories(tpsim_options INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_options(tpsim_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion>)
+if(TPSIM_WERROR)
+  target_compile_options(tpsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+
+set(TPSIM_SANITIZE "" CACHE STRING "sanitizers to build with, as for -fsanitize=: address,undefined or thread")
+if(TPSIM_SANITIZE)
+  target_compile_options(tpsim_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TPSIM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+  target_link_options(tpsim_options INTERFACE -fsanitize=${TPSIM_SANITIZE})
+endif()

@@ -1,0 +1,32 @@
+// The machines: nodes, links and prices. What one GPU does is in its Profile.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/units.h"
+
+namespace tpsim {
+
+// A path between GPUs. `efficiency` is the share of the stated bandwidth that large collectives
+// reach; `latency` is one hop of a small message.
+struct LinkSpec {
+  std::string kind;                // "nvlink3 through nvswitch", "4 x omni-path 100"
+  BytesPerSecond bandwidth;        // one direction; per GPU inside a node, per NIC between nodes
+  Seconds latency;
+  double efficiency = 1.0;
+};
+
+struct ClusterSpec {
+  std::string name;
+  std::string source;
+  std::string profile;  // catalogue name of the GPU's profile
+  std::string stack;    // catalogue name of the software stack it runs by default
+  std::int64_t nodes = 1;
+  std::int64_t gpus_per_node = 8;
+  std::int64_t nics_per_node = 1;
+  LinkSpec intra_node;
+  LinkSpec inter_node;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,178 @@
+#include "core/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace tpsim {
+namespace {
+
+Error illegal(std::string message, std::string hint = "") {
+  return Error{ErrorKind::kBadInput, std::move(message), "", std::move(hint)};
+}
+
+Status check_degrees(const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  constexpr std::int64_t kMost = 1 << 20;
+  for (const auto& [name, value] :
+       {std::pair{"tp", d.tp}, std::pair{"pp", d.pp}, std::pair{"dp", d.dp}, std::pair{"cp", d.cp},
+        std::pair{"virtual_stages", plan.virtual_stages},
+        std::pair{"micro_batch", plan.micro_batch}, std::pair{"global_batch", plan.global_batch}}) {
+    if (value < 1 || value > kMost) {
+      return illegal(fmt::format("{} is {}; it must lie between 1 and {}", name, value, kMost));
+    }
+  }
+  if (plan.zero < 0 || plan.zero > 3) {
+    return illegal(fmt::format("zero is {}; ZeRO stages are 0, 1, 2 and 3", plan.zero));
+  }
+  if (d.cp != 1) return illegal("context parallelism (cp > 1) is not modelled", "use cp = 1");
+  return Ok{};
+}
+
+Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
+  const std::int64_t tp = plan.degrees.tp;
+  if (model.attention.heads % tp != 0) {
+    return illegal(fmt::format("{} attention heads do not divide by tp = {}",
+                               model.attention.heads, tp));
+  }
+  if (model.attention.kv_heads % tp != 0) {
+    return illegal(
+        fmt::format("{} key/value heads do not divide by tp = {}", model.attention.kv_heads, tp));
+  }
+  if (model.ffn_hidden % tp != 0) {
+    return illegal(fmt::format("ffn_hidden {} does not divide by tp = {}", model.ffn_hidden, tp));
+  }
+  if (plan.sequence_parallel && tp == 1) {
+    return illegal("sequence parallelism needs tp > 1", "it shards over the tensor group");
+  }
+  if (plan.sequence_parallel && model.seq % tp != 0) {
+    return illegal(fmt::format("sequence length {} does not divide by tp = {}", model.seq, tp),
+                   "switch sequence parallelism off");
+  }
+  return Ok{};
+}
+
+Status check_batch(const Plan& plan) {
+  const std::int64_t per_step = plan.degrees.dp * plan.micro_batch;
+  if (plan.global_batch % per_step != 0) {
+    return illegal(fmt::format("global batch {} does not divide by dp x micro_batch = {} x {}",
+                               plan.global_batch, plan.degrees.dp, plan.micro_batch),
+                   fmt::format("the nearest that does is {}",
+                               std::max<std::int64_t>(1, plan.global_batch / per_step) * per_step));
+  }
+  return Ok{};
+}
+
+Status check_stages(const Plan& plan, const ModelSpec& model) {
+  const std::int64_t chunks = chunk_count(plan);
+  if (static_cast<std::int64_t>(plan.stage_layers.size()) != chunks) {
+    return illegal(fmt::format("stage_layers has {} entries; pp x virtual_stages = {}",
+                               plan.stage_layers.size(), chunks));
+  }
+  for (const std::int64_t layers : plan.stage_layers) {
+    if (layers < 0) return illegal("stage_layers holds a negative number");
+  }
+  const std::int64_t sum =
+      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
+  if (sum != model.layers) {
+    return illegal(
+        fmt::format("stage_layers add up to {}; the model has {} layers", sum, model.layers));
+  }
+  return Ok{};
+}
+
+Status check_schedule(const Plan& plan) {
+  const std::int64_t pp = plan.degrees.pp;
+  if ((plan.schedule == ScheduleKind::kInterleaved) != (plan.virtual_stages > 1)) {
+    return illegal(fmt::format("schedule {} with {} virtual stages",
+                               name_of(plan.schedule), plan.virtual_stages),
+                   "interleaved goes with virtual_stages > 1, the others with 1");
+  }
+  if (plan.virtual_stages > 1 && pp == 1) return illegal("virtual stages need pp > 1");
+  if (plan.virtual_stages > 1 && micro_batches(plan) % pp != 0) {
+    return illegal(fmt::format("the interleaved schedule needs micro-batches ({}) in multiples of "
+                               "pp = {}",
+                               micro_batches(plan), pp));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+std::int64_t gpu_count(const Plan& plan) {
+  return plan.degrees.tp * plan.degrees.pp * plan.degrees.dp * plan.degrees.cp;
+}
+
+std::int64_t micro_batches(const Plan& plan) {
+  return plan.global_batch / (plan.degrees.dp * plan.micro_batch);
+}
+
+std::int64_t chunk_count(const Plan& plan) { return plan.degrees.pp * plan.virtual_stages; }
+
+std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t chunks,
+                                            bool count_embedding) {
+  const std::int64_t ends = count_embedding ? 2 : 0;
+  const std::int64_t share = (layers + ends) / chunks;
+  std::int64_t left = (layers + ends) % chunks;
+  std::vector<std::int64_t> result(static_cast<std::size_t>(chunks), share);
+  if (count_embedding) {
+    result.front() -= 1;
+    result.back() -= 1;
+  }
+  // One more block each for the chunks nearest the middle.
+  for (std::int64_t i = (chunks - left) / 2; left > 0; ++i, --left) {
+    result[static_cast<std::size_t>(i)] += 1;
+  }
+  for (const std::int64_t blocks : result) {
+    if (blocks < 0) return {};
+  }
+  return result;
+}
+
+Status validate(const Plan& plan, const ModelSpec& model) {
+  TPSIM_TRY_STATUS(check_degrees(plan));
+  TPSIM_TRY_STATUS(check_tensor_parallel(plan, model));
+  TPSIM_TRY_STATUS(check_batch(plan));
+  TPSIM_TRY_STATUS(check_stages(plan, model));
+  return check_schedule(plan);
+}
+
+std::string short_name(const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  std::string name = fmt::format("tp{} pp{} dp{} zero{} mb{} {}-recompute", d.tp, d.pp, d.dp,
+                                 plan.zero, plan.micro_batch, name_of(plan.recompute));
+  if (plan.virtual_stages > 1) name += fmt::format(" v{}", plan.virtual_stages);
+  if (plan.sequence_parallel) name += " sp";
+  if (plan.attention == AttentionKind::kFlash) name += " flash";
+  return name;
+}
+
+std::string_view name_of(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::kNone: return "none";
+    case Recompute::kSelective: return "selective";
+    case Recompute::kFull: return "full";
+  }
+  return "?";
+}
+
+std::string_view name_of(AttentionKind attention) {
+  return attention == AttentionKind::kFlash ? "flash" : "unfused";
+}
+
+std::string_view name_of(ScheduleKind schedule) {
+  switch (schedule) {
+    case ScheduleKind::kGpipe: return "gpipe";
+    case ScheduleKind::kOneFOneB: return "1f1b";
+    case ScheduleKind::kInterleaved: return "interleaved";
+  }
+  return "?";
+}
+
+std::string_view name_of(RankOrder order) {
+  return order == RankOrder::kTpDpPp ? "tp-dp-pp" : "tp-pp-dp";
+}
+
+}  // namespace tpsim

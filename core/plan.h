@@ -1,0 +1,73 @@
+// A plan: how one model is laid out over the GPUs and how a step is run. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/model_spec.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+struct ParallelDegrees {
+  std::int64_t tp = 1;  // tensor
+  std::int64_t pp = 1;  // pipeline
+  std::int64_t dp = 1;  // data
+  std::int64_t cp = 1;  // context
+  friend bool operator==(const ParallelDegrees&, const ParallelDegrees&) = default;
+};
+
+enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
+enum class AttentionKind : std::uint8_t { kUnfused, kFlash };
+enum class ScheduleKind : std::uint8_t { kGpipe, kOneFOneB, kInterleaved };
+// Which degree varies fastest over consecutive ranks, first letter innermost.
+enum class RankOrder : std::uint8_t { kTpDpPp, kTpPpDp };
+
+struct Plan {
+  ParallelDegrees degrees;
+  std::int64_t virtual_stages = 1;  // model chunks per pipeline rank
+  int zero = 1;                     // ZeRO stage 0..3
+  std::int64_t micro_batch = 1;     // sequences per micro-batch and data-parallel rank
+  std::int64_t global_batch = 1;    // sequences per step
+  bool sequence_parallel = false;
+  Recompute recompute = Recompute::kFull;
+  AttentionKind attention = AttentionKind::kUnfused;
+  ScheduleKind schedule = ScheduleKind::kOneFOneB;
+  DType dtype = DType::kBFloat16;
+  DType gradient_dtype = DType::kFloat32;  // in which micro-batch gradients add up
+  RankOrder rank_order = RankOrder::kTpDpPp;
+  // Blocks of every model chunk in model order: chunk c runs on pipeline rank c % pp. Its length is
+  // pp * virtual_stages; the entries add up to the model's layers.
+  std::vector<std::int64_t> stage_layers;
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+std::int64_t gpu_count(const Plan& plan);
+// Micro-batches that one data-parallel rank runs in a step.
+std::int64_t micro_batches(const Plan& plan);
+std::int64_t chunk_count(const Plan& plan);
+
+// Blocks per chunk for an even cut of the model. With `count_embedding` the embedding and the
+// head each count as one block, as BLOOM cut its 70 + 2 layers into 12 sixes; what is left over
+// goes to the middle chunks first. Empty when some chunk would get a negative share.
+std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t chunks,
+                                            bool count_embedding);
+
+// Everything that makes a plan illegal for a model, whatever the hardware: heads % tp, batch not
+// divisible, stages that do not add up, an interleaved schedule whose micro-batches are no multiple
+// of pp, sequence parallelism with a sequence that tp does not divide, ... The error names the rule.
+Status validate(const Plan& plan, const ModelSpec& model);
+
+// "tp4 pp12 dp8 zero1 mb2 full-recompute": enough to tell plans apart in a table.
+std::string short_name(const Plan& plan);
+
+std::string_view name_of(Recompute);
+std::string_view name_of(AttentionKind);
+std::string_view name_of(ScheduleKind);
+std::string_view name_of(RankOrder);
+
+}  // namespace tpsim

@@ -1,0 +1,75 @@
+#include "core/program.h"
+
+#include <fmt/format.h>
+
+#include "core/text.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::array<std::string_view, kOpKindCount> kOpNames = {
+    "matmul",           "norm_forward",        "norm_backward",     "softmax_forward",
+    "softmax_backward", "flash_forward",       "flash_backward",    "bias_gelu_forward",
+    "bias_gelu_backward", "swiglu_forward",    "swiglu_backward",   "bias_residual",
+    "column_sum",       "rotary",              "repeat_heads",      "sum_repeated_heads",
+    "embedding_forward", "embedding_backward", "position_forward",  "position_backward",
+    "vocab_max",        "vocab_sums",          "cross_entropy_loss", "cross_entropy_backward",
+    "add",              "scale",               "fill",              "copy",
+    "cast",             "sum_squares",         "adamw"};
+
+constexpr std::array<std::string_view, 6> kCollectiveNames = {
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send", "receive"};
+
+constexpr std::array<std::string_view, kMemoryCategoryCount> kCategoryNames = {
+    "weights", "gradients", "optimizer", "activations", "workspace", "communication"};
+
+constexpr std::array<std::string_view, 6> kGroupNames = {"tensor",    "data",  "pipeline",
+                                                         "embedding", "model", "world"};
+
+}  // namespace
+
+std::string_view name_of(OpKind kind) { return kOpNames[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(CollectiveKind kind) {
+  return kCollectiveNames[static_cast<std::size_t>(kind)];
+}
+std::string_view name_of(GroupKind kind) { return kGroupNames[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(MemoryCategory category) {
+  return kCategoryNames[static_cast<std::size_t>(category)];
+}
+
+Result<OpKind> parse_op_kind(std::string_view name) {
+  TPSIM_TRY(const std::size_t index, choose("op", name, kOpNames));
+  return static_cast<OpKind>(index);
+}
+
+Result<CollectiveKind> parse_collective_kind(std::string_view name) {
+  TPSIM_TRY(const std::size_t index, choose("collective", name, kCollectiveNames));
+  return static_cast<CollectiveKind>(index);
+}
+
+std::string to_string(const OpKey& key) {
+  std::string text(name_of(key.kind));
+  if (key.kind == OpKind::kMatmul) {
+    text += (key.variant & kTransposeA) != 0 ? " t" : " n";
+    text += (key.variant & kTransposeB) != 0 ? "t " : "n ";
+  } else {
+    text += ' ';
+  }
+  std::string dims;
+  for (const std::int64_t dim : key.dims) {
+    if (dim > 0) dims += fmt::format("{}{}", dims.empty() ? "" : "x", dim);
+  }
+  return text + dims + " " + std::string(name_of(key.dtype));
+}
+
+}  // namespace tpsim
+
+std::size_t std::hash<tpsim::OpKey>::operator()(const tpsim::OpKey& key) const noexcept {
+  std::uint64_t h = (static_cast<std::uint64_t>(key.kind) << 16) |
+                    (static_cast<std::uint64_t>(key.dtype) << 8) | key.variant;
+  for (const std::int64_t dim : key.dims) {
+    h = (h ^ static_cast<std::uint64_t>(dim)) * 0x9e3779b97f4a7c15ULL;
+    h ^= h >> 29;
+  }
+  return static_cast<std::size_t>(h);
+}

@@ -1,0 +1,131 @@
+// The program of a rank: every op with its sizes, every collective with its group and bytes, every
+// allocation and free, in the order in which the reference model issues them.
+//
+// A Program is a trace. It holds no tensors; whoever prices or times it works from these records.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+enum class OpKind : std::uint8_t {
+  kMatmul,  // dims: batch, m, n, k; variant: MatmulVariant bits
+  // Rows are tokens (or probability rows), cols the width of one row. dims: rows, cols.
+  kNormForward,   // variant: NormKind
+  kNormBackward,  // variant: NormKind
+  kSoftmaxForward,   // dims: batch*heads, query rows, key cols; variant 1 with ALiBi
+  kSoftmaxBackward,  // the same
+  kFlashForward,   // dims: batch, seq, heads, kv_heads, head_dim; variant 1 with ALiBi
+  kFlashBackward,  // the same
+  kBiasGeluForward,
+  kBiasGeluBackward,
+  kSwigluForward,
+  kSwigluBackward,
+  kBiasResidual,  // variant bit 0: with bias, bit 1: with residual
+  kColumnSum,
+  kRotary,  // dims: rows, heads, head_dim
+  kRepeatHeads,      // dims: rows, heads, kv_heads, head_dim
+  kSumRepeatedHeads,  // the same
+  kEmbeddingForward,   // dims: tokens, hidden, local vocabulary
+  kEmbeddingBackward,  // the same
+  kPositionForward,    // dims: tokens, hidden
+  kPositionBackward,
+  kVocabMax,             // dims: tokens, local vocabulary
+  kVocabSums,            // the same
+  kCrossEntropyLoss,     // dims: tokens
+  kCrossEntropyBackward,  // dims: tokens, local vocabulary
+  kAdd,      // dims: elements; these are flat
+  kScale,
+  kFill,
+  kCopy,  // variant 1: rows are strided (dims: rows, cols), else flat
+  kCast,
+  kSumSquares,
+  kAdamW,
+};
+inline constexpr int kOpKindCount = static_cast<int>(OpKind::kAdamW) + 1;
+
+// Bits of OpKey::variant for kMatmul: C[m,n] (+)= op(A) op(B), row-major.
+enum MatmulVariant : std::uint8_t {
+  kTransposeA = 1,
+  kTransposeB = 2,
+  kAccumulate = 4,      // adds to C
+  kOutputFloat32 = 8,   // C is fp32 while A and B are narrower
+};
+
+// What decides how long an op takes: two ops with equal keys take equal time.
+struct OpKey {
+  OpKind kind{};
+  DType dtype{};
+  std::uint8_t variant = 0;
+  std::array<std::int64_t, 5> dims{};
+  friend auto operator<=>(const OpKey&, const OpKey&) = default;
+};
+
+struct OpRecord {
+  OpKey key;
+  double flops = 0;  // multiply and add count two
+  double bytes = 0;  // least traffic to and from device memory
+  const char* label = "";  // where in the model: "attention.qkv"; static storage
+};
+
+enum class CollectiveKind : std::uint8_t {
+  kAllReduce, kAllGather, kReduceScatter, kBroadcast, kSend, kReceive };
+enum class GroupKind : std::uint8_t { kTensor, kData, kPipeline, kEmbedding, kModel, kWorld };
+
+struct CollectiveRecord {
+  CollectiveKind kind{};
+  GroupKind group{};
+  std::int64_t ranks = 1;
+  // Size of the whole array: what every rank ends with (all-gather), or starts from
+  // (reduce-scatter), as nccl-tests count.
+  std::int64_t bytes = 0;
+  const char* label = "";
+};
+
+enum class MemoryCategory : std::uint8_t {
+  kWeights, kGradients, kOptimizer, kActivations, kWorkspace, kCommunication };
+inline constexpr int kMemoryCategoryCount = 6;
+
+struct AllocationRecord {
+  std::int64_t bytes = 0;
+  MemoryCategory category{};
+  const char* label = "";
+};
+
+struct ProgramEvent {
+  enum class Kind : std::uint8_t { kOp, kCollective, kAllocate, kFree } kind;
+  std::uint32_t index = 0;  // into ops, collectives, or (allocate and free) allocations
+};
+
+struct Program {
+  std::vector<OpRecord> ops;
+  std::vector<CollectiveRecord> collectives;
+  std::vector<AllocationRecord> allocations;
+  std::vector<ProgramEvent> events;
+};
+
+std::string_view name_of(OpKind);
+std::string_view name_of(CollectiveKind);
+std::string_view name_of(GroupKind);
+std::string_view name_of(MemoryCategory);
+Result<OpKind> parse_op_kind(std::string_view name);
+Result<CollectiveKind> parse_collective_kind(std::string_view name);
+
+// "matmul nt 1x4096x10752x14336 bf16": one line for tables and profiles.
+std::string to_string(const OpKey& key);
+
+}  // namespace tpsim
+
+template <>
+struct std::hash<tpsim::OpKey> {
+  std::size_t operator()(const tpsim::OpKey& key) const noexcept;
+};

@@ -1,0 +1,61 @@
+// The training software: what it costs on the host, which options change the program that runs,
+// and what it adds to the memory of a device. Constants live in data/stacks/ with their sources.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/units.h"
+
+namespace tpsim {
+
+enum class GradientReduction : std::uint8_t {
+  kAllReduce,      // every rank gets every gradient, also with a sharded optimizer
+  kReduceScatter,  // with a sharded optimizer each rank gets its shard only
+};
+
+// Options that change what a rank executes; the reference implementation honours all of them.
+struct TrainingOptions {
+  GradientReduction gradient_reduction = GradientReduction::kReduceScatter;
+  // Weight gradients are added to the accumulation buffer inside the matrix product. Otherwise they
+  // are produced in the plan's dtype, kept until the micro-batch's backward ends, and added then.
+  bool fused_gradient_accumulation = true;
+  bool overlap_gradient_reduction = false;  // with the last micro-batch's backward
+  bool overlap_parameter_gather = false;    // with the next step's first forward
+  bool clip_gradients = true;
+};
+
+// Time the host spends to issue work. A step takes the longer of its host and its device queue.
+struct HostCost {
+  Seconds per_op;            // one kernel
+  Seconds per_collective;    // one collective or p2p call
+  Seconds per_block_forward;  // interpreter and hooks, per block and micro-batch
+  Seconds per_block_backward;
+  Seconds per_micro_batch;  // schedule, data loading
+  Seconds per_step;         // logging, timers, learning-rate schedule
+};
+
+struct StackMemory {
+  Bytes context;              // CUDA context and loaded kernels
+  Bytes library_workspace;    // cuBLAS and friends
+  Bytes collective_buffers;   // per communicator that a rank belongs to
+  Bytes allocation_granularity = Bytes(512);
+  double fragmentation = 0.0;  // reserved but unused, as a share of the dynamic peak
+};
+
+struct StackSpec {
+  std::string name;
+  std::string source;
+  TrainingOptions training;
+  HostCost host;
+  StackMemory memory;
+  bool zero_2_and_3_with_pipeline = true;  // DeepSpeed refuses the combination
+  bool overlap_p2p = false;                // pipeline transfers run beside compute
+  // Slowdown of compute while a collective runs beside it (measured mean 1.19 in the literature).
+  double overlap_slowdown = 1.19;
+  // Standard deviation of one rank's micro-batch time over its mean: a step waits for the slowest.
+  double rank_jitter = 0.0;
+  double run_spread = 0.02;  // standard deviation of repeated runs, relative
+};
+
+}  // namespace tpsim

@@ -1,0 +1,73 @@
+#include "core/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+
+namespace tpsim {
+namespace {
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+template <class Text>
+std::string nearest_of(std::string_view text, std::span<const Text> choices) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, text.size() / 2);
+  for (const std::string_view choice : choices) {
+    const std::size_t distance = edit_distance(text, choice);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = choice;
+    }
+  }
+  return best;
+}
+
+template <class Text>
+Result<std::size_t> choose_of(std::string_view what, std::string_view text,
+                              std::span<const Text> choices) {
+  const auto found = std::find(choices.begin(), choices.end(), text);
+  if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
+  const std::string near = nearest_of(text, choices);
+  return Error{ErrorKind::kBadInput, fmt::format("unknown {} '{}'", what, text), "",
+               near.empty() ? fmt::format("choose from {}", fmt::join(choices, ", "))
+                            : fmt::format("did you mean {}?", near)};
+}
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t substitute = diagonal + (lower(a[i]) == lower(b[j]) ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substitute, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string nearest(std::string_view text, std::span<const std::string_view> choices) {
+  return nearest_of(text, choices);
+}
+std::string nearest(std::string_view text, std::span<const std::string> choices) {
+  return nearest_of(text, choices);
+}
+
+Result<std::size_t> choose(std::string_view what, std::string_view text,
+                           std::span<const std::string_view> choices) {
+  return choose_of(what, text, choices);
+}
+Result<std::size_t> choose(std::string_view what, std::string_view text,
+                           std::span<const std::string> choices) {
+  return choose_of(what, text, choices);
+}
+
+}  // namespace tpsim

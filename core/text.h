@@ -1,0 +1,27 @@
+// Choosing among names, with the nearest one offered when the text is none of them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace tpsim {
+
+// Levenshtein distance, case-insensitive.
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+// The choice nearest to `text`; empty when nothing is near enough to be what was meant.
+std::string nearest(std::string_view text, std::span<const std::string_view> choices);
+std::string nearest(std::string_view text, std::span<const std::string> choices);
+
+// Index of `text` among the choices, or an error "unknown <what> '<text>'" that names the nearest
+// choice, or all of them when none is near.
+Result<std::size_t> choose(std::string_view what, std::string_view text,
+                           std::span<const std::string_view> choices);
+Result<std::size_t> choose(std::string_view what, std::string_view text,
+                           std::span<const std::string> choices);
+
+}  // namespace tpsim
