@@ -30,11 +30,9 @@ enum class OpKind : std::uint8_t {
   kBiasGeluBackward,
   kSwigluForward,
   kSwigluBackward,
-  kBiasResidual,  // variant bit 0: with bias, bit 1: with residual
+  kBiasResidual,  // variant bit 0: with bias, bit 1: with residual; bit 0 alone adds in place
   kColumnSum,
   kRotary,  // dims: rows, heads, head_dim
-  kRepeatHeads,      // dims: rows, heads, kv_heads, head_dim
-  kSumRepeatedHeads,  // the same
   kEmbeddingForward,   // dims: tokens, hidden, local vocabulary
   kEmbeddingBackward,  // the same
   kPositionForward,    // dims: tokens, hidden
@@ -46,12 +44,13 @@ enum class OpKind : std::uint8_t {
   kAdd,      // dims: elements; these are flat
   kScale,
   kFill,
-  kCopy,  // variant 1: rows are strided (dims: rows, cols), else flat
-  kCast,
+  kCopy,
+  kCast,  // dtype: of the source; variant: dtype of the destination
   kSumSquares,
-  kAdamW,
+  kAdamW,  // dtype: of the updated weights; variant: dtype of the gradients
+  kInitNormal,
 };
-inline constexpr int kOpKindCount = static_cast<int>(OpKind::kAdamW) + 1;
+inline constexpr int kOpKindCount = static_cast<int>(OpKind::kInitNormal) + 1;
 
 // Bits of OpKey::variant for kMatmul: C[m,n] (+)= op(A) op(B), row-major.
 enum MatmulVariant : std::uint8_t {

@@ -1,0 +1,57 @@
+// A group of ranks that communicate. All members call the same functions in the same order.
+//
+// The public functions record and skip groups of one; the virtual ones move the data. send and
+// receive name the peer by its index in the group and do not deadlock when both sides send first.
+#pragma once
+
+#include "core/program.h"
+#include "kernels/device.h"
+#include "kernels/tensor.h"
+
+namespace tpsim {
+
+enum class ReduceOp : std::uint8_t { kSum, kMax };
+
+class Communicator {
+ public:
+  Communicator(Device& device, GroupKind group, int rank, int size)
+      : device_(device), group_(group), rank_(rank), size_(size) {}
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  GroupKind group() const { return group_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // In place over all elements of x.
+  void all_reduce(const Tensor& x, ReduceOp op, const char* label);
+  // all holds size() equal parts in rank order; `part` may be this rank's part of it.
+  void all_gather(const Tensor& part, const Tensor& all, const char* label);
+  // part = this rank's part of the sum of all; it may lie inside `all`.
+  void reduce_scatter(const Tensor& all, const Tensor& part, const char* label);
+  void broadcast(const Tensor& x, int root, const char* label);
+  void send(const Tensor& x, int to, const char* label);
+  void receive(const Tensor& x, int from, const char* label);
+
+ protected:
+  virtual void do_all_reduce(const Tensor& x, ReduceOp op) = 0;
+  virtual void do_all_gather(const Tensor& part, const Tensor& all) = 0;
+  virtual void do_reduce_scatter(const Tensor& all, const Tensor& part) = 0;
+  virtual void do_broadcast(const Tensor& x, int root) = 0;
+  virtual void do_send(const Tensor& x, int to) = 0;
+  virtual void do_receive(const Tensor& x, int from) = 0;
+
+  Device& device() const { return device_; }
+
+ private:
+  template <class Call>
+  void recorded(CollectiveKind kind, std::int64_t bytes, const char* label, Call call);
+
+  Device& device_;
+  GroupKind group_;
+  int rank_;
+  int size_;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,75 @@
+// A device: memory and ops. The reference model is written against this class alone.
+//
+// run() checks an op's shapes, tells the recorder, and hands the op to the device. Devices differ
+// only in execute(): nothing on the meta device, loops on the CPU, kernels on a GPU.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+
+#include "kernels/ops.h"
+#include "kernels/recorder.h"
+#include "kernels/tensor.h"
+
+namespace tpsim {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // Uninitialised memory. `label` has static storage. Running out of memory throws
+  // OutOfDeviceMemory.
+  Tensor allocate(Shape shape, DType dtype, MemoryCategory category, const char* label);
+
+  template <class AnyOp>
+  void run(const AnyOp& op) {
+    const OpRecord record = describe(op);
+    if (recorder_ != nullptr) recorder_->op_started(record);
+    execute(Op(op));
+    if (recorder_ != nullptr) recorder_->op_finished(record);
+  }
+
+  // Between host memory and a tensor; waits for the device. The meta device downloads zeros.
+  virtual void upload(std::span<const std::byte> from, const Tensor& to) = 0;
+  virtual void download(const Tensor& from, std::span<std::byte> to) = 0;
+  // Until everything issued has been done.
+  virtual void synchronize() = 0;
+
+  // The recorder outlives its use here; null records nothing.
+  void set_recorder(Recorder* recorder) { recorder_ = recorder; }
+  Recorder* recorder() const { return recorder_; }
+
+  std::int64_t allocated_bytes() const { return allocated_; }
+  std::int64_t peak_allocated_bytes() const { return peak_; }
+  void reset_peak() { peak_ = allocated_; }
+
+ protected:
+  virtual void execute(const Op& op) = 0;
+  // Memory for at least `bytes`, aligned to 256; null only where there is no storage.
+  virtual void* acquire(std::int64_t bytes) = 0;
+  virtual void give_back(void* data, std::int64_t bytes) = 0;
+
+ private:
+  friend class Storage;
+  void release(void* data, std::int64_t bytes, std::uint32_t id);
+
+  Recorder* recorder_ = nullptr;
+  std::uint32_t next_id_ = 0;
+  std::int64_t allocated_ = 0;
+  std::int64_t peak_ = 0;
+};
+
+// The device has no memory left for a tensor. Caught where a step is started.
+class OutOfDeviceMemory : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The one element of an fp32 tensor, on the host.
+float download_scalar(Device& device, const Tensor& scalar);
+
+}  // namespace tpsim

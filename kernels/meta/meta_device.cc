@@ -1,0 +1,37 @@
+#include "kernels/meta/meta_device.h"
+
+#include <algorithm>
+
+namespace tpsim {
+
+void MetaDevice::download(const Tensor&, std::span<std::byte> to) {
+  std::fill(to.begin(), to.end(), std::byte{0});
+}
+
+void TraceRecorder::append(ProgramEvent::Kind kind, std::size_t index) {
+  program_.events.push_back({kind, static_cast<std::uint32_t>(index)});
+}
+
+void TraceRecorder::op_started(const OpRecord& record) {
+  append(ProgramEvent::Kind::kOp, program_.ops.size());
+  program_.ops.push_back(record);
+}
+
+void TraceRecorder::collective_started(const CollectiveRecord& record) {
+  append(ProgramEvent::Kind::kCollective, program_.collectives.size());
+  program_.collectives.push_back(record);
+}
+
+void TraceRecorder::allocated(std::uint32_t id, const AllocationRecord& record) {
+  append(ProgramEvent::Kind::kAllocate, program_.allocations.size());
+  if (id >= allocation_of_id_.size()) allocation_of_id_.resize(id + 1);
+  allocation_of_id_[id] = static_cast<std::uint32_t>(program_.allocations.size());
+  program_.allocations.push_back(record);
+}
+
+void TraceRecorder::freed(std::uint32_t id) {
+  TPSIM_CHECK(id < allocation_of_id_.size(), "freed before it was allocated");
+  append(ProgramEvent::Kind::kFree, allocation_of_id_[id]);
+}
+
+}  // namespace tpsim

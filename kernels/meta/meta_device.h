@@ -1,0 +1,54 @@
+// A device without storage: ops and collectives do nothing but reach the recorder. Running the
+// reference model on it is how a rank's Program is traced.
+#pragma once
+
+#include "kernels/communicator.h"
+#include "kernels/device.h"
+
+namespace tpsim {
+
+class MetaDevice final : public Device {
+ public:
+  void upload(std::span<const std::byte>, const Tensor&) override {}
+  void download(const Tensor& from, std::span<std::byte> to) override;
+  void synchronize() override {}
+
+ protected:
+  void execute(const Op&) override {}
+  void* acquire(std::int64_t) override { return nullptr; }
+  void give_back(void*, std::int64_t) override {}
+};
+
+class MetaCommunicator final : public Communicator {
+ public:
+  using Communicator::Communicator;
+
+ protected:
+  void do_all_reduce(const Tensor&, ReduceOp) override {}
+  void do_all_gather(const Tensor&, const Tensor&) override {}
+  void do_reduce_scatter(const Tensor&, const Tensor&) override {}
+  void do_broadcast(const Tensor&, int) override {}
+  void do_send(const Tensor&, int) override {}
+  void do_receive(const Tensor&, int) override {}
+};
+
+// Appends everything it hears to a Program. Hears a device from its first allocation on.
+class TraceRecorder final : public Recorder {
+ public:
+  void op_started(const OpRecord& record) override;
+  void collective_started(const CollectiveRecord& record) override;
+  void allocated(std::uint32_t id, const AllocationRecord& record) override;
+  void freed(std::uint32_t id) override;
+
+  const Program& program() const { return program_; }
+  // Index of the next event: two marks enclose a piece of the program.
+  std::size_t mark() const { return program_.events.size(); }
+
+ private:
+  void append(ProgramEvent::Kind kind, std::size_t index);
+
+  Program program_;
+  std::vector<std::uint32_t> allocation_of_id_;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,272 @@
+#include "kernels/ops.h"
+
+#include <algorithm>
+
+namespace tpsim {
+namespace {
+
+using Dims = std::array<std::int64_t, 5>;
+
+void require(bool condition, const char* label, const char* rule) {
+  TPSIM_CHECK(condition, std::string(label) + ": " + rule);
+}
+
+// Traffic that an op cannot avoid: every operand once.
+template <class... Tensors>
+double bytes_of(const Tensors&... tensors) {
+  return static_cast<double>(((tensors.defined() ? tensors.bytes() : 0) + ...));
+}
+
+OpRecord record_of(OpKind kind, DType dtype, std::uint8_t variant, Dims dims, double flops,
+                   double bytes, const char* label) {
+  return {{kind, dtype, variant, dims}, flops, bytes, label};
+}
+
+// An op over rows x cols that spends `flops_per_element` on each.
+OpRecord rowwise(OpKind kind, const Tensor& x, std::uint8_t variant, double flops_per_element,
+                 double bytes, const char* label) {
+  return record_of(kind, x.dtype(), variant, {x.rows(), x.cols()},
+                   flops_per_element * static_cast<double>(x.elements()), bytes, label);
+}
+
+OpRecord flat(OpKind kind, const Tensor& x, std::uint8_t variant, double flops_per_element,
+              double bytes, const char* label) {
+  return record_of(kind, x.dtype(), variant, {x.elements()},
+                   flops_per_element * static_cast<double>(x.elements()), bytes, label);
+}
+
+void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const char* label) {
+  const std::int64_t last = m.offset + (outer - 1) * m.outer_stride + (inner - 1) * m.inner_stride +
+                            (m.rows - 1) * m.row_stride + m.cols;
+  require(m.rows >= 1 && m.cols >= 1 && last <= m.tensor.elements(), label,
+          "the matrix lies inside its tensor");
+}
+
+// Causal attention does half of the full square, rounded up by the diagonal.
+double causal_pairs(const AttentionDims& d) {
+  return static_cast<double>(d.batch * d.heads * d.seq) * (static_cast<double>(d.seq) + 1) / 2;
+}
+
+OpRecord flash_record(OpKind kind, const AttentionDims& d, const Heads& q, const Tensor& slopes,
+                      int matmuls, const char* label) {
+  require(d.kv_heads >= 1 && d.heads % d.kv_heads == 0, label, "kv_heads divides heads");
+  const double q_bytes = static_cast<double>(d.batch * d.seq * d.heads * d.head_dim *
+                                             size_of(q.tensor.dtype()));
+  const double kv_bytes = q_bytes * static_cast<double>(d.kv_heads) / static_cast<double>(d.heads);
+  const double passes = kind == OpKind::kFlashForward ? 1 : 2;
+  return record_of(kind, q.tensor.dtype(), slopes.defined() ? 1 : 0,
+                   {d.batch, d.seq, d.heads, d.kv_heads, d.head_dim},
+                   2.0 * matmuls * causal_pairs(d) * static_cast<double>(d.head_dim),
+                   passes * (2 * q_bytes + 2 * kv_bytes), label);
+}
+
+}  // namespace
+
+Matrix matrix_of(const Tensor& tensor, bool transposed) {
+  return {.tensor = tensor, .rows = tensor.rows(), .cols = tensor.cols(),
+          .row_stride = tensor.cols(), .transposed = transposed};
+}
+
+OpRecord describe(const Matmul& op) {
+  const std::int64_t m = op.a.transposed ? op.a.cols : op.a.rows;
+  const std::int64_t k = op.a.transposed ? op.a.rows : op.a.cols;
+  const std::int64_t n = op.b.transposed ? op.b.rows : op.b.cols;
+  require(k == (op.b.transposed ? op.b.cols : op.b.rows), op.label, "inner extents agree");
+  require(op.c.rows == m && op.c.cols == n && !op.c.transposed, op.label, "the product's shape");
+  require(op.a.tensor.dtype() == op.b.tensor.dtype(), op.label, "factors share a dtype");
+  for (const Matrix* x : {&op.a, &op.b, &op.c}) require_fits(*x, op.outer, op.inner, op.label);
+
+  const DType dtype = op.a.tensor.dtype();
+  const DType output = op.c.tensor.dtype();
+  int variant = (op.a.transposed ? kTransposeA : 0) | (op.b.transposed ? kTransposeB : 0);
+  if (op.beta != 0.0F) variant |= kAccumulate;
+  if (output == DType::kFloat32 && dtype != DType::kFloat32) variant |= kOutputFloat32;
+  const std::int64_t batch = op.outer * op.inner;
+  const double output_passes = op.beta != 0.0F ? 2 : 1;
+  const double bytes = static_cast<double>(batch) *
+                       (static_cast<double>((m + n) * k * size_of(dtype)) +
+                        output_passes * static_cast<double>(m * n * size_of(output)));
+  return record_of(OpKind::kMatmul, dtype, static_cast<std::uint8_t>(variant), {batch, m, n, k},
+                   2.0 * static_cast<double>(batch) * static_cast<double>(m) *
+                       static_cast<double>(n) * static_cast<double>(k),
+                   bytes, op.label);
+}
+
+OpRecord describe(const NormForward& op) {
+  require(op.x.shape() == op.y.shape() && op.gain.elements() == op.x.cols(), op.label, "shapes");
+  require(op.rstd.elements() == op.x.rows(), op.label, "one statistic per row");
+  return rowwise(OpKind::kNormForward, op.x, static_cast<std::uint8_t>(op.kind), 8,
+                 bytes_of(op.x, op.y, op.gain, op.bias, op.mean, op.rstd), op.label);
+}
+
+OpRecord describe(const NormBackward& op) {
+  require(op.x.shape() == op.dy.shape() && op.x.shape() == op.dx.shape(), op.label, "shapes");
+  const int variant = static_cast<int>(op.kind) | (op.residual.defined() ? 2 : 0);
+  return rowwise(OpKind::kNormBackward, op.x, static_cast<std::uint8_t>(variant), 12,
+                 bytes_of(op.dy, op.x, op.residual, op.dx, op.gain, op.dgain, op.dbias), op.label);
+}
+
+OpRecord describe(const SoftmaxForward& op) {
+  const Shape& s = op.scores.shape();
+  require(s.rank() == 3 && s[0] % op.heads == 0, op.label, "scores are [batch*heads, q, k]");
+  require(!op.slopes.defined() || op.slopes.elements() == op.heads, op.label, "one slope per head");
+  return record_of(OpKind::kSoftmaxForward, op.scores.dtype(), op.slopes.defined() ? 1 : 0,
+                   {s[0], s[1], s[2]}, 6.0 * static_cast<double>(s.elements()),
+                   2 * bytes_of(op.scores), op.label);
+}
+
+OpRecord describe(const SoftmaxBackward& op) {
+  const Shape& s = op.probs.shape();
+  require(s == op.dprobs.shape() && s.rank() == 3, op.label, "shapes");
+  return record_of(OpKind::kSoftmaxBackward, op.probs.dtype(), 0, {s[0], s[1], s[2]},
+                   5.0 * static_cast<double>(s.elements()), bytes_of(op.probs) * 3, op.label);
+}
+
+OpRecord describe(const FlashForward& op) {
+  return flash_record(OpKind::kFlashForward, op.dims, op.q, op.slopes, 2, op.label);
+}
+
+OpRecord describe(const FlashBackward& op) {
+  return flash_record(OpKind::kFlashBackward, op.dims, op.q, op.slopes, 5, op.label);
+}
+
+OpRecord describe(const Rotary& op) {
+  const AttentionDims& d = op.dims;
+  require(d.head_dim % 2 == 0, op.label, "head_dim is even");
+  const double elements = static_cast<double>(d.batch * d.seq * d.heads * d.head_dim);
+  return record_of(OpKind::kRotary, op.x.tensor.dtype(), 0,
+                   {d.batch * d.seq, d.heads, d.head_dim}, 3 * elements,
+                   2 * elements * static_cast<double>(size_of(op.x.tensor.dtype())), op.label);
+}
+
+OpRecord describe(const BiasGeluForward& op) {
+  require(op.x.shape() == op.y.shape(), op.label, "shapes");
+  return rowwise(OpKind::kBiasGeluForward, op.x, 0, 12, bytes_of(op.x, op.bias, op.y), op.label);
+}
+
+OpRecord describe(const BiasGeluBackward& op) {
+  require(op.x.shape() == op.dy.shape() && op.x.shape() == op.dx.shape(), op.label, "shapes");
+  return rowwise(OpKind::kBiasGeluBackward, op.x, 0, 20, bytes_of(op.x, op.bias, op.dy, op.dx),
+                 op.label);
+}
+
+OpRecord describe(const SwigluForward& op) {
+  require(op.x.cols() == 2 * op.y.cols() && op.x.rows() == op.y.rows(), op.label, "shapes");
+  return rowwise(OpKind::kSwigluForward, op.y, 0, 6, bytes_of(op.x, op.y), op.label);
+}
+
+OpRecord describe(const SwigluBackward& op) {
+  require(op.x.shape() == op.dx.shape() && op.x.cols() == 2 * op.dy.cols(), op.label, "shapes");
+  return rowwise(OpKind::kSwigluBackward, op.dy, 0, 12, bytes_of(op.x, op.dy, op.dx), op.label);
+}
+
+OpRecord describe(const BiasResidual& op) {
+  require(op.x.elements() == op.y.elements(), op.label, "shapes");
+  require(!op.residual.defined() || op.residual.elements() == op.x.elements(), op.label,
+          "the residual has x's shape");
+  require(!op.bias.defined() || op.bias.elements() == op.x.cols(), op.label, "one bias per column");
+  const int variant = (op.bias.defined() ? 1 : 0) | (op.residual.defined() ? 2 : 0);
+  return rowwise(OpKind::kBiasResidual, op.x, static_cast<std::uint8_t>(variant), 2,
+                 bytes_of(op.x, op.bias, op.residual, op.y), op.label);
+}
+
+OpRecord describe(const ColumnSum& op) {
+  require(op.sums.elements() == op.x.cols(), op.label, "one sum per column");
+  return rowwise(OpKind::kColumnSum, op.x, 0, 1, bytes_of(op.x, op.sums), op.label);
+}
+
+OpRecord describe(const EmbeddingForward& op) {
+  require(op.tokens.elements() == op.y.rows() && op.table.cols() == op.y.cols(), op.label,
+          "shapes");
+  return record_of(OpKind::kEmbeddingForward, op.y.dtype(), 0,
+                   {op.y.rows(), op.y.cols(), op.table.rows()}, 0, 2 * bytes_of(op.y), op.label);
+}
+
+OpRecord describe(const EmbeddingBackward& op) {
+  require(op.tokens.elements() == op.dy.rows() && op.dtable.cols() == op.dy.cols(), op.label,
+          "shapes");
+  const double updated = static_cast<double>(op.dy.elements() * size_of(op.dtable.dtype()));
+  return record_of(OpKind::kEmbeddingBackward, op.dy.dtype(), 0,
+                   {op.dy.rows(), op.dy.cols(), op.dtable.rows()},
+                   static_cast<double>(op.dy.elements()), bytes_of(op.dy) + 2 * updated, op.label);
+}
+
+OpRecord describe(const PositionForward& op) {
+  require(op.x.shape().rank() == 3 && op.table.cols() == op.x.cols(), op.label, "x is [S,B,H]");
+  require(op.x.shape()[0] <= op.table.rows(), op.label, "the table reaches the last position");
+  return rowwise(OpKind::kPositionForward, op.x, 0, 1, 3 * bytes_of(op.x), op.label);
+}
+
+OpRecord describe(const PositionBackward& op) {
+  require(op.dy.shape().rank() == 3 && op.dtable.cols() == op.dy.cols(), op.label, "dy is [S,B,H]");
+  return rowwise(OpKind::kPositionBackward, op.dy, 0, 1, 2 * bytes_of(op.dy), op.label);
+}
+
+OpRecord describe(const VocabMax& op) {
+  require(op.max.elements() == op.logits.rows() && op.columns <= op.logits.cols(), op.label,
+          "shapes");
+  return rowwise(OpKind::kVocabMax, op.logits, 0, 1, bytes_of(op.logits, op.max), op.label);
+}
+
+OpRecord describe(const VocabSums& op) {
+  require(op.sums.elements() == 2 * op.logits.rows() && op.labels.elements() == op.logits.rows(),
+          op.label, "shapes");
+  return rowwise(OpKind::kVocabSums, op.logits, 0, 3, bytes_of(op.logits, op.sums), op.label);
+}
+
+OpRecord describe(const CrossEntropyLoss& op) {
+  require(op.sums.elements() == 2 * op.loss.elements(), op.label, "shapes");
+  return flat(OpKind::kCrossEntropyLoss, op.loss, 0, 2, bytes_of(op.sums, op.loss), op.label);
+}
+
+OpRecord describe(const CrossEntropyBackward& op) {
+  require(op.sums.elements() == 2 * op.logits.rows(), op.label, "shapes");
+  return rowwise(OpKind::kCrossEntropyBackward, op.logits, 0, 3, 2 * bytes_of(op.logits), op.label);
+}
+
+OpRecord describe(const Add& op) {
+  require(op.x.elements() == op.into.elements(), op.label, "shapes");
+  return flat(OpKind::kAdd, op.x, static_cast<std::uint8_t>(op.into.dtype()), 1,
+              bytes_of(op.x, op.into, op.into), op.label);
+}
+
+OpRecord describe(const Scale& op) {
+  return flat(OpKind::kScale, op.x, 0, 1, 2 * bytes_of(op.x), op.label);
+}
+
+OpRecord describe(const Fill& op) {
+  return flat(OpKind::kFill, op.x, 0, 0, bytes_of(op.x), op.label);
+}
+
+OpRecord describe(const Copy& op) {
+  require(op.from.elements() == op.to.elements() && op.from.dtype() == op.to.dtype(), op.label,
+          "shapes and dtypes");
+  return flat(OpKind::kCopy, op.from, 0, 0, bytes_of(op.from, op.to), op.label);
+}
+
+OpRecord describe(const Cast& op) {
+  require(op.from.elements() == op.to.elements(), op.label, "shapes");
+  return flat(OpKind::kCast, op.from, static_cast<std::uint8_t>(op.to.dtype()), 0,
+              bytes_of(op.from, op.to), op.label);
+}
+
+OpRecord describe(const SumSquares& op) {
+  require(op.sum.elements() == 1, op.label, "one sum");
+  return flat(OpKind::kSumSquares, op.x, 0, 2, bytes_of(op.x), op.label);
+}
+
+OpRecord describe(const AdamW& op) {
+  const std::int64_t n = op.master.elements();
+  require(op.momentum.elements() == n && op.variance.elements() == n &&
+              op.gradient.elements() == n && op.weights.elements() == n,
+          op.label, "shapes");
+  return flat(OpKind::kAdamW, op.weights, static_cast<std::uint8_t>(op.gradient.dtype()), 16,
+              2 * bytes_of(op.master, op.momentum, op.variance) + bytes_of(op.gradient, op.weights),
+              op.label);
+}
+
+OpRecord describe(const InitNormal& op) {
+  return rowwise(OpKind::kInitNormal, op.x, 0, 20, bytes_of(op.x), op.label);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,274 @@
+// The ops of the reference model, as values: operands and scalars, nothing else.
+//
+// describe() checks an op's shapes (a mismatch is a bug) and returns its record with FLOPs and least
+// memory traffic. A device executes an Op by visiting it, so a device that lacks one does not
+// compile. T stands for tokens (sequence x batch, sequence-major: row = position * batch + sample),
+// H for hidden; "+=" says that a result is added to what its tensor holds. fp32 tensors: statistics,
+// losses, optimizer state, gradients where the plan says so.
+#pragma once
+
+#include <variant>
+
+#include "core/model_spec.h"
+#include "core/program.h"
+#include "kernels/tensor.h"
+
+namespace tpsim {
+
+// A row-major matrix inside a tensor, possibly strided, possibly one of outer x inner such.
+struct Matrix {
+  Tensor tensor;
+  std::int64_t rows = 0;  // as stored
+  std::int64_t cols = 0;
+  std::int64_t row_stride = 0;  // elements between rows; columns are adjacent
+  std::int64_t offset = 0;
+  std::int64_t outer_stride = 0;  // between batches
+  std::int64_t inner_stride = 0;
+  bool transposed = false;  // use the transpose
+};
+// The whole tensor as one matrix of rows() x cols().
+Matrix matrix_of(const Tensor& tensor, bool transposed = false);
+
+// c = alpha op(a) op(b) + beta c, for every batch. a and b share a dtype; c may be fp32.
+struct Matmul {
+  Matrix a, b, c;
+  std::int64_t outer = 1;  // batches: outer x inner
+  std::int64_t inner = 1;
+  float alpha = 1.0F;
+  float beta = 0.0F;
+  const char* label = "";
+};
+
+// LayerNorm (with bias and mean) or RMSNorm (without) over the last extent.
+struct NormForward {
+  NormKind kind{};
+  Tensor x, gain, bias;      // [T,H], [H], [H]
+  Tensor y, mean, rstd;      // [T,H], [T] fp32, [T] fp32
+  float epsilon = 1e-5F;
+  const char* label = "";
+};
+// dx = gradient through the norm (+ residual, when defined: the gradient that bypassed the norm).
+struct NormBackward {
+  NormKind kind{};
+  Tensor dy, x, gain, mean, rstd, residual;
+  Tensor dx, dgain, dbias;  // dgain +=, dbias +=
+  const char* label = "";
+};
+
+// In place: p = softmax(scale * scores + slope * key position), keys after the query masked out.
+// scores [batch * heads, queries, keys]; slopes [heads] fp32, undefined without ALiBi.
+struct SoftmaxForward {
+  Tensor scores, slopes;
+  std::int64_t heads = 1;
+  float scale = 1.0F;
+  const char* label = "";
+};
+// In place: dprobs becomes the gradient of the unscaled scores.
+struct SoftmaxBackward {
+  Tensor probs, dprobs;
+  float scale = 1.0F;
+  const char* label = "";
+};
+
+// Per-head vectors inside a tensor: element (position s, sample b, head h, d) lies at
+// offset + s * position_stride + b * sample_stride + h * head_stride + d.
+struct Heads {
+  Tensor tensor;
+  std::int64_t offset = 0;
+  std::int64_t position_stride = 0;
+  std::int64_t sample_stride = 0;
+  std::int64_t head_stride = 0;
+};
+struct AttentionDims {
+  std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
+};
+// o = softmax(scale q k' + ALiBi, causal) v without the score matrix; log_sum [batch, heads, seq]
+// fp32. Query head h reads key head h / (heads / kv_heads).
+struct FlashForward {
+  AttentionDims dims;
+  Heads q, k, v, o;
+  Tensor log_sum, slopes;
+  float scale = 1.0F;
+  const char* label = "";
+};
+struct FlashBackward {
+  AttentionDims dims;
+  Heads q, k, v, o, d_o;
+  Tensor log_sum, slopes;
+  Heads dq, dk, dv;
+  float scale = 1.0F;
+  const char* label = "";
+};
+// Rotates (d, d + head_dim/2) pairs in place by position / theta^(2d/head_dim); backward inverts.
+struct Rotary {
+  AttentionDims dims;  // heads of x in dims.heads
+  Heads x;
+  float theta = 10000.0F;
+  bool inverse = false;
+  const char* label = "";
+};
+
+// y = gelu(x + bias), tanh form; bias [cols] may be undefined.
+struct BiasGeluForward {
+  Tensor x, bias, y;
+  const char* label = "";
+};
+struct BiasGeluBackward {
+  Tensor dy, x, bias, dx;
+  const char* label = "";
+};
+// x holds [gate | up] per row: y = silu(gate) * up.
+struct SwigluForward {
+  Tensor x, y;  // [T, 2F], [T, F]
+  const char* label = "";
+};
+struct SwigluBackward {
+  Tensor dy, x, dx;
+  const char* label = "";
+};
+
+// y = x + bias (per column) + residual; each may be undefined; y may be x.
+struct BiasResidual {
+  Tensor x, bias, residual, y;
+  const char* label = "";
+};
+// sums[cols] += column sums of x.
+struct ColumnSum {
+  Tensor x, sums;
+  const char* label = "";
+};
+
+// y[t] = table[token - vocab_begin], zero for tokens of other ranks.
+struct EmbeddingForward {
+  Tensor tokens, table, y;  // [T] int32, [V local, H], [T,H]
+  std::int64_t vocab_begin = 0;
+  const char* label = "";
+};
+struct EmbeddingBackward {
+  Tensor tokens, dy, dtable;  // dtable +=
+  std::int64_t vocab_begin = 0;
+  const char* label = "";
+};
+// x[s,b] += table[s]; x [S,B,H], table [>= S, H].
+struct PositionForward {
+  Tensor x, table;
+  const char* label = "";
+};
+struct PositionBackward {
+  Tensor dy, dtable;  // dtable +=
+  const char* label = "";
+};
+
+// The vocabulary-parallel cross entropy in parts; only the first `columns` of the local
+// logits [T, V local] are real words, the rest is padding.
+struct VocabMax {
+  Tensor logits, max;  // max [T] fp32; -inf where no column is real
+  std::int64_t columns = 0;
+  const char* label = "";
+};
+// sums[0,t] = sum of exp(logit - max), sums[1,t] = logit of the label - max, if it is here, else 0.
+struct VocabSums {
+  Tensor logits, max, labels, sums;  // sums [2,T] fp32
+  std::int64_t vocab_begin = 0;
+  std::int64_t columns = 0;
+  const char* label = "";
+};
+// loss[t] = log(sums[0,t]) - sums[1,t].
+struct CrossEntropyLoss {
+  Tensor sums, loss;
+  const char* label = "";
+};
+// In place: logits become scale * (softmax - one-hot(label)); padding columns become zero.
+struct CrossEntropyBackward {
+  Tensor logits, max, sums, labels;
+  std::int64_t vocab_begin = 0;
+  std::int64_t columns = 0;
+  float scale = 1.0F;
+  const char* label = "";
+};
+
+// Flat ops.
+struct Add {
+  Tensor x, into;  // into += x; dtypes may differ
+  const char* label = "";
+};
+struct Scale {
+  Tensor x;
+  float factor = 1.0F;
+  const char* label = "";
+};
+struct Fill {
+  Tensor x;
+  float value = 0.0F;
+  const char* label = "";
+};
+struct Copy {
+  Tensor from, to;  // equal dtypes
+  const char* label = "";
+};
+struct Cast {
+  Tensor from, to;
+  const char* label = "";
+};
+struct SumSquares {
+  Tensor x, sum;  // sum [1] fp32 +=
+  const char* label = "";
+};
+// Decoupled weight decay, bias-corrected moments (Loshchilov & Hutter 2019):
+// m, v updated with gradient_scale * gradient; master -= rate * (m^ / (sqrt(v^) + epsilon) + decay *
+// master); weights = master rounded (weights may be the master itself for fp32 training).
+struct AdamW {
+  Tensor master, momentum, variance, gradient, weights;
+  float rate = 0, beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F, decay = 0, gradient_scale = 1;
+  std::int64_t step = 1;  // counts from 1
+  const char* label = "";
+};
+// x = deviation * N(0,1), drawn by (seed, tensor_id, global index), so that every layout starts
+// equal. x is the block [row_begin.., col_begin..] of a global matrix with global_cols columns.
+struct InitNormal {
+  Tensor x;
+  std::uint64_t seed = 0, tensor_id = 0;
+  std::int64_t row_begin = 0, col_begin = 0, global_cols = 1;
+  float deviation = 1.0F;
+  const char* label = "";
+};
+
+using Op = std::variant<Matmul, NormForward, NormBackward, SoftmaxForward, SoftmaxBackward,
+                        FlashForward, FlashBackward, Rotary, BiasGeluForward, BiasGeluBackward,
+                        SwigluForward, SwigluBackward, BiasResidual, ColumnSum, EmbeddingForward,
+                        EmbeddingBackward, PositionForward, PositionBackward, VocabMax, VocabSums,
+                        CrossEntropyLoss, CrossEntropyBackward, Add, Scale, Fill, Copy, Cast,
+                        SumSquares, AdamW, InitNormal>;
+
+OpRecord describe(const Matmul&);
+OpRecord describe(const NormForward&);
+OpRecord describe(const NormBackward&);
+OpRecord describe(const SoftmaxForward&);
+OpRecord describe(const SoftmaxBackward&);
+OpRecord describe(const FlashForward&);
+OpRecord describe(const FlashBackward&);
+OpRecord describe(const Rotary&);
+OpRecord describe(const BiasGeluForward&);
+OpRecord describe(const BiasGeluBackward&);
+OpRecord describe(const SwigluForward&);
+OpRecord describe(const SwigluBackward&);
+OpRecord describe(const BiasResidual&);
+OpRecord describe(const ColumnSum&);
+OpRecord describe(const EmbeddingForward&);
+OpRecord describe(const EmbeddingBackward&);
+OpRecord describe(const PositionForward&);
+OpRecord describe(const PositionBackward&);
+OpRecord describe(const VocabMax&);
+OpRecord describe(const VocabSums&);
+OpRecord describe(const CrossEntropyLoss&);
+OpRecord describe(const CrossEntropyBackward&);
+OpRecord describe(const Add&);
+OpRecord describe(const Scale&);
+OpRecord describe(const Fill&);
+OpRecord describe(const Copy&);
+OpRecord describe(const Cast&);
+OpRecord describe(const SumSquares&);
+OpRecord describe(const AdamW&);
+OpRecord describe(const InitNormal&);
+
+}  // namespace tpsim

@@ -1,0 +1,19 @@
+// The whole prediction of one plan: trace -> price -> schedule -> memory -> report.
+#pragma once
+
+#include "core/plan.h"
+#include "core/report.h"
+#include "core/result.h"
+#include "core/scenario.h"
+#include "core/timeline.h"
+
+namespace tpsim {
+
+// Event-exact. Fails when the plan is illegal for the model or needs more GPUs than the cluster
+// has; a plan that does not fit in memory is predicted all the same (peak > capacity, p_oom).
+Result<Prediction> simulate(const Scenario& scenario, const Plan& plan);
+
+// The step's spans, for pictures and traces.
+Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan);
+
+}  // namespace tpsim
