@@ -1,0 +1,105 @@
+#include "reference_model/embedding.h"
+
+#include "reference_model/mappings.h"
+
+namespace tpsim {
+namespace {
+
+constexpr const char* kPositions = "position_embeddings.weight";
+constexpr const char* kNorm = "word_embeddings_layernorm";
+
+}  // namespace
+
+std::string embedding_table_name(const ModelSpec& model) {
+  return model.mlp == MlpKind::kSwiglu ? "model.embed_tokens.weight" : "word_embeddings.weight";
+}
+
+std::string head_table_name(const ModelSpec& model) {
+  return model.tied_embedding ? embedding_table_name(model) : "lm_head.weight";
+}
+
+ParameterUnit& add_word_table(const RankContext& context, ParameterStore& store,
+                              const std::string& name, bool repeats_first_stage) {
+  const LocalSizes sizes = local_sizes(context);
+  ParameterSpec spec{.name = name,
+                     .shape = {sizes.vocab, context.model.hidden},
+                     .sharding = Sharding::kRows,
+                     .deviation = context.model.initializer_range,
+                     .global_rows = context.model.vocab};
+  return store.add_unit("word_table", {std::move(spec)}, repeats_first_stage);
+}
+
+Embedding::Embedding(const RankContext& context, ParameterStore& store, ParameterUnit& word_table)
+    : context_(context), store_(store), table_(word_table) {
+  const ModelSpec& model = context.model;
+  std::vector<ParameterSpec> specs;
+  if (model.attention.position == PositionKind::kLearned) {
+    specs.push_back({.name = kPositions,
+                     .shape = {model.seq, model.hidden},
+                     .deviation = model.initializer_range,
+                     .global_rows = model.seq});
+  }
+  if (model.embedding_norm) Norm::specify(model, kNorm, specs);
+  if (specs.empty()) return;
+  rest_ = &store.add_unit("embedding", std::move(specs));
+  if (model.embedding_norm) norm_ = std::make_unique<Norm>(*rest_, kNorm);
+}
+
+Parameter* Embedding::positions() const {
+  return rest_ == nullptr ? nullptr : find_parameter(*rest_, kPositions);
+}
+
+// The rows of this rank's part of the sequence.
+Tensor Embedding::position_rows(const Tensor& table) const {
+  const std::int64_t share = local_sizes(context_).seq_share;
+  const std::int64_t first = context_.plan.sequence_parallel ? context_.at.tp * share : 0;
+  return table.slice(first * table.cols(), Shape{share, table.cols()});
+}
+
+Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
+  saved.tokens = tokens;
+  store_.begin_forward(table_);
+  Tensor x = lookup(tokens);
+  store_.end_forward(table_);
+  if (rest_ == nullptr) return x;
+  store_.begin_forward(*rest_);
+  if (Parameter* p = positions(); p != nullptr) {
+    context_.device.run(PositionForward{x, position_rows(p->weight), "embedding.positions"});
+  }
+  if (norm_ != nullptr) x = norm_->forward(context_, x, saved.norm, "embedding.norm");
+  store_.end_forward(*rest_);
+  return x;
+}
+
+// Every rank looks up the words it has; the sum over the tensor group is complete.
+Tensor Embedding::lookup(const Tensor& tokens) {
+  const LocalSizes sizes = local_sizes(context_);
+  Tensor x = allocate_activation(context_, {sizes.seq, sizes.batch, context_.model.hidden},
+                                 "embedding.lookup");
+  context_.device.run(EmbeddingForward{tokens, table_.parameters().front().weight, x,
+                                       sizes.vocab_begin, "embedding.lookup"});
+  return leave_tensor_parallel(context_, std::move(x), "embedding.reduce");
+}
+
+void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
+  Tensor dx = dy;
+  if (rest_ != nullptr) {
+    store_.begin_backward(*rest_);
+    if (norm_ != nullptr) dx = norm_->backward(context_, dx, saved.norm, Tensor(), "embedding.norm");
+    if (Parameter* p = positions(); p != nullptr) {
+      zero_if_fresh(context_.device, *p);
+      context_.device.run(
+          PositionBackward{dx, position_rows(p->gradient), "embedding.positions"});
+    }
+    store_.end_backward(*rest_);
+  }
+  dx = enter_tensor_parallel(context_, dx, "embedding.gather");
+  store_.begin_backward(table_);
+  Parameter& table = table_.parameters().front();
+  zero_if_fresh(context_.device, table);
+  context_.device.run(EmbeddingBackward{saved.tokens, dx, table.gradient,
+                                        local_sizes(context_).vocab_begin, "embedding.lookup"});
+  store_.end_backward(table_);
+}
+
+}  // namespace tpsim

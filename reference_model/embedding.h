@@ -1,0 +1,43 @@
+// The first layer: vocabulary-parallel word embedding (masked lookup + all-reduce), learned
+// positions where the model has them, BLOOM's LayerNorm after it.
+#pragma once
+
+#include <memory>
+
+#include "reference_model/norm.h"
+#include "reference_model/parameters.h"
+
+namespace tpsim {
+
+struct EmbeddingSaved {
+  Tensor tokens;
+  NormSaved norm;
+};
+
+// The word table's unit: of the embedding, of the untied head, or of the tied head on another stage.
+ParameterUnit& add_word_table(const RankContext& context, ParameterStore& store,
+                              const std::string& name, bool repeats_first_stage);
+std::string embedding_table_name(const ModelSpec& model);
+std::string head_table_name(const ModelSpec& model);  // the embedding's when tied
+
+class Embedding {
+ public:
+  // Adds the unit of everything but the word table, which may be shared with the head.
+  Embedding(const RankContext& context, ParameterStore& store, ParameterUnit& word_table);
+  // tokens [seq, batch] int32 -> residual_shape(context).
+  Tensor forward(const Tensor& tokens, EmbeddingSaved& saved);
+  void backward(const Tensor& dy, EmbeddingSaved saved);
+
+ private:
+  Tensor lookup(const Tensor& tokens);
+  Parameter* positions() const;
+  Tensor position_rows(const Tensor& table) const;
+
+  const RankContext& context_;
+  ParameterStore& store_;
+  ParameterUnit& table_;
+  ParameterUnit* rest_ = nullptr;  // positions and norm
+  std::unique_ptr<Norm> norm_;
+};
+
+}  // namespace tpsim

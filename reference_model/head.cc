@@ -1,0 +1,78 @@
+#include "reference_model/head.h"
+
+#include "reference_model/linear.h"
+#include "reference_model/mappings.h"
+
+namespace tpsim {
+namespace {
+
+std::string final_norm_name(const ModelSpec& model) {
+  return model.mlp == MlpKind::kSwiglu ? "model.norm" : "ln_f";
+}
+
+ParameterUnit& add_final_norm(const RankContext& context, ParameterStore& store) {
+  std::vector<ParameterSpec> specs;
+  Norm::specify(context.model, final_norm_name(context.model), specs);
+  return store.add_unit("final_norm", std::move(specs));
+}
+
+Tensor allocate_statistic(const RankContext& context, Shape shape, const char* label) {
+  return context.device.allocate(shape, DType::kFloat32, MemoryCategory::kActivations, label);
+}
+
+}  // namespace
+
+Head::Head(const RankContext& context, ParameterStore& store, ParameterUnit& word_table)
+    : context_(context),
+      store_(store),
+      table_(word_table),
+      norm_unit_(add_final_norm(context, store)),
+      norm_(norm_unit_, final_norm_name(context.model)) {}
+
+Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
+  const LocalSizes sizes = local_sizes(context_);
+  Device& device = context_.device;
+  store_.begin_forward(norm_unit_);
+  saved.x = norm_.forward(context_, x, saved.norm, "head.norm");
+  store_.end_forward(norm_unit_);
+  saved.labels = labels;
+
+  store_.begin_forward(table_);
+  saved.logits = linear_forward(context_, enter_tensor_parallel(context_, saved.x, "head.gather"),
+                                table_.parameters().front().weight, "head.logits");
+  store_.end_forward(table_);
+
+  const std::int64_t tokens = saved.logits.rows();
+  saved.max = allocate_statistic(context_, {tokens}, "head.max");
+  device.run(VocabMax{saved.logits, saved.max, sizes.vocab_columns, "head.max"});
+  context_.groups.tensor.all_reduce(saved.max, ReduceOp::kMax, "head.max");
+  saved.sums = allocate_statistic(context_, {2, tokens}, "head.sums");
+  device.run(VocabSums{saved.logits, saved.max, labels, saved.sums, sizes.vocab_begin,
+                       sizes.vocab_columns, "head.sums"});
+  context_.groups.tensor.all_reduce(saved.sums, ReduceOp::kSum, "head.sums");
+  Tensor loss = allocate_statistic(context_, {tokens}, "head.loss");
+  device.run(CrossEntropyLoss{saved.sums, loss, "head.loss"});
+  return loss;
+}
+
+Tensor Head::backward(float scale, HeadSaved saved) {
+  const LocalSizes sizes = local_sizes(context_);
+  context_.device.run(CrossEntropyBackward{saved.logits, saved.max, saved.sums, saved.labels,
+                                           sizes.vocab_begin, sizes.vocab_columns, scale,
+                                           "head.loss"});
+  store_.begin_backward(table_);
+  Parameter& table = table_.parameters().front();
+  Tensor dx = linear_input_gradient(context_, saved.logits, table.weight, "head.logits");
+  linear_weight_gradient(context_, saved.logits,
+                         enter_tensor_parallel(context_, saved.x, "head.regather"), table,
+                         "head.logits");
+  store_.end_backward(table_);
+  saved.logits = saved.x = Tensor();
+  dx = leave_tensor_parallel(context_, std::move(dx), "head.reduce");
+  store_.begin_backward(norm_unit_);
+  dx = norm_.backward(context_, dx, saved.norm, Tensor(), "head.norm");
+  store_.end_backward(norm_unit_);
+  return dx;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,37 @@
+// The last layer: final norm, logits against the word table (column-parallel over the vocabulary),
+// and the vocabulary-parallel cross entropy: maxima, then one all-reduce of the sums of exponentials
+// and the labels' logits. No rank ever holds all logits.
+#pragma once
+
+#include "reference_model/norm.h"
+#include "reference_model/parameters.h"
+
+namespace tpsim {
+
+struct HeadSaved {
+  NormSaved norm;
+  Tensor x;          // after the norm, [seq_share, batch, hidden]
+  Tensor logits;     // [seq, batch, vocab / tp]
+  Tensor max, sums;  // [T], [2, T] fp32
+  Tensor labels;     // [seq, batch] int32
+};
+
+class Head {
+ public:
+  // Adds the final norm's unit. `word_table` may be the embedding's.
+  Head(const RankContext& context, ParameterStore& store, ParameterUnit& word_table);
+
+  // Loss of every token, [seq * batch] fp32; the same on every tensor-parallel rank.
+  Tensor forward(const Tensor& x, const Tensor& labels, HeadSaved& saved);
+  // Gradient of x for a loss that is `scale` times the sum over the tokens.
+  Tensor backward(float scale, HeadSaved saved);
+
+ private:
+  const RankContext& context_;
+  ParameterStore& store_;
+  ParameterUnit& table_;
+  ParameterUnit& norm_unit_;
+  Norm norm_;
+};
+
+}  // namespace tpsim

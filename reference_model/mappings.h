@@ -1,0 +1,24 @@
+// The borders of the tensor-parallel region. Each function and its conjugate in backward:
+//
+//   entering the region   forward             backward
+//   without sequence p.   nothing             all-reduce       (copy-to)
+//   with                  all-gather          reduce-scatter   (gather-from-sequence)
+//   leaving the region
+//   without               all-reduce          nothing          (reduce-from)
+//   with                  reduce-scatter      all-gather       (scatter-to-sequence)
+//
+// Korthikanti et al. 2022, section 4.2. Sequence shards are contiguous because activations are
+// sequence-major.
+#pragma once
+
+#include "reference_model/rank_context.h"
+
+namespace tpsim {
+
+// [seq_share, batch, n] -> [seq, batch, n]; x itself where the region holds the same tensor.
+Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const char* label);
+// A partial sum over the tensor group [seq, batch, n] -> its total, [seq_share, batch, n]. The
+// result may be x itself, reduced in place.
+Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const char* label);
+
+}  // namespace tpsim

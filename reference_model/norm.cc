@@ -1,0 +1,77 @@
+#include "reference_model/norm.h"
+
+namespace tpsim {
+
+Parameter* find_parameter(ParameterUnit& unit, const std::string& name) {
+  for (Parameter& p : unit.parameters()) {
+    if (p.spec.name == name) return &p;
+  }
+  return nullptr;
+}
+
+Parameter& get_parameter(ParameterUnit& unit, const std::string& name) {
+  Parameter* p = find_parameter(unit, name);
+  TPSIM_CHECK(p != nullptr, "no parameter " + name);
+  return *p;
+}
+
+void Norm::specify(const ModelSpec& model, const std::string& name,
+                   std::vector<ParameterSpec>& specs) {
+  specs.push_back({.name = name + ".weight",
+                   .shape = {model.hidden},
+                   .initial = InitialValue::kOnes,
+                   .global_rows = model.hidden});
+  if (model.norm == NormKind::kLayerNorm) {
+    specs.push_back({.name = name + ".bias",
+                     .shape = {model.hidden},
+                     .initial = InitialValue::kZeros,
+                     .global_rows = model.hidden});
+  }
+}
+
+Norm::Norm(ParameterUnit& unit, const std::string& name)
+    : gain_(get_parameter(unit, name + ".weight")), bias_(find_parameter(unit, name + ".bias")) {}
+
+Tensor Norm::forward(const RankContext& context, const Tensor& x, NormSaved& saved,
+                     const char* label) const {
+  const NormKind kind = context.model.norm;
+  const auto statistic = [&] {
+    return context.device.allocate({x.rows()}, DType::kFloat32, MemoryCategory::kActivations,
+                                   label);
+  };
+  saved.x = x;
+  if (kind == NormKind::kLayerNorm) saved.mean = statistic();
+  saved.rstd = statistic();
+  Tensor y = allocate_activation(context, x.shape(), label);
+  context.device.run(NormForward{.kind = kind,
+                                 .x = x,
+                                 .gain = gain_.weight,
+                                 .bias = bias_ != nullptr ? bias_->weight : Tensor(),
+                                 .y = y,
+                                 .mean = saved.mean,
+                                 .rstd = saved.rstd,
+                                 .epsilon = static_cast<float>(context.model.norm_epsilon),
+                                 .label = label});
+  return y;
+}
+
+Tensor Norm::backward(const RankContext& context, const Tensor& dy, const NormSaved& saved,
+                      const Tensor& residual, const char* label) const {
+  zero_if_fresh(context.device, gain_);
+  if (bias_ != nullptr) zero_if_fresh(context.device, *bias_);
+  Tensor dx = allocate_activation(context, saved.x.shape(), label);
+  context.device.run(NormBackward{.kind = context.model.norm,
+                                  .dy = dy,
+                                  .x = saved.x,
+                                  .gain = gain_.weight,
+                                  .mean = saved.mean,
+                                  .rstd = saved.rstd,
+                                  .residual = residual,
+                                  .dx = dx,
+                                  .dgain = gain_.gradient,
+                                  .dbias = bias_ != nullptr ? bias_->gradient : Tensor(),
+                                  .label = label});
+  return dx;
+}
+
+}  // namespace tpsim

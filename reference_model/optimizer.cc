@@ -1,0 +1,133 @@
+#include "reference_model/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference_model/embedding.h"
+
+namespace tpsim {
+namespace {
+
+// The part of [begin, end) that lies in this rank's share, relative to the share.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+
+Range within_share(const Segment& segment, std::int64_t share_begin, std::int64_t share_size) {
+  const std::int64_t begin = std::max(segment.begin, share_begin);
+  const std::int64_t end = std::min(segment.end, share_begin + share_size);
+  return {begin - share_begin, std::max<std::int64_t>(0, end - begin)};
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const RankContext& context, ParameterStore& store, OptimizerSettings settings)
+    : context_(context), store_(store), settings_(settings) {}
+
+void Optimizer::materialize() {
+  Device& device = context_.device;
+  for (ParameterUnit& unit : store_.units()) {
+    const auto allocate = [&](const char* label) {
+      return device.allocate({store_.share_size(unit)}, DType::kFloat32,
+                             MemoryCategory::kOptimizer, label);
+    };
+    OptimizerState state{unit.weight_share, allocate("momentum"), allocate("variance")};
+    if (context_.plan.dtype != DType::kFloat32) {
+      state.master = allocate("master_weights");
+      device.run(Cast{unit.weight_share, state.master, "initialize"});
+    }
+    device.run(Fill{state.momentum, 0.0F, "initialize"});
+    device.run(Fill{state.variance, 0.0F, "initialize"});
+    states_.push_back(state);
+  }
+}
+
+void Optimizer::reduce_gradients() {
+  for (ParameterUnit& unit : store_.units()) {
+    if (unit.gradients.defined()) store_.reduce_sequence_partials(unit, unit.gradients);
+    reduce_tied_table(unit);
+  }
+  for (ParameterUnit& unit : store_.units()) reduce_over_data_parallel(unit);
+}
+
+// First and last stage each saw half of what the tied table does.
+void Optimizer::reduce_tied_table(ParameterUnit& unit) {
+  if (!context_.model.tied_embedding || context_.groups.embedding.size() == 1) return;
+  if (unit.name() != "word_table") return;
+  const Tensor& gradients = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
+  context_.groups.embedding.all_reduce(gradients, ReduceOp::kSum, "tied_embedding.reduce");
+}
+
+void Optimizer::reduce_over_data_parallel(ParameterUnit& unit) {
+  if (!unit.gradients.defined()) return;
+  const bool scatter = store_.zero_stage() == 1 &&
+                       context_.options.gradient_reduction == GradientReduction::kReduceScatter;
+  if (scatter) {
+    context_.groups.data.reduce_scatter(unit.gradients, unit.gradient_share, "data.reduce_gradients");
+  } else {
+    context_.groups.data.all_reduce(unit.gradients, ReduceOp::kSum, "data.reduce_gradients");
+  }
+}
+
+double Optimizer::global_norm() {
+  Device& device = context_.device;
+  Tensor sum = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "gradient_norm");
+  device.run(Fill{sum, 0.0F, "gradient_norm"});
+  for (ParameterUnit& unit : store_.units()) {
+    for (const Segment& segment : unit.segments()) {
+      const Range range = within_share(segment, store_.share_begin(unit), store_.share_size(unit));
+      if (!segment.counts_in_norm || range.count == 0) continue;
+      device.run(SumSquares{unit.gradient_share.slice(range.begin, range.count), sum,
+                            "gradient_norm"});
+    }
+  }
+  // Whole gradients are the same on all data-parallel ranks; shares add up over them too.
+  Communicator& group =
+      store_.zero_stage() == 0 ? context_.groups.model : context_.groups.world;
+  group.all_reduce(sum, ReduceOp::kSum, "gradient_norm");
+  return std::sqrt(static_cast<double>(download_scalar(device, sum)));
+}
+
+double Optimizer::update(std::int64_t step) {
+  double norm = 0, scale = 1;
+  if (context_.options.clip_gradients) {
+    norm = global_norm();
+    // As PyTorch clips: by max_norm / (norm + 1e-6), never up.
+    if (settings_.clip_norm > 0) scale = std::min(1.0, settings_.clip_norm / (norm + 1e-6));
+  }
+  std::size_t i = 0;
+  for (ParameterUnit& unit : store_.units()) update_unit(unit, states_[i++], step, scale);
+  for (ParameterUnit& unit : store_.units()) gather_weights(unit);
+  return norm;
+}
+
+void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, std::int64_t step,
+                            double scale) {
+  for (const Segment& segment : unit.segments()) {
+    const Range range = within_share(segment, store_.share_begin(unit), store_.share_size(unit));
+    if (range.count == 0) continue;
+    const auto part = [&](const Tensor& x) { return x.slice(range.begin, range.count); };
+    context_.device.run(AdamW{.master = part(state.master),
+                              .momentum = part(state.momentum),
+                              .variance = part(state.variance),
+                              .gradient = part(unit.gradient_share),
+                              .weights = part(unit.weight_share),
+                              .rate = static_cast<float>(settings_.rate),
+                              .beta1 = static_cast<float>(settings_.beta1),
+                              .beta2 = static_cast<float>(settings_.beta2),
+                              .epsilon = static_cast<float>(settings_.epsilon),
+                              .decay = segment.decay ? static_cast<float>(settings_.weight_decay) : 0,
+                              .gradient_scale = static_cast<float>(scale),
+                              .step = step,
+                              .label = "optimizer.adamw"});
+  }
+}
+
+void Optimizer::gather_weights(ParameterUnit& unit) {
+  const int zero = store_.zero_stage();
+  if (zero == 0 || zero == 3) return;
+  context_.groups.data.all_gather(unit.weight_share, unit.weights, "data.gather_weights");
+}
+
+}  // namespace tpsim

@@ -1,0 +1,236 @@
+#include "reference_model/parameters.h"
+
+#include <algorithm>
+
+namespace tpsim {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;  // elements: 128 bytes in bf16
+
+std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+bool is_replicated(const ParameterSpec& spec, const RankContext& context) {
+  return spec.sharding == Sharding::kReplicated && context.plan.degrees.tp > 1;
+}
+
+// FNV-1a: the same name draws the same numbers on every rank and in every build.
+std::uint64_t stable_hash(const std::string& text) {
+  std::uint64_t hash = 1469598103934665603ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return hash;
+}
+
+}  // namespace
+
+float accumulation_beta(Parameter& p) {
+  const float beta = p.gradient_is_fresh ? 0.0F : 1.0F;
+  p.gradient_is_fresh = false;
+  return beta;
+}
+
+void zero_if_fresh(Device& device, Parameter& p) {
+  if (p.gradient_is_fresh) device.run(Fill{p.gradient, 0.0F, "zero_gradient"});
+  p.gradient_is_fresh = false;
+}
+
+ParameterUnit& ParameterStore::add_unit(std::string name, std::vector<ParameterSpec> specs,
+                                        bool repeats_first_stage) {
+  // Sharded before replicated, matrices before vectors: few segments, one replicated tail.
+  std::stable_sort(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
+    const auto order = [&](const ParameterSpec& s) {
+      return std::pair(is_replicated(s, context_), s.shape.rank() < 2);
+    };
+    return order(a) < order(b);
+  });
+  ParameterUnit& unit = units_.emplace_back();
+  unit.name_ = std::move(name);
+  unit.repeats_first_stage_ = repeats_first_stage;
+  std::int64_t end = 0;
+  unit.replicated_begin_ = -1;
+  for (ParameterSpec& spec : specs) {
+    const bool replicated = is_replicated(spec, context_);
+    if (replicated && unit.replicated_begin_ < 0) unit.replicated_begin_ = end;
+    const std::int64_t begin = end;
+    end = round_up(begin + spec.shape.elements(), kAlignment);
+    const Segment segment{begin, end, spec.shape.rank() >= 2,
+                          !repeats_first_stage && (!replicated || context_.at.tp == 0)};
+    if (!unit.segments_.empty() && unit.segments_.back().decay == segment.decay &&
+        unit.segments_.back().counts_in_norm == segment.counts_in_norm) {
+      unit.segments_.back().end = segment.end;
+    } else {
+      unit.segments_.push_back(segment);
+    }
+    unit.parameters_.push_back({std::move(spec), begin, {}, {}, false});
+  }
+  unit.size_ = round_up(end, kAlignment * context_.plan.degrees.dp);
+  unit.segments_.back().end = unit.size_;
+  if (unit.replicated_begin_ < 0) unit.replicated_begin_ = unit.size_;
+  return unit;
+}
+
+int ParameterStore::zero_stage() const {
+  return context_.plan.degrees.dp == 1 ? 0 : context_.plan.zero;
+}
+
+std::int64_t ParameterStore::share_size(const ParameterUnit& unit) const {
+  return zero_stage() == 0 ? unit.size() : unit.size() / context_.plan.degrees.dp;
+}
+
+std::int64_t ParameterStore::share_begin(const ParameterUnit& unit) const {
+  return zero_stage() == 0 ? 0 : context_.at.dp * share_size(unit);
+}
+
+void ParameterStore::materialize(std::uint64_t seed) {
+  Device& device = context_.device;
+  for (ParameterUnit& unit : units_) {
+    unit.weights = device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights,
+                                   "weights");
+    device.run(Fill{unit.weights, 0.0F, "initialize"});
+    bind_weights(unit);
+    for (Parameter& parameter : unit.parameters()) initialize(parameter, seed);
+    unit.weight_share = unit.weights.slice(share_begin(unit), share_size(unit));
+    if (zero_stage() == 3) {
+      Tensor share = device.allocate({share_size(unit)}, context_.plan.dtype,
+                                     MemoryCategory::kWeights, "weight_share");
+      device.run(Copy{unit.weight_share, share, "initialize"});
+      unit.weight_share = share;
+      release_weights(unit);
+    }
+    const std::int64_t kept = zero_stage() >= 2 ? share_size(unit) : unit.size();
+    Tensor gradients = device.allocate({kept}, context_.plan.gradient_dtype,
+                                       MemoryCategory::kGradients, "gradients");
+    if (zero_stage() >= 2) {
+      unit.gradient_share = gradients;
+    } else {
+      unit.gradients = gradients;
+      unit.gradient_share = gradients.slice(share_begin(unit), share_size(unit));
+    }
+  }
+}
+
+void ParameterStore::bind_weights(ParameterUnit& unit) {
+  for (Parameter& p : unit.parameters()) {
+    p.weight = unit.weights.defined() ? unit.weights.slice(p.offset, p.spec.shape) : Tensor();
+  }
+}
+
+void ParameterStore::bind_gradients(ParameterUnit& unit, const Tensor& buffer, bool fresh) {
+  for (Parameter& p : unit.parameters()) {
+    p.gradient = buffer.defined() ? buffer.slice(p.offset, p.spec.shape) : Tensor();
+    p.gradient_is_fresh = fresh;
+  }
+}
+
+void ParameterStore::initialize(Parameter& parameter, std::uint64_t seed) {
+  const ParameterSpec& spec = parameter.spec;
+  if (spec.initial == InitialValue::kZeros) return;
+  Device& device = context_.device;
+  if (spec.initial == InitialValue::kOnes) {
+    device.run(Fill{parameter.weight, 1.0F, "initialize"});
+    return;
+  }
+  const std::int64_t rows = spec.shape[0], cols = spec.shape.cols();
+  const bool by_rows = spec.sharding == Sharding::kRows;
+  const bool by_cols = spec.sharding == Sharding::kColumns;
+  const std::int64_t row_begin = by_rows ? context_.at.tp * rows : 0;
+  // Rows beyond the real vocabulary are padding and stay zero.
+  const std::int64_t real = std::clamp<std::int64_t>(spec.global_rows - row_begin, 0, rows);
+  if (real == 0) return;
+  device.run(InitNormal{.x = parameter.weight.slice(0, Shape{real, cols}),
+                        .seed = seed,
+                        .tensor_id = stable_hash(spec.name),
+                        .row_begin = row_begin,
+                        .col_begin = by_cols ? context_.at.tp * cols : 0,
+                        .global_cols = by_cols ? cols * context_.plan.degrees.tp : cols,
+                        .deviation = static_cast<float>(spec.deviation),
+                        .label = "initialize"});
+}
+
+void ParameterStore::gather_weights(ParameterUnit& unit) {
+  if (zero_stage() != 3) return;
+  unit.weights = context_.device.allocate({unit.size()}, context_.plan.dtype,
+                                          MemoryCategory::kWeights, "gathered_weights");
+  context_.groups.data.all_gather(unit.weight_share, unit.weights, "zero3.gather_weights");
+  bind_weights(unit);
+}
+
+void ParameterStore::release_weights(ParameterUnit& unit) {
+  if (zero_stage() != 3) return;
+  unit.weights = Tensor();
+  bind_weights(unit);
+}
+
+void ParameterStore::begin_forward(ParameterUnit& unit) { gather_weights(unit); }
+void ParameterStore::end_forward(ParameterUnit& unit) { release_weights(unit); }
+
+void ParameterStore::begin_backward(ParameterUnit& unit) {
+  gather_weights(unit);
+  const bool separate = !context_.options.fused_gradient_accumulation &&
+                        context_.plan.gradient_dtype != context_.plan.dtype;
+  if (zero_stage() < 2 && !separate) {
+    bind_gradients(unit, unit.gradients, false);
+    return;
+  }
+  const bool again = unit.pending_gradients_.defined();  // a table that embedding and head share
+  if (!again) {
+    const DType dtype = separate ? context_.plan.dtype : context_.plan.gradient_dtype;
+    unit.pending_gradients_ = context_.device.allocate(
+        {unit.size()}, dtype, MemoryCategory::kGradients, "unit_gradients");
+    clear_gaps(unit, unit.pending_gradients_);
+  }
+  bind_gradients(unit, unit.pending_gradients_, !again);
+}
+
+// Alignment leaves gaps between tensors; the optimizer reads across them.
+void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
+  const auto& parameters = unit.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::int64_t end = parameters[i].offset + parameters[i].spec.shape.elements();
+    const std::int64_t next = i + 1 < parameters.size() ? parameters[i + 1].offset : unit.size();
+    if (next > end) context_.device.run(Fill{buffer.slice(end, next - end), 0.0F, "clear_gap"});
+  }
+}
+
+void ParameterStore::end_backward(ParameterUnit& unit) {
+  if (unit.pending_gradients_.defined()) {
+    for (Parameter& p : unit.parameters()) zero_if_fresh(context_.device, p);
+    if (zero_stage() >= 2) reduce_into_share(unit);
+  }
+  bind_gradients(unit, Tensor(), false);
+  release_weights(unit);
+}
+
+void ParameterStore::reduce_into_share(ParameterUnit& unit) {
+  const Tensor& whole = unit.pending_gradients_;
+  reduce_sequence_partials(unit, whole);
+  const Tensor share = whole.slice(share_begin(unit), share_size(unit));
+  context_.groups.data.reduce_scatter(whole, share, "zero.reduce_gradients");
+  context_.device.run(Add{share, unit.gradient_share, "accumulate_gradients"});
+  unit.pending_gradients_ = Tensor();
+}
+
+void ParameterStore::accumulate_pending() {
+  for (ParameterUnit& unit : units_) {
+    if (!unit.pending_gradients_.defined()) continue;
+    context_.device.run(Add{unit.pending_gradients_, unit.gradients, "accumulate_gradients"});
+    unit.pending_gradients_ = Tensor();
+  }
+}
+
+void ParameterStore::clear_gradients() {
+  for (ParameterUnit& unit : units_) {
+    const Tensor& kept = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
+    context_.device.run(Fill{kept, 0.0F, "clear_gradients"});
+  }
+}
+
+void ParameterStore::reduce_sequence_partials(ParameterUnit& unit, const Tensor& gradients) {
+  const std::int64_t tail = unit.size() - unit.replicated_begin();
+  if (!context_.plan.sequence_parallel || tail == 0) return;
+  context_.groups.tensor.all_reduce(gradients.slice(unit.replicated_begin(), tail), ReduceOp::kSum,
+                                    "sequence_parallel.reduce_gradients");
+}
+
+}  // namespace tpsim

@@ -1,0 +1,129 @@
+// The weights of a rank and their gradients, in flat buffers that ZeRO can cut.
+//
+// Parameters live in units (a block, the word table, ...). A unit is one flat range: sharded
+// tensors first, tensors that every tensor-parallel rank repeats last, padded so that the
+// data-parallel ranks own equal shares. ZeRO works unit by unit:
+//   stage 0, 1  weights and gradients are whole
+//   stage 2     a unit's gradients exist while its backward runs, then only this rank's share
+//   stage 3     so do its weights, gathered around every forward and backward
+// The optimizer owns everything (stage 0) or this rank's share (1 to 3).
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reference_model/rank_context.h"
+
+namespace tpsim {
+
+// How a rank's tensor is cut from the global one.
+enum class Sharding : std::uint8_t { kReplicated, kRows, kColumns };
+enum class InitialValue : std::uint8_t { kNormal, kOnes, kZeros };
+
+struct ParameterSpec {
+  std::string name;  // as in the checkpoint, without the "transformer." prefix
+  Shape shape;       // local
+  Sharding sharding = Sharding::kReplicated;
+  InitialValue initial = InitialValue::kNormal;
+  double deviation = 0.02;
+  std::int64_t global_rows = 0;  // real extent of the first dimension, without padding
+};
+
+struct Parameter {
+  ParameterSpec spec;
+  std::int64_t offset = 0;  // in its unit
+  Tensor weight;            // undefined while ZeRO-3 has it cut
+  Tensor gradient;          // undefined while there is none
+  // The gradient buffer holds nothing yet: a matrix product may overwrite it.
+  bool gradient_is_fresh = false;
+
+  bool is_matrix() const { return spec.shape.rank() >= 2; }
+};
+
+// beta for a product that adds to p.gradient: 0 the first time, 1 afterwards. For ops that can only
+// add, zero_if_fresh clears the gradient first.
+float accumulation_beta(Parameter& p);
+void zero_if_fresh(Device& device, Parameter& p);
+
+// A range of a unit whose elements are treated alike by the optimizer.
+struct Segment {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool decay = false;         // weight decay applies: tensors of two or more dimensions
+  bool counts_in_norm = true; // false on the ranks that merely repeat it
+};
+
+class ParameterUnit {
+ public:
+  const std::string& name() const { return name_; }
+  std::int64_t size() const { return size_; }  // padded
+  std::deque<Parameter>& parameters() { return parameters_; }
+  const std::deque<Parameter>& parameters() const { return parameters_; }
+  std::int64_t replicated_begin() const { return replicated_begin_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+  // The same weights live on another stage, which counts them (tied head).
+  bool repeats_first_stage() const { return repeats_first_stage_; }
+
+  Tensor weights;         // whole, flat; undefined while cut
+  Tensor weight_share;    // this data-parallel rank's share, flat
+  Tensor gradients;       // whole, flat
+  Tensor gradient_share;  // what the optimizer reads
+
+ private:
+  friend class ParameterStore;
+  std::string name_;
+  std::int64_t size_ = 0;
+  std::int64_t replicated_begin_ = 0;
+  bool repeats_first_stage_ = false;
+  std::deque<Parameter> parameters_;
+  std::vector<Segment> segments_;
+  Tensor pending_gradients_;  // of this micro-batch, not yet accumulated
+};
+
+class ParameterStore {
+ public:
+  explicit ParameterStore(const RankContext& context) : context_(context) {}
+
+  // Lays out a new unit; its buffers exist after materialize().
+  ParameterUnit& add_unit(std::string name, std::vector<ParameterSpec> specs,
+                          bool repeats_first_stage = false);
+  // Allocates weights and gradient buffers of all units; initial values are drawn by name and
+  // global index, so that every layout starts equal.
+  void materialize(std::uint64_t seed);
+
+  // Around a unit's forward / backward.
+  void begin_forward(ParameterUnit& unit);
+  void end_forward(ParameterUnit& unit);
+  void begin_backward(ParameterUnit& unit);
+  void end_backward(ParameterUnit& unit);
+  // After a model chunk's backward: gradients that were produced beside the accumulation buffer
+  // are added to it.
+  void accumulate_pending();
+
+  // Clears the accumulated gradients: before the first micro-batch.
+  void clear_gradients();
+
+  std::deque<ParameterUnit>& units() { return units_; }
+  int zero_stage() const;  // 0 where there is one data-parallel rank
+  std::int64_t share_size(const ParameterUnit& unit) const;
+  std::int64_t share_begin(const ParameterUnit& unit) const;
+  // Gradients of tensors that every tensor-parallel rank repeats, each rank having seen its part of
+  // the sequence: their sum. Nothing without sequence parallelism.
+  void reduce_sequence_partials(ParameterUnit& unit, const Tensor& gradients);
+
+ private:
+  void bind_weights(ParameterUnit& unit);
+  void bind_gradients(ParameterUnit& unit, const Tensor& buffer, bool fresh);
+  void initialize(Parameter& parameter, std::uint64_t seed);
+  void gather_weights(ParameterUnit& unit);
+  void release_weights(ParameterUnit& unit);
+  void clear_gaps(ParameterUnit& unit, const Tensor& buffer);
+  void reduce_into_share(ParameterUnit& unit);
+
+  const RankContext& context_;
+  std::deque<ParameterUnit> units_;
+};
+
+}  // namespace tpsim

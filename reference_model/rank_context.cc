@@ -1,0 +1,33 @@
+#include "reference_model/rank_context.h"
+
+#include <algorithm>
+
+namespace tpsim {
+
+LocalSizes local_sizes(const RankContext& context) {
+  const ModelSpec& model = context.model;
+  const std::int64_t tp = context.plan.degrees.tp;
+  LocalSizes sizes;
+  sizes.batch = context.plan.micro_batch;
+  sizes.seq = model.seq;
+  sizes.seq_share = context.plan.sequence_parallel ? model.seq / tp : model.seq;
+  sizes.heads = model.attention.heads / tp;
+  sizes.kv_heads = model.attention.kv_heads / tp;
+  sizes.ffn = model.ffn_hidden / tp;
+  sizes.vocab = padded_vocab(model.vocab, tp) / tp;
+  sizes.vocab_begin = context.at.tp * sizes.vocab;
+  sizes.vocab_columns =
+      std::clamp<std::int64_t>(model.vocab - sizes.vocab_begin, 0, sizes.vocab);
+  return sizes;
+}
+
+Shape residual_shape(const RankContext& context) {
+  const LocalSizes sizes = local_sizes(context);
+  return {sizes.seq_share, sizes.batch, context.model.hidden};
+}
+
+Tensor allocate_activation(const RankContext& context, Shape shape, const char* label) {
+  return context.device.allocate(shape, context.plan.dtype, MemoryCategory::kActivations, label);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,54 @@
+// What every layer of a rank needs to know: its device, its groups, and the sizes of its shard.
+#pragma once
+
+#include <cstdint>
+
+#include "core/model_spec.h"
+#include "core/plan.h"
+#include "core/rank_layout.h"
+#include "core/stack_spec.h"
+#include "kernels/communicator.h"
+#include "kernels/device.h"
+
+namespace tpsim {
+
+// The communicators of one rank; they outlive the model. Activations and their gradients travel on
+// two pipeline communicators, so that messages between two ranks stay in one order each.
+struct ProcessGroups {
+  Communicator& tensor;
+  Communicator& data;
+  Communicator& pipeline_forward;
+  Communicator& pipeline_backward;
+  Communicator& embedding;  // first and last stage; of one rank elsewhere
+  Communicator& model;      // tensor x pipeline: one replica
+  Communicator& world;
+};
+
+struct RankContext {
+  Device& device;
+  ProcessGroups groups;
+  RankCoordinates at;
+  ModelSpec model;
+  Plan plan;
+  TrainingOptions options;
+};
+
+// Sizes of a rank's share of the tensors of one micro-batch.
+struct LocalSizes {
+  std::int64_t batch = 0;      // micro-batch
+  std::int64_t seq = 0;        // positions inside the tensor-parallel region
+  std::int64_t seq_share = 0;  // positions outside it: seq / tp with sequence parallelism
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t ffn = 0;
+  std::int64_t vocab = 0;         // of the padded vocabulary
+  std::int64_t vocab_begin = 0;   // first word of this rank
+  std::int64_t vocab_columns = 0; // real words among `vocab`
+};
+LocalSizes local_sizes(const RankContext& context);
+
+// A rank's activation of one micro-batch outside / inside the tensor-parallel region.
+Shape residual_shape(const RankContext& context);           // [seq_share, batch, hidden]
+Tensor allocate_activation(const RankContext& context, Shape shape, const char* label);
+
+}  // namespace tpsim

@@ -1,0 +1,132 @@
+#include "reference_model/rank_model.h"
+
+namespace tpsim {
+
+RankModel::RankModel(const RankContext& context, OptimizerSettings settings)
+    : context_(context), store_(context_), optimizer_(context_, store_, settings) {
+  const Plan& plan = context_.plan;
+  ParameterUnit* table = nullptr;
+  for (std::int64_t v = 0; v < plan.virtual_stages; ++v) {
+    const std::int64_t chunk = v * plan.degrees.pp + context_.at.pp;
+    chunks_.push_back(std::make_unique<ModelChunk>(context_, store_, chunk, table));
+    if (table == nullptr) table = chunks_.back()->word_table();
+  }
+}
+
+void RankModel::materialize(std::uint64_t seed) {
+  store_.materialize(seed);
+  optimizer_.materialize();
+  loss_sum_ = context_.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "loss");
+}
+
+StepResult RankModel::train_step(std::int64_t step, const DataSource& data) {
+  run_pipeline(data);
+  reduce_gradients();
+  return update(step);
+}
+
+void RankModel::run_pipeline(const DataSource& data) {
+  store_.clear_gradients();
+  context_.device.run(Fill{loss_sum_, 0.0F, "loss"});
+  for (const PipelineTask& task : schedule_of(pipeline_shape(context_.plan), context_.at.pp)) {
+    if (task.forward) {
+      run_forward(task, data);
+    } else {
+      run_backward(task);
+    }
+  }
+}
+
+StepResult RankModel::update(std::int64_t step) {
+  StepResult result;
+  result.grad_norm = optimizer_.update(step);
+  // Only last stages hold losses, equal over the tensor group.
+  if (context_.plan.degrees.tp > 1 && context_.at.tp != 0) {
+    context_.device.run(Fill{loss_sum_, 0.0F, "loss"});
+  }
+  context_.groups.world.all_reduce(loss_sum_, ReduceOp::kSum, "loss");
+  result.loss = static_cast<double>(download_scalar(context_.device, loss_sum_)) *
+                static_cast<double>(loss_scale());
+  return result;
+}
+
+float RankModel::loss_scale() const {
+  return 1.0F / static_cast<float>(context_.plan.global_batch * context_.model.seq);
+}
+
+std::int64_t RankModel::neighbour(std::int64_t distance) const {
+  const std::int64_t pp = context_.plan.degrees.pp;
+  return (context_.at.pp + distance + pp) % pp;
+}
+
+void RankModel::run_forward(const PipelineTask& task, const DataSource& data) {
+  ModelChunk& chunk = *chunks_[static_cast<std::size_t>(task.chunk)];
+  Communicator& pipeline = context_.groups.pipeline_forward;
+  Tensor x;
+  if (!chunk.is_first()) {
+    x = allocate_activation(context_, residual_shape(context_), "pipeline.activation");
+    pipeline.receive(x, static_cast<int>(neighbour(-1)), "pipeline.activation");
+  }
+  const MicroBatch batch = load(chunk, task.micro_batch, data);
+  const Tensor y = chunk.forward(task.micro_batch, x, batch);
+  if (chunk.is_last()) {
+    add_loss(y);
+  } else {
+    pipeline.send(y, static_cast<int>(neighbour(1)), "pipeline.activation");
+  }
+}
+
+void RankModel::run_backward(const PipelineTask& task) {
+  ModelChunk& chunk = *chunks_[static_cast<std::size_t>(task.chunk)];
+  Communicator& pipeline = context_.groups.pipeline_backward;
+  Tensor dy;
+  if (!chunk.is_last()) {
+    dy = allocate_activation(context_, residual_shape(context_), "pipeline.gradient");
+    pipeline.receive(dy, static_cast<int>(neighbour(1)), "pipeline.gradient");
+  }
+  const Tensor dx = chunk.backward(task.micro_batch, dy, loss_scale());
+  if (!chunk.is_first()) {
+    pipeline.send(dx, static_cast<int>(neighbour(-1)), "pipeline.gradient");
+  }
+}
+
+MicroBatch RankModel::load(const ModelChunk& chunk, std::int64_t micro_batch,
+                           const DataSource& data) {
+  MicroBatch batch;
+  if (!chunk.is_first() && !chunk.is_last()) return batch;
+  std::vector<std::int32_t> samples(
+      static_cast<std::size_t>(context_.plan.micro_batch * (context_.model.seq + 1)));
+  if (context_.at.tp == 0) {
+    samples = data(micro_batch);
+    TPSIM_CHECK(static_cast<std::int64_t>(samples.size()) ==
+                    context_.plan.micro_batch * (context_.model.seq + 1),
+                "a micro-batch has micro_batch x (seq + 1) tokens");
+  }
+  if (chunk.is_first()) batch.tokens = upload_tokens(samples, 0, "data.tokens");
+  if (chunk.is_last()) batch.labels = upload_tokens(samples, 1, "data.labels");
+  return batch;
+}
+
+// Sample-major on the host, sequence-major on the device.
+Tensor RankModel::upload_tokens(const std::vector<std::int32_t>& samples, std::int64_t shift,
+                                const char* label) {
+  const std::int64_t seq = context_.model.seq, batch = context_.plan.micro_batch;
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(seq * batch));
+  for (std::int64_t s = 0; s < seq; ++s) {
+    for (std::int64_t b = 0; b < batch; ++b) {
+      ids[static_cast<std::size_t>(s * batch + b)] =
+          samples[static_cast<std::size_t>(b * (seq + 1) + s + shift)];
+    }
+  }
+  Tensor tokens = context_.device.allocate({seq, batch}, DType::kInt32,
+                                           MemoryCategory::kActivations, label);
+  context_.device.upload(std::as_bytes(std::span(ids)), tokens);
+  context_.groups.tensor.broadcast(tokens, 0, label);
+  return tokens;
+}
+
+void RankModel::add_loss(const Tensor& loss) {
+  context_.device.run(ColumnSum{loss.reshaped({loss.elements(), 1}), loss_sum_, "loss"});
+}
+
+}  // namespace tpsim

@@ -1,0 +1,59 @@
+// Everything one rank holds: its chunks, its weights, its optimizer; and one training step.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "reference_model/model_chunk.h"
+#include "reference_model/optimizer.h"
+#include "reference_model/schedule.h"
+
+namespace tpsim {
+
+struct StepResult {
+  double loss = 0;       // mean over all tokens of the step; on every rank
+  double grad_norm = 0;  // before clipping; 0 where clipping is switched off
+};
+
+class RankModel {
+ public:
+  RankModel(const RankContext& context, OptimizerSettings settings);
+  RankModel(const RankModel&) = delete;
+  RankModel& operator=(const RankModel&) = delete;
+
+  // Allocates and initialises weights and optimizer state.
+  void materialize(std::uint64_t seed);
+
+  // This data-parallel rank's `micro_batch`-th micro-batch: seq + 1 tokens for each sample, sample
+  // by sample. Read by the first rank of each tensor group and broadcast inside it.
+  using DataSource = std::function<std::vector<std::int32_t>(std::int64_t micro_batch)>;
+
+  // Forward and backward of all micro-batches in the plan's schedule; gradients accumulate.
+  void run_pipeline(const DataSource& data);
+  void reduce_gradients() { optimizer_.reduce_gradients(); }
+  StepResult update(std::int64_t step);
+
+  StepResult train_step(std::int64_t step, const DataSource& data);
+
+  ParameterStore& store() { return store_; }
+  Optimizer& optimizer() { return optimizer_; }
+  const RankContext& context() const { return context_; }
+
+ private:
+  void run_forward(const PipelineTask& task, const DataSource& data);
+  void run_backward(const PipelineTask& task);
+  MicroBatch load(const ModelChunk& chunk, std::int64_t micro_batch, const DataSource& data);
+  Tensor upload_tokens(const std::vector<std::int32_t>& samples, std::int64_t shift,
+                       const char* label);
+  void add_loss(const Tensor& loss);
+  float loss_scale() const;
+  std::int64_t neighbour(std::int64_t distance) const;
+
+  RankContext context_;
+  ParameterStore store_;
+  Optimizer optimizer_;
+  std::vector<std::unique_ptr<ModelChunk>> chunks_;
+  Tensor loss_sum_;  // [1] fp32, over this rank's tokens
+};
+
+}  // namespace tpsim
