@@ -23,6 +23,9 @@ struct TrainingOptions {
   bool overlap_gradient_reduction = false;  // with the last micro-batch's backward
   bool overlap_parameter_gather = false;    // with the next step's first forward
   bool clip_gradients = true;
+  // Tensor-parallel ranks each send their part of an activation to the next stage, which gathers it
+  // (Narayanan et al. 2021, section 4.1), instead of all sending the same.
+  bool scatter_gather_transfers = true;
 };
 
 // Time the host spends to issue work. A step takes the longer of its host and its device queue.

@@ -1,5 +1,7 @@
 #include "reference_model/rank_model.h"
 
+#include "reference_model/transfers.h"
+
 namespace tpsim {
 
 RankModel::RankModel(const RankContext& context, OptimizerSettings settings)
@@ -54,9 +56,9 @@ float RankModel::loss_scale() const {
   return 1.0F / static_cast<float>(context_.plan.global_batch * context_.model.seq);
 }
 
-std::int64_t RankModel::neighbour(std::int64_t distance) const {
+int RankModel::neighbour(std::int64_t distance) const {
   const std::int64_t pp = context_.plan.degrees.pp;
-  return (context_.at.pp + distance + pp) % pp;
+  return static_cast<int>((context_.at.pp + distance + pp) % pp);
 }
 
 void RankModel::run_forward(const PipelineTask& task, const DataSource& data) {
@@ -64,15 +66,14 @@ void RankModel::run_forward(const PipelineTask& task, const DataSource& data) {
   Communicator& pipeline = context_.groups.pipeline_forward;
   Tensor x;
   if (!chunk.is_first()) {
-    x = allocate_activation(context_, residual_shape(context_), "pipeline.activation");
-    pipeline.receive(x, static_cast<int>(neighbour(-1)), "pipeline.activation");
+    x = receive_from_stage(context_, pipeline, neighbour(-1), "pipeline.activation");
   }
   const MicroBatch batch = load(chunk, task.micro_batch, data);
   const Tensor y = chunk.forward(task.micro_batch, x, batch);
   if (chunk.is_last()) {
     add_loss(y);
   } else {
-    pipeline.send(y, static_cast<int>(neighbour(1)), "pipeline.activation");
+    send_to_stage(context_, pipeline, y, neighbour(1), "pipeline.activation");
   }
 }
 
@@ -81,12 +82,11 @@ void RankModel::run_backward(const PipelineTask& task) {
   Communicator& pipeline = context_.groups.pipeline_backward;
   Tensor dy;
   if (!chunk.is_last()) {
-    dy = allocate_activation(context_, residual_shape(context_), "pipeline.gradient");
-    pipeline.receive(dy, static_cast<int>(neighbour(1)), "pipeline.gradient");
+    dy = receive_from_stage(context_, pipeline, neighbour(1), "pipeline.gradient");
   }
   const Tensor dx = chunk.backward(task.micro_batch, dy, loss_scale());
   if (!chunk.is_first()) {
-    pipeline.send(dx, static_cast<int>(neighbour(-1)), "pipeline.gradient");
+    send_to_stage(context_, pipeline, dx, neighbour(-1), "pipeline.gradient");
   }
 }
 

@@ -47,7 +47,7 @@ class RankModel {
                        const char* label);
   void add_loss(const Tensor& loss);
   float loss_scale() const;
-  std::int64_t neighbour(std::int64_t distance) const;
+  int neighbour(std::int64_t distance) const;
 
   RankContext context_;
   ParameterStore store_;

@@ -35,19 +35,21 @@ std::int64_t warmup_forwards(const PipelineShape& shape, std::int64_t stage) {
   return total;
 }
 
-std::vector<PipelineTask> schedule_of(const PipelineShape& shape, std::int64_t stage) {
+PipelineTask nth_task(const PipelineShape& shape, std::int64_t stage, std::int64_t k) {
   const std::int64_t total = shape.micro_batches * shape.virtual_stages;
   const std::int64_t warmup = warmup_forwards(shape, stage);
+  if (k < warmup) return interleaved_task(shape, k, true);
+  if (k >= 2 * total - warmup) return interleaved_task(shape, k - total, false);
+  const std::int64_t pair = (k - warmup) / 2;
+  const bool forward = (k - warmup) % 2 == 0;
+  return interleaved_task(shape, forward ? warmup + pair : pair, forward);
+}
+
+std::vector<PipelineTask> schedule_of(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t total = 2 * shape.micro_batches * shape.virtual_stages;
   std::vector<PipelineTask> tasks;
-  tasks.reserve(static_cast<std::size_t>(2 * total));
-  for (std::int64_t k = 0; k < warmup; ++k) tasks.push_back(interleaved_task(shape, k, true));
-  for (std::int64_t k = warmup; k < total; ++k) {
-    tasks.push_back(interleaved_task(shape, k, true));
-    tasks.push_back(interleaved_task(shape, k - warmup, false));
-  }
-  for (std::int64_t k = total - warmup; k < total; ++k) {
-    tasks.push_back(interleaved_task(shape, k, false));
-  }
+  tasks.reserve(static_cast<std::size_t>(total));
+  for (std::int64_t k = 0; k < total; ++k) tasks.push_back(nth_task(shape, stage, k));
   return tasks;
 }
 

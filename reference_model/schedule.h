@@ -30,6 +30,9 @@ struct PipelineShape {
 };
 PipelineShape pipeline_shape(const Plan& plan);
 
+// The k-th task of a stage, k in [0, 2 * micro_batches * virtual_stages).
+PipelineTask nth_task(const PipelineShape& shape, std::int64_t stage, std::int64_t k);
+
 // The tasks of one stage in the order in which it runs them.
 std::vector<PipelineTask> schedule_of(const PipelineShape& shape, std::int64_t stage);
 
