@@ -1,15 +1,12 @@
 #include "core/rank_layout.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "core/check.h"
 
 namespace tpsim {
 namespace {
 
-// Members of a node group and where they start, for a group of `count` ranks `stride` apart.
 std::vector<std::int64_t> strided(std::int64_t first, std::int64_t stride, std::int64_t count) {
   std::vector<std::int64_t> members;
   for (std::int64_t i = 0; i < count; ++i) members.push_back(first + i * stride);
@@ -26,18 +23,44 @@ std::int64_t pipeline_stride(const Plan& plan) {
   return plan.rank_order == RankOrder::kTpDpPp ? d.tp * d.dp : d.tp;
 }
 
-struct NodeShare {
-  std::int64_t nodes = 0;
-  std::int64_t most_on_one = 0;
+// A group as arithmetic: `ranks` members `stride` apart; groups interleave within blocks of
+// stride * ranks.
+struct Strides {
+  std::int64_t stride = 1;
+  std::int64_t ranks = 1;
 };
 
-NodeShare share_of(const std::vector<std::int64_t>& members, std::int64_t gpus_per_node) {
-  std::map<std::int64_t, std::int64_t> per_node;
-  for (const std::int64_t rank : members) ++per_node[rank / gpus_per_node];
-  NodeShare share;
-  share.nodes = static_cast<std::int64_t>(per_node.size());
-  for (const auto& [node, count] : per_node) share.most_on_one = std::max(share.most_on_one, count);
-  return share;
+Strides strides_of(const Plan& plan, GroupKind group) {
+  const ParallelDegrees& d = plan.degrees;
+  switch (group) {
+    case GroupKind::kTensor: return {1, d.tp};
+    case GroupKind::kData: return {data_stride(plan), d.dp};
+    case GroupKind::kPipeline: return {pipeline_stride(plan), std::min<std::int64_t>(2, d.pp)};
+    case GroupKind::kEmbedding:
+      return {(d.pp - 1) * pipeline_stride(plan), std::min<std::int64_t>(2, d.pp)};
+    case GroupKind::kModel: return {pipeline_stride(plan), d.pp};  // neighbours of one tensor rank
+    case GroupKind::kWorld: return {1, gpu_count(plan)};
+  }
+  return {};
+}
+
+std::int64_t nodes_of(std::int64_t first, const Strides& s, std::int64_t gpus_per_node) {
+  if (s.stride >= gpus_per_node) return s.ranks;
+  return (first + s.stride * (s.ranks - 1)) / gpus_per_node - first / gpus_per_node + 1;
+}
+
+// First rank of the group that `rank` belongs to.
+std::int64_t first_of(const Plan& plan, GroupKind group, std::int64_t rank) {
+  const RankCoordinates at = coordinates(plan, rank);
+  switch (group) {
+    case GroupKind::kTensor: return rank - at.tp;
+    case GroupKind::kData: return rank - at.dp * data_stride(plan);
+    case GroupKind::kPipeline: return rank;
+    case GroupKind::kEmbedding:
+    case GroupKind::kModel: return rank - at.pp * pipeline_stride(plan);
+    case GroupKind::kWorld: return 0;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -80,27 +103,23 @@ std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::
 }
 
 GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_per_node) {
-  const std::int64_t ranks = gpu_count(plan);
+  const Strides strides = strides_of(plan, group);
   GroupPlacement placement;
-  placement.nodes = 0;
-  std::set<std::vector<std::int64_t>> groups_on_node;
-  // Groups repeat from node to node, so the ranks of the first node show every kind of placement
-  // unless a node boundary cuts groups unevenly; then every rank is looked at.
-  const bool even = gpus_per_node % plan.degrees.tp == 0;
-  const std::int64_t looked_at = even ? std::min(ranks, gpus_per_node) : ranks;
-  for (std::int64_t rank = 0; rank < looked_at; ++rank) {
-    std::vector<std::int64_t> members = group_members(plan, group, rank);
-    if (group == GroupKind::kPipeline && members.size() > 2) members.resize(2);
-    const NodeShare share = share_of(members, gpus_per_node);
-    if (share.nodes > placement.nodes) {
-      placement.nodes = share.nodes;
-      placement.ranks = static_cast<std::int64_t>(members.size());
-      placement.ranks_per_node = share.most_on_one;
-    }
-    if (share.nodes > 1 && rank < gpus_per_node) groups_on_node.insert(std::move(members));
+  placement.ranks = strides.ranks;
+  std::int64_t crossing = 0;
+  std::int64_t last_first = -1;
+  for (std::int64_t rank = 0; rank < std::min(gpu_count(plan), gpus_per_node); ++rank) {
+    const std::int64_t first = first_of(plan, group, rank);
+    const std::int64_t nodes = nodes_of(first, strides, gpus_per_node);
+    placement.nodes = std::max(placement.nodes, nodes);
+    // A group of adjacent ranks is met once for each of them; count it once.
+    const bool met = strides.stride == 1 && first == last_first;
+    const bool starts_here = rank - first < strides.stride;
+    if (nodes > 1 && !met && starts_here) ++crossing;
+    last_first = first;
   }
-  placement.groups_per_node = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(groups_on_node.size()));
+  placement.ranks_per_node = (placement.ranks + placement.nodes - 1) / placement.nodes;
+  placement.groups_per_node = std::max<std::int64_t>(1, crossing);
   return placement;
 }
 

@@ -31,7 +31,8 @@ struct GroupPlacement {
   std::int64_t groups_per_node = 1; // groups with members on one node and others beyond it: they
                                     // share its NICs when all of them communicate at once
 };
-// The worst placed group of the kind (most nodes). For kPipeline: neighbouring stages.
+// The worst placed group of the kind (most nodes). For kPipeline: neighbouring stages; for kModel:
+// the stages of one tensor-parallel rank.
 GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_per_node);
 
 }  // namespace tpsim

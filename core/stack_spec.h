@@ -43,7 +43,8 @@ struct StackMemory {
   Bytes library_workspace;    // cuBLAS and friends
   Bytes collective_buffers;   // per communicator that a rank belongs to
   Bytes allocation_granularity = Bytes(512);
-  double fragmentation = 0.0;  // reserved but unused, as a share of the dynamic peak
+  double fragmentation = 0.0;  // reserved but unused, as a share of activations and workspace
+  double spread = 0.03;        // standard deviation of the prediction, relative to the total
 };
 
 struct StackSpec {
@@ -58,7 +59,9 @@ struct StackSpec {
   double overlap_slowdown = 1.19;
   // Standard deviation of one rank's micro-batch time over its mean: a step waits for the slowest.
   double rank_jitter = 0.0;
-  double run_spread = 0.02;  // standard deviation of repeated runs, relative
+  double run_spread = 0.01;  // standard deviation of repeated runs, relative
+  // Standard deviation of prediction over measurement on the rows that calibrated the stack.
+  double residual_spread = 0.05;
 };
 
 }  // namespace tpsim

@@ -96,33 +96,10 @@ MicroBatch RankModel::load(const ModelChunk& chunk, std::int64_t micro_batch,
   if (!chunk.is_first() && !chunk.is_last()) return batch;
   std::vector<std::int32_t> samples(
       static_cast<std::size_t>(context_.plan.micro_batch * (context_.model.seq + 1)));
-  if (context_.at.tp == 0) {
-    samples = data(micro_batch);
-    TPSIM_CHECK(static_cast<std::int64_t>(samples.size()) ==
-                    context_.plan.micro_batch * (context_.model.seq + 1),
-                "a micro-batch has micro_batch x (seq + 1) tokens");
-  }
-  if (chunk.is_first()) batch.tokens = upload_tokens(samples, 0, "data.tokens");
-  if (chunk.is_last()) batch.labels = upload_tokens(samples, 1, "data.labels");
+  if (context_.at.tp == 0) samples = data(micro_batch);
+  if (chunk.is_first()) batch.tokens = share_tokens(context_, samples, 0, "data.tokens");
+  if (chunk.is_last()) batch.labels = share_tokens(context_, samples, 1, "data.labels");
   return batch;
-}
-
-// Sample-major on the host, sequence-major on the device.
-Tensor RankModel::upload_tokens(const std::vector<std::int32_t>& samples, std::int64_t shift,
-                                const char* label) {
-  const std::int64_t seq = context_.model.seq, batch = context_.plan.micro_batch;
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(seq * batch));
-  for (std::int64_t s = 0; s < seq; ++s) {
-    for (std::int64_t b = 0; b < batch; ++b) {
-      ids[static_cast<std::size_t>(s * batch + b)] =
-          samples[static_cast<std::size_t>(b * (seq + 1) + s + shift)];
-    }
-  }
-  Tensor tokens = context_.device.allocate({seq, batch}, DType::kInt32,
-                                           MemoryCategory::kActivations, label);
-  context_.device.upload(std::as_bytes(std::span(ids)), tokens);
-  context_.groups.tensor.broadcast(tokens, 0, label);
-  return tokens;
 }
 
 void RankModel::add_loss(const Tensor& loss) {

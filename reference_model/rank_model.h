@@ -43,8 +43,6 @@ class RankModel {
   void run_forward(const PipelineTask& task, const DataSource& data);
   void run_backward(const PipelineTask& task);
   MicroBatch load(const ModelChunk& chunk, std::int64_t micro_batch, const DataSource& data);
-  Tensor upload_tokens(const std::vector<std::int32_t>& samples, std::int64_t shift,
-                       const char* label);
   void add_loss(const Tensor& loss);
   float loss_scale() const;
   int neighbour(std::int64_t distance) const;

@@ -34,4 +34,24 @@ Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, in
   return x;
 }
 
+// Sample-major on the host, sequence-major on the device.
+Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>& samples,
+                    std::int64_t shift, const char* label) {
+  const std::int64_t seq = context.model.seq, batch = context.plan.micro_batch;
+  TPSIM_CHECK(static_cast<std::int64_t>(samples.size()) == batch * (seq + 1),
+              "a micro-batch has micro_batch x (seq + 1) tokens");
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(seq * batch));
+  for (std::int64_t s = 0; s < seq; ++s) {
+    for (std::int64_t b = 0; b < batch; ++b) {
+      ids[static_cast<std::size_t>(s * batch + b)] =
+          samples[static_cast<std::size_t>(b * (seq + 1) + s + shift)];
+    }
+  }
+  Tensor tokens = context.device.allocate({seq, batch}, DType::kInt32,
+                                          MemoryCategory::kActivations, label);
+  context.device.upload(std::as_bytes(std::span(ids)), tokens);
+  context.groups.tensor.broadcast(tokens, 0, label);
+  return tokens;
+}
+
 }  // namespace tpsim

@@ -1,0 +1,90 @@
+// Memory by stage: what is allocated for good, what the schedule keeps in flight, and what the
+// device, its libraries and the allocator add.
+#include <algorithm>
+
+#include "sim/stage_costs.h"
+#include "sim/step.h"
+
+namespace tpsim {
+namespace {
+
+constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
+
+// Replays a stage's schedule on the level of tasks; `transfer` is the size of one activation.
+class StageReplay {
+ public:
+  StageReplay(const StageCost& stage, double transfer) : stage_(stage), transfer_(transfer) {
+    level_ = highest_ = stage.fixed;
+  }
+
+  void run(const PipelineTask& task) {
+    const ChunkCost& chunk = stage_.chunks[static_cast<std::size_t>(task.chunk)];
+    // A task's input is received into a new tensor; its output is freed once it is sent.
+    const bool receives = task.forward ? !chunk.is_first : !chunk.is_last;
+    const bool sends = task.forward ? !chunk.is_last : !chunk.is_first;
+    if (receives) level_[kActivations] += transfer_;
+    const MemoryChange& change = (task.forward ? chunk.forward : chunk.backward).memory;
+    consider(change.highest);
+    for (std::size_t i = 0; i < level_.size(); ++i) level_[i] += change.left[i];
+    consider({});
+    if (sends) level_[kActivations] -= transfer_;
+  }
+
+  const BytesByCategory& highest() const { return highest_; }
+
+ private:
+  void consider(const BytesByCategory& above) {
+    BytesByCategory now = level_;
+    for (std::size_t i = 0; i < now.size(); ++i) now[i] += above[i];
+    if (total(now) > total(highest_)) highest_ = now;
+  }
+
+  const StageCost& stage_;
+  double transfer_;
+  BytesByCategory level_{};
+  BytesByCategory highest_{};
+};
+
+// Communicators that a rank takes part in: each holds buffers.
+std::int64_t communicators(const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  std::int64_t count = gpu_count(plan) > 1 ? 1 : 0;  // world
+  if (d.tp > 1) ++count;
+  if (d.dp > 1) ++count;
+  if (d.pp > 1) count += 2;
+  return count;
+}
+
+}  // namespace
+
+std::vector<StageMemory> memory_by_stage(PieceCosts& pieces, const Plan& plan) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const std::vector<StageCost> stages = stage_costs(pieces, plan);
+  const double transfer = shape.stages > 1 ? pieces.transfer(plan).bytes : 0;
+  const StackMemory& stack = pieces.scenario().stack.memory;
+  std::vector<StageMemory> result;
+  for (std::int64_t s = 0; s < shape.stages; ++s) {
+    StageReplay replay(stages[static_cast<std::size_t>(s)], transfer);
+    // After the warm-up every cycle through the chunks looks like the one before.
+    const std::int64_t all = 2 * shape.micro_batches * shape.virtual_stages;
+    const std::int64_t enough =
+        warmup_forwards(shape, s) + 2 * shape.stages * shape.virtual_stages + 2;
+    for (std::int64_t k = 0; k < std::min(all, enough); ++k) {
+      replay.run(nth_task(shape, s, k));
+    }
+    StageMemory& memory = result.emplace_back();
+    memory.stage = s;
+    for (std::size_t i = 0; i < replay.highest().size(); ++i) {
+      memory.by_category[i] = Bytes(replay.highest()[i]);
+    }
+    auto& workspace = memory.by_category[static_cast<std::size_t>(MemoryCategory::kWorkspace)];
+    auto& buffers = memory.by_category[static_cast<std::size_t>(MemoryCategory::kCommunication)];
+    workspace += stack.library_workspace;
+    buffers += static_cast<double>(communicators(plan)) * stack.collective_buffers;
+    memory.context = stack.context;
+    memory.fragmentation = stack.fragmentation * (memory.by_category[kActivations] + workspace);
+  }
+  return result;
+}
+
+}  // namespace tpsim

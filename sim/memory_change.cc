@@ -1,0 +1,51 @@
+#include "sim/memory_change.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace tpsim {
+namespace {
+
+BytesByCategory sum(const BytesByCategory& a, const BytesByCategory& b) {
+  BytesByCategory result = a;
+  for (std::size_t i = 0; i < b.size(); ++i) result[i] += b[i];
+  return result;
+}
+
+}  // namespace
+
+double total(const BytesByCategory& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
+}
+
+MemoryChange MemoryChange::then(const MemoryChange& first, const MemoryChange& second) {
+  MemoryChange result{sum(first.left, second.left), first.highest};
+  const BytesByCategory later = sum(first.left, second.highest);
+  if (total(later) > total(result.highest)) result.highest = later;
+  return result;
+}
+
+MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
+                           Bytes granularity) {
+  MemoryChange change;
+  double now = 0, highest = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const ProgramEvent& event = program.events[i];
+    const bool allocate = event.kind == ProgramEvent::Kind::kAllocate;
+    if (!allocate && event.kind != ProgramEvent::Kind::kFree) continue;
+    const AllocationRecord& allocation = program.allocations[event.index];
+    const double rounded =
+        std::ceil(static_cast<double>(allocation.bytes) / granularity.value()) *
+        granularity.value();
+    const double signed_bytes = allocate ? rounded : -rounded;
+    change.left[static_cast<std::size_t>(allocation.category)] += signed_bytes;
+    now += signed_bytes;
+    if (now > highest) {
+      highest = now;
+      change.highest = change.left;
+    }
+  }
+  return change;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,28 @@
+// Memory over a stretch of a program: what it leaves behind and how high it reaches.
+#pragma once
+
+#include <array>
+
+#include "core/program.h"
+#include "core/units.h"
+
+namespace tpsim {
+
+using BytesByCategory = std::array<double, kMemoryCategoryCount>;
+
+double total(const BytesByCategory& bytes);
+
+// Relative to what is allocated when the stretch begins.
+struct MemoryChange {
+  BytesByCategory left{};     // still allocated at the end; negative where it freed more
+  BytesByCategory highest{};  // at the moment of the largest total; zero if it never rises
+
+  // `first`, then `second`.
+  static MemoryChange then(const MemoryChange& first, const MemoryChange& second);
+};
+
+// Replays the allocations and frees of events [begin, end), each rounded up to `granularity`.
+MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
+                           Bytes granularity);
+
+}  // namespace tpsim

@@ -1,0 +1,20 @@
+// Predictions from cached pieces: what simulate() does for one plan and the search for many.
+#pragma once
+
+#include "core/report.h"
+#include "core/result.h"
+#include "sim/piece_costs.h"
+
+namespace tpsim {
+
+// Legal for the model, the cluster and the stack?
+Status check_plan(const Scenario& scenario, const Plan& plan);
+
+// The plan must have passed check_plan.
+Prediction predict(PieceCosts& pieces, const Plan& plan);
+
+// That a peak of this size does not fit: the prediction of memory is off by a normal error of
+// relative size stack.memory.spread.
+double probability_of_oom(const Scenario& scenario, Bytes peak);
+
+}  // namespace tpsim

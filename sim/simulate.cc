@@ -1,0 +1,126 @@
+#include "sim/simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/normal.h"
+#include "sim/predict.h"
+#include "sim/terms.h"
+
+namespace tpsim {
+namespace {
+
+// A FLOP count of the papers: forward of everything plus twice that for backward, and with recompute
+// what runs again.
+Flops hardware_flops(const ModelSpec& model, const Plan& plan) {
+  const auto batch = static_cast<double>(plan.global_batch);
+  Flops flops = model_flops_per_step(model, plan.global_batch);
+  if (plan.recompute == Recompute::kFull) flops += batch * blocks_forward_flops(model);
+  if (plan.recompute == Recompute::kSelective) flops += batch * attention_core_forward_flops(model);
+  return flops;
+}
+
+// Relative standard deviation of a prediction: how well the stack's calibration rows were met, how
+// far the device's prices are extrapolated, and how much runs differ among themselves.
+double relative_spread(const StackSpec& stack, const Sources& sources) {
+  constexpr double kModelSpread = 0.05;         // prices from constants, one device constant off
+  constexpr double kInterpolatedSpread = 0.02;  // between measured entries
+  const double price = sources.model * kModelSpread + sources.interpolated_entries *
+                                                          kInterpolatedSpread;
+  return std::sqrt(stack.run_spread * stack.run_spread +
+                   stack.residual_spread * stack.residual_spread + price * price);
+}
+
+Sources sources_of(const StepCost& cost) {
+  const Seconds all = cost.by_source[0] + cost.by_source[1] + cost.by_source[2];
+  if (all <= Seconds()) return {};
+  return {cost.by_source[0] / all, cost.by_source[1] / all, cost.by_source[2] / all};
+}
+
+void add_rates(Prediction& p, const Scenario& scenario, const Plan& plan) {
+  const double gpus = static_cast<double>(gpu_count(plan));
+  const FlopsPerSecond model_rate =
+      model_flops_per_step(scenario.model, plan.global_batch) / p.step / gpus;
+  p.model_tflops_per_gpu = model_rate.value() * 1e-12;
+  p.hardware_tflops_per_gpu =
+      (hardware_flops(scenario.model, plan) / p.step).value() / gpus * 1e-12;
+  p.mfu = model_rate / scenario.profile.device.matmul_peak;
+  p.tokens_per_s =
+      static_cast<double>(plan.global_batch * scenario.model.seq) / p.step.value();
+}
+
+void add_memory(Prediction& p, PieceCosts& pieces, const Plan& plan) {
+  const Scenario& scenario = pieces.scenario();
+  p.capacity = scenario.profile.device.memory;
+  p.memory = memory_by_stage(pieces, plan);
+  for (const StageMemory& stage : p.memory) p.peak = std::max(p.peak, stage.total());
+  p.p_oom = probability_of_oom(scenario, p.peak);
+}
+
+Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
+  const std::int64_t available = scenario.cluster.nodes * scenario.cluster.gpus_per_node;
+  if (gpu_count(plan) > available) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("the plan needs {} GPUs; cluster {} has {}", gpu_count(plan),
+                             scenario.cluster.name, available),
+                 "", "choose a larger cluster or a smaller plan"};
+  }
+  if (plan.zero >= 2 && plan.degrees.pp > 1 && !scenario.stack.zero_2_and_3_with_pipeline) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("stack {} does not run ZeRO {} with a pipeline", scenario.stack.name,
+                             plan.zero),
+                 "", "use ZeRO 0 or 1, or pp = 1"};
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+double probability_of_oom(const Scenario& scenario, Bytes peak) {
+  const double spread = scenario.stack.memory.spread * peak.value();
+  return normal_cdf((peak - scenario.profile.device.memory).value() / spread);
+}
+
+Status check_plan(const Scenario& scenario, const Plan& plan) {
+  TPSIM_TRY_STATUS(validate(scenario.model));
+  TPSIM_TRY_STATUS(validate(plan, scenario.model));
+  return check_against_cluster(scenario, plan);
+}
+
+Prediction predict(PieceCosts& pieces, const Plan& plan) {
+  const Scenario& scenario = pieces.scenario();
+  const StepCost cost = step_cost(pieces, plan, nullptr);
+  Prediction p;
+  p.step = cost.step;
+  p.sources = sources_of(cost);
+  const double spread = 1.645 * relative_spread(scenario.stack, p.sources);
+  p.step_low = cost.step * (1 - spread);
+  p.step_high = cost.step * (1 + spread);
+  p.bubble_fraction = cost.bubble_fraction;
+  p.breakdown = explained_terms(pieces, plan, cost);
+  add_rates(p, scenario, plan);
+  add_memory(p, pieces, plan);
+  return p;
+}
+
+Result<Prediction> simulate(const Scenario& scenario, const Plan& plan) {
+  TPSIM_TRY_STATUS(check_plan(scenario, plan));
+  PieceCosts pieces(scenario);
+  return predict(pieces, plan);
+}
+
+Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan) {
+  TPSIM_TRY_STATUS(check_plan(scenario, plan));
+  PieceCosts pieces(scenario);
+  Timeline timeline;
+  step_cost(pieces, plan, &timeline);
+  std::stable_sort(timeline.spans.begin(), timeline.spans.end(),
+                   [](const TimelineSpan& a, const TimelineSpan& b) {
+                     return std::pair(a.stage, a.begin) < std::pair(b.stage, b.begin);
+                   });
+  return timeline;
+}
+
+}  // namespace tpsim

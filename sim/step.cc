@@ -1,0 +1,187 @@
+#include "sim/step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/normal.h"
+#include "sim/stage_costs.h"
+
+namespace tpsim {
+namespace {
+
+std::size_t index(StepTerm term) { return static_cast<std::size_t>(term); }
+
+// A stage's end of step up to the point where all ranks meet for the global norm.
+struct BeforeNorm {
+  Seconds tied, reduction, local;  // local: sequence-parallel partial sums, sums of squares
+  Seconds total() const { return tied + reduction + local; }
+};
+
+// Reduction that runs beside the last micro-batch's backward is hidden as far as that backward
+// lasts; the compute beside it slows down.
+Seconds exposed_reduction(const StackSpec& stack, Seconds reduction, Seconds last_backward) {
+  if (!stack.training.overlap_gradient_reduction) return reduction;
+  const Seconds hidden = std::min(reduction, last_backward);
+  return reduction - hidden + (stack.overlap_slowdown - 1.0) * hidden;
+}
+
+Seconds exposed_gather(const StackSpec& stack, Seconds gather, Seconds first_forward) {
+  if (!stack.training.overlap_parameter_gather) return gather;
+  const Seconds hidden = std::min(gather, first_forward);
+  return gather - hidden + (stack.overlap_slowdown - 1.0) * hidden;
+}
+
+Seconds sum_of(const std::vector<Picoseconds>& times) {
+  Picoseconds total = 0;
+  for (const Picoseconds time : times) total += time;
+  return to_seconds(total);
+}
+
+BeforeNorm before_norm(const StackSpec& stack, const StageCost& stage, const StageTimes& times) {
+  return {stage.end.tied,
+          exposed_reduction(stack, stage.end.reduction, sum_of(times.backward)),
+          stage.end.partials + stage.end.norm};
+}
+
+// Without stages to wait for, the host runs ahead over micro-batches.
+PipelineResult run_single_stage(const StageCost& stage, const StackSpec& stack,
+                                const PipelineShape& shape, Timeline* timeline) {
+  const ChunkCost& chunk = stage.chunks.front();
+  const Seconds fixed = stack.host.per_micro_batch;
+  const QueueCost forward = then(QueueCost{fixed, Seconds(), fixed}, chunk.forward.queue);
+  const QueueCost once = then(forward, chunk.backward.queue);
+  PipelineResult result;
+  result.end = to_picoseconds(repeat(once, shape.micro_batches).alone());
+  result.finish = result.busy = {result.end};
+  result.sending = {0};
+  result.events = 2 * shape.micro_batches;
+  if (timeline == nullptr) return result;
+  for (std::int64_t i = 0; i < shape.micro_batches; ++i) {
+    const Picoseconds begin = to_picoseconds(repeat(once, i).alone());
+    const Picoseconds middle = to_picoseconds(then(repeat(once, i), forward).alone());
+    const Picoseconds end = to_picoseconds(repeat(once, i + 1).alone());
+    timeline->spans.push_back({0, SpanKind::kForward, 0, i, begin, middle});
+    timeline->spans.push_back({0, SpanKind::kBackward, 0, i, middle, end});
+  }
+  return result;
+}
+
+// Splits a stage's time in the pipeline into what its device and host did and what it waited for.
+void add_pipeline_terms(StepCost& cost, const StageCost& stage, const PipelineShape& shape,
+                        const TransferCost& transfer) {
+  const auto m = static_cast<double>(shape.micro_batches);
+  const auto s = static_cast<std::size_t>(cost.last_stage_to_finish);
+  Seconds device, gathers;
+  for (const ChunkCost& chunk : stage.chunks) {
+    for (const PhaseCost* phase : {&chunk.forward, &chunk.backward}) {
+      for (std::size_t i = 0; i < phase->work.size(); ++i) {
+        cost.terms[i] += m * phase->work[i];
+        device += m * phase->work[i];
+      }
+      for (std::size_t i = 0; i < 3; ++i) cost.by_source[i] += m * phase->by_source[i];
+    }
+    const double received = (chunk.is_first ? 0.0 : 1.0) + (chunk.is_last ? 0.0 : 1.0);
+    gathers += m * received * transfer.gather;
+  }
+  const Seconds busy = to_seconds(cost.pipeline.busy[s]);
+  const Seconds sending = to_seconds(cost.pipeline.sending[s]);
+  cost.terms[index(StepTerm::kHostWait)] = busy - device - gathers;
+  cost.terms[index(StepTerm::kTransfer)] = gathers + sending;
+  cost.terms[index(StepTerm::kBubble)] = to_seconds(cost.pipeline.finish[s]) - busy - sending;
+}
+
+double bubble_fraction(const PipelineResult& pipeline) {
+  double idle = 0;
+  for (const Picoseconds busy : pipeline.busy) {
+    idle += static_cast<double>(pipeline.end - busy) / static_cast<double>(pipeline.end);
+  }
+  return idle / static_cast<double>(pipeline.busy.size());
+}
+
+void append_end(Timeline& timeline, const StepCost& cost, const std::vector<StageCost>& stages,
+                const std::vector<Seconds>& meets, Picoseconds norm_at) {
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const auto stage = static_cast<std::int64_t>(s);
+    const Picoseconds finish = cost.pipeline.finish[s];
+    timeline.spans.push_back({stage, SpanKind::kGradientReduction, 0, 0, finish,
+                              finish + to_picoseconds(meets[s])});
+    const Picoseconds updated = norm_at + to_picoseconds(stages[s].end.optimizer);
+    timeline.spans.push_back({stage, SpanKind::kOptimizer, 0, 0, norm_at, updated});
+    timeline.spans.push_back({stage, SpanKind::kParameterGather, 0, 0, updated,
+                              updated + to_picoseconds(stages[s].end.gather)});
+  }
+  timeline.end = to_picoseconds(cost.step);
+}
+
+}  // namespace
+
+StepCost step_cost(PieceCosts& pieces, const Plan& plan, Timeline* timeline) {
+  const StackSpec& stack = pieces.scenario().stack;
+  const std::vector<StageCost> stages = stage_costs(pieces, plan);
+  const PipelineTimes times = pipeline_times(pieces, plan, stages);
+  const PipelineShape shape = pipeline_shape(plan);
+
+  StepCost cost;
+  if (timeline != nullptr) timeline->stages = shape.stages;
+  cost.pipeline = shape.stages == 1 ? run_single_stage(stages[0], stack, shape, timeline)
+                                    : run_pipeline(shape, times, timeline);
+  cost.bubble_fraction = bubble_fraction(cost.pipeline);
+
+  // Ranks meet at the global norm; the last to arrive decides.
+  Seconds meeting;
+  std::vector<Seconds> tails;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const BeforeNorm tail = before_norm(stack, stages[s], times.stages[s]);
+    tails.push_back(tail.total());
+    const Seconds arrives = to_seconds(cost.pipeline.finish[s]) + tail.total();
+    if (s == 0 || arrives > meeting) {
+      meeting = arrives;
+      cost.last_stage_to_finish = static_cast<std::int64_t>(s);
+    }
+  }
+  const auto last = static_cast<std::size_t>(cost.last_stage_to_finish);
+  const TransferCost transfer = shape.stages > 1 ? pieces.transfer(plan) : TransferCost{};
+  add_pipeline_terms(cost, stages[last], shape, transfer);
+  const BeforeNorm tail = before_norm(stack, stages[last], times.stages[last]);
+  cost.terms[index(StepTerm::kTiedEmbedding)] = tail.tied;
+  cost.terms[index(StepTerm::kGradientReduction)] = tail.reduction;
+  const Seconds norm = pieces.global_norm(plan);
+  cost.terms[index(StepTerm::kClipping)] = tail.local + norm;
+
+  // After the norm every stage updates; the slowest ends the step.
+  Seconds slowest = Seconds(-1);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const Seconds gather =
+        exposed_gather(stack, stages[s].end.gather, to_seconds(times.stages[s].forward.front()));
+    const Seconds update = stages[s].end.optimizer + stages[s].end.clear;
+    if (update + gather <= slowest) continue;
+    slowest = update + gather;
+    cost.terms[index(StepTerm::kOptimizer)] = update;
+    cost.terms[index(StepTerm::kWeightGather)] = gather;
+  }
+  cost.terms[index(StepTerm::kHostStep)] = stack.host.per_step;
+  cost.terms[index(StepTerm::kStragglers)] =
+      stack.rank_jitter * expected_maximum(gpu_count(plan)) * to_seconds(cost.pipeline.end);
+  for (const Seconds term : cost.terms) cost.step += term;
+  if (timeline != nullptr) {
+    append_end(*timeline, cost, stages, tails, to_picoseconds(meeting + norm));
+  }
+  return cost;
+}
+
+Seconds step_lower_bound(PieceCosts& pieces, const Plan& plan) {
+  const std::vector<StageCost> stages = stage_costs(pieces, plan);
+  const PipelineTimes times = pipeline_times(pieces, plan, stages);
+  Seconds slowest_update;
+  for (const StageCost& stage : stages) {
+    slowest_update = std::max(slowest_update, stage.end.optimizer + stage.end.clear);
+  }
+  const PipelineShape shape = pipeline_shape(plan);
+  const Picoseconds pipeline =
+      shape.stages == 1
+          ? run_single_stage(stages[0], pieces.scenario().stack, shape, nullptr).end
+          : pipeline_lower_bound(shape, times);
+  return to_seconds(pipeline) + slowest_update + pieces.scenario().stack.host.per_step;
+}
+
+}  // namespace tpsim

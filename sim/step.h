@@ -1,0 +1,48 @@
+// One plan, priced: the time of a step term by term, and the memory of every stage.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "core/report.h"
+#include "core/timeline.h"
+#include "sim/piece_costs.h"
+#include "sim/pipeline.h"
+
+namespace tpsim {
+
+// The terms of a step, seen from the stage that ends last. They add up to the step.
+enum class StepTerm : std::uint8_t {
+  kMatmul, kAttention, kElementwise, kTensorCommunication, kZeroCommunication,
+  kHostWait,           // the device waits for the host to issue work
+  kTransfer,           // sending activations, gathering received ones
+  kBubble,             // waiting for other stages
+  kGradientReduction,  // over the data-parallel group, as far as nothing hides it
+  kTiedEmbedding,
+  kClipping,
+  kOptimizer,
+  kWeightGather,
+  kHostStep,    // once per step: logging, schedule
+  kStragglers,  // waiting for the slowest of many ranks
+};
+inline constexpr int kStepTermCount = static_cast<int>(StepTerm::kStragglers) + 1;
+
+struct StepCost {
+  Seconds step;
+  std::array<Seconds, kStepTermCount> terms{};
+  std::int64_t last_stage_to_finish = 0;
+  double bubble_fraction = 0;
+  std::array<Seconds, 3> by_source{};  // device seconds by PriceSource
+  PipelineResult pipeline;
+};
+
+// `timeline` may be null.
+StepCost step_cost(PieceCosts& pieces, const Plan& plan, Timeline* timeline);
+
+// A step that no schedule of this plan can beat: what the search prunes with.
+Seconds step_lower_bound(PieceCosts& pieces, const Plan& plan);
+
+// What each stage's device reports as used at its peak.
+std::vector<StageMemory> memory_by_stage(PieceCosts& pieces, const Plan& plan);
+
+}  // namespace tpsim

@@ -1,0 +1,17 @@
+// A step's terms in words: the stable name, the formula, the numbers that went in, and the source of
+// the constants. What `tpsim explain` prints.
+#pragma once
+
+#include <vector>
+
+#include "core/report.h"
+#include "sim/step.h"
+
+namespace tpsim {
+
+std::string_view name_of(StepTerm term);
+
+// In the order of StepTerm; the times add up to cost.step.
+std::vector<Term> explained_terms(PieceCosts& pieces, const Plan& plan, const StepCost& cost);
+
+}  // namespace tpsim

@@ -1,0 +1,58 @@
+// Tracing: the reference model, run on the meta device.
+#pragma once
+
+#include <memory>
+
+#include "core/plan.h"
+#include "core/scenario.h"
+#include "kernels/meta/meta_device.h"
+#include "reference_model/rank_context.h"
+
+namespace tpsim {
+
+// A rank without storage or neighbours, ready to run the reference model and record it.
+class MetaRank {
+ public:
+  MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+           const RankCoordinates& at);
+  MetaRank(const MetaRank&) = delete;
+  MetaRank& operator=(const MetaRank&) = delete;
+
+  const RankContext& context() const { return context_; }
+  TraceRecorder& recorder() { return recorder_; }
+
+ private:
+  TraceRecorder recorder_;  // outlives the device, whose storages report to it
+  MetaDevice device_;
+  MetaCommunicator tensor_, data_, forward_, backward_, embedding_, model_, world_;
+  RankContext context_;
+};
+
+// The parts of the model that repeat. A word table is a part of its own because embedding and head
+// may share it.
+enum class PieceKind : std::uint8_t { kWordTable, kEmbedding, kBlock, kHead };
+
+// One piece, traced from allocation to optimizer: a program and where its phases begin.
+// Forward starts with its input alive and ends with its output alive; backward likewise with the
+// gradients. The kept difference is what lives between them.
+struct PieceTrace {
+  Program program;
+  std::size_t allocate = 0, clear = 0, forward = 0, forward_end = 0, backward = 0,
+              backward_end = 0, reduce = 0, update = 0, end = 0;
+};
+PieceTrace trace_piece(PieceKind kind, const ModelSpec& model, const Plan& plan,
+                       const TrainingOptions& options);
+
+// What a stage does to pass one activation on and to take one in: [0, receive) and [receive, end).
+struct TransferTrace {
+  Program program;
+  std::size_t receive = 0;
+};
+TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
+                             const TrainingOptions& options);
+
+// The whole step of one rank, with its real schedule: every op, collective and allocation.
+Program trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+                   std::int64_t rank);
+
+}  // namespace tpsim
