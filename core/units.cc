@@ -26,7 +26,8 @@ constexpr std::array kBandwidthUnits = {
     Unit{"TB/s", 1e12},      Unit{"GB/s", 1e9},       Unit{"MB/s", 1e6}, Unit{"B/s", 1.0},
     Unit{"Tb/s", 1e12 / 8},  Unit{"Gb/s", 1e9 / 8},   Unit{"Mb/s", 1e6 / 8}};
 constexpr std::array kFlopUnits = {Unit{"PFLOP/s", 1e15}, Unit{"TFLOP/s", 1e12},
-                                   Unit{"GFLOP/s", 1e9}, Unit{"MFLOP/s", 1e6}};
+                                   Unit{"GFLOP/s", 1e9}, Unit{"MFLOP/s", 1e6},
+                                   Unit{"FLOP/s", 1.0}};
 
 std::string format_scaled(double value, std::span<const Unit> units) {
   const Unit* unit = &units.back();
@@ -39,6 +40,19 @@ std::string format_scaled(double value, std::span<const Unit> units) {
   const double scaled = value / unit->scale;
   const int decimals = std::abs(scaled) >= 100 ? 0 : std::abs(scaled) >= 10 ? 1 : 2;
   return fmt::format("{:.{}f} {}", scaled, decimals, unit->name);
+}
+
+// The base unit always reads back exactly; a scaled one is taken when it does too and is shorter.
+std::string exact_text(double value, std::span<const Unit> units) {
+  TPSIM_CHECK(std::isfinite(value) && value >= 0, "files hold finite quantities only");
+  std::string shortest;
+  for (const Unit& unit : units) {
+    const double scaled = value / unit.scale;
+    if (scaled * unit.scale != value) continue;
+    std::string text = fmt::format("{} {}", scaled, unit.name);
+    if (shortest.empty() || text.size() < shortest.size()) shortest = std::move(text);
+  }
+  return shortest;
 }
 
 Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, const char* what) {
@@ -80,6 +94,11 @@ std::string to_string(BytesPerSecond q) {
   return format_scaled(q.value(), std::span(kBandwidthUnits).first(4));
 }
 std::string to_string(FlopsPerSecond q) { return format_scaled(q.value(), kFlopUnits); }
+
+std::string to_exact_string(Bytes q) { return exact_text(q.value(), kByteUnits); }
+std::string to_exact_string(Seconds q) { return exact_text(q.value(), kSecondUnits); }
+std::string to_exact_string(BytesPerSecond q) { return exact_text(q.value(), kBandwidthUnits); }
+std::string to_exact_string(FlopsPerSecond q) { return exact_text(q.value(), kFlopUnits); }
 
 Result<Bytes> parse_bytes(std::string_view text) {
   return parse_quantity<Bytes>(text, kByteUnits, "amount of bytes");

@@ -80,6 +80,13 @@ std::string to_string(Seconds);
 std::string to_string(BytesPerSecond);
 std::string to_string(FlopsPerSecond);
 
+// Text that parse_* reads back to exactly the same value, in the shortest spelling found: what
+// goes into files. The quantity is finite and not negative.
+std::string to_exact_string(Bytes);
+std::string to_exact_string(Seconds);
+std::string to_exact_string(BytesPerSecond);
+std::string to_exact_string(FlopsPerSecond);
+
 // Reads "80 GiB", "3.2 us", "100 Gb/s" (bits), "300 GB/s", "312 TFLOP/s". A number without a unit,
 // an unknown unit, a negative or a non-finite number is an error that lists the units.
 Result<Bytes> parse_bytes(std::string_view text);

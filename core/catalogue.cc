@@ -1,0 +1,113 @@
+#include "core/catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <span>
+
+#include "core/cluster_json.h"
+#include "core/model_json.h"
+#include "core/profile_json.h"
+#include "core/stack_json.h"
+#include "core/text.h"
+
+namespace tpsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds_catalogue(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder / name_of(CatalogueKind::kModels), ignored) &&
+         fs::is_directory(folder / name_of(CatalogueKind::kClusters), ignored);
+}
+
+std::vector<fs::path> usual_folders() {
+  std::vector<fs::path> folders;
+  std::error_code code;
+  const fs::path executable = fs::read_symlink("/proc/self/exe", code);
+  if (!code) {
+    const fs::path beside = executable.parent_path();
+    folders = {beside / "../../data", beside / "../share/tpsim"};
+  }
+  folders.emplace_back(TPSIM_SOURCE_DATA_DIR);
+  return folders;
+}
+
+// "Models" of a message: "model".
+std::string singular(CatalogueKind kind) {
+  std::string name(name_of(kind));
+  name.pop_back();
+  return name;
+}
+
+}  // namespace
+
+std::string_view name_of(CatalogueKind kind) {
+  switch (kind) {
+    case CatalogueKind::kModels: return "models";
+    case CatalogueKind::kClusters: return "clusters";
+    case CatalogueKind::kProfiles: return "profiles";
+    case CatalogueKind::kStacks: return "stacks";
+  }
+  return "?";
+}
+
+Result<Catalogue> Catalogue::open() {
+  if (const char* chosen = std::getenv("TPSIM_DATA"); chosen != nullptr && *chosen != '\0') {
+    if (holds_catalogue(chosen)) return Catalogue(chosen);
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("'{}' is no data folder of tpsim: it lacks models/ or clusters/", chosen),
+                 "$TPSIM_DATA", "unset it to use the data that ships with tpsim"};
+  }
+  std::string tried;
+  for (const fs::path& folder : usual_folders()) {
+    if (holds_catalogue(folder)) return Catalogue(folder.lexically_normal());
+    tried += (tried.empty() ? "" : ", ") + folder.lexically_normal().string();
+  }
+  return Error{ErrorKind::kMissing, "the data folder of tpsim is missing: tried " + tried, "",
+               "set TPSIM_DATA to the folder that holds models/, clusters/, profiles/, stacks/"};
+}
+
+std::vector<std::string> Catalogue::list(CatalogueKind kind) const {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_ / name_of(kind), code)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<fs::path> Catalogue::find(CatalogueKind kind, std::string_view name_or_path) const {
+  const bool is_path = name_or_path.find('/') != std::string_view::npos ||
+                       name_or_path.ends_with(".json");
+  if (is_path) return fs::path(name_or_path);
+  const std::vector<std::string> names = list(kind);
+  TPSIM_TRY(const std::size_t index,
+            choose(singular(kind), name_or_path, std::span<const std::string>(names)));
+  return directory_ / name_of(kind) / (names[index] + ".json");
+}
+
+Result<ModelSpec> Catalogue::load_model(std::string_view name_or_path) const {
+  TPSIM_TRY(const fs::path path, find(CatalogueKind::kModels, name_or_path));
+  return read_model(path);
+}
+
+Result<ClusterSpec> Catalogue::load_cluster(std::string_view name_or_path) const {
+  TPSIM_TRY(const fs::path path, find(CatalogueKind::kClusters, name_or_path));
+  return read_cluster(path);
+}
+
+Result<Profile> Catalogue::load_profile(std::string_view name_or_path) const {
+  TPSIM_TRY(const fs::path path, find(CatalogueKind::kProfiles, name_or_path));
+  return read_profile(path);
+}
+
+Result<StackSpec> Catalogue::load_stack(std::string_view name_or_path) const {
+  TPSIM_TRY(const fs::path path, find(CatalogueKind::kStacks, name_or_path));
+  return read_stack(path);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,45 @@
+// The data that ships with tpsim: models, clusters, profiles and stacks by name.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/cluster_spec.h"
+#include "core/model_spec.h"
+#include "core/profile.h"
+#include "core/result.h"
+#include "core/stack_spec.h"
+
+namespace tpsim {
+
+enum class CatalogueKind : std::uint8_t { kModels, kClusters, kProfiles, kStacks };
+std::string_view name_of(CatalogueKind);  // "models": also the folder's name
+
+class Catalogue {
+ public:
+  // The data folder is $TPSIM_DATA where that is set; else the first that exists of ../../data and
+  // ../share/tpsim beside the executable's folder, and the data folder of the source tree.
+  static Result<Catalogue> open();
+  explicit Catalogue(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  const std::filesystem::path& directory() const { return directory_; }
+
+  // Names in alphabetical order.
+  std::vector<std::string> list(CatalogueKind kind) const;
+
+  // A name of the catalogue, or the path of a file: what contains '/' or ends in ".json". A name
+  // that is neither is an error that offers the nearest one.
+  Result<ModelSpec> load_model(std::string_view name_or_path) const;
+  Result<ClusterSpec> load_cluster(std::string_view name_or_path) const;
+  Result<Profile> load_profile(std::string_view name_or_path) const;
+  Result<StackSpec> load_stack(std::string_view name_or_path) const;
+
+ private:
+  Result<std::filesystem::path> find(CatalogueKind kind, std::string_view name_or_path) const;
+
+  std::filesystem::path directory_;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,50 @@
+#include "core/cluster_json.h"
+
+#include "core/json_document.h"
+#include "core/json_fields.h"
+
+namespace tpsim {
+namespace {
+
+constexpr auto kLinkFields = [](auto& io, auto& link) {
+  io.text("kind", link.kind);
+  io.quantity("bandwidth", link.bandwidth);
+  io.quantity("latency", link.latency);
+  io.number("efficiency", link.efficiency, {1e-6, 1});
+  io.require(link.bandwidth.value() > 0, "bandwidth", "it must be above zero");
+};
+
+constexpr auto kClusterFields = [](auto& io, auto& cluster) {
+  io.format("tpsim-cluster/1");
+  io.text("name", cluster.name);
+  io.text("source", cluster.source);
+  io.text("profile", cluster.profile);
+  io.text("stack", cluster.stack);
+  io.integer("nodes", cluster.nodes, {});
+  io.integer("gpus_per_node", cluster.gpus_per_node, {1, 1024});
+  io.integer("nics_per_node", cluster.nics_per_node, {1, 1024});
+  io.object("intra_node", [&](auto& inner) { kLinkFields(inner, cluster.intra_node); });
+  io.object("inter_node", [&](auto& inner) { kLinkFields(inner, cluster.inter_node); });
+};
+
+Result<ClusterSpec> cluster_from_json(const JsonValue& root, const std::string& file) {
+  return spec_from_json<ClusterSpec>(root, file, kClusterFields);
+}
+
+}  // namespace
+
+Result<ClusterSpec> read_cluster(const std::filesystem::path& path) {
+  TPSIM_TRY(const JsonValue root, read_json_file(path));
+  return cluster_from_json(root, path.string());
+}
+
+Result<ClusterSpec> parse_cluster(std::string_view text, const std::string& file) {
+  TPSIM_TRY(const JsonValue root, parse_json(text, file));
+  return cluster_from_json(root, file);
+}
+
+std::string to_json(const ClusterSpec& cluster) {
+  return to_text(json_from_spec(cluster, kClusterFields));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,18 @@
+// Cluster files: {"format": "tpsim-cluster/1", ...}.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/cluster_spec.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+Result<ClusterSpec> read_cluster(const std::filesystem::path& path);
+Result<ClusterSpec> parse_cluster(std::string_view text, const std::string& file);
+
+std::string to_json(const ClusterSpec& cluster);
+
+}  // namespace tpsim

@@ -1,0 +1,105 @@
+#include "core/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace tpsim {
+namespace {
+
+Error file_error(const std::filesystem::path& path, std::string_view verb, int code) {
+  return Error{ErrorKind::kBadInput, fmt::format("cannot {} the file: {}", verb, std::strerror(code)),
+               path.string(), ""};
+}
+
+// A file that vanishes unless it is renamed to its final name.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::filesystem::path& target)
+      : path_(target.parent_path() /
+              fmt::format(".{}.{}.tmp", target.filename().string(), ::getpid())),
+        descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {}
+  ~TemporaryFile() {
+    const bool created = descriptor_ >= 0 || closed_;
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (created && !renamed_) ::unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  bool is_open() const { return descriptor_ >= 0; }
+
+  bool write(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(descriptor_, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return ::fsync(descriptor_) == 0;
+  }
+
+  bool rename_to(const std::filesystem::path& target) {
+    closed_ = true;
+    if (::close(std::exchange(descriptor_, -1)) != 0) return false;
+    renamed_ = ::rename(path_.c_str(), target.c_str()) == 0;
+    return renamed_;
+  }
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
+  bool closed_ = false;
+  bool renamed_ = false;
+};
+
+// Makes the rename itself last through a power cut; where the file system cannot, it is as good.
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t most_bytes) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (file == nullptr) return file_error(path, "open", errno);
+  std::string text;
+  char block[1 << 16];
+  while (const std::size_t got = std::fread(block, 1, sizeof block, file.get())) {
+    text.append(block, got);
+    if (text.size() > most_bytes) {
+      return Error{ErrorKind::kBadInput,
+                   fmt::format("the file is larger than {} MiB", most_bytes >> 20), path.string(),
+                   ""};
+    }
+  }
+  if (std::ferror(file.get()) != 0) return file_error(path, "read", errno);
+  return text;
+}
+
+Status write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  std::error_code code;
+  std::filesystem::path target = std::filesystem::weakly_canonical(path, code);
+  if (code) return file_error(path, "write", code.value());
+  if (std::filesystem::exists(target, code) && !std::filesystem::is_regular_file(target, code)) {
+    return Error{ErrorKind::kBadInput, "cannot write: it is not a regular file", path.string(), ""};
+  }
+  TemporaryFile file(target);
+  if (!file.is_open() || !file.write(text) || !file.rename_to(target)) {
+    return file_error(path, "write", errno);
+  }
+  sync_folder(target.parent_path());
+  return Ok{};
+}
+
+}  // namespace tpsim

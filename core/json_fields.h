@@ -1,0 +1,235 @@
+// One description of a file kind, read two ways: a function template lists the fields of a struct
+// once, FieldReader fills the struct from JSON and FieldWriter turns it into JSON.
+//
+//   template <class Io, class Spec>  // Spec is LinkSpec or const LinkSpec
+//   void link_fields(Io& io, Spec& link) {
+//     io.text("kind", link.kind);
+//     io.quantity("bandwidth", link.bandwidth);
+//     io.number("efficiency", link.efficiency, {0, 1}, kOptional);
+//   }
+//
+// The reader is strict. A missing key, an unknown one, a wrong kind of value, a number out of range
+// or a quantity without its unit is an error that names file, line, key and the nearest valid
+// choice. After the first error it reads nothing more; finish() returns that error.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/json_value.h"
+#include "core/result.h"
+#include "core/units.h"
+
+namespace tpsim {
+
+// An optional key that is absent leaves the field as it was; writers always write it.
+enum class Presence : std::uint8_t { kRequired, kOptional };
+inline constexpr Presence kRequired = Presence::kRequired;
+inline constexpr Presence kOptional = Presence::kOptional;
+
+struct IntRange {
+  std::int64_t least = 1;
+  std::int64_t most = std::int64_t{1} << 24;
+};
+struct NumberRange {
+  double least = 0;
+  double most = 1e18;
+};
+
+// A column of a table: whole numbers or any.
+struct TableColumn {
+  std::string_view name;
+  bool is_whole = false;
+  NumberRange range;
+};
+using TableRows = std::vector<std::vector<double>>;
+
+class FieldReader {
+ public:
+  // `path` is put before the keys in messages: "device.".
+  FieldReader(const JsonValue& value, std::string file, std::string path = "");
+
+  // The version that opens every file: "tpsim-model/1".
+  void format(std::string_view expected);
+
+  void text(std::string_view key, std::string& out, Presence presence = kRequired);
+  void flag(std::string_view key, bool& out, Presence presence = kRequired);
+  void number(std::string_view key, double& out, NumberRange range, Presence presence = kRequired);
+  void integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range);
+  template <std::integral Int>
+  void integer(std::string_view key, Int& out, IntRange range, Presence presence = kRequired) {
+    if (const auto whole = read_integer(key, range, presence)) out = static_cast<Int>(*whole);
+  }
+  // A text with its unit: "300 GB/s".
+  template <class Q>
+  void quantity(std::string_view key, Q& out, Presence presence = kRequired) {
+    if (const std::string* written = read_quantity_text(key, presence)) {
+      take(key, parse_quantity<Q>(*written), out);
+    }
+  }
+  // One of the names that name_of() gives to `all`.
+  template <class E>
+  void choice(std::string_view key, E& out, const std::vector<std::type_identity_t<E>>& all,
+              Presence presence = kRequired) {
+    std::vector<std::string_view> names;
+    for (const E value : all) names.push_back(name_of(value));
+    if (const auto index = read_choice(key, names, presence)) out = all[*index];
+  }
+  template <class Fields>
+  void object(std::string_view key, Fields&& fields, Presence presence = kRequired) {
+    if (const JsonValue* value = find(key, presence)) {
+      FieldReader inner(*value, file_, path_ + std::string(key) + ".");
+      fields(inner);
+      adopt(inner.finish());
+    }
+  }
+  // An array of objects, each read by fields(reader, item).
+  template <class Item, class Fields>
+  void objects(std::string_view key, std::vector<Item>& out, Fields&& fields) {
+    for (const JsonValue& value : read_array(key)) {
+      FieldReader inner(value, file_, path_ + std::string(key) + ".");
+      fields(inner, out.emplace_back());
+      adopt(inner.finish());
+      if (error_) return;
+    }
+  }
+  // An array of rows of numbers. A row holds all columns, or only the first `needed` of them.
+  void table(std::string_view key, TableRows& out, const std::vector<TableColumn>& columns,
+             std::size_t needed);
+
+  // For files that others define: keys that were not asked for are fine, and null means absent.
+  void allow_foreign_keys() { foreign_keys_ = true; }
+  bool has(std::string_view key);
+
+  // A rule that the description itself states; `key` says where it was broken.
+  void require(bool holds, std::string_view key, std::string_view rule) {
+    if (!holds) reject(key, std::string(rule));
+  }
+  void reject(std::string_view key, std::string message, std::string hint = "");
+
+  // The first error, or the first key that nothing asked for.
+  Status finish();
+
+ private:
+  const JsonValue* find(std::string_view key, Presence presence);
+  const JsonValue::Array& read_array(std::string_view key);
+  std::optional<std::int64_t> read_integer(std::string_view key, IntRange range, Presence presence);
+  const std::string* read_quantity_text(std::string_view key, Presence presence);
+  std::optional<std::size_t> read_choice(std::string_view key,
+                                         const std::vector<std::string_view>& names,
+                                         Presence presence);
+  std::optional<std::int64_t> whole_number(std::string_view key, const JsonValue& value,
+                                           IntRange range);
+  std::optional<double> real_number(std::string_view key, const JsonValue& value,
+                                    NumberRange range);
+  std::vector<double> table_row(const std::string& name, const JsonValue& value,
+                                const std::vector<TableColumn>& columns, std::size_t needed);
+  void fail(int line, std::string message, std::string hint = "");
+  void wrong_kind(std::string_view key, const JsonValue& value, std::string_view wanted);
+  void adopt(const Status& status);
+
+  template <class Q>
+  static Result<Q> parse_quantity(std::string_view written) {
+    if constexpr (std::same_as<Q, Bytes>) return parse_bytes(written);
+    else if constexpr (std::same_as<Q, Seconds>) return parse_seconds(written);
+    else if constexpr (std::same_as<Q, BytesPerSecond>) return parse_bandwidth(written);
+    else return parse_flops_rate(written);
+  }
+  template <class T>
+  void take(std::string_view key, Result<T> result, T& out) {
+    if (result.ok()) {
+      out = *result;
+    } else {
+      reject(key, result.error().message, result.error().hint);
+    }
+  }
+
+  const JsonValue* value_;
+  std::string file_;
+  std::string path_;
+  std::vector<std::string_view> asked_;
+  bool foreign_keys_ = false;
+  std::optional<Error> error_;
+};
+
+class FieldWriter {
+ public:
+  void format(std::string_view expected) { set("format", expected); }
+  void text(std::string_view key, const std::string& value, Presence = kRequired) {
+    set(key, value);
+  }
+  void flag(std::string_view key, bool value, Presence = kRequired) { set(key, value); }
+  void number(std::string_view key, double value, NumberRange range, Presence = kRequired);
+  void integers(std::string_view key, const std::vector<std::int64_t>& values, IntRange range);
+  template <std::integral Int>
+  void integer(std::string_view key, Int value, IntRange range, Presence = kRequired) {
+    set(key, in_range(key, static_cast<std::int64_t>(value), range));
+  }
+  template <class Q>
+  void quantity(std::string_view key, Q value, Presence = kRequired) {
+    set(key, to_exact_string(value));
+  }
+  template <class E>
+  void choice(std::string_view key, E value, const std::vector<std::type_identity_t<E>>&,
+              Presence = kRequired) {
+    set(key, name_of(value));
+  }
+  template <class Fields>
+  void object(std::string_view key, Fields&& fields, Presence = kRequired) {
+    FieldWriter inner;
+    fields(inner);
+    set(key, std::move(inner).value());
+  }
+  template <class Item, class Fields>
+  void objects(std::string_view key, const std::vector<Item>& items, Fields&& fields) {
+    set(key, json_array(items, [&](const Item& item) {
+          FieldWriter inner;
+          fields(inner, item);
+          return std::move(inner).value();
+        }));
+  }
+  void table(std::string_view key, const TableRows& rows, const std::vector<TableColumn>& columns,
+             std::size_t needed);
+
+  void require(bool holds, std::string_view key, std::string_view rule);
+
+  JsonValue value() && { return std::move(value_); }
+
+ private:
+  void set(std::string_view key, JsonValue value) {
+    value_.set(std::string(key), std::move(value));
+  }
+  // What is written must read back: a value beyond the reader's range is a bug of the caller.
+  static std::int64_t in_range(std::string_view key, std::int64_t value, IntRange range);
+
+  JsonValue value_ = json_object();
+};
+
+// Says which file broke a rule that knows nothing of files.
+Status at_file(Status status, const std::string& file);
+
+// A whole file of one kind; `file` names it in messages.
+template <class Spec, class Fields>
+Result<Spec> spec_from_json(const JsonValue& root, const std::string& file, Fields fields) {
+  Spec spec;
+  FieldReader reader(root, file);
+  fields(reader, spec);
+  TPSIM_TRY_STATUS(reader.finish());
+  return spec;
+}
+
+template <class Spec, class Fields>
+JsonValue json_from_spec(const Spec& spec, Fields fields) {
+  FieldWriter writer;
+  fields(writer, spec);
+  return std::move(writer).value();
+}
+
+}  // namespace tpsim

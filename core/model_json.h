@@ -1,0 +1,25 @@
+// Model files: {"format": "tpsim-model/1", ...}, and the config.json of Hugging Face models.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/json_value.h"
+#include "core/model_spec.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+// Reads either kind: a file with "format" is ours, one with "model_type" is Hugging Face's (see
+// core/huggingface_config.h). The model returned obeys validate().
+Result<ModelSpec> read_model(const std::filesystem::path& path);
+Result<ModelSpec> parse_model(std::string_view text, const std::string& file);
+
+std::string to_json(const ModelSpec& model);
+
+std::string_view name_of(PositionKind);
+std::string_view name_of(NormKind);
+std::string_view name_of(MlpKind);
+
+}  // namespace tpsim

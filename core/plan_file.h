@@ -1,0 +1,20 @@
+// A plan with everything needed to judge or run it again.
+#pragma once
+
+#include <string>
+
+#include "core/model_spec.h"
+#include "core/plan.h"
+
+namespace tpsim {
+
+// The model is held in full; cluster, profile and stack are catalogue names or paths.
+struct PlanFile {
+  ModelSpec model;
+  std::string cluster;
+  std::string profile;
+  std::string stack;
+  Plan plan;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,23 @@
+// Plan files: {"format": "tpsim-plan/1", ...}, what --save writes and every command reads.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/json_value.h"
+#include "core/plan_file.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+// The plan returned obeys validate(plan, model).
+Result<PlanFile> read_plan(const std::filesystem::path& path);
+Result<PlanFile> parse_plan(std::string_view text, const std::string& file);
+
+std::string to_json(const PlanFile& file);
+
+// The keys of a plan alone, in order, for documents that hold plans.
+JsonValue plan_to_json(const Plan& plan);
+
+}  // namespace tpsim

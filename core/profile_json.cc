@@ -1,0 +1,206 @@
+#include "core/profile_json.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/json_document.h"
+#include "core/json_fields.h"
+
+namespace tpsim {
+namespace {
+
+// Files hold samples grouped, so that a row is only numbers.
+struct OpGroup {
+  OpKey key;  // without dims
+  std::int64_t dims = 1;
+  TableRows rows;
+};
+
+struct CollectiveGroup {
+  CollectiveKind kind{};
+  std::int64_t ranks = 2;
+  TableRows rows;
+};
+
+// A profile as its file holds it.
+struct ProfileDocument {
+  Profile profile;  // without samples
+  std::vector<OpGroup> ops;
+  std::vector<CollectiveGroup> collectives;
+};
+
+constexpr NumberRange kCount{1, 1e15};      // dims and bytes: whole in a double
+constexpr NumberRange kDuration{1e-12, 1e6};  // seconds
+constexpr NumberRange kShare{1e-6, 1.5};    // efficiencies; a fit may pass 1 by a little
+
+std::vector<TableColumn> op_columns(std::int64_t dims) {
+  std::vector<TableColumn> columns(static_cast<std::size_t>(dims), {"a dim", true, kCount});
+  columns.push_back({"seconds", false, kDuration});
+  columns.push_back({"spread", false, {0, 1e3}});
+  columns.push_back({"count", true, {1, 1e9}});
+  return columns;
+}
+
+// All ops by name: the order of the enumeration is that of the names.
+template <class E>
+std::vector<E> first_kinds(int count) {
+  std::vector<E> kinds;
+  for (int i = 0; i < count; ++i) kinds.push_back(static_cast<E>(i));
+  return kinds;
+}
+
+constexpr auto kOpGroupFields = [](auto& io, auto& group) {
+  io.choice("op", group.key.kind, first_kinds<OpKind>(kOpKindCount));
+  io.integer("variant", group.key.variant, {0, 255});
+  io.choice("dtype", group.key.dtype,
+            {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt32});
+  io.integer("dims", group.dims, {1, static_cast<std::int64_t>(group.key.dims.size())});
+  io.table("samples", group.rows, op_columns(group.dims),
+           static_cast<std::size_t>(group.dims) + 1);
+};
+
+constexpr auto kCollectiveGroupFields = [](auto& io, auto& group) {
+  constexpr int kKinds = static_cast<int>(CollectiveKind::kReceive) + 1;
+  io.choice("collective", group.kind, first_kinds<CollectiveKind>(kKinds));
+  io.integer("ranks", group.ranks, {1, 1024});
+  io.table("samples", group.rows, {{"bytes", true, kCount}, {"seconds", false, kDuration}}, 2);
+};
+
+constexpr auto kDeviceFields = [](auto& io, auto& device) {
+  io.text("name", device.name);
+  io.text("source", device.source);
+  io.quantity("memory", device.memory);
+  io.integer("processors", device.processors, {});
+  io.quantity("matmul_peak", device.matmul_peak);
+  io.choice("matmul_dtype", device.matmul_dtype,
+            {DType::kFloat32, DType::kBFloat16, DType::kFloat16});
+  io.quantity("vector_peak", device.vector_peak);
+  io.quantity("memory_bandwidth", device.memory_bandwidth);
+  io.flag("asynchronous", device.asynchronous);
+  io.require(device.memory.value() > 0, "memory", "it must be above zero");
+  io.require(device.matmul_peak.value() > 0, "matmul_peak", "it must be above zero");
+  io.require(device.vector_peak.value() > 0, "vector_peak", "it must be above zero");
+  io.require(device.memory_bandwidth.value() > 0, "memory_bandwidth", "it must be above zero");
+};
+
+constexpr auto kModelFields = [](auto& io, auto& model) {
+  io.text("source", model.source);
+  io.choice("provenance", model.provenance,
+            {Provenance::kMeasuredHere, Provenance::kPublished, Provenance::kDatasheet});
+  io.number("matmul_efficiency", model.matmul_efficiency, kShare);
+  io.integer("tile_m", model.tile_m, {});
+  io.integer("tile_n", model.tile_n, {});
+  io.quantity("matmul_latency", model.matmul_latency);
+  io.number("sustained_clock", model.sustained_clock, kShare);
+  io.number("streaming_efficiency", model.streaming_efficiency, kShare);
+  io.number("reduction_efficiency", model.reduction_efficiency, kShare);
+  io.number("flash_forward_efficiency", model.flash_forward_efficiency, kShare);
+  io.number("flash_backward_efficiency", model.flash_backward_efficiency, kShare);
+  io.quantity("kernel_latency", model.kernel_latency);
+};
+
+constexpr auto kDocumentFields = [](auto& io, auto& document) {
+  auto& profile = document.profile;
+  io.format("tpsim-profile/1");
+  io.text("name", profile.name);
+  io.text("source", profile.source);
+  io.text("date", profile.date);
+  io.choice("provenance", profile.provenance,
+            {Provenance::kMeasuredHere, Provenance::kPublished, Provenance::kDatasheet});
+  io.object("device", [&](auto& inner) { kDeviceFields(inner, profile.device); });
+  io.object("model", [&](auto& inner) { kModelFields(inner, profile.model); });
+  io.flag("burst_clocks", profile.burst_clocks);
+  io.objects("ops", document.ops, kOpGroupFields);
+  io.objects("collectives", document.collectives, kCollectiveGroupFields);
+};
+
+OpSample sample_of(const OpGroup& group, const std::vector<double>& row) {
+  const auto dims = static_cast<std::size_t>(group.dims);
+  OpSample sample{group.key, Seconds(row[dims])};
+  for (std::size_t i = 0; i < dims; ++i) {
+    sample.key.dims[i] = static_cast<std::int64_t>(row[i]);
+  }
+  if (row.size() > dims + 1) {
+    sample.spread = row[dims + 1];
+    sample.count = static_cast<int>(row[dims + 2]);
+  }
+  return sample;
+}
+
+std::vector<double> row_of(const OpSample& sample, std::int64_t dims) {
+  std::vector<double> row(sample.key.dims.begin(), sample.key.dims.begin() + dims);
+  row.push_back(sample.median.value());
+  if (sample.spread > 0 || sample.count > 1) {
+    row.push_back(sample.spread);
+    row.push_back(sample.count);
+  }
+  return row;
+}
+
+std::int64_t used_dims(const OpKey& key) {
+  return std::find(key.dims.begin(), key.dims.end(), 0) - key.dims.begin();
+}
+
+OpGroup group_for(const OpSample& sample) {
+  return {{sample.key.kind, sample.key.dtype, sample.key.variant, {}}, used_dims(sample.key), {}};
+}
+
+ProfileDocument document_of(const Profile& profile) {
+  ProfileDocument document;
+  document.profile = profile;
+  for (const OpSample& sample : profile.ops) {
+    const OpGroup wanted = group_for(sample);
+    auto group = std::find_if(
+        document.ops.begin(), document.ops.end(),
+        [&](const OpGroup& g) { return g.key == wanted.key && g.dims == wanted.dims; });
+    if (group == document.ops.end()) group = document.ops.insert(group, wanted);
+    group->rows.push_back(row_of(sample, group->dims));
+  }
+  for (const CollectiveSample& sample : profile.collectives) {
+    auto group = std::find_if(document.collectives.begin(), document.collectives.end(),
+                              [&](const CollectiveGroup& g) {
+                                return g.kind == sample.kind && g.ranks == sample.ranks;
+                              });
+    if (group == document.collectives.end()) {
+      group = document.collectives.insert(group, {sample.kind, sample.ranks, {}});
+    }
+    group->rows.push_back({sample.bytes.value(), sample.median.value()});
+  }
+  return document;
+}
+
+Profile profile_of(ProfileDocument document) {
+  Profile profile = std::move(document.profile);
+  for (const OpGroup& group : document.ops) {
+    for (const auto& row : group.rows) profile.ops.push_back(sample_of(group, row));
+  }
+  for (const CollectiveGroup& group : document.collectives) {
+    for (const auto& row : group.rows) {
+      profile.collectives.push_back({group.kind, group.ranks, Bytes(row[0]), Seconds(row[1])});
+    }
+  }
+  return profile;
+}
+
+Result<Profile> profile_from_json(const JsonValue& root, const std::string& file) {
+  TPSIM_TRY(ProfileDocument document, spec_from_json<ProfileDocument>(root, file, kDocumentFields));
+  return profile_of(std::move(document));
+}
+
+}  // namespace
+
+Result<Profile> read_profile(const std::filesystem::path& path) {
+  TPSIM_TRY(const JsonValue root, read_json_file(path));
+  return profile_from_json(root, path.string());
+}
+
+Result<Profile> parse_profile(std::string_view text, const std::string& file) {
+  TPSIM_TRY(const JsonValue root, parse_json(text, file));
+  return profile_from_json(root, file);
+}
+
+std::string to_json(const Profile& profile) {
+  return to_text(json_from_spec(document_of(profile), kDocumentFields));
+}
+
+}  // namespace tpsim

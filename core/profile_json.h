@@ -1,0 +1,24 @@
+// Profile files: {"format": "tpsim-profile/1", ...}.
+//
+// Samples are tables. "ops" is a list of {"op", "variant", "dtype", "dims", "samples"}: all samples
+// of one kind, variant and element type; a row holds that many dims of OpKey, then the median in
+// seconds, then (where it is known) the relative spread and the count. "collectives" is a list of
+// {"collective", "ranks", "samples"} with rows of bytes and seconds.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/profile.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+Result<Profile> read_profile(const std::filesystem::path& path);
+Result<Profile> parse_profile(std::string_view text, const std::string& file);
+
+// Samples of one kind are brought together; within a kind they keep their order.
+std::string to_json(const Profile& profile);
+
+}  // namespace tpsim

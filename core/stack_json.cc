@@ -1,0 +1,73 @@
+#include "core/stack_json.h"
+
+#include "core/json_document.h"
+#include "core/json_fields.h"
+
+namespace tpsim {
+namespace {
+
+constexpr auto kTrainingFields = [](auto& io, auto& training) {
+  io.choice("gradient_reduction", training.gradient_reduction,
+            {GradientReduction::kAllReduce, GradientReduction::kReduceScatter});
+  io.flag("fused_gradient_accumulation", training.fused_gradient_accumulation);
+  io.flag("overlap_gradient_reduction", training.overlap_gradient_reduction);
+  io.flag("overlap_parameter_gather", training.overlap_parameter_gather);
+  io.flag("clip_gradients", training.clip_gradients);
+};
+
+constexpr auto kHostFields = [](auto& io, auto& host) {
+  io.quantity("per_op", host.per_op);
+  io.quantity("per_collective", host.per_collective);
+  io.quantity("per_block_forward", host.per_block_forward);
+  io.quantity("per_block_backward", host.per_block_backward);
+  io.quantity("per_micro_batch", host.per_micro_batch);
+  io.quantity("per_step", host.per_step);
+};
+
+constexpr auto kMemoryFields = [](auto& io, auto& memory) {
+  io.quantity("context", memory.context);
+  io.quantity("library_workspace", memory.library_workspace);
+  io.quantity("collective_buffers", memory.collective_buffers);
+  io.quantity("allocation_granularity", memory.allocation_granularity);
+  io.number("fragmentation", memory.fragmentation, {0, 1});
+  io.require(memory.allocation_granularity.value() >= 1, "allocation_granularity",
+             "it must be at least one byte");
+};
+
+constexpr auto kStackFields = [](auto& io, auto& stack) {
+  io.format("tpsim-stack/1");
+  io.text("name", stack.name);
+  io.text("source", stack.source);
+  io.object("training", [&](auto& inner) { kTrainingFields(inner, stack.training); });
+  io.object("host", [&](auto& inner) { kHostFields(inner, stack.host); });
+  io.object("memory", [&](auto& inner) { kMemoryFields(inner, stack.memory); });
+  io.flag("zero_2_and_3_with_pipeline", stack.zero_2_and_3_with_pipeline);
+  io.flag("overlap_p2p", stack.overlap_p2p);
+  io.number("overlap_slowdown", stack.overlap_slowdown, {1, 10});
+  io.number("rank_jitter", stack.rank_jitter, {0, 1});
+  io.number("run_spread", stack.run_spread, {0, 1});
+};
+
+Result<StackSpec> stack_from_json(const JsonValue& root, const std::string& file) {
+  return spec_from_json<StackSpec>(root, file, kStackFields);
+}
+
+}  // namespace
+
+Result<StackSpec> read_stack(const std::filesystem::path& path) {
+  TPSIM_TRY(const JsonValue root, read_json_file(path));
+  return stack_from_json(root, path.string());
+}
+
+Result<StackSpec> parse_stack(std::string_view text, const std::string& file) {
+  TPSIM_TRY(const JsonValue root, parse_json(text, file));
+  return stack_from_json(root, file);
+}
+
+std::string to_json(const StackSpec& stack) { return to_text(json_from_spec(stack, kStackFields)); }
+
+std::string_view name_of(GradientReduction reduction) {
+  return reduction == GradientReduction::kAllReduce ? "all_reduce" : "reduce_scatter";
+}
+
+}  // namespace tpsim

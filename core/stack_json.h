@@ -1,0 +1,20 @@
+// Stack files: {"format": "tpsim-stack/1", ...}.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "core/stack_spec.h"
+
+namespace tpsim {
+
+Result<StackSpec> read_stack(const std::filesystem::path& path);
+Result<StackSpec> parse_stack(std::string_view text, const std::string& file);
+
+std::string to_json(const StackSpec& stack);
+
+std::string_view name_of(GradientReduction);
+
+}  // namespace tpsim
