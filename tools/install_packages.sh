@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what tpsim builds with and does not find, on Debian 12 and its relatives.
 #
-# Usage: tools/install_packages.sh [--dev]
-# --dev adds clang-format, clang-tidy and make. Needs root (or sudo) only when something is missing.
+# Usage: tools/install_packages.sh [--ci | --dev]
+# --ci adds what .ci/run checks with, --dev also what developers type. Needs root (or sudo) only
+# when something is missing.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin # dpkg needs them; a shell started by plain su lacks them
 
@@ -20,15 +21,20 @@ optional=(               # found by CMake: tpsim builds without them too
   libopenblas-dev        # matrix products of the CPU device
   libopenmpi-dev openmpi-bin  # ranks as processes
 )
+ci=(
+  clang-format           # tools/format.sh
+)
 developer=(
-  clang-format clang-tidy make  # the checks, and the verbs of Makefile
+  clang-tidy             # tools/tidy.sh
+  make                   # the verbs of Makefile
 )
 
 wanted=("${build[@]}" "${tests[@]}" "${optional[@]}")
 case "${1:-}" in
   "") ;;
-  --dev) wanted+=("${developer[@]}") ;;
-  *) echo "tools/install_packages.sh: unknown option $1 (known: --dev)" >&2; exit 2 ;;
+  --ci) wanted+=("${ci[@]}") ;;
+  --dev) wanted+=("${ci[@]}" "${developer[@]}") ;;
+  *) echo "tools/install_packages.sh: unknown option $1 (known: --ci, --dev)" >&2; exit 2 ;;
 esac
 
 is_installed() {
@@ -60,7 +66,7 @@ apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@" </dev/null
 }
-apt update
+apt update || echo "tools/install_packages.sh: apt-get update failed; trying with the old lists" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! apt install --yes --no-install-recommends "${missing[@]}" >"$log" 2>&1; then

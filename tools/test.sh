@@ -8,4 +8,4 @@ cd "$(dirname "$0")/.."
 tools/install_packages.sh
 cmake --preset release
 cmake --build --preset release
-ctest --preset release "$@"
+ctest --preset release --parallel "$(nproc)" "$@"
