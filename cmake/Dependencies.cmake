@@ -1,10 +1,12 @@
-# Every dependency is a Debian package; a missing one is an error that names it.
-function(tpsim_require name package)
+# What tpsim cannot be built without. Each is a Debian package; a missing one is an error naming it.
+# A macro, so that what a package sets is seen by the folders.
+macro(tpsim_require name package)
   find_package(${name} ${ARGN} QUIET)
   if(NOT ${name}_FOUND)
-    message(FATAL_ERROR "tpsim needs ${name}: apt-get install ${package} (tools/install_packages.sh installs everything)")
+    message(FATAL_ERROR "tpsim needs ${name}: apt-get install ${package} "
+                        "(tools/install_packages.sh installs everything)")
   endif()
-endfunction()
+endmacro()
 
 tpsim_require(fmt libfmt-dev 9)
 tpsim_require(nlohmann_json nlohmann-json3-dev 3.11)

@@ -1,0 +1,26 @@
+# Verbs for people who type make. CMake does the work; the presets are in CMakePresets.json.
+.PHONY: build test asan tsan format tidy validate clean
+
+build:      ## build/release/tpsim
+	cmake --preset release
+	cmake --build --preset release
+
+test:       ## all tests, installing what is missing
+	tools/test.sh
+
+asan tsan:  ## unit tests under AddressSanitizer + UBSan, or ThreadSanitizer
+	cmake --preset $@
+	cmake --build --preset $@
+	ctest --preset $@ -L 'unit|laws'
+
+format:     ## clang-format in place
+	tools/format.sh
+
+tidy:       ## clang-tidy, errors only
+	tools/tidy.sh
+
+validate: build  ## predictions against published runs
+	ctest --preset release -L validation
+
+clean:
+	rm -rf build

@@ -1,0 +1,177 @@
+// Reads every source and CMake file under a root once, line by line.
+#include "tests/layers/house_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <string_view>
+
+namespace tpsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+// From the ground up. "generated" holds what configuring wrote for `tpsim --version`.
+constexpr std::array<std::string_view, 11> kLayers = {
+    "core",      "kernels", "reference_model", "profiler", "sim", "plans", "gui",
+    "generated", "cli",     "tools",           "tests"};
+constexpr std::array<std::string_view, 5> kVagueNames = {"common", "utils", "util", "misc",
+                                                         "helpers"};
+constexpr std::array<std::string_view, 4> kSourceExtensions = {".h", ".cc", ".cuh", ".cu"};
+constexpr std::size_t kLongestFile = 450;
+
+template <class Range, class Value>
+bool contains(const Range& range, const Value& value) {
+  return std::find(range.begin(), range.end(), value) != range.end();
+}
+
+// Position in kLayers, or nothing for a name that is no layer.
+std::optional<std::size_t> height_of(std::string_view layer) {
+  const auto found = std::find(kLayers.begin(), kLayers.end(), layer);
+  if (found == kLayers.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - kLayers.begin());
+}
+
+std::string top_folder(const fs::path& path) { return path.begin()->string(); }
+
+// Why a file of `layer` may not include "`header`"; empty when it may.
+std::string include_fault(const std::string& layer, const std::string& header) {
+  const std::string from = top_folder(header);
+  const auto header_height = height_of(from);
+  if (from == header || !header_height) {
+    return "\"" + header + "\" is not a path from the root of the project";
+  }
+  if (*header_height > *height_of(layer)) {
+    return layer + "/ includes \"" + header + "\" from a folder above it";
+  }
+  if (layer == "sim" && from == "profiler") {
+    return "sim/ and profiler/ meet only in the profile file";
+  }
+  const bool plans_only = layer == "sim" || layer == "plans" || layer == "gui";
+  if (plans_only && (header.starts_with("kernels/cpu/") || header.starts_with("kernels/cuda/"))) {
+    return layer + "/ needs a device that computes: \"" + header + "\"";
+  }
+  return "";
+}
+
+std::string line_fault(const std::string& layer, const std::string& line) {
+  static const std::regex quoted_include(R"(^\s*#\s*include\s*\"([^\"]+)\")");
+  static const std::regex json_include(R"(^\s*#\s*include\s*<nlohmann/)");
+  static const std::regex feature_if(R"(^\s*#\s*(if|ifdef|ifndef|elif)\b.*TPSIM_)");
+  std::smatch match;
+  if (std::regex_search(line, match, quoted_include)) return include_fault(layer, match[1]);
+  if (layer != "core" && layer != "tests" && std::regex_search(line, json_include)) {
+    return "JSON outside core/";
+  }
+  if (std::regex_search(line, feature_if)) {
+    return "a feature chosen by the preprocessor: select source files in CMake";
+  }
+  return "";
+}
+
+std::vector<std::string> lines_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(std::move(line));
+  return lines;
+}
+
+bool is_source(const fs::path& path) {
+  return contains(kSourceExtensions, path.extension().string());
+}
+
+bool is_cmake(const fs::path& path) {
+  return path.filename() == "CMakeLists.txt" || path.extension() == ".cmake";
+}
+
+bool is_passed_over(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  return name.starts_with('.') || name == "build" || fs::exists(folder / "CMakeCache.txt");
+}
+
+class Scan {
+ public:
+  explicit Scan(fs::path root) : root_(std::move(root)) {}
+
+  std::vector<BrokenRule> broken() && {
+    visit(root_);
+    for (const fs::path& source : sources_) check_is_built(source);
+    return std::move(broken_);
+  }
+
+ private:
+  void report(const fs::path& path, std::string rule) {
+    broken_.push_back({path.generic_string(), std::move(rule)});
+  }
+
+  void visit(const fs::path& folder) {
+    std::vector<fs::path> entries;
+    for (const auto& entry : fs::directory_iterator(folder)) entries.push_back(entry.path());
+    std::sort(entries.begin(), entries.end());
+    for (const fs::path& entry : entries) {
+      const fs::path path = entry.lexically_relative(root_);
+      if (fs::is_directory(entry)) {
+        if (is_passed_over(entry)) continue;
+        if (contains(kVagueNames, path.filename().string())) {
+          report(path, "a folder name that says nothing");
+        }
+        visit(entry);
+      } else if (is_source(entry)) {
+        check_source(path);
+      } else if (is_cmake(entry)) {
+        check_cmake(path);
+      }
+    }
+  }
+
+  void check_source(const fs::path& path) {
+    const std::string layer = top_folder(path);
+    if (!height_of(layer)) return report(path, "a source outside the folders of the project");
+    const std::vector<std::string> lines = lines_of(root_ / path);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      std::string fault = line_fault(layer, lines[i]);
+      if (!fault.empty()) report(path.generic_string() + ":" + std::to_string(i + 1), fault);
+    }
+    if (lines.size() > kLongestFile) {
+      report(path, std::to_string(lines.size()) + " lines; " + std::to_string(kLongestFile) +
+                       " are the most a reader can hold");
+    }
+    if (path.extension() == ".cc" || path.extension() == ".cu") sources_.push_back(path);
+  }
+
+  void check_cmake(const fs::path& path) {
+    static const std::regex glob(R"(\bfile\s*\(\s*GLOB)", std::regex::icase);
+    static const std::regex word(R"([^\s()\"]+)");
+    for (const std::string& line : lines_of(root_ / path)) {
+      if (std::regex_search(line, glob)) report(path, "GLOB: list sources by name");
+      const std::string code = line.substr(0, line.find('#'));
+      for (std::sregex_iterator it(code.begin(), code.end(), word), end; it != end; ++it) {
+        listed_.push_back(path.parent_path() / it->str());
+      }
+    }
+  }
+
+  // A source that no CMake file names is never compiled, and a test in it never runs.
+  void check_is_built(const fs::path& source) {
+    if (!contains(listed_, source)) report(source, "no CMakeLists.txt names this source");
+  }
+
+  fs::path root_;
+  std::vector<fs::path> sources_;
+  std::vector<fs::path> listed_;  // every word of every CMake file, as a path from the root
+  std::vector<BrokenRule> broken_;
+};
+
+}  // namespace
+
+std::vector<BrokenRule> broken_rules(const fs::path& root) { return Scan(root).broken(); }
+
+std::string to_string(const std::vector<BrokenRule>& broken) {
+  std::string text;
+  for (const BrokenRule& one : broken) text += one.where + ": " + one.rule + "\n";
+  return text;
+}
+
+}  // namespace tpsim

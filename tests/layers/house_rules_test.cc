@@ -1,0 +1,97 @@
+// The tree keeps its rules, and the scan that says so notices when one is broken.
+#include "tests/layers/house_rules.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+namespace tpsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A small tree on disk that keeps every rule, until a test plants something.
+class PlantedTree {
+ public:
+  PlantedTree() : root_(fs::temp_directory_path() / ("tpsim_layers_" + std::to_string(getpid()))) {
+    fs::remove_all(root_);
+    plant("core/units.h", "#pragma once\n");
+    plant("sim/price.cc", "#include <vector>\n#include \"core/units.h\"\n");
+    plant("sim/CMakeLists.txt", "add_library(sim price.cc)\n");
+  }
+  ~PlantedTree() { fs::remove_all(root_); }
+  PlantedTree(const PlantedTree&) = delete;
+  PlantedTree& operator=(const PlantedTree&) = delete;
+
+  void plant(const fs::path& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::string broken() const { return to_string(broken_rules(root_)); }
+
+ private:
+  fs::path root_;
+};
+
+struct Fault {
+  const char* name;
+  fs::path path;
+  std::string text;
+  std::string expected;  // a part of the one message
+};
+
+}  // namespace
+
+TEST_CASE("the source tree keeps the house rules") {
+  INFO(to_string(broken_rules(TPSIM_SOURCE_DIR)));
+  CHECK(broken_rules(TPSIM_SOURCE_DIR).empty());
+}
+
+TEST_CASE("a tree that keeps the rules is passed without a word") {
+  CHECK(PlantedTree().broken().empty());
+}
+
+TEST_CASE("every planted fault is found, and named with its place") {
+  const Fault fault = GENERATE(values<Fault>({
+      {"upward include", "core/a.h", "\n#include \"sim/price.h\"\n",
+       "core/a.h:2: core/ includes \"sim/price.h\" from a folder above it"},
+      {"upward include by one step", "sim/a.h", "#include \"plans/search.h\"\n", "sim/a.h:1"},
+      {"sideways include", "sim/a.h", "#include \"profiler/timer.h\"\n",
+       "meet only in the profile"},
+      {"sideways include, the other way", "profiler/a.h", "#include \"sim/simulate.h\"\n",
+       "profiler/a.h:1"},
+      {"computing device in the planner", "plans/a.h", "#include \"kernels/cpu/cpu_device.h\"\n",
+       "needs a device"},
+      {"include by a relative path", "core/a.h", "#include \"../sim/price.h\"\n",
+       "not a path from the root"},
+      {"include by bare name", "core/a.h", "#include \"units.h\"\n", "not a path from the root"},
+      {"include spelled with spaces", "core/a.h", "  #  include  \"cli/table.h\"\n", "core/a.h:1"},
+      {"JSON outside core", "sim/a.h", "#include <nlohmann/json.hpp>\n", "JSON outside core/"},
+      {"feature macro", "sim/a.h", "#ifdef TPSIM_CUDA\n#endif\n", "sim/a.h:1: a feature"},
+      {"vague folder", "sim/utils/a.h", "", "sim/utils: a folder name"},
+      {"source outside the layers", "extras/a.cc", "", "extras/a.cc: a source outside"},
+      {"overlong file", "sim/a.h", std::string(451, '\n'), "sim/a.h: 451 lines"},
+      {"globbed sources", "sim/x.cmake", "file(  GLOB sources *.cc)\n", "sim/x.cmake: GLOB"},
+      {"source that nothing builds", "sim/a.cc", "", "sim/a.cc: no CMakeLists.txt names"},
+      {"source that only a comment names", "core/a.cc", "", "core/a.cc: no CMakeLists.txt"},
+  }));
+  const PlantedTree tree;
+  tree.plant("core/CMakeLists.txt", "# a.cc is gone\n");
+  tree.plant(fault.path, fault.text);
+  INFO(fault.name);
+  const std::string broken = tree.broken();
+  CHECK_THAT(broken, Catch::Contains(fault.expected));
+  CHECK(std::count(broken.begin(), broken.end(), '\n') == 1);
+}
+
+TEST_CASE("hidden folders and build folders are passed over") {
+  const PlantedTree tree;
+  tree.plant("build/release/x.cc", "");
+  tree.plant(".cache/x.cc", "");
+  tree.plant("elsewhere/CMakeCache.txt", "");
+  tree.plant("elsewhere/CMakeFiles/probe.cc", "");
+  CHECK(tree.broken().empty());
+}
+
+}  // namespace tpsim

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Formats every C++ and CUDA source in place; with --check only fails on one that is not formatted.
+# Formatters of different versions disagree: Debian 12's clang-format 14 is the judge.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mode=(-i)
+case "${1:-}" in
+  "") ;;
+  --check) mode=(--dry-run --Werror) ;;
+  *) echo "tools/format.sh: unknown option $1 (known: --check)" >&2; exit 2 ;;
+esac
+formatter=$(command -v clang-format-14 || command -v clang-format) || {
+  echo "tools/format.sh: no clang-format; tools/install_packages.sh --dev installs it" >&2
+  exit 4
+}
+git ls-files -z --cached --others --exclude-standard '*.h' '*.cc' '*.cuh' '*.cu' |
+  xargs -0 "$formatter" "${mode[@]}"

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Installs what tpsim builds with and does not find, on Debian 12 and its relatives.
+#
+# Usage: tools/install_packages.sh [--ci | --dev]
+# --ci adds what .ci/run checks with, --dev also what developers type. Needs root (or sudo) only
+# when something is missing.
+set -euo pipefail
+PATH=$PATH:/usr/sbin:/sbin # dpkg needs them; a shell started by plain su lacks them
+
+build=(
+  g++                    # C++20: GCC 12
+  cmake ninja-build      # configure and build
+  libfmt-dev             # text
+  nlohmann-json3-dev     # JSON files
+  libcli11-dev           # command line
+)
+tests=(
+  catch2                 # test framework
+)
+optional=(               # found by CMake: tpsim builds without them too
+  libopenblas-dev        # matrix products of the CPU device
+  libopenmpi-dev openmpi-bin  # ranks as processes
+)
+ci=(
+  clang-format           # tools/format.sh
+)
+developer=(
+  clang-tidy             # tools/tidy.sh
+  make                   # the verbs of Makefile
+)
+
+wanted=("${build[@]}" "${tests[@]}" "${optional[@]}")
+case "${1:-}" in
+  "") ;;
+  --ci) wanted+=("${ci[@]}") ;;
+  --dev) wanted+=("${ci[@]}" "${developer[@]}") ;;
+  *) echo "tools/install_packages.sh: unknown option $1 (known: --ci, --dev)" >&2; exit 2 ;;
+esac
+
+is_installed() {
+  [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+missing=()
+for package in "${wanted[@]}"; do
+  is_installed "$package" || missing+=("$package")
+done
+if ((${#missing[@]} == 0)); then exit 0; fi
+
+if ! command -v apt-get >/dev/null; then
+  echo "tools/install_packages.sh: no apt-get here; install the equivalents of: ${missing[*]}" >&2
+  exit 4
+fi
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    echo "tools/install_packages.sh: run as root to install: ${missing[*]}" >&2
+    exit 4
+  fi
+  as_root=(sudo)
+fi
+
+echo "installing: ${missing[*]}"
+apt() {
+  # The lock timeout waits for another apt instead of failing at once.
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+apt update || echo "tools/install_packages.sh: apt-get update failed; trying with the old lists" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! apt install --yes --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
+  cat "$log" >&2
+  exit 4
+fi

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything, runs every test.
+#
+# Usage: tools/test.sh [ctest options, e.g. -L unit]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools/install_packages.sh
+cmake --preset release
+cmake --build --preset release
+ctest --preset release --parallel "$(nproc)" "$@"
