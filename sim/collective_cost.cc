@@ -1,0 +1,141 @@
+#include "sim/collective_cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tpsim {
+namespace {
+
+// NCCL's tuner: base latency of a ring with the LL protocol.
+constexpr Seconds kNcclBaseLatency(6.6e-6);
+
+bool is_transfer(CollectiveKind kind) {
+  return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
+}
+
+std::string describe(const CollectiveEstimate& estimate) {
+  return fmt::format("{} {}: latency {} + traffic {}", name_of(estimate.algorithm),
+                     name_of(estimate.protocol), to_string(estimate.latency),
+                     to_string(estimate.traffic));
+}
+
+}  // namespace
+
+CollectiveCostModel::CollectiveCostModel(const Profile& profile, const ClusterSpec& cluster)
+    : table_(profile.collectives),
+      cluster_(cluster),
+      profile_name_(profile.name),
+      base_latency_(kNcclBaseLatency),
+      intra_latency_(cluster.intra_node.latency) {
+  calibrate_latencies();
+}
+
+// Small all-reduces at two rank counts give base and hop latency: t(n) = base + 2 (n-1) hop.
+void CollectiveCostModel::calibrate_latencies() {
+  const std::vector<std::int64_t> counts = table_.rank_counts(CollectiveKind::kAllReduce);
+  if (counts.size() < 2) return;
+  const double few = static_cast<double>(counts.front());
+  const double many = static_cast<double>(counts.back());
+  const Seconds at_few = *table_.smallest_time(CollectiveKind::kAllReduce, counts.front());
+  const Seconds at_many = *table_.smallest_time(CollectiveKind::kAllReduce, counts.back());
+  const Seconds hop = (at_many - at_few) / (2 * (many - few));
+  const Seconds base = at_few - 2 * (few - 1) * hop;
+  if (hop.value() <= 0 || base.value() <= 0) return;
+  intra_latency_ = hop;
+  base_latency_ = base;
+}
+
+// A group reaches the NICs next to its members, and shares them with the other groups.
+BytesPerSecond CollectiveCostModel::group_bandwidth(std::int64_t ranks_per_node,
+                                                    std::int64_t groups_per_node) const {
+  const double nics = static_cast<double>(cluster_.nics_per_node);
+  const double nics_per_gpu = std::max(1.0, nics / static_cast<double>(cluster_.gpus_per_node));
+  const double reached = std::min(nics, nics_per_gpu * static_cast<double>(ranks_per_node));
+  const double share = nics / static_cast<double>(std::max<std::int64_t>(1, groups_per_node));
+  return std::min(reached, share) * cluster_.inter_node.efficiency * cluster_.inter_node.bandwidth;
+}
+
+CollectivePath CollectiveCostModel::path_of(CollectiveKind kind,
+                                            const GroupPlacement& placement) const {
+  CollectivePath path;
+  path.ranks = placement.ranks;
+  path.nodes = placement.nodes;
+  path.intra_bandwidth = table_.bus_bandwidth(kind, placement.ranks_per_node)
+                             .value_or(cluster_.intra_node.efficiency * cluster_.intra_node.bandwidth);
+  path.inter_bandwidth = group_bandwidth(placement.ranks_per_node, placement.groups_per_node);
+  path.base_latency = base_latency_;
+  path.intra_latency = intra_latency_;
+  path.inter_latency = cluster_.inter_node.latency;
+  return path;
+}
+
+CollectivePath CollectiveCostModel::transfer_path(bool crosses_nodes,
+                                                  std::int64_t senders_per_node) const {
+  return path_of(CollectiveKind::kSend, {.ranks = 2,
+                                         .nodes = crosses_nodes ? 2 : 1,
+                                         .ranks_per_node = 1,
+                                         .groups_per_node = senders_per_node});
+}
+
+Seconds CollectiveCostModel::price(CollectiveKind kind, Bytes bytes,
+                                   const GroupPlacement& placement) const {
+  if (placement.ranks <= 1 || bytes.value() <= 0) return Seconds();
+  if (is_transfer(kind)) {
+    return price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
+  }
+  if (placement.nodes == 1) {
+    if (const auto measured = table_.time(kind, placement.ranks, bytes)) return *measured;
+  }
+  return nccl_estimate(kind, bytes, path_of(kind, placement)).time;
+}
+
+Seconds CollectiveCostModel::price_point_to_point(Bytes bytes, bool crosses_nodes,
+                                                  std::int64_t senders_per_node) const {
+  if (bytes.value() <= 0) return Seconds();
+  if (!crosses_nodes) {
+    if (const auto measured = table_.time(CollectiveKind::kSend, 2, bytes)) return *measured;
+  }
+  return nccl_estimate(CollectiveKind::kSend, bytes, transfer_path(crosses_nodes, senders_per_node))
+      .time;
+}
+
+std::string CollectiveCostModel::explain(CollectiveKind kind, Bytes bytes,
+                                         const GroupPlacement& placement) const {
+  if (placement.ranks <= 1 || bytes.value() <= 0) return "nothing to move: 0 s";
+  if (is_transfer(kind)) {
+    return explain_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
+  }
+  const std::string what = fmt::format("{} of {} over {} ranks", name_of(kind), to_string(bytes),
+                                       placement.ranks);
+  if (placement.nodes == 1 && table_.time(kind, placement.ranks, bytes)) {
+    return fmt::format("{} of one node: {}, between measured sizes of profile {}", what,
+                       to_string(price(kind, bytes, placement)), profile_name_);
+  }
+  const CollectivePath path = path_of(kind, placement);
+  const CollectiveEstimate estimate = nccl_estimate(kind, bytes, path);
+  return fmt::format(
+      "{} on {} nodes: {} = {}; bus factor {:.3f}, {} inside a node, {} across ({} NICs x {} x "
+      "efficiency {:.2f}, {} groups share them), hops {} and {} ({})",
+      what, placement.nodes, to_string(estimate.time), describe(estimate),
+      bus_factor(kind, placement.ranks), to_string(path.intra_bandwidth),
+      to_string(path.inter_bandwidth), cluster_.nics_per_node,
+      to_string(cluster_.inter_node.bandwidth), cluster_.inter_node.efficiency,
+      placement.groups_per_node, to_string(path.intra_latency), to_string(path.inter_latency),
+      cluster_.source);
+}
+
+std::string CollectiveCostModel::explain_point_to_point(Bytes bytes, bool crosses_nodes,
+                                                        std::int64_t senders_per_node) const {
+  if (bytes.value() <= 0) return "nothing to move: 0 s";
+  const CollectivePath path = transfer_path(crosses_nodes, senders_per_node);
+  const CollectiveEstimate estimate = nccl_estimate(CollectiveKind::kSend, bytes, path);
+  return fmt::format("transfer of {} {}: {} = {}; {} ({} senders per node, {})", to_string(bytes),
+                     crosses_nodes ? "between nodes" : "inside a node",
+                     to_string(price_point_to_point(bytes, crosses_nodes, senders_per_node)),
+                     describe(estimate),
+                     to_string(crosses_nodes ? path.inter_bandwidth : path.intra_bandwidth),
+                     senders_per_node, cluster_.source);
+}
+
+}  // namespace tpsim

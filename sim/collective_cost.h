@@ -1,0 +1,50 @@
+// The price list of collectives: how long a group waits for one.
+//
+// Groups on one node are priced from the profile's measured collectives where it has them, else
+// from the links by NCCL's structure (sim/nccl_model.h). Groups across nodes always are: the NICs of
+// a node are shared by the groups that cross its boundary at the same time, and a group reaches no
+// more NICs than its members have next to them. Ignored: contention beyond the node (fat tree taken
+// as full), and SM or memory traffic that a collective takes from concurrent compute.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/cluster_spec.h"
+#include "core/profile.h"
+#include "core/rank_layout.h"
+#include "sim/collective_table.h"
+#include "sim/nccl_model.h"
+
+namespace tpsim {
+
+class CollectiveCostModel {
+ public:
+  CollectiveCostModel(const Profile& profile, const ClusterSpec& cluster);
+
+  // `bytes` as in CollectiveRecord. Send and receive are one transfer to a neighbour. Zero for a
+  // group of one and for an empty message; grows with bytes, never grows with bandwidth.
+  Seconds price(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement) const;
+  // One transfer while `senders_per_node` ranks of the node send at the same time.
+  Seconds price_point_to_point(Bytes bytes, bool crosses_nodes,
+                               std::int64_t senders_per_node) const;
+
+  // Formula, inputs and where the constants come from.
+  std::string explain(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement) const;
+  std::string explain_point_to_point(Bytes bytes, bool crosses_nodes,
+                                     std::int64_t senders_per_node) const;
+
+ private:
+  CollectivePath path_of(CollectiveKind kind, const GroupPlacement& placement) const;
+  BytesPerSecond group_bandwidth(std::int64_t ranks_per_node, std::int64_t groups_per_node) const;
+  CollectivePath transfer_path(bool crosses_nodes, std::int64_t senders_per_node) const;
+  void calibrate_latencies();
+
+  CollectiveTable table_;
+  ClusterSpec cluster_;
+  std::string profile_name_;
+  Seconds base_latency_;
+  Seconds intra_latency_;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,50 @@
+// How long NCCL takes for one collective of one group, from the shape of its algorithms.
+//
+// A collective is priced as latency + traffic / bandwidth for each algorithm (ring, double binary
+// tree) and protocol (LL, LL128, Simple); the least time wins, which is what NCCL's own tuner does
+// (src/graph/tuning.cc, v2.28). Not modelled: in-network reduction (SHARP), NVLink multicast (NVLS,
+// which enters only through measured samples), and the tuner choosing wrongly.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/program.h"
+#include "core/units.h"
+
+namespace tpsim {
+
+enum class CollectiveAlgorithm : std::uint8_t { kRing, kTree };
+enum class CollectiveProtocol : std::uint8_t { kLl, kLl128, kSimple };
+std::string_view name_of(CollectiveAlgorithm);
+std::string_view name_of(CollectiveProtocol);
+
+// The machine as one group sees it: shares are taken already.
+struct CollectivePath {
+  std::int64_t ranks = 1;
+  std::int64_t nodes = 1;
+  BytesPerSecond intra_bandwidth;  // bus bandwidth between GPUs of a node, one direction
+  BytesPerSecond inter_bandwidth;  // of this group across a node's boundary, one direction
+  Seconds base_latency;            // launch and synchronisation of one collective
+  Seconds intra_latency;           // one hop of a small message (LL)
+  Seconds inter_latency;
+};
+
+struct CollectiveEstimate {
+  Seconds time;     // latency + traffic
+  Seconds latency;
+  Seconds traffic;
+  CollectiveAlgorithm algorithm{};
+  CollectiveProtocol protocol{};
+};
+
+// Bytes that cross the busiest link, over the message size: 2(n-1)/n for an all-reduce, (n-1)/n for
+// all-gather and reduce-scatter, 1 for a broadcast or a transfer; nccl-tests' bus bandwidth factor.
+double bus_factor(CollectiveKind kind, std::int64_t ranks);
+// Hops that a message makes around a ring: 2(n-1) or n-1.
+std::int64_t ring_steps(CollectiveKind kind, std::int64_t ranks);
+
+// Zero for a group of one rank or an empty message.
+CollectiveEstimate nccl_estimate(CollectiveKind kind, Bytes bytes, const CollectivePath& path);
+
+}  // namespace tpsim
