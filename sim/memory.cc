@@ -2,7 +2,6 @@
 // device, its libraries and the allocator add.
 #include <algorithm>
 
-#include "sim/stage_costs.h"
 #include "sim/step.h"
 
 namespace tpsim {
@@ -10,15 +9,16 @@ namespace {
 
 constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
 
-// Replays a stage's schedule on the level of tasks; `transfer` is the size of one activation.
+// Replays a stage's schedule on the level of tasks.
 class StageReplay {
  public:
-  StageReplay(const StageCost& stage, double transfer) : stage_(stage), transfer_(transfer) {
+  StageReplay(const PlanCosts& costs, const StageCost& stage)
+      : costs_(costs), stage_(stage), transfer_(costs.transfer.bytes) {
     level_ = highest_ = stage.fixed;
   }
 
   void run(const PipelineTask& task) {
-    const ChunkCost& chunk = stage_.chunks[static_cast<std::size_t>(task.chunk)];
+    const ChunkCost& chunk = costs_.chunk(stage_, static_cast<std::size_t>(task.chunk));
     // A task's input is received into a new tensor; its output is freed once it is sent.
     const bool receives = task.forward ? !chunk.is_first : !chunk.is_last;
     const bool sends = task.forward ? !chunk.is_last : !chunk.is_first;
@@ -39,8 +39,9 @@ class StageReplay {
     if (total(now) > total(highest_)) highest_ = now;
   }
 
+  const PlanCosts& costs_;
   const StageCost& stage_;
-  double transfer_;
+  double transfer_;  // bytes of one activation
   BytesByCategory level_{};
   BytesByCategory highest_{};
 };
@@ -57,14 +58,13 @@ std::int64_t communicators(const Plan& plan) {
 
 }  // namespace
 
-std::vector<StageMemory> memory_by_stage(PieceCosts& pieces, const Plan& plan) {
+std::vector<StageMemory> memory_by_stage(const StackSpec& stack_spec, const Plan& plan,
+                                         const PlanCosts& costs) {
   const PipelineShape shape = pipeline_shape(plan);
-  const std::vector<StageCost> stages = stage_costs(pieces, plan);
-  const double transfer = shape.stages > 1 ? pieces.transfer(plan).bytes : 0;
-  const StackMemory& stack = pieces.scenario().stack.memory;
+  const StackMemory& stack = stack_spec.memory;
   std::vector<StageMemory> result;
   for (std::int64_t s = 0; s < shape.stages; ++s) {
-    StageReplay replay(stages[static_cast<std::size_t>(s)], transfer);
+    StageReplay replay(costs, costs.stages[static_cast<std::size_t>(s)]);
     // After the warm-up every cycle through the chunks looks like the one before.
     const std::int64_t all = 2 * shape.micro_batches * shape.virtual_stages;
     const std::int64_t enough =

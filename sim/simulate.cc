@@ -51,10 +51,10 @@ void add_rates(Prediction& p, const Scenario& scenario, const Plan& plan) {
       static_cast<double>(plan.global_batch * scenario.model.seq) / p.step.value();
 }
 
-void add_memory(Prediction& p, PieceCosts& pieces, const Plan& plan) {
-  const Scenario& scenario = pieces.scenario();
+void add_memory(Prediction& p, const Scenario& scenario, const Plan& plan,
+                const PlanCosts& costs) {
   p.capacity = scenario.profile.device.memory;
-  p.memory = memory_by_stage(pieces, plan);
+  p.memory = memory_by_stage(scenario.stack, plan, costs);
   for (const StageMemory& stage : p.memory) p.peak = std::max(p.peak, stage.total());
   p.p_oom = probability_of_oom(scenario, p.peak);
 }
@@ -91,7 +91,8 @@ Status check_plan(const Scenario& scenario, const Plan& plan) {
 
 Prediction predict(PieceCosts& pieces, const Plan& plan) {
   const Scenario& scenario = pieces.scenario();
-  const StepCost cost = step_cost(pieces, plan, nullptr);
+  const PlanCosts costs = plan_costs(pieces, plan);
+  const StepCost cost = step_cost(pieces, plan, costs, nullptr);
   Prediction p;
   p.step = cost.step;
   p.sources = sources_of(cost);
@@ -101,7 +102,7 @@ Prediction predict(PieceCosts& pieces, const Plan& plan) {
   p.bubble_fraction = cost.bubble_fraction;
   p.breakdown = explained_terms(pieces, plan, cost);
   add_rates(p, scenario, plan);
-  add_memory(p, pieces, plan);
+  add_memory(p, scenario, plan, costs);
   return p;
 }
 
@@ -115,7 +116,7 @@ Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
   PieceCosts pieces(scenario);
   Timeline timeline;
-  step_cost(pieces, plan, &timeline);
+  step_cost(pieces, plan, plan_costs(pieces, plan), &timeline);
   std::stable_sort(timeline.spans.begin(), timeline.spans.end(),
                    [](const TimelineSpan& a, const TimelineSpan& b) {
                      return std::pair(a.stage, a.begin) < std::pair(b.stage, b.begin);

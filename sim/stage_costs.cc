@@ -1,16 +1,15 @@
 #include "sim/stage_costs.h"
 
+#include <algorithm>
+
 namespace tpsim {
 namespace {
 
-ChunkCost chunk_cost(PieceCosts& pieces, const Plan& plan, std::int64_t chunk) {
-  ChunkCost cost;
-  cost.is_first = chunk == 0;
-  cost.is_last = chunk + 1 == chunk_count(plan);
-  const std::int64_t blocks = plan.stage_layers[static_cast<std::size_t>(chunk)];
+ChunkCost make_chunk(PieceCosts& pieces, const Plan& plan, const ChunkCost& kind) {
+  ChunkCost cost = kind;
   const PieceCost& block = pieces.piece(PieceKind::kBlock, plan);
-  cost.forward = PhaseCost::repeat(block.forward, blocks);
-  cost.backward = PhaseCost::repeat(block.backward, blocks);
+  cost.forward = PhaseCost::repeat(block.forward, kind.blocks);
+  cost.backward = PhaseCost::repeat(block.backward, kind.blocks);
   if (cost.is_first) {
     const PieceCost& embedding = pieces.piece(PieceKind::kEmbedding, plan);
     cost.forward = PhaseCost::then(embedding.forward, cost.forward);
@@ -24,6 +23,22 @@ ChunkCost chunk_cost(PieceCosts& pieces, const Plan& plan, std::int64_t chunk) {
   return cost;
 }
 
+std::int32_t kind_of(PlanCosts& costs, PieceCosts& pieces, const Plan& plan, std::int64_t chunk) {
+  ChunkCost kind;
+  kind.blocks = plan.stage_layers[static_cast<std::size_t>(chunk)];
+  kind.is_first = chunk == 0;
+  kind.is_last = chunk + 1 == chunk_count(plan);
+  const auto found = std::find_if(costs.kinds.begin(), costs.kinds.end(), [&](const auto& other) {
+    return other.blocks == kind.blocks && other.is_first == kind.is_first &&
+           other.is_last == kind.is_last;
+  });
+  if (found == costs.kinds.end()) {
+    costs.kinds.push_back(make_chunk(pieces, plan, kind));
+    return static_cast<std::int32_t>(costs.kinds.size()) - 1;
+  }
+  return static_cast<std::int32_t>(found - costs.kinds.begin());
+}
+
 void add_fixed(StageCost& stage, const PieceCost& piece, std::int64_t count) {
   for (std::size_t i = 0; i < stage.fixed.size(); ++i) {
     stage.fixed[i] += static_cast<double>(count) * piece.fixed[i];
@@ -33,42 +48,42 @@ void add_fixed(StageCost& stage, const PieceCost& piece, std::int64_t count) {
 
 }  // namespace
 
-std::vector<StageCost> stage_costs(PieceCosts& pieces, const Plan& plan) {
+PlanCosts plan_costs(PieceCosts& pieces, const Plan& plan) {
   const std::int64_t pp = plan.degrees.pp;
-  std::vector<StageCost> stages(static_cast<std::size_t>(pp));
+  PlanCosts costs;
+  costs.stages.resize(static_cast<std::size_t>(pp));
+  if (pp > 1) costs.transfer = pieces.transfer(plan);
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(pp));
   for (std::int64_t chunk = 0; chunk < chunk_count(plan); ++chunk) {
-    StageCost& stage = stages[static_cast<std::size_t>(chunk % pp)];
-    stage.chunks.push_back(chunk_cost(pieces, plan, chunk));
-    add_fixed(stage, pieces.piece(PieceKind::kBlock, plan),
-              plan.stage_layers[static_cast<std::size_t>(chunk)]);
+    const auto stage = static_cast<std::size_t>(chunk % pp);
+    costs.stages[stage].chunks.push_back(kind_of(costs, pieces, plan, chunk));
+    blocks[stage] += plan.stage_layers[static_cast<std::size_t>(chunk)];
   }
+  const PieceCost& block = pieces.piece(PieceKind::kBlock, plan);
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) add_fixed(costs.stages[s], block, blocks[s]);
   const PieceCost& table = pieces.piece(PieceKind::kWordTable, plan);
-  add_fixed(stages.front(), pieces.piece(PieceKind::kEmbedding, plan), 1);
-  add_fixed(stages.front(), table, 1);
-  add_fixed(stages.back(), pieces.piece(PieceKind::kHead, plan), 1);
+  add_fixed(costs.stages.front(), pieces.piece(PieceKind::kEmbedding, plan), 1);
+  add_fixed(costs.stages.front(), table, 1);
+  add_fixed(costs.stages.back(), pieces.piece(PieceKind::kHead, plan), 1);
   const bool shared = pieces.scenario().model.tied_embedding && pp == 1;
-  if (!shared) add_fixed(stages.back(), table, 1);
-  return stages;
+  if (!shared) add_fixed(costs.stages.back(), table, 1);
+  return costs;
 }
 
-PipelineTimes pipeline_times(PieceCosts& pieces, const Plan& plan,
-                             const std::vector<StageCost>& stages) {
+PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs) {
   PipelineTimes times;
-  const bool transfers = plan.degrees.pp > 1;
-  const TransferCost transfer = transfers ? pieces.transfer(plan) : TransferCost{};
-  const StackSpec& stack = pieces.scenario().stack;
-  const Seconds fixed = stack.host.per_micro_batch;
-  for (const StageCost& stage : stages) {
+  for (const StageCost& stage : costs.stages) {
     StageTimes& t = times.stages.emplace_back();
-    for (const ChunkCost& chunk : stage.chunks) {
-      const Seconds gather_in = chunk.is_first ? Seconds() : transfer.gather;
-      const Seconds gather_back = chunk.is_last ? Seconds() : transfer.gather;
-      t.forward.push_back(
-          to_picoseconds(chunk.forward.queue.alone() + gather_in + fixed));
+    for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+      const ChunkCost& chunk = costs.chunk(stage, i);
+      const Seconds gather_in = chunk.is_first ? Seconds() : costs.transfer.gather;
+      const Seconds gather_back = chunk.is_last ? Seconds() : costs.transfer.gather;
+      t.forward.push_back(to_picoseconds(chunk.forward.queue.alone() + gather_in +
+                                         stack.host.per_micro_batch));
       t.backward.push_back(to_picoseconds(chunk.backward.queue.alone() + gather_back));
     }
   }
-  times.transfer = to_picoseconds(transfer.wire);
+  times.transfer = to_picoseconds(costs.transfer.wire);
   times.sender_waits = !stack.overlap_p2p;
   return times;
 }

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "sim/normal.h"
-#include "sim/stage_costs.h"
 
 namespace tpsim {
 namespace {
@@ -44,9 +43,8 @@ BeforeNorm before_norm(const StackSpec& stack, const StageCost& stage, const Sta
 }
 
 // Without stages to wait for, the host runs ahead over micro-batches.
-PipelineResult run_single_stage(const StageCost& stage, const StackSpec& stack,
+PipelineResult run_single_stage(const ChunkCost& chunk, const StackSpec& stack,
                                 const PipelineShape& shape, Timeline* timeline) {
-  const ChunkCost& chunk = stage.chunks.front();
   const Seconds fixed = stack.host.per_micro_batch;
   const QueueCost forward = then(QueueCost{fixed, Seconds(), fixed}, chunk.forward.queue);
   const QueueCost once = then(forward, chunk.backward.queue);
@@ -67,12 +65,13 @@ PipelineResult run_single_stage(const StageCost& stage, const StackSpec& stack,
 }
 
 // Splits a stage's time in the pipeline into what its device and host did and what it waited for.
-void add_pipeline_terms(StepCost& cost, const StageCost& stage, const PipelineShape& shape,
-                        const TransferCost& transfer) {
+void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineShape& shape) {
   const auto m = static_cast<double>(shape.micro_batches);
   const auto s = static_cast<std::size_t>(cost.last_stage_to_finish);
+  const StageCost& stage = costs.stages[s];
   Seconds device, gathers;
-  for (const ChunkCost& chunk : stage.chunks) {
+  for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+    const ChunkCost& chunk = costs.chunk(stage, c);
     for (const PhaseCost* phase : {&chunk.forward, &chunk.backward}) {
       for (std::size_t i = 0; i < phase->work.size(); ++i) {
         cost.terms[i] += m * phase->work[i];
@@ -81,7 +80,7 @@ void add_pipeline_terms(StepCost& cost, const StageCost& stage, const PipelineSh
       for (std::size_t i = 0; i < 3; ++i) cost.by_source[i] += m * phase->by_source[i];
     }
     const double received = (chunk.is_first ? 0.0 : 1.0) + (chunk.is_last ? 0.0 : 1.0);
-    gathers += m * received * transfer.gather;
+    gathers += m * received * costs.transfer.gather;
   }
   const Seconds busy = to_seconds(cost.pipeline.busy[s]);
   const Seconds sending = to_seconds(cost.pipeline.sending[s]);
@@ -115,15 +114,16 @@ void append_end(Timeline& timeline, const StepCost& cost, const std::vector<Stag
 
 }  // namespace
 
-StepCost step_cost(PieceCosts& pieces, const Plan& plan, Timeline* timeline) {
+StepCost step_cost(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs,
+                   Timeline* timeline) {
   const StackSpec& stack = pieces.scenario().stack;
-  const std::vector<StageCost> stages = stage_costs(pieces, plan);
-  const PipelineTimes times = pipeline_times(pieces, plan, stages);
+  const std::vector<StageCost>& stages = costs.stages;
+  const PipelineTimes times = pipeline_times(stack, costs);
   const PipelineShape shape = pipeline_shape(plan);
 
   StepCost cost;
   if (timeline != nullptr) timeline->stages = shape.stages;
-  cost.pipeline = shape.stages == 1 ? run_single_stage(stages[0], stack, shape, timeline)
+  cost.pipeline = shape.stages == 1 ? run_single_stage(costs.kinds[0], stack, shape, timeline)
                                     : run_pipeline(shape, times, timeline);
   cost.bubble_fraction = bubble_fraction(cost.pipeline);
 
@@ -140,8 +140,7 @@ StepCost step_cost(PieceCosts& pieces, const Plan& plan, Timeline* timeline) {
     }
   }
   const auto last = static_cast<std::size_t>(cost.last_stage_to_finish);
-  const TransferCost transfer = shape.stages > 1 ? pieces.transfer(plan) : TransferCost{};
-  add_pipeline_terms(cost, stages[last], shape, transfer);
+  add_pipeline_terms(cost, costs, shape);
   const BeforeNorm tail = before_norm(stack, stages[last], times.stages[last]);
   cost.terms[index(StepTerm::kTiedEmbedding)] = tail.tied;
   cost.terms[index(StepTerm::kGradientReduction)] = tail.reduction;
@@ -169,19 +168,17 @@ StepCost step_cost(PieceCosts& pieces, const Plan& plan, Timeline* timeline) {
   return cost;
 }
 
-Seconds step_lower_bound(PieceCosts& pieces, const Plan& plan) {
-  const std::vector<StageCost> stages = stage_costs(pieces, plan);
-  const PipelineTimes times = pipeline_times(pieces, plan, stages);
+Seconds step_lower_bound(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs) {
+  const StackSpec& stack = pieces.scenario().stack;
   Seconds slowest_update;
-  for (const StageCost& stage : stages) {
+  for (const StageCost& stage : costs.stages) {
     slowest_update = std::max(slowest_update, stage.end.optimizer + stage.end.clear);
   }
   const PipelineShape shape = pipeline_shape(plan);
   const Picoseconds pipeline =
-      shape.stages == 1
-          ? run_single_stage(stages[0], pieces.scenario().stack, shape, nullptr).end
-          : pipeline_lower_bound(shape, times);
-  return to_seconds(pipeline) + slowest_update + pieces.scenario().stack.host.per_step;
+      shape.stages == 1 ? run_single_stage(costs.kinds[0], stack, shape, nullptr).end
+                        : pipeline_lower_bound(shape, pipeline_times(stack, costs));
+  return to_seconds(pipeline) + slowest_update + stack.host.per_step;
 }
 
 }  // namespace tpsim

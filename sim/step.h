@@ -8,6 +8,7 @@
 #include "core/timeline.h"
 #include "sim/piece_costs.h"
 #include "sim/pipeline.h"
+#include "sim/stage_costs.h"
 
 namespace tpsim {
 
@@ -36,13 +37,15 @@ struct StepCost {
   PipelineResult pipeline;
 };
 
-// `timeline` may be null.
-StepCost step_cost(PieceCosts& pieces, const Plan& plan, Timeline* timeline);
+// `costs` are the plan's (plan_costs); `timeline` may be null.
+StepCost step_cost(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs,
+                   Timeline* timeline);
 
 // A step that no schedule of this plan can beat: what the search prunes with.
-Seconds step_lower_bound(PieceCosts& pieces, const Plan& plan);
+Seconds step_lower_bound(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs);
 
 // What each stage's device reports as used at its peak.
-std::vector<StageMemory> memory_by_stage(PieceCosts& pieces, const Plan& plan);
+std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& plan,
+                                         const PlanCosts& costs);
 
 }  // namespace tpsim
