@@ -110,7 +110,8 @@ PhaseCost PieceCosts::price_phase(const PieceTrace& trace, std::size_t begin, st
 PieceCosts::LayerCost PieceCosts::price_layer(PieceKind kind, const PieceTrace& trace,
                                               const Plan& plan) const {
   LayerCost cost{price_phase(trace, trace.forward, trace.forward_end, plan),
-                 price_phase(trace, trace.backward, trace.backward_end, plan)};
+                 price_phase(trace, trace.backward, trace.backward_end, plan),
+                 price_phase(trace, trace.backward_end, trace.reduce, plan)};
   if (kind != PieceKind::kBlock) return cost;
   const HostCost& host = scenario_.stack.host;
   const auto with_host = [](PhaseCost phase, Seconds time) {
@@ -178,7 +179,7 @@ const PieceCost& PieceCosts::piece(PieceKind kind, const Plan& plan) {
   }
   const LayerCost& l = layers_[layer_key];
   const EndCost& e = ends_[end_key];
-  return pieces_[key] = PieceCost{l.forward, l.backward, e.fixed, e.end};
+  return pieces_[key] = PieceCost{l.forward, l.backward, l.accumulate, e.fixed, e.end};
 }
 
 const TransferCost& PieceCosts::transfer(const Plan& plan) {

@@ -52,6 +52,7 @@ struct StepEndCost {
 
 struct PieceCost {
   PhaseCost forward, backward;
+  PhaseCost accumulate;     // after the chunk's backward: gradients join the accumulation buffer
   BytesByCategory fixed{};  // weights, gradients, optimizer state
   StepEndCost end;
 };
@@ -83,7 +84,7 @@ class PieceCosts {
                               int, std::int64_t, DType>;
   using EndKey = std::tuple<PieceKind, std::int64_t, std::int64_t, std::int64_t, int, bool, DType>;
   struct LayerCost {
-    PhaseCost forward, backward;
+    PhaseCost forward, backward, accumulate;
   };
   struct EndCost {
     BytesByCategory fixed;

@@ -10,16 +10,20 @@ ChunkCost make_chunk(PieceCosts& pieces, const Plan& plan, const ChunkCost& kind
   const PieceCost& block = pieces.piece(PieceKind::kBlock, plan);
   cost.forward = PhaseCost::repeat(block.forward, kind.blocks);
   cost.backward = PhaseCost::repeat(block.backward, kind.blocks);
+  PhaseCost accumulate = PhaseCost::repeat(block.accumulate, kind.blocks);
   if (cost.is_first) {
     const PieceCost& embedding = pieces.piece(PieceKind::kEmbedding, plan);
     cost.forward = PhaseCost::then(embedding.forward, cost.forward);
     cost.backward = PhaseCost::then(cost.backward, embedding.backward);
+    accumulate = PhaseCost::then(accumulate, embedding.accumulate);
   }
   if (cost.is_last) {
     const PieceCost& head = pieces.piece(PieceKind::kHead, plan);
     cost.forward = PhaseCost::then(cost.forward, head.forward);
     cost.backward = PhaseCost::then(head.backward, cost.backward);
+    accumulate = PhaseCost::then(accumulate, head.accumulate);
   }
+  cost.backward = PhaseCost::then(cost.backward, accumulate);
   return cost;
 }
 

@@ -33,7 +33,7 @@ class PieceTracer {
     if (kind == PieceKind::kWordTable) {
       add_word_table(context_, store_, embedding_table_name(context_.model), false);
       start();
-      trace_.forward = trace_.forward_end = trace_.backward = trace_.backward_end = mark();
+      trace_.forward = trace_.forward_end = trace_.backward = mark();
       return finish();
     }
     if (kind == PieceKind::kBlock) return trace_block();
@@ -65,6 +65,9 @@ class PieceTracer {
   }
 
   PieceTrace finish() {
+    trace_.backward_end = mark();
+    table_store_.accumulate_pending();
+    store_.accumulate_pending();
     trace_.reduce = mark();
     optimizer_.reduce_gradients();
     trace_.update = mark();
@@ -88,10 +91,7 @@ class PieceTracer {
     Tensor dy = activation();
     trace_.backward = mark();
     const Tensor dx = block.backward(dy, std::move(saved));
-    table_store_.accumulate_pending();
-    store_.accumulate_pending();
     dy = Tensor();
-    trace_.backward_end = mark();
     return finish();
   }
 
@@ -106,10 +106,7 @@ class PieceTracer {
     Tensor dy = activation();
     trace_.backward = mark();
     embedding.backward(dy, std::move(saved));
-    table_store_.accumulate_pending();
-    store_.accumulate_pending();
     dy = Tensor();
-    trace_.backward_end = mark();
     return finish();
   }
 
@@ -125,9 +122,6 @@ class PieceTracer {
     trace_.forward_end = mark();
     trace_.backward = mark();
     const Tensor dx = head.backward(1.0F, std::move(saved));
-    table_store_.accumulate_pending();
-    store_.accumulate_pending();
-    trace_.backward_end = mark();
     return finish();
   }
 
