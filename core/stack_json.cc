@@ -13,6 +13,7 @@ constexpr auto kTrainingFields = [](auto& io, auto& training) {
   io.flag("overlap_gradient_reduction", training.overlap_gradient_reduction);
   io.flag("overlap_parameter_gather", training.overlap_parameter_gather);
   io.flag("clip_gradients", training.clip_gradients);
+  io.flag("scatter_gather_transfers", training.scatter_gather_transfers);
 };
 
 constexpr auto kHostFields = [](auto& io, auto& host) {
@@ -30,6 +31,7 @@ constexpr auto kMemoryFields = [](auto& io, auto& memory) {
   io.quantity("collective_buffers", memory.collective_buffers);
   io.quantity("allocation_granularity", memory.allocation_granularity);
   io.number("fragmentation", memory.fragmentation, {0, 1});
+  io.number("spread", memory.spread, {0, 1});
   io.require(memory.allocation_granularity.value() >= 1, "allocation_granularity",
              "it must be at least one byte");
 };
@@ -46,6 +48,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.number("overlap_slowdown", stack.overlap_slowdown, {1, 10});
   io.number("rank_jitter", stack.rank_jitter, {0, 1});
   io.number("run_spread", stack.run_spread, {0, 1});
+  io.number("residual_spread", stack.residual_spread, {0, 1});
 };
 
 Result<StackSpec> stack_from_json(const JsonValue& root, const std::string& file) {
