@@ -29,6 +29,22 @@ bool matches(std::string_view pattern, std::string_view line) {
   return false;
 }
 
+// Whether shown[i..] is lines[j..]. `furthest` becomes the first shown line that no attempt got
+// past.
+bool matches_lines(const std::vector<std::string>& shown, const std::vector<std::string>& lines,
+                   std::size_t i, std::size_t j, std::size_t& furthest) {
+  furthest = std::max(furthest, i);
+  if (i == shown.size()) return j == lines.size();
+  if (shown[i] != "...") {
+    return j < lines.size() && matches(shown[i], lines[j]) &&
+           matches_lines(shown, lines, i + 1, j + 1, furthest);
+  }
+  for (std::size_t next = j; next <= lines.size(); ++next) {
+    if (matches_lines(shown, lines, i + 1, next, furthest)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<ShownCommand> shown_commands(std::string_view markdown) {
@@ -49,22 +65,11 @@ std::vector<ShownCommand> shown_commands(std::string_view markdown) {
 }
 
 std::string first_line_missing(const std::vector<std::string>& shown, std::string_view printed) {
+  if (shown.empty()) return "";
   const std::vector<std::string> lines = lines_of(printed);
-  std::size_t next = 0;
-  bool gap = false;  // lines may be passed over before the next match
-  for (const std::string& wanted : shown) {
-    if (wanted == "...") {
-      gap = true;
-      continue;
-    }
-    const std::size_t last = gap ? lines.size() : std::min(next + 1, lines.size());
-    while (next < last && !matches(wanted, lines[next])) ++next;
-    if (next == last) return wanted;
-    ++next;
-    gap = false;
-  }
-  const bool all = shown.empty() || gap || next == lines.size();
-  return all ? "" : "(the end of the output)";
+  std::size_t furthest = 0;
+  if (matches_lines(shown, lines, 0, 0, furthest)) return "";
+  return furthest < shown.size() ? shown[furthest] : "(the end of the output)";
 }
 
 }  // namespace tpsim

@@ -1,9 +1,9 @@
 // README.md tells the truth: its commands run, and print what it shows.
-#include <stdio.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 
@@ -79,6 +79,8 @@ TEST_CASE("a shown line that was not printed is found") {
   CHECK(first_line_missing({"step 104 s", "..."}, printed) == "step 104 s");
   CHECK(first_line_missing({"step 105 s", "search ... s"}, printed) == "search ... s");
   CHECK(first_line_missing({"step 105 s"}, printed) == "(the end of the output)");
+  CHECK(first_line_missing({"...", "a"}, "a\nb\na\n") == "");
+  CHECK(first_line_missing({"...", "a", "...", "b"}, "a\nb\na\n") == "(the end of the output)");
   CHECK(first_line_missing({"...", "step 105 s", "step 105 s"}, printed) == "step 105 s");
 }
 
