@@ -37,12 +37,12 @@ Tensor ModelChunk::forward(std::int64_t micro_batch, const Tensor& x, const Micr
   return is_last() ? head_->forward(y, data.labels, saved.head) : y;
 }
 
-Tensor ModelChunk::backward(std::int64_t micro_batch, const Tensor& dy, float loss_scale) {
+Tensor ModelChunk::backward(std::int64_t micro_batch, Tensor dy, float loss_scale) {
   const auto found = saved_.find(micro_batch);
   TPSIM_CHECK(found != saved_.end(), "backward without forward");
   Saved saved = std::move(found->second);
   saved_.erase(found);
-  Tensor dx = is_last() ? head_->backward(loss_scale, std::move(saved.head)) : dy;
+  Tensor dx = is_last() ? head_->backward(loss_scale, std::move(saved.head)) : std::move(dy);
   for (std::size_t i = blocks_.size(); i-- > 0;) {
     dx = blocks_[i].backward(dx, std::move(saved.blocks[i]));
   }

@@ -35,7 +35,7 @@ class ModelChunk {
   Tensor forward(std::int64_t micro_batch, const Tensor& x, const MicroBatch& data);
   // Gradient of the chunk's input (undefined on the first chunk). `dy` is undefined on the last
   // chunk, whose loss is `loss_scale` times the sum over its tokens.
-  Tensor backward(std::int64_t micro_batch, const Tensor& dy, float loss_scale);
+  Tensor backward(std::int64_t micro_batch, Tensor dy, float loss_scale);
 
  private:
   struct Saved {

@@ -84,7 +84,7 @@ void RankModel::run_backward(const PipelineTask& task) {
   if (!chunk.is_last()) {
     dy = receive_from_stage(context_, pipeline, neighbour(1), "pipeline.gradient");
   }
-  const Tensor dx = chunk.backward(task.micro_batch, dy, loss_scale());
+  const Tensor dx = chunk.backward(task.micro_batch, std::move(dy), loss_scale());
   if (!chunk.is_first()) {
     send_to_stage(context_, pipeline, dx, neighbour(-1), "pipeline.gradient");
   }

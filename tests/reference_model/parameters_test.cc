@@ -1,0 +1,88 @@
+// Weights over ranks, without running anything: the meta device is enough.
+#include <catch2/catch.hpp>
+
+#include "core/rank_layout.h"
+#include "reference_model/rank_model.h"
+#include "sim/trace.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+// Elements of real weights that this rank contributes to the model: repeated tensors are counted on
+// the first tensor-parallel rank, padding never.
+std::int64_t own_parameters(const ModelSpec& model, const Plan& plan, std::int64_t rank) {
+  MetaRank meta(model, plan, {}, coordinates(plan, rank));
+  RankModel rank_model(meta.context(), {});
+  std::int64_t count = 0;
+  for (const ParameterUnit& unit : rank_model.store().units()) {
+    if (unit.repeats_first_stage()) continue;
+    for (const Parameter& p : unit.parameters()) {
+      if (p.spec.sharding == Sharding::kReplicated && meta.context().at.tp != 0) continue;
+      std::int64_t rows = p.spec.shape[0];
+      if (p.spec.sharding == Sharding::kRows) {
+        rows = std::clamp<std::int64_t>(p.spec.global_rows - meta.context().at.tp * rows, 0, rows);
+      }
+      count += rows * (p.spec.shape.elements() / p.spec.shape[0]);
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("weights over the ranks of one replica add up to the model in every layout") {
+  for (const ModelSpec& model :
+       {test::small_bloom(), test::small_llama(), test::small_gpt()}) {
+    for (const std::int64_t tp : {1, 2, 4}) {
+      for (const std::int64_t pp : {1, 2, 4, 8}) {
+        const Plan plan = test::plan_of(model, {tp, pp, 1, 1}, 8);
+        std::int64_t sum = 0;
+        for (std::int64_t rank = 0; rank < tp * pp; ++rank) {
+          sum += own_parameters(model, plan, rank);
+        }
+        INFO(model.name << " tp " << tp << " pp " << pp);
+        CHECK(sum == parameter_count(model));
+      }
+    }
+  }
+}
+
+TEST_CASE("ZeRO shares cover a unit without overlap") {
+  const ModelSpec model = test::small_bloom();
+  Plan plan = test::plan_of(model, {2, 1, 4, 1}, 2);
+  plan.zero = 1;
+  for (std::int64_t dp = 0; dp < 4; ++dp) {
+    MetaRank meta(model, plan, {}, {1, dp, 0});
+    RankModel rank_model(meta.context(), {});
+    for (const ParameterUnit& unit : rank_model.store().units()) {
+      CHECK(rank_model.store().share_size(unit) * 4 == unit.size());
+      CHECK(rank_model.store().share_begin(unit) == dp * rank_model.store().share_size(unit));
+    }
+  }
+}
+
+TEST_CASE("segments cover a unit in order and separate what decays") {
+  const ModelSpec model = test::small_bloom();
+  const Plan plan = test::plan_of(model, {2, 1, 1, 1}, 2);
+  MetaRank meta(model, plan, {}, {1, 0, 0});
+  RankModel rank_model(meta.context(), {});
+  for (const ParameterUnit& unit : rank_model.store().units()) {
+    std::int64_t at = 0;
+    for (const Segment& segment : unit.segments()) {
+      CHECK(segment.begin == at);
+      at = segment.end;
+    }
+    CHECK(at == unit.size());
+    for (const Parameter& p : unit.parameters()) {
+      for (const Segment& segment : unit.segments()) {
+        if (p.offset >= segment.begin && p.offset < segment.end) {
+          CHECK(segment.decay == p.is_matrix());
+          CHECK(segment.counts_in_norm == (p.spec.sharding != Sharding::kReplicated));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tpsim

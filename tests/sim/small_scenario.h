@@ -1,0 +1,89 @@
+// Small models and machines for tests: everything stated here, nothing read from data files.
+#pragma once
+
+#include "core/scenario.h"
+#include "core/plan.h"
+
+namespace tpsim::test {
+
+inline ModelSpec small_bloom() {
+  ModelSpec model;
+  model.name = "small-bloom";
+  model.layers = 8;
+  model.hidden = 512;
+  model.ffn_hidden = 2048;
+  model.vocab = 5000;
+  model.seq = 128;
+  model.attention = {8, 8, 64, PositionKind::kAlibi, 10000.0};
+  model.embedding_norm = true;
+  return model;
+}
+
+inline ModelSpec small_llama() {
+  ModelSpec model;
+  model.name = "small-llama";
+  model.layers = 8;
+  model.hidden = 512;
+  model.ffn_hidden = 1408;
+  model.vocab = 5000;
+  model.seq = 128;
+  model.attention = {8, 4, 64, PositionKind::kRotary, 10000.0};
+  model.norm = NormKind::kRmsNorm;
+  model.mlp = MlpKind::kSwiglu;
+  model.linear_bias = model.fused_qkv = model.tied_embedding = false;
+  return model;
+}
+
+inline ModelSpec small_gpt() {
+  ModelSpec model = small_bloom();
+  model.name = "small-gpt";
+  model.attention.position = PositionKind::kLearned;
+  model.embedding_norm = false;
+  return model;
+}
+
+inline Profile constant_profile() {
+  Profile profile;
+  profile.name = "constants";
+  profile.source = "tests";
+  profile.device.name = "test device";
+  profile.device.memory = Bytes(16 * kGiB);
+  profile.device.processors = 100;
+  profile.device.matmul_peak = FlopsPerSecond(100e12);
+  profile.device.vector_peak = FlopsPerSecond(10e12);
+  profile.device.memory_bandwidth = BytesPerSecond(1e12);
+  profile.model.kernel_latency = Seconds(2e-6);
+  profile.model.matmul_latency = Seconds(3e-6);
+  return profile;
+}
+
+inline ClusterSpec small_cluster() {
+  ClusterSpec cluster;
+  cluster.name = "small";
+  cluster.source = "tests";
+  cluster.nodes = 8;
+  cluster.gpus_per_node = 4;
+  cluster.nics_per_node = 2;
+  cluster.intra_node = {"link", BytesPerSecond(100e9), Seconds(2e-6), 0.8};
+  cluster.inter_node = {"net", BytesPerSecond(10e9), Seconds(5e-6), 0.8};
+  return cluster;
+}
+
+inline Scenario small_scenario(const ModelSpec& model) {
+  Scenario scenario{model, small_cluster(), constant_profile(), {}};
+  scenario.stack.name = "test stack";
+  scenario.stack.host.per_op = Seconds(1e-6);
+  scenario.stack.host.per_collective = Seconds(2e-6);
+  return scenario;
+}
+
+inline Plan plan_of(const ModelSpec& model, ParallelDegrees degrees, std::int64_t micro_batches) {
+  Plan plan;
+  plan.degrees = degrees;
+  plan.micro_batch = 2;
+  plan.global_batch = 2 * degrees.dp * micro_batches;
+  plan.stage_layers = even_stage_layers(model.layers, degrees.pp, false);
+  return plan;
+}
+
+}  // namespace tpsim::test

@@ -1,0 +1,181 @@
+// Laws that tie the plan arithmetic to the traced program of a whole rank.
+#include "sim/step.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "core/rank_layout.h"
+#include "sim/predict.h"
+#include "sim/simulate.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+using test::plan_of;
+using test::small_scenario;
+
+struct Case {
+  const char* name;
+  ModelSpec model;
+  Plan plan;
+  bool fused_accumulation = true;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const ModelSpec& model : {test::small_bloom(), test::small_llama(), test::small_gpt()}) {
+    const auto add = [&](const char* name, ParallelDegrees degrees, auto change) {
+      Case c{name, model, plan_of(model, degrees, 4), true};
+      change(c);
+      REQUIRE(validate(c.plan, model).ok());
+      list.push_back(c);
+    };
+    add("one rank", {1, 1, 1, 1}, [](Case&) {});
+    add("tensor", {2, 1, 1, 1}, [](Case& c) { c.plan.recompute = Recompute::kNone; });
+    add("sequence", {2, 1, 2, 1}, [](Case& c) {
+      c.plan.sequence_parallel = true;
+      c.plan.recompute = Recompute::kSelective;
+    });
+    add("pipeline", {1, 4, 1, 1}, [](Case&) {});
+    add("gpipe", {1, 2, 2, 1}, [](Case& c) { c.plan.schedule = ScheduleKind::kGpipe; });
+    add("interleaved", {2, 2, 1, 1}, [](Case& c) {
+      c.plan.schedule = ScheduleKind::kInterleaved;
+      c.plan.virtual_stages = 2;
+      c.plan.stage_layers = even_stage_layers(c.model.layers, 4, false);
+    });
+    add("zero 1", {1, 2, 2, 1}, [](Case& c) { c.plan.zero = 1; });
+    add("zero 2", {2, 1, 2, 1}, [](Case& c) { c.plan.zero = 2; });
+    add("zero 3", {1, 1, 4, 1}, [](Case& c) {
+      c.plan.zero = 3;
+      c.plan.attention = AttentionKind::kFlash;
+    });
+    add("separate gradients", {2, 2, 2, 1}, [](Case& c) { c.fused_accumulation = false; });
+  }
+  return list;
+}
+
+Scenario scenario_of(const Case& c) {
+  Scenario scenario = small_scenario(c.model);
+  scenario.stack.training.fused_gradient_accumulation = c.fused_accumulation;
+  scenario.stack.memory.allocation_granularity = Bytes(1);
+  return scenario;
+}
+
+// Highest total of a traced program, counted after its weights exist.
+double traced_peak(const Program& program) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < program.events.size(); ++i) {
+    if (program.events[i].kind != ProgramEvent::Kind::kOp) continue;
+    if (std::string_view(program.ops[program.events[i].index].label) == "initialize") begin = i;
+  }
+  const MemoryChange fixed = memory_change(program, 0, begin, Bytes(1));
+  const MemoryChange run = memory_change(program, begin, program.events.size(), Bytes(1));
+  return total(fixed.left) + total(run.highest);
+}
+
+}  // namespace
+
+TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
+  for (const Case& c : cases()) {
+    const Scenario scenario = scenario_of(c);
+    PieceCosts pieces(scenario);
+    const auto stages =
+        memory_by_stage(scenario.stack, c.plan, plan_costs(pieces, c.plan));
+    for (std::int64_t pp = 0; pp < c.plan.degrees.pp; ++pp) {
+      INFO(c.model.name << " " << c.name << " stage " << pp);
+      const Program program = trace_rank(c.model, c.plan, scenario.stack.training,
+                                         global_rank(c.plan, {0, 0, pp}));
+      // The trace also holds ALiBi slopes and a few scalars.
+      CHECK(stages[static_cast<std::size_t>(pp)].total().value() ==
+            Approx(traced_peak(program)).epsilon(2e-4));
+    }
+  }
+}
+
+TEST_CASE("device time of the pieces equals the price of the whole trace") {
+  for (const Case& c : cases()) {
+    const Scenario scenario = scenario_of(c);
+    PieceCosts pieces(scenario);
+    const PlanCosts costs = plan_costs(pieces, c.plan);
+    for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+      INFO(c.model.name << " " << c.name << " stage " << s);
+      Seconds composed;
+      for (std::size_t i = 0; i < costs.stages[s].chunks.size(); ++i) {
+        const ChunkCost& chunk = costs.chunk(costs.stages[s], i);
+        for (const PhaseCost* phase : {&chunk.forward, &chunk.backward}) {
+          for (const Seconds t : phase->by_source) {
+            composed += static_cast<double>(micro_batches(c.plan)) * t;
+          }
+        }
+      }
+      const Program program =
+          trace_rank(c.model, c.plan, scenario.stack.training,
+                     global_rank(c.plan, {0, 0, static_cast<std::int64_t>(s)}));
+      Seconds traced;
+      for (const OpRecord& op : program.ops) {
+        const std::string_view label = op.label;
+        const bool outside = label == "initialize" || label == "clear_gradients" ||
+                             label == "loss" || label == "gradient_norm" ||
+                             label == "optimizer.adamw";
+        if (!outside) traced += pieces.ops().price(op).time;
+      }
+      CHECK(composed.value() == Approx(traced.value()).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("terms add up to the step and none is negative") {
+  for (const Case& c : cases()) {
+    const Result<Prediction> p = simulate(scenario_of(c), c.plan);
+    REQUIRE(p.ok());
+    Seconds sum;
+    for (const Term& term : p->breakdown) {
+      INFO(c.model.name << " " << c.name << " " << term.name);
+      CHECK(term.time.value() > -1e-12);
+      CHECK_FALSE(term.formula.empty());
+      CHECK_FALSE(term.source.empty());
+      sum += term.time;
+    }
+    CHECK(sum.value() == Approx(p->step.value()).epsilon(1e-12));
+    CHECK(p->step_low < p->step);
+    CHECK(p->step < p->step_high);
+  }
+}
+
+TEST_CASE("more bandwidth is never slower") {
+  for (const Case& c : cases()) {
+    const Scenario base = scenario_of(c);
+    const Seconds before = simulate(base, c.plan)->step;
+    const auto step_with = [&](auto change) {
+      Scenario faster = base;
+      change(faster);
+      return simulate(faster, c.plan)->step;
+    };
+    INFO(c.model.name << " " << c.name);
+    CHECK(step_with([](Scenario& s) { s.cluster.inter_node.bandwidth *= 2; }) <= before);
+    CHECK(step_with([](Scenario& s) { s.cluster.intra_node.bandwidth *= 2; }) <= before);
+    CHECK(step_with([](Scenario& s) { s.profile.device.memory_bandwidth *= 2; }) <= before);
+    CHECK(step_with([](Scenario& s) { s.profile.device.matmul_peak *= 2; }) <= before);
+    CHECK(step_with([](Scenario& s) { s.stack.host.per_op *= 0.5; }) <= before);
+  }
+}
+
+TEST_CASE("no plan is faster than its lower bound") {
+  for (const Case& c : cases()) {
+    PieceCosts pieces(scenario_of(c));
+    const PlanCosts costs = plan_costs(pieces, c.plan);
+    INFO(c.model.name << " " << c.name);
+    CHECK(step_lower_bound(pieces, c.plan, costs) <=
+          step_cost(pieces, c.plan, costs, nullptr).step);
+  }
+}
+
+TEST_CASE("a plan for more GPUs than the cluster has is refused") {
+  const ModelSpec model = test::small_bloom();
+  const Result<Prediction> p = simulate(small_scenario(model), plan_of(model, {8, 8, 1, 1}, 4));
+  REQUIRE_FALSE(p.ok());
+  CHECK(p.error().kind == ErrorKind::kBadInput);
+}
+
+}  // namespace tpsim
