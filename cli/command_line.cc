@@ -1,0 +1,175 @@
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "cli/version.h"
+#include "core/text.h"
+
+namespace tpsim {
+namespace {
+
+Error bad_argument(std::string message, std::string where = "", std::string hint = "") {
+  return Error{ErrorKind::kBadInput, std::move(message), std::move(where), std::move(hint)};
+}
+
+std::string placeholder(Command command, const OptionRow& row) {
+  const bool single_only = command == Command::kSimulate;
+  return row.many && !single_only ? std::string(row.value) + ",.." : row.value;
+}
+
+void add_options(CLI::App& app, Command command, Arguments& arguments) {
+  for (const OptionRow& row : option_rows()) {
+    if (!takes(command, row)) continue;
+    if (row.value == nullptr) {
+      app.add_flag_callback(row.name, [&] { arguments.set(row.opt, ""); }, row.help)
+          ->group(row.group);
+    } else {
+      app.add_option_function<std::string>(
+             row.name, [&](const std::string& text) { arguments.set(row.opt, text); }, row.help)
+          ->type_name(placeholder(command, row))
+          ->group(row.group);
+    }
+  }
+}
+
+std::string examples_text(const CommandRow& row) {
+  std::string text = "Examples:\n  ";
+  for (const char* c = row.examples; *c != '\0'; ++c) {
+    text += *c;
+    if (*c == '\n') text += "  ";
+  }
+  return text;
+}
+
+CLI::App* add_command(CLI::App& app, const CommandRow& row, Arguments& arguments) {
+  CLI::App* sub = app.add_subcommand(row.name, row.summary);
+  if (row.positional != nullptr) {
+    sub->add_option(row.positional, arguments.positional, row.positional_help)->type_name("");
+  }
+  add_options(*sub, row.command, arguments);
+  sub->footer(examples_text(row));
+  sub->allow_extras();  // so that check_extras() can say what was meant
+  sub->get_formatter()->column_width(38);
+  return sub;
+}
+
+// The option of this command that `text` starts or resembles.
+std::string nearest_option(Command command, std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const OptionRow& row : option_rows()) {
+    if (takes(command, row)) names.emplace_back(row.name);
+  }
+  const auto begun = [&](std::string_view name) { return name.starts_with(text); };
+  if (text.size() > 3 && std::count_if(names.begin(), names.end(), begun) == 1) {
+    return std::string(*std::find_if(names.begin(), names.end(), begun));
+  }
+  return nearest(text, std::span<const std::string_view>(names));
+}
+
+// Commands that take an option, for one given to the wrong command.
+std::string takers(const OptionRow& row) {
+  std::vector<std::string_view> names;
+  for (const CommandRow& command : command_rows()) {
+    if (takes(command.command, row)) names.emplace_back(command.name);
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+Error unexpected(Command command, const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  const char* where = row_of(command).name;
+  const std::string help = fmt::format("see tpsim {} --help", where);
+  if (!argument.starts_with("-")) {
+    return bad_argument(fmt::format("unexpected argument '{}'", argument), where, help);
+  }
+  for (const OptionRow& row : option_rows()) {
+    if (name != row.name) continue;
+    return bad_argument(fmt::format("{} takes no option {}", where, name), where,
+                        fmt::format("it belongs to {}", takers(row)));
+  }
+  const std::string near = nearest_option(command, name);
+  return bad_argument(fmt::format("unknown option '{}'", name), where,
+                      near.empty() ? help : fmt::format("did you mean {}?", near));
+}
+
+// `tpsim plna`: a first word that is no command.
+Status check_command(int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return Ok{};
+  std::vector<std::string_view> names;
+  for (const CommandRow& row : command_rows()) names.emplace_back(row.name);
+  TPSIM_TRY_STATUS(choose("command", argv[1], std::span<const std::string_view>(names)));
+  return Ok{};
+}
+
+std::string command_line_text(int argc, const char* const* argv) {
+  std::string text = "tpsim";
+  for (int i = 1; i < argc; ++i) text += " " + shell_quoted(argv[i]);
+  return text;
+}
+
+struct Parser {
+  CLI::App app{"tpsim plans the training of large language models over many GPUs and predicts time,\n"
+               "memory and speed of each layout.",
+               "tpsim"};
+  Arguments arguments;
+  std::vector<CLI::App*> commands;
+
+  Parser() {
+    app.set_version_flag("--version", version_text(), "what this is and what was built into it");
+    for (const CommandRow& row : command_rows()) {
+      commands.push_back(add_command(app, row, arguments));
+    }
+    app.require_subcommand(0, 1);
+    app.footer("Example:\n  tpsim plan --model bloom-176b --gpus 384\n\n"
+               "tpsim COMMAND --help shows the options and examples of a command.");
+  }
+
+  Status parse(int argc, const char* const* argv) {
+    app.parse(argc, argv);
+    for (const CommandRow& row : command_rows()) {
+      const CLI::App& sub = *commands[static_cast<std::size_t>(row.command)];
+      if (!sub.parsed()) continue;
+      arguments.command = row.command;
+      if (sub.remaining_size() > 0) return unexpected(row.command, sub.remaining().front());
+    }
+    return Ok{};
+  }
+};
+
+}  // namespace
+
+std::string shell_quoted(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const char* const* argv) {
+  using Parsed = std::variant<Arguments, Printout>;
+  TPSIM_TRY_STATUS(check_command(argc, argv));
+  Parser parser;
+  try {
+    TPSIM_TRY_STATUS(parser.parse(argc, argv));
+  } catch (const CLI::CallForVersion&) {
+    return Parsed(Printout{version_text()});
+  } catch (const CLI::CallForHelp&) {
+    return Parsed(Printout{parser.app.help()});
+  } catch (const CLI::ParseError& error) {
+    return bad_argument(error.what(), "", "see tpsim --help");
+  }
+  if (parser.app.get_subcommands().empty()) return Parsed(Printout{parser.app.help()});
+  parser.arguments.command_line = command_line_text(argc, argv);
+  return Parsed(std::move(parser.arguments));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,26 @@
+// From argv to Arguments. The only user of CLI11: options come from the table in cli/options.h,
+// and their texts are turned into values elsewhere (cli/values.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "cli/options.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+// --help and --version, and tpsim alone: what to print instead of working.
+struct Printout {
+  std::string text;
+};
+
+// An unknown command or option, one that this command does not take, and a missing value are errors
+// that name the nearest valid choice.
+Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const char* const* argv);
+
+// A word as a shell reads it back: quoted when it has to be.
+std::string shell_quoted(std::string_view word);
+
+}  // namespace tpsim

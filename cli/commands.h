@@ -1,0 +1,22 @@
+// The commands of tpsim. Each prints its report and returns ok, or returns the error that main()
+// prints and turns into the exit code.
+#pragma once
+
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+// Fails with kDoesNotFit when no plan fits.
+Status run_plan(const Arguments& arguments, const Terminal& terminal);
+
+// Fails with kDoesNotFit, after printing the prediction, when the plan likely runs out of memory.
+Status run_simulate(const Arguments& arguments, const Terminal& terminal);
+
+// Explains also what does not fit.
+Status run_explain(const Arguments& arguments, const Terminal& terminal);
+
+Status run_list(const Arguments& arguments, const Terminal& terminal);
+
+}  // namespace tpsim

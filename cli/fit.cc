@@ -1,0 +1,197 @@
+#include "cli/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/numbers.h"
+
+namespace tpsim {
+namespace {
+
+// How far around a GPU count without any legal layout to look for one that has some.
+constexpr std::int64_t kNeighbourhood = 64;
+
+std::string largest_category(const StageMemory& memory) {
+  const auto largest = std::max_element(memory.by_category.begin(), memory.by_category.end());
+  const auto category = static_cast<MemoryCategory>(largest - memory.by_category.begin());
+  return fmt::format("{:.0f} % of it {}", *largest / memory.total() * 100, name_of(category));
+}
+
+Bytes limit_of(const Prediction& predicted, const SearchSpace& space) {
+  return space.memory_limit.value() > 0 ? std::min(space.memory_limit, predicted.capacity)
+                                        : predicted.capacity;
+}
+
+std::int64_t gpus_of(const ClusterSpec& cluster) { return cluster.nodes * cluster.gpus_per_node; }
+
+// The best plan of a space, when there is one.
+std::optional<PlannedRun> best_of(const Scenario& scenario, const SearchSpace& space) {
+  const Result<SearchResult> found = search(scenario, space, 1, {});
+  if (!found.ok() || found->plans.empty()) return std::nullopt;
+  return found->plans.front();
+}
+
+std::string fits_text(const PlannedRun& run) {
+  return fmt::format("{} fits in {} GiB", short_name(run.plan), gib_text(run.predicted.peak));
+}
+
+// A constraint that the user put on the search, and the space without it.
+struct Relaxation {
+  const char* option;
+  SearchSpace space;
+};
+
+template <class Values>
+void relax(std::vector<Relaxation>& all, const SearchSpace& space, const char* option,
+           std::vector<Values> SearchSpace::*dimension) {
+  if ((space.*dimension).empty()) return;
+  all.push_back({option, space});
+  (all.back().space.*dimension).clear();
+}
+
+std::vector<Relaxation> relaxations(const SearchSpace& space) {
+  std::vector<Relaxation> all;
+  relax(all, space, "--micro-batch", &SearchSpace::micro_batch);
+  relax(all, space, "--recompute", &SearchSpace::recompute);
+  relax(all, space, "--zero", &SearchSpace::zero);
+  relax(all, space, "--sequence-parallel", &SearchSpace::sequence_parallel);
+  relax(all, space, "--attention", &SearchSpace::attention);
+  relax(all, space, "--schedule", &SearchSpace::schedule);
+  relax(all, space, "--virtual-stages", &SearchSpace::virtual_stages);
+  relax(all, space, "--tp", &SearchSpace::tp);
+  relax(all, space, "--pp", &SearchSpace::pp);
+  relax(all, space, "--dp", &SearchSpace::dp);
+  if (space.memory_limit.value() > 0) {
+    all.push_back({"--max-memory", space});
+    all.back().space.memory_limit = Bytes();
+  }
+  return all;
+}
+
+// The space with every dimension free: what the GPUs can do at all.
+SearchSpace unconstrained(const SearchSpace& space) {
+  SearchSpace open;
+  open.gpus = space.gpus;
+  open.global_batch = space.global_batch;
+  open.dtype = space.dtype;
+  open.gradient_dtype = space.gradient_dtype;
+  open.objective = space.objective;
+  return open;
+}
+
+// Leaves out one constraint, then all, then takes twice the GPUs, and so on.
+std::string remedy(const Scenario& scenario, const SearchSpace& space) {
+  const std::vector<Relaxation> constraints = relaxations(space);
+  for (const Relaxation& without : constraints) {
+    if (const auto run = best_of(scenario, without.space)) {
+      return fmt::format("without {}: {}", without.option, fits_text(*run));
+    }
+  }
+  SearchSpace open = unconstrained(space);
+  if (constraints.size() > 1) {
+    if (const auto run = best_of(scenario, open)) {
+      return fmt::format("on the same {} GPUs {}", open.gpus, fits_text(*run));
+    }
+  }
+  const std::int64_t most = gpus_of(scenario.cluster);
+  while (open.gpus < most) {
+    open.gpus = std::min(open.gpus * 2, most);
+    if (const auto run = best_of(scenario, open)) {
+      return fmt::format("on {} GPUs {}", open.gpus, fits_text(*run));
+    }
+  }
+  return fmt::format("nor does it on all {} GPUs of {}: it takes GPUs with more memory, a shorter "
+                     "--seq or a smaller --global-batch", most, scenario.cluster.name);
+}
+
+bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gpus) {
+  if (gpus < 1 || gpus > gpus_of(scenario.cluster)) return false;
+  space.gpus = gpus;
+  const Result<SearchResult> found = search(scenario, space, 1, {});
+  return found.ok() && (!found->plans.empty() || found->nearest_miss.has_value());
+}
+
+// The nearest GPU counts below and above for which some layout is legal.
+std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& space) {
+  std::int64_t below = 0;
+  std::int64_t above = 0;
+  for (std::int64_t step = 1; step <= kNeighbourhood && (below == 0 || above == 0); ++step) {
+    if (below == 0 && has_legal_plan(scenario, space, space.gpus - step)) below = space.gpus - step;
+    if (above == 0 && has_legal_plan(scenario, space, space.gpus + step)) above = space.gpus + step;
+  }
+  if (below == 0 && above == 0) return "";
+  if (below == 0 || above == 0) return fmt::format("{} GPUs can be filled", std::max(below, above));
+  return fmt::format("{} or {} GPUs can be filled", below, above);
+}
+
+std::string commonest_reason(const SearchResult& found) {
+  const auto most = std::max_element(
+      found.pruned.begin(), found.pruned.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == found.pruned.end() ? "" : ": " + most->first;
+}
+
+Error nothing_legal(const Scenario& scenario, const SearchSpace& space,
+                    const SearchResult& found) {
+  for (const Relaxation& without : relaxations(space)) {
+    if (has_legal_plan(scenario, without.space, space.gpus)) {
+      return Error{ErrorKind::kBadInput,
+                   fmt::format("no layout of {} over {} GPUs obeys it", scenario.model.name,
+                               space.gpus),
+                   without.option, "without it there are some"};
+    }
+  }
+  return Error{ErrorKind::kBadInput,
+               fmt::format("no layout fills {} GPUs with {} and a global batch of {}{}", space.gpus,
+                           scenario.model.name, space.global_batch, commonest_reason(found)),
+               "--gpus", nearest_legal_counts(scenario, space)};
+}
+
+}  // namespace
+
+const StageMemory& fullest_stage(const Prediction& predicted) {
+  TPSIM_CHECK(!predicted.memory.empty(), "a prediction without stages");
+  return *std::max_element(
+      predicted.memory.begin(), predicted.memory.end(),
+      [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
+}
+
+std::string shortage_text(const Prediction& predicted, Bytes limit) {
+  const StageMemory& stage = fullest_stage(predicted);
+  const Bytes missing = predicted.peak - limit;
+  const std::string margin = missing.value() > 0
+                                 ? fmt::format("{} GiB too much", gib_text(missing))
+                                 : fmt::format("{} likely to run out", chance_text(predicted.p_oom));
+  return fmt::format("needs {} GiB of {} GiB on stage {}, {}, {}", gib_text(predicted.peak),
+                     gib_text(limit), stage.stage, margin, largest_category(stage));
+}
+
+Error does_not_fit(const Scenario& scenario, const PlannedRun& run) {
+  SearchSpace space;
+  space.gpus = gpu_count(run.plan);
+  space.global_batch = run.plan.global_batch;
+  space.dtype = run.plan.dtype;
+  space.gradient_dtype = run.plan.gradient_dtype;
+  const auto other = best_of(scenario, space);
+  const std::string fits =
+      other ? fmt::format("on the same {} GPUs {}", space.gpus, fits_text(*other))
+            : remedy(scenario, space);
+  return Error{ErrorKind::kDoesNotFit,
+               fmt::format("{} does not fit: it {}", short_name(run.plan),
+                           shortage_text(run.predicted, run.predicted.capacity)),
+               "", fits + "; --allow-oom predicts it all the same"};
+}
+
+Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
+  if (!found.nearest_miss) return nothing_legal(scenario, space, found);
+  const PlannedRun& miss = *found.nearest_miss;
+  return Error{ErrorKind::kDoesNotFit,
+               fmt::format("no plan of {} fits on {} GPUs: the nearest miss, {}, {}",
+                           scenario.model.name, space.gpus, short_name(miss.plan),
+                           shortage_text(miss.predicted, limit_of(miss.predicted, space))),
+               "", remedy(scenario, space)};
+}
+
+}  // namespace tpsim

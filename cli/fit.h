@@ -1,0 +1,29 @@
+// What does not fit, by how much, and what would.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/report.h"
+#include "core/result.h"
+#include "core/scenario.h"
+#include "plans/search.h"
+
+namespace tpsim {
+
+// A plan more likely than this to run out of memory is refused.
+inline constexpr double kRefusedChance = 0.5;
+
+const StageMemory& fullest_stage(const Prediction& predicted);
+
+// "needs 91.2 of 79.3 GiB on stage 0, 11.9 GiB too much, 61 % of it optimizer"
+std::string shortage_text(const Prediction& predicted, Bytes limit);
+
+// A refused plan: the reason, the margin, and a plan that does fit.
+Error does_not_fit(const Scenario& scenario, const PlannedRun& run);
+
+// A search that found no plan: the nearest miss and the smallest change that mends it, or, where
+// nothing is even legal, the nearest GPU counts for which something is.
+Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found);
+
+}  // namespace tpsim

@@ -1,0 +1,218 @@
+#include "cli/inputs.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cli/values.h"
+#include "core/catalogue.h"
+#include "core/plan_json.h"
+
+namespace tpsim {
+namespace {
+
+constexpr const char* kDefaultCluster = "jean-zay-a100";
+constexpr std::int64_t kDefaultGlobalBatch = 2048;
+constexpr ValueRange kZeroStages{0, 3};
+
+// The option's text, else the plan file's, else the default.
+std::string name_for(const Arguments& arguments, Opt opt, const std::string& of_file,
+                     const std::string& otherwise) {
+  if (arguments.has(opt)) return *arguments[opt];
+  return of_file.empty() ? otherwise : of_file;
+}
+
+// Names the option in an error about a name that it gave; one about a file already says where.
+template <class T>
+Result<T> from_option(Result<T> result, Opt opt) {
+  if (result.ok() || !result.error().where.empty()) return result;
+  return option_error(opt, result.error().message, result.error().hint);
+}
+
+Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
+                             const std::optional<PlanFile>& file) {
+  if (!arguments.has(Opt::kModel)) {
+    if (file) return file->model;
+    return option_error(Opt::kModel, "is missing: which model?",
+                        "a catalogue name (see tpsim list models) or a config.json");
+  }
+  return from_option(catalogue.load_model(*arguments[Opt::kModel]), Opt::kModel);
+}
+
+Result<ModelSpec> model_with_sequence(const Arguments& arguments, ModelSpec model) {
+  TPSIM_TRY(model.seq, integer_of(arguments, Opt::kSeq, model.seq));
+  TPSIM_TRY_STATUS(validate(model));
+  return model;
+}
+
+const std::vector<Recompute> kRecomputes = {Recompute::kNone, Recompute::kSelective,
+                                            Recompute::kFull};
+const std::vector<AttentionKind> kAttentions = {AttentionKind::kUnfused, AttentionKind::kFlash};
+const std::vector<ScheduleKind> kSchedules = {ScheduleKind::kGpipe, ScheduleKind::kOneFOneB,
+                                              ScheduleKind::kInterleaved};
+const std::vector<DType> kDTypes = {DType::kBFloat16, DType::kFloat16, DType::kFloat32};
+
+Result<Objective> objective_of(const Arguments& arguments) {
+  constexpr std::array<std::string_view, 3> kNames = {"time", "memory", "cost"};  // as Objective
+  TPSIM_TRY(const std::vector<std::size_t> chosen,
+            chosen_names(arguments, Opt::kObjective, kNames));
+  TPSIM_TRY_STATUS(check_single(arguments, Opt::kObjective, chosen.size()));
+  return chosen.empty() ? Objective::kTime : static_cast<Objective>(chosen.front());
+}
+
+Status set_degrees(const Arguments& arguments, Plan& plan) {
+  ParallelDegrees& degrees = plan.degrees;
+  TPSIM_TRY(degrees.tp, integer_of(arguments, Opt::kTp, degrees.tp));
+  TPSIM_TRY(degrees.pp, integer_of(arguments, Opt::kPp, degrees.pp));
+  TPSIM_TRY(degrees.dp, integer_of(arguments, Opt::kDp, degrees.dp));
+  TPSIM_TRY(plan.virtual_stages,
+            integer_of(arguments, Opt::kVirtualStages, plan.virtual_stages));
+  TPSIM_TRY(const std::int64_t zero, integer_of(arguments, Opt::kZero, plan.zero, kZeroStages));
+  plan.zero = static_cast<int>(zero);
+  TPSIM_TRY(plan.micro_batch, integer_of(arguments, Opt::kMicroBatch, plan.micro_batch));
+  TPSIM_TRY(plan.global_batch, integer_of(arguments, Opt::kGlobalBatch, plan.global_batch));
+  return Ok{};
+}
+
+Status set_choices(const Arguments& arguments, Plan& plan) {
+  TPSIM_TRY(plan.sequence_parallel,
+            switch_of(arguments, Opt::kSequenceParallel, plan.sequence_parallel));
+  TPSIM_TRY(plan.recompute,
+            choice_of(arguments, Opt::kRecompute, plan.recompute, kRecomputes));
+  TPSIM_TRY(plan.attention,
+            choice_of(arguments, Opt::kAttention, plan.attention, kAttentions));
+  TPSIM_TRY(plan.schedule, choice_of(arguments, Opt::kSchedule, plan.schedule, kSchedules));
+  TPSIM_TRY(plan.dtype, choice_of(arguments, Opt::kDtype, plan.dtype, kDTypes));
+  TPSIM_TRY(plan.gradient_dtype,
+            choice_of(arguments, Opt::kGradientDtype, plan.gradient_dtype, kDTypes));
+  TPSIM_TRY(plan.rank_order, choice_of(arguments, Opt::kRankOrder, plan.rank_order,
+                                       {RankOrder::kTpDpPp, RankOrder::kTpPpDp}));
+  return Ok{};
+}
+
+// Virtual stages alone say which schedule is meant.
+ScheduleKind implied_schedule(const Plan& plan) {
+  if (plan.virtual_stages > 1) return ScheduleKind::kInterleaved;
+  return plan.schedule == ScheduleKind::kInterleaved ? ScheduleKind::kOneFOneB : plan.schedule;
+}
+
+bool asks_for_cut(const Arguments& arguments) {
+  return arguments.has(Opt::kCountEmbedding) || arguments.has(Opt::kNoCountEmbedding);
+}
+
+Status check_cut_options(const Arguments& arguments) {
+  if (arguments.has(Opt::kCountEmbedding) && arguments.has(Opt::kNoCountEmbedding)) {
+    return option_error(Opt::kCountEmbedding, "contradicts --no-count-embedding", "give one");
+  }
+  if (arguments.has(Opt::kStageLayers) && asks_for_cut(arguments)) {
+    return option_error(Opt::kStageLayers, "leaves nothing to cut for --count-embedding",
+                        "give one of the two");
+  }
+  return Ok{};
+}
+
+Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan) {
+  TPSIM_TRY_STATUS(check_cut_options(arguments));
+  const std::int64_t chunks = chunk_count(plan);
+  if (arguments.has(Opt::kStageLayers)) {
+    TPSIM_TRY(plan.stage_layers, integers_of(arguments, Opt::kStageLayers, {0, 1 << 20}));
+    return Ok{};
+  }
+  if (chunks > model.layers + 2) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("pp x virtual_stages = {} are more than the {} layers of {}", chunks,
+                             model.layers, model.name)};
+  }
+  if (asks_for_cut(arguments)) {
+    const bool counts = arguments.has(Opt::kCountEmbedding);
+    plan.stage_layers = even_stage_layers(model.layers, chunks, counts);
+    if (plan.stage_layers.empty()) {
+      return option_error(Opt::kCountEmbedding,
+                          fmt::format("leaves an end of the {} stages less than no blocks", chunks));
+    }
+  } else if (static_cast<std::int64_t>(plan.stage_layers.size()) != chunks ||
+             arguments.has(Opt::kModel)) {
+    plan.stage_layers = default_stage_layers(model.layers, chunks);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments) {
+  if (arguments.positional.empty()) return std::optional<PlanFile>();
+  TPSIM_TRY(PlanFile file, read_plan(arguments.positional));
+  return std::optional<PlanFile>(std::move(file));
+}
+
+Result<NamedScenario> load_scenario(const Arguments& arguments,
+                                    const std::optional<PlanFile>& file) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  const PlanFile names = file.value_or(PlanFile{});
+  NamedScenario named;
+  Scenario& scenario = named.scenario;
+  TPSIM_TRY(ModelSpec model, load_model(arguments, catalogue, file));
+  TPSIM_TRY(scenario.model, model_with_sequence(arguments, std::move(model)));
+  named.cluster = name_for(arguments, Opt::kCluster, names.cluster, kDefaultCluster);
+  TPSIM_TRY(scenario.cluster, from_option(catalogue.load_cluster(named.cluster), Opt::kCluster));
+  // Another cluster than the file's brings its own GPUs and software.
+  const bool moved = arguments.has(Opt::kCluster);
+  named.profile = name_for(arguments, Opt::kProfile, moved ? "" : names.profile,
+                           scenario.cluster.profile);
+  TPSIM_TRY(scenario.profile, from_option(catalogue.load_profile(named.profile), Opt::kProfile));
+  named.stack = name_for(arguments, Opt::kStack, moved ? "" : names.stack, scenario.cluster.stack);
+  TPSIM_TRY(scenario.stack, from_option(catalogue.load_stack(named.stack), Opt::kStack));
+  return named;
+}
+
+Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& cluster) {
+  if (!arguments.has(Opt::kGpus)) {
+    return option_error(Opt::kGpus, "is missing: how many GPUs?",
+                        fmt::format("{} has {}", cluster.name,
+                                    cluster.nodes * cluster.gpus_per_node));
+  }
+  SearchSpace space;
+  TPSIM_TRY(space.gpus, integer_of(arguments, Opt::kGpus, 1));
+  TPSIM_TRY(space.global_batch, integer_of(arguments, Opt::kGlobalBatch, kDefaultGlobalBatch));
+  TPSIM_TRY(space.tp, dimension_of(arguments, Opt::kTp));
+  TPSIM_TRY(space.pp, dimension_of(arguments, Opt::kPp));
+  TPSIM_TRY(space.dp, dimension_of(arguments, Opt::kDp));
+  TPSIM_TRY(space.zero, dimension_of(arguments, Opt::kZero, kZeroStages));
+  TPSIM_TRY(space.micro_batch, dimension_of(arguments, Opt::kMicroBatch));
+  TPSIM_TRY(space.virtual_stages, dimension_of(arguments, Opt::kVirtualStages));
+  TPSIM_TRY(space.recompute, choices_of<Recompute>(arguments, Opt::kRecompute, kRecomputes));
+  TPSIM_TRY(space.sequence_parallel, switches_of(arguments, Opt::kSequenceParallel));
+  TPSIM_TRY(space.attention, choices_of<AttentionKind>(arguments, Opt::kAttention, kAttentions));
+  TPSIM_TRY(space.schedule, choices_of<ScheduleKind>(arguments, Opt::kSchedule, kSchedules));
+  TPSIM_TRY(space.dtype, choice_of(arguments, Opt::kDtype, space.dtype, kDTypes));
+  TPSIM_TRY(space.gradient_dtype,
+            choice_of(arguments, Opt::kGradientDtype, space.gradient_dtype, kDTypes));
+  TPSIM_TRY(space.objective, objective_of(arguments));
+  TPSIM_TRY(space.memory_limit, bytes_of(arguments, Opt::kMaxMemory));
+  return space;
+}
+
+Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
+                         const std::optional<PlanFile>& file) {
+  Plan plan;
+  plan.global_batch = kDefaultGlobalBatch;
+  if (file) plan = file->plan;
+  TPSIM_TRY_STATUS(set_degrees(arguments, plan));
+  TPSIM_TRY_STATUS(set_choices(arguments, plan));
+  if (!arguments.has(Opt::kSchedule)) plan.schedule = implied_schedule(plan);
+  TPSIM_TRY_STATUS(set_stages(arguments, model, plan));
+  TPSIM_TRY_STATUS(validate(plan, model));
+  return plan;
+}
+
+std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t chunks) {
+  const bool counts = (layers + 2) % chunks == 0 || layers % chunks != 0;
+  std::vector<std::int64_t> cut = even_stage_layers(layers, chunks, counts);
+  return cut.empty() ? even_stage_layers(layers, chunks, false) : cut;
+}
+
+PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {
+  return {named.scenario.model, named.cluster, named.profile, named.stack, plan};
+}
+
+}  // namespace tpsim

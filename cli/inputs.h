@@ -1,0 +1,57 @@
+// What a command works on: scenario, search space and plan, from the options and a plan file.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/options.h"
+#include "core/plan_file.h"
+#include "core/result.h"
+#include "core/scenario.h"
+#include "plans/search.h"
+
+namespace tpsim {
+
+// A scenario and the names under which its parts can be loaded again.
+struct NamedScenario {
+  Scenario scenario;
+  std::string cluster;
+  std::string profile;
+  std::string stack;
+};
+
+// The plan file that the command line names, if it names one.
+Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments);
+
+// Options win over the plan file, the plan file over the cluster's defaults.
+Result<NamedScenario> load_scenario(const Arguments& arguments,
+                                    const std::optional<PlanFile>& file);
+
+// The space of `plan`: every option left out leaves its dimension free.
+Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& cluster);
+
+// The plan of `simulate`: the plan file's, or tp = pp = dp = 1 with ZeRO 1 and full recompute,
+// changed by the options. Stages are cut anew when their number changes, or when asked for. The
+// result obeys validate().
+Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
+                         const std::optional<PlanFile>& file);
+
+// Stages as they are cut when nothing is said: embedding and head count as a block each where that
+// divides evenly, else blocks alone where that does, else embedding and head count and the rest goes
+// to the middle.
+std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t chunks);
+
+PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
+
+// An error for the first of `options` that was given; `why` says what stands against it.
+template <class Options>
+Status refuse(const Arguments& arguments, const Options& options, const char* why) {
+  for (const Opt opt : options) {
+    if (arguments.has(opt)) {
+      return Error{ErrorKind::kBadInput, "is of no use here", row_of(opt).name, why};
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace tpsim

@@ -1,0 +1,169 @@
+// tpsim list: what the catalogue holds.
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/numbers.h"
+#include "cli/table.h"
+#include "core/catalogue.h"
+#include "core/json_document.h"
+#include "core/json_value.h"
+#include "core/model_json.h"
+#include "core/text.h"
+
+namespace tpsim {
+namespace {
+
+// A listing both ways: the table for people, the entries for programs.
+struct Listing {
+  Table table;
+  JsonValue entries = JsonValue(JsonValue::Array{});
+};
+
+std::string attention_text(const AttentionShape& attention) {
+  if (attention.kv_heads == attention.heads) return std::to_string(attention.heads);
+  return fmt::format("{}/{}", attention.heads, attention.kv_heads);
+}
+
+Status add_model(const Catalogue& catalogue, const std::string& name, Listing& listing) {
+  TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
+  listing.table.add_row({Cell(name), Cell(parameters_text(parameter_count(model))),
+                         Cell(std::to_string(model.layers)), Cell(std::to_string(model.hidden)),
+                         Cell(attention_text(model.attention)), Cell(std::to_string(model.seq)),
+                         Cell(count_text(model.vocab)),
+                         Cell(std::string(name_of(model.attention.position))),
+                         Cell(std::string(name_of(model.norm))),
+                         Cell(std::string(name_of(model.mlp)))});
+  listing.entries.push(json_object({{"name", name},
+                                    {"parameters", parameter_count(model)},
+                                    {"layers", model.layers},
+                                    {"hidden", model.hidden},
+                                    {"heads", model.attention.heads},
+                                    {"kv_heads", model.attention.kv_heads},
+                                    {"seq", model.seq},
+                                    {"vocab", model.vocab},
+                                    {"position", name_of(model.attention.position)},
+                                    {"norm", name_of(model.norm)},
+                                    {"mlp", name_of(model.mlp)},
+                                    {"source", model.source}}));
+  return Ok{};
+}
+
+Status add_cluster(const Catalogue& catalogue, const std::string& name, Listing& listing) {
+  TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(name));
+  const std::int64_t gpus = cluster.nodes * cluster.gpus_per_node;
+  listing.table.add_row({Cell(name), Cell(count_text(gpus)), Cell(std::to_string(cluster.nodes)),
+                         Cell(std::to_string(cluster.gpus_per_node)),
+                         Cell(printable(cluster.profile)), Cell(printable(cluster.stack)),
+                         Cell(printable(cluster.inter_node.kind))});
+  listing.entries.push(json_object({{"name", name},
+                                    {"gpus", gpus},
+                                    {"nodes", cluster.nodes},
+                                    {"gpus_per_node", cluster.gpus_per_node},
+                                    {"nics_per_node", cluster.nics_per_node},
+                                    {"profile", cluster.profile},
+                                    {"stack", cluster.stack},
+                                    {"intra_node", cluster.intra_node.kind},
+                                    {"inter_node", cluster.inter_node.kind},
+                                    {"source", cluster.source}}));
+  return Ok{};
+}
+
+Status add_profile(const Catalogue& catalogue, const std::string& name, Listing& listing) {
+  TPSIM_TRY(const Profile profile, catalogue.load_profile(name));
+  const DeviceFacts& device = profile.device;
+  const auto ops = static_cast<std::int64_t>(profile.ops.size());
+  const auto collectives = static_cast<std::int64_t>(profile.collectives.size());
+  listing.table.add_row({Cell(name), Cell(std::string(name_of(profile.provenance))),
+                         Cell(to_string(device.memory)), Cell(to_string(device.matmul_peak)),
+                         Cell(to_string(device.memory_bandwidth)), Cell(count_text(ops)),
+                         Cell(count_text(collectives)), Cell(printable(profile.date))});
+  listing.entries.push(json_object({{"name", name},
+                                    {"provenance", name_of(profile.provenance)},
+                                    {"device", device.name},
+                                    {"memory_gib", device.memory.value() / kGiB},
+                                    {"matmul_peak_tflops", device.matmul_peak.value() / 1e12},
+                                    {"memory_bandwidth_gb_per_s",
+                                     device.memory_bandwidth.value() / kGB},
+                                    {"op_samples", ops},
+                                    {"collective_samples", collectives},
+                                    {"date", profile.date},
+                                    {"source", profile.source}}));
+  return Ok{};
+}
+
+Status add_stack(const Catalogue& catalogue, const std::string& name, Listing& listing) {
+  TPSIM_TRY(const StackSpec stack, catalogue.load_stack(name));
+  const Seconds per_block = stack.host.per_block_forward + stack.host.per_block_backward;
+  listing.table.add_row({Cell(name), Cell(time_text(per_block)),
+                         Cell(to_string(stack.memory.context)),
+                         Cell(stack.zero_2_and_3_with_pipeline ? "yes" : "no"),
+                         Cell(stack.training.overlap_gradient_reduction ? "yes" : "no")});
+  listing.entries.push(
+      json_object({{"name", name},
+                   {"host_s_per_block", per_block.value()},
+                   {"context_gib", stack.memory.context.value() / kGiB},
+                   {"zero_2_and_3_with_pipeline", stack.zero_2_and_3_with_pipeline},
+                   {"overlap_gradient_reduction", stack.training.overlap_gradient_reduction},
+                   {"source", stack.source}}));
+  return Ok{};
+}
+
+struct ListKind {
+  CatalogueKind kind;
+  std::vector<Column> columns;
+  Status (*add)(const Catalogue&, const std::string&, Listing&);
+};
+
+std::vector<ListKind> list_kinds() {
+  return {{CatalogueKind::kModels,
+           {{"model", Align::kLeft}, {"parameters"}, {"layers"}, {"hidden"}, {"heads"}, {"seq"},
+            {"vocab"}, {"position", Align::kLeft}, {"norm", Align::kLeft}, {"mlp", Align::kLeft}},
+           add_model},
+          {CatalogueKind::kClusters,
+           {{"cluster", Align::kLeft}, {"GPUs"}, {"nodes"}, {"per node"},
+            {"profile", Align::kLeft}, {"stack", Align::kLeft}, {"between nodes", Align::kLeft}},
+           add_cluster},
+          {CatalogueKind::kProfiles,
+           {{"profile", Align::kLeft}, {"provenance", Align::kLeft}, {"memory"}, {"matmul peak"},
+            {"memory rate"}, {"ops"}, {"collectives"}, {"date", Align::kLeft}},
+           add_profile},
+          {CatalogueKind::kStacks,
+           {{"stack", Align::kLeft}, {"host time per block"}, {"context"},
+            {"ZeRO 2, 3 with pipeline"}, {"overlapped reduction"}},
+           add_stack}};
+}
+
+Result<ListKind> chosen_kind(const std::string& text) {
+  const std::vector<ListKind> kinds = list_kinds();
+  std::vector<std::string_view> names;
+  for (const ListKind& kind : kinds) names.push_back(name_of(kind.kind));
+  if (text.empty()) {
+    return Error{ErrorKind::kBadInput, "what to list is missing", "list",
+                 "models, clusters, profiles or stacks"};
+  }
+  TPSIM_TRY(const std::size_t index,
+            choose("kind", text, std::span<const std::string_view>(names)));
+  return kinds[index];
+}
+
+}  // namespace
+
+Status run_list(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const ListKind chosen, chosen_kind(arguments.positional));
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  Listing listing{Table(chosen.columns)};
+  for (const std::string& name : catalogue.list(chosen.kind)) {
+    TPSIM_TRY_STATUS(chosen.add(catalogue, name, listing));
+  }
+  if (!arguments.has(Opt::kJson)) return print(listing.table.text(terminal));
+  return print(to_text(json_object({{"version", "tpsim-list/1"},
+                                    {"kind", name_of(chosen.kind)},
+                                    {"entries", std::move(listing.entries)}})));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,118 @@
+#include "cli/options.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::uint8_t bit(Command command) {
+  return static_cast<std::uint8_t>(1 << static_cast<int>(command));
+}
+constexpr std::uint8_t kPlans = bit(Command::kPlan);
+constexpr std::uint8_t kSimulates = bit(Command::kSimulate);
+constexpr std::uint8_t kExplains = bit(Command::kExplain);
+constexpr std::uint8_t kLists = bit(Command::kList);
+constexpr std::uint8_t kSearches = kPlans | kExplains;
+constexpr std::uint8_t kSingle = kSimulates | kExplains;
+constexpr std::uint8_t kAll = kPlans | kSingle;
+
+constexpr std::array kCommands = {
+    CommandRow{Command::kPlan, "plan", "find the best layouts of a model over a number of GPUs",
+               nullptr, nullptr,
+               "tpsim plan --model bloom-176b --gpus 384\n"
+               "tpsim plan --model llama-2-70b --gpus 256 --cluster dgx-h100 --tp 4,8 --top 5\n"
+               "tpsim plan --model my/config.json --gpus 64 --max-memory 72GiB --save plan.json"},
+    CommandRow{Command::kSimulate, "simulate", "predict one plan: time, speed, memory",
+               "plan.json", "a plan saved with --save; options given beside it change it",
+               "tpsim simulate plan.json --trace timeline.json\n"
+               "tpsim simulate --model bloom-176b --tp 4 --pp 12 --dp 8 --micro-batch 2"},
+    CommandRow{Command::kExplain, "explain", "show every term of a prediction and its source",
+               "plan.json", "a plan saved with --save; options given beside it change it",
+               "tpsim explain plan.json\n"
+               "tpsim explain --model bloom-176b --gpus 384    # explains the best plan"},
+    CommandRow{Command::kList, "list", "show what the catalogue holds",
+               "kind", "models, clusters, profiles or stacks",
+               "tpsim list models\n"
+               "tpsim list clusters --json"},
+};
+
+constexpr const char* kWhat = "Model and machine";
+constexpr const char* kSearch = "Search";
+constexpr const char* kLayout = "Layout";
+constexpr const char* kCut = "Layout of one plan";
+constexpr const char* kOutput = "Output";
+
+constexpr std::array<OptionRow, kOptCount> kOptions = {{
+    {Opt::kModel, "--model", "NAME|FILE", "catalogue name, tpsim model or Hugging Face config.json",
+     kWhat, kAll},
+    {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [jean-zay-a100]", kWhat, kAll},
+    {Opt::kStack, "--stack", "NAME|FILE", "the training software [the cluster's]", kWhat, kAll},
+    {Opt::kProfile, "--profile", "NAME|FILE", "what its GPU does, op by op [the cluster's]", kWhat,
+     kAll},
+    {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat, kAll},
+    {Opt::kGlobalBatch, "--global-batch", "N", "sequences in a step [2048]", kWhat, kAll},
+
+    {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches},
+    {Opt::kTop, "--top", "N", "plans to show [10]", kSearch, kPlans},
+    {Opt::kObjective, "--objective", "time|memory|cost", "what the best plan has least of [time]",
+     kSearch, kSearches},
+    {Opt::kMaxMemory, "--max-memory", "SIZE", "memory of a GPU that plans may use, as 72GiB [all]",
+     kSearch, kSearches},
+
+    {Opt::kTp, "--tp", "N", "tensor-parallel degree", kLayout, kAll, true},
+    {Opt::kPp, "--pp", "N", "pipeline stages", kLayout, kAll, true},
+    {Opt::kDp, "--dp", "N", "data-parallel degree", kLayout, kAll, true},
+    {Opt::kZero, "--zero", "0..3", "ZeRO stage: what data-parallel ranks share out", kLayout, kAll,
+     true},
+    {Opt::kMicroBatch, "--micro-batch", "N", "sequences in a micro-batch", kLayout, kAll, true},
+    {Opt::kVirtualStages, "--virtual-stages", "N", "model chunks on each pipeline stage", kLayout,
+     kAll, true},
+    {Opt::kRecompute, "--recompute", "none|selective|full", "activations computed again in backward",
+     kLayout, kAll, true},
+    {Opt::kSequenceParallel, "--sequence-parallel", "on|off", "shard norms over the tensor group",
+     kLayout, kAll, true},
+    {Opt::kAttention, "--attention", "unfused|flash", "attention kernel", kLayout, kAll, true},
+    {Opt::kSchedule, "--schedule", "gpipe|1f1b|interleaved", "pipeline schedule", kLayout, kAll,
+     true},
+    {Opt::kDtype, "--dtype", "bf16|fp16|fp32", "of weights and activations [bf16]", kLayout, kAll},
+    {Opt::kGradientDtype, "--gradient-dtype", "bf16|fp16|fp32", "in which gradients add up [fp32]",
+     kLayout, kAll},
+
+    {Opt::kStageLayers, "--stage-layers", "N,N,...", "blocks of each chunk, in model order", kCut,
+     kSingle},
+    {Opt::kCountEmbedding, "--count-embedding", nullptr,
+     "cut stages with embedding and head as a block each", kCut, kSingle},
+    {Opt::kNoCountEmbedding, "--no-count-embedding", nullptr, "cut stages by blocks alone", kCut,
+     kSingle},
+    {Opt::kRankOrder, "--rank-order", "tp-dp-pp|tp-pp-dp", "innermost degree first [tp-dp-pp]",
+     kCut, kSingle},
+
+    {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput, kAll | kLists},
+    {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",
+     kOutput, kPlans | kSimulates},
+    {Opt::kTrace, "--trace", "FILE", "write the timeline, for Perfetto or chrome://tracing",
+     kOutput, kSimulates},
+    {Opt::kAllowOom, "--allow-oom", nullptr, "accept a plan that does not fit in memory", kOutput,
+     kSimulates},
+}};
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kOptions.size(); ++i) {
+    if (static_cast<std::size_t>(kOptions[i].opt) != i) return false;
+  }
+  for (std::size_t i = 0; i < kCommands.size(); ++i) {
+    if (static_cast<std::size_t>(kCommands[i].command) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "rows stand in the order of their enumerators");
+
+}  // namespace
+
+std::span<const CommandRow> command_rows() { return kCommands; }
+const CommandRow& row_of(Command command) { return kCommands[static_cast<std::size_t>(command)]; }
+
+std::span<const OptionRow> option_rows() { return kOptions; }
+const OptionRow& row_of(Opt opt) { return kOptions[static_cast<std::size_t>(opt)]; }
+
+bool takes(Command command, const OptionRow& row) { return (row.commands & bit(command)) != 0; }
+
+}  // namespace tpsim

@@ -1,0 +1,69 @@
+// Every option of tpsim, described once: what it is called, what it takes, what it does and which
+// commands take it. The parser, --help, the messages and "did you mean" all read this table.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tpsim {
+
+enum class Command : std::uint8_t { kPlan, kSimulate, kExplain, kList };
+inline constexpr int kCommandCount = 4;
+
+struct CommandRow {
+  Command command;
+  const char* name;
+  const char* summary;
+  const char* positional;       // its name in --help; null when the command takes none
+  const char* positional_help;
+  const char* examples;         // one command to a line
+};
+std::span<const CommandRow> command_rows();
+const CommandRow& row_of(Command command);
+
+enum class Opt : std::uint8_t {
+  kModel, kCluster, kStack, kProfile, kSeq, kGlobalBatch,
+  kGpus, kTop, kObjective, kMaxMemory,
+  kTp, kPp, kDp, kZero, kMicroBatch, kVirtualStages, kRecompute, kSequenceParallel, kAttention,
+  kSchedule, kDtype, kGradientDtype,
+  kStageLayers, kCountEmbedding, kNoCountEmbedding, kRankOrder,
+  kJson, kSave, kTrace, kAllowOom,
+};
+inline constexpr int kOptCount = static_cast<int>(Opt::kAllowOom) + 1;
+
+struct OptionRow {
+  Opt opt;
+  const char* name;   // "--tp"
+  const char* value;  // what it takes, for --help; null for a switch that is only there or not
+  const char* help;
+  const char* group;
+  std::uint8_t commands;  // bit (1 << Command) set: that command takes it
+  bool many = false;      // a search takes a list of values, a single plan takes one
+};
+// In the order of Opt.
+std::span<const OptionRow> option_rows();
+const OptionRow& row_of(Opt opt);
+bool takes(Command command, const OptionRow& row);
+
+// What the user typed: one text per option. A switch that was given holds an empty text.
+class Arguments {
+ public:
+  Command command{};
+  std::string positional;    // plan file or kind of list; empty when there was none
+  std::string command_line;  // as typed, quoted for a shell
+
+  bool has(Opt opt) const { return texts_[static_cast<std::size_t>(opt)].has_value(); }
+  const std::optional<std::string>& operator[](Opt opt) const {
+    return texts_[static_cast<std::size_t>(opt)];
+  }
+  void set(Opt opt, std::string text) { texts_[static_cast<std::size_t>(opt)] = std::move(text); }
+
+ private:
+  std::array<std::optional<std::string>, kOptCount> texts_;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,108 @@
+// tpsim plan: searches the layouts of a model over a number of GPUs and shows the best.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/fit.h"
+#include "cli/inputs.h"
+#include "cli/numbers.h"
+#include "cli/plan_view.h"
+#include "cli/report_json.h"
+#include "cli/values.h"
+#include "core/files.h"
+#include "core/json_document.h"
+#include "core/plan_json.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::int64_t kDefaultTop = 10;
+constexpr std::int64_t kMostTop = 10'000;
+constexpr std::size_t kTermsShown = 8;
+constexpr std::size_t kReasonsShown = 3;
+
+// "8,113 out of memory, 204 heads do not divide, 12 for other reasons"
+std::string pruned_text(const SearchResult& found) {
+  std::vector<std::pair<std::int64_t, std::string>> reasons;
+  for (const auto& [reason, count] : found.pruned) reasons.emplace_back(count, reason);
+  std::sort(reasons.rbegin(), reasons.rend());
+  std::string text;
+  std::int64_t others = 0;
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    if (i >= kReasonsShown) {
+      others += reasons[i].first;
+      continue;
+    }
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", count_text(reasons[i].first), reasons[i].second);
+  }
+  if (others > 0) text += fmt::format(", {} for other reasons", count_text(others));
+  return text;
+}
+
+// Commands to copy: they go on from the saved plan.
+std::string next_view(const Terminal& terminal, const Arguments& arguments) {
+  const std::string file = arguments.has(Opt::kSave) ? *arguments[Opt::kSave] : "plan.json";
+  const std::string quoted = shell_quoted(file);
+  std::string text = heading(terminal, "NEXT");
+  if (!arguments.has(Opt::kSave)) {
+    text += fmt::format("  {} --save {}\n", printable(arguments.command_line), quoted);
+  }
+  text += fmt::format("  tpsim simulate {} --trace timeline.json   # for ui.perfetto.dev\n", quoted);
+  text += fmt::format("  tpsim explain {}   # every term, its formula and source\n", quoted);
+  return text;
+}
+
+std::string report_text(const Terminal& terminal, const Arguments& arguments,
+                        const NamedScenario& named, const SearchResult& found) {
+  const PlannedRun& best = found.plans.front();
+  std::string text = scenario_view(terminal, named, best.plan) + "\n";
+  text += heading(terminal, "BEST PLAN",
+                  fmt::format("of {} that fit; {} considered in {}", count_text(found.feasible),
+                              count_text(found.considered), time_text(found.elapsed)));
+  text += plan_view(terminal, best.plan);
+  text += prediction_view(terminal, best.predicted, named.scenario.profile) + "\n";
+  text += heading(terminal, "WHERE THE STEP GOES");
+  text += breakdown_view(terminal, best.predicted, kTermsShown) + "\n";
+  text += heading(terminal, "RANKING", "TFLOPs per GPU; = ties with the best: within its interval");
+  text += ranking_view(terminal, found.plans);
+  if (!found.pruned.empty()) {
+    text += terminal.paint("  ruled out: " + pruned_text(found), Ink::kDim) + "\n";
+  }
+  return text + "\n" + next_view(terminal, arguments);
+}
+
+Result<SearchResult> search_with_progress(const Scenario& scenario, const SearchSpace& space,
+                                          int top, const Terminal& terminal) {
+  ProgressBar progress(terminal, "searching");
+  return search(scenario, space, top, [&](double share) { progress.show(share); });
+}
+
+}  // namespace
+
+Status run_plan(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, std::nullopt));
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario.cluster));
+  TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
+  TPSIM_TRY(const SearchResult found,
+            search_with_progress(named.scenario, space, static_cast<int>(top), terminal));
+  const bool found_one = !found.plans.empty();
+  if (arguments.has(Opt::kSave) && found_one) {
+    TPSIM_TRY_STATUS(write_file_atomically(
+        *arguments[Opt::kSave], to_json(plan_file_of(named, found.plans.front().plan))));
+  }
+  if (arguments.has(Opt::kJson)) {
+    TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));
+  } else if (found_one) {
+    TPSIM_TRY_STATUS(print(report_text(terminal, arguments, named, found)));
+  }
+  if (!found_one) return nothing_fits(named.scenario, space, found);
+  return Ok{};
+}
+
+}  // namespace tpsim

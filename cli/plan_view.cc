@@ -1,0 +1,231 @@
+#include "cli/plan_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/fit.h"
+#include "cli/numbers.h"
+#include "cli/table.h"
+
+namespace tpsim {
+namespace {
+
+constexpr int kBarWidth = 40;
+constexpr int kGaugeWidth = 24;
+
+std::string row(const Terminal& terminal, std::string_view label, const std::string& rest) {
+  return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<13}", label), Ink::kDim), rest);
+}
+
+Ink ink_of_chance(double p_oom) {
+  return p_oom >= kRefusedChance ? Ink::kBad : p_oom >= 0.05 ? Ink::kWarn : Ink::kGood;
+}
+
+std::string memory_line(const Terminal& terminal, const Prediction& predicted) {
+  const double share = predicted.peak / predicted.capacity;
+  return fmt::format(
+      "{} of {} GiB on stage {}, the fullest   {}   out of memory: {}",
+      terminal.paint(gib_text(predicted.peak), Ink::kBold), gib_text(predicted.capacity),
+      fullest_stage(predicted).stage, terminal.gauge(share, kGaugeWidth),
+      terminal.paint(chance_text(predicted.p_oom), ink_of_chance(predicted.p_oom)));
+}
+
+struct BreakdownRow {
+  std::string name;
+  Seconds time;
+};
+
+// Largest first; what is beyond `most` rows becomes one.
+std::vector<BreakdownRow> largest_terms(const Prediction& predicted, std::size_t most) {
+  std::vector<BreakdownRow> rows;
+  for (const Term& term : predicted.breakdown) rows.push_back({printable(term.name), term.time});
+  std::stable_sort(rows.begin(), rows.end(), [](const BreakdownRow& a, const BreakdownRow& b) {
+    return a.time > b.time;
+  });
+  if (rows.size() <= most) return rows;
+  BreakdownRow rest{fmt::format("{} others", rows.size() - (most - 1)), Seconds()};
+  for (std::size_t i = most - 1; i < rows.size(); ++i) rest.time += rows[i].time;
+  rows.resize(most - 1);
+  rows.push_back(std::move(rest));
+  return rows;
+}
+
+// What a plan adds to the usual one, in a word each.
+std::string extras_of(const Plan& plan) {
+  std::string text;
+  const auto add = [&](const std::string& word) { text += (text.empty() ? "" : " ") + word; };
+  if (plan.virtual_stages > 1) add(fmt::format("v{}", plan.virtual_stages));
+  if (plan.schedule == ScheduleKind::kGpipe) add("gpipe");
+  if (plan.sequence_parallel) add("sp");
+  if (plan.attention == AttentionKind::kFlash) add("flash");
+  return text;
+}
+
+std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, bool ties, Ink ink) {
+  const Plan& plan = run.plan;
+  const Prediction& p = run.predicted;
+  return {Cell(ties ? "=" : ""),
+          Cell(std::to_string(plan.degrees.tp), ink),
+          Cell(std::to_string(plan.degrees.pp), ink),
+          Cell(std::to_string(plan.degrees.dp), ink),
+          Cell(std::to_string(plan.zero), ink),
+          Cell(std::to_string(plan.micro_batch), ink),
+          Cell(std::string(name_of(plan.recompute)), ink),
+          Cell(extras_of(plan), ink),
+          Cell(scaled_text(p.step, scale), ink),
+          Cell(fmt::format("{} - {}", scaled_text(p.step_low, scale),
+                           scaled_text(p.step_high, scale)), ink),
+          Cell(fmt::format("{:.1f}", p.hardware_tflops_per_gpu), ink),
+          Cell(fmt::format("{:.1f}", p.model_tflops_per_gpu), ink),
+          Cell(gib_text(p.peak), ink),
+          Cell(chance_text(p.p_oom), ink_of_chance(p.p_oom))};
+}
+
+std::vector<Cell> memory_row(const StageMemory& memory, bool fullest) {
+  const Ink ink = fullest ? Ink::kBold : Ink::kPlain;
+  std::vector<Cell> cells = {Cell(std::to_string(memory.stage), ink)};
+  for (const Bytes bytes : memory.by_category) cells.emplace_back(gib_text(bytes), ink);
+  cells.emplace_back(gib_text(memory.context), ink);
+  cells.emplace_back(gib_text(memory.fragmentation), ink);
+  cells.emplace_back(gib_text(memory.total()), ink);
+  return cells;
+}
+
+std::vector<Column> memory_columns() {
+  std::vector<Column> columns = {{"stage"}};
+  for (int i = 0; i < kMemoryCategoryCount; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    // The one long name would push the table beyond 100 columns.
+    columns.push_back({category == MemoryCategory::kCommunication
+                           ? "comm."
+                           : std::string(name_of(category))});
+  }
+  for (const char* title : {"context", "fragmented", "total"}) columns.push_back({title});
+  return columns;
+}
+
+// Whether stage `index` of `count` is among the `most` worth showing.
+bool is_shown(std::size_t index, std::size_t count, std::size_t fullest, std::size_t most) {
+  if (count <= most || index + 1 == count || index == fullest) return true;
+  return index < most - 2;
+}
+
+}  // namespace
+
+std::string heading(const Terminal& terminal, std::string_view title, std::string_view note) {
+  std::string text = terminal.paint(title, Ink::kBold);
+  if (!note.empty()) text += "   " + terminal.paint(note, Ink::kDim);
+  return text + "\n";
+}
+
+std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
+  const Scenario& scenario = named.scenario;
+  return fmt::format("{}, {} parameters, on {} GPUs of {} ({}, {})\n",
+                     terminal.paint(printable(scenario.model.name), Ink::kBold),
+                     parameters_text(parameter_count(scenario.model)), gpu_count(plan),
+                     printable(scenario.cluster.name), printable(scenario.profile.name),
+                     printable(scenario.stack.name)) +
+         fmt::format("{} sequences of {} tokens in a step\n", count_text(plan.global_batch),
+                     count_text(scenario.model.seq));
+}
+
+std::string plan_view(const Terminal& terminal, const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  std::string schedule(name_of(plan.schedule));
+  if (plan.virtual_stages > 1) schedule += fmt::format(" x {}", plan.virtual_stages);
+  const std::string degrees =
+      terminal.paint(fmt::format("tp {}, pp {}, dp {}", d.tp, d.pp, d.dp), Ink::kBold);
+  return row(terminal, "layout",
+             fmt::format("{}, ZeRO {}, {} micro-batches of {}, {}", degrees, plan.zero,
+                         micro_batches(plan), plan.micro_batch, schedule)) +
+         row(terminal, "kernels",
+             fmt::format("{} recompute, {} attention, sequence parallel {}, {}, gradients {}",
+                         name_of(plan.recompute), name_of(plan.attention),
+                         plan.sequence_parallel ? "on" : "off", name_of(plan.dtype),
+                         name_of(plan.gradient_dtype))) +
+         row(terminal, "blocks", layers_text(plan.stage_layers) +
+                                     (plan.virtual_stages > 1 ? " by chunk" : " by stage"));
+}
+
+std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
+                            const Profile& profile) {
+  const TimeScale scale = time_scale(predicted.step);
+  std::string text = row(
+      terminal, "step time",
+      fmt::format("{}, 90 % interval {} to {} {}; {} tokens/s",
+                  terminal.paint(fmt::format("{} {}", scaled_text(predicted.step, scale),
+                                             scale.unit), Ink::kBold),
+                  scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
+                  scale.unit, count_text(std::llround(predicted.tokens_per_s))));
+  text += row(terminal, "speed",
+              fmt::format("{} hardware TFLOPs per GPU (with recompute), {} model TFLOPs (MFU {})",
+                          terminal.paint(fmt::format("{:.1f}", predicted.hardware_tflops_per_gpu),
+                                         Ink::kBold),
+                          terminal.paint(fmt::format("{:.1f}", predicted.model_tflops_per_gpu),
+                                         Ink::kBold),
+                          percent_text(predicted.mfu)));
+  text += row(terminal, "memory", memory_line(terminal, predicted));
+  text += row(terminal, "rests on",
+              fmt::format("profile {} ({}): {}", printable(profile.name),
+                          name_of(profile.provenance), sources_text(predicted.sources)));
+  return text;
+}
+
+std::string breakdown_view(const Terminal& terminal, const Prediction& predicted,
+                           std::size_t most) {
+  const TimeScale scale = time_scale(predicted.step);
+  Table table({{"", Align::kLeft}, {scale.unit}, {"share"}, {"", Align::kLeft}});
+  const std::vector<BreakdownRow> rows = largest_terms(predicted, most);
+  const Seconds longest = rows.empty() ? Seconds(1) : std::max(rows.front().time, rows.back().time);
+  for (const BreakdownRow& term : rows) {
+    table.add_row({Cell(term.name), Cell(scaled_text(term.time, scale)),
+                   Cell(percent_text(term.time / predicted.step), Ink::kDim),
+                   Cell(terminal.bar(term.time / longest, kBarWidth), Ink::kGood)});
+  }
+  return table.text(terminal);
+}
+
+std::string memory_view(const Terminal& terminal, const Prediction& predicted, std::size_t most) {
+  Table table(memory_columns());
+  const std::int64_t fullest = fullest_stage(predicted).stage;
+  const std::size_t count = predicted.memory.size();
+  std::size_t hidden = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const StageMemory& memory = predicted.memory[i];
+    if (!is_shown(i, count, static_cast<std::size_t>(fullest), most)) {
+      ++hidden;
+      continue;
+    }
+    table.add_row(memory_row(memory, memory.stage == fullest));
+  }
+  std::string text = table.text(terminal);
+  if (hidden > 0) {
+    text += terminal.paint(fmt::format("  {} stages between them: see tpsim explain", hidden),
+                           Ink::kDim) + "\n";
+  }
+  return text;
+}
+
+std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs) {
+  const Prediction& best = runs.front().predicted;
+  const TimeScale scale = time_scale(best.step);
+  Table table({{""}, {"tp"}, {"pp"}, {"dp"}, {"zero"}, {"mb"}, {"recompute", Align::kLeft},
+               {"", Align::kLeft}, {fmt::format("step {}", scale.unit)}, {"90 % interval"},
+               {"hardware"}, {"model"}, {"GiB"}, {"OOM"}});
+  for (const PlannedRun& run : runs) {
+    const bool is_best = &run == &runs.front();
+    const bool ties = !is_best && run.predicted.step <= best.step_high;
+    table.add_row(ranking_row(run, scale, ties, is_best ? Ink::kBold : Ink::kPlain));
+  }
+  return table.text(terminal);
+}
+
+std::string sources_text(const Sources& sources) {
+  return fmt::format("{:.0f} % measured ops, {:.0f} % between them, {:.0f} % device model",
+                     sources.exact_entries * 100, sources.interpolated_entries * 100,
+                     sources.model * 100);
+}
+
+}  // namespace tpsim

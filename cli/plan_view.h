@@ -1,0 +1,39 @@
+// A prediction as text for people: blocks of lines that the commands put together. Every block ends
+// with a newline and fits 100 columns.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/inputs.h"
+#include "cli/terminal.h"
+#include "core/report.h"
+#include "core/scenario.h"
+
+namespace tpsim {
+
+std::string heading(const Terminal& terminal, std::string_view title, std::string_view note = "");
+
+// "bloom-176b, 176.2 B parameters, on 384 GPUs of jean-zay-a100 ..."
+std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan);
+
+// The plan in words: degrees, options, stages.
+std::string plan_view(const Terminal& terminal, const Plan& plan);
+
+// Step time with its interval, TFLOPs of both kinds, memory against capacity, what it rests on.
+std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
+                            const Profile& profile);
+
+// The largest `most` terms of the step as bars, and the rest as one line.
+std::string breakdown_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
+
+// Memory by stage and category. Of many stages the first, the last and those around the fullest.
+std::string memory_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
+
+// Plans side by side, best first; those that tie with the best are marked.
+std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs);
+
+// "82 % from entries of the profile, ..."
+std::string sources_text(const Sources& sources);
+
+}  // namespace tpsim

@@ -1,0 +1,114 @@
+#include "cli/report_json.h"
+
+#include <string>
+
+#include "core/plan_json.h"
+
+namespace tpsim {
+namespace {
+
+double gib(Bytes bytes) { return bytes.value() / kGiB; }
+
+JsonValue stage_memory_json(const StageMemory& memory) {
+  JsonValue json = json_object({{"stage", memory.stage}});
+  for (int i = 0; i < kMemoryCategoryCount; ++i) {
+    json.set(std::string(name_of(static_cast<MemoryCategory>(i))),
+             gib(memory.by_category[static_cast<std::size_t>(i)]));
+  }
+  json.set("context", gib(memory.context));
+  json.set("fragmentation", gib(memory.fragmentation));
+  json.set("total", gib(memory.total()));
+  return json;
+}
+
+JsonValue sources_json(const Sources& sources) {
+  return json_object({{"exact_entries", sources.exact_entries},
+                      {"interpolated_entries", sources.interpolated_entries},
+                      {"model", sources.model}});
+}
+
+JsonValue prediction_json(const Prediction& predicted) {
+  JsonValue breakdown = json_object();
+  for (const Term& term : predicted.breakdown) breakdown.set(term.name, term.time.value());
+  return json_object({
+      {"step_s", predicted.step.value()},
+      {"step_s_low", predicted.step_low.value()},
+      {"step_s_high", predicted.step_high.value()},
+      {"hw_tflops_per_gpu", predicted.hardware_tflops_per_gpu},
+      {"model_tflops_per_gpu", predicted.model_tflops_per_gpu},
+      {"mfu", predicted.mfu},
+      {"tokens_per_s", predicted.tokens_per_s},
+      {"bubble_fraction", predicted.bubble_fraction},
+      {"p_oom", predicted.p_oom},
+      {"memory_gib", json_object({{"capacity", gib(predicted.capacity)},
+                                  {"peak", gib(predicted.peak)},
+                                  {"by_stage", json_array(predicted.memory, stage_memory_json)}})},
+      {"breakdown_s", std::move(breakdown)},
+      {"sources", sources_json(predicted.sources)},
+  });
+}
+
+JsonValue run_json(const PlannedRun& run) {
+  JsonValue json = plan_to_json(run.plan);
+  json.set("predicted", prediction_json(run.predicted));
+  return json;
+}
+
+// What every report opens with.
+JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus) {
+  const Scenario& scenario = named.scenario;
+  return json_object({{"version", version},
+                      {"model", scenario.model.name},
+                      {"cluster", scenario.cluster.name},
+                      {"stack", scenario.stack.name},
+                      {"gpus", gpus},
+                      {"profile", json_object({{"name", scenario.profile.name},
+                                               {"provenance",
+                                                name_of(scenario.profile.provenance)}})}});
+}
+
+JsonValue search_json(const SearchResult& found) {
+  JsonValue pruned = json_object();
+  for (const auto& [reason, count] : found.pruned) pruned.set(reason, count);
+  return json_object({{"considered", found.considered},
+                      {"feasible", found.feasible},
+                      {"pruned", std::move(pruned)},
+                      {"seconds", found.elapsed.value()}});
+}
+
+JsonValue term_json(const Term& term) {
+  return json_object({{"name", term.name},
+                      {"time_s", term.time.value()},
+                      {"formula", term.formula},
+                      {"inputs", term.inputs},
+                      {"source", term.source}});
+}
+
+}  // namespace
+
+JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
+                      const SearchResult& found) {
+  JsonValue json = report_head("tpsim-plan-report/1", named, space.gpus);
+  json.set("search", search_json(found));
+  json.set("plans", json_array(found.plans, run_json));
+  if (found.nearest_miss) json.set("nearest_miss", run_json(*found.nearest_miss));
+  return json;
+}
+
+JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run) {
+  JsonValue json = report_head("tpsim-simulate-report/1", named, gpu_count(run.plan));
+  JsonValue plan = run_json(run);
+  for (JsonMember& member : *plan.as<JsonValue::Object>()) {
+    json.set(std::move(member.key), std::move(member.value));
+  }
+  return json;
+}
+
+JsonValue explain_report(const NamedScenario& named, const PlannedRun& run) {
+  JsonValue json = report_head("tpsim-explain-report/1", named, gpu_count(run.plan));
+  json.set("plan", run_json(run));
+  json.set("terms", json_array(run.predicted.breakdown, term_json));
+  return json;
+}
+
+}  // namespace tpsim

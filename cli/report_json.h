@@ -1,0 +1,21 @@
+// What `--json` prints: the documents of docs/json.md.
+#pragma once
+
+#include "cli/inputs.h"
+#include "core/json_value.h"
+#include "core/report.h"
+#include "plans/search.h"
+
+namespace tpsim {
+
+// {"version": "tpsim-plan-report/1", ..., "plans": [...]}
+JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
+                      const SearchResult& found);
+
+// One plan with its prediction, as in "plans" above, under "tpsim-simulate-report/1".
+JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run);
+
+// The same with every term and where the numbers come from: "tpsim-explain-report/1".
+JsonValue explain_report(const NamedScenario& named, const PlannedRun& run);
+
+}  // namespace tpsim

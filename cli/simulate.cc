@@ -1,0 +1,74 @@
+// tpsim simulate: predicts one plan, from a plan file or from options.
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/fit.h"
+#include "cli/inputs.h"
+#include "cli/plan_view.h"
+#include "cli/report_json.h"
+#include "cli/trace_json.h"
+#include "core/files.h"
+#include "core/json_document.h"
+#include "core/plan_json.h"
+#include "sim/simulate.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kTermsShown = 12;
+constexpr std::size_t kStagesShown = 16;
+
+std::string report_text(const Terminal& terminal, const NamedScenario& named,
+                        const PlannedRun& run) {
+  std::string text = scenario_view(terminal, named, run.plan) + "\n";
+  text += heading(terminal, "PLAN");
+  text += plan_view(terminal, run.plan);
+  text += prediction_view(terminal, run.predicted, named.scenario.profile) + "\n";
+  text += heading(terminal, "WHERE THE STEP GOES");
+  text += breakdown_view(terminal, run.predicted, kTermsShown) + "\n";
+  text += heading(terminal, "MEMORY", "GiB at the peak of each stage");
+  return text + memory_view(terminal, run.predicted, kStagesShown);
+}
+
+Status write_trace(const std::string& path, const Scenario& scenario, const Plan& plan) {
+  TPSIM_TRY(const Timeline timeline, simulate_timeline(scenario, plan));
+  const std::string title = scenario.model.name + ", " + short_name(plan);
+  return write_file_atomically(path, trace_json(timeline, title));
+}
+
+// Writes the files that were asked for. Returns what to say about them.
+Result<std::string> write_files(const Arguments& arguments, const NamedScenario& named,
+                                const Plan& plan) {
+  std::string said;
+  if (arguments.has(Opt::kSave)) {
+    const std::string& path = *arguments[Opt::kSave];
+    TPSIM_TRY_STATUS(write_file_atomically(path, to_json(plan_file_of(named, plan))));
+    said += fmt::format("\nwrote the plan to {}\n", printable(path));
+  }
+  if (arguments.has(Opt::kTrace)) {
+    const std::string& path = *arguments[Opt::kTrace];
+    TPSIM_TRY_STATUS(write_trace(path, named.scenario, plan));
+    said += fmt::format("\nwrote the timeline to {}: open it at ui.perfetto.dev\n", printable(path));
+  }
+  return said;
+}
+
+}  // namespace
+
+Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  PlannedRun run;
+  TPSIM_TRY(run.plan, single_plan(arguments, named.scenario.model, file));
+  TPSIM_TRY(run.predicted, simulate(named.scenario, run.plan));
+  const bool json = arguments.has(Opt::kJson);
+  TPSIM_TRY_STATUS(print(json ? to_text(simulate_report(named, run))
+                              : report_text(terminal, named, run)));
+  if (run.predicted.p_oom > kRefusedChance && !arguments.has(Opt::kAllowOom)) {
+    return does_not_fit(named.scenario, run);
+  }
+  TPSIM_TRY(const std::string said, write_files(arguments, named, run.plan));
+  return print(json ? "" : said);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,44 @@
+// Aligned columns of text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/terminal.h"
+
+namespace tpsim {
+
+enum class Align { kLeft, kRight };
+
+struct Column {
+  std::string title;
+  Align align = Align::kRight;
+};
+
+struct Cell {
+  std::string text;
+  Ink ink = Ink::kPlain;
+  Cell(std::string cell_text, Ink cell_ink = Ink::kPlain)  // NOLINT(google-explicit-constructor)
+      : text(std::move(cell_text)), ink(cell_ink) {}
+  Cell(const char* cell_text) : text(cell_text) {}  // NOLINT(google-explicit-constructor)
+};
+
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // As many cells as there are columns.
+  void add_row(std::vector<Cell> cells);
+
+  // Titles and rows, two spaces before each and between columns, no space at the end of a line.
+  std::string text(const Terminal& terminal) const;
+
+ private:
+  std::string line(const Terminal& terminal, const std::vector<Cell>& cells) const;
+  std::size_t width_of(std::size_t column) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+}  // namespace tpsim

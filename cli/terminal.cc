@@ -1,0 +1,132 @@
+#include "cli/terminal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace tpsim {
+namespace {
+
+constexpr double kPatience = 0.3;  // seconds before the first drawing
+constexpr double kRefresh = 0.05;  // and between two
+constexpr int kProgressWidth = 40;
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// The first of LC_ALL, LC_CTYPE and LANG that is set decides, as in setlocale().
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string_view value = environment(name);
+    if (value.empty()) continue;
+    return value.find("UTF-8") != std::string_view::npos ||
+           value.find("utf8") != std::string_view::npos;
+  }
+  return false;
+}
+
+const char* escape_of(Ink ink) {
+  switch (ink) {
+    case Ink::kPlain: return "";
+    case Ink::kBold: return "\033[1m";
+    case Ink::kDim: return "\033[2m";
+    case Ink::kGood: return "\033[32m";
+    case Ink::kWarn: return "\033[33m";
+    case Ink::kBad: return "\033[31m";
+  }
+  return "";
+}
+
+std::string repeated(std::string_view piece, int times) {
+  std::string text;
+  for (int i = 0; i < times; ++i) text += piece;
+  return text;
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Terminal Terminal::detect() {
+  Terminal terminal;
+  const bool watched = ::isatty(STDOUT_FILENO) == 1;
+  const bool dumb = environment("TERM") == "dumb";
+  terminal.color = watched && !dumb && environment("NO_COLOR").empty();
+  terminal.block_bars = watched && locale_is_utf8();
+  terminal.progress = ::isatty(STDERR_FILENO) == 1 && !dumb;
+  return terminal;
+}
+
+std::string Terminal::paint(std::string_view text, Ink ink) const {
+  if (!color || ink == Ink::kPlain) return std::string(text);
+  return fmt::format("{}{}\033[0m", escape_of(ink), text);
+}
+
+std::string Terminal::bar(double share, int width) const {
+  const double filled = std::clamp(share, 0.0, 1.0) * width;
+  if (!block_bars) return repeated("#", static_cast<int>(std::lround(filled)));
+  constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const int eighths = static_cast<int>(std::lround(filled * 8));
+  return repeated("█", eighths / 8) + kEighths[eighths % 8];
+}
+
+std::string Terminal::gauge(double share, int width) const {
+  const int filled = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width));
+  return block_bars ? repeated("█", filled) + repeated("░", width - filled)
+                    : fmt::format("[{}{}]", repeated("#", filled), repeated(".", width - filled));
+}
+
+std::string printable(std::string_view text) {
+  std::string clean;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool second_controls = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080..U+009F
+    if (second_controls) ++i;
+    clean += byte < 0x20 || byte == 0x7F || second_controls ? '?' : text[i];
+  }
+  return clean;
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
+  }));
+}
+
+Status print(std::string_view text) {
+  errno = 0;
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return Ok{};
+  return Error{ErrorKind::kBadInput, fmt::format("cannot write: {}", std::strerror(errno)),
+               "standard output", ""};
+}
+
+ProgressBar::ProgressBar(const Terminal& terminal, std::string label)
+    : terminal_(terminal), label_(std::move(label)), started_(now()) {}
+
+ProgressBar::~ProgressBar() {
+  if (shown_at_ > 0) fmt::print(stderr, "\r\033[K");
+}
+
+void ProgressBar::show(double share) {
+  if (!terminal_.progress) return;
+  const double time = now();
+  if (time - started_ < kPatience || time - shown_at_ < kRefresh) return;
+  shown_at_ = time;
+  fmt::print(stderr, "\r{} {} {:3.0f} %", label_, terminal_.gauge(share, kProgressWidth),
+             std::clamp(share, 0.0, 1.0) * 100);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,56 @@
+// Where a command's words go: colour on a terminal that wants it, plain text when piped, a progress
+// bar on stderr while someone watches.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace tpsim {
+
+enum class Ink { kPlain, kBold, kDim, kGood, kWarn, kBad };
+
+struct Terminal {
+  bool color = false;        // ANSI colours on stdout
+  bool block_bars = false;   // bars of block characters; otherwise of '#'
+  bool progress = false;     // stderr is a terminal
+
+  // As the environment says: isatty, NO_COLOR, TERM and the locale.
+  static Terminal detect();
+
+  std::string paint(std::string_view text, Ink ink) const;
+  // `share` of `width` characters filled.
+  std::string bar(double share, int width) const;
+  // The same, the empty part drawn too: "[####....]".
+  std::string gauge(double share, int width) const;
+};
+
+// Text of others (names in files, arguments) without control characters: one line, no escapes.
+std::string printable(std::string_view text);
+
+// Columns that a text takes on a terminal: its code points.
+std::size_t display_width(std::string_view text);
+
+// Prints all of `text` on stdout; an error when the other end does not take it (a full disk).
+Status print(std::string_view text);
+
+// A bar on stderr for long work, wiped when it goes out of scope. It draws nothing in the first
+// moments, and nothing at all unless stderr is a terminal.
+class ProgressBar {
+ public:
+  ProgressBar(const Terminal& terminal, std::string label);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void show(double share);
+
+ private:
+  Terminal terminal_;
+  std::string label_;
+  double started_;         // seconds of the steady clock
+  double shown_at_ = 0;    // when the bar was last drawn; 0 before the first time
+};
+
+}  // namespace tpsim

@@ -1,0 +1,134 @@
+#include "cli/values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "core/text.h"
+
+namespace tpsim {
+namespace {
+
+// More values than any dimension of a search has.
+constexpr std::int64_t kLongestRange = 4096;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange range) {
+  std::int64_t value = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, code] = std::from_chars(text.data(), last, value);
+  if (code == std::errc::invalid_argument || end != last) {
+    return option_error(opt, fmt::format("'{}' is no whole number", text));
+  }
+  if (code != std::errc() || value < range.least || value > range.most) {
+    return option_error(
+        opt, fmt::format("{} is out of range: from {} to {}", text, range.least, range.most));
+  }
+  return value;
+}
+
+// Appends "4" or "1-4".
+Status append_range(Opt opt, std::string_view text, ValueRange range,
+                    std::vector<std::int64_t>& out) {
+  const std::size_t dash = text.find('-', 1);
+  TPSIM_TRY(const std::int64_t first, parse_integer(opt, text.substr(0, dash), range));
+  std::int64_t last = first;
+  if (dash != std::string_view::npos) {
+    TPSIM_TRY(last, parse_integer(opt, text.substr(dash + 1), range));
+  }
+  if (last < first) {
+    return option_error(opt, fmt::format("'{}' runs backwards", text),
+                        fmt::format("write {}-{}", last, first));
+  }
+  if (last - first >= kLongestRange) {
+    return option_error(opt, fmt::format("'{}' spans more than {} values", text, kLongestRange));
+  }
+  for (std::int64_t value = first; value <= last; ++value) out.push_back(value);
+  return Ok{};
+}
+
+}  // namespace
+
+Error option_error(Opt opt, std::string message, std::string hint) {
+  return Error{ErrorKind::kBadInput, std::move(message), row_of(opt).name, std::move(hint)};
+}
+
+Status check_single(const Arguments& arguments, Opt opt, std::size_t values) {
+  if (values < 2) return Ok{};
+  return option_error(opt, fmt::format("'{}' is more than one value", *arguments[opt]),
+                      "one plan has one; tpsim plan takes lists");
+}
+
+Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt opt,
+                                              ValueRange range) {
+  std::vector<std::int64_t> values;
+  if (!arguments.has(opt)) return values;
+  for (const std::string_view part : split(*arguments[opt], ',')) {
+    TPSIM_TRY_STATUS(append_range(opt, part, range, values));
+  }
+  return values;
+}
+
+Result<std::vector<std::int64_t>> dimension_of(const Arguments& arguments, Opt opt,
+                                               ValueRange range) {
+  TPSIM_TRY(std::vector<std::int64_t> values, integers_of(arguments, opt, range));
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+Result<std::int64_t> integer_of(const Arguments& arguments, Opt opt, std::int64_t fallback,
+                                ValueRange range) {
+  TPSIM_TRY(const std::vector<std::int64_t> values, integers_of(arguments, opt, range));
+  TPSIM_TRY_STATUS(check_single(arguments, opt, values.size()));
+  return values.empty() ? fallback : values.front();
+}
+
+Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt opt,
+                                              std::span<const std::string_view> names) {
+  std::vector<std::size_t> indices;
+  if (!arguments.has(opt)) return indices;
+  for (const std::string_view part : split(*arguments[opt], ',')) {
+    const Result<std::size_t> index = choose("value", part, names);
+    if (!index.ok()) return option_error(opt, index.error().message, index.error().hint);
+    indices.push_back(*index);
+  }
+  std::sort(indices.begin(), indices.end());
+  indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
+  return indices;
+}
+
+Result<std::vector<bool>> switches_of(const Arguments& arguments, Opt opt) {
+  constexpr std::array<std::string_view, 2> kNames = {"off", "on"};
+  TPSIM_TRY(const std::vector<std::size_t> indices, chosen_names(arguments, opt, kNames));
+  std::vector<bool> values;
+  for (const std::size_t index : indices) values.push_back(index == 1);
+  return values;
+}
+
+Result<bool> switch_of(const Arguments& arguments, Opt opt, bool fallback) {
+  TPSIM_TRY(const std::vector<bool> values, switches_of(arguments, opt));
+  TPSIM_TRY_STATUS(check_single(arguments, opt, values.size()));
+  return values.empty() ? fallback : values.front();
+}
+
+Result<Bytes> bytes_of(const Arguments& arguments, Opt opt) {
+  if (!arguments.has(opt)) return Bytes();
+  const Result<Bytes> bytes = parse_bytes(*arguments[opt]);
+  if (!bytes.ok()) return option_error(opt, bytes.error().message, bytes.error().hint);
+  if (bytes->value() <= 0) return option_error(opt, "must be above zero");
+  return bytes;
+}
+
+}  // namespace tpsim

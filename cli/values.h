@@ -1,0 +1,69 @@
+// Texts of options as values. An error says which option, what was typed and what would be valid.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "cli/options.h"
+#include "core/result.h"
+#include "core/units.h"
+
+namespace tpsim {
+
+struct ValueRange {
+  std::int64_t least = 1;
+  std::int64_t most = 1 << 20;
+};
+
+// One whole number; `fallback` when the option is absent.
+Result<std::int64_t> integer_of(const Arguments& arguments, Opt opt, std::int64_t fallback,
+                                ValueRange range = {});
+
+// "1,2,8" and "1-4" (both ends included), in any mixture, in the order written; empty when absent.
+Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt opt,
+                                              ValueRange range = {});
+// The same for a dimension of a search: ascending, each value once.
+Result<std::vector<std::int64_t>> dimension_of(const Arguments& arguments, Opt opt,
+                                               ValueRange range = {});
+
+// Which of `names` the option lists, in the order of `names`; empty when absent.
+Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt opt,
+                                              std::span<const std::string_view> names);
+
+// "none,full" among the values of an enumeration with name_of().
+template <class E>
+Result<std::vector<E>> choices_of(const Arguments& arguments, Opt opt,
+                                  const std::vector<std::type_identity_t<E>>& all) {
+  std::vector<std::string_view> names;
+  for (const E value : all) names.push_back(name_of(value));
+  TPSIM_TRY(const std::vector<std::size_t> indices, chosen_names(arguments, opt, names));
+  std::vector<E> values;
+  for (const std::size_t index : indices) values.push_back(all[index]);
+  return values;
+}
+
+// An error for a list where one value is wanted.
+Status check_single(const Arguments& arguments, Opt opt, std::size_t values);
+
+template <class E>
+Result<E> choice_of(const Arguments& arguments, Opt opt, E fallback,
+                    const std::vector<std::type_identity_t<E>>& all) {
+  TPSIM_TRY(const std::vector<E> values, choices_of<E>(arguments, opt, all));
+  TPSIM_TRY_STATUS(check_single(arguments, opt, values.size()));
+  return values.empty() ? fallback : values.front();
+}
+
+// "on", "off" or both.
+Result<std::vector<bool>> switches_of(const Arguments& arguments, Opt opt);
+Result<bool> switch_of(const Arguments& arguments, Opt opt, bool fallback);
+
+// "72GiB"; zero when absent.
+Result<Bytes> bytes_of(const Arguments& arguments, Opt opt);
+
+// "--tp: '4x' is no whole number (hint)"
+Error option_error(Opt opt, std::string message, std::string hint = "");
+
+}  // namespace tpsim

@@ -1,0 +1,17 @@
+#include "cli/version.h"
+
+#include <fmt/format.h>
+
+#include "generated/tpsim_config.h"
+
+namespace tpsim {
+
+std::string version_text() {
+  std::string text = fmt::format("tpsim {} ({}, {})\n", kVersion, kBuildType, kCompiler);
+  for (const BuiltFeature& feature : kBuiltFeatures) {
+    text += fmt::format("  {:<5} {}\n", fmt::format("{}:", feature.name), feature.state);
+  }
+  return text;
+}
+
+}  // namespace tpsim
