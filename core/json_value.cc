@@ -4,6 +4,19 @@
 
 namespace tpsim {
 
+JsonValue::JsonValue() = default;
+JsonValue::JsonValue(double value) : data_(value) {}
+JsonValue::JsonValue(std::string value) : data_(std::move(value)) {}
+JsonValue::JsonValue(std::string_view value) : data_(std::string(value)) {}
+JsonValue::JsonValue(const char* value) : data_(std::string(value)) {}
+JsonValue::JsonValue(Array value) : data_(std::move(value)) {}
+JsonValue::JsonValue(Object value) : data_(std::move(value)) {}
+JsonValue::~JsonValue() = default;
+JsonValue::JsonValue(const JsonValue&) = default;
+JsonValue::JsonValue(JsonValue&&) noexcept = default;
+JsonValue& JsonValue::operator=(const JsonValue&) = default;
+JsonValue& JsonValue::operator=(JsonValue&&) noexcept = default;
+
 const JsonValue* JsonValue::find(std::string_view key) const {
   const Object* object = as<Object>();
   if (object == nullptr) return nullptr;

@@ -21,19 +21,22 @@ class JsonValue {
   using Array = std::vector<JsonValue>;
   using Object = std::vector<JsonMember>;
 
-  JsonValue() = default;  // null
-  template <class T>
-    requires std::same_as<T, bool>
-  JsonValue(T value) : data_(value) {}  // NOLINT(google-explicit-constructor)
-  template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  JsonValue(T value) : data_(static_cast<std::int64_t>(value)) {}  // NOLINT
-  JsonValue(double value) : data_(value) {}                        // NOLINT
-  JsonValue(std::string value) : data_(std::move(value)) {}        // NOLINT
-  JsonValue(std::string_view value) : data_(std::string(value)) {}  // NOLINT
-  JsonValue(const char* value) : data_(std::string(value)) {}       // NOLINT
-  JsonValue(Array value) : data_(std::move(value)) {}               // NOLINT
-  JsonValue(Object value) : data_(std::move(value)) {}              // NOLINT
+  JsonValue();  // null
+  template <std::integral T>          // bool or a whole number
+  JsonValue(T value);                 // NOLINT(google-explicit-constructor)
+  JsonValue(double value);            // NOLINT(google-explicit-constructor)
+  JsonValue(std::string value);       // NOLINT(google-explicit-constructor)
+  JsonValue(std::string_view value);  // NOLINT(google-explicit-constructor)
+  JsonValue(const char* value);       // NOLINT(google-explicit-constructor)
+  JsonValue(Array value);             // NOLINT(google-explicit-constructor)
+  JsonValue(Object value);            // NOLINT(google-explicit-constructor)
+
+  // Defined where JsonMember is complete, as the standard wants of a vector's element.
+  ~JsonValue();
+  JsonValue(const JsonValue&);
+  JsonValue(JsonValue&&) noexcept;
+  JsonValue& operator=(const JsonValue&);
+  JsonValue& operator=(JsonValue&&) noexcept;
 
   // The value as bool, std::int64_t, double, std::string, Array or Object; null when it is another
   // kind. A whole number is an std::int64_t, never a double.
@@ -68,6 +71,15 @@ struct JsonMember {
   JsonValue value;
   int line = 0;  // of the key
 };
+
+template <std::integral T>
+JsonValue::JsonValue(T value) {
+  if constexpr (std::same_as<T, bool>) {
+    data_ = value;
+  } else {
+    data_ = static_cast<std::int64_t>(value);
+  }
+}
 
 // {{"tp", 4}, {"schedule", "1f1b"}}
 JsonValue json_object(std::vector<std::pair<std::string, JsonValue>> members = {});

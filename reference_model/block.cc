@@ -61,7 +61,7 @@ Tensor Block::run_forward(const Tensor& x, BlockSaved& saved) const {
 
 Tensor Block::add_residual(Tensor partial, const Tensor& residual, Parameter* bias,
                            const char* label) const {
-  const Tensor sum = leave_tensor_parallel(context_, std::move(partial), label);
+  Tensor sum = leave_tensor_parallel(context_, std::move(partial), label);
   context_.device.run(
       BiasResidual{sum, bias != nullptr ? bias->weight : Tensor(), residual, sum, label});
   return sum;

@@ -7,7 +7,10 @@
 namespace tpsim {
 namespace {
 
-double ceil_div(std::int64_t a, std::int64_t b) { return static_cast<double>((a + b - 1) / b); }
+double ceil_div(std::int64_t a, std::int64_t b) {
+  const std::int64_t whole = (a + b - 1) / b;
+  return static_cast<double>(whole);
+}
 
 // Tiles that a library chooses from, as shares of the device's largest, with what each keeps of the
 // large tile's rate: a smaller tile reads more operand bytes per FLOP.
