@@ -94,8 +94,7 @@ MicroBatch RankModel::load(const ModelChunk& chunk, std::int64_t micro_batch,
                            const DataSource& data) {
   MicroBatch batch;
   if (!chunk.is_first() && !chunk.is_last()) return batch;
-  std::vector<std::int32_t> samples(
-      static_cast<std::size_t>(context_.plan.micro_batch * (context_.model.seq + 1)));
+  std::vector<std::int32_t> samples;
   if (context_.at.tp == 0) samples = data(micro_batch);
   if (chunk.is_first()) batch.tokens = share_tokens(context_, samples, 0, "data.tokens");
   if (chunk.is_last()) batch.labels = share_tokens(context_, samples, 1, "data.labels");

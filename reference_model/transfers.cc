@@ -34,10 +34,11 @@ Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, in
   return x;
 }
 
-// Sample-major on the host, sequence-major on the device.
-Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>& samples,
-                    std::int64_t shift, const char* label) {
-  const std::int64_t seq = context.model.seq, batch = context.plan.micro_batch;
+namespace {
+
+// Sample-major to sequence-major.
+std::vector<std::int32_t> by_position(const std::vector<std::int32_t>& samples, std::int64_t batch,
+                                      std::int64_t seq, std::int64_t shift) {
   TPSIM_CHECK(static_cast<std::int64_t>(samples.size()) == batch * (seq + 1),
               "a micro-batch has micro_batch x (seq + 1) tokens");
   std::vector<std::int32_t> ids(static_cast<std::size_t>(seq * batch));
@@ -47,9 +48,20 @@ Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>&
           samples[static_cast<std::size_t>(b * (seq + 1) + s + shift)];
     }
   }
+  return ids;
+}
+
+}  // namespace
+
+Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>& samples,
+                    std::int64_t shift, const char* label) {
+  const std::int64_t seq = context.model.seq, batch = context.plan.micro_batch;
   Tensor tokens = context.device.allocate({seq, batch}, DType::kInt32,
                                           MemoryCategory::kActivations, label);
-  context.device.upload(std::as_bytes(std::span(ids)), tokens);
+  if (!samples.empty()) {
+    const std::vector<std::int32_t> ids = by_position(samples, batch, seq, shift);
+    context.device.upload(std::as_bytes(std::span(ids)), tokens);
+  }
   context.groups.tensor.broadcast(tokens, 0, label);
   return tokens;
 }

@@ -18,7 +18,7 @@ Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, in
                           const char* label);
 
 // Tokens shift .. shift + seq of every sample (seq + 1 tokens each, sample by sample), [seq, batch]
-// int32 on every rank of the tensor group; only its first rank's `samples` count.
+// int32 on every rank of the tensor group. Its first rank has the samples; the others pass none.
 Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>& samples,
                     std::int64_t shift, const char* label);
 

@@ -30,6 +30,15 @@ class StageReplay {
     if (sends) level_[kActivations] -= transfer_;
   }
 
+  // As after `n` forwards of the first chunk.
+  void hold(std::int64_t n) {
+    const BytesByCategory before = level_;
+    run({true, 0, 0});
+    for (std::size_t i = 0; i < level_.size(); ++i) {
+      level_[i] = before[i] + static_cast<double>(n) * (level_[i] - before[i]);
+    }
+  }
+
   const BytesByCategory& highest() const { return highest_; }
 
  private:
@@ -45,6 +54,22 @@ class StageReplay {
   BytesByCategory level_{};
   BytesByCategory highest_{};
 };
+
+// Runs as much of a stage's schedule as decides its peak.
+void replay_schedule(StageReplay& replay, const PipelineShape& shape, std::int64_t stage) {
+  if (shape.virtual_stages == 1) {
+    // One chunk: the peak comes with the most micro-batches in flight.
+    replay.hold(most_in_flight(shape, stage) - 1);
+    replay.run({true, 0, 0});
+    replay.run({false, 0, 0});
+    return;
+  }
+  // After the warm-up every cycle through the chunks looks like the one before.
+  const std::int64_t all = 2 * shape.micro_batches * shape.virtual_stages;
+  const std::int64_t enough =
+      warmup_forwards(shape, stage) + 2 * shape.stages * shape.virtual_stages + 2;
+  for (std::int64_t k = 0; k < std::min(all, enough); ++k) replay.run(nth_task(shape, stage, k));
+}
 
 // Communicators that a rank takes part in: each holds buffers.
 std::int64_t communicators(const Plan& plan) {
@@ -65,13 +90,7 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack_spec, const Plan
   std::vector<StageMemory> result;
   for (std::int64_t s = 0; s < shape.stages; ++s) {
     StageReplay replay(costs, costs.stages[static_cast<std::size_t>(s)]);
-    // After the warm-up every cycle through the chunks looks like the one before.
-    const std::int64_t all = 2 * shape.micro_batches * shape.virtual_stages;
-    const std::int64_t enough =
-        warmup_forwards(shape, s) + 2 * shape.stages * shape.virtual_stages + 2;
-    for (std::int64_t k = 0; k < std::min(all, enough); ++k) {
-      replay.run(nth_task(shape, s, k));
-    }
+    replay_schedule(replay, shape, s);
     StageMemory& memory = result.emplace_back();
     memory.stage = s;
     for (std::size_t i = 0; i < replay.highest().size(); ++i) {

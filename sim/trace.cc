@@ -48,13 +48,7 @@ class PieceTracer {
   Tensor activation() {
     return allocate_activation(context_, residual_shape(context_), "pipeline.activation");
   }
-  Tensor tokens(std::int64_t shift) {
-    const auto& plan = context_.plan;
-    return share_tokens(context_,
-                        std::vector<std::int32_t>(static_cast<std::size_t>(
-                            plan.micro_batch * (context_.model.seq + 1))),
-                        shift, "data.tokens");
-  }
+  Tensor tokens(std::int64_t shift) { return share_tokens(context_, {}, shift, "data.tokens"); }
 
   void start() {
     trace_.allocate = mark();
@@ -175,13 +169,10 @@ TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
 Program trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                    std::int64_t rank) {
   MetaRank meta(model, plan, options, coordinates(plan, rank));
-  const auto per_micro_batch = static_cast<std::size_t>(plan.micro_batch * (model.seq + 1));
   {
     RankModel rank_model(meta.context(), {});
     rank_model.materialize(0);
-    rank_model.train_step(1, [&](std::int64_t) {
-      return std::vector<std::int32_t>(per_micro_batch);
-    });
+    rank_model.train_step(1, [](std::int64_t) { return std::vector<std::int32_t>(); });
   }
   return meta.recorder().program();
 }
