@@ -121,7 +121,8 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
   if (chunks > model.layers + 2) {
     return Error{ErrorKind::kBadInput,
                  fmt::format("pp x virtual_stages = {} are more than the {} layers of {}", chunks,
-                             model.layers, model.name)};
+                             model.layers, model.name),
+                 "--pp", ""};
   }
   if (asks_for_cut(arguments)) {
     const bool counts = arguments.has(Opt::kCountEmbedding);

@@ -64,10 +64,10 @@ PipelineResult run_single_stage(const ChunkCost& chunk, const StackSpec& stack,
   return result;
 }
 
-// Splits a stage's time in the pipeline into what its device and host did and what it waited for.
+// Splits the busiest stage's own time in the pipeline into what its device and host did.
 void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineShape& shape) {
   const auto m = static_cast<double>(shape.micro_batches);
-  const auto s = static_cast<std::size_t>(cost.last_stage_to_finish);
+  const auto s = static_cast<std::size_t>(cost.busiest_stage);
   const StageCost& stage = costs.stages[s];
   Seconds device, gathers;
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
@@ -86,7 +86,6 @@ void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineSh
   const Seconds sending = to_seconds(cost.pipeline.sending[s]);
   cost.terms[index(StepTerm::kHostWait)] = busy - device - gathers;
   cost.terms[index(StepTerm::kTransfer)] = gathers + sending;
-  cost.terms[index(StepTerm::kBubble)] = to_seconds(cost.pipeline.finish[s]) - busy - sending;
 }
 
 double bubble_fraction(const PipelineResult& pipeline) {
@@ -98,12 +97,12 @@ double bubble_fraction(const PipelineResult& pipeline) {
 }
 
 void append_end(Timeline& timeline, const StepCost& cost, const std::vector<StageCost>& stages,
-                const std::vector<Seconds>& meets, Picoseconds norm_at) {
+                const std::vector<BeforeNorm>& tails, Picoseconds norm_at) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const auto stage = static_cast<std::int64_t>(s);
     const Picoseconds finish = cost.pipeline.finish[s];
     timeline.spans.push_back({stage, SpanKind::kGradientReduction, 0, 0, finish,
-                              finish + to_picoseconds(meets[s])});
+                              finish + to_picoseconds(tails[s].total())});
     const Picoseconds updated = norm_at + to_picoseconds(stages[s].end.optimizer);
     timeline.spans.push_back({stage, SpanKind::kOptimizer, 0, 0, norm_at, updated});
     timeline.spans.push_back({stage, SpanKind::kParameterGather, 0, 0, updated,
@@ -127,21 +126,23 @@ StepCost step_cost(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs,
                                     : run_pipeline(shape, times, timeline);
   cost.bubble_fraction = bubble_fraction(cost.pipeline);
 
-  // Ranks meet at the global norm; the last to arrive decides.
-  Seconds meeting;
-  std::vector<Seconds> tails;
+  // Ranks meet at the global norm. The terms are those of the stage with the most to do until then;
+  // what it does not fill is bubble.
+  Seconds meeting, most;
+  std::vector<BeforeNorm> tails;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const BeforeNorm tail = before_norm(stack, stages[s], times.stages[s]);
-    tails.push_back(tail.total());
-    const Seconds arrives = to_seconds(cost.pipeline.finish[s]) + tail.total();
-    if (s == 0 || arrives > meeting) {
-      meeting = arrives;
-      cost.last_stage_to_finish = static_cast<std::int64_t>(s);
+    tails.push_back(before_norm(stack, stages[s], times.stages[s]));
+    const Seconds tail = tails.back().total();
+    const Seconds own = to_seconds(cost.pipeline.busy[s] + cost.pipeline.sending[s]) + tail;
+    meeting = std::max(meeting, to_seconds(cost.pipeline.finish[s]) + tail);
+    if (own > most) {
+      most = own;
+      cost.busiest_stage = static_cast<std::int64_t>(s);
     }
   }
-  const auto last = static_cast<std::size_t>(cost.last_stage_to_finish);
+  const BeforeNorm& tail = tails[static_cast<std::size_t>(cost.busiest_stage)];
   add_pipeline_terms(cost, costs, shape);
-  const BeforeNorm tail = before_norm(stack, stages[last], times.stages[last]);
+  cost.terms[index(StepTerm::kBubble)] = meeting - most;
   cost.terms[index(StepTerm::kTiedEmbedding)] = tail.tied;
   cost.terms[index(StepTerm::kGradientReduction)] = tail.reduction;
   const Seconds norm = pieces.global_norm(plan);

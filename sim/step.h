@@ -12,7 +12,7 @@
 
 namespace tpsim {
 
-// The terms of a step, seen from the stage that ends last. They add up to the step.
+// The terms of a step, seen from its busiest stage. They add up to the step.
 enum class StepTerm : std::uint8_t {
   kMatmul, kAttention, kElementwise, kTensorCommunication, kZeroCommunication,
   kHostWait,           // the device waits for the host to issue work
@@ -31,7 +31,7 @@ inline constexpr int kStepTermCount = static_cast<int>(StepTerm::kStragglers) + 
 struct StepCost {
   Seconds step;
   std::array<Seconds, kStepTermCount> terms{};
-  std::int64_t last_stage_to_finish = 0;
+  std::int64_t busiest_stage = 0;
   double bubble_fraction = 0;
   std::array<Seconds, 3> by_source{};  // device seconds by PriceSource
   PipelineResult pipeline;

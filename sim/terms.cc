@@ -77,7 +77,7 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
               cluster_source(s)};
     }
     case StepTerm::kBubble:
-      return {{}, {}, "time of the last stage in the pipeline - its own work (event simulation)",
+      return {{}, {}, "time until all ranks meet - the busiest stage's own work (event simulation)",
               fmt::format("p = {}, m = {}, v = {}, {} schedule; equal stages would idle "
                           "(p - 1)/v slots of m + (p - 1)/v",
                           d.pp, m, plan.virtual_stages, name_of(plan.schedule)),
@@ -107,7 +107,7 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
               fmt::format("sigma = {:.2f} %, N = {}, E = {:.2f}", 100 * s.stack.rank_jitter,
                           gpu_count(plan), expected_maximum(gpu_count(plan))),
               stack_source(s)};
-    default: return work_term(s, plan, term, cost.last_stage_to_finish);
+    default: return work_term(s, plan, term, cost.busiest_stage);
   }
 }
 
