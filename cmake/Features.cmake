@@ -46,6 +46,10 @@ function(tpsim_not_in_this_version name what)
 endfunction()
 
 function(tpsim_find_blas)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(BLAS_MISSING "the CPU device is written for x86-64" PARENT_SCOPE)
+    return()
+  endif()
   find_path(TPSIM_CBLAS_INCLUDE_DIR cblas.h
             PATH_SUFFIXES openblas-pthread ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread openblas)
   find_library(TPSIM_OPENBLAS_LIBRARY openblas)

@@ -1,0 +1,54 @@
+// Sums over rows, column by column: in fp32 over 32 rows at a time, in double from there on, so
+// that the error does not grow with the number of rows.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/cpu/floats.h"
+
+namespace tpsim {
+
+class ColumnSums {
+ public:
+  ColumnSums(std::int64_t cols, Scratch& scratch)
+      : cols_(cols), partial_(scratch.floats(cols)), total_(scratch.doubles(cols)) {
+    std::fill_n(partial_, cols, 0.0F);
+    std::fill_n(total_, cols, 0.0);
+  }
+
+  // Add a row's terms to these, then say that the row is done.
+  float* partial() const { return partial_; }
+  void row_done() {
+    if (++rows_ == kRowsInFloat) flush();
+  }
+
+  // into += the sums.
+  void add_to(const Tensor& into, Scratch& scratch) {
+    flush();
+    const FloatWindow window(into, cols_, scratch);
+    float* sums = window.load(0, cols_);
+    for (std::int64_t c = 0; c < cols_; ++c) {
+      sums[c] = static_cast<float>(static_cast<double>(sums[c]) + total_[c]);
+    }
+    window.store(0, cols_);
+  }
+
+ private:
+  static constexpr int kRowsInFloat = 32;
+
+  void flush() {
+#pragma omp simd
+    for (std::int64_t c = 0; c < cols_; ++c) {
+      total_[c] += static_cast<double>(partial_[c]);
+      partial_[c] = 0.0F;
+    }
+    rows_ = 0;
+  }
+
+  std::int64_t cols_;
+  float* partial_;
+  double* total_;
+  int rows_ = 0;
+};
+
+}  // namespace tpsim

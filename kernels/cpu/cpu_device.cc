@@ -1,0 +1,47 @@
+// Compiled for any x86-64, so that an older processor gets as far as the message.
+#include "kernels/cpu/cpu_device.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "kernels/cpu/gemm.h"
+
+namespace tpsim {
+
+Result<std::unique_ptr<CpuDevice>> CpuDevice::create() {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+      !__builtin_cpu_supports("f16c")) {
+    return Error{ErrorKind::kMissing, "the CPU device needs a processor with AVX2, FMA and F16C",
+                 "--device cpu", "use --device cuda, or a machine with a newer processor"};
+  }
+  use_one_blas_thread();
+  return std::unique_ptr<CpuDevice>(new CpuDevice);
+}
+
+void CpuDevice::upload(std::span<const std::byte> from, const Tensor& to) {
+  TPSIM_CHECK(static_cast<std::int64_t>(from.size()) == to.bytes(), "upload fills the tensor");
+  std::memcpy(to.raw(), from.data(), from.size());
+}
+
+void CpuDevice::download(const Tensor& from, std::span<std::byte> to) {
+  TPSIM_CHECK(static_cast<std::int64_t>(to.size()) == from.bytes(), "download takes the tensor");
+  std::memcpy(to.data(), from.raw(), to.size());
+}
+
+void CpuDevice::execute(const Op& op) {
+  std::visit([&](const auto& any) { compute(any, state_); }, op);
+  state_.scratch.clear();
+}
+
+void* CpuDevice::acquire(std::int64_t bytes) {
+  void* data = memory_.acquire(bytes);
+  if (data == nullptr) {
+    throw OutOfDeviceMemory(fmt::format(
+        "the system has no memory left for a tensor of {} bytes; {} bytes are in use", bytes,
+        allocated_bytes()));
+  }
+  return data;
+}
+
+}  // namespace tpsim

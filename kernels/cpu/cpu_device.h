@@ -1,0 +1,36 @@
+// The CPU as a device: one thread, fp32 arithmetic, host memory.
+//
+// bf16 and fp16 tensors are stored in two bytes, widened when read and rounded to nearest even when
+// written, so a plan in bf16 has bf16's rounding but not its speed. One device per rank; a device is
+// used by one thread at a time. Ops that are given the same values give the same bits.
+#pragma once
+
+#include "core/result.h"
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/memory_cache.h"
+#include "kernels/device.h"
+
+namespace tpsim {
+
+class CpuDevice final : public Device {
+ public:
+  // kMissing when the processor lacks AVX2, FMA or F16C, which the kernels are compiled for.
+  static Result<std::unique_ptr<CpuDevice>> create();
+
+  void upload(std::span<const std::byte> from, const Tensor& to) override;
+  void download(const Tensor& from, std::span<std::byte> to) override;
+  void synchronize() override {}
+
+ protected:
+  void execute(const Op& op) override;
+  void* acquire(std::int64_t bytes) override;
+  void give_back(void* data, std::int64_t bytes) override { memory_.give_back(data, bytes); }
+
+ private:
+  CpuDevice() = default;
+
+  CpuState state_;
+  MemoryCache memory_;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,123 @@
+// Token and position tables, and rotary positions.
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/floats.h"
+
+namespace tpsim {
+namespace {
+
+// The table's row for a token, or -1 when another rank holds it.
+std::int64_t local_row(std::int32_t token, std::int64_t vocab_begin, std::int64_t rows) {
+  const std::int64_t row = token - vocab_begin;
+  return row >= 0 && row < rows ? row : -1;
+}
+
+void add_into(const float* x, std::int64_t count, float* into) {
+#pragma omp simd
+  for (std::int64_t c = 0; c < count; ++c) into[c] += x[c];
+}
+
+// [position][pair][cos, sin] for at least `seq` positions; angles in double, since the last
+// position times the first frequency has few digits left in fp32.
+const std::vector<float>& rotary_table(const Rotary& op, CpuState& state) {
+  const std::int64_t dim = op.dims.head_dim;
+  std::vector<float>& table = state.rotary_tables[{op.theta, dim}];
+  for (auto s = static_cast<std::int64_t>(table.size()) / dim; s < op.dims.seq; ++s) {
+    for (std::int64_t d = 0; d < dim / 2; ++d) {
+      const double exponent = 2.0 * static_cast<double>(d) / static_cast<double>(dim);
+      const double angle =
+          static_cast<double>(s) / std::pow(static_cast<double>(op.theta), exponent);
+      table.push_back(static_cast<float>(std::cos(angle)));
+      table.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+  return table;
+}
+
+// (a, b) -> (a cos - b sin, b cos + a sin) for the pairs (d, d + dim/2) of one head.
+void rotate(float* x, std::int64_t dim, const float* table, float sign) {
+  const std::int64_t half = dim / 2;
+#pragma omp simd
+  for (std::int64_t d = 0; d < half; ++d) {
+    const float cosine = table[2 * d];
+    const float sine = sign * table[2 * d + 1];
+    const float a = x[d];
+    const float b = x[d + half];
+    x[d] = a * cosine - b * sine;
+    x[d + half] = b * cosine + a * sine;
+  }
+}
+
+}  // namespace
+
+void compute(const EmbeddingForward& op, CpuState& state) {
+  const std::int64_t cols = op.y.cols();
+  const FloatWindow table(op.table, cols, state.scratch), y(op.y, cols, state.scratch);
+  const auto* tokens = op.tokens.data<std::int32_t>();
+  for (std::int64_t t = 0; t < op.y.rows(); ++t) {
+    const std::int64_t row = local_row(tokens[t], op.vocab_begin, op.table.rows());
+    float* y_row = y.blank(t * cols);
+    if (row >= 0) {
+      std::memcpy(y_row, table.load(row * cols, cols), static_cast<std::size_t>(cols) * 4);
+    } else {
+      std::fill_n(y_row, cols, 0.0F);
+    }
+    y.store(t * cols, cols);
+  }
+}
+
+void compute(const EmbeddingBackward& op, CpuState& state) {
+  const std::int64_t cols = op.dy.cols();
+  const FloatWindow dy(op.dy, cols, state.scratch), dtable(op.dtable, cols, state.scratch);
+  const auto* tokens = op.tokens.data<std::int32_t>();
+  for (std::int64_t t = 0; t < op.dy.rows(); ++t) {
+    const std::int64_t row = local_row(tokens[t], op.vocab_begin, op.dtable.rows());
+    if (row < 0) continue;
+    add_into(dy.load(t * cols, cols), cols, dtable.load(row * cols, cols));
+    dtable.store(row * cols, cols);
+  }
+}
+
+void compute(const PositionForward& op, CpuState& state) {
+  const std::int64_t cols = op.x.cols();
+  const std::int64_t samples = op.x.shape()[1];
+  const FloatWindow x(op.x, cols, state.scratch), table(op.table, cols, state.scratch);
+  for (std::int64_t row = 0; row < op.x.rows(); ++row) {
+    add_into(table.load(row / samples * cols, cols), cols, x.load(row * cols, cols));
+    x.store(row * cols, cols);
+  }
+}
+
+void compute(const PositionBackward& op, CpuState& state) {
+  const std::int64_t cols = op.dy.cols();
+  const std::int64_t samples = op.dy.shape()[1];
+  const FloatWindow dy(op.dy, cols, state.scratch), dtable(op.dtable, cols, state.scratch);
+  for (std::int64_t position = 0; position < op.dy.shape()[0]; ++position) {
+    float* sums = dtable.load(position * cols, cols);
+    for (std::int64_t b = 0; b < samples; ++b) {
+      add_into(dy.load((position * samples + b) * cols, cols), cols, sums);
+    }
+    dtable.store(position * cols, cols);
+  }
+}
+
+void compute(const Rotary& op, CpuState& state) {
+  const AttentionDims& d = op.dims;
+  const std::vector<float>& table = rotary_table(op, state);
+  const FloatWindow x(op.x.tensor, d.head_dim, state.scratch);
+  const float sign = op.inverse ? -1.0F : 1.0F;
+  for (std::int64_t s = 0; s < d.seq; ++s) {
+    for (std::int64_t b = 0; b < d.batch; ++b) {
+      for (std::int64_t h = 0; h < d.heads; ++h) {
+        const std::int64_t first = op.x.offset + s * op.x.position_stride +
+                                   b * op.x.sample_stride + h * op.x.head_stride;
+        rotate(x.load(first, d.head_dim), d.head_dim, table.data() + s * d.head_dim, sign);
+        x.store(first, d.head_dim);
+      }
+    }
+  }
+}
+
+}  // namespace tpsim

@@ -1,0 +1,232 @@
+// Attention without the score matrix: a block of query rows at a time, whose scores over all
+// visible keys stay in cache (kQueryBlock x seq floats), then the softmax row by row, then the
+// product with v. Backward computes the block's probabilities again from log_sum.
+//
+// The masked half is skipped but for a triangle of kQueryBlock per block.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/causal_row.h"
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/floats.h"
+#include "kernels/cpu/gemm.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::int64_t kQueryBlock = 64;
+
+// One head of one sample as an fp32 matrix [seq, head_dim].
+class HeadMatrix {
+ public:
+  HeadMatrix(const Heads& heads, const AttentionDims& dims, Scratch& scratch)
+      : heads_(heads), seq_(dims.seq), dim_(dims.head_dim) {
+    if (heads.tensor.dtype() != DType::kFloat32) buffer_ = scratch.floats(seq_ * dim_);
+  }
+
+  // Turns to a head; its values are loaded when `read`.
+  void select(std::int64_t sample, std::int64_t head, bool read) {
+    first_ = heads_.offset + sample * heads_.sample_stride + head * heads_.head_stride;
+    data_ = buffer_ != nullptr ? buffer_ : heads_.tensor.data<float>() + first_;
+    if (buffer_ == nullptr || !read) return;
+    for (std::int64_t s = 0; s < seq_; ++s) {
+      load_floats(address(s), heads_.tensor.dtype(), dim_, buffer_ + s * dim_);
+    }
+  }
+  void store() const {
+    if (buffer_ == nullptr) return;
+    for (std::int64_t s = 0; s < seq_; ++s) {
+      store_floats(buffer_ + s * dim_, dim_, heads_.tensor.dtype(), address(s));
+    }
+  }
+
+  std::int64_t stride() const { return buffer_ != nullptr ? dim_ : heads_.position_stride; }
+  float* row(std::int64_t s) const { return data_ + s * stride(); }
+  FloatMatrix rows(std::int64_t first, std::int64_t count, bool transposed = false) const {
+    return {row(first), count, dim_, stride(), transposed};
+  }
+
+ private:
+  void* address(std::int64_t s) const {
+    return element_address(heads_.tensor.raw(), heads_.tensor.dtype(),
+                           first_ + s * heads_.position_stride);
+  }
+
+  const Heads& heads_;
+  std::int64_t seq_;
+  std::int64_t dim_;
+  std::int64_t first_ = 0;
+  float* data_ = nullptr;
+  float* buffer_ = nullptr;
+};
+
+struct QueryBlock {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+  std::int64_t end() const { return begin + count; }  // also the number of visible keys
+};
+
+template <class Visit>
+void for_each_query_block(std::int64_t seq, Visit visit) {
+  for (std::int64_t begin = 0; begin < seq; begin += kQueryBlock) {
+    visit(QueryBlock{begin, std::min(kQueryBlock, seq - begin)});
+  }
+}
+
+FloatMatrix block_matrix(const float* data, QueryBlock block, bool transposed = false) {
+  return {data, block.count, block.end(), block.end(), transposed};
+}
+
+// The slope of a head's ALiBi bias; 0 without.
+float slope_of(const Tensor& slopes, std::int64_t head) {
+  return slopes.defined() ? slopes.data<float>()[head] : 0.0F;
+}
+
+// scores [block.count, block.end()] of raw products become exponentials; o's rows are divided by
+// their sums later, when they hold head_dim numbers instead of block.end().
+void softmax_block(QueryBlock block, float scale, float slope, float* scores, RowSoftmax* rows) {
+  for (std::int64_t i = 0; i < block.count; ++i) {
+    float* row = scores + i * block.end();
+    const std::int64_t visible = block.begin + i + 1;
+    rows[i] = exponentiate(row, visible, scale, slope);
+    std::fill(row + visible, row + block.end(), 0.0F);
+  }
+}
+
+struct ForwardBuffers {
+  float* scores;
+  RowSoftmax rows[kQueryBlock];
+};
+
+void forward_head(const FlashForward& op, float slope, const HeadMatrix (&qkvo)[4],
+                  float* log_sum, ForwardBuffers& buffers) {
+  const auto& [q, k, v, o] = qkvo;
+  for_each_query_block(op.dims.seq, [&](QueryBlock block) {
+    gemm(q.rows(block.begin, block.count), k.rows(0, block.end(), true), buffers.scores,
+         block.end(), 1.0F, 0.0F);
+    softmax_block(block, op.scale, slope, buffers.scores, buffers.rows);
+    gemm(block_matrix(buffers.scores, block), v.rows(0, block.end()), o.row(block.begin),
+         o.stride(), 1.0F, 0.0F);
+    for (std::int64_t i = 0; i < block.count; ++i) {
+      const RowSoftmax& s = buffers.rows[i];
+      const float inverse = static_cast<float>(1.0 / s.sum);
+      float* row = o.row(block.begin + i);
+#pragma omp simd
+      for (std::int64_t d = 0; d < op.dims.head_dim; ++d) row[d] *= inverse;
+      log_sum[block.begin + i] =
+          static_cast<float>(static_cast<double>(s.max) + std::log(s.sum));
+    }
+  });
+}
+
+// What backward needs of one query head.
+struct BackwardHead {
+  const HeadMatrix &q, &k, &v, &o, &d_o, &dq;
+  const float* log_sum;
+  float slope;
+};
+// Scores and their gradients of one block; gradients of k and v [seq, head_dim].
+struct BackwardBuffers {
+  float *scores, *dscores, *dk, *dv;
+};
+
+// scores -> probabilities; dscores holds dP -> scale * P * (dP - D), D = dO . O per row.
+void backward_rows(const FlashBackward& op, const BackwardHead& h, QueryBlock block,
+                   const BackwardBuffers& buffers) {
+  for (std::int64_t i = 0; i < block.count; ++i) {
+    const std::int64_t query = block.begin + i;
+    const std::int64_t visible = query + 1;
+    float* p = buffers.scores + i * block.end();
+    float* ds = buffers.dscores + i * block.end();
+    const float* o = h.o.row(query);
+    const float* d_o = h.d_o.row(query);
+    const float along = static_cast<float>(
+        sum_of(op.dims.head_dim, [&](std::int64_t d) { return o[d] * d_o[d]; }));
+    const float log_sum = h.log_sum[query];
+#pragma omp simd
+    for (std::int64_t k = 0; k < visible; ++k) {
+      const float position = static_cast<float>(static_cast<std::int32_t>(k));
+      const float prob = fast_exp(op.scale * p[k] + h.slope * position - log_sum);
+      p[k] = prob;
+      ds[k] = op.scale * prob * (ds[k] - along);
+    }
+    std::fill(p + visible, p + block.end(), 0.0F);
+    std::fill(ds + visible, ds + block.end(), 0.0F);
+  }
+}
+
+// Adds to dk and dv, sets dq.
+void backward_head(const FlashBackward& op, const BackwardHead& h, const BackwardBuffers& buffers) {
+  const std::int64_t dim = op.dims.head_dim;
+  for_each_query_block(op.dims.seq, [&](QueryBlock block) {
+    const FloatMatrix q = h.q.rows(block.begin, block.count);
+    const FloatMatrix d_o = h.d_o.rows(block.begin, block.count);
+    gemm(q, h.k.rows(0, block.end(), true), buffers.scores, block.end(), 1.0F, 0.0F);
+    gemm(d_o, h.v.rows(0, block.end(), true), buffers.dscores, block.end(), 1.0F, 0.0F);
+    backward_rows(op, h, block, buffers);
+    gemm(block_matrix(buffers.scores, block, true), d_o, buffers.dv, dim, 1.0F, 1.0F);
+    gemm(block_matrix(buffers.dscores, block, true), q, buffers.dk, dim, 1.0F, 1.0F);
+    gemm(block_matrix(buffers.dscores, block), h.k.rows(0, block.end()), h.dq.row(block.begin),
+         h.dq.stride(), 1.0F, 0.0F);
+  });
+}
+
+void copy_rows(const float* from, std::int64_t rows, std::int64_t dim, const HeadMatrix& to) {
+  for (std::int64_t s = 0; s < rows; ++s) std::copy_n(from + s * dim, dim, to.row(s));
+  to.store();
+}
+
+}  // namespace
+
+void compute(const FlashForward& op, CpuState& state) {
+  const AttentionDims& dims = op.dims;
+  Scratch& scratch = state.scratch;
+  HeadMatrix heads[4] = {{op.q, dims, scratch}, {op.k, dims, scratch},
+                         {op.v, dims, scratch}, {op.o, dims, scratch}};
+  auto& [q, k, v, o] = heads;
+  ForwardBuffers buffers{scratch.floats(kQueryBlock * dims.seq), {}};
+  const std::int64_t group = dims.heads / dims.kv_heads;
+  for (std::int64_t sample = 0; sample < dims.batch; ++sample) {
+    for (std::int64_t head = 0; head < dims.heads; ++head) {
+      q.select(sample, head, true);
+      k.select(sample, head / group, head % group == 0);
+      v.select(sample, head / group, head % group == 0);
+      o.select(sample, head, false);
+      float* log_sum = op.log_sum.data<float>() + (sample * dims.heads + head) * dims.seq;
+      forward_head(op, slope_of(op.slopes, head), heads, log_sum, buffers);
+      o.store();
+    }
+  }
+}
+
+void compute(const FlashBackward& op, CpuState& state) {
+  const AttentionDims& dims = op.dims;
+  Scratch& scratch = state.scratch;
+  HeadMatrix q(op.q, dims, scratch), k(op.k, dims, scratch), v(op.v, dims, scratch);
+  HeadMatrix o(op.o, dims, scratch), d_o(op.d_o, dims, scratch), dq(op.dq, dims, scratch);
+  HeadMatrix dk(op.dk, dims, scratch), dv(op.dv, dims, scratch);
+  const std::int64_t block = kQueryBlock * dims.seq;
+  const std::int64_t whole = dims.seq * dims.head_dim;
+  const BackwardBuffers buffers{scratch.floats(block), scratch.floats(block),
+                                scratch.floats(whole), scratch.floats(whole)};
+  const std::int64_t group = dims.heads / dims.kv_heads;
+  for (std::int64_t sample = 0; sample < dims.batch; ++sample) {
+    for (std::int64_t kv_head = 0; kv_head < dims.kv_heads; ++kv_head) {
+      for (HeadMatrix* matrix : {&k, &v}) matrix->select(sample, kv_head, true);
+      for (HeadMatrix* matrix : {&dk, &dv}) matrix->select(sample, kv_head, false);
+      std::fill_n(buffers.dk, whole, 0.0F);
+      std::fill_n(buffers.dv, whole, 0.0F);
+      for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+        for (HeadMatrix* matrix : {&q, &o, &d_o}) matrix->select(sample, head, true);
+        dq.select(sample, head, false);
+        const float* log_sum = op.log_sum.data<float>() + (sample * dims.heads + head) * dims.seq;
+        backward_head(op, {q, k, v, o, d_o, dq, log_sum, slope_of(op.slopes, head)}, buffers);
+        dq.store();
+      }
+      copy_rows(buffers.dk, dims.seq, dims.head_dim, dk);
+      copy_rows(buffers.dv, dims.seq, dims.head_dim, dv);
+    }
+  }
+}
+
+}  // namespace tpsim

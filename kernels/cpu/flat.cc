@@ -1,0 +1,169 @@
+// Ops that see a tensor as one array: copies, sums, the optimizer and initial values.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/floats.h"
+#include "kernels/cpu/vector_math.h"
+
+namespace tpsim {
+namespace {
+
+// Small enough that the windows of five tensors stay in the first-level cache.
+constexpr std::int64_t kWindow = 1024;
+
+template <class Visit>
+void for_each_window(std::int64_t elements, Visit visit) {
+  for (std::int64_t first = 0; first < elements; first += kWindow) {
+    visit(first, std::min(kWindow, elements - first));
+  }
+}
+
+// One output of splitmix64 (Steele, Lea & Flood 2014) for the given state.
+std::uint64_t splitmix64(std::uint64_t state) {
+  std::uint64_t z = state + 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+// In (0, 1): the top 53 bits, moved off zero by half a step.
+double uniform(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1.0p-53; }
+
+// Element `index` of the stream `key`: Box & Muller 1958, the cosine of each pair. All devices
+// compute this in double from the same two hashes, so that they agree to the last fp32 digit.
+double normal_at(std::uint64_t key, std::uint64_t index) {
+  const double radius = std::sqrt(-2.0 * std::log(uniform(splitmix64(key ^ (2 * index)))));
+  return radius * std::cos(2.0 * std::numbers::pi * uniform(splitmix64(key ^ (2 * index + 1))));
+}
+
+// An AdamW step's constants, with the bias corrections folded in.
+struct AdamWFactors {
+  float beta1, beta2, one_minus_beta1, one_minus_beta2;
+  float rate, decayed, inverse_root_correction2, epsilon, gradient_scale;
+};
+
+AdamWFactors factors_of(const AdamW& op) {
+  const double beta1 = static_cast<double>(op.beta1);
+  const double beta2 = static_cast<double>(op.beta2);
+  const double step = static_cast<double>(op.step);
+  const double correction1 = 1.0 - std::pow(beta1, step);
+  const double correction2 = 1.0 - std::pow(beta2, step);
+  const double rate = static_cast<double>(op.rate);
+  return {op.beta1,
+          op.beta2,
+          static_cast<float>(1.0 - beta1),
+          static_cast<float>(1.0 - beta2),
+          static_cast<float>(rate / correction1),
+          static_cast<float>(rate * static_cast<double>(op.decay)),
+          static_cast<float>(1.0 / std::sqrt(correction2)),
+          op.epsilon,
+          op.gradient_scale};
+}
+
+struct AdamWWindow {
+  float *master, *momentum, *variance;
+  const float* gradient;
+};
+
+void adamw_step(const AdamWFactors& f, std::int64_t count, const AdamWWindow& w) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float g = f.gradient_scale * w.gradient[i];
+    const float m = f.beta1 * w.momentum[i] + f.one_minus_beta1 * g;
+    const float v = f.beta2 * w.variance[i] + f.one_minus_beta2 * g * g;
+    const float x = w.master[i];
+    w.momentum[i] = m;
+    w.variance[i] = v;
+    const float root = std::sqrt(v) * f.inverse_root_correction2 + f.epsilon;
+    w.master[i] = x - (f.rate * m / root + f.decayed * x);
+  }
+}
+
+}  // namespace
+
+void compute(const Add& op, CpuState& state) {
+  const FloatWindow x(op.x, kWindow, state.scratch), into(op.into, kWindow, state.scratch);
+  for_each_window(op.x.elements(), [&](std::int64_t first, std::int64_t count) {
+    const float* from = x.load(first, count);
+    float* to = into.load(first, count);
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+    into.store(first, count);
+  });
+}
+
+void compute(const Scale& op, CpuState& state) {
+  const FloatWindow x(op.x, kWindow, state.scratch);
+  for_each_window(op.x.elements(), [&](std::int64_t first, std::int64_t count) {
+    float* values = x.load(first, count);
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) values[i] *= op.factor;
+    x.store(first, count);
+  });
+}
+
+void compute(const Fill& op, CpuState& state) {
+  const FloatWindow x(op.x, kWindow, state.scratch);
+  for_each_window(op.x.elements(), [&](std::int64_t first, std::int64_t count) {
+    std::fill_n(x.blank(first), count, op.value);
+    x.store(first, count);
+  });
+}
+
+void compute(const Copy& op, CpuState&) {
+  std::memmove(op.to.raw(), op.from.raw(), static_cast<std::size_t>(op.from.bytes()));
+}
+
+void compute(const Cast& op, CpuState& state) {
+  const FloatWindow from(op.from, kWindow, state.scratch), to(op.to, kWindow, state.scratch);
+  for_each_window(op.from.elements(), [&](std::int64_t first, std::int64_t count) {
+    std::copy_n(from.load(first, count), count, to.blank(first));
+    to.store(first, count);
+  });
+}
+
+void compute(const SumSquares& op, CpuState& state) {
+  const FloatWindow x(op.x, kWindow, state.scratch);
+  double total = 0;
+  for_each_window(op.x.elements(), [&](std::int64_t first, std::int64_t count) {
+    const float* values = x.load(first, count);
+    total += sum_of(count, [&](std::int64_t i) { return values[i] * values[i]; });
+  });
+  float* sum = op.sum.data<float>();
+  *sum = static_cast<float>(static_cast<double>(*sum) + total);
+}
+
+void compute(const AdamW& op, CpuState& state) {
+  const AdamWFactors factors = factors_of(op);
+  const FloatWindow gradient(op.gradient, kWindow, state.scratch);
+  const FloatWindow weights(op.weights, kWindow, state.scratch);
+  const bool separate_weights = op.weights.raw() != op.master.raw();
+  for_each_window(op.master.elements(), [&](std::int64_t first, std::int64_t count) {
+    const AdamWWindow window{op.master.data<float>() + first, op.momentum.data<float>() + first,
+                             op.variance.data<float>() + first, gradient.load(first, count)};
+    adamw_step(factors, count, window);
+    if (!separate_weights) return;
+    std::copy_n(window.master, count, weights.blank(first));
+    weights.store(first, count);
+  });
+}
+
+void compute(const InitNormal& op, CpuState& state) {
+  const std::int64_t cols = op.x.cols();
+  const FloatWindow x(op.x, cols, state.scratch);
+  const std::uint64_t key = splitmix64(splitmix64(op.seed) + op.tensor_id);
+  for (std::int64_t row = 0; row < op.x.rows(); ++row) {
+    const std::int64_t index = (op.row_begin + row) * op.global_cols + op.col_begin;
+    float* values = x.blank(row * cols);
+    for (std::int64_t c = 0; c < cols; ++c) {
+      values[c] = static_cast<float>(static_cast<double>(op.deviation) *
+                                     normal_at(key, static_cast<std::uint64_t>(index + c)));
+    }
+    x.store(row * cols, cols);
+  }
+}
+
+}  // namespace tpsim

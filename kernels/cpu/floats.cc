@@ -1,0 +1,81 @@
+#include "kernels/cpu/floats.h"
+
+#include <immintrin.h>
+
+#include <bit>
+#include <cstring>
+
+namespace tpsim {
+namespace {
+
+void load_bfloat16(const std::uint16_t* from, std::int64_t count, float* to) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(from[i]) << 16);
+  }
+}
+
+// Adding just under half of the last kept place, or half when that place is odd, rounds to nearest
+// even. A NaN keeps its sign and becomes quiet, since the addition could turn it into infinity.
+void store_bfloat16(const float* from, std::int64_t count, std::uint16_t* to) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(from[i]);
+    const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+    const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
+    to[i] = static_cast<std::uint16_t>(is_nan ? (bits >> 16) | 0x40U : rounded);
+  }
+}
+
+// Intrinsics, because GCC 12 converts half floats one by one.
+void load_float16(const std::uint16_t* from, std::int64_t count, float* to) {
+  std::int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
+  }
+  for (; i < count; ++i) to[i] = _cvtsh_ss(from[i]);
+}
+
+void store_float16(const float* from, std::int64_t count, std::uint16_t* to) {
+  std::int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), half);
+  }
+  for (; i < count; ++i) to[i] = _cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT);
+}
+
+[[noreturn]] void refuse_integers() {
+  TPSIM_CHECK(false, "an int32 tensor where numbers are computed");
+}
+
+}  // namespace
+
+void load_floats(const void* from, DType dtype, std::int64_t count, float* to) {
+  const auto* half = static_cast<const std::uint16_t*>(from);
+  switch (dtype) {
+    case DType::kFloat32:
+      std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+      return;
+    case DType::kBFloat16: return load_bfloat16(half, count, to);
+    case DType::kFloat16: return load_float16(half, count, to);
+    case DType::kInt32: break;
+  }
+  refuse_integers();
+}
+
+void store_floats(const float* from, std::int64_t count, DType dtype, void* to) {
+  auto* half = static_cast<std::uint16_t*>(to);
+  switch (dtype) {
+    case DType::kFloat32:
+      std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+      return;
+    case DType::kBFloat16: return store_bfloat16(from, count, half);
+    case DType::kFloat16: return store_float16(from, count, half);
+    case DType::kInt32: break;
+  }
+  refuse_integers();
+}
+
+}  // namespace tpsim

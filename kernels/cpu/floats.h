@@ -1,0 +1,52 @@
+// Every CPU op computes on fp32. These are the doors: 2-byte elements are widened when they are
+// read and rounded to nearest even when they are written; fp32 elements are used where they lie.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/scratch.h"
+#include "kernels/tensor.h"
+
+namespace tpsim {
+
+// `count` elements of a floating dtype to and from fp32.
+void load_floats(const void* from, DType dtype, std::int64_t count, float* to);
+void store_floats(const float* from, std::int64_t count, DType dtype, void* to);
+
+// Address of element `index` of an array of `dtype`.
+inline std::byte* element_address(void* data, DType dtype, std::int64_t index) {
+  return static_cast<std::byte*>(data) + index * size_of(dtype);
+}
+
+// A tensor's elements as floats, one window of at most `window` elements at a time.
+//
+//   load(): the window's values; null for an undefined tensor.   blank(): room for new ones.
+//   store(): after changing what load() or blank() gave, puts it into the tensor.
+class FloatWindow {
+ public:
+  FloatWindow(const Tensor& tensor, std::int64_t window, Scratch& scratch)
+      : data_(tensor.raw()), dtype_(tensor.dtype()) {
+    if (data_ != nullptr && dtype_ != DType::kFloat32) buffer_ = scratch.floats(window);
+  }
+
+  float* load(std::int64_t first, std::int64_t count) const {
+    if (data_ == nullptr) return nullptr;
+    if (buffer_ == nullptr) return static_cast<float*>(data_) + first;
+    load_floats(element_address(data_, dtype_, first), dtype_, count, buffer_);
+    return buffer_;
+  }
+  float* blank(std::int64_t first) const {
+    return buffer_ != nullptr ? buffer_ : static_cast<float*>(data_) + first;
+  }
+  void store(std::int64_t first, std::int64_t count) const {
+    if (buffer_ == nullptr) return;
+    store_floats(buffer_, count, dtype_, element_address(data_, dtype_, first));
+  }
+
+ private:
+  void* data_;
+  DType dtype_;
+  float* buffer_ = nullptr;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,25 @@
+// Matrix products of fp32 matrices in host memory, on one thread (OpenBLAS).
+#pragma once
+
+#include <cstdint>
+
+namespace tpsim {
+
+// Row-major; rows and cols as stored.
+struct FloatMatrix {
+  const float* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t stride = 0;  // elements between rows
+  bool transposed = false;  // use the transpose
+};
+
+// c[m, n] = alpha op(a) op(b) + beta c, rows of c `c_stride` apart. With beta = 0, c may hold
+// anything.
+void gemm(const FloatMatrix& a, const FloatMatrix& b, float* c, std::int64_t c_stride, float alpha,
+          float beta);
+
+// Keeps the library from starting threads of its own: ranks are the parallelism here.
+void use_one_blas_thread();
+
+}  // namespace tpsim
