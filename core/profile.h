@@ -30,6 +30,21 @@ struct DeviceFacts {
   bool asynchronous = true;  // the host runs ahead of the device
 };
 
+// How a device's library cuts matrix products into tiles, as far as products differ by it.
+struct MatmulTuning {
+  double wave_rounding = 1.0;  // share of a partial wave's idle processors that is lost; below 1 the
+                               // library spreads the last tiles (stream-K)
+  double small_tile_exponent = 0.3;  // a tile of area a runs at (a / largest area)^this of the rate
+  double epilogue_exposed = 1.0;     // share of a wave's output writes that nothing hides
+  double traffic_efficiency = 0.75;  // of memory bandwidth, reading operands and writing C
+  // Share of the rate left when rows of an operand are no multiple of 16 bytes long.
+  double unaligned_rate = 0.6;
+  double unaligned_batched_rate = 0.6;
+  // Time over that of y = x W^T of the same shape: dgrad (no transposes) and wgrad (A transposed).
+  double nn_layout_factor = 1.0;
+  double tn_layout_factor = 1.0;
+};
+
 // The constants that stand where no measured entry does.
 struct DeviceModel {
   std::string source;
@@ -38,7 +53,8 @@ struct DeviceModel {
   std::int64_t tile_m = 128;          // one processor's share of C
   std::int64_t tile_n = 256;
   Seconds matmul_latency;             // prologue, epilogue and launch of one product
-  double sustained_clock = 1.0;       // sustained over burst rate: training is sustained
+  MatmulTuning matmul;
+  double sustained_clock = 1.0;  // sustained over burst rate of products at full efficiency
   double streaming_efficiency = 0.8;  // of memory bandwidth, well-written elementwise kernels
   double reduction_efficiency = 0.7;  // norms and softmax
   double flash_forward_efficiency = 0.5;  // of matmul peak

@@ -83,6 +83,18 @@ constexpr auto kDeviceFields = [](auto& io, auto& device) {
   io.require(device.memory_bandwidth.value() > 0, "memory_bandwidth", "it must be above zero");
 };
 
+constexpr auto kMatmulFields = [](auto& io, auto& matmul) {
+  constexpr NumberRange kFraction{0, 1};
+  io.number("wave_rounding", matmul.wave_rounding, kFraction);
+  io.number("small_tile_exponent", matmul.small_tile_exponent, {0, 2});
+  io.number("epilogue_exposed", matmul.epilogue_exposed, {0, 2});
+  io.number("traffic_efficiency", matmul.traffic_efficiency, kShare);
+  io.number("unaligned_rate", matmul.unaligned_rate, kShare);
+  io.number("unaligned_batched_rate", matmul.unaligned_batched_rate, kShare);
+  io.number("nn_layout_factor", matmul.nn_layout_factor, {0.1, 10});
+  io.number("tn_layout_factor", matmul.tn_layout_factor, {0.1, 10});
+};
+
 constexpr auto kModelFields = [](auto& io, auto& model) {
   io.text("source", model.source);
   io.choice("provenance", model.provenance,
@@ -91,6 +103,7 @@ constexpr auto kModelFields = [](auto& io, auto& model) {
   io.integer("tile_m", model.tile_m, {});
   io.integer("tile_n", model.tile_n, {});
   io.quantity("matmul_latency", model.matmul_latency);
+  io.object("matmul", [&](auto& inner) { kMatmulFields(inner, model.matmul); });
   io.number("sustained_clock", model.sustained_clock, kShare);
   io.number("streaming_efficiency", model.streaming_efficiency, kShare);
   io.number("reduction_efficiency", model.reduction_efficiency, kShare);

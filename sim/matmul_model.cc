@@ -1,64 +1,223 @@
 #include "sim/matmul_model.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace tpsim {
 namespace {
 
+constexpr unsigned kLayoutBits = kTransposeA | kTransposeB;
+constexpr unsigned kForwardLayout = kTransposeB;  // y = x W^T, what tables hold
+constexpr std::size_t kEnoughSamples = 16;        // for a layout to stand on its own
+constexpr std::int64_t kAlignment = 16;           // bytes of one vector load
+constexpr double kTileBytes = 64;                 // of k, loaded at a time
+
+// Splitting k: parts of at least this many elements; each part's sums are written and read in
+// fp32, half of it hidden or kept in cache (least error over the three GPUs' tables).
+constexpr std::int64_t kLeastSplit = 512;
+constexpr double kSplitTraffic = 0.5 * 2 * sizeof(float);
+
 double ceil_div(std::int64_t a, std::int64_t b) {
   const std::int64_t whole = (a + b - 1) / b;
   return static_cast<double>(whole);
 }
+double as_double(std::int64_t v) { return static_cast<double>(v); }
 
-// Tiles that a library chooses from, as shares of the device's largest, with what each keeps of the
-// large tile's rate: a smaller tile reads more operand bytes per FLOP.
-struct TileChoice {
-  int m_divisor, n_divisor;
-  double rate;
+// How full the last of `waves` waves leaves the processors on average, as log2: 0 when full.
+double log_fill(double waves) { return std::log2(waves / std::ceil(waves)); }
+
+double traffic_of(const MatmulShape& s) {
+  return as_double(s.batch) *
+         (as_double(s.m * s.k + s.n * s.k) * s.element_bytes + as_double(s.m * s.n) * s.output_bytes);
+}
+
+// Lengths of the axes of the residual field: distances at which products stop resembling each
+// other. Fitted by leave-one-out on thinned tables of A100, H100 and H200, one set for all.
+struct Lengths {
+  static constexpr double area = 2.0, aspect = 4.0, depth = 1.7;  // log2
+  static constexpr double fill = 0.06, half_fill = 0.15;          // log2
+  static constexpr double orientation = 2.4;
 };
-constexpr std::array<TileChoice, 4> kTiles = {{{1, 1, 1.0}, {1, 2, 0.9}, {2, 2, 0.75}, {2, 4, 0.55}}};
 
 }  // namespace
 
 MatmulShape matmul_shape(const OpKey& key) {
   MatmulShape shape{.batch = key.dims[0], .m = key.dims[1], .n = key.dims[2], .k = key.dims[3]};
-  shape.element_bytes = static_cast<double>(size_of(key.dtype));
+  shape.element_bytes = as_double(size_of(key.dtype));
   const double c = (key.variant & kOutputFloat32) != 0 ? 4.0 : shape.element_bytes;
-  shape.output_bytes = (key.variant & kAccumulate) != 0 ? 2 * c : c;
+  // Half of the reads of C hide behind the product.
+  shape.output_bytes = (key.variant & kAccumulate) != 0 ? 1.5 * c : c;
+  const std::int64_t row_a = (key.variant & kTransposeA) != 0 ? shape.m : shape.k;
+  const std::int64_t row_b = (key.variant & kTransposeB) != 0 ? shape.k : shape.n;
+  shape.aligned = true;
+  for (const std::int64_t row : {row_a, row_b, shape.n}) {
+    shape.aligned = shape.aligned && row * size_of(key.dtype) % kAlignment == 0;
+  }
   return shape;
 }
 
-MatmulModel::MatmulModel(const Profile& profile) : device_(profile.device), model_(profile.model) {}
+double flops_of(const MatmulShape& s) {
+  return 2 * as_double(s.batch) * as_double(s.m) * as_double(s.n) * as_double(s.k);
+}
+
+MatmulModel::MatmulModel(const Profile& profile) : device_(profile.device), model_(profile.model) {
+  choose_tiles();
+  std::array<std::vector<FieldSample>, 4> samples;
+  for (const OpSample& sample : profile.ops) {
+    if (sample.key.kind != OpKind::kMatmul || sample.median.value() <= 0) continue;
+    const MatmulShape shape = matmul_shape(sample.key);
+    const double log_ratio = std::log(sample.median / bound(shape).time);
+    samples[sample.key.variant & kLayoutBits].push_back(
+        {point_of(shape), static_cast<float>(log_ratio)});
+    const double seconds = sample.median.value();
+    best_flops_share_ = std::max(best_flops_share_,
+                                 flops_of(shape) / seconds / peak_for(shape).value());
+    best_traffic_share_ = std::max(best_traffic_share_,
+                                   traffic_of(shape) / seconds / device_.memory_bandwidth.value());
+  }
+  for (std::size_t layout = 0; layout < fields_.size(); ++layout) {
+    fields_[layout] = ResidualField(std::move(samples[layout]));
+  }
+}
+
+// The largest tile, its halves, quarters and an eighth, in both orientations.
+void MatmulModel::choose_tiles() {
+  const std::int64_t a = model_.tile_m;
+  const std::int64_t b = model_.tile_n;
+  const std::array<std::array<std::int64_t, 2>, 8> extents = {{{a, b},
+                                                               {b, a},
+                                                               {a, b / 2},
+                                                               {a / 2, b},
+                                                               {b, a / 2},
+                                                               {a / 2, b / 2},
+                                                               {b / 2, a / 2},
+                                                               {a / 2, b / 4}}};
+  for (std::size_t i = 0; i < tiles_.size(); ++i) {
+    Tile& tile = tiles_[i];
+    tile.m = std::max<std::int64_t>(1, extents[i][0]);
+    tile.n = std::max<std::int64_t>(1, extents[i][1]);
+    tile.rate = std::pow(as_double(tile.m * tile.n) / as_double(a * b),
+                         model_.matmul.small_tile_exponent);
+  }
+}
+
+// Elements wider than what the matrix units take run on the vector units.
+FlopsPerSecond MatmulModel::peak_for(const MatmulShape& s) const {
+  const bool fits = s.element_bytes <= as_double(size_of(device_.matmul_dtype));
+  return fits || device_.vector_peak.value() <= 0 ? device_.matmul_peak : device_.vector_peak;
+}
+
+double MatmulModel::waves_of(const MatmulShape& s, const Tile& tile) const {
+  return as_double(s.batch) * ceil_div(s.m, tile.m) * ceil_div(s.n, tile.n) /
+         as_double(device_.processors);
+}
+
+// Waves x (tile + epilogue), and the sums over the parts of k.
+Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile,
+                                  std::int64_t k_splits) const {
+  const MatmulTuning& tuning = model_.matmul;
+  const double exact = waves_of(s, tile) * as_double(k_splits);
+  const double waves = exact < 1 ? 1 : exact + tuning.wave_rounding * (std::ceil(exact) - exact);
+  const double step = kTileBytes / s.element_bytes;
+  const double depth = std::ceil(as_double(s.k) / as_double(k_splits) / step) * step;
+  double rate = tile.rate * model_.matmul_efficiency;
+  if (!s.aligned) rate *= s.batch > 1 ? tuning.unaligned_batched_rate : tuning.unaligned_rate;
+  const double area = as_double(tile.m * tile.n) * as_double(device_.processors);
+  const BytesPerSecond memory = tuning.traffic_efficiency * device_.memory_bandwidth;
+  const Seconds products = Flops(2 * area * depth) / (rate * peak_for(s));
+  const Seconds epilogue = tuning.epilogue_exposed * Bytes(area * s.output_bytes) / memory;
+  Seconds time = waves * (products + epilogue);
+  if (k_splits > 1) {
+    time += Bytes(kSplitTraffic * as_double(k_splits * s.batch * s.m * s.n)) / memory;
+  }
+  return time;
+}
 
 MatmulBound MatmulModel::bound(const MatmulShape& s) const {
-  const double batch = static_cast<double>(s.batch);
-  const double m = static_cast<double>(s.m);
-  const double n = static_cast<double>(s.n);
-  const double k = static_cast<double>(s.k);
-  const FlopsPerSecond per_processor =
-      model_.matmul_efficiency * device_.matmul_peak / static_cast<double>(device_.processors);
   MatmulBound best;
   best.compute = Seconds(INFINITY);
-  for (const TileChoice& tile : kTiles) {
-    const std::int64_t tile_m = std::max<std::int64_t>(1, model_.tile_m / tile.m_divisor);
-    const std::int64_t tile_n = std::max<std::int64_t>(1, model_.tile_n / tile.n_divisor);
-    const double tiles = batch * ceil_div(s.m, tile_m) * ceil_div(s.n, tile_n);
-    const double waves = tiles / static_cast<double>(device_.processors);
-    const Flops per_tile(2.0 * static_cast<double>(tile_m * tile_n) * k);
-    const Seconds compute = std::ceil(waves) * (per_tile / (tile.rate * per_processor));
-    if (compute < best.compute) {
-      best.compute = compute;
-      best.tile_m = tile_m;
-      best.tile_n = tile_n;
-      best.waves = waves;
+  for (const Tile& tile : tiles_) {
+    const double waves = waves_of(s, tile);
+    for (std::int64_t splits = 1; splits <= 16; splits *= 2) {
+      if (splits > 1 && (waves > 4 || s.k < splits * kLeastSplit)) break;
+      const Seconds compute = compute_time(s, tile, splits);
+      if (compute < best.compute) {
+        best.compute = compute;
+        best.tile_m = tile.m;
+        best.tile_n = tile.n;
+        best.k_splits = splits;
+        best.waves = waves * as_double(splits);
+      }
     }
   }
-  const Bytes traffic(batch * ((m * k + n * k) * s.element_bytes + m * n * s.output_bytes));
-  best.memory = traffic / (model_.streaming_efficiency * device_.memory_bandwidth);
-  best.time = std::max(best.compute, best.memory) + model_.matmul_latency;
+  best.traffic = Bytes(traffic_of(s)) / (model_.matmul.traffic_efficiency * device_.memory_bandwidth);
+  best.time = model_.matmul_latency + std::max(best.compute, best.traffic);
   return best;
+}
+
+FieldPoint MatmulModel::point_of(const MatmulShape& s) const {
+  const Tile whole{tiles_[0].m, tiles_[0].n};
+  const Tile turned{tiles_[1].m, tiles_[1].n};
+  const Tile half{tiles_[2].m, tiles_[2].n};
+  const Tile half_turned{tiles_[2].n, tiles_[2].m};
+  const double fill = log_fill(std::min(waves_of(s, whole), waves_of(s, turned)));
+  const double half_fill = log_fill(std::min(waves_of(s, half), waves_of(s, half_turned)));
+  const double log_m = std::log2(as_double(s.m));
+  const double log_n = std::log2(as_double(s.n));
+  const std::array<double, kFieldAxes> axes = {
+      (std::log2(as_double(s.batch)) + log_m + log_n) / Lengths::area,
+      std::abs(log_m - log_n) / Lengths::aspect,
+      std::log2(as_double(s.k)) / Lengths::depth,
+      fill / Lengths::fill,
+      half_fill / Lengths::half_fill,
+      (s.m > s.n ? 1 : 0) / Lengths::orientation};
+  FieldPoint point{};
+  std::transform(axes.begin(), axes.end(), point.begin(),
+                 [](double axis) { return static_cast<float>(axis); });
+  return point;
+}
+
+double MatmulModel::layout_factor(unsigned layout) const {
+  const double nn = model_.matmul.nn_layout_factor;
+  const double tn = model_.matmul.tn_layout_factor;
+  switch (layout) {
+    case 0: return nn;
+    case kTransposeA: return tn;
+    case kTransposeA | kTransposeB: return nn * tn;
+    default: return 1;
+  }
+}
+
+// No prediction beats the best sample's share of the peak, nor the memory's bandwidth.
+Seconds MatmulModel::fastest_possible(const MatmulShape& s) const {
+  const double flops_share = best_flops_share_ > 0 ? best_flops_share_ : 1;
+  const double traffic_share = std::max(1.0, best_traffic_share_);
+  return std::max(Flops(flops_of(s)) / (flops_share * peak_for(s)),
+                  Bytes(traffic_of(s)) / (traffic_share * device_.memory_bandwidth));
+}
+
+MatmulEstimate MatmulModel::estimate(const OpKey& key) const {
+  const MatmulShape shape = matmul_shape(key);
+  unsigned layout = key.variant & kLayoutBits;
+  MatmulEstimate estimate;
+  if (fields_[layout].size() < kEnoughSamples && fields_[kForwardLayout].size() > 0) {
+    estimate.layout_factor = layout_factor(layout);
+    layout = kForwardLayout;
+  }
+  const FieldValue around = fields_[layout].at(point_of(shape));
+  estimate.bound = bound(shape);
+  estimate.correction = std::exp(around.log_ratio);
+  estimate.near_samples = around.weight >= ResidualField::kNearWeight;
+  estimate.time = std::max(fastest_possible(shape), estimate.bound.time *
+                                                        estimate.correction *
+                                                        estimate.layout_factor);
+  return estimate;
+}
+
+std::size_t MatmulModel::samples() const {
+  std::size_t count = 0;
+  for (const ResidualField& field : fields_) count += field.size();
+  return count;
 }
 
 }  // namespace tpsim

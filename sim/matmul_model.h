@@ -1,41 +1,76 @@
-// How long one matrix product takes on a GPU.
+// How long one matrix product takes on a GPU, of any shape and layout.
 //
-// A product is cut into tiles of C, one per processor at a time; a last wave that fills only some
-// processors takes as long as a full one. The bound below counts waves and memory traffic; measured
-// samples of neighbouring shapes correct it.
+// An analytic bound counts what a tiled product must do: C is cut into tiles, one per processor at a
+// time; a last wave that fills only some processors takes as long as a full one (unless the library
+// spreads it); each wave ends with writing its tiles; a product with few tiles may split k. Measured
+// products of neighbouring shapes then correct the bound: neighbours are products with the same
+// amount of output, the same fill of the last wave and a similar k, which is what run time depends
+// on. Not modelled: caches, clocks (sim/op_cost.h), sparsity, fused epilogues.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <vector>
 
 #include "core/profile.h"
+#include "sim/residual_field.h"
 
 namespace tpsim {
 
 struct MatmulShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   double element_bytes = 2;  // of A and B
-  double output_bytes = 2;   // of C, read too when accumulating
+  double output_bytes = 2;   // traffic per element of C: written, read too when accumulating
+  bool aligned = true;       // rows of A, B and C are multiples of 16 bytes long
 };
 MatmulShape matmul_shape(const OpKey& key);
+double flops_of(const MatmulShape& shape);
 
-// The analytic part of the prediction, term by term.
+// The analytic part, term by term.
 struct MatmulBound {
-  Seconds time;
-  Seconds compute;  // all waves
-  Seconds memory;
+  Seconds time;      // latency + the greater of compute and traffic
+  Seconds compute;   // waves of tiles with their epilogues
+  Seconds traffic;   // all operands and C once
   std::int64_t tile_m = 0, tile_n = 0;
-  double waves = 0;  // of tiles over processors, not rounded
+  std::int64_t k_splits = 1;
+  double waves = 0;  // tiles over processors, not rounded
+};
+
+struct MatmulEstimate {
+  Seconds time;
+  MatmulBound bound;
+  double correction = 1;     // measured over bound, from neighbours
+  double layout_factor = 1;  // where no sample of this layout exists
+  bool near_samples = false;
 };
 
 class MatmulModel {
  public:
   explicit MatmulModel(const Profile& profile);
+
   MatmulBound bound(const MatmulShape& shape) const;
+  MatmulEstimate estimate(const OpKey& key) const;
+  std::size_t samples() const;
 
  private:
+  struct Tile {
+    std::int64_t m = 1, n = 1;
+    double rate = 1;  // of the largest tile's FLOP/s
+  };
+
+  void choose_tiles();
+  double waves_of(const MatmulShape& shape, const Tile& tile) const;
+  Seconds compute_time(const MatmulShape& shape, const Tile& tile, std::int64_t k_splits) const;
+  FieldPoint point_of(const MatmulShape& shape) const;
+  double layout_factor(unsigned layout) const;
+  FlopsPerSecond peak_for(const MatmulShape& shape) const;
+  Seconds fastest_possible(const MatmulShape& shape) const;
+
   DeviceFacts device_;
   DeviceModel model_;
+  std::array<Tile, 8> tiles_;
+  std::array<ResidualField, 4> fields_;  // by layout: the transpose bits of OpKey::variant
+  double best_flops_share_ = 0;    // of the peak, reached by any sample
+  double best_traffic_share_ = 0;  // of memory bandwidth
 };
 
 }  // namespace tpsim

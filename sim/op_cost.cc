@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tpsim {
 namespace {
+
+constexpr double kPowerExponent = 8;
 
 // Norms, softmax, sums over rows or columns and scattered additions reach less of the memory
 // bandwidth than kernels that stream.
@@ -28,6 +31,25 @@ bool is_flash(OpKind kind) {
   return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
 }
 
+bool uses_matrix_units(OpKind kind) { return kind == OpKind::kMatmul || is_flash(kind); }
+
+// fp16 and bf16 run at the same rate and move the same bytes: one name for both.
+OpKey canonical(OpKey key) {
+  if (key.dtype == DType::kFloat16) key.dtype = DType::kBFloat16;
+  const bool names_a_dtype =
+      key.kind == OpKind::kAdd || key.kind == OpKind::kCast || key.kind == OpKind::kAdamW;
+  if (names_a_dtype && key.variant == static_cast<std::uint8_t>(DType::kFloat16)) {
+    key.variant = static_cast<std::uint8_t>(DType::kBFloat16);
+  }
+  return key;
+}
+
+std::vector<OpSample> memory_bound_samples(std::vector<OpSample> samples) {
+  std::erase_if(samples, [](const OpSample& sample) { return uses_matrix_units(sample.key.kind); });
+  for (OpSample& sample : samples) sample.key = canonical(sample.key);
+  return samples;
+}
+
 }  // namespace
 
 std::string_view name_of(PriceSource source) {
@@ -40,59 +62,106 @@ std::string_view name_of(PriceSource source) {
 }
 
 OpCostModel::OpCostModel(const Profile& profile)
-    : profile_name_(profile.name),
-      source_(profile.source),
+    : source_(fmt::format("profile {}, {}", profile.name, profile.source)),
       device_(profile.device),
       model_(profile.model),
       burst_clocks_(profile.burst_clocks),
-      matmul_(profile) {
+      matmul_(profile),
+      flash_(profile),
+      kernels_(memory_bound_samples(profile.ops)) {
   exact_.reserve(profile.ops.size());
-  for (const OpSample& sample : profile.ops) exact_.emplace(sample.key, sample.median);
-}
-
-// What turns a burst time into a sustained one: only the share that computes runs slower.
-double OpCostModel::sustained(double compute_share) const {
-  return burst_clocks_ ? 1 + (1 / model_.sustained_clock - 1) * compute_share : 1.0;
+  for (const OpSample& sample : profile.ops) exact_.emplace(canonical(sample.key), sample.median);
 }
 
 OpPrice OpCostModel::price(const OpRecord& op) const {
-  if (op.key.kind == OpKind::kMatmul) return price_matmul(op.key);
-  if (is_flash(op.key.kind)) return price_flash(op);
-  return price_kernel(op);
+  OpPrice price = burst_price(op);
+  if (burst_clocks_ && uses_matrix_units(op.key.kind)) price.time *= slowdown(op, price.time);
+  return price;
 }
 
-OpPrice OpCostModel::price_matmul(const OpKey& key) const {
-  const MatmulBound bound = matmul_.bound(matmul_shape(key));
-  const double clock = sustained(bound.compute / (bound.compute + bound.memory));
-  const auto exact = exact_.find(key);
-  if (exact != exact_.end()) return {exact->second * clock, PriceSource::kExact};
-  return {bound.time * (1 / model_.sustained_clock), PriceSource::kModel};
-}
-
-OpPrice OpCostModel::price_flash(const OpRecord& op) const {
-  const auto exact = exact_.find(op.key);
-  if (exact != exact_.end()) return {exact->second * sustained(1), PriceSource::kExact};
-  const double efficiency = op.key.kind == OpKind::kFlashForward ? model_.flash_forward_efficiency
-                                                                 : model_.flash_backward_efficiency;
-  const Seconds compute = Flops(op.flops) / (efficiency * device_.matmul_peak);
-  return {compute + model_.kernel_latency, PriceSource::kModel};
-}
-
-OpPrice OpCostModel::price_kernel(const OpRecord& op) const {
-  const auto exact = exact_.find(op.key);
+OpPrice OpCostModel::burst_price(const OpRecord& op) const {
+  const auto exact = exact_.find(canonical(op.key));
   if (exact != exact_.end()) return {exact->second, PriceSource::kExact};
-  const double efficiency =
-      is_reduction(op.key.kind) ? model_.reduction_efficiency : model_.streaming_efficiency;
-  const Seconds memory = Bytes(op.bytes) / (efficiency * device_.memory_bandwidth);
+  if (op.key.kind == OpKind::kMatmul) {
+    const MatmulEstimate estimate = matmul_.estimate(op.key);
+    return {estimate.time, estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
+  }
+  if (is_flash(op.key.kind)) {
+    const FlashEstimate estimate = flash_.estimate(op);
+    return {estimate.time, estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
+  }
+  return kernel_price(op);
+}
+
+double OpCostModel::memory_efficiency(OpKind kind) const {
+  return is_reduction(kind) ? model_.reduction_efficiency : model_.streaming_efficiency;
+}
+
+OpPrice OpCostModel::kernel_price(const OpRecord& op) const {
+  if (const auto measured = kernels_.time(canonical(op.key))) {
+    return {*measured, PriceSource::kInterpolated};
+  }
+  const Seconds memory =
+      Bytes(op.bytes) / (memory_efficiency(op.key.kind) * device_.memory_bandwidth);
   const Seconds compute = device_.vector_peak.value() > 0 ? Flops(op.flops) / device_.vector_peak
                                                           : Seconds();
-  return {std::max(memory, compute) + model_.kernel_latency, PriceSource::kModel};
+  return {model_.kernel_latency + std::max(memory, compute), PriceSource::kModel};
+}
+
+double OpCostModel::slowdown(const OpRecord& op, Seconds burst) const {
+  const Seconds at_full_rate = Flops(op.flops) / (model_.matmul_efficiency * device_.matmul_peak);
+  const double u = std::min(1.0, at_full_rate / burst);
+  const double limit = std::pow(model_.sustained_clock, -kPowerExponent) - 1;
+  return std::pow(1 + std::pow(u, kPowerExponent) * limit, 1 / kPowerExponent);
 }
 
 std::string OpCostModel::explain(const OpRecord& op) const {
   const OpPrice paid = price(op);
-  return fmt::format("{}: {} ({}, profile {}: {})", to_string(op.key), to_string(paid.time),
-                     name_of(paid.source), profile_name_, source_);
+  const OpPrice burst = burst_price(op);
+  std::string how;
+  if (paid.source == PriceSource::kExact) {
+    how = fmt::format("measured {}", to_string(burst.time));
+  } else if (op.key.kind == OpKind::kMatmul) {
+    how = explain_matmul(op);
+  } else if (is_flash(op.key.kind)) {
+    how = explain_flash(op);
+  } else {
+    how = explain_kernel(op);
+  }
+  std::string text = fmt::format("{}: {} ({}) = {}", to_string(op.key), to_string(paid.time),
+                                 name_of(paid.source), how);
+  if (paid.time > burst.time) {
+    text += fmt::format(", x {:.3f} from burst to sustained clocks (sustained_clock {:.2f})",
+                        paid.time / burst.time, model_.sustained_clock);
+  }
+  return text + "; " + (paid.source == PriceSource::kModel ? model_.source : source_);
+}
+
+std::string OpCostModel::explain_matmul(const OpRecord& op) const {
+  const MatmulEstimate e = matmul_.estimate(op.key);
+  std::string text = fmt::format(
+      "(latency {} + max(compute {}, traffic {})) x {:.3f} from measured neighbours; {:.2f} waves of "
+      "{}x{} tiles over {} processors",
+      to_string(model_.matmul_latency), to_string(e.bound.compute), to_string(e.bound.traffic),
+      e.correction, e.bound.waves, e.bound.tile_m, e.bound.tile_n, device_.processors);
+  if (e.bound.k_splits > 1) text += fmt::format(", k in {} parts", e.bound.k_splits);
+  if (e.layout_factor != 1) text += fmt::format(", x {:.3f} for the layout", e.layout_factor);
+  if (!matmul_shape(op.key).aligned) text += ", rows not multiples of 16 bytes";
+  return text;
+}
+
+std::string OpCostModel::explain_flash(const OpRecord& op) const {
+  const FlashEstimate e = flash_.estimate(op);
+  return fmt::format("bound {} x {:.3f} from measured neighbours, {:.3g} FLOPs at {} peak",
+                     to_string(e.bound), e.correction, op.flops, to_string(device_.matmul_peak));
+}
+
+std::string OpCostModel::explain_kernel(const OpRecord& op) const {
+  if (kernels_.time(canonical(op.key))) return "between measured sizes of this kernel";
+  return fmt::format("latency {} + max({} / ({:.2f} x {}), {:.3g} FLOPs / {})",
+                     to_string(model_.kernel_latency), to_string(Bytes(op.bytes)),
+                     memory_efficiency(op.key.kind), to_string(device_.memory_bandwidth), op.flops,
+                     to_string(device_.vector_peak));
 }
 
 }  // namespace tpsim

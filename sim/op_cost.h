@@ -3,7 +3,12 @@
 // An op is looked up in the profile first; then interpolated between measured ops of its kind; then
 // priced by the device's physical constants. Prices are of the device alone (what the host takes to
 // issue the op belongs to the software stack), of an op that runs by itself, at the clocks that
-// training sustains.
+// training sustains: a profile timed in short bursts (Profile::burst_clocks) is slowed as
+//   t = t_burst (1 + u^8 (c^-8 - 1))^(1/8)
+// with u the share of the device's burst rate that the product reaches and c = sustained_clock.
+// Power limits the rate, so that a product at full rate takes 1/c as long and one at half the rate is
+// not slowed; the exponent fits 183 products timed on a power-limited A100-PCIe (MooreThreads/SimuMax)
+// against burst times of the A100-SXM4. bf16 and fp16 cost the same.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +17,8 @@
 #include <unordered_map>
 
 #include "core/profile.h"
+#include "sim/flash_model.h"
+#include "sim/kernel_table.h"
 #include "sim/matmul_model.h"
 
 namespace tpsim {
@@ -33,18 +40,23 @@ class OpCostModel {
   std::string explain(const OpRecord& op) const;
 
  private:
-  OpPrice price_matmul(const OpKey& key) const;
-  OpPrice price_flash(const OpRecord& op) const;
-  OpPrice price_kernel(const OpRecord& op) const;
-  double sustained(double compute_share) const;
+  OpPrice burst_price(const OpRecord& op) const;
+  OpPrice kernel_price(const OpRecord& op) const;
+  double slowdown(const OpRecord& op, Seconds burst) const;
+  double memory_efficiency(OpKind kind) const;
 
-  std::string profile_name_;
+  std::string explain_matmul(const OpRecord& op) const;
+  std::string explain_flash(const OpRecord& op) const;
+  std::string explain_kernel(const OpRecord& op) const;
+
   std::string source_;
   DeviceFacts device_;
   DeviceModel model_;
   bool burst_clocks_;
-  std::unordered_map<OpKey, Seconds> exact_;
+  std::unordered_map<OpKey, Seconds> exact_;  // by canonical key
   MatmulModel matmul_;
+  FlashModel flash_;
+  KernelTable kernels_;
 };
 
 }  // namespace tpsim

@@ -1,0 +1,107 @@
+#include "sim/flash_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tpsim {
+namespace {
+
+constexpr double kRampTokens = 600;
+constexpr double kHeadDimExponent = 0.35;
+constexpr double kReferenceHeadDim = 128;
+constexpr std::int64_t kBlockQueries = 128;
+constexpr double kBlockRate = 1.25;  // one processor alone, over its share of the peak's rate
+constexpr Seconds kFlashLatency(20e-6);
+
+// Matrix products in the two passes: QK', PV; and QK', dV, dP, dQ, dK.
+constexpr double kForwardProducts = 2;
+constexpr double kBackwardProducts = 5;
+
+struct AttentionExtents {
+  double batch, seq, heads, kv_heads, head_dim;
+};
+
+AttentionExtents extents_of(const OpKey& key) {
+  return {static_cast<double>(key.dims[0]), static_cast<double>(key.dims[1]),
+          static_cast<double>(key.dims[2]), static_cast<double>(key.dims[3]),
+          static_cast<double>(key.dims[4])};
+}
+
+double forward_flops(const AttentionExtents& a) {
+  return kForwardProducts * a.batch * a.heads * a.seq * (a.seq + 1) * a.head_dim;
+}
+
+double blocks_of(const AttentionExtents& a) {
+  return a.batch * a.heads * std::ceil(a.seq / static_cast<double>(kBlockQueries));
+}
+
+// Coordinates of the residual field over lengths fitted by leave-one-out on both tables.
+FieldPoint point_of(const OpKey& key, std::int64_t processors) {
+  const AttentionExtents a = extents_of(key);
+  const double waves = blocks_of(a) / static_cast<double>(processors);
+  return {static_cast<float>(std::log2(a.batch * a.heads * a.seq) / 1.5),
+          static_cast<float>(std::log2(a.seq) / 1.4),
+          static_cast<float>(std::log2(a.heads / a.kv_heads) / 0.8),
+          static_cast<float>(std::log2(a.head_dim) / 0.5),
+          static_cast<float>(std::log2(waves / std::ceil(waves)) / 1.6),
+          static_cast<float>(std::log2(a.heads) / 1.7)};
+}
+
+bool is_backward(const OpKey& key) { return key.kind == OpKind::kFlashBackward; }
+
+}  // namespace
+
+FlashModel::FlashModel(const Profile& profile) : device_(profile.device), model_(profile.model) {
+  std::array<std::vector<FieldSample>, 2> samples;
+  for (const OpSample& sample : profile.ops) {
+    const OpKey& key = sample.key;
+    const bool flash = key.kind == OpKind::kFlashForward || is_backward(key);
+    if (!flash || sample.median.value() <= 0) continue;
+    samples[is_backward(key) ? 1 : 0].push_back(
+        {point_of(key, device_.processors),
+         static_cast<float>(std::log(sample.median / bound(key)))});
+    if (is_backward(key)) continue;
+    const Seconds at_peak = Flops(forward_flops(extents_of(key))) / device_.matmul_peak;
+    best_flops_share_ = std::max(best_flops_share_, at_peak / sample.median);
+  }
+  for (std::size_t i = 0; i < fields_.size(); ++i) fields_[i] = ResidualField(std::move(samples[i]));
+}
+
+Seconds FlashModel::forward_bound(const OpKey& key) const {
+  const AttentionExtents a = extents_of(key);
+  const double rate = model_.flash_forward_efficiency *
+                      std::pow(a.head_dim / kReferenceHeadDim, kHeadDimExponent) * a.seq /
+                      (a.seq + kRampTokens);
+  const Seconds compute = Flops(forward_flops(a)) / (rate * device_.matmul_peak);
+  const double longest = 2 * kForwardProducts * static_cast<double>(kBlockQueries) * a.seq * a.head_dim;
+  const Seconds block = Flops(longest) * static_cast<double>(device_.processors) /
+                        (kBlockRate * device_.matmul_peak);
+  const Bytes traffic(2 * a.batch * a.seq * a.head_dim * (a.heads + a.kv_heads) *
+                      static_cast<double>(size_of(key.dtype)));
+  const Seconds memory = traffic / (model_.streaming_efficiency * device_.memory_bandwidth);
+  return kFlashLatency + std::max({compute, block, memory});
+}
+
+Seconds FlashModel::bound(const OpKey& key) const {
+  const Seconds forward = forward_bound(key);
+  if (!is_backward(key)) return forward;
+  return kBackwardProducts / kForwardProducts * model_.flash_forward_efficiency /
+         model_.flash_backward_efficiency * forward;
+}
+
+// A backward shape without backward samples inherits the forward's correction.
+FlashEstimate FlashModel::estimate(const OpRecord& op) const {
+  const bool use_backward = is_backward(op.key) && fields_[1].size() > 0;
+  const FieldValue around =
+      fields_[use_backward ? 1 : 0].at(point_of(op.key, device_.processors));
+  FlashEstimate estimate;
+  estimate.bound = bound(op.key);
+  estimate.correction = std::exp(around.log_ratio);
+  estimate.near_samples = around.weight >= ResidualField::kNearWeight;
+  const double share = best_flops_share_ > 0 ? best_flops_share_ : 1;
+  estimate.time = std::max(estimate.bound * estimate.correction,
+                           Flops(op.flops) / (share * device_.matmul_peak));
+  return estimate;
+}
+
+}  // namespace tpsim
