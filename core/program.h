@@ -21,22 +21,23 @@ enum class OpKind : std::uint8_t {
   kMatmul,  // dims: batch, m, n, k; variant: MatmulVariant bits
   // Rows are tokens (or probability rows), cols the width of one row. dims: rows, cols.
   kNormForward,   // variant: NormKind
-  kNormBackward,  // variant: NormKind
+  // variant: NormKind, bit 1: with residual, from bit 2: dtype of the gradients it adds to
+  kNormBackward,
   kSoftmaxForward,   // dims: batch*heads, query rows, key cols; variant 1 with ALiBi
   kSoftmaxBackward,  // the same
   kFlashForward,   // dims: batch, seq, heads, kv_heads, head_dim; variant 1 with ALiBi
   kFlashBackward,  // the same
-  kBiasGeluForward,
-  kBiasGeluBackward,
+  kBiasGeluForward,   // variant 1 with bias
+  kBiasGeluBackward,  // the same
   kSwigluForward,
   kSwigluBackward,
   kBiasResidual,  // variant bit 0: with bias, bit 1: with residual; bit 0 alone adds in place
-  kColumnSum,
+  kColumnSum,  // variant: dtype of the sums
   kRotary,  // dims: rows, heads, head_dim
   kEmbeddingForward,   // dims: tokens, hidden, local vocabulary
-  kEmbeddingBackward,  // the same
+  kEmbeddingBackward,  // the same; variant: dtype of the table's gradient
   kPositionForward,    // dims: tokens, hidden
-  kPositionBackward,
+  kPositionBackward,   // variant: dtype of the table's gradient
   kVocabMax,             // dims: tokens, local vocabulary
   kVocabSums,            // the same
   kCrossEntropyLoss,     // dims: tokens

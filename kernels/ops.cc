@@ -22,6 +22,9 @@ OpRecord record_of(OpKind kind, DType dtype, std::uint8_t variant, Dims dims, do
   return {{kind, dtype, variant, dims}, flops, bytes, label};
 }
 
+// For ops that add to a tensor of either dtype: which it is.
+std::uint8_t dtype_variant(const Tensor& into) { return static_cast<std::uint8_t>(into.dtype()); }
+
 // An op over rows x cols that spends `flops_per_element` on each.
 OpRecord rowwise(OpKind kind, const Tensor& x, std::uint8_t variant, double flops_per_element,
                  double bytes, const char* label) {
@@ -101,7 +104,8 @@ OpRecord describe(const NormForward& op) {
 
 OpRecord describe(const NormBackward& op) {
   require(op.x.shape() == op.dy.shape() && op.x.shape() == op.dx.shape(), op.label, "shapes");
-  const int variant = static_cast<int>(op.kind) | (op.residual.defined() ? 2 : 0);
+  const int variant = static_cast<int>(op.kind) | (op.residual.defined() ? 2 : 0) |
+                      (dtype_variant(op.dgain) << 2);
   return rowwise(OpKind::kNormBackward, op.x, static_cast<std::uint8_t>(variant), 12,
                  bytes_of(op.dy, op.x, op.residual, op.dx, op.gain, op.dgain, op.dbias), op.label);
 }
@@ -141,13 +145,14 @@ OpRecord describe(const Rotary& op) {
 
 OpRecord describe(const BiasGeluForward& op) {
   require(op.x.shape() == op.y.shape(), op.label, "shapes");
-  return rowwise(OpKind::kBiasGeluForward, op.x, 0, 12, bytes_of(op.x, op.bias, op.y), op.label);
+  return rowwise(OpKind::kBiasGeluForward, op.x, op.bias.defined() ? 1 : 0, 12,
+                 bytes_of(op.x, op.bias, op.y), op.label);
 }
 
 OpRecord describe(const BiasGeluBackward& op) {
   require(op.x.shape() == op.dy.shape() && op.x.shape() == op.dx.shape(), op.label, "shapes");
-  return rowwise(OpKind::kBiasGeluBackward, op.x, 0, 20, bytes_of(op.x, op.bias, op.dy, op.dx),
-                 op.label);
+  return rowwise(OpKind::kBiasGeluBackward, op.x, op.bias.defined() ? 1 : 0, 20,
+                 bytes_of(op.x, op.bias, op.dy, op.dx), op.label);
 }
 
 OpRecord describe(const SwigluForward& op) {
@@ -172,7 +177,8 @@ OpRecord describe(const BiasResidual& op) {
 
 OpRecord describe(const ColumnSum& op) {
   require(op.sums.elements() == op.x.cols(), op.label, "one sum per column");
-  return rowwise(OpKind::kColumnSum, op.x, 0, 1, bytes_of(op.x, op.sums), op.label);
+  return rowwise(OpKind::kColumnSum, op.x, dtype_variant(op.sums), 1, bytes_of(op.x, op.sums),
+                 op.label);
 }
 
 OpRecord describe(const EmbeddingForward& op) {
@@ -186,7 +192,7 @@ OpRecord describe(const EmbeddingBackward& op) {
   require(op.tokens.elements() == op.dy.rows() && op.dtable.cols() == op.dy.cols(), op.label,
           "shapes");
   const double updated = static_cast<double>(op.dy.elements() * size_of(op.dtable.dtype()));
-  return record_of(OpKind::kEmbeddingBackward, op.dy.dtype(), 0,
+  return record_of(OpKind::kEmbeddingBackward, op.dy.dtype(), dtype_variant(op.dtable),
                    {op.dy.rows(), op.dy.cols(), op.dtable.rows()},
                    static_cast<double>(op.dy.elements()), bytes_of(op.dy) + 2 * updated, op.label);
 }
@@ -199,7 +205,8 @@ OpRecord describe(const PositionForward& op) {
 
 OpRecord describe(const PositionBackward& op) {
   require(op.dy.shape().rank() == 3 && op.dtable.cols() == op.dy.cols(), op.label, "dy is [S,B,H]");
-  return rowwise(OpKind::kPositionBackward, op.dy, 0, 1, 2 * bytes_of(op.dy), op.label);
+  return rowwise(OpKind::kPositionBackward, op.dy, dtype_variant(op.dtable), 1,
+                 2 * bytes_of(op.dy), op.label);
 }
 
 OpRecord describe(const VocabMax& op) {

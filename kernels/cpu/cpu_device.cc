@@ -1,9 +1,9 @@
 // Compiled for any x86-64, so that an older processor gets as far as the message.
 #include "kernels/cpu/cpu_device.h"
 
-#include <cstring>
-
 #include <fmt/format.h>
+
+#include <cstring>
 
 #include "kernels/cpu/gemm.h"
 
@@ -37,9 +37,9 @@ void CpuDevice::execute(const Op& op) {
 void* CpuDevice::acquire(std::int64_t bytes) {
   void* data = memory_.acquire(bytes);
   if (data == nullptr) {
-    throw OutOfDeviceMemory(fmt::format(
-        "the system has no memory left for a tensor of {} bytes; {} bytes are in use", bytes,
-        allocated_bytes()));
+    throw OutOfDeviceMemory(
+        fmt::format("the system has no memory left for a tensor of {} bytes; {} bytes are in use",
+                    bytes, allocated_bytes()));
   }
   return data;
 }

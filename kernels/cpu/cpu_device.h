@@ -1,8 +1,8 @@
 // The CPU as a device: one thread, fp32 arithmetic, host memory.
 //
 // bf16 and fp16 tensors are stored in two bytes, widened when read and rounded to nearest even when
-// written, so a plan in bf16 has bf16's rounding but not its speed. One device per rank; a device is
-// used by one thread at a time. Ops that are given the same values give the same bits.
+// written, so a plan in bf16 has bf16's rounding but not its speed. One device per rank; a device
+// is used by one thread at a time. Ops that are given the same values give the same bits.
 #pragma once
 
 #include "core/result.h"

@@ -111,8 +111,8 @@ void compute(const Rotary& op, CpuState& state) {
   for (std::int64_t s = 0; s < d.seq; ++s) {
     for (std::int64_t b = 0; b < d.batch; ++b) {
       for (std::int64_t h = 0; h < d.heads; ++h) {
-        const std::int64_t first = op.x.offset + s * op.x.position_stride +
-                                   b * op.x.sample_stride + h * op.x.head_stride;
+        const std::int64_t first =
+            op.x.offset + s * op.x.position_stride + b * op.x.sample_stride + h * op.x.head_stride;
         rotate(x.load(first, d.head_dim), d.head_dim, table.data() + s * d.head_dim, sign);
         x.store(first, d.head_dim);
       }

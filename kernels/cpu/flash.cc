@@ -98,8 +98,8 @@ struct ForwardBuffers {
   RowSoftmax rows[kQueryBlock];
 };
 
-void forward_head(const FlashForward& op, float slope, const HeadMatrix (&qkvo)[4],
-                  float* log_sum, ForwardBuffers& buffers) {
+void forward_head(const FlashForward& op, float slope, const HeadMatrix (&qkvo)[4], float* log_sum,
+                  ForwardBuffers& buffers) {
   const auto& [q, k, v, o] = qkvo;
   for_each_query_block(op.dims.seq, [&](QueryBlock block) {
     gemm(q.rows(block.begin, block.count), k.rows(0, block.end(), true), buffers.scores,
@@ -113,8 +113,7 @@ void forward_head(const FlashForward& op, float slope, const HeadMatrix (&qkvo)[
       float* row = o.row(block.begin + i);
 #pragma omp simd
       for (std::int64_t d = 0; d < op.dims.head_dim; ++d) row[d] *= inverse;
-      log_sum[block.begin + i] =
-          static_cast<float>(static_cast<double>(s.max) + std::log(s.sum));
+      log_sum[block.begin + i] = static_cast<float>(static_cast<double>(s.max) + std::log(s.sum));
     }
   });
 }
@@ -140,8 +139,8 @@ void backward_rows(const FlashBackward& op, const BackwardHead& h, QueryBlock bl
     float* ds = buffers.dscores + i * block.end();
     const float* o = h.o.row(query);
     const float* d_o = h.d_o.row(query);
-    const float along = static_cast<float>(
-        sum_of(op.dims.head_dim, [&](std::int64_t d) { return o[d] * d_o[d]; }));
+    const float along =
+        static_cast<float>(sum_of(op.dims.head_dim, [&](std::int64_t d) { return o[d] * d_o[d]; }));
     const float log_sum = h.log_sum[query];
 #pragma omp simd
     for (std::int64_t k = 0; k < visible; ++k) {
@@ -181,8 +180,8 @@ void copy_rows(const float* from, std::int64_t rows, std::int64_t dim, const Hea
 void compute(const FlashForward& op, CpuState& state) {
   const AttentionDims& dims = op.dims;
   Scratch& scratch = state.scratch;
-  HeadMatrix heads[4] = {{op.q, dims, scratch}, {op.k, dims, scratch},
-                         {op.v, dims, scratch}, {op.o, dims, scratch}};
+  HeadMatrix heads[4] = {
+      {op.q, dims, scratch}, {op.k, dims, scratch}, {op.v, dims, scratch}, {op.o, dims, scratch}};
   auto& [q, k, v, o] = heads;
   ForwardBuffers buffers{scratch.floats(kQueryBlock * dims.seq), {}};
   const std::int64_t group = dims.heads / dims.kv_heads;
@@ -207,8 +206,8 @@ void compute(const FlashBackward& op, CpuState& state) {
   HeadMatrix dk(op.dk, dims, scratch), dv(op.dv, dims, scratch);
   const std::int64_t block = kQueryBlock * dims.seq;
   const std::int64_t whole = dims.seq * dims.head_dim;
-  const BackwardBuffers buffers{scratch.floats(block), scratch.floats(block),
-                                scratch.floats(whole), scratch.floats(whole)};
+  const BackwardBuffers buffers{scratch.floats(block), scratch.floats(block), scratch.floats(whole),
+                                scratch.floats(whole)};
   const std::int64_t group = dims.heads / dims.kv_heads;
   for (std::int64_t sample = 0; sample < dims.batch; ++sample) {
     for (std::int64_t kv_head = 0; kv_head < dims.kv_heads; ++kv_head) {

@@ -12,8 +12,7 @@ constexpr std::int64_t kAlignment = 256;
 // Rounds up to an eighth of the size's power of two, so that near sizes share blocks.
 std::int64_t rounded(std::int64_t bytes) {
   const auto size = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1));
-  const auto step =
-      std::max(kAlignment, static_cast<std::int64_t>(std::bit_floor(size) / 8));
+  const auto step = std::max(kAlignment, static_cast<std::int64_t>(std::bit_floor(size) / 8));
   return (static_cast<std::int64_t>(size) + step - 1) / step * step;
 }
 

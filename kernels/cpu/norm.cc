@@ -51,8 +51,8 @@ RowAverages averages_of(const float* dy, const float* x, const float* gain, cons
   const double n = static_cast<double>(cols);
   RowAverages a;
   a.g = static_cast<float>(sum_of(cols, [&](std::int64_t c) { return dy[c] * gain[c]; }) / n);
-  const double along = sum_of(
-      cols, [&](std::int64_t c) { return dy[c] * gain[c] * ((x[c] - s.mean) * s.rstd); });
+  const double along =
+      sum_of(cols, [&](std::int64_t c) { return dy[c] * gain[c] * ((x[c] - s.mean) * s.rstd); });
   a.g_xhat = static_cast<float>(along / n);
   return a;
 }

@@ -2,8 +2,8 @@
 // exponentiated: it becomes zero.
 #include <algorithm>
 
-#include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/causal_row.h"
+#include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/floats.h"
 
 namespace tpsim {

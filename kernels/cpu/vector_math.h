@@ -18,9 +18,8 @@ inline float fast_exp(float x) {
   const float clamped = std::min(std::max(x, -87.0F), 88.37F);
   const float n = std::rint(clamped * 1.44269504F);
   const float r = (clamped - n * 0.693359375F) - n * -2.12194440e-4F;
-  const float q =
-      0.5F +
-      r * (0.16666576990F + r * (0.04166655462F + r * (0.00836317905F + r * 0.00139261836F)));
+  const float q = 0.5F + r * (0.16666576990F +
+                              r * (0.04166655462F + r * (0.00836317905F + r * 0.00139261836F)));
   const float power = std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
   const float result = (1.0F + (r + r * r * q)) * power;
   return x < -87.0F ? 0.0F : result;

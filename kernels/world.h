@@ -1,0 +1,32 @@
+// The ranks of a run as one of them sees them: which it is, and how it forms groups.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "kernels/communicator.h"
+
+namespace tpsim {
+
+class World {
+ public:
+  virtual ~World() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // This rank's communicator of the group with these members: ranks of this world in group order,
+  // this one among them. Every member calls this, all of them forming their groups in the same
+  // order; each call forms a group of its own, whose messages mix with no other's.
+  virtual std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
+                                                     const std::vector<std::int64_t>& members) = 0;
+};
+
+// Thrown out of a collective when another rank has failed, so that this one ends too.
+class CommunicatorAborted : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace tpsim
