@@ -37,8 +37,9 @@ void CollectiveCostModel::calibrate_latencies() {
   if (counts.size() < 2) return;
   const double few = static_cast<double>(counts.front());
   const double many = static_cast<double>(counts.back());
-  const Seconds at_few = *table_.smallest_time(CollectiveKind::kAllReduce, counts.front());
-  const Seconds at_many = *table_.smallest_time(CollectiveKind::kAllReduce, counts.back());
+  const Bytes least(1);
+  const Seconds at_few = *table_.time(CollectiveKind::kAllReduce, counts.front(), least);
+  const Seconds at_many = *table_.time(CollectiveKind::kAllReduce, counts.back(), least);
   const Seconds hop = (at_many - at_few) / (2 * (many - few));
   const Seconds base = at_few - 2 * (few - 1) * hop;
   if (hop.value() <= 0 || base.value() <= 0) return;
@@ -56,13 +57,11 @@ BytesPerSecond CollectiveCostModel::group_bandwidth(std::int64_t ranks_per_node,
   return std::min(reached, share) * cluster_.inter_node.efficiency * cluster_.inter_node.bandwidth;
 }
 
-CollectivePath CollectiveCostModel::path_of(CollectiveKind kind,
-                                            const GroupPlacement& placement) const {
+CollectivePath CollectiveCostModel::path_of(const GroupPlacement& placement) const {
   CollectivePath path;
   path.ranks = placement.ranks;
   path.nodes = placement.nodes;
-  path.intra_bandwidth = table_.bus_bandwidth(kind, placement.ranks_per_node)
-                             .value_or(cluster_.intra_node.efficiency * cluster_.intra_node.bandwidth);
+  path.intra_bandwidth = cluster_.intra_node.efficiency * cluster_.intra_node.bandwidth;
   path.inter_bandwidth = group_bandwidth(placement.ranks_per_node, placement.groups_per_node);
   path.base_latency = base_latency_;
   path.intra_latency = intra_latency_;
@@ -72,10 +71,10 @@ CollectivePath CollectiveCostModel::path_of(CollectiveKind kind,
 
 CollectivePath CollectiveCostModel::transfer_path(bool crosses_nodes,
                                                   std::int64_t senders_per_node) const {
-  return path_of(CollectiveKind::kSend, {.ranks = 2,
-                                         .nodes = crosses_nodes ? 2 : 1,
-                                         .ranks_per_node = 1,
-                                         .groups_per_node = senders_per_node});
+  return path_of({.ranks = 2,
+                  .nodes = crosses_nodes ? 2 : 1,
+                  .ranks_per_node = 1,
+                  .groups_per_node = senders_per_node});
 }
 
 Seconds CollectiveCostModel::price(CollectiveKind kind, Bytes bytes,
@@ -87,7 +86,7 @@ Seconds CollectiveCostModel::price(CollectiveKind kind, Bytes bytes,
   if (placement.nodes == 1) {
     if (const auto measured = table_.time(kind, placement.ranks, bytes)) return *measured;
   }
-  return nccl_estimate(kind, bytes, path_of(kind, placement)).time;
+  return nccl_estimate(kind, bytes, path_of(placement)).time;
 }
 
 Seconds CollectiveCostModel::price_point_to_point(Bytes bytes, bool crosses_nodes,
@@ -112,7 +111,7 @@ std::string CollectiveCostModel::explain(CollectiveKind kind, Bytes bytes,
     return fmt::format("{} of one node: {}, between measured sizes of profile {}", what,
                        to_string(price(kind, bytes, placement)), profile_name_);
   }
-  const CollectivePath path = path_of(kind, placement);
+  const CollectivePath path = path_of(placement);
   const CollectiveEstimate estimate = nccl_estimate(kind, bytes, path);
   return fmt::format(
       "{} on {} nodes: {} = {}; bus factor {:.3f}, {} inside a node, {} across ({} NICs x {} x "

@@ -3,8 +3,9 @@
 // Groups on one node are priced from the profile's measured collectives where it has them, else
 // from the links by NCCL's structure (sim/nccl_model.h). Groups across nodes always are: the NICs of
 // a node are shared by the groups that cross its boundary at the same time, and a group reaches no
-// more NICs than its members have next to them. Ignored: contention beyond the node (fat tree taken
-// as full), and SM or memory traffic that a collective takes from concurrent compute.
+// more NICs than its members have next to them; inside a node the ring runs at the link's bandwidth.
+// Small measured all-reduces calibrate the latencies inside a node. Ignored: contention beyond the
+// node (the fabric is taken as full), what a collective takes from concurrent compute.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ class CollectiveCostModel {
                                      std::int64_t senders_per_node) const;
 
  private:
-  CollectivePath path_of(CollectiveKind kind, const GroupPlacement& placement) const;
+  CollectivePath path_of(const GroupPlacement& placement) const;
   BytesPerSecond group_bandwidth(std::int64_t ranks_per_node, std::int64_t groups_per_node) const;
   CollectivePath transfer_path(bool crosses_nodes, std::int64_t senders_per_node) const;
   void calibrate_latencies();

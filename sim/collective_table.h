@@ -1,6 +1,8 @@
 // Measured collectives of one node, read between the measured sizes and rank counts.
 //
-// Times grow with bytes: a smaller message that took longer sets a floor for larger ones.
+// Log-log in bytes between two sizes; the smallest size's time below it, the largest one's bandwidth
+// above it. Times grow with bytes: a smaller message that took longer sets a floor for larger ones.
+// Rank counts in between are interpolated in log n; counts beyond those measured have no time.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +17,7 @@ class CollectiveTable {
  public:
   explicit CollectiveTable(const std::vector<CollectiveSample>& samples);
 
-  // A group of `ranks` on one node; nothing when the kind was never measured.
   std::optional<Seconds> time(CollectiveKind kind, std::int64_t ranks, Bytes bytes) const;
-  // The largest bus bandwidth measured: of this kind, at the rank count nearest to `ranks`.
-  std::optional<BytesPerSecond> bus_bandwidth(CollectiveKind kind, std::int64_t ranks) const;
-  // The time of the smallest message measured.
-  std::optional<Seconds> smallest_time(CollectiveKind kind, std::int64_t ranks) const;
   // Rank counts measured for this kind, ascending.
   std::vector<std::int64_t> rank_counts(CollectiveKind kind) const;
 
@@ -35,8 +32,7 @@ class CollectiveTable {
     std::vector<Point> points;  // by bytes
   };
 
-  static double time_on(const Curve& curve, double bytes);
-  const Curve* nearest(CollectiveKind kind, std::int64_t ranks) const;
+  static double log_time(const Curve& curve, double bytes);
 
   std::vector<Curve> curves_;  // by kind, then ranks
 };

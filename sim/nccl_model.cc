@@ -39,8 +39,12 @@ CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const Collect
   return {latency + traffic, latency, traffic, CollectiveAlgorithm::kRing, cost.protocol};
 }
 
-// All-reduce up and down two binary trees of nodes, a chain inside each node. Of all nodes' edges,
-// 2 (N-1) / N messages cross each node's boundary in each direction on average.
+// How often a message of two half-size binary trees crosses the boundary of the busiest node in one
+// direction: between two nodes, once; a node with a parent and two children in one tree and a parent
+// in the other, twice.
+double tree_crossings(std::int64_t nodes) { return std::min(2.0, static_cast<double>(nodes) / 2); }
+
+// All-reduce up and down two binary trees of nodes, a chain inside each node.
 CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path, const ProtocolCost& cost) {
   const double members = std::ceil(static_cast<double>(path.ranks) / static_cast<double>(path.nodes));
   const double depth = std::ceil(std::log2(static_cast<double>(path.nodes)));
@@ -49,7 +53,7 @@ CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path, const 
                                depth * (path.inter_latency + cost.inter_hop));
   Seconds traffic = members > 1 ? 2 * bytes / (path.intra_bandwidth * cost.tree_bandwidth) : Seconds();
   if (path.nodes > 1) {
-    traffic = std::max(traffic, 2 * fraction_of_others(path.nodes) * bytes /
+    traffic = std::max(traffic, tree_crossings(path.nodes) * bytes /
                                     (path.inter_bandwidth * cost.tree_bandwidth));
   }
   return {latency + traffic, latency, traffic, CollectiveAlgorithm::kTree, cost.protocol};
