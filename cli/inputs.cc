@@ -34,7 +34,7 @@ Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalo
   if (!arguments.has(Opt::kModel)) {
     if (file) return file->model;
     return option_error(Opt::kModel, "is missing: which model?",
-                        "a catalogue name (see tpsim list models) or a config.json");
+                        "tpsim list models shows the catalogue; a config.json is fine too");
   }
   return from_option(catalogue.load_model(*arguments[Opt::kModel]), Opt::kModel);
 }
@@ -121,7 +121,8 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
   if (chunks > model.layers + 2) {
     return Error{ErrorKind::kBadInput,
                  fmt::format("pp x virtual_stages = {} are more than the {} layers of {}", chunks,
-                             model.layers, model.name)};
+                             model.layers, model.name),
+                 "", ""};
   }
   if (asks_for_cut(arguments)) {
     const bool counts = arguments.has(Opt::kCountEmbedding);
