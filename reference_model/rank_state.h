@@ -1,0 +1,39 @@
+// The tensors of a rank on their way to and from files: weights from a Hugging Face checkpoint,
+// training state in any layout, gradients for inspection.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "core/result.h"
+#include "reference_model/rank_model.h"
+#include "reference_model/tensor_store.h"
+
+namespace tpsim {
+
+enum class StateKind : std::uint8_t { kMaster, kMomentum, kVariance, kGradients };
+
+// This rank's blocks of a kind of tensor, padding left out. Collective over the data-parallel group,
+// which puts its shares together; every member gets the same blocks. Tensors that another rank of
+// the replica holds as well are given by one of them only.
+std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind);
+
+// Sets weights and master weights from a checkpoint's tensors.
+Status load_weights(RankModel& model, const BlockReader& reader);
+
+// Training state of `step` below `folder`: written to a temporary folder by all ranks and renamed
+// when everybody has finished, so that a folder step-* is always whole. Collective.
+Status save_state(RankModel& model, std::int64_t step, const std::filesystem::path& folder);
+// Continues from a folder that save_state made, in whatever layout it was saved.
+Status load_state(RankModel& model, const std::filesystem::path& step_folder);
+// The folder of the last whole step, or empty.
+std::filesystem::path latest_state(const std::filesystem::path& folder);
+// The step in the name of such a folder.
+std::int64_t step_of(const std::filesystem::path& step_folder);
+
+// Merges the blocks that all ranks pass into one safetensors file under the checkpoint's names.
+// Collective; the world's first rank writes.
+Status write_merged(RankModel& model, const std::vector<TensorBlock>& blocks,
+                    const std::filesystem::path& path);
+
+}  // namespace tpsim

@@ -1,0 +1,36 @@
+// Training tokens: from a safetensors file or made up.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "core/result.h"
+
+namespace tpsim {
+
+class TokenSource {
+ public:
+  // A file with an integer tensor `tokens` [steps, batch, seq + 1]. Steps beyond the last start over.
+  static Result<TokenSource> open(const std::filesystem::path& path);
+  // Uniformly distributed words, drawn by (seed, step, sample): the same in every layout.
+  static TokenSource synthetic(std::int64_t seq, std::int64_t vocab, std::uint64_t seed);
+
+  std::int64_t seq() const { return seq_; }
+  // Samples in a step; 0 where any number can be made.
+  std::int64_t batch() const { return batch_; }
+  // Largest token id; -1 for a synthetic source.
+  std::int64_t largest() const;
+  // seq + 1 tokens.
+  std::vector<std::int32_t> sample(std::int64_t step, std::int64_t index) const;
+
+ private:
+  std::int64_t seq_ = 0;
+  std::int64_t batch_ = 0;
+  std::int64_t steps_ = 0;
+  std::int64_t vocab_ = 0;
+  std::uint64_t seed_ = 0;
+  std::vector<std::int64_t> tokens_;
+};
+
+}  // namespace tpsim

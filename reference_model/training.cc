@@ -1,0 +1,149 @@
+#include "reference_model/training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "core/rank_layout.h"
+#include "reference_model/rank_state.h"
+
+namespace tpsim {
+namespace {
+
+// The communicators of a rank, formed in one order by all.
+struct OwnedGroups {
+  std::unique_ptr<Communicator> tensor, data, forward, backward, embedding, model, world;
+
+  ProcessGroups groups() const {
+    return {*tensor, *data, *forward, *backward, *embedding, *model, *world};
+  }
+};
+
+OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
+  const auto form = [&](GroupKind kind) {
+    std::vector<std::int64_t> members = group_members(plan, kind, world.rank());
+    // Stages between the first and the last are alone in their embedding group.
+    const bool alone = kind == GroupKind::kEmbedding &&
+                       std::find(members.begin(), members.end(), world.rank()) == members.end();
+    if (alone) members = {world.rank()};
+    return world.communicator(device, kind, members);
+  };
+  OwnedGroups owned;
+  owned.tensor = form(GroupKind::kTensor);
+  owned.data = form(GroupKind::kData);
+  owned.forward = form(GroupKind::kPipeline);
+  owned.backward = form(GroupKind::kPipeline);
+  owned.embedding = form(GroupKind::kEmbedding);
+  owned.model = form(GroupKind::kModel);
+  owned.world = form(GroupKind::kWorld);
+  return owned;
+}
+
+Status check_run(const World& world, const TrainingRun& run, const TokenSource& tokens) {
+  TPSIM_TRY_STATUS(validate(run.model));
+  TPSIM_TRY_STATUS(validate(run.plan, run.model));
+  if (gpu_count(run.plan) != world.size()) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("the plan needs {} ranks; {} were started", gpu_count(run.plan),
+                             world.size()),
+                 "", ""};
+  }
+  if (tokens.seq() != run.model.seq) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("the tokens have sequences of {}, the model of {}", tokens.seq(),
+                             run.model.seq),
+                 "", ""};
+  }
+  if (tokens.batch() > 0 && tokens.batch() < run.plan.global_batch) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("the token file holds {} samples a step; the global batch is {}",
+                             tokens.batch(), run.plan.global_batch),
+                 "", "choose a smaller --global-batch"};
+  }
+  if (tokens.largest() >= run.model.vocab) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("token id {} is outside the vocabulary of {}", tokens.largest(),
+                             run.model.vocab),
+                 "", ""};
+  }
+  return Ok{};
+}
+
+// Weights from a saved state, a checkpoint, or the seed. The step to go on from.
+Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run) {
+  model.materialize(run.seed);
+  const std::filesystem::path state =
+      run.state_folder.empty() ? std::filesystem::path() : latest_state(run.state_folder);
+  if (!state.empty()) {
+    TPSIM_TRY_STATUS(load_state(model, state));
+    return step_of(state);
+  }
+  if (!run.checkpoint.empty()) {
+    TPSIM_TRY(const BlockReader reader, BlockReader::open(run.checkpoint));
+    TPSIM_TRY_STATUS(load_weights(model, reader));
+  }
+  return std::int64_t{0};
+}
+
+class Trainer {
+ public:
+  Trainer(RankModel& model, const TrainingRun& run, const TokenSource& tokens)
+      : model_(model), run_(run), tokens_(tokens) {}
+
+  Result<StepReport> run_step(std::int64_t step) {
+    const auto start = std::chrono::steady_clock::now();
+    model_.run_pipeline([&](std::int64_t micro_batch) { return samples(step, micro_batch); });
+    model_.reduce_gradients();
+    if (step == 1 && !run_.dump_gradients.empty()) {
+      TPSIM_TRY_STATUS(write_merged(model_, gather_blocks(model_, StateKind::kGradients),
+                                    run_.dump_gradients));
+    }
+    const StepResult result = model_.update(step);
+    model_.context().device.synchronize();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    return StepReport{step, result.loss, result.grad_norm, elapsed.count(),
+                      model_.context().device.peak_allocated_bytes()};
+  }
+
+ private:
+  // Data-parallel ranks take consecutive shares of the global batch.
+  std::vector<std::int32_t> samples(std::int64_t step, std::int64_t micro_batch) const {
+    const Plan& plan = run_.plan;
+    const std::int64_t first = model_.context().at.dp * (plan.global_batch / plan.degrees.dp) +
+                               micro_batch * plan.micro_batch;
+    std::vector<std::int32_t> all;
+    for (std::int64_t i = 0; i < plan.micro_batch; ++i) {
+      const std::vector<std::int32_t> sample = tokens_.sample(step - 1, first + i);
+      all.insert(all.end(), sample.begin(), sample.end());
+    }
+    return all;
+  }
+
+  RankModel& model_;
+  const TrainingRun& run_;
+  const TokenSource& tokens_;
+};
+
+}  // namespace
+
+Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,
+             const std::function<void(const StepReport&)>& on_step) {
+  TPSIM_TRY_STATUS(check_run(world, run, tokens));
+  const OwnedGroups owned = form_groups(world, device, run.plan);
+  RankModel model(RankContext{device, owned.groups(), coordinates(run.plan, world.rank()),
+                              run.model, run.plan, run.options},
+                  run.optimizer);
+  TPSIM_TRY(const std::int64_t done, start_from(model, run));
+  Trainer trainer(model, run, tokens);
+  for (std::int64_t step = done + 1; step <= run.steps; ++step) {
+    TPSIM_TRY(const StepReport report, trainer.run_step(step));
+    on_step(report);
+    const bool saves = run.save_every > 0 && (step % run.save_every == 0 || step == run.steps);
+    if (saves) TPSIM_TRY_STATUS(save_state(model, step, run.state_folder));
+  }
+  return Ok{};
+}
+
+}  // namespace tpsim

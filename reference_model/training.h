@@ -1,0 +1,42 @@
+// The training loop of one rank.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "kernels/world.h"
+#include "reference_model/optimizer.h"
+#include "reference_model/rank_model.h"
+#include "reference_model/tokens.h"
+
+namespace tpsim {
+
+struct TrainingRun {
+  ModelSpec model;
+  Plan plan;
+  TrainingOptions options;
+  OptimizerSettings optimizer;
+  std::int64_t steps = 1;
+  std::uint64_t seed = 1;
+  std::filesystem::path checkpoint;      // weights to start from; empty: drawn by seed
+  std::filesystem::path state_folder;    // where training state is saved, and resumed from
+  std::int64_t save_every = 0;           // steps; 0 never saves
+  std::filesystem::path dump_gradients;  // of the first step, before clipping; empty: none
+};
+
+struct StepReport {
+  std::int64_t step = 0;  // from 1
+  double loss = 0;
+  double grad_norm = 0;
+  double seconds = 0;
+  std::int64_t peak_bytes = 0;  // allocated on this rank's device, highest so far
+};
+
+// Forms the groups, loads or draws the weights, and trains. Every rank of the world calls this with
+// the same run; `on_step` is called on each. Fails when the plan does not match the world or a file
+// is bad.
+Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,
+             const std::function<void(const StepReport&)>& on_step);
+
+}  // namespace tpsim

@@ -1,0 +1,252 @@
+// The reference model against PyTorch's autograd in float64 (tests/golden), in every kind of layout:
+// the same weights give the same losses, gradients and 12-step trajectory wherever they are cut.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "core/json_document.h"
+#include "core/model_json.h"
+#include "core/safetensors.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/thread_world.h"
+#include "reference_model/training.h"
+
+namespace tpsim {
+namespace {
+
+const std::filesystem::path kGolden = std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/golden";
+
+struct Golden {
+  std::filesystem::path folder;
+  ModelSpec model;
+  TokenSource tokens;
+  std::vector<double> losses, norms;
+};
+
+std::vector<double> numbers(const JsonValue& value) {
+  std::vector<double> result;
+  for (const JsonValue& x : *value.as<JsonValue::Array>()) result.push_back(*x.as<double>());
+  return result;
+}
+
+Golden load(const std::string& name) {
+  Golden golden{kGolden / name, {}, *TokenSource::open(kGolden / name / "tokens.safetensors"), {}, {}};
+  golden.model = *read_model(golden.folder / "config.json");
+  golden.model.seq = golden.tokens.seq();
+  const JsonValue expected = *read_json_file(golden.folder / "expected.json");
+  golden.losses = numbers(*expected.find("loss"));
+  golden.norms = numbers(*expected.find("grad_norm_before_clip"));
+  return golden;
+}
+
+TrainingRun run_of(const Golden& golden, const Plan& plan) {
+  TrainingRun run;
+  run.model = golden.model;
+  run.plan = plan;
+  run.plan.dtype = DType::kFloat32;
+  run.plan.global_batch = 8;
+  run.optimizer = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0};
+  run.steps = static_cast<std::int64_t>(golden.losses.size());
+  run.checkpoint = golden.folder;
+  return run;
+}
+
+std::vector<StepReport> train_on_threads(const TrainingRun& run, const TokenSource& tokens) {
+  std::vector<StepReport> reports;
+  const Status status =
+      run_on_threads(static_cast<int>(gpu_count(run.plan)), [&](World& world) -> Status {
+        TPSIM_TRY(const auto device, CpuDevice::create());
+        return train(world, *device, run, tokens, [&](const StepReport& report) {
+          if (world.rank() == 0) reports.push_back(report);
+        });
+      });
+  INFO((status.ok() ? std::string() : to_string(status.error())));
+  REQUIRE(status.ok());
+  return reports;
+}
+
+void check_trajectory(const Golden& golden, const std::vector<StepReport>& reports) {
+  REQUIRE(reports.size() <= golden.losses.size());
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    INFO("step " << i + 1);
+    CHECK(reports[i].loss == Approx(golden.losses[i]).epsilon(1e-5));
+    CHECK(reports[i].grad_norm == Approx(golden.norms[i]).epsilon(1e-4));
+  }
+}
+
+struct Layout {
+  std::string name;
+  Plan plan;
+  TrainingOptions options;
+};
+
+Plan plan_of(const ModelSpec& model, ParallelDegrees degrees, std::int64_t micro_batch) {
+  Plan plan;
+  plan.degrees = degrees;
+  plan.micro_batch = micro_batch;
+  plan.zero = 0;
+  plan.recompute = Recompute::kNone;
+  plan.stage_layers = even_stage_layers(model.layers, degrees.pp, false);
+  return plan;
+}
+
+std::vector<Layout> layouts(const ModelSpec& model) {
+  std::vector<Layout> list;
+  const auto add = [&](const std::string& name, ParallelDegrees degrees, std::int64_t micro_batch,
+                       auto change) {
+    Layout layout{name, plan_of(model, degrees, micro_batch), {}};
+    change(layout);
+    layout.plan.global_batch = 8;
+    if (validate(layout.plan, model).ok()) list.push_back(layout);
+  };
+  const auto nothing = [](Layout&) {};
+  add("one rank", {1, 1, 1, 1}, 8, nothing);
+  add("one rank, micro-batches", {1, 1, 1, 1}, 2, nothing);
+  add("full recompute", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.recompute = Recompute::kFull; });
+  add("selective", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.recompute = Recompute::kSelective; });
+  add("flash", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.attention = AttentionKind::kFlash; });
+  for (const std::int64_t tp : {2, 3}) {
+    const std::string name = "tp" + std::to_string(tp);
+    add(name, {tp, 1, 1, 1}, 4, nothing);
+    add(name + " flash", {tp, 1, 1, 1}, 4,
+        [](Layout& l) { l.plan.attention = AttentionKind::kFlash; });
+    add(name + " sequence parallel", {tp, 1, 1, 1}, 4,
+        [](Layout& l) { l.plan.sequence_parallel = true; });
+    add(name + " sequence parallel, full recompute, pp2", {tp, 2, 1, 1}, 2, [](Layout& l) {
+      l.plan.sequence_parallel = true;
+      l.plan.recompute = Recompute::kFull;
+    });
+  }
+  for (const std::int64_t pp : {2, 4}) {
+    const std::string name = "pp" + std::to_string(pp);
+    add(name, {1, pp, 1, 1}, 2, nothing);
+    add(name + " gpipe", {1, pp, 1, 1}, 2,
+        [](Layout& l) { l.plan.schedule = ScheduleKind::kGpipe; });
+    add(name + " one micro-batch", {1, pp, 1, 1}, 8, nothing);
+  }
+  add("interleaved", {1, 2, 1, 1}, 1, [&](Layout& l) {
+    l.plan.schedule = ScheduleKind::kInterleaved;
+    l.plan.virtual_stages = 2;
+    l.plan.stage_layers = even_stage_layers(model.layers, 4, false);
+  });
+  add("uneven stages", {1, 2, 1, 1}, 2, [](Layout& l) { l.plan.stage_layers = {1, 3}; });
+  for (const int zero : {0, 1, 2, 3}) {
+    const auto set = [zero](Layout& l) { l.plan.zero = zero; };
+    const std::string name = " zero" + std::to_string(zero);
+    add("dp2" + name, {1, 1, 2, 1}, 2, set);
+    add("dp4" + name, {1, 1, 4, 1}, 1, set);
+    add("tp2 dp2" + name, {2, 1, 2, 1}, 2, set);
+    add("pp2 dp2" + name, {1, 2, 2, 1}, 2, set);
+    add("tp2 pp2 dp2 sp" + name, {2, 2, 2, 1}, 1, [zero](Layout& l) {
+      l.plan.zero = zero;
+      l.plan.sequence_parallel = true;
+      l.plan.recompute = Recompute::kFull;
+    });
+  }
+  add("zero1 all-reduced gradients", {1, 1, 2, 1}, 2, [](Layout& l) {
+    l.plan.zero = 1;
+    l.options.gradient_reduction = GradientReduction::kAllReduce;
+  });
+  add("whole activations between stages", {2, 2, 1, 1}, 2,
+      [](Layout& l) { l.options.scatter_gather_transfers = false; });
+  add("tp-pp-dp rank order", {1, 2, 2, 1}, 2, [](Layout& l) {
+    l.plan.rank_order = RankOrder::kTpPpDp;
+    l.plan.zero = 1;
+  });
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("every layout follows PyTorch's losses and gradient norms") {
+  for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
+    const Golden golden = load(name);
+    for (const Layout& layout : layouts(golden.model)) {
+      INFO(name << " " << layout.name);
+      TrainingRun run = run_of(golden, layout.plan);
+      run.options = layout.options;
+      check_trajectory(golden, train_on_threads(run, golden.tokens));
+    }
+  }
+}
+
+TEST_CASE("gradients of the first step equal PyTorch's, put together from any layout") {
+  for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
+    const Golden golden = load(name);
+    const SafetensorsFile expected =
+        *SafetensorsFile::open(golden.folder / "expected_step0.safetensors");
+    for (const Layout& layout : layouts(golden.model)) {
+      TrainingRun run = run_of(golden, layout.plan);
+      run.options = layout.options;
+      run.steps = 1;
+      run.dump_gradients = std::filesystem::temp_directory_path() / "tpsim-golden-gradients.safetensors";
+      train_on_threads(run, golden.tokens);
+      const SafetensorsFile found = *SafetensorsFile::open(run.dump_gradients);
+      std::size_t compared = 0;
+      for (const auto& [key, entry] : expected.entries()) {
+        if (key.compare(0, 5, "grad.") != 0) continue;
+        std::string parameter = key.substr(5);
+        if (parameter.compare(0, 12, "transformer.") == 0) parameter.erase(0, 12);
+        if (found.entries().count(parameter) == 0) continue;
+        std::int64_t count = 1;
+        for (const std::int64_t dim : entry.shape) count *= dim;
+        const auto want = *expected.read_floats(key, 0, count);
+        const auto have = *found.read_floats(parameter, 0, count);
+        double difference = 0, size = 0;
+        for (std::size_t i = 0; i < want.size(); ++i) {
+          difference += std::pow(static_cast<double>(have[i]) - want[i], 2);
+          size += std::pow(static_cast<double>(want[i]), 2);
+        }
+        INFO(name << " " << layout.name << " " << parameter);
+        CHECK(std::sqrt(difference) <= 1e-4 * std::sqrt(size));
+        ++compared;
+      }
+      INFO(name << " " << layout.name);
+      CHECK(compared == found.entries().size());
+      std::filesystem::remove(run.dump_gradients);
+    }
+  }
+}
+
+TEST_CASE("bf16 training stays within a hundredth of the float64 losses") {
+  for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
+    const Golden golden = load(name);
+    for (const bool fused : {true, false}) {
+      TrainingRun run = run_of(golden, plan_of(golden.model, {2, 2, 1, 1}, 2));
+      run.plan.dtype = DType::kBFloat16;
+      run.options.fused_gradient_accumulation = fused;
+      for (const StepReport& report : train_on_threads(run, golden.tokens)) {
+        INFO(name << " step " << report.step);
+        CHECK(report.loss ==
+              Approx(golden.losses[static_cast<std::size_t>(report.step - 1)]).epsilon(1e-2));
+      }
+    }
+  }
+}
+
+TEST_CASE("training resumes in another layout where it stopped") {
+  const Golden golden = load("bloom-tiny");
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / "tpsim-golden-resume";
+  std::filesystem::remove_all(folder);
+  TrainingRun first = run_of(golden, plan_of(golden.model, {2, 2, 1, 1}, 2));
+  first.state_folder = folder;
+  first.save_every = 6;
+  first.steps = 6;
+  train_on_threads(first, golden.tokens);
+
+  TrainingRun second = run_of(golden, plan_of(golden.model, {1, 1, 4, 1}, 1));
+  second.plan.zero = 3;
+  second.state_folder = folder;
+  const std::vector<StepReport> rest = train_on_threads(second, golden.tokens);
+  REQUIRE(rest.size() == 6);
+  CHECK(rest.front().step == 7);
+  for (const StepReport& report : rest) {
+    CHECK(report.loss ==
+          Approx(golden.losses[static_cast<std::size_t>(report.step - 1)]).epsilon(1e-5));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace tpsim
