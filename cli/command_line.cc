@@ -17,9 +17,19 @@ Error bad_argument(std::string message, std::string where = "", std::string hint
   return Error{ErrorKind::kBadInput, std::move(message), std::move(where), std::move(hint)};
 }
 
+// "none|full" where one value is wanted, "none,full" where a list may stand.
 std::string placeholder(Command command, const OptionRow& row) {
-  const bool single_only = command == Command::kSimulate;
-  return row.many && !single_only ? std::string(row.value) + ",.." : row.value;
+  std::string text = row.value;
+  if (!row.many || command == Command::kSimulate) return text;
+  if (text == "N") return "N,N-N";
+  std::replace(text.begin(), text.end(), '|', ',');
+  return text;
+}
+
+std::string group_title(Command command, const OptionRow& row) {
+  if (row.group != kLayoutGroup) return row.group;
+  if (command == Command::kSimulate) return "Layout (left out: all 1, ZeRO 1, full recompute)";
+  return "Layout (left out: every legal value)";
 }
 
 void add_options(CLI::App& app, Command command, Arguments& arguments) {
@@ -27,12 +37,13 @@ void add_options(CLI::App& app, Command command, Arguments& arguments) {
     if (!takes(command, row)) continue;
     if (row.value == nullptr) {
       app.add_flag_callback(row.name, [&] { arguments.set(row.opt, ""); }, row.help)
-          ->group(row.group);
+          ->group(group_title(command, row));
     } else {
       app.add_option_function<std::string>(
              row.name, [&](const std::string& text) { arguments.set(row.opt, text); }, row.help)
           ->type_name(placeholder(command, row))
-          ->group(row.group);
+          ->group(group_title(command, row))
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // check_once() refuses two
     }
   }
 }
@@ -54,6 +65,7 @@ CLI::App* add_command(CLI::App& app, const CommandRow& row, Arguments& arguments
   add_options(*sub, row.command, arguments);
   sub->footer(examples_text(row));
   sub->allow_extras();  // so that check_extras() can say what was meant
+  sub->set_help_flag("-h,--help", "show this");
   sub->get_formatter()->column_width(38);
   return sub;
 }
@@ -69,6 +81,13 @@ std::string nearest_option(Command command, std::string_view text) {
     return std::string(*std::find_if(names.begin(), names.end(), begun));
   }
   return nearest(text, std::span<const std::string_view>(names));
+}
+
+const OptionRow* find_option(std::string_view name) {
+  for (const OptionRow& row : option_rows()) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
 }
 
 // Commands that take an option, for one given to the wrong command.
@@ -87,14 +106,21 @@ Error unexpected(Command command, const std::string& argument) {
   if (!argument.starts_with("-")) {
     return bad_argument(fmt::format("unexpected argument '{}'", argument), where, help);
   }
-  for (const OptionRow& row : option_rows()) {
-    if (name != row.name) continue;
-    return bad_argument(fmt::format("{} takes no option {}", where, name), where,
-                        fmt::format("it belongs to {}", takers(row)));
+  if (const OptionRow* row = find_option(name)) {
+    return bad_argument(fmt::format("takes no {}", name), where,
+                        fmt::format("it belongs to {}", takers(*row)));
   }
   const std::string near = nearest_option(command, name);
   return bad_argument(fmt::format("unknown option '{}'", name), where,
                       near.empty() ? help : fmt::format("did you mean {}?", near));
+}
+
+// `tpsim --model x plan`
+Error unexpected_before_command(const std::string& argument) {
+  const bool known = find_option(argument.substr(0, argument.find('='))) != nullptr;
+  return bad_argument(known ? fmt::format("{} stands before the command", argument)
+                            : fmt::format("unexpected argument '{}'", argument),
+                      "", "write tpsim COMMAND [OPTIONS]; see tpsim --help");
 }
 
 // `tpsim plna`: a first word that is no command.
@@ -107,9 +133,19 @@ Status check_command(int argc, const char* const* argv) {
 }
 
 std::string command_line_text(int argc, const char* const* argv) {
-  std::string text = "tpsim";
-  for (int i = 1; i < argc; ++i) text += " " + shell_quoted(argv[i]);
+  std::string text;
+  for (int i = 0; i < argc; ++i) text += (i > 0 ? " " : "") + shell_quoted(argv[i]);
   return text;
+}
+
+// An option given twice leaves open which value is meant.
+Status check_once(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() < 2) continue;
+    return bad_argument(fmt::format("is given {} times", option->count()), option->get_name(),
+                        "give it once");
+  }
+  return Ok{};
 }
 
 struct Parser {
@@ -125,21 +161,31 @@ struct Parser {
       commands.push_back(add_command(app, row, arguments));
     }
     app.require_subcommand(0, 1);
+    app.set_help_flag("-h,--help", "show this");
+    app.allow_extras();
     app.footer("Example:\n  tpsim plan --model bloom-176b --gpus 384\n\n"
                "tpsim COMMAND --help shows the options and examples of a command.");
   }
 
   Status parse(int argc, const char* const* argv) {
     app.parse(argc, argv);
+    if (app.remaining_size() > 0) return unexpected_before_command(app.remaining().front());
     for (const CommandRow& row : command_rows()) {
       const CLI::App& sub = *commands[static_cast<std::size_t>(row.command)];
       if (!sub.parsed()) continue;
       arguments.command = row.command;
       if (sub.remaining_size() > 0) return unexpected(row.command, sub.remaining().front());
+      return check_once(sub);
     }
     return Ok{};
   }
 };
+
+std::variant<Arguments, Printout> help_of(const CLI::App& app) {
+  std::string text = app.help();
+  if (!text.ends_with('\n')) text += '\n';
+  return Printout{std::move(text)};
+}
 
 }  // namespace
 
@@ -163,11 +209,15 @@ Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const cha
   } catch (const CLI::CallForVersion&) {
     return Parsed(Printout{version_text()});
   } catch (const CLI::CallForHelp&) {
-    return Parsed(Printout{parser.app.help()});
+    return help_of(parser.app);
+  } catch (const CLI::ArgumentMismatch&) {
+    // An option takes whatever follows it, so only the last word can be left without its value.
+    return bad_argument("needs a value", argv[argc - 1]);
   } catch (const CLI::ParseError& error) {
     return bad_argument(error.what(), "", "see tpsim --help");
   }
-  if (parser.app.get_subcommands().empty()) return Parsed(Printout{parser.app.help()});
+  if (parser.app.get_subcommands().empty()) return help_of(parser.app);
+  parser.arguments.program = shell_quoted(argv[0]);
   parser.arguments.command_line = command_line_text(argc, argv);
   return Parsed(std::move(parser.arguments));
 }

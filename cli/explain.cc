@@ -2,8 +2,11 @@
 // from a plan file or options, as for simulate; with --gpus it is the best one of a search.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/fit.h"
@@ -11,70 +14,81 @@
 #include "cli/numbers.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
+#include "cli/table.h"
 #include "core/json_document.h"
 #include "sim/simulate.h"
 
 namespace tpsim {
 namespace {
 
-constexpr std::size_t kTextWidth = 84;  // what is left of 100 columns beside the labels
+constexpr std::size_t kTextWidth = 86;  // what is left of 100 columns beside the labels
 constexpr std::array kSearchOnly = {Opt::kObjective, Opt::kMaxMemory};
 constexpr std::array kSingleOnly = {Opt::kStageLayers, Opt::kCountEmbedding,
                                     Opt::kNoCountEmbedding, Opt::kRankOrder};
 
-// Breaks at spaces; lines after the first are indented by `indent`.
-std::string wrapped(std::string_view text, std::size_t indent) {
-  std::string out;
-  std::size_t column = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    const std::size_t width = display_width(word);
-    if (column > 0 && column + 1 + width > kTextWidth) {
-      out += "\n" + std::string(indent, ' ');
-      column = 0;
-    } else if (column > 0) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += width;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
-
-std::string labelled(const Terminal& terminal, const char* label, const std::string& text) {
+std::string labelled(const Terminal& terminal, std::string_view label,
+                     const std::string& text) {
   if (text.empty()) return "";
-  return fmt::format("    {}{}\n", terminal.paint(fmt::format("{:<9}", label), Ink::kDim),
-                     wrapped(printable(text), 13));
+  return fmt::format("    {}{}\n", terminal.paint(fmt::format("{:<10}", label), Ink::kDim),
+                     wrapped(printable(text), kTextWidth, 14));
 }
 
-std::string term_view(const Terminal& terminal, const Term& term, const Prediction& predicted) {
+// Sources in order of first mention; terms refer to them by number.
+class SourceList {
+ public:
+  // "[2]"; an empty text for no source.
+  std::string mark(const std::string& source) {
+    if (source.empty()) return "";
+    auto found = std::find(sources_.begin(), sources_.end(), source);
+    if (found == sources_.end()) found = sources_.insert(sources_.end(), source);
+    return fmt::format("[{}]", found - sources_.begin() + 1);
+  }
+  bool mention(std::string_view text) const {
+    return std::any_of(sources_.begin(), sources_.end(), [&](const std::string& source) {
+      return source.find(text) != std::string::npos;
+    });
+  }
+  std::string view(const Terminal& terminal) const {
+    std::string text;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      text += labelled(terminal, fmt::format("[{}]", i + 1), sources_[i]);
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::string> sources_;
+};
+
+std::string term_view(const Terminal& terminal, const Term& term, const Prediction& predicted,
+                      SourceList& sources) {
   const TimeScale scale = time_scale(predicted.step);
   std::string text = fmt::format(
-      "  {}  {} {}  {}\n",
-      terminal.paint(fmt::format("{:<28}", printable(term.name)), Ink::kBold),
+      "  {}{:>9} {} {:>8}\n",
+      terminal.paint(fmt::format("{:<26}", printable(term.name)), Ink::kBold),
       scaled_text(term.time, scale), scale.unit, percent_text(term.time / predicted.step));
   text += labelled(terminal, "formula", term.formula);
   text += labelled(terminal, "inputs", term.inputs);
-  return text + labelled(terminal, "source", term.source);
+  return text + labelled(terminal, "source", sources.mark(term.source));
 }
 
+// What the terms refer to, then the sources of the scenario that no term has quoted.
 std::string sources_view(const Terminal& terminal, const Scenario& scenario,
-                         const Prediction& predicted) {
+                         const SourceList& quoted) {
   const Profile& profile = scenario.profile;
-  std::string text = labelled(terminal, "device time", "");
-  text += labelled(terminal, "priced", sources_text(predicted.sources));
-  text += labelled(terminal, "ops", fmt::format("profile {} ({}, {}): {}", profile.name,
-                                                name_of(profile.provenance), profile.date,
-                                                profile.source));
-  text += labelled(terminal, "constants", fmt::format("({}) {}", name_of(profile.model.provenance),
-                                                      profile.model.source));
-  text += labelled(terminal, "device", profile.device.source);
-  text += labelled(terminal, "cluster", scenario.cluster.name + ": " + scenario.cluster.source);
-  text += labelled(terminal, "stack", scenario.stack.name + ": " + scenario.stack.source);
-  return text + labelled(terminal, "model", scenario.model.name + ": " + scenario.model.source);
+  std::string text = quoted.view(terminal);
+  const auto add = [&](const char* label, const std::string& name, const std::string& source) {
+    if (!quoted.mention(source)) text += labelled(terminal, label, name + ": " + source);
+  };
+  add("profile", fmt::format("{} ({}, date: {})", profile.name, name_of(profile.provenance),
+                             profile.date), profile.source);
+  add("constants", fmt::format("of the profile ({})", name_of(profile.model.provenance)),
+      profile.model.source);
+  add("device", profile.device.name, profile.device.source);
+  add("cluster", scenario.cluster.name, scenario.cluster.source);
+  add("stack", scenario.stack.name, scenario.stack.source);
+  add("model", scenario.model.name, scenario.model.source);
+  return text;
 }
 
 std::string report_text(const Terminal& terminal, const NamedScenario& named,
@@ -91,11 +105,14 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   }
   text += "\n" + heading(terminal, "TERMS",
                          fmt::format("they add up to the step of {}", time_text(predicted.step)));
-  for (const Term& term : predicted.breakdown) text += term_view(terminal, term, predicted);
+  SourceList sources;
+  for (const Term& term : predicted.breakdown) {
+    text += term_view(terminal, term, predicted, sources);
+  }
   text += "\n" + heading(terminal, "MEMORY", "GiB at the peak of each stage");
   text += memory_view(terminal, predicted, kAll);
   text += "\n" + heading(terminal, "SOURCES");
-  return text + sources_view(terminal, named.scenario, predicted);
+  return text + sources_view(terminal, named.scenario, sources);
 }
 
 Result<PlannedRun> best_run(const Arguments& arguments, const Scenario& scenario) {

@@ -34,7 +34,7 @@ Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalo
   if (!arguments.has(Opt::kModel)) {
     if (file) return file->model;
     return option_error(Opt::kModel, "is missing: which model?",
-                        "a catalogue name (see tpsim list models) or a config.json");
+                        "tpsim list models shows the catalogue; a config.json is fine too");
   }
   return from_option(catalogue.load_model(*arguments[Opt::kModel]), Opt::kModel);
 }

@@ -121,7 +121,7 @@ struct ListKind {
 
 std::vector<ListKind> list_kinds() {
   return {{CatalogueKind::kModels,
-           {{"model", Align::kLeft}, {"parameters"}, {"layers"}, {"hidden"}, {"heads"}, {"seq"},
+           {{"model", Align::kLeft}, {"parameters"}, {"layers"}, {"hidden"}, {"heads/kv"}, {"seq"},
             {"vocab"}, {"position", Align::kLeft}, {"norm", Align::kLeft}, {"mlp", Align::kLeft}},
            add_model},
           {CatalogueKind::kClusters,

@@ -11,6 +11,7 @@ TimeScale time_scale(Seconds largest) {
   constexpr std::array kScales = {TimeScale{"s", 1.0, 0}, TimeScale{"ms", 1e3, 0},
                                   TimeScale{"us", 1e6, 0}};
   const double seconds = std::abs(largest.value());
+  if (seconds == 0) return kScales[0];
   TimeScale scale = seconds >= 1 ? kScales[0] : seconds >= 1e-3 ? kScales[1] : kScales[2];
   const double shown = seconds * scale.factor;
   scale.decimals = shown >= 1000 ? 0 : shown >= 100 ? 1 : shown >= 10 ? 2 : 3;
@@ -31,16 +32,20 @@ std::string gib_text(Bytes bytes) { return fmt::format("{:.1f}", bytes.value() /
 std::string percent_text(double share) { return fmt::format("{:.1f} %", share * 100); }
 
 std::string chance_text(double probability) {
-  if (probability > 0 && probability < 0.001) return "< 0.1 %";
-  if (probability < 1 && probability > 0.999) return "> 99.9 %";
+  if (probability < 0.001) return "< 0.1 %";
+  if (probability > 0.999) return "> 99.9 %";
   return percent_text(probability);
 }
 
 std::string count_text(std::int64_t count) {
-  std::string digits = std::to_string(count);
-  const std::size_t first = count < 0 ? 1 : 0;
-  for (std::size_t i = digits.size(); i > first + 3; i -= 3) digits.insert(i - 3, ",");
-  return digits;
+  const std::string digits = std::to_string(count);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    const bool starts_group = i > 0 && digits[i - 1] != '-' && (digits.size() - i) % 3 == 0;
+    if (starts_group) text += ',';
+    text += digits[i];
+  }
+  return text;
 }
 
 std::string parameters_text(std::int64_t parameters) {

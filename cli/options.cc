@@ -36,7 +36,7 @@ constexpr std::array kCommands = {
 
 constexpr const char* kWhat = "Model and machine";
 constexpr const char* kSearch = "Search";
-constexpr const char* kLayout = "Layout";
+constexpr const char* kLayout = kLayoutGroup.data();
 constexpr const char* kCut = "Layout of one plan";
 constexpr const char* kOutput = "Output";
 
@@ -60,7 +60,7 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kTp, "--tp", "N", "tensor-parallel degree", kLayout, kAll, true},
     {Opt::kPp, "--pp", "N", "pipeline stages", kLayout, kAll, true},
     {Opt::kDp, "--dp", "N", "data-parallel degree", kLayout, kAll, true},
-    {Opt::kZero, "--zero", "0..3", "ZeRO stage: what data-parallel ranks share out", kLayout, kAll,
+    {Opt::kZero, "--zero", "0|1|2|3", "ZeRO stage: what data-parallel ranks share out", kLayout, kAll,
      true},
     {Opt::kMicroBatch, "--micro-batch", "N", "sequences in a micro-batch", kLayout, kAll, true},
     {Opt::kVirtualStages, "--virtual-stages", "N", "model chunks on each pipeline stage", kLayout,

@@ -35,6 +35,8 @@ enum class Opt : std::uint8_t {
 };
 inline constexpr int kOptCount = static_cast<int>(Opt::kAllowOom) + 1;
 
+inline constexpr std::string_view kLayoutGroup = "Layout";
+
 struct OptionRow {
   Opt opt;
   const char* name;   // "--tp"
@@ -54,7 +56,8 @@ class Arguments {
  public:
   Command command{};
   std::string positional;    // plan file or kind of list; empty when there was none
-  std::string command_line;  // as typed, quoted for a shell
+  std::string program;       // tpsim as it was called, quoted for a shell
+  std::string command_line;  // all of it as typed, quoted likewise
 
   bool has(Opt opt) const { return texts_[static_cast<std::size_t>(opt)].has_value(); }
   const std::optional<std::string>& operator[](Opt opt) const {

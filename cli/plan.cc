@@ -13,6 +13,7 @@
 #include "cli/numbers.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
+#include "cli/table.h"
 #include "cli/values.h"
 #include "core/files.h"
 #include "core/json_document.h"
@@ -23,25 +24,24 @@ namespace {
 
 constexpr std::int64_t kDefaultTop = 10;
 constexpr std::int64_t kMostTop = 10'000;
-constexpr std::size_t kTermsShown = 8;
-constexpr std::size_t kReasonsShown = 3;
+constexpr std::size_t kTermsShown = 7;
+constexpr std::size_t kReasonsShown = 4;
 
-// "8,113 out of memory, 204 heads do not divide, 12 for other reasons"
+// "interleaving needs micro-batches in multiples of pp (75,360), ..., other reasons (12)"
 std::string pruned_text(const SearchResult& found) {
   std::vector<std::pair<std::int64_t, std::string>> reasons;
   for (const auto& [reason, count] : found.pruned) reasons.emplace_back(count, reason);
   std::sort(reasons.rbegin(), reasons.rend());
-  std::string text;
-  std::int64_t others = 0;
-  for (std::size_t i = 0; i < reasons.size(); ++i) {
-    if (i >= kReasonsShown) {
-      others += reasons[i].first;
-      continue;
-    }
-    if (!text.empty()) text += ", ";
-    text += fmt::format("{} {}", count_text(reasons[i].first), reasons[i].second);
+  if (reasons.size() > kReasonsShown) {
+    std::pair<std::int64_t, std::string> others{0, "other reasons"};
+    for (std::size_t i = kReasonsShown - 1; i < reasons.size(); ++i) others.first += reasons[i].first;
+    reasons.resize(kReasonsShown - 1);
+    reasons.push_back(std::move(others));
   }
-  if (others > 0) text += fmt::format(", {} for other reasons", count_text(others));
+  std::string text;
+  for (const auto& [count, reason] : reasons) {
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", reason, count_text(count));
+  }
   return text;
 }
 
@@ -53,8 +53,10 @@ std::string next_view(const Terminal& terminal, const Arguments& arguments) {
   if (!arguments.has(Opt::kSave)) {
     text += fmt::format("  {} --save {}\n", printable(arguments.command_line), quoted);
   }
-  text += fmt::format("  tpsim simulate {} --trace timeline.json   # for ui.perfetto.dev\n", quoted);
-  text += fmt::format("  tpsim explain {}   # every term, its formula and source\n", quoted);
+  text += fmt::format("  {} simulate {} --trace timeline.json   # for ui.perfetto.dev\n",
+                      printable(arguments.program), quoted);
+  text += fmt::format("  {} explain {}   # every term with its formula and source\n",
+                      printable(arguments.program), quoted);
   return text;
 }
 
@@ -69,10 +71,11 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   text += prediction_view(terminal, best.predicted, named.scenario.profile) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, best.predicted, kTermsShown) + "\n";
-  text += heading(terminal, "RANKING", "TFLOPs per GPU; = ties with the best: within its interval");
+  text += heading(terminal, "RANKING", "TFLOPs per GPU: hw counts recompute, model does not; = ties with the best");
   text += ranking_view(terminal, found.plans);
   if (!found.pruned.empty()) {
-    text += terminal.paint("  ruled out: " + pruned_text(found), Ink::kDim) + "\n";
+    const std::string reasons = "ruled out: " + pruned_text(found);
+    text += "  " + terminal.paint(wrapped(reasons, 98, 2), Ink::kDim) + "\n";
   }
   return text + "\n" + next_view(terminal, arguments);
 }
@@ -92,17 +95,15 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const SearchResult found,
             search_with_progress(named.scenario, space, static_cast<int>(top), terminal));
   const bool found_one = !found.plans.empty();
-  if (arguments.has(Opt::kSave) && found_one) {
-    TPSIM_TRY_STATUS(write_file_atomically(
-        *arguments[Opt::kSave], to_json(plan_file_of(named, found.plans.front().plan))));
-  }
   if (arguments.has(Opt::kJson)) {
     TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));
   } else if (found_one) {
     TPSIM_TRY_STATUS(print(report_text(terminal, arguments, named, found)));
   }
   if (!found_one) return nothing_fits(named.scenario, space, found);
-  return Ok{};
+  if (!arguments.has(Opt::kSave)) return Ok{};
+  return write_file_atomically(*arguments[Opt::kSave],
+                               to_json(plan_file_of(named, found.plans.front().plan)));
 }
 
 }  // namespace tpsim

@@ -13,7 +13,7 @@ namespace tpsim {
 namespace {
 
 constexpr int kBarWidth = 40;
-constexpr int kGaugeWidth = 24;
+constexpr int kGaugeWidth = 20;
 
 std::string row(const Terminal& terminal, std::string_view label, const std::string& rest) {
   return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<13}", label), Ink::kDim), rest);
@@ -26,7 +26,7 @@ Ink ink_of_chance(double p_oom) {
 std::string memory_line(const Terminal& terminal, const Prediction& predicted) {
   const double share = predicted.peak / predicted.capacity;
   return fmt::format(
-      "{} of {} GiB on stage {}, the fullest   {}   out of memory: {}",
+      "{} of {} GiB on stage {}, the fullest  {}  p(OOM) {}",
       terminal.paint(gib_text(predicted.peak), Ink::kBold), gib_text(predicted.capacity),
       fullest_stage(predicted).stage, terminal.gauge(share, kGaugeWidth),
       terminal.paint(chance_text(predicted.p_oom), ink_of_chance(predicted.p_oom)));
@@ -75,7 +75,7 @@ std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, boo
           Cell(std::string(name_of(plan.recompute)), ink),
           Cell(extras_of(plan), ink),
           Cell(scaled_text(p.step, scale), ink),
-          Cell(fmt::format("{} - {}", scaled_text(p.step_low, scale),
+          Cell(fmt::format("{}-{}", scaled_text(p.step_low, scale),
                            scaled_text(p.step_high, scale)), ink),
           Cell(fmt::format("{:.1f}", p.hardware_tflops_per_gpu), ink),
           Cell(fmt::format("{:.1f}", p.model_tflops_per_gpu), ink),
@@ -142,7 +142,8 @@ std::string plan_view(const Terminal& terminal, const Plan& plan) {
                          micro_batches(plan), plan.micro_batch, schedule)) +
          row(terminal, "kernels",
              fmt::format("{} recompute, {} attention, sequence parallel {}, {}, gradients {}",
-                         name_of(plan.recompute), name_of(plan.attention),
+                         plan.recompute == Recompute::kNone ? "no" : name_of(plan.recompute),
+                         name_of(plan.attention),
                          plan.sequence_parallel ? "on" : "off", name_of(plan.dtype),
                          name_of(plan.gradient_dtype))) +
          row(terminal, "blocks", layers_text(plan.stage_layers) +
@@ -176,11 +177,11 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
 std::string breakdown_view(const Terminal& terminal, const Prediction& predicted,
                            std::size_t most) {
   const TimeScale scale = time_scale(predicted.step);
-  Table table({{"", Align::kLeft}, {scale.unit}, {"share"}, {"", Align::kLeft}});
+  Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kLeft}});
   const std::vector<BreakdownRow> rows = largest_terms(predicted, most);
   const Seconds longest = rows.empty() ? Seconds(1) : std::max(rows.front().time, rows.back().time);
   for (const BreakdownRow& term : rows) {
-    table.add_row({Cell(term.name), Cell(scaled_text(term.time, scale)),
+    table.add_row({Cell(term.name), Cell(fmt::format("{} {}", scaled_text(term.time, scale), scale.unit)),
                    Cell(percent_text(term.time / predicted.step), Ink::kDim),
                    Cell(terminal.bar(term.time / longest, kBarWidth), Ink::kGood)});
   }
@@ -211,9 +212,9 @@ std::string memory_view(const Terminal& terminal, const Prediction& predicted, s
 std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs) {
   const Prediction& best = runs.front().predicted;
   const TimeScale scale = time_scale(best.step);
-  Table table({{""}, {"tp"}, {"pp"}, {"dp"}, {"zero"}, {"mb"}, {"recompute", Align::kLeft},
+  Table table({{""}, {"tp"}, {"pp"}, {"dp"}, {"zero"}, {"mb"}, {"recomp.", Align::kLeft},
                {"", Align::kLeft}, {fmt::format("step {}", scale.unit)}, {"90 % interval"},
-               {"hardware"}, {"model"}, {"GiB"}, {"OOM"}});
+               {"hw"}, {"model"}, {"GiB"}, {"p(OOM)"}});
   for (const PlannedRun& run : runs) {
     const bool is_best = &run == &runs.front();
     const bool ties = !is_best && run.predicted.step <= best.step_high;
@@ -223,7 +224,7 @@ std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> r
 }
 
 std::string sources_text(const Sources& sources) {
-  return fmt::format("{:.0f} % measured ops, {:.0f} % between them, {:.0f} % device model",
+  return fmt::format("{:.0f} % exact entries, {:.0f} % interpolated, {:.0f} % modelled",
                      sources.exact_entries * 100, sources.interpolated_entries * 100,
                      sources.model * 100);
 }

@@ -36,9 +36,32 @@ std::string Table::line(const Terminal& terminal, const std::vector<Cell>& cells
 std::string Table::text(const Terminal& terminal) const {
   std::vector<Cell> titles;
   for (const Column& column : columns_) titles.emplace_back(column.title, Ink::kDim);
-  std::string text = line(terminal, titles);
+  const bool titled = std::any_of(columns_.begin(), columns_.end(),
+                                  [](const Column& column) { return !column.title.empty(); });
+  std::string text = titled ? line(terminal, titles) : "";
   for (const auto& row : rows_) text += line(terminal, row);
   return text;
+}
+
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string out;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    const std::size_t taken = display_width(word);
+    if (column > 0 && column + 1 + taken > width) {
+      out += "\n" + std::string(indent, ' ');
+      column = 0;
+    } else if (column > 0) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += taken;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
 }
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Aligned columns of text.
+// Aligned columns of text, and paragraphs.
 #pragma once
 
 #include <string>
@@ -30,7 +30,8 @@ class Table {
   // As many cells as there are columns.
   void add_row(std::vector<Cell> cells);
 
-  // Titles and rows, two spaces before each and between columns, no space at the end of a line.
+  // Titles (unless all are empty) and rows, two spaces before each and between columns, no space
+  // at the end of a line.
   std::string text(const Terminal& terminal) const;
 
  private:
@@ -40,5 +41,8 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };
+
+// Breaks at spaces into lines of `width` columns; those after the first start with `indent` spaces.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
 
 }  // namespace tpsim

@@ -26,7 +26,7 @@ std::size_t transfer_track(StageTracks& tracks, const TimelineSpan& span) {
   return static_cast<std::size_t>(track - ends.begin());
 }
 
-double microseconds(Picoseconds time) { return static_cast<double>(time) * 1e-6; }
+double microseconds(Picoseconds time) { return static_cast<double>(time) / 1e6; }
 
 bool has_micro_batch(SpanKind kind) {
   return kind == SpanKind::kForward || kind == SpanKind::kBackward || kind == SpanKind::kTransfer;

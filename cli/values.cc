@@ -67,7 +67,7 @@ Error option_error(Opt opt, std::string message, std::string hint) {
 Status check_single(const Arguments& arguments, Opt opt, std::size_t values) {
   if (values < 2) return Ok{};
   return option_error(opt, fmt::format("'{}' is more than one value", *arguments[opt]),
-                      "one plan has one; tpsim plan takes lists");
+                      "give one");
 }
 
 Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt opt,
