@@ -181,6 +181,12 @@ struct Parser {
   }
 };
 
+std::variant<Arguments, Printout> help_of(const CLI::App& app) {
+  std::string text = app.help();
+  if (!text.ends_with('\n')) text += '\n';
+  return Printout{std::move(text)};
+}
+
 }  // namespace
 
 std::string shell_quoted(std::string_view word) {
@@ -203,14 +209,14 @@ Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const cha
   } catch (const CLI::CallForVersion&) {
     return Parsed(Printout{version_text()});
   } catch (const CLI::CallForHelp&) {
-    return Parsed(Printout{parser.app.help()});
+    return help_of(parser.app);
   } catch (const CLI::ArgumentMismatch&) {
     // An option takes whatever follows it, so only the last word can be left without its value.
     return bad_argument("needs a value", argv[argc - 1]);
   } catch (const CLI::ParseError& error) {
     return bad_argument(error.what(), "", "see tpsim --help");
   }
-  if (parser.app.get_subcommands().empty()) return Parsed(Printout{parser.app.help()});
+  if (parser.app.get_subcommands().empty()) return help_of(parser.app);
   parser.arguments.program = shell_quoted(argv[0]);
   parser.arguments.command_line = command_line_text(argc, argv);
   return Parsed(std::move(parser.arguments));

@@ -95,17 +95,15 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const SearchResult found,
             search_with_progress(named.scenario, space, static_cast<int>(top), terminal));
   const bool found_one = !found.plans.empty();
-  if (arguments.has(Opt::kSave) && found_one) {
-    TPSIM_TRY_STATUS(write_file_atomically(
-        *arguments[Opt::kSave], to_json(plan_file_of(named, found.plans.front().plan))));
-  }
   if (arguments.has(Opt::kJson)) {
     TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));
   } else if (found_one) {
     TPSIM_TRY_STATUS(print(report_text(terminal, arguments, named, found)));
   }
   if (!found_one) return nothing_fits(named.scenario, space, found);
-  return Ok{};
+  if (!arguments.has(Opt::kSave)) return Ok{};
+  return write_file_atomically(*arguments[Opt::kSave],
+                               to_json(plan_file_of(named, found.plans.front().plan)));
 }
 
 }  // namespace tpsim
