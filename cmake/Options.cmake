@@ -11,6 +11,7 @@ endif()
 set(TPSIM_SANITIZE "" CACHE STRING "sanitizers to build with, as for -fsanitize=: address,undefined or thread")
 if(TPSIM_SANITIZE)
   target_compile_options(tpsim_options INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TPSIM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TPSIM_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -Wno-maybe-uninitialized>)  # GCC warns falsely of instrumented code
   target_link_options(tpsim_options INTERFACE -fsanitize=${TPSIM_SANITIZE})
 endif()

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -73,13 +74,8 @@ struct JsonMember {
 };
 
 template <std::integral T>
-JsonValue::JsonValue(T value) {
-  if constexpr (std::same_as<T, bool>) {
-    data_ = value;
-  } else {
-    data_ = static_cast<std::int64_t>(value);
-  }
-}
+JsonValue::JsonValue(T value)
+    : data_(std::conditional_t<std::same_as<T, bool>, bool, std::int64_t>(value)) {}
 
 // {{"tp", 4}, {"schedule", "1f1b"}}
 JsonValue json_object(std::vector<std::pair<std::string, JsonValue>> members = {});
