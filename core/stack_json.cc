@@ -23,6 +23,7 @@ constexpr auto kHostFields = [](auto& io, auto& host) {
   io.quantity("per_block_backward", host.per_block_backward);
   io.quantity("per_micro_batch", host.per_micro_batch);
   io.quantity("per_step", host.per_step);
+  io.flag("blocking_launches", host.blocking_launches, kOptional);
 };
 
 constexpr auto kMemoryFields = [](auto& io, auto& memory) {

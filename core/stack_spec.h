@@ -18,7 +18,9 @@ enum class GradientReduction : std::uint8_t {
 struct TrainingOptions {
   GradientReduction gradient_reduction = GradientReduction::kReduceScatter;
   // Weight gradients are added to the accumulation buffer inside the matrix product. Otherwise they
-  // are produced in the plan's dtype, kept until the micro-batch's backward ends, and added then.
+  // are produced in the plan's dtype and added afterwards: to a buffer of the same dtype when the
+  // layer's backward ends, to a wider one when the micro-batch's backward ends, through a widened
+  // copy of each tensor.
   bool fused_gradient_accumulation = true;
   bool overlap_gradient_reduction = false;  // with the last micro-batch's backward
   bool overlap_parameter_gather = false;    // with the next step's first forward
@@ -36,6 +38,8 @@ struct HostCost {
   Seconds per_block_backward;
   Seconds per_micro_batch;  // schedule, data loading
   Seconds per_step;         // logging, timers, learning-rate schedule
+  // Every launch waits for its kernel (CUDA_LAUNCH_BLOCKING=1): nothing the host does is hidden.
+  bool blocking_launches = false;
 };
 
 struct StackMemory {

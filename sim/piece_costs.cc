@@ -29,6 +29,10 @@ Seconds& end_part(StepEndCost& end, const char* label) {
   return end.optimizer;
 }
 
+QueueCost launch(const HostCost& host, Seconds issue, Seconds run) {
+  return host.blocking_launches ? blocking_op_cost(issue, run) : op_cost(issue, run);
+}
+
 }  // namespace
 
 PhaseCost PhaseCost::then(const PhaseCost& first, const PhaseCost& second) {
@@ -78,12 +82,11 @@ Seconds PieceCosts::price_collective(const CollectiveRecord& record, const Plan&
                             place_group(plan, record.group, scenario_.cluster.gpus_per_node));
 }
 
-// On a device that the host waits for, issuing is part of the op.
 QueueCost PieceCosts::price_op(const OpRecord& op, PhaseCost& phase) const {
   const OpPrice price = ops_.price(op);
   phase.work[static_cast<std::size_t>(work_of(op))] += price.time;
   phase.by_source[static_cast<std::size_t>(price.source)] += price.time;
-  return op_cost(scenario_.stack.host.per_op, price.time);
+  return launch(scenario_.stack.host, scenario_.stack.host.per_op, price.time);
 }
 
 PhaseCost PieceCosts::price_phase(const PieceTrace& trace, std::size_t begin, std::size_t end,
@@ -99,7 +102,8 @@ PhaseCost PieceCosts::price_phase(const PieceTrace& trace, std::size_t begin, st
       const WorkKind kind = record.group == GroupKind::kTensor ? WorkKind::kTensorCommunication
                                                                : WorkKind::kZeroCommunication;
       phase.work[static_cast<std::size_t>(kind)] += time;
-      phase.queue = then(phase.queue, op_cost(scenario_.stack.host.per_collective, time));
+      const HostCost& host = scenario_.stack.host;
+      phase.queue = then(phase.queue, launch(host, host.per_collective, time));
     }
   }
   phase.memory = memory_change(trace.program, begin, end,
