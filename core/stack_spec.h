@@ -22,6 +22,8 @@ struct TrainingOptions {
   // layer's backward ends, to a wider one when the micro-batch's backward ends, through a widened
   // copy of each tensor.
   bool fused_gradient_accumulation = true;
+  // The optimizer works on an fp32 copy of its share of narrower gradients, made at the step's end.
+  bool widened_optimizer_gradients = false;
   bool overlap_gradient_reduction = false;  // with the last micro-batch's backward
   bool overlap_parameter_gather = false;    // with the next step's first forward
   bool clip_gradients = true;
@@ -47,6 +49,9 @@ struct StackMemory {
   Bytes library_workspace;    // cuBLAS and friends
   Bytes collective_buffers;   // per communicator that a rank belongs to
   Bytes allocation_granularity = Bytes(512);
+  // A framework's allocator keeps what is freed and cuts it to the sizes asked for then: tensors of
+  // one category seldom fit the holes of another, so each category holds its own peak.
+  bool caching_allocator = false;
   double fragmentation = 0.0;  // reserved but unused, as a share of activations and workspace
   double spread = 0.03;        // standard deviation of the prediction, relative to the total
 };
@@ -59,6 +64,9 @@ struct StackSpec {
   StackMemory memory;
   bool zero_2_and_3_with_pipeline = true;  // DeepSpeed refuses the combination
   bool overlap_p2p = false;                // pipeline transfers run beside compute
+  // Time of kernels other than products over that of the fused ones in the traced program: an eager
+  // framework passes over memory more often (separate copies, casts and sums).
+  double eager_traffic = 1.0;
   // Slowdown of compute while a collective runs beside it (measured mean 1.19 in the literature).
   double overlap_slowdown = 1.19;
   // Standard deviation of one rank's micro-batch time over its mean: a step waits for the slowest.

@@ -18,6 +18,10 @@ WorkKind work_of(const OpRecord& op) {
   return op.key.kind == OpKind::kMatmul ? WorkKind::kMatmul : WorkKind::kElementwise;
 }
 
+bool is_product(OpKind kind) {
+  return kind == OpKind::kMatmul || kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
+}
+
 // Which part of a step's end an op or collective belongs to.
 Seconds& end_part(StepEndCost& end, const char* label) {
   if (starts_with(label, "clear_gradients")) return end.clear;
@@ -84,9 +88,11 @@ Seconds PieceCosts::price_collective(const CollectiveRecord& record, const Plan&
 
 QueueCost PieceCosts::price_op(const OpRecord& op, PhaseCost& phase) const {
   const OpPrice price = ops_.price(op);
-  phase.work[static_cast<std::size_t>(work_of(op))] += price.time;
-  phase.by_source[static_cast<std::size_t>(price.source)] += price.time;
-  return launch(scenario_.stack.host, scenario_.stack.host.per_op, price.time);
+  const Seconds time = is_product(op.key.kind) ? price.time
+                                               : scenario_.stack.eager_traffic * price.time;
+  phase.work[static_cast<std::size_t>(work_of(op))] += time;
+  phase.by_source[static_cast<std::size_t>(price.source)] += time;
+  return launch(scenario_.stack.host, scenario_.stack.host.per_op, time);
 }
 
 PhaseCost PieceCosts::price_phase(const PieceTrace& trace, std::size_t begin, std::size_t end,
@@ -178,12 +184,14 @@ const PieceCost& PieceCosts::piece(PieceKind kind, const Plan& plan) {
     if (end == ends_.end()) {
       const MemoryChange allocated = memory_change(trace.program, trace.allocate, trace.clear,
                                                    scenario_.stack.memory.allocation_granularity);
-      ends_[end_key] = {allocated.left, price_end(trace, plan)};
+      const MemoryChange updated = memory_change(trace.program, trace.reduce, trace.end,
+                                                 scenario_.stack.memory.allocation_granularity);
+      ends_[end_key] = {allocated.left, updated.highest, price_end(trace, plan)};
     }
   }
   const LayerCost& l = layers_[layer_key];
   const EndCost& e = ends_[end_key];
-  return pieces_[key] = PieceCost{l.forward, l.backward, l.accumulate, e.fixed, e.end};
+  return pieces_[key] = PieceCost{l.forward, l.backward, l.accumulate, e.fixed, e.update, e.end};
 }
 
 const TransferCost& PieceCosts::transfer(const Plan& plan) {
