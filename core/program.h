@@ -31,6 +31,8 @@ enum class OpKind : std::uint8_t {
   kSwigluForward,
   kSwigluBackward,
   kBiasResidual,  // variant bit 0: with bias, bit 1: with residual; bit 0 alone adds in place
+  kDropoutForward,   // dims: rows, cols; variant bit 0: with bias, bit 1: with residual
+  kDropoutBackward,  // dims: rows, cols
   kColumnSum,
   kRotary,  // dims: rows, heads, head_dim
   kEmbeddingForward,   // dims: tokens, hidden, local vocabulary

@@ -12,6 +12,7 @@ bool starts_with(const char* label, std::string_view prefix) {
 
 WorkKind work_of(const OpRecord& op) {
   for (const char* core : {"attention.scores", "attention.values", "attention.softmax",
+                           "attention.dropout",
                            "attention.flash"}) {
     if (starts_with(op.label, core)) return WorkKind::kAttention;
   }
