@@ -13,6 +13,9 @@
 namespace tpsim {
 namespace {
 
+constexpr NumberRange kDropout{0, 0.99};
+constexpr double kGpt2Dropout = 0.1;  // where the configuration says nothing
+
 std::string model_name(const std::string& file) {
   const std::filesystem::path path(file);
   if (path.filename() != "config.json") return path.stem().string();
@@ -51,6 +54,8 @@ void read_bloom(FieldReader& in, ModelSpec& model) {
   in.number("layer_norm_epsilon", model.norm_epsilon, {0, 1}, kOptional);
   in.flag("apply_residual_connection_post_layernorm", model.residual_from_after_norm, kOptional);
   in.integer("seq_length", model.seq, {}, kOptional);
+  in.number("attention_dropout", model.attention_dropout, kDropout, kOptional);
+  in.number("hidden_dropout", model.hidden_dropout, kDropout, kOptional);
   in.flag("tie_word_embeddings", model.tied_embedding, kOptional);
   model.ffn_hidden = 4 * model.hidden;
   in.integer("n_inner", model.ffn_hidden, {}, kOptional);
@@ -67,6 +72,9 @@ void read_gpt2(FieldReader& in, ModelSpec& model) {
   in.integer("n_positions", model.seq, {});
   in.number("layer_norm_epsilon", model.norm_epsilon, {0, 1}, kOptional);
   in.flag("tie_word_embeddings", model.tied_embedding, kOptional);
+  model.attention_dropout = model.hidden_dropout = kGpt2Dropout;
+  in.number("attn_pdrop", model.attention_dropout, kDropout, kOptional);
+  in.number("resid_pdrop", model.hidden_dropout, kDropout, kOptional);
   require_activation(in, "activation_function", {"gelu_new", "gelu", "gelu_pytorch_tanh"});
   model.ffn_hidden = 4 * model.hidden;
   in.integer("n_inner", model.ffn_hidden, {}, kOptional);
@@ -84,6 +92,7 @@ void read_llama(FieldReader& in, ModelSpec& model) {
   attention.kv_heads = attention.heads;
   in.integer("num_key_value_heads", attention.kv_heads, {}, kOptional);
   in.integer("head_dim", attention.head_dim, {}, kOptional);
+  in.number("attention_dropout", model.attention_dropout, kDropout, kOptional);
   in.number("rope_theta", attention.rope_theta, {1, 1e12}, kOptional);
   in.number("rms_norm_eps", model.norm_epsilon, {0, 1}, kOptional);
   require_activation(in, "hidden_act", {"silu"});

@@ -33,6 +33,8 @@ void model_fields(Io& io, Spec& model) {
   io.flag("tied_embedding", model.tied_embedding);
   io.flag("embedding_norm", model.embedding_norm, kOptional);
   io.flag("residual_from_after_norm", model.residual_from_after_norm, kOptional);
+  io.number("attention_dropout", model.attention_dropout, {0, 0.99}, kOptional);
+  io.number("hidden_dropout", model.hidden_dropout, {0, 0.99}, kOptional);
   io.number("norm_epsilon", model.norm_epsilon, {0, 1}, kOptional);
   io.number("initializer_range", model.initializer_range, {0, 10}, kOptional);
 }

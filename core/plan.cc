@@ -136,6 +136,10 @@ Status validate(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_tensor_parallel(plan, model));
   TPSIM_TRY_STATUS(check_batch(plan));
   TPSIM_TRY_STATUS(check_stages(plan, model));
+  if (plan.attention == AttentionKind::kFlash && model.attention_dropout > 0) {
+    return illegal("the flash core has no dropout; the model's attention_dropout is above zero",
+                   "use unfused attention, or set attention_dropout to 0");
+  }
   return check_schedule(plan);
 }
 

@@ -32,7 +32,9 @@ enum class OpKind : std::uint8_t {
   kSwigluForward,
   kSwigluBackward,
   kBiasResidual,  // variant bit 0: with bias, bit 1: with residual; bit 0 alone adds in place
-  kColumnSum,  // variant: dtype of the sums
+  kDropoutForward,   // dims: rows, cols; variant bit 0: with bias, bit 1: with residual
+  kDropoutBackward,  // dims: rows, cols
+  kColumnSum,        // variant: dtype of the sums
   kRotary,  // dims: rows, heads, head_dim
   kEmbeddingForward,   // dims: tokens, hidden, local vocabulary
   kEmbeddingBackward,  // the same; variant: dtype of the table's gradient

@@ -10,6 +10,7 @@ constexpr auto kTrainingFields = [](auto& io, auto& training) {
   io.choice("gradient_reduction", training.gradient_reduction,
             {GradientReduction::kAllReduce, GradientReduction::kReduceScatter});
   io.flag("fused_gradient_accumulation", training.fused_gradient_accumulation);
+  io.flag("widened_optimizer_gradients", training.widened_optimizer_gradients, kOptional);
   io.flag("overlap_gradient_reduction", training.overlap_gradient_reduction);
   io.flag("overlap_parameter_gather", training.overlap_parameter_gather);
   io.flag("clip_gradients", training.clip_gradients);
@@ -23,6 +24,7 @@ constexpr auto kHostFields = [](auto& io, auto& host) {
   io.quantity("per_block_backward", host.per_block_backward);
   io.quantity("per_micro_batch", host.per_micro_batch);
   io.quantity("per_step", host.per_step);
+  io.flag("blocking_launches", host.blocking_launches, kOptional);
 };
 
 constexpr auto kMemoryFields = [](auto& io, auto& memory) {
@@ -30,6 +32,7 @@ constexpr auto kMemoryFields = [](auto& io, auto& memory) {
   io.quantity("library_workspace", memory.library_workspace);
   io.quantity("collective_buffers", memory.collective_buffers);
   io.quantity("allocation_granularity", memory.allocation_granularity);
+  io.flag("caching_allocator", memory.caching_allocator, kOptional);
   io.number("fragmentation", memory.fragmentation, {0, 1});
   io.number("spread", memory.spread, {0.0001, 1});
   io.require(memory.allocation_granularity.value() >= 1, "allocation_granularity",
@@ -45,6 +48,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.object("memory", [&](auto& inner) { kMemoryFields(inner, stack.memory); });
   io.flag("zero_2_and_3_with_pipeline", stack.zero_2_and_3_with_pipeline);
   io.flag("overlap_p2p", stack.overlap_p2p);
+  io.number("eager_traffic", stack.eager_traffic, {1, 10}, kOptional);
   io.number("overlap_slowdown", stack.overlap_slowdown, {1, 10});
   io.number("rank_jitter", stack.rank_jitter, {0, 1});
   io.number("run_spread", stack.run_spread, {0, 1});

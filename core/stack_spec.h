@@ -18,8 +18,12 @@ enum class GradientReduction : std::uint8_t {
 struct TrainingOptions {
   GradientReduction gradient_reduction = GradientReduction::kReduceScatter;
   // Weight gradients are added to the accumulation buffer inside the matrix product. Otherwise they
-  // are produced in the plan's dtype, kept until the micro-batch's backward ends, and added then.
+  // are produced in the plan's dtype and added afterwards: to a buffer of the same dtype when the
+  // layer's backward ends, to a wider one when the micro-batch's backward ends, through a widened
+  // copy of each tensor.
   bool fused_gradient_accumulation = true;
+  // The optimizer works on an fp32 copy of its share of narrower gradients, made at the step's end.
+  bool widened_optimizer_gradients = false;
   bool overlap_gradient_reduction = false;  // with the last micro-batch's backward
   bool overlap_parameter_gather = false;    // with the next step's first forward
   bool clip_gradients = true;
@@ -36,6 +40,8 @@ struct HostCost {
   Seconds per_block_backward;
   Seconds per_micro_batch;  // schedule, data loading
   Seconds per_step;         // logging, timers, learning-rate schedule
+  // Every launch waits for its kernel (CUDA_LAUNCH_BLOCKING=1): nothing the host does is hidden.
+  bool blocking_launches = false;
 };
 
 struct StackMemory {
@@ -43,6 +49,9 @@ struct StackMemory {
   Bytes library_workspace;    // cuBLAS and friends
   Bytes collective_buffers;   // per communicator that a rank belongs to
   Bytes allocation_granularity = Bytes(512);
+  // A framework's allocator keeps what is freed and cuts it to the sizes asked for then: tensors of
+  // one category seldom fit the holes of another, so each category holds its own peak.
+  bool caching_allocator = false;
   double fragmentation = 0.0;  // reserved but unused, as a share of activations and workspace
   double spread = 0.03;        // standard deviation of the prediction, relative to the total
 };
@@ -55,6 +64,9 @@ struct StackSpec {
   StackMemory memory;
   bool zero_2_and_3_with_pipeline = true;  // DeepSpeed refuses the combination
   bool overlap_p2p = false;                // pipeline transfers run beside compute
+  // Time of kernels other than products over that of the fused ones in the traced program: an eager
+  // framework passes over memory more often (separate copies, casts and sums).
+  double eager_traffic = 1.0;
   // Slowdown of compute while a collective runs beside it (measured mean 1.19 in the literature).
   double overlap_slowdown = 1.19;
   // Standard deviation of one rank's micro-batch time over its mean: a step waits for the slowest.

@@ -175,6 +175,22 @@ OpRecord describe(const BiasResidual& op) {
                  bytes_of(op.x, op.bias, op.residual, op.y), op.label);
 }
 
+OpRecord describe(const DropoutForward& op) {
+  require(op.x.elements() == op.y.elements() && op.x.elements() == op.mask.elements(), op.label,
+          "shapes");
+  require(op.mask.dtype() == DType::kUInt8, op.label, "the mask is uint8");
+  require(op.rate > 0 && op.rate < 1, op.label, "0 < rate < 1");
+  const int variant = (op.bias.defined() ? 1 : 0) | (op.residual.defined() ? 2 : 0);
+  return rowwise(OpKind::kDropoutForward, op.x, static_cast<std::uint8_t>(variant), 10,
+                 bytes_of(op.x, op.bias, op.residual, op.y, op.mask), op.label);
+}
+
+OpRecord describe(const DropoutBackward& op) {
+  require(op.dy.elements() == op.dx.elements() && op.dy.elements() == op.mask.elements(), op.label,
+          "shapes");
+  return rowwise(OpKind::kDropoutBackward, op.dy, 0, 2, bytes_of(op.dy, op.dx, op.mask), op.label);
+}
+
 OpRecord describe(const ColumnSum& op) {
   require(op.sums.elements() == op.x.cols(), op.label, "one sum per column");
   return rowwise(OpKind::kColumnSum, op.x, dtype_variant(op.sums), 1, bytes_of(op.x, op.sums),

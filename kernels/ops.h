@@ -132,6 +132,30 @@ struct BiasResidual {
   Tensor x, bias, residual, y;
   const char* label = "";
 };
+// y = keep(x + bias) / (1 - rate) + residual, where keep zeroes an element with probability `rate`;
+// bias and residual may be undefined, y may be x. mask [elements of x] uint8 becomes 1 where kept.
+// Element i is kept or not by (seed, i) alone: dropout_keeps.
+struct DropoutForward {
+  Tensor x, bias, residual, y, mask;
+  float rate = 0.0F;
+  std::uint64_t seed = 0;
+  const char* label = "";
+};
+// dx = mask * dy / (1 - rate); dx may be dy.
+struct DropoutBackward {
+  Tensor dy, mask, dx;
+  float rate = 0.0F;
+  const char* label = "";
+};
+// splitmix64 of the seed and the element's index, against the rate.
+inline bool dropout_keeps(std::uint64_t seed, std::uint64_t element, float rate) {
+  std::uint64_t z = seed + (element + 1) * 0x9E3779B97F4A7C15ULL;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+  z ^= z >> 31;
+  return static_cast<double>(z >> 11) >= static_cast<double>(rate) * 0x1.0p53;
+}
+
 // sums[cols] += column sums of x.
 struct ColumnSum {
   Tensor x, sums;
@@ -235,7 +259,8 @@ struct InitNormal {
 
 using Op = std::variant<Matmul, NormForward, NormBackward, SoftmaxForward, SoftmaxBackward,
                         FlashForward, FlashBackward, Rotary, BiasGeluForward, BiasGeluBackward,
-                        SwigluForward, SwigluBackward, BiasResidual, ColumnSum, EmbeddingForward,
+                        SwigluForward, SwigluBackward, BiasResidual, DropoutForward,
+                        DropoutBackward, ColumnSum, EmbeddingForward,
                         EmbeddingBackward, PositionForward, PositionBackward, VocabMax, VocabSums,
                         CrossEntropyLoss, CrossEntropyBackward, Add, Scale, Fill, Copy, Cast,
                         SumSquares, AdamW, InitNormal>;
@@ -253,6 +278,8 @@ OpRecord describe(const BiasGeluBackward&);
 OpRecord describe(const SwigluForward&);
 OpRecord describe(const SwigluBackward&);
 OpRecord describe(const BiasResidual&);
+OpRecord describe(const DropoutForward&);
+OpRecord describe(const DropoutBackward&);
 OpRecord describe(const ColumnSum&);
 OpRecord describe(const EmbeddingForward&);
 OpRecord describe(const EmbeddingBackward&);

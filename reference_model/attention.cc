@@ -153,7 +153,9 @@ Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
   saved.qkv = project_qkv(enter_tensor_parallel(context_, x, "attention.gather"));
   if (context_.model.attention.position == PositionKind::kRotary) rotate(saved.qkv, false);
   core_forward(saved);
-  if (context_.plan.recompute == Recompute::kSelective) saved.probs = Tensor();
+  if (context_.plan.recompute == Recompute::kSelective) {
+    saved.probs = saved.mask = saved.dropped = Tensor();
+  }
   return linear_forward(context_, saved.context, output_.weight, "attention.output");
 }
 
@@ -196,8 +198,24 @@ void Attention::core_forward(AttentionSaved& saved) const {
     flash_forward(saved);
     return;
   }
+  unfused_values(saved.qkv, draw_probs(saved), saved.context);
+}
+
+Tensor Attention::draw_probs(AttentionSaved& saved) const {
   saved.probs = unfused_probs(saved.qkv);
-  unfused_values(saved.qkv, saved.probs, saved.context);
+  const auto rate = static_cast<float>(context_.model.attention_dropout);
+  if (rate == 0) return saved.probs;
+  saved.mask = allocate_mask(context_, saved.probs, "attention.dropout");
+  saved.dropped = allocate_activation(context_, saved.probs.shape(), "attention.dropout");
+  context_.device.run(DropoutForward{.x = saved.probs,
+                                     .bias = {},
+                                     .residual = {},
+                                     .y = saved.dropped,
+                                     .mask = saved.mask,
+                                     .rate = rate,
+                                     .seed = saved.seed,
+                                     .label = "attention.dropout"});
+  return saved.dropped;
 }
 
 // Query head h reads key head h / group: one batched product per place in the group.
@@ -283,7 +301,8 @@ Tensor Attention::core_backward(const Tensor& dcontext, AttentionSaved& saved) c
 }
 
 Tensor Attention::unfused_backward(const Tensor& dcontext, AttentionSaved& saved) const {
-  if (!saved.probs.defined()) saved.probs = unfused_probs(saved.qkv);  // selective recompute
+  if (!saved.probs.defined()) draw_probs(saved);  // selective recompute
+  const Tensor multiplied = saved.dropped.defined() ? saved.dropped : saved.probs;
   const QkvView view = view_of(saved.qkv, dims_, context_.model.fused_qkv);
   const Heads d_o = context_view(dcontext, dims_);
   Tensor dqkv = allocate_activation(context_, saved.qkv.shape(), "attention.dqkv");
@@ -298,9 +317,16 @@ Tensor Attention::unfused_backward(const Tensor& dcontext, AttentionSaved& saved
   for (std::int64_t g = 0; g < group; ++g) {
     multiply(head_matrices(d_o, dims_, g, group), head_matrices(view.v, dims_, 0, 1, true),
              score_matrices(dprobs, dims_, g, group), 0.0F, "attention.values");
-    multiply(score_matrices(saved.probs, dims_, g, group, true),
+    multiply(score_matrices(multiplied, dims_, g, group, true),
              head_matrices(d_o, dims_, g, group), head_matrices(dview.v, dims_, 0, 1),
              g == 0 ? 0.0F : 1.0F, "attention.values");
+  }
+  saved.dropped = Tensor();
+  if (saved.mask.defined()) {
+    context_.device.run(DropoutBackward{dprobs, saved.mask, dprobs,
+                                        static_cast<float>(context_.model.attention_dropout),
+                                        "attention.dropout"});
+    saved.mask = Tensor();
   }
   context_.device.run(SoftmaxBackward{saved.probs, dprobs, scale_, "attention.softmax"});
   saved.probs = Tensor();

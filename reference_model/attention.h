@@ -17,6 +17,8 @@ struct AttentionSaved {
   Tensor x;        // input of the projection, [seq_share, batch, hidden]
   Tensor qkv;      // [seq, batch, (heads + 2 kv_heads) * head_dim], rotated
   Tensor probs;    // unfused: [batch * heads, seq, seq]; undefined while recomputed
+  Tensor mask, dropped;  // with dropout: which probs were kept; what is left of them
+  std::uint64_t seed = 0;  // of the dropout
   Tensor log_sum;  // flash: [batch, heads, seq] fp32
   Tensor context;  // [seq, batch, heads * head_dim]
 };
@@ -30,6 +32,7 @@ class Attention {
 
   // The output projection's partial sum over the tensor group, without its bias:
   // [seq, batch, hidden].
+  // Dropout draws from saved.seed.
   Tensor forward(const Tensor& x, AttentionSaved& saved) const;
   // From the gradient of forward's result to the gradient of x inside the tensor-parallel region,
   // still a partial sum over the tensor group. Consumes `saved`.
@@ -43,6 +46,8 @@ class Attention {
   void core_forward(AttentionSaved& saved) const;
   Tensor core_backward(const Tensor& dcontext, AttentionSaved& saved) const;
   Tensor unfused_probs(const Tensor& qkv) const;
+  // saved.probs, and with dropout saved.dropped; the result is what multiplies the values.
+  Tensor draw_probs(AttentionSaved& saved) const;
   void unfused_values(const Tensor& qkv, const Tensor& probs, const Tensor& out) const;
   void flash_forward(AttentionSaved& saved) const;
   Tensor unfused_backward(const Tensor& dcontext, AttentionSaved& saved) const;

@@ -19,6 +19,8 @@ struct BlockSaved {
   NormSaved norm1, norm2;
   AttentionSaved attention;
   MlpSaved mlp;
+  Tensor attention_mask, mlp_mask;  // dropout of the two branches, [elements] uint8
+  std::int64_t draw = 0;            // which forward of this block: what dropout draws from
 };
 
 class Block {
@@ -35,9 +37,18 @@ class Block {
 
  private:
   Tensor run_forward(const Tensor& x, BlockSaved& saved) const;
-  // residual + (partial sum over the tensor group) + bias.
-  Tensor add_residual(Tensor partial, const Tensor& residual, Parameter* bias,
-                      const char* label) const;
+  // A branch of the block on its way back to the residual.
+  struct Branch {
+    Parameter* bias;
+    Tensor& mask;
+    std::uint64_t seed;
+    const char* label;
+  };
+  // residual + dropout((partial sum over the tensor group) + bias).
+  Tensor add_residual(Tensor partial, const Tensor& residual, const Branch& branch) const;
+  // Through the dropout of a branch; dout itself without one.
+  Tensor drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const;
+  std::uint64_t seed_of(const BlockSaved& saved, int place, bool by_rank) const;
 
   const RankContext& context_;
   ParameterStore& store_;
@@ -45,6 +56,8 @@ class Block {
   Norm norm1_, norm2_;
   Attention attention_;
   Mlp mlp_;
+  std::int64_t layer_;
+  std::int64_t forwards_ = 0;
 };
 
 }  // namespace tpsim

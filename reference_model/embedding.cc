@@ -61,7 +61,24 @@ Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
   store_.begin_forward(table_);
   Tensor x = lookup(tokens);
   store_.end_forward(table_);
-  if (rest_ == nullptr) return x;
+  if (rest_ != nullptr) x = finish(std::move(x), saved);
+  const auto rate = static_cast<float>(context_.model.hidden_dropout);
+  if (rate == 0) return x;
+  constexpr std::int64_t kBeforeTheBlocks = -1;
+  saved.mask = allocate_mask(context_, x, "embedding.dropout");
+  context_.device.run(DropoutForward{.x = x,
+                                     .bias = {},
+                                     .residual = {},
+                                     .y = x,
+                                     .mask = saved.mask,
+                                     .rate = rate,
+                                     .seed = dropout_seed(context_, kBeforeTheBlocks, forwards_++, 0,
+                                                          context_.plan.sequence_parallel),
+                                     .label = "embedding.dropout"});
+  return x;
+}
+
+Tensor Embedding::finish(Tensor x, EmbeddingSaved& saved) {
   store_.begin_forward(*rest_);
   if (Parameter* p = positions(); p != nullptr) {
     context_.device.run(PositionForward{x, position_rows(p->weight), "embedding.positions"});
@@ -83,6 +100,13 @@ Tensor Embedding::lookup(const Tensor& tokens) {
 
 void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
   Tensor dx = dy;
+  if (saved.mask.defined()) {
+    dx = allocate_activation(context_, dy.shape(), "embedding.dropout");
+    context_.device.run(DropoutBackward{dy, saved.mask, dx,
+                                        static_cast<float>(context_.model.hidden_dropout),
+                                        "embedding.dropout"});
+    saved.mask = Tensor();
+  }
   if (rest_ != nullptr) {
     store_.begin_backward(*rest_);
     if (norm_ != nullptr) dx = norm_->backward(context_, dx, saved.norm, Tensor(), "embedding.norm");

@@ -12,6 +12,7 @@ namespace tpsim {
 struct EmbeddingSaved {
   Tensor tokens;
   NormSaved norm;
+  Tensor mask;  // of the dropout, [elements] uint8
 };
 
 // The word table's unit: of the embedding, of the untied head, or of the tied head on another stage.
@@ -32,12 +33,15 @@ class Embedding {
   Tensor lookup(const Tensor& tokens);
   Parameter* positions() const;
   Tensor position_rows(const Tensor& table) const;
+  // Positions and norm, where the model has them.
+  Tensor finish(Tensor x, EmbeddingSaved& saved);
 
   const RankContext& context_;
   ParameterStore& store_;
   ParameterUnit& table_;
   ParameterUnit* rest_ = nullptr;  // positions and norm
   std::unique_ptr<Norm> norm_;
+  std::int64_t forwards_ = 0;
 };
 
 }  // namespace tpsim

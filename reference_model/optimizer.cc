@@ -96,14 +96,32 @@ double Optimizer::update(std::int64_t step) {
     // As PyTorch clips: by max_norm / (norm + 1e-6), never up.
     if (settings_.clip_norm > 0) scale = std::min(1.0, settings_.clip_norm / (norm + 1e-6));
   }
-  std::size_t i = 0;
-  for (ParameterUnit& unit : store_.units()) update_unit(unit, states_[i++], step, scale);
+  const std::vector<Tensor> gradients = optimizer_gradients();
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    update_unit(store_.units()[i], states_[i], gradients[i], {step, scale});
+  }
   for (ParameterUnit& unit : store_.units()) gather_weights(unit);
   return norm;
 }
 
-void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, std::int64_t step,
-                            double scale) {
+// This rank's share of every unit's gradients, in fp32 where the stack wants it so.
+std::vector<Tensor> Optimizer::optimizer_gradients() {
+  std::vector<Tensor> shares;
+  const bool widen = context_.options.widened_optimizer_gradients;
+  for (ParameterUnit& unit : store_.units()) {
+    Tensor share = unit.gradient_share;
+    if (widen && share.dtype() != DType::kFloat32) {
+      share = context_.device.allocate(share.shape(), DType::kFloat32, MemoryCategory::kWorkspace,
+                                       "fp32_gradients");
+      context_.device.run(Cast{unit.gradient_share, share, "optimizer.widen"});
+    }
+    shares.push_back(share);
+  }
+  return shares;
+}
+
+void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, const Tensor& gradients,
+                            const UpdateStep& update) {
   for (const Segment& segment : unit.segments()) {
     const Range range = within_share(segment, store_.share_begin(unit), store_.share_size(unit));
     if (range.count == 0) continue;
@@ -111,15 +129,15 @@ void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, std::int
     context_.device.run(AdamW{.master = part(state.master),
                               .momentum = part(state.momentum),
                               .variance = part(state.variance),
-                              .gradient = part(unit.gradient_share),
+                              .gradient = part(gradients),
                               .weights = part(unit.weight_share),
                               .rate = static_cast<float>(settings_.rate),
                               .beta1 = static_cast<float>(settings_.beta1),
                               .beta2 = static_cast<float>(settings_.beta2),
                               .epsilon = static_cast<float>(settings_.epsilon),
                               .decay = segment.decay ? static_cast<float>(settings_.weight_decay) : 0,
-                              .gradient_scale = static_cast<float>(scale),
-                              .step = step,
+                              .gradient_scale = static_cast<float>(update.scale),
+                              .step = update.step,
                               .label = "optimizer.adamw"});
   }
 }

@@ -43,7 +43,13 @@ class Optimizer {
   void reduce_tied_table(ParameterUnit& unit);
   void reduce_over_data_parallel(ParameterUnit& unit);
   double global_norm();
-  void update_unit(ParameterUnit& unit, OptimizerState& state, std::int64_t step, double scale);
+  struct UpdateStep {
+    std::int64_t step;
+    double scale;  // of the gradients
+  };
+  std::vector<Tensor> optimizer_gradients();
+  void update_unit(ParameterUnit& unit, OptimizerState& state, const Tensor& gradients,
+                   const UpdateStep& update);
   void gather_weights(ParameterUnit& unit);
 
   const RankContext& context_;

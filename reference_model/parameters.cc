@@ -167,8 +167,7 @@ void ParameterStore::end_forward(ParameterUnit& unit) { release_weights(unit); }
 
 void ParameterStore::begin_backward(ParameterUnit& unit) {
   gather_weights(unit);
-  const bool separate = !context_.options.fused_gradient_accumulation &&
-                        context_.plan.gradient_dtype != context_.plan.dtype;
+  const bool separate = !context_.options.fused_gradient_accumulation;
   if (zero_stage() < 2 && !separate) {
     bind_gradients(unit, unit.gradients, false);
     return;
@@ -196,7 +195,11 @@ void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
 void ParameterStore::end_backward(ParameterUnit& unit) {
   if (unit.pending_gradients_.defined()) {
     for (Parameter& p : unit.parameters()) zero_if_fresh(context_.device, p);
-    if (zero_stage() >= 2) reduce_into_share(unit);
+    if (zero_stage() >= 2) {
+      reduce_into_share(unit);
+    } else if (context_.plan.gradient_dtype == context_.plan.dtype) {
+      accumulate_pending(unit);
+    }
   }
   bind_gradients(unit, Tensor(), false);
   release_weights(unit);
@@ -212,11 +215,23 @@ void ParameterStore::reduce_into_share(ParameterUnit& unit) {
 }
 
 void ParameterStore::accumulate_pending() {
-  for (ParameterUnit& unit : units_) {
-    if (!unit.pending_gradients_.defined()) continue;
-    context_.device.run(Add{unit.pending_gradients_, unit.gradients, "accumulate_gradients"});
-    unit.pending_gradients_ = Tensor();
+  for (ParameterUnit& unit : units_) accumulate_pending(unit);
+}
+
+void ParameterStore::accumulate_pending(ParameterUnit& unit) {
+  if (!unit.pending_gradients_.defined()) return;
+  Device& device = context_.device;
+  for (const Parameter& p : unit.parameters()) {
+    Tensor part = unit.pending_gradients_.slice(p.offset, p.spec.shape);
+    if (part.dtype() != unit.gradients.dtype()) {
+      const Tensor wide = device.allocate(p.spec.shape, unit.gradients.dtype(),
+                                          MemoryCategory::kWorkspace, "widened_gradient");
+      device.run(Cast{part, wide, "accumulate_gradients"});
+      part = wide;
+    }
+    device.run(Add{part, unit.gradients.slice(p.offset, p.spec.shape), "accumulate_gradients"});
   }
+  unit.pending_gradients_ = Tensor();
 }
 
 void ParameterStore::clear_gradients() {

@@ -121,6 +121,7 @@ class ParameterStore {
   void release_weights(ParameterUnit& unit);
   void clear_gaps(ParameterUnit& unit, const Tensor& buffer);
   void reduce_into_share(ParameterUnit& unit);
+  void accumulate_pending(ParameterUnit& unit);
 
   const RankContext& context_;
   std::deque<ParameterUnit> units_;

@@ -26,6 +26,21 @@ Shape residual_shape(const RankContext& context) {
   return {sizes.seq_share, sizes.batch, context.model.hidden};
 }
 
+Tensor allocate_mask(const RankContext& context, const Tensor& like, const char* label) {
+  return context.device.allocate(like.shape(), DType::kUInt8, MemoryCategory::kActivations, label);
+}
+
+std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::int64_t draw,
+                           int place, bool by_rank) {
+  // Data-parallel ranks see other samples and draw other masks; tensor-parallel ranks do where told.
+  const std::int64_t parts[] = {layer, draw, place, context.at.dp, by_rank ? context.at.tp : 0};
+  std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a over whole numbers
+  for (const std::int64_t part : parts) {
+    hash = (hash ^ static_cast<std::uint64_t>(part)) * 1099511628211ULL;
+  }
+  return hash;
+}
+
 Tensor allocate_activation(const RankContext& context, Shape shape, const char* label) {
   return context.device.allocate(shape, context.plan.dtype, MemoryCategory::kActivations, label);
 }

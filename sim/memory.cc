@@ -14,7 +14,7 @@ class StageReplay {
  public:
   StageReplay(const PlanCosts& costs, const StageCost& stage)
       : costs_(costs), stage_(stage), transfer_(costs.transfer.bytes) {
-    level_ = highest_ = stage.fixed;
+    level_ = highest_ = each_ = stage.fixed;
   }
 
   void run(const PipelineTask& task) {
@@ -24,9 +24,9 @@ class StageReplay {
     const bool sends = task.forward ? !chunk.is_last : !chunk.is_first;
     if (receives) level_[kActivations] += transfer_;
     const MemoryChange& change = (task.forward ? chunk.forward : chunk.backward).memory;
-    consider(change.highest);
+    consider(change.highest, change.each);
     for (std::size_t i = 0; i < level_.size(); ++i) level_[i] += change.left[i];
-    consider({});
+    consider({}, {});
     if (sends) level_[kActivations] -= transfer_;
   }
 
@@ -39,12 +39,23 @@ class StageReplay {
     }
   }
 
+  // What is allocated at the end of the step comes on top of the fixed parts.
+  void end_step() {
+    level_ = stage_.fixed;
+    consider(stage_.update, stage_.update);
+  }
+
   const BytesByCategory& highest() const { return highest_; }
+  // Of every category by itself.
+  const BytesByCategory& each() const { return each_; }
 
  private:
-  void consider(const BytesByCategory& above) {
+  void consider(const BytesByCategory& above, const BytesByCategory& each_above) {
     BytesByCategory now = level_;
-    for (std::size_t i = 0; i < now.size(); ++i) now[i] += above[i];
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      each_[i] = std::max(each_[i], level_[i] + each_above[i]);
+      now[i] += above[i];
+    }
     if (total(now) > total(highest_)) highest_ = now;
   }
 
@@ -53,6 +64,7 @@ class StageReplay {
   double transfer_;  // bytes of one activation
   BytesByCategory level_{};
   BytesByCategory highest_{};
+  BytesByCategory each_{};
 };
 
 // Runs as much of a stage's schedule as decides its peak.
@@ -91,6 +103,7 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack_spec, const Plan
   for (std::int64_t s = 0; s < shape.stages; ++s) {
     StageReplay replay(costs, costs.stages[static_cast<std::size_t>(s)]);
     replay_schedule(replay, shape, s);
+    replay.end_step();
     StageMemory& memory = result.emplace_back();
     memory.stage = s;
     for (std::size_t i = 0; i < replay.highest().size(); ++i) {
@@ -102,6 +115,9 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack_spec, const Plan
     buffers += static_cast<double>(communicators(plan)) * stack.collective_buffers;
     memory.context = stack.context;
     memory.fragmentation = stack.fragmentation * (memory.by_category[kActivations] + workspace);
+    if (stack.caching_allocator) {
+      memory.fragmentation += Bytes(total(replay.each()) - total(replay.highest()));
+    }
   }
   return result;
 }

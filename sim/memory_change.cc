@@ -1,5 +1,6 @@
 #include "sim/memory_change.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -19,9 +20,11 @@ double total(const BytesByCategory& bytes) {
 }
 
 MemoryChange MemoryChange::then(const MemoryChange& first, const MemoryChange& second) {
-  MemoryChange result{sum(first.left, second.left), first.highest};
+  MemoryChange result{sum(first.left, second.left), first.highest, {}};
   const BytesByCategory later = sum(first.left, second.highest);
   if (total(later) > total(result.highest)) result.highest = later;
+  const BytesByCategory each = sum(first.left, second.each);
+  for (std::size_t i = 0; i < each.size(); ++i) result.each[i] = std::max(first.each[i], each[i]);
   return result;
 }
 
@@ -38,7 +41,9 @@ MemoryChange memory_change(const Program& program, std::size_t begin, std::size_
         std::ceil(static_cast<double>(allocation.bytes) / granularity.value()) *
         granularity.value();
     const double signed_bytes = allocate ? rounded : -rounded;
-    change.left[static_cast<std::size_t>(allocation.category)] += signed_bytes;
+    const auto category = static_cast<std::size_t>(allocation.category);
+    change.left[category] += signed_bytes;
+    change.each[category] = std::max(change.each[category], change.left[category]);
     now += signed_bytes;
     if (now > highest) {
       highest = now;

@@ -16,6 +16,7 @@ double total(const BytesByCategory& bytes);
 struct MemoryChange {
   BytesByCategory left{};     // still allocated at the end; negative where it freed more
   BytesByCategory highest{};  // at the moment of the largest total; zero if it never rises
+  BytesByCategory each{};     // the highest of every category by itself
 
   // `first`, then `second`.
   static MemoryChange then(const MemoryChange& first, const MemoryChange& second);

@@ -12,10 +12,15 @@ bool starts_with(const char* label, std::string_view prefix) {
 
 WorkKind work_of(const OpRecord& op) {
   for (const char* core : {"attention.scores", "attention.values", "attention.softmax",
+                           "attention.dropout",
                            "attention.flash"}) {
     if (starts_with(op.label, core)) return WorkKind::kAttention;
   }
   return op.key.kind == OpKind::kMatmul ? WorkKind::kMatmul : WorkKind::kElementwise;
+}
+
+bool is_product(OpKind kind) {
+  return kind == OpKind::kMatmul || kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
 }
 
 // Which part of a step's end an op or collective belongs to.
@@ -27,6 +32,10 @@ Seconds& end_part(StepEndCost& end, const char* label) {
   if (starts_with(label, "gradient_norm")) return end.norm;
   if (starts_with(label, "data.gather")) return end.gather;
   return end.optimizer;
+}
+
+QueueCost launch(const HostCost& host, Seconds issue, Seconds run) {
+  return host.blocking_launches ? blocking_op_cost(issue, run) : op_cost(issue, run);
 }
 
 }  // namespace
@@ -78,12 +87,13 @@ Seconds PieceCosts::price_collective(const CollectiveRecord& record, const Plan&
                             place_group(plan, record.group, scenario_.cluster.gpus_per_node));
 }
 
-// On a device that the host waits for, issuing is part of the op.
 QueueCost PieceCosts::price_op(const OpRecord& op, PhaseCost& phase) const {
   const OpPrice price = ops_.price(op);
-  phase.work[static_cast<std::size_t>(work_of(op))] += price.time;
-  phase.by_source[static_cast<std::size_t>(price.source)] += price.time;
-  return op_cost(scenario_.stack.host.per_op, price.time);
+  const Seconds time = is_product(op.key.kind) ? price.time
+                                               : scenario_.stack.eager_traffic * price.time;
+  phase.work[static_cast<std::size_t>(work_of(op))] += time;
+  phase.by_source[static_cast<std::size_t>(price.source)] += time;
+  return launch(scenario_.stack.host, scenario_.stack.host.per_op, time);
 }
 
 PhaseCost PieceCosts::price_phase(const PieceTrace& trace, std::size_t begin, std::size_t end,
@@ -99,7 +109,8 @@ PhaseCost PieceCosts::price_phase(const PieceTrace& trace, std::size_t begin, st
       const WorkKind kind = record.group == GroupKind::kTensor ? WorkKind::kTensorCommunication
                                                                : WorkKind::kZeroCommunication;
       phase.work[static_cast<std::size_t>(kind)] += time;
-      phase.queue = then(phase.queue, op_cost(scenario_.stack.host.per_collective, time));
+      const HostCost& host = scenario_.stack.host;
+      phase.queue = then(phase.queue, launch(host, host.per_collective, time));
     }
   }
   phase.memory = memory_change(trace.program, begin, end,
@@ -174,12 +185,14 @@ const PieceCost& PieceCosts::piece(PieceKind kind, const Plan& plan) {
     if (end == ends_.end()) {
       const MemoryChange allocated = memory_change(trace.program, trace.allocate, trace.clear,
                                                    scenario_.stack.memory.allocation_granularity);
-      ends_[end_key] = {allocated.left, price_end(trace, plan)};
+      const MemoryChange updated = memory_change(trace.program, trace.reduce, trace.end,
+                                                 scenario_.stack.memory.allocation_granularity);
+      ends_[end_key] = {allocated.left, updated.highest, price_end(trace, plan)};
     }
   }
   const LayerCost& l = layers_[layer_key];
   const EndCost& e = ends_[end_key];
-  return pieces_[key] = PieceCost{l.forward, l.backward, l.accumulate, e.fixed, e.end};
+  return pieces_[key] = PieceCost{l.forward, l.backward, l.accumulate, e.fixed, e.update, e.end};
 }
 
 const TransferCost& PieceCosts::transfer(const Plan& plan) {

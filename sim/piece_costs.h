@@ -53,7 +53,8 @@ struct StepEndCost {
 struct PieceCost {
   PhaseCost forward, backward;
   PhaseCost accumulate;     // after the chunk's backward: gradients join the accumulation buffer
-  BytesByCategory fixed{};  // weights, gradients, optimizer state
+  BytesByCategory fixed{};   // weights, gradients, optimizer state
+  BytesByCategory update{};  // allocated while the step ends, all pieces at once
   StepEndCost end;
 };
 
@@ -88,6 +89,7 @@ class PieceCosts {
   };
   struct EndCost {
     BytesByCategory fixed;
+    BytesByCategory update;
     StepEndCost end;
   };
 

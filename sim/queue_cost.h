@@ -29,5 +29,9 @@ QueueCost repeat(const QueueCost& once, std::int64_t n);
 
 // One op: `issue` seconds of host time, then `run` seconds on the device.
 inline QueueCost op_cost(Seconds issue, Seconds run) { return {issue, run, issue + run}; }
+// The same, and the host waits for the result.
+inline QueueCost blocking_op_cost(Seconds issue, Seconds run) {
+  return {issue + run, run, issue + run};
+}
 
 }  // namespace tpsim

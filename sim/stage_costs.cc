@@ -46,6 +46,7 @@ std::int32_t kind_of(PlanCosts& costs, PieceCosts& pieces, const Plan& plan, std
 void add_fixed(StageCost& stage, const PieceCost& piece, std::int64_t count) {
   for (std::size_t i = 0; i < stage.fixed.size(); ++i) {
     stage.fixed[i] += static_cast<double>(count) * piece.fixed[i];
+    stage.update[i] += static_cast<double>(count) * piece.update[i];
   }
   stage.end += static_cast<double>(count) * piece.end;
 }

@@ -19,6 +19,7 @@ struct ChunkCost {
 struct StageCost {
   std::vector<std::int32_t> chunks;  // indices into PlanCosts::kinds
   BytesByCategory fixed{};
+  BytesByCategory update{};  // while the step ends
   StepEndCost end;
 };
 

@@ -32,6 +32,8 @@ void compute(const BiasGeluBackward&, CpuState&);
 void compute(const SwigluForward&, CpuState&);
 void compute(const SwigluBackward&, CpuState&);
 void compute(const BiasResidual&, CpuState&);
+void compute(const DropoutForward&, CpuState&);
+void compute(const DropoutBackward&, CpuState&);
 void compute(const ColumnSum&, CpuState&);
 void compute(const EmbeddingForward&, CpuState&);
 void compute(const EmbeddingBackward&, CpuState&);

@@ -47,7 +47,7 @@ void store_float16(const float* from, std::int64_t count, std::uint16_t* to) {
 }
 
 [[noreturn]] void refuse_integers() {
-  TPSIM_CHECK(false, "an int32 tensor where numbers are computed");
+  TPSIM_CHECK(false, "an integer tensor where numbers are computed");
 }
 
 }  // namespace
@@ -60,7 +60,8 @@ void load_floats(const void* from, DType dtype, std::int64_t count, float* to) {
       return;
     case DType::kBFloat16: return load_bfloat16(half, count, to);
     case DType::kFloat16: return load_float16(half, count, to);
-    case DType::kInt32: break;
+    case DType::kInt32:
+    case DType::kUInt8: break;
   }
   refuse_integers();
 }
@@ -73,7 +74,8 @@ void store_floats(const float* from, std::int64_t count, DType dtype, void* to) 
       return;
     case DType::kBFloat16: return store_bfloat16(from, count, half);
     case DType::kFloat16: return store_float16(from, count, half);
-    case DType::kInt32: break;
+    case DType::kInt32:
+    case DType::kUInt8: break;
   }
   refuse_integers();
 }
