@@ -98,7 +98,7 @@ FlashEstimate FlashModel::estimate(const OpRecord& op) const {
   estimate.bound = bound(op.key);
   estimate.correction = std::exp(around.log_ratio);
   estimate.near_samples = around.weight >= ResidualField::kNearWeight;
-  const double share = best_flops_share_ > 0 ? best_flops_share_ : 1;
+  const double share = std::max(model_.flash_forward_efficiency, best_flops_share_);
   estimate.time = std::max(estimate.bound * estimate.correction,
                            Flops(op.flops) / (share * device_.matmul_peak));
   return estimate;

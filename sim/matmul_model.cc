@@ -188,9 +188,9 @@ double MatmulModel::layout_factor(unsigned layout) const {
   }
 }
 
-// No prediction beats the best sample's share of the peak, nor the memory's bandwidth.
+// No prediction beats the model's efficiency and the best sample, nor the memory's bandwidth.
 Seconds MatmulModel::fastest_possible(const MatmulShape& s) const {
-  const double flops_share = best_flops_share_ > 0 ? best_flops_share_ : 1;
+  const double flops_share = std::max(model_.matmul_efficiency, best_flops_share_);
   const double traffic_share = std::max(1.0, best_traffic_share_);
   return std::max(Flops(flops_of(s)) / (flops_share * peak_for(s)),
                   Bytes(traffic_of(s)) / (traffic_share * device_.memory_bandwidth));
@@ -208,9 +208,8 @@ MatmulEstimate MatmulModel::estimate(const OpKey& key) const {
   estimate.bound = bound(shape);
   estimate.correction = std::exp(around.log_ratio);
   estimate.near_samples = around.weight >= ResidualField::kNearWeight;
-  estimate.time = std::max(fastest_possible(shape), estimate.bound.time *
-                                                        estimate.correction *
-                                                        estimate.layout_factor);
+  estimate.time = estimate.layout_factor *
+                  std::max(fastest_possible(shape), estimate.bound.time * estimate.correction);
   return estimate;
 }
 

@@ -8,7 +8,8 @@ A profile holds a thinned sample of matrix products and of flash attention, all 
 constants of DeviceModel (core/profile.h). Rows are kept by the order of their hash: any width of the
 tables has samples in the profile and rows outside it, on which predictions can be judged. The
 constants of matrix products are those of the bound in sim/matmul_model.cc with the least mean
-|log error| on some of the rows kept, found by descent along one constant after the other.
+|log error| on some of the rows kept, found by descent along one constant after the other. Some of the
+rows left out are written to tests/sim/held_out_*.csv, for the tests that judge predictions.
 
 Everything else is published by others and named in the "source" of its table below.
 """
@@ -23,18 +24,24 @@ import statistics
 import sys
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+from published_devices import A100, H100, H200
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "data"
 AICONFIGURATOR = "ai-dynamo/aiconfigurator at 095f58a (Apache-2.0), systems/data"
 
 # How many matrix products a profile keeps: of transformer layers, and of other shapes.
 LARGE_PRODUCTS = 1700
 OTHER_PRODUCTS = 800
 FITTED_PRODUCTS = 500
+HELD_OUT_LARGE = 160
+HELD_OUT_OTHER = 80
 
 # Flash attention: shapes of training, thinned.
 FLASH_HEAD_DIMS = (64, 128)
 FLASH_SAMPLES = 700
 LEAST_FLASH_TOKENS = 256
+HELD_OUT_FLASH = 120
 
 # Constants of the matrix product fit: first guess, first step, bounds.
 FITTED = {
@@ -48,92 +55,6 @@ FITTED = {
 LARGEST_TILE = (128, 256)  # of cuBLAS on Ampere and Hopper
 
 TRANSPOSE_B = 2  # MatmulVariant: y = x W^T
-
-A100 = {
-    "name": "a100-sxm4-80gb",
-    "gemm": "gemm_a100_sxm4_80gb.csv.gz",
-    "gpu": "NVIDIA A100-SXM4-80GB",
-    "flash_kernel": "vllm_flash_attn",
-    "device": {
-        "name": "NVIDIA A100-SXM4-80GB",
-        "source": "NVIDIA A100 80GB datasheet; memory: total_memory of torch.cuda.get_device_properties",
-        "memory": "81251 MiB",
-        "processors": 108,
-        "matmul_peak": "312 TFLOP/s",
-        "matmul_dtype": "bf16",
-        "vector_peak": "19.5 TFLOP/s",
-        "memory_bandwidth": "2039 GB/s",
-        "asynchronous": True,
-    },
-    "published": {
-        "sustained_clock": (0.93, "257 TFLOP/s (thonking.ai) to 271 (stas00/ml-engineering) sustained over a burst median of 284"),
-        "nn_layout_factor": (1.0, "183 products in three layouts on A100-PCIe, MooreThreads/SimuMax: dgrad and wgrad as fast as forward within 1 %, traffic of fp32 accumulation apart"),
-        "tn_layout_factor": (1.0, "the same"),
-        "unaligned_rate": (0.5, "vocabulary 50257 against 50304 makes GPT-2 training 25 % slower on A100, karpathy/nanoGPT, which its logits explain at half their rate"),
-        "unaligned_batched_rate": (0.037, "BigScience rows A-032 and A-082 of data/published_runs/bloom_jean_zay.csv: attention products with head_dim 150 at 11 TFLOP/s"),
-        "streaming_efficiency": (0.82, "streaming kernels reach 0.80-0.85 of the memory bandwidth; aiconfigurator prices memory operations at 0.8"),
-        "reduction_efficiency": (0.62, "LayerNorm 1.26 TB/s forward, 1.16 backward, NVIDIA/apex PR 1037"),
-        "flash_backward_ratio": (0.82, "flash_backward_efficiency over forward: 168 against 204 TFLOP/s of FlashAttention-2 at 4096 tokens, A100 PCIe, NVIDIA/cudnn-frontend benchmark/"),
-        "kernel_latency": (3e-6, "aiconfigurator adds 3 us to every memory operation"),
-    },
-}
-H100 = {
-    "name": "h100-sxm",
-    "gemm": "gemm_h100_sxm.csv.gz",
-    "gpu": "NVIDIA H100 80GB HBM3",
-    "flash_kernel": None,  # the tables hold none
-    "device": {
-        "name": "NVIDIA H100 80GB HBM3",
-        "source": "NVIDIA H100 SXM datasheet; memory: total_memory of torch.cuda.get_device_properties, stas00/ml-engineering network/README.md",
-        "memory": "81089 MiB",
-        "processors": 132,
-        "matmul_peak": "989 TFLOP/s",
-        "matmul_dtype": "bf16",
-        "vector_peak": "66.9 TFLOP/s",
-        "memory_bandwidth": "3352 GB/s",
-        "asynchronous": True,
-    },
-    "published": {
-        "sustained_clock": (0.95, "training sustains clocks 5-10 % below those of short bursts"),
-        "nn_layout_factor": (1.0, "183 products in three layouts on A100-PCIe, MooreThreads/SimuMax: dgrad and wgrad as fast as forward within 1 %, traffic of fp32 accumulation apart"),
-        "tn_layout_factor": (1.0, "the same"),
-        "unaligned_rate": (0.68, "MLP with d_ff 10922 at 273 TFLOP/s against 395-398 for multiples of 8 on H100, stas00/ml-engineering training/performance/README.md"),
-        "unaligned_batched_rate": (0.68, "as unaligned_rate: no batched product measured"),
-        "streaming_efficiency": (0.85, "copies reach 3.0-3.09 of 3.35 TB/s, other streaming kernels 0.80-0.85"),
-        "reduction_efficiency": (0.75, "RMSNorm on H200, which has the same processors: see h200"),
-        "flash_forward_efficiency": (0.67, "579 TFLOP/s of FlashAttention-3 at 4096 tokens, causal half, Shah et al. 2024, arXiv 2407.08608, without the ramp of sim/flash_model.cc"),
-        "flash_backward_efficiency": (0.54, "0.80 of forward: 474 against 591 TFLOP/s of cuDNN 9.19 on H200 at 4096 tokens, NVIDIA/cudnn-frontend benchmark/"),
-        "kernel_latency": (2.5e-6, "kernels of 1-2 TB/s below 3 us of work on H200, NVIDIA/cudnn-frontend benchmark/"),
-    },
-}
-H200 = {
-    "name": "h200",
-    "gemm": "gemm_h200.csv.gz",
-    "gpu": "NVIDIA H200",
-    "flash_kernel": "vllm_flash_attn_fa3",
-    "device": {
-        "name": "NVIDIA H200",
-        "source": "NVIDIA H200 SXM datasheet; memory: total_memory of torch.cuda.get_device_properties",
-        "memory": "143156 MiB",
-        "processors": 132,
-        "matmul_peak": "989 TFLOP/s",
-        "matmul_dtype": "bf16",
-        "vector_peak": "66.9 TFLOP/s",
-        "memory_bandwidth": "4.8 TB/s",
-        "asynchronous": True,
-    },
-    "published": {
-        "sustained_clock": (0.95, "training sustains clocks 5-10 % below those of short bursts"),
-        "nn_layout_factor": (1.0, "183 products in three layouts on A100-PCIe, MooreThreads/SimuMax: dgrad and wgrad as fast as forward within 1 %, traffic of fp32 accumulation apart"),
-        "tn_layout_factor": (1.0, "the same"),
-        "unaligned_rate": (0.68, "MLP with d_ff 10922 at 273 TFLOP/s against 395-398 for multiples of 8 on H100, stas00/ml-engineering training/performance/README.md"),
-        "unaligned_batched_rate": (0.68, "as unaligned_rate: no batched product measured"),
-        "streaming_efficiency": (0.85, "copies reach 4.3 of 4.8 TB/s, other streaming kernels 0.80-0.85"),
-        "reduction_efficiency": (0.75, "RMSNorm 3.7-3.85 TB/s forward, 3.4-3.8 backward, NVIDIA/cudnn-frontend benchmark/"),
-        "flash_backward_ratio": (0.80, "flash_backward_efficiency over forward: 474 against 591 TFLOP/s of cuDNN 9.19 at 4096 tokens, NVIDIA/cudnn-frontend benchmark/"),
-        "kernel_latency": (2.5e-6, "kernels of 1-2 TB/s below 3 us of work, NVIDIA/cudnn-frontend benchmark/"),
-    },
-}
 
 
 def rows_of(name):
@@ -192,12 +113,15 @@ def is_large(shape):
     return m >= 512 and n >= 1024 and k >= 1024
 
 
-def kept_products(samples):
-    """Aligned rows: with odd numbers of tokens the tables hold every shape twice."""
+def split_products(samples):
+    """Rows to keep and rows to judge by: aligned ones, as with odd numbers of tokens the tables hold
+    every shape twice."""
     rows = sorted((s for s in samples if s[0][0] % 8 == 0 or s[0][0] <= 4), key=lambda s: order_of(s[0]))
     large = [s for s in rows if is_large(s[0])]
     other = [s for s in rows if not is_large(s[0])]
-    return large[:min(LARGE_PRODUCTS, 2 * len(large) // 3)] + other[:OTHER_PRODUCTS]
+    kept_large = min(LARGE_PRODUCTS, 2 * len(large) // 3)
+    return (large[:kept_large] + other[:OTHER_PRODUCTS],
+            large[kept_large:][:HELD_OUT_LARGE] + other[OTHER_PRODUCTS:][:HELD_OUT_OTHER])
 
 
 def mean_error(bound, constants, samples):
@@ -234,7 +158,7 @@ def report_fit(name, gpu, constants, held_out):
     bound = MatmulBound(gpu)
     print(f"{name}: {constants}; without neighbours, on rows that the profile does not hold:")
     for title, wanted in (("m >= 512, n, k >= 1024", is_large), ("others", lambda s: not is_large(s))):
-        rows = sorted((s for s in held_out if wanted(s[0])), key=lambda s: order_of(s[0]))[:2000]
+        rows = [s for s in held_out if wanted(s[0])]
         errors = [math.log(bound.seconds(shape, constants) / t) for shape, t in rows]
         sizes = sorted(map(abs, errors))
         print(f"  {title:<24} {len(sizes):>6} rows  |error| mean {statistics.fmean(sizes):6.1%} "
@@ -247,8 +171,9 @@ def matmul_group(kept):
             "samples": sorted([1, *shape, t] for shape, t in kept)}
 
 
-def flash_samples(gpu, rows):
-    """Median seconds by (batch, seq, heads, kv_heads, head_dim), for shapes of training."""
+def split_flash(gpu, rows):
+    """Median seconds by (batch, seq, heads, kv_heads, head_dim), for shapes of training: those to keep
+    and those to judge by."""
     times = {}
     for row in rows:
         key = tuple(int(row[column]) for column in ("batch", "seq", "heads", "kv_heads", "head_dim"))
@@ -256,8 +181,10 @@ def flash_samples(gpu, rows):
                   and key[1] >= LEAST_FLASH_TOKENS and key[4] in FLASH_HEAD_DIMS)
         if wanted:
             times.setdefault(key, []).append(float(row["seconds"]))
-    kept = sorted(sorted(times, key=order_of)[:FLASH_SAMPLES])
-    return {key: statistics.median(times[key]) for key in kept}
+    order = sorted(times, key=order_of)
+    kept, held_out = order[:FLASH_SAMPLES], order[FLASH_SAMPLES:][:HELD_OUT_FLASH]
+    return tuple({key: statistics.median(times[key]) for key in sorted(keys)}
+                 for keys in (kept, held_out))
 
 
 def flash_efficiency(gpu, samples):
@@ -324,14 +251,16 @@ def model_of(gpu, fit, flash):
     }
 
 
-def profile_of(gpu, tables):
+def profile_of(gpu, tables, held_out):
+    """The profile; adds the rows to judge it by to `held_out`."""
     samples = [((int(row["m"]), int(row["n"]), int(row["k"])), float(row["seconds"]))
                for row in rows_of(gpu["gemm"])]
-    kept = kept_products(samples)
+    kept, left_out = split_products(samples)
     fit = fit_matmul(gpu, kept)
-    held = {shape for shape, _ in kept}
-    report_fit(gpu["name"], gpu, fit, [s for s in samples if s[0] not in held])
-    flash = flash_samples(gpu, tables["flash"])
+    report_fit(gpu["name"], gpu, fit, left_out)
+    flash, flash_left_out = split_flash(gpu, tables["flash"])
+    held_out["products"] += [[gpu["name"], *shape, t] for shape, t in sorted(left_out)]
+    held_out["flash"] += [[gpu["name"], *key, t] for key, t in flash_left_out.items()]
     ops = [matmul_group(kept)]
     if flash:
         ops.append({"op": "flash_forward", "variant": 0, "dtype": "bf16", "dims": 5,
@@ -365,17 +294,33 @@ def text_of(value, indent=0):
     return json.dumps(value)
 
 
+HELD_OUT_COLUMNS = {"products": "profile,m,n,k,seconds",
+                    "flash": "profile,batch,seq,heads,kv_heads,head_dim,seconds"}
+
+
+def outputs():
+    """The text of every file that this script writes."""
+    tables = {"flash": rows_of("flash_attention_forward.csv.gz"),
+              "nccl": rows_of("nccl_one_node.csv.gz")}
+    held_out = {"products": [], "flash": []}
+    texts = {}
+    for gpu in (A100, H100, H200):
+        profile = profile_of(gpu, tables, held_out)
+        texts[DATA / "profiles" / f"{gpu['name']}.json"] = text_of(profile) + "\n"
+    for kind, rows in held_out.items():
+        lines = [f"# {AICONFIGURATOR}: rows that data/profiles does not hold (tools/build_profiles.py)",
+                 HELD_OUT_COLUMNS[kind], *(",".join(map(str, row)) for row in rows)]
+        texts[ROOT / "tests" / "sim" / f"held_out_{kind}.csv"] = "\n".join(lines) + "\n"
+    return texts
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true",
-                        help="write nothing; fail if a profile is not what would be written")
+                        help="write nothing; fail if a file is not what would be written")
     check = parser.parse_args().check
-    tables = {"flash": rows_of("flash_attention_forward.csv.gz"),
-              "nccl": rows_of("nccl_one_node.csv.gz")}
     stale = []
-    for gpu in (A100, H100, H200):
-        path = DATA / "profiles" / f"{gpu['name']}.json"
-        text = text_of(profile_of(gpu, tables)) + "\n"
+    for path, text in outputs().items():
         if not check:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)

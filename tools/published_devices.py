@@ -1,0 +1,88 @@
+"""What others published about each device, with where: the inputs of build_profiles.py beside the
+measured tables."""
+
+A100 = {
+    "name": "a100-sxm4-80gb",
+    "gemm": "gemm_a100_sxm4_80gb.csv.gz",
+    "gpu": "NVIDIA A100-SXM4-80GB",
+    "flash_kernel": "vllm_flash_attn",
+    "device": {
+        "name": "NVIDIA A100-SXM4-80GB",
+        "source": "NVIDIA A100 80GB datasheet; memory: total_memory of torch.cuda.get_device_properties",
+        "memory": "81251 MiB",
+        "processors": 108,
+        "matmul_peak": "312 TFLOP/s",
+        "matmul_dtype": "bf16",
+        "vector_peak": "19.5 TFLOP/s",
+        "memory_bandwidth": "2039 GB/s",
+        "asynchronous": True,
+    },
+    "published": {
+        "sustained_clock": (0.875, "257 TFLOP/s (thonking.ai, 8192 x 8192 x 8192 of normal numbers) to 271 (stas00/ml-engineering, best shape) sustained, over the 302 of matmul_efficiency"),
+        "nn_layout_factor": (1.0, "183 products in three layouts on A100-PCIe, MooreThreads/SimuMax: dgrad and wgrad as fast as forward within 1 %, traffic of fp32 accumulation apart"),
+        "tn_layout_factor": (1.0, "the same"),
+        "unaligned_rate": (0.5, "vocabulary 50257 against 50304 makes GPT-2 training 25 % slower on A100, karpathy/nanoGPT, which its logits explain at half their rate"),
+        "unaligned_batched_rate": (0.040, "BigScience rows A-032 and A-082 of data/published_runs/bloom_jean_zay.csv: attention products with head_dim 150 at 11 TFLOP/s"),
+        "streaming_efficiency": (0.82, "streaming kernels reach 0.80-0.85 of the memory bandwidth; aiconfigurator prices memory operations at 0.8"),
+        "reduction_efficiency": (0.62, "LayerNorm 1.26 TB/s forward, 1.16 backward, NVIDIA/apex PR 1037"),
+        "flash_backward_ratio": (0.82, "flash_backward_efficiency over forward: 168 against 204 TFLOP/s of FlashAttention-2 at 4096 tokens, A100 PCIe, NVIDIA/cudnn-frontend benchmark/"),
+        "kernel_latency": (3e-6, "aiconfigurator adds 3 us to every memory operation"),
+    },
+}
+H100 = {
+    "name": "h100-sxm",
+    "gemm": "gemm_h100_sxm.csv.gz",
+    "gpu": "NVIDIA H100 80GB HBM3",
+    "flash_kernel": None,  # the tables hold none
+    "device": {
+        "name": "NVIDIA H100 80GB HBM3",
+        "source": "NVIDIA H100 SXM datasheet; memory: total_memory of torch.cuda.get_device_properties, stas00/ml-engineering network/README.md",
+        "memory": "81089 MiB",
+        "processors": 132,
+        "matmul_peak": "989 TFLOP/s",
+        "matmul_dtype": "bf16",
+        "vector_peak": "66.9 TFLOP/s",
+        "memory_bandwidth": "3352 GB/s",
+        "asynchronous": True,
+    },
+    "published": {
+        "sustained_clock": (0.95, "794 TFLOP/s of the best shape sustained, stas00/ml-engineering compute/accelerator/README.md, over the 836 of matmul_efficiency"),
+        "nn_layout_factor": (1.0, "183 products in three layouts on A100-PCIe, MooreThreads/SimuMax: dgrad and wgrad as fast as forward within 1 %, traffic of fp32 accumulation apart"),
+        "tn_layout_factor": (1.0, "the same"),
+        "unaligned_rate": (0.68, "MLP with d_ff 10922 at 273 TFLOP/s against 395-398 for multiples of 8 on H100, stas00/ml-engineering training/performance/README.md"),
+        "unaligned_batched_rate": (0.68, "as unaligned_rate: no batched product measured"),
+        "streaming_efficiency": (0.85, "copies reach 3.0-3.09 of 3.35 TB/s, other streaming kernels 0.80-0.85"),
+        "reduction_efficiency": (0.75, "RMSNorm on H200, which has the same processors: see h200"),
+        "flash_forward_efficiency": (0.67, "579 TFLOP/s of FlashAttention-3 at 4096 tokens, causal half, Shah et al. 2024, arXiv 2407.08608, without the ramp of sim/flash_model.cc"),
+        "flash_backward_efficiency": (0.54, "0.80 of forward: 474 against 591 TFLOP/s of cuDNN 9.19 on H200 at 4096 tokens, NVIDIA/cudnn-frontend benchmark/"),
+        "kernel_latency": (2.5e-6, "kernels of 1-2 TB/s below 3 us of work on H200, NVIDIA/cudnn-frontend benchmark/"),
+    },
+}
+H200 = {
+    "name": "h200",
+    "gemm": "gemm_h200.csv.gz",
+    "gpu": "NVIDIA H200",
+    "flash_kernel": "vllm_flash_attn_fa3",
+    "device": {
+        "name": "NVIDIA H200",
+        "source": "NVIDIA H200 SXM datasheet; memory: total_memory of torch.cuda.get_device_properties",
+        "memory": "143156 MiB",
+        "processors": 132,
+        "matmul_peak": "989 TFLOP/s",
+        "matmul_dtype": "bf16",
+        "vector_peak": "66.9 TFLOP/s",
+        "memory_bandwidth": "4.8 TB/s",
+        "asynchronous": True,
+    },
+    "published": {
+        "sustained_clock": (0.97, "769 to 798 TFLOP/s sustained on one H200 with normal numbers, over the 805 of matmul_efficiency"),
+        "nn_layout_factor": (1.0, "183 products in three layouts on A100-PCIe, MooreThreads/SimuMax: dgrad and wgrad as fast as forward within 1 %, traffic of fp32 accumulation apart"),
+        "tn_layout_factor": (1.0, "the same"),
+        "unaligned_rate": (0.68, "MLP with d_ff 10922 at 273 TFLOP/s against 395-398 for multiples of 8 on H100, stas00/ml-engineering training/performance/README.md"),
+        "unaligned_batched_rate": (0.68, "as unaligned_rate: no batched product measured"),
+        "streaming_efficiency": (0.85, "copies reach 4.3 of 4.8 TB/s, other streaming kernels 0.80-0.85"),
+        "reduction_efficiency": (0.75, "RMSNorm 3.7-3.85 TB/s forward, 3.4-3.8 backward, NVIDIA/cudnn-frontend benchmark/"),
+        "flash_backward_ratio": (0.80, "flash_backward_efficiency over forward: 474 against 591 TFLOP/s of cuDNN 9.19 at 4096 tokens, NVIDIA/cudnn-frontend benchmark/"),
+        "kernel_latency": (2.5e-6, "kernels of 1-2 TB/s below 3 us of work, NVIDIA/cudnn-frontend benchmark/"),
+    },
+}
