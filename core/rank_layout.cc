@@ -59,7 +59,8 @@ std::int64_t most_nodes(const Plan& plan, GroupKind group, std::int64_t gpus_per
       group == GroupKind::kPipeline || group == GroupKind::kEmbedding || group == GroupKind::kModel;
   const std::int64_t block =
       in_pipeline ? pipeline_stride(plan) * plan.degrees.pp : s.stride * s.ranks;
-  const std::int64_t blocks = std::min(gpu_count(plan) / block, gpus_per_node / std::gcd(block, gpus_per_node));
+  const std::int64_t blocks =
+      std::min(gpu_count(plan) / block, gpus_per_node / std::gcd(block, gpus_per_node));
   // Neighbouring stages start anywhere on a node; other groups start in their block's first stride.
   const std::int64_t span = s.stride * (s.ranks - 1);
   const std::int64_t starts = std::min(block - span, gpus_per_node);
