@@ -75,7 +75,7 @@ TEST_CASE("no sample of a shipped profile beats the datasheet") {
   }
 }
 
-TEST_CASE("BLOOM's parameter counts are exact") {
+TEST_CASE("BLOOM's and Llama's parameter counts are exact") {
   const std::map<std::string, std::int64_t> published = {
       {"bloom-560m", 559'214'592},     {"bloom-1b1", 1'065'314'304},
       {"bloom-1b7", 1'722'408'960},    {"bloom-3b", 3'002'557'440},

@@ -23,7 +23,8 @@ static_assert(field_count<HostCost>() == 6);
 static_assert(field_count<StackMemory>() == 6);
 static_assert(field_count<Profile>() == 9);
 static_assert(field_count<DeviceFacts>() == 9);
-static_assert(field_count<DeviceModel>() == 12);
+static_assert(field_count<DeviceModel>() == 13);
+static_assert(field_count<MatmulTuning>() == 8);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
 static_assert(field_count<Plan>() == 13);
@@ -104,8 +105,10 @@ Profile odd_profile() {
                     FlopsPerSecond(7),
                     BytesPerSecond(2039e9 * kThird),
                     false};
-  profile.model = {"fit",  Provenance::kPublished, 0.9 * kThird, 64,  96,   Seconds(kThird * 1e-6),
-                   kThird, 0.1 + kThird,           0.2 + kThird, 0.3, 0.35, Seconds(2.5e-6)};
+  const MatmulTuning tuning{0.5 * kThird, 0.3, 1.07, 0.7 * kThird, 0.5, 0.04, 1.01, 1 + kThird};
+  profile.model = {
+      "fit",  Provenance::kPublished, 0.9 * kThird, 64,  96,   Seconds(kThird * 1e-6), tuning,
+      kThird, 0.1 + kThird,           0.2 + kThird, 0.3, 0.35, Seconds(2.5e-6)};
   profile.burst_clocks = true;
   const OpKey matmul{OpKind::kMatmul, DType::kBFloat16, kTransposeB | kAccumulate, {2, 3, 5, 7}};
   const OpKey flash{OpKind::kFlashForward, DType::kBFloat16, 1, {1, 2, 3, 3, 8}};
