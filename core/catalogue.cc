@@ -57,9 +57,10 @@ std::string_view name_of(CatalogueKind kind) {
 Result<Catalogue> Catalogue::open() {
   if (const char* chosen = std::getenv("TPSIM_DATA"); chosen != nullptr && *chosen != '\0') {
     if (holds_catalogue(chosen)) return Catalogue(chosen);
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("'{}' is no data folder of tpsim: it lacks models/ or clusters/", chosen),
-                 "$TPSIM_DATA", "unset it to use the data that ships with tpsim"};
+    return Error{
+        ErrorKind::kBadInput,
+        fmt::format("'{}' is no data folder of tpsim: it lacks models/ or clusters/", chosen),
+        "$TPSIM_DATA", "unset it to use the data that ships with tpsim"};
   }
   std::string tried;
   for (const fs::path& folder : usual_folders()) {
@@ -73,7 +74,8 @@ Result<Catalogue> Catalogue::open() {
 std::vector<std::string> Catalogue::list(CatalogueKind kind) const {
   std::vector<std::string> names;
   std::error_code code;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory_ / name_of(kind), code)) {
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(directory_ / name_of(kind), code)) {
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -81,8 +83,8 @@ std::vector<std::string> Catalogue::list(CatalogueKind kind) const {
 }
 
 Result<fs::path> Catalogue::find(CatalogueKind kind, std::string_view name_or_path) const {
-  const bool is_path = name_or_path.find('/') != std::string_view::npos ||
-                       name_or_path.ends_with(".json");
+  const bool is_path =
+      name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".json");
   if (is_path) return fs::path(name_or_path);
   const std::vector<std::string> names = list(kind);
   TPSIM_TRY(const std::size_t index,

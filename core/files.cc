@@ -14,8 +14,8 @@ namespace tpsim {
 namespace {
 
 Error file_error(const std::filesystem::path& path, std::string_view verb, int code) {
-  return Error{ErrorKind::kBadInput, fmt::format("cannot {} the file: {}", verb, std::strerror(code)),
-               path.string(), ""};
+  return Error{ErrorKind::kBadInput,
+               fmt::format("cannot {} the file: {}", verb, std::strerror(code)), path.string(), ""};
 }
 
 // A file that vanishes unless it is renamed to its final name.

@@ -116,8 +116,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return check_keys(*open_.back()->as<JsonValue::Object>()) && close();
   }
   bool key(string_t& name) override {
-    open_.back()->as<JsonValue::Object>()->push_back(
-        {std::move(name), JsonValue(), counter_.line});
+    open_.back()->as<JsonValue::Object>()->push_back({std::move(name), JsonValue(), counter_.line});
     return true;
   }
 
@@ -179,9 +178,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool check_keys(const JsonValue::Object& object) {
     std::vector<const JsonMember*> sorted;
     for (const JsonMember& member : object) sorted.push_back(&member);
-    std::stable_sort(sorted.begin(), sorted.end(), [](const JsonMember* a, const JsonMember* b) {
-      return a->key < b->key;
-    });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const JsonMember* a, const JsonMember* b) { return a->key < b->key; });
     const auto twice = std::adjacent_find(
         sorted.begin(), sorted.end(),
         [](const JsonMember* a, const JsonMember* b) { return a->key == b->key; });

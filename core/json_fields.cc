@@ -36,8 +36,7 @@ void FieldReader::adopt(const Status& status) {
 
 void FieldReader::wrong_kind(std::string_view key, const JsonValue& value,
                              std::string_view wanted) {
-  fail(value.line(),
-       fmt::format("{}{} must be {}, not {}", path_, key, wanted, kind_of(value)));
+  fail(value.line(), fmt::format("{}{} must be {}, not {}", path_, key, wanted, kind_of(value)));
 }
 
 const JsonValue* FieldReader::find(std::string_view key, Presence presence) {
@@ -90,8 +89,7 @@ void FieldReader::flag(std::string_view key, bool& out, Presence presence) {
   out = *found;
 }
 
-void FieldReader::number(std::string_view key, double& out, NumberRange range,
-                         Presence presence) {
+void FieldReader::number(std::string_view key, double& out, NumberRange range, Presence presence) {
   const JsonValue* value = find(key, presence);
   if (value == nullptr) return;
   if (const auto found = real_number(key, *value, range)) out = *found;

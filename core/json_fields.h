@@ -137,10 +137,14 @@ class FieldReader {
 
   template <class Q>
   static Result<Q> parse_quantity(std::string_view written) {
-    if constexpr (std::same_as<Q, Bytes>) return parse_bytes(written);
-    else if constexpr (std::same_as<Q, Seconds>) return parse_seconds(written);
-    else if constexpr (std::same_as<Q, BytesPerSecond>) return parse_bandwidth(written);
-    else return parse_flops_rate(written);
+    if constexpr (std::same_as<Q, Bytes>)
+      return parse_bytes(written);
+    else if constexpr (std::same_as<Q, Seconds>)
+      return parse_seconds(written);
+    else if constexpr (std::same_as<Q, BytesPerSecond>)
+      return parse_bandwidth(written);
+    else
+      return parse_flops_rate(written);
   }
   template <class T>
   void take(std::string_view key, Result<T> result, T& out) {

@@ -22,7 +22,7 @@ class JsonValue {
   using Array = std::vector<JsonValue>;
   using Object = std::vector<JsonMember>;
 
-  JsonValue();  // null
+  JsonValue();                        // null
   template <std::integral T>          // bool or a whole number
   JsonValue(T value);                 // NOLINT(google-explicit-constructor)
   JsonValue(double value);            // NOLINT(google-explicit-constructor)

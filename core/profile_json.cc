@@ -29,9 +29,9 @@ struct ProfileDocument {
   std::vector<CollectiveGroup> collectives;
 };
 
-constexpr NumberRange kCount{1, 1e15};      // dims and bytes: whole in a double
+constexpr NumberRange kCount{1, 1e15};        // dims and bytes: whole in a double
 constexpr NumberRange kDuration{1e-12, 1e6};  // seconds
-constexpr NumberRange kShare{1e-6, 1.5};    // efficiencies; a fit may pass 1 by a little
+constexpr NumberRange kShare{1e-6, 1.5};      // efficiencies; a fit may pass 1 by a little
 
 std::vector<TableColumn> op_columns(std::int64_t dims) {
   std::vector<TableColumn> columns(static_cast<std::size_t>(dims), {"a dim", true, kCount});
@@ -55,8 +55,7 @@ constexpr auto kOpGroupFields = [](auto& io, auto& group) {
   io.choice("dtype", group.key.dtype,
             {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt32});
   io.integer("dims", group.dims, {1, static_cast<std::int64_t>(group.key.dims.size())});
-  io.table("samples", group.rows, op_columns(group.dims),
-           static_cast<std::size_t>(group.dims) + 1);
+  io.table("samples", group.rows, op_columns(group.dims), static_cast<std::size_t>(group.dims) + 1);
 };
 
 constexpr auto kCollectiveGroupFields = [](auto& io, auto& group) {
@@ -163,17 +162,16 @@ ProfileDocument document_of(const Profile& profile) {
   document.profile = profile;
   for (const OpSample& sample : profile.ops) {
     const OpGroup wanted = group_for(sample);
-    auto group = std::find_if(
-        document.ops.begin(), document.ops.end(),
-        [&](const OpGroup& g) { return g.key == wanted.key && g.dims == wanted.dims; });
+    auto group = std::find_if(document.ops.begin(), document.ops.end(), [&](const OpGroup& g) {
+      return g.key == wanted.key && g.dims == wanted.dims;
+    });
     if (group == document.ops.end()) group = document.ops.insert(group, wanted);
     group->rows.push_back(row_of(sample, group->dims));
   }
   for (const CollectiveSample& sample : profile.collectives) {
-    auto group = std::find_if(document.collectives.begin(), document.collectives.end(),
-                              [&](const CollectiveGroup& g) {
-                                return g.kind == sample.kind && g.ranks == sample.ranks;
-                              });
+    auto group = std::find_if(
+        document.collectives.begin(), document.collectives.end(),
+        [&](const CollectiveGroup& g) { return g.kind == sample.kind && g.ranks == sample.ranks; });
     if (group == document.collectives.end()) {
       group = document.collectives.insert(group, {sample.kind, sample.ranks, {}});
     }

@@ -1,6 +1,7 @@
 #include "core/rank_layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/check.h"
 
@@ -49,6 +50,29 @@ std::int64_t nodes_of(std::int64_t first, const Strides& s, std::int64_t gpus_pe
   return (first + s.stride * (s.ranks - 1)) / gpus_per_node - first / gpus_per_node + 1;
 }
 
+// Nodes of the worst placed group. What counts is where on its node a group starts. Groups of one
+// dimension lie in blocks of all its ranks, and where on a node blocks start soon repeats.
+std::int64_t most_nodes(const Plan& plan, GroupKind group, std::int64_t gpus_per_node) {
+  const Strides s = strides_of(plan, group);
+  if (s.stride >= gpus_per_node) return s.ranks;
+  const bool in_pipeline =
+      group == GroupKind::kPipeline || group == GroupKind::kEmbedding || group == GroupKind::kModel;
+  const std::int64_t block =
+      in_pipeline ? pipeline_stride(plan) * plan.degrees.pp : s.stride * s.ranks;
+  const std::int64_t blocks =
+      std::min(gpu_count(plan) / block, gpus_per_node / std::gcd(block, gpus_per_node));
+  // Neighbouring stages start anywhere on a node; other groups start in their block's first stride.
+  const std::int64_t span = s.stride * (s.ranks - 1);
+  const std::int64_t starts = std::min(block - span, gpus_per_node);
+  std::int64_t most = 1;
+  for (std::int64_t first = 0; first < blocks * block; first += block) {
+    for (std::int64_t start = 0; start < starts; ++start) {
+      most = std::max(most, nodes_of(first + start, s, gpus_per_node));
+    }
+  }
+  return most;
+}
+
 // First rank of the group that `rank` belongs to.
 std::int64_t first_of(const Plan& plan, GroupKind group, std::int64_t rank) {
   const RankCoordinates at = coordinates(plan, rank);
@@ -80,7 +104,8 @@ std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::
   const RankCoordinates at = coordinates(plan, rank);
   switch (group) {
     case GroupKind::kTensor: return strided(rank - at.tp, 1, d.tp);
-    case GroupKind::kData: return strided(rank - at.dp * data_stride(plan), data_stride(plan), d.dp);
+    case GroupKind::kData:
+      return strided(rank - at.dp * data_stride(plan), data_stride(plan), d.dp);
     case GroupKind::kPipeline:
       return strided(rank - at.pp * pipeline_stride(plan), pipeline_stride(plan), d.pp);
     case GroupKind::kEmbedding: {
@@ -106,12 +131,12 @@ GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_
   const Strides strides = strides_of(plan, group);
   GroupPlacement placement;
   placement.ranks = strides.ranks;
+  placement.nodes = most_nodes(plan, group, gpus_per_node);
   std::int64_t crossing = 0;
   std::int64_t last_first = -1;
   for (std::int64_t rank = 0; rank < std::min(gpu_count(plan), gpus_per_node); ++rank) {
     const std::int64_t first = first_of(plan, group, rank);
     const std::int64_t nodes = nodes_of(first, strides, gpus_per_node);
-    placement.nodes = std::max(placement.nodes, nodes);
     // A group of adjacent ranks is met once for each of them; count it once.
     const bool met = strides.stride == 1 && first == last_first;
     const bool starts_here = rank - first < strides.stride;

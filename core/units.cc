@@ -16,18 +16,16 @@ struct Unit {
 };
 
 // Largest first: formatting takes the first unit that the value reaches.
-constexpr std::array kByteUnits = {
-    Unit{"TiB", kGiB * 1024}, Unit{"GiB", kGiB}, Unit{"MiB", kMiB}, Unit{"KiB", kKiB},
-    Unit{"B", 1.0},           Unit{"TB", 1e12},  Unit{"GB", 1e9},   Unit{"MB", 1e6},
-    Unit{"kB", 1e3}};
+constexpr std::array kByteUnits = {Unit{"TiB", kGiB * 1024}, Unit{"GiB", kGiB}, Unit{"MiB", kMiB},
+                                   Unit{"KiB", kKiB},        Unit{"B", 1.0},    Unit{"TB", 1e12},
+                                   Unit{"GB", 1e9},          Unit{"MB", 1e6},   Unit{"kB", 1e3}};
 constexpr std::array kSecondUnits = {Unit{"s", 1.0}, Unit{"ms", 1e-3}, Unit{"us", 1e-6},
                                      Unit{"ns", 1e-9}};
 constexpr std::array kBandwidthUnits = {
-    Unit{"TB/s", 1e12},      Unit{"GB/s", 1e9},       Unit{"MB/s", 1e6}, Unit{"B/s", 1.0},
-    Unit{"Tb/s", 1e12 / 8},  Unit{"Gb/s", 1e9 / 8},   Unit{"Mb/s", 1e6 / 8}};
+    Unit{"TB/s", 1e12},     Unit{"GB/s", 1e9},     Unit{"MB/s", 1e6},    Unit{"B/s", 1.0},
+    Unit{"Tb/s", 1e12 / 8}, Unit{"Gb/s", 1e9 / 8}, Unit{"Mb/s", 1e6 / 8}};
 constexpr std::array kFlopUnits = {Unit{"PFLOP/s", 1e15}, Unit{"TFLOP/s", 1e12},
-                                   Unit{"GFLOP/s", 1e9}, Unit{"MFLOP/s", 1e6},
-                                   Unit{"FLOP/s", 1.0}};
+                                   Unit{"GFLOP/s", 1e9}, Unit{"MFLOP/s", 1e6}, Unit{"FLOP/s", 1.0}};
 
 std::string format_scaled(double value, std::span<const Unit> units) {
   const Unit* unit = &units.back();
@@ -42,17 +40,23 @@ std::string format_scaled(double value, std::span<const Unit> units) {
   return fmt::format("{:.{}f} {}", scaled, decimals, unit->name);
 }
 
-// The base unit always reads back exactly; a scaled one is taken when it does too and is shorter.
-std::string exact_text(double value, std::span<const Unit> units) {
-  TPSIM_CHECK(std::isfinite(value) && value >= 0, "files hold finite quantities only");
+// The shortest text that reads back exactly, of those whose number is at least `least`.
+std::string exact_text(double value, std::span<const Unit> units, double least) {
   std::string shortest;
   for (const Unit& unit : units) {
     const double scaled = value / unit.scale;
-    if (scaled * unit.scale != value) continue;
+    if (scaled < least || scaled * unit.scale != value) continue;
     std::string text = fmt::format("{} {}", scaled, unit.name);
     if (shortest.empty() || text.size() < shortest.size()) shortest = std::move(text);
   }
   return shortest;
+}
+
+// "300 GB/s" rather than "0.3 TB/s". The base unit always reads back exactly.
+std::string exact_text(double value, std::span<const Unit> units) {
+  TPSIM_CHECK(std::isfinite(value) && value >= 0, "files hold finite quantities only");
+  const std::string text = exact_text(value, units, 1.0);
+  return text.empty() ? exact_text(value, units, 0.0) : text;
 }
 
 Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, const char* what) {
@@ -97,7 +101,9 @@ std::string to_string(FlopsPerSecond q) { return format_scaled(q.value(), kFlopU
 
 std::string to_exact_string(Bytes q) { return exact_text(q.value(), kByteUnits); }
 std::string to_exact_string(Seconds q) { return exact_text(q.value(), kSecondUnits); }
-std::string to_exact_string(BytesPerSecond q) { return exact_text(q.value(), kBandwidthUnits); }
+std::string to_exact_string(BytesPerSecond q) {
+  return exact_text(q.value(), std::span(kBandwidthUnits).first(4));
+}
 std::string to_exact_string(FlopsPerSecond q) { return exact_text(q.value(), kFlopUnits); }
 
 Result<Bytes> parse_bytes(std::string_view text) {

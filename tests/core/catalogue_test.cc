@@ -1,0 +1,132 @@
+// What ships is complete: every file loads, names itself and its source, and the references among
+// files hold.
+#include "core/catalogue.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <map>
+
+#include "core/cluster_json.h"
+#include "core/profile_json.h"
+
+namespace tpsim {
+namespace {
+
+const Catalogue kShipped{std::filesystem::path(TPSIM_SOURCE_DIR) / "data"};
+
+template <class Load>
+void check_all(CatalogueKind kind, Load load) {
+  const std::vector<std::string> names = kShipped.list(kind);
+  REQUIRE_FALSE(names.empty());
+  for (const std::string& name : names) {
+    const auto loaded = load(name);
+    if (!loaded.ok()) FAIL(to_string(loaded.error()));
+    INFO(name);
+    CHECK(loaded->name == name);
+    CHECK(loaded->source.size() > 10);
+  }
+}
+
+TEST_CASE("every shipped file loads, is named as its file and has a source") {
+  check_all(CatalogueKind::kModels, [](auto& name) { return kShipped.load_model(name); });
+  check_all(CatalogueKind::kClusters, [](auto& name) { return kShipped.load_cluster(name); });
+  check_all(CatalogueKind::kProfiles, [](auto& name) { return kShipped.load_profile(name); });
+  check_all(CatalogueKind::kStacks, [](auto& name) { return kShipped.load_stack(name); });
+}
+
+TEST_CASE("every cluster names a profile and a stack that ship") {
+  for (const std::string& name : kShipped.list(CatalogueKind::kClusters)) {
+    INFO(name);
+    const ClusterSpec cluster = *kShipped.load_cluster(name);
+    CHECK(kShipped.load_profile(cluster.profile).ok());
+    CHECK(kShipped.load_stack(cluster.stack).ok());
+  }
+}
+
+TEST_CASE("every profile has matrix products, collectives and sources of its constants") {
+  for (const std::string& name : kShipped.list(CatalogueKind::kProfiles)) {
+    INFO(name);
+    const Profile profile = *kShipped.load_profile(name);
+    CHECK(profile.device.source.size() > 10);
+    CHECK(profile.model.source.size() > 10);
+    CHECK(profile.provenance == Provenance::kPublished);
+    std::map<OpKind, int> ops;
+    for (const OpSample& sample : profile.ops) ++ops[sample.key.kind];
+    CHECK(ops[OpKind::kMatmul] > 1000);
+    CHECK(ops[OpKind::kMatmul] <= 2500);
+    std::map<CollectiveKind, int> collectives;
+    for (const CollectiveSample& sample : profile.collectives) ++collectives[sample.kind];
+    CHECK(collectives[CollectiveKind::kAllReduce] > 50);
+    CHECK(collectives[CollectiveKind::kAllGather] > 50);
+    CHECK(collectives[CollectiveKind::kReduceScatter] > 50);
+  }
+}
+
+TEST_CASE("no sample of a shipped profile beats the datasheet") {
+  for (const std::string& name : kShipped.list(CatalogueKind::kProfiles)) {
+    const Profile profile = *kShipped.load_profile(name);
+    for (const OpSample& sample : profile.ops) {
+      if (sample.key.kind != OpKind::kMatmul) continue;
+      const auto& d = sample.key.dims;
+      const Flops work(2.0 * static_cast<double>(d[0] * d[1] * d[2]) * static_cast<double>(d[3]));
+      INFO(name << " " << to_string(sample.key));
+      CHECK(work / sample.median <= profile.device.matmul_peak);
+    }
+  }
+}
+
+TEST_CASE("BLOOM's and Llama's parameter counts are exact") {
+  const std::map<std::string, std::int64_t> published = {
+      {"bloom-560m", 559'214'592},     {"bloom-1b1", 1'065'314'304},
+      {"bloom-1b7", 1'722'408'960},    {"bloom-3b", 3'002'557'440},
+      {"bloom-7b1", 7'069'016'064},    {"bloom-176b", 176'247'271'424},
+      {"llama-2-7b", 6'738'415'616},   {"llama-2-13b", 13'015'864'320},
+      {"llama-2-70b", 68'976'648'192}, {"llama-3-8b", 8'030'261'248},
+      {"llama-3-70b", 70'553'706'496}, {"llama-3-405b", 405'853'388'800}};
+  for (const auto& [name, count] : published) {
+    INFO(name);
+    CHECK(parameter_count(*kShipped.load_model(name)) == count);
+  }
+}
+
+TEST_CASE("Megatron's models have the parameters of their papers' tables") {
+  const std::map<std::string, double> billions = {
+      {"gpt-1.7b", 1.7},   {"gpt-3.6b", 3.6},  {"gpt-7.5b", 7.5},   {"gpt-18b", 18.4},
+      {"gpt-39b", 39.1},   {"gpt-76b", 76.1},  {"gpt-145b", 145.6}, {"gpt-310b", 310.1},
+      {"gpt-530b", 529.6}, {"gpt-1t", 1008.0}, {"gpt-22b", 22.0},   {"gpt-3-175b", 174.6}};
+  for (const auto& [name, published] : billions) {
+    INFO(name);
+    const double count = static_cast<double>(parameter_count(*kShipped.load_model(name))) / 1e9;
+    CHECK(count == Approx(published).margin(0.08));
+  }
+}
+
+TEST_CASE("an unknown name offers the nearest, a path is taken as it is") {
+  const auto near = kShipped.load_model("bloom-176");
+  REQUIRE_FALSE(near.ok());
+  CHECK_THAT(to_string(near.error()),
+             Catch::Contains("unknown model 'bloom-176'") && Catch::Contains("bloom-176b"));
+  CHECK_FALSE(kShipped.load_cluster("bloom-176b").ok());
+  const std::string path = (kShipped.directory() / "models" / "bloom-3b.json").string();
+  REQUIRE(kShipped.load_model(path).ok());
+  CHECK(kShipped.load_model(path)->name == "bloom-3b");
+  const auto missing = kShipped.load_model("missing.json");
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().where == "missing.json");
+}
+
+TEST_CASE("the catalogue is found from the executable, or where TPSIM_DATA says") {
+  ::unsetenv("TPSIM_DATA");
+  REQUIRE(Catalogue::open().ok());
+  CHECK(Catalogue::open()->list(CatalogueKind::kModels) == kShipped.list(CatalogueKind::kModels));
+  ::setenv("TPSIM_DATA", "/nowhere", 1);
+  const auto wrong = Catalogue::open();
+  REQUIRE_FALSE(wrong.ok());
+  CHECK(wrong.error().where == "$TPSIM_DATA");
+  ::setenv("TPSIM_DATA", kShipped.directory().c_str(), 1);
+  CHECK(Catalogue::open()->directory() == kShipped.directory());
+  ::unsetenv("TPSIM_DATA");
+}
+
+}  // namespace
+}  // namespace tpsim

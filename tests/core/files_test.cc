@@ -1,0 +1,109 @@
+// Files are written whole or not at all.
+#include "core/files.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <fstream>
+
+namespace tpsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own that goes with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "tpsim-files-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  fs::path operator/(std::string_view name) const { return path_ / name; }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), {}));
+  }
+
+ private:
+  fs::path path_;
+};
+
+// Stands for a disk that fills up after so many bytes.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST_CASE("what is written is read, and only that is left") {
+  const Folder folder;
+  REQUIRE(write_file_atomically(folder / "plan.json", "first").ok());
+  REQUIRE(write_file_atomically(folder / "plan.json", "second").ok());
+  CHECK(*read_file(folder / "plan.json", 100) == "second");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a full disk is an error that leaves the old file and nothing else") {
+  const Folder folder;
+  REQUIRE(write_file_atomically(folder / "plan.json", "old").ok());
+  Status status = Ok{};
+  {
+    const FileSizeLimit limit(1000);
+    status = write_file_atomically(folder / "plan.json", std::string(100'000, 'x'));
+  }
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().kind == ErrorKind::kBadInput);
+  CHECK_THAT(status.error().message, Catch::Contains("cannot write"));
+  CHECK(*read_file(folder / "plan.json", 100) == "old");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a folder that does not exist, a folder and a device are no files to write") {
+  const Folder folder;
+  const Status missing = write_file_atomically(folder / "no" / "plan.json", "x");
+  REQUIRE_FALSE(missing.ok());
+  CHECK_THAT(missing.error().message, Catch::Contains("No such file"));
+  fs::create_directory(folder / "sub");
+  CHECK_FALSE(write_file_atomically(folder / "sub", "x").ok());
+  CHECK_FALSE(write_file_atomically("/dev/null", "x").ok());
+  CHECK_FALSE(fs::is_regular_file("/dev/null"));
+}
+
+TEST_CASE("a link is followed and stays a link") {
+  const Folder folder;
+  REQUIRE(write_file_atomically(folder / "real.json", "old").ok());
+  fs::create_symlink(folder / "real.json", folder / "link.json");
+  REQUIRE(write_file_atomically(folder / "link.json", "new").ok());
+  CHECK(fs::is_symlink(folder / "link.json"));
+  CHECK(*read_file(folder / "real.json", 100) == "new");
+}
+
+TEST_CASE("a file larger than asked for is not read whole") {
+  const Folder folder;
+  REQUIRE(write_file_atomically(folder / "big", std::string(101, 'x')).ok());
+  CHECK_FALSE(read_file(folder / "big", 100).ok());
+  CHECK(read_file(folder / "big", 101).ok());
+  CHECK_FALSE(read_file("/dev/zero", 1 << 20).ok());
+}
+
+}  // namespace
+}  // namespace tpsim

@@ -1,0 +1,103 @@
+// Laws of cutting a model into stages, and the rules that make a plan legal.
+#include "core/plan.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <numeric>
+
+namespace tpsim {
+namespace {
+
+TEST_CASE("an even cut gives every block to one chunk, shares that differ by one at most") {
+  for (std::int64_t layers = 1; layers <= 130; ++layers) {
+    for (std::int64_t chunks = 1; chunks <= 40; ++chunks) {
+      for (const bool count_embedding : {false, true}) {
+        INFO(layers << " layers, " << chunks << " chunks, embedding " << count_embedding);
+        std::vector<std::int64_t> cut = even_stage_layers(layers, chunks, count_embedding);
+        if (cut.empty()) {
+          CHECK(count_embedding);  // only then may a share fall below zero
+          continue;
+        }
+        CHECK(static_cast<std::int64_t>(cut.size()) == chunks);
+        CHECK(std::accumulate(cut.begin(), cut.end(), std::int64_t{0}) == layers);
+        CHECK(*std::min_element(cut.begin(), cut.end()) >= 0);
+        if (count_embedding) {
+          ++cut.front();
+          ++cut.back();
+        }
+        const auto [least, most] = std::minmax_element(cut.begin(), cut.end());
+        CHECK(*most - *least <= 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("BLOOM's 70 blocks and two ends make twelve sixes") {
+  const std::vector<std::int64_t> cut = even_stage_layers(70, 12, true);
+  CHECK(cut == std::vector<std::int64_t>{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5});
+}
+
+TEST_CASE("what is left over goes to the middle") {
+  CHECK(even_stage_layers(10, 4, false) == std::vector<std::int64_t>{2, 3, 3, 2});
+  CHECK(even_stage_layers(9, 4, false) == std::vector<std::int64_t>{2, 3, 2, 2});
+}
+
+ModelSpec small_model() {
+  ModelSpec model;
+  model.layers = 8;
+  model.hidden = 64;
+  model.ffn_hidden = 256;
+  model.vocab = 1000;
+  model.seq = 128;
+  model.attention = {8, 8, 8, PositionKind::kAlibi, 10000.0};
+  return model;
+}
+
+Plan legal_plan() {
+  Plan plan;
+  plan.degrees = {.tp = 2, .pp = 2, .dp = 2};
+  plan.global_batch = 16;
+  plan.stage_layers = {4, 4};
+  return plan;
+}
+
+template <class Change>
+void check_illegal(Change change, const std::string& words) {
+  Plan plan = legal_plan();
+  change(plan);
+  INFO(words);
+  const Status status = validate(plan, small_model());
+  REQUIRE_FALSE(status.ok());
+  CHECK_THAT(status.error().message, Catch::Contains(words));
+}
+
+TEST_CASE("an illegal plan names the rule that it breaks") {
+  REQUIRE(validate(legal_plan(), small_model()).ok());
+  check_illegal([](Plan& p) { p.degrees.tp = 3; }, "8 attention heads");
+  check_illegal([](Plan& p) { p.degrees.tp = 0; }, "tp is 0");
+  check_illegal([](Plan& p) { p.degrees.dp = -1; }, "dp is -1");
+  check_illegal([](Plan& p) { p.degrees.cp = 2; }, "context parallelism");
+  check_illegal([](Plan& p) { p.zero = 4; }, "ZeRO");
+  check_illegal([](Plan& p) { p.global_batch = 15; }, "global batch 15");
+  check_illegal([](Plan& p) { p.stage_layers = {8}; }, "stage_layers has 1");
+  check_illegal([](Plan& p) { p.stage_layers = {4, 5}; }, "add up to 9");
+  check_illegal([](Plan& p) { p.stage_layers = {-1, 9}; }, "negative");
+  check_illegal([](Plan& p) { p.schedule = ScheduleKind::kInterleaved; }, "interleaved");
+  check_illegal(
+      [](Plan& p) {
+        p.degrees.tp = 1;
+        p.sequence_parallel = true;
+      },
+      "sequence parallelism needs tp > 1");
+  check_illegal(
+      [](Plan& p) {
+        p.schedule = ScheduleKind::kInterleaved;
+        p.virtual_stages = 2;
+        p.stage_layers = {2, 2, 2, 2};
+        p.global_batch = 6;
+      },
+      "multiples of pp");
+}
+
+}  // namespace
+}  // namespace tpsim

@@ -1,0 +1,258 @@
+// Every file kind reads back what was written, exactly, with every field away from its default.
+#include <catch2/catch.hpp>
+
+#include "core/cluster_json.h"
+#include "core/json_document.h"
+#include "core/model_json.h"
+#include "core/plan_json.h"
+#include "core/profile_json.h"
+#include "core/stack_json.h"
+#include "tests/core/field_count.h"
+
+namespace tpsim {
+namespace {
+
+// A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
+static_assert(field_count<ModelSpec>() == 17);
+static_assert(field_count<AttentionShape>() == 5);
+static_assert(field_count<ClusterSpec>() == 9);
+static_assert(field_count<LinkSpec>() == 4);
+static_assert(field_count<StackSpec>() == 11);
+static_assert(field_count<TrainingOptions>() == 6);
+static_assert(field_count<HostCost>() == 6);
+static_assert(field_count<StackMemory>() == 6);
+static_assert(field_count<Profile>() == 9);
+static_assert(field_count<DeviceFacts>() == 9);
+static_assert(field_count<DeviceModel>() == 13);
+static_assert(field_count<MatmulTuning>() == 8);
+static_assert(field_count<OpSample>() == 4);
+static_assert(field_count<CollectiveSample>() == 4);
+static_assert(field_count<Plan>() == 13);
+static_assert(field_count<PlanFile>() == 5);
+
+// Numbers that no short decimal fraction equals.
+constexpr double kThird = 1.0 / 3;
+
+ModelSpec odd_model() {
+  ModelSpec model;
+  model.name = "odd \"name\"";
+  model.source = "źródło";
+  model.layers = 6;
+  model.hidden = 30;
+  model.ffn_hidden = 78;
+  model.vocab = 12345;
+  model.seq = 33;
+  model.attention = {12, 4, 10, PositionKind::kRotary, 500000.0 * kThird};
+  model.norm = NormKind::kRmsNorm;
+  model.mlp = MlpKind::kSwiglu;
+  model.linear_bias = false;
+  model.fused_qkv = false;
+  model.tied_embedding = false;
+  model.embedding_norm = true;
+  model.residual_from_after_norm = true;
+  model.norm_epsilon = 1e-6 * kThird;
+  model.initializer_range = 0.1 * kThird;
+  return model;
+}
+
+Plan odd_plan() {
+  Plan plan;
+  plan.degrees = {2, 2, 3, 1};
+  plan.virtual_stages = 2;
+  plan.zero = 2;
+  plan.micro_batch = 2;
+  plan.global_batch = 24;
+  plan.sequence_parallel = false;
+  plan.recompute = Recompute::kSelective;
+  plan.attention = AttentionKind::kFlash;
+  plan.schedule = ScheduleKind::kInterleaved;
+  plan.dtype = DType::kFloat16;
+  plan.gradient_dtype = DType::kBFloat16;
+  plan.rank_order = RankOrder::kTpPpDp;
+  plan.stage_layers = {1, 2, 0, 3};
+  return plan;
+}
+
+StackSpec odd_stack() {
+  StackSpec stack;
+  stack.name = "odd";
+  stack.source = "a test";
+  stack.training = {GradientReduction::kAllReduce, false, true, true, false, false};
+  stack.host = {Seconds(kThird * 1e-6), Seconds(2e-6), Seconds(0.7e-3),
+                Seconds(kThird),        Seconds(0),    Seconds(12)};
+  stack.memory = {Bytes(1.2 * kGiB), Bytes(8.125 * kMiB), Bytes(3), Bytes(2 * kMiB), kThird, 0.04};
+  stack.zero_2_and_3_with_pipeline = false;
+  stack.overlap_p2p = true;
+  stack.overlap_slowdown = 1 + kThird;
+  stack.rank_jitter = 0.01 * kThird;
+  stack.run_spread = 0.02 * kThird;
+  stack.residual_spread = 0.03 * kThird;
+  return stack;
+}
+
+Profile odd_profile() {
+  Profile profile;
+  profile.name = "odd";
+  profile.source = "a test";
+  profile.date = "2026-01-01";
+  profile.provenance = Provenance::kMeasuredHere;
+  profile.device = {"gpu",
+                    "box",
+                    Bytes(81251 * kMiB),
+                    107,
+                    FlopsPerSecond(312e12 * kThird),
+                    DType::kFloat16,
+                    FlopsPerSecond(7),
+                    BytesPerSecond(2039e9 * kThird),
+                    false};
+  const MatmulTuning tuning{0.5 * kThird, 0.3, 1.07, 0.7 * kThird, 0.5, 0.04, 1.01, 1 + kThird};
+  profile.model = {
+      "fit",  Provenance::kPublished, 0.9 * kThird, 64,  96,   Seconds(kThird * 1e-6), tuning,
+      kThird, 0.1 + kThird,           0.2 + kThird, 0.3, 0.35, Seconds(2.5e-6)};
+  profile.burst_clocks = true;
+  const OpKey matmul{OpKind::kMatmul, DType::kBFloat16, kTransposeB | kAccumulate, {2, 3, 5, 7}};
+  const OpKey flash{OpKind::kFlashForward, DType::kBFloat16, 1, {1, 2, 3, 3, 8}};
+  const OpKey add{OpKind::kAdd, DType::kFloat32, 0, {1'000'000'000'000}};
+  profile.ops = {{matmul, Seconds(kThird * 1e-3), 0.01 * kThird, 9},
+                 {matmul, Seconds(1e-3)},
+                 {flash, Seconds(kThird)},
+                 {add, Seconds(2e-6), 0, 5}};
+  profile.collectives = {{CollectiveKind::kAllReduce, 8, Bytes(512), Seconds(kThird * 1e-5)},
+                         {CollectiveKind::kAllReduce, 8, Bytes(1024), Seconds(2e-5)},
+                         {CollectiveKind::kBroadcast, 4, Bytes(1e9), Seconds(1e-2)}};
+  return profile;
+}
+
+ClusterSpec odd_cluster() {
+  return {"odd",
+          "a test",
+          "gpu",
+          "stack",
+          17,
+          5,
+          3,
+          {"inside", BytesPerSecond(300e9 * kThird), Seconds(kThird * 1e-6), 0.9 * kThird},
+          {"between", BytesPerSecond(12.5e9), Seconds(5e-6), 0.5}};
+}
+
+// Text is compared: it holds every field, and odd numbers show a lost digit.
+template <class Spec, class Parse>
+void check_round_trip(const Spec& spec, Parse parse) {
+  const std::string text = to_json(spec);
+  const auto read = parse(text, "f.json");
+  if (!read.ok()) FAIL(to_string(read.error()));
+  CHECK(to_json(*read) == text);
+}
+
+TEST_CASE("a model survives its file") {
+  check_round_trip(odd_model(), parse_model);
+  const ModelSpec read = *parse_model(to_json(odd_model()), "f");
+  CHECK(read.attention.rope_theta == odd_model().attention.rope_theta);
+  CHECK(read.norm_epsilon == odd_model().norm_epsilon);
+  CHECK(read.source == odd_model().source);
+  CHECK(parameter_count(read) == parameter_count(odd_model()));
+}
+
+TEST_CASE("a plan survives its file") {
+  const PlanFile file{odd_model(), "jean-zay-a100", "a100", "megatron-lm", odd_plan()};
+  check_round_trip(file, parse_plan);
+  const PlanFile read = *parse_plan(to_json(file), "f");
+  CHECK(read.plan == odd_plan());
+  CHECK(read.cluster == "jean-zay-a100");
+  CHECK(read.profile == "a100");
+  CHECK(read.stack == "megatron-lm");
+  CHECK(to_json(read.model) == to_json(odd_model()));
+}
+
+TEST_CASE("the names in a plan file are those that tables print") {
+  const JsonValue plan = plan_to_json(odd_plan());
+  CHECK(*plan.find("recompute")->as<std::string>() == name_of(Recompute::kSelective));
+  CHECK(*plan.find("schedule")->as<std::string>() == name_of(ScheduleKind::kInterleaved));
+  CHECK(*plan.find("rank_order")->as<std::string>() == name_of(RankOrder::kTpPpDp));
+  CHECK(*plan.find("tp")->as<std::int64_t>() == 2);
+}
+
+TEST_CASE("a plan file whose plan breaks a rule is refused") {
+  PlanFile file{odd_model(), "c", "p", "s", odd_plan()};
+  file.plan.stage_layers = {1, 2, 0, 4};
+  const auto read = parse_plan(to_json(file), "plan.json");
+  REQUIRE_FALSE(read.ok());
+  CHECK(read.error().where == "plan.json");
+  CHECK_THAT(read.error().message, Catch::Contains("add up to 7"));
+}
+
+TEST_CASE("a cluster survives its file") {
+  check_round_trip(odd_cluster(), parse_cluster);
+  const ClusterSpec read = *parse_cluster(to_json(odd_cluster()), "f");
+  CHECK(read.intra_node.bandwidth == odd_cluster().intra_node.bandwidth);
+  CHECK(read.inter_node.efficiency == 0.5);
+  CHECK(read.nics_per_node == 3);
+}
+
+TEST_CASE("a stack survives its file") {
+  check_round_trip(odd_stack(), parse_stack);
+  const StackSpec read = *parse_stack(to_json(odd_stack()), "f");
+  CHECK(read.host.per_block_backward == Seconds(kThird));
+  CHECK(read.training.overlap_parameter_gather);
+  CHECK(read.memory.fragmentation == kThird);
+}
+
+TEST_CASE("a profile survives its file") {
+  check_round_trip(odd_profile(), parse_profile);
+  const Profile profile = odd_profile();
+  const Profile read = *parse_profile(to_json(profile), "f");
+  REQUIRE(read.ops.size() == profile.ops.size());
+  for (std::size_t i = 0; i < read.ops.size(); ++i) {
+    CHECK(read.ops[i].key == profile.ops[i].key);
+    CHECK(read.ops[i].median == profile.ops[i].median);
+    CHECK(read.ops[i].spread == profile.ops[i].spread);
+    CHECK(read.ops[i].count == profile.ops[i].count);
+  }
+  REQUIRE(read.collectives.size() == 3);
+  CHECK(read.collectives[2].kind == CollectiveKind::kBroadcast);
+  CHECK(read.collectives[2].bytes == Bytes(1e9));
+}
+
+TEST_CASE("a table of a profile is checked cell by cell") {
+  const auto refused = [](std::string row) {
+    std::string text = to_json(odd_profile());
+    const std::size_t at = text.find("[1, 2, 3, 3, 8,");
+    REQUIRE(at != std::string::npos);
+    text.replace(at, text.find(']', at) + 1 - at, row);
+    const auto read = parse_profile(text, "p.json");
+    REQUIRE_FALSE(read.ok());
+    CHECK_THAT(read.error().where, Catch::StartsWith("p.json:"));
+    return read.error().message;
+  };
+  CHECK_THAT(refused("[1, 2, 3, 3, 8, -1e-3]"), Catch::Contains("-0.001"));
+  CHECK_THAT(refused("[1, 2, 3, 3, 8, 0]"), Catch::Contains("must lie between"));
+  CHECK_THAT(refused("[1, 2, 3, 3.5, 8, 1e-3]"), Catch::Contains("whole number"));
+  CHECK_THAT(refused("[1, 2, 0, 3, 8, 1e-3]"), Catch::Contains("must lie between"));
+  CHECK_THAT(refused("[1, 2, 3, 8, 1e-3]"), Catch::Contains("6 or 8 numbers"));
+  CHECK_THAT(refused("[1, 2, 3, 3, 8, \"1 ms\"]"), Catch::Contains("must be a number"));
+  CHECK_THAT(refused("7"), Catch::Contains("must be a row"));
+}
+
+TEST_CASE("a quantity in a file needs its unit") {
+  const auto refused = [](std::string_view written) {
+    std::string text = to_json(odd_cluster());
+    const std::string unit = "\"12.5 GB/s\"";
+    const std::size_t at = text.find(unit);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, unit.size(), written);
+    const auto read = parse_cluster(text, "c.json");
+    REQUIRE_FALSE(read.ok());
+    return to_string(read.error());
+  };
+  CHECK_THAT(refused("\"12.5\""), Catch::Contains("inter_node.bandwidth") &&
+                                      Catch::Contains("the unit is missing") &&
+                                      Catch::Contains("GB/s"));
+  CHECK_THAT(refused("12.5"), Catch::Contains("a text with a unit"));
+  CHECK_THAT(refused("\"-1 GB/s\""), Catch::Contains(">= 0"));
+  CHECK_THAT(refused("\"inf GB/s\""), Catch::Contains("finite"));
+  CHECK_THAT(refused("\"1e300 TB/s\""), Catch::Contains("too large"));
+  CHECK_THAT(refused("\"0 GB/s\""), Catch::Contains("above zero"));
+}
+
+}  // namespace
+}  // namespace tpsim
