@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numbers>
 
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/normal_stream.h"
 
 namespace tpsim {
 namespace {
@@ -19,24 +19,6 @@ void for_each_window(std::int64_t elements, Visit visit) {
   for (std::int64_t first = 0; first < elements; first += kWindow) {
     visit(first, std::min(kWindow, elements - first));
   }
-}
-
-// One output of splitmix64 (Steele, Lea & Flood 2014) for the given state.
-std::uint64_t splitmix64(std::uint64_t state) {
-  std::uint64_t z = state + 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
-
-// In (0, 1): the top 53 bits, moved off zero by half a step.
-double uniform(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1.0p-53; }
-
-// Element `index` of the stream `key`: Box & Muller 1958, the cosine of each pair. All devices
-// compute this in double from the same two hashes, so that they agree to the last fp32 digit.
-double normal_at(std::uint64_t key, std::uint64_t index) {
-  const double radius = std::sqrt(-2.0 * std::log(uniform(splitmix64(key ^ (2 * index)))));
-  return radius * std::cos(2.0 * std::numbers::pi * uniform(splitmix64(key ^ (2 * index + 1))));
 }
 
 // An AdamW step's constants, with the bias corrections folded in.
@@ -154,7 +136,7 @@ void compute(const AdamW& op, CpuState& state) {
 void compute(const InitNormal& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
   const FloatWindow x(op.x, cols, state.scratch);
-  const std::uint64_t key = splitmix64(splitmix64(op.seed) + op.tensor_id);
+  const std::uint64_t key = stream_key(op.seed, op.tensor_id);
   for (std::int64_t row = 0; row < op.x.rows(); ++row) {
     const std::int64_t index = (op.row_begin + row) * op.global_cols + op.col_begin;
     float* values = x.blank(row * cols);

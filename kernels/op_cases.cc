@@ -1,0 +1,316 @@
+// One function per kind of op, from its key to its operands.
+#include "kernels/op_cases.h"
+
+#include <cmath>
+
+#include "kernels/op_operands.h"
+
+namespace tpsim {
+namespace {
+
+constexpr DType kFloat = DType::kFloat32;
+constexpr const char* kLabel = "case";
+
+Shape rows_by_cols(const OpKey& key) { return {key.dims[0], key.dims[1]}; }
+
+Matrix operand_matrix(const Tensor& tensor, std::int64_t rows, std::int64_t cols, bool transposed) {
+  if (transposed) std::swap(rows, cols);
+  return {.tensor = tensor,
+          .rows = rows,
+          .cols = cols,
+          .row_stride = cols,
+          .outer_stride = rows * cols,
+          .transposed = transposed};
+}
+
+Op matmul(Operands& make, const OpKey& key) {
+  const auto [batch, m, n, k, unused] = key.dims;
+  const auto has = [&](MatmulVariant bit) { return (key.variant & bit) != 0; };
+  const DType output = has(kOutputFloat32) ? kFloat : key.dtype;
+  return Matmul{.a = operand_matrix(make.normal({batch, m, k}, key.dtype), m, k, has(kTransposeA)),
+                .b = operand_matrix(make.normal({batch, k, n}, key.dtype), k, n, has(kTransposeB)),
+                .c = operand_matrix(make.normal({batch, m, n}, output), m, n, false),
+                .outer = batch,
+                .beta = has(kAccumulate) ? 1.0F : 0.0F,
+                .label = kLabel};
+}
+
+NormForward norm_forward(Operands& make, const OpKey& key, NormKind kind) {
+  const auto [rows, cols, x2, x3, x4] = key.dims;
+  const bool centred = kind == NormKind::kLayerNorm;
+  return {.kind = kind,
+          .x = make.normal(rows_by_cols(key), key.dtype, 2.0, 0.5),
+          .gain = make.normal({cols}, key.dtype, 0.2, 1.0),
+          .bias = centred ? make.normal({cols}, key.dtype) : Tensor(),
+          .y = make.empty(rows_by_cols(key), key.dtype),
+          .mean = centred ? make.empty({rows}, kFloat) : Tensor(),
+          .rstd = make.empty({rows}, kFloat),
+          .label = kLabel};
+}
+
+Op norm_backward(Operands& make, const OpKey& key) {
+  const auto kind = static_cast<NormKind>(key.variant & 1);
+  const auto gradients = static_cast<DType>(key.variant >> 2);
+  const NormForward f = norm_forward(make, key, kind);
+  make.device().run(f);
+  const Shape shape = rows_by_cols(key);
+  const bool with_residual = (key.variant & 2) != 0;
+  return NormBackward{.kind = kind,
+                      .dy = make.normal(shape, key.dtype),
+                      .x = f.x,
+                      .gain = f.gain,
+                      .mean = f.mean,
+                      .rstd = f.rstd,
+                      .residual = with_residual ? make.normal(shape, key.dtype) : Tensor(),
+                      .dx = make.empty(shape, key.dtype),
+                      .dgain = make.normal({key.dims[1]}, gradients),
+                      .dbias = f.bias.defined() ? make.normal({key.dims[1]}, gradients) : Tensor(),
+                      .label = kLabel};
+}
+
+SoftmaxForward softmax_forward(Operands& make, const OpKey& key, bool alibi) {
+  const auto [matrices, queries, keys, x3, x4] = key.dims;
+  return {.scores = make.normal({matrices, queries, keys}, key.dtype, 3.0),
+          .slopes = alibi ? make.slopes(matrices) : Tensor(),
+          .heads = matrices,
+          .scale = 0.5F,
+          .label = kLabel};
+}
+
+Op softmax_backward(Operands& make, const OpKey& key) {
+  const SoftmaxForward f = softmax_forward(make, key, false);
+  make.device().run(f);
+  return SoftmaxBackward{f.scores, make.normal(f.scores.shape(), key.dtype), 0.5F, kLabel};
+}
+
+// [position, sample, head, d], as the layers hold activations.
+Heads heads_of(const Tensor& tensor, const AttentionDims& d, std::int64_t heads) {
+  return {tensor, 0, d.batch * heads * d.head_dim, heads * d.head_dim, d.head_dim};
+}
+
+FlashForward flash_forward(Operands& make, const OpKey& key) {
+  const AttentionDims d{key.dims[0], key.dims[1], key.dims[2], key.dims[3], key.dims[4]};
+  const auto random = [&](std::int64_t heads) {
+    return heads_of(make.normal({d.seq, d.batch, heads * d.head_dim}, key.dtype), d, heads);
+  };
+  return {.dims = d,
+          .q = random(d.heads),
+          .k = random(d.kv_heads),
+          .v = random(d.kv_heads),
+          .o = heads_of(make.empty({d.seq, d.batch, d.heads * d.head_dim}, key.dtype), d, d.heads),
+          .log_sum = make.empty({d.batch, d.heads, d.seq}, kFloat),
+          .slopes = key.variant != 0 ? make.slopes(d.heads) : Tensor(),
+          .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(d.head_dim))),
+          .label = kLabel};
+}
+
+Op flash_backward(Operands& make, const OpKey& key) {
+  const FlashForward f = flash_forward(make, key);
+  make.device().run(f);
+  const auto gradient_of = [&](const Heads& x, std::int64_t heads) {
+    return heads_of(make.empty(x.tensor.shape(), key.dtype), f.dims, heads);
+  };
+  const Heads d_o = heads_of(make.normal(f.o.tensor.shape(), key.dtype), f.dims, f.dims.heads);
+  return FlashBackward{.dims = f.dims,
+                       .q = f.q,
+                       .k = f.k,
+                       .v = f.v,
+                       .o = f.o,
+                       .d_o = d_o,
+                       .log_sum = f.log_sum,
+                       .slopes = f.slopes,
+                       .dq = gradient_of(f.q, f.dims.heads),
+                       .dk = gradient_of(f.k, f.dims.kv_heads),
+                       .dv = gradient_of(f.v, f.dims.kv_heads),
+                       .scale = f.scale,
+                       .label = kLabel};
+}
+
+Op rotary(Operands& make, const OpKey& key) {
+  const auto [rows, heads, head_dim, x3, x4] = key.dims;
+  const AttentionDims d{1, rows, heads, heads, head_dim};
+  const Tensor x = make.normal({rows, 1, heads * head_dim}, key.dtype);
+  return Rotary{.dims = d, .x = heads_of(x, d, heads), .label = kLabel};
+}
+
+Op bias_gelu_forward(Operands& make, const OpKey& key) {
+  return BiasGeluForward{make.normal(rows_by_cols(key), key.dtype, 2.0),
+                         key.variant != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
+                         make.empty(rows_by_cols(key), key.dtype), kLabel};
+}
+
+Op bias_gelu_backward(Operands& make, const OpKey& key) {
+  const Shape shape = rows_by_cols(key);
+  return BiasGeluBackward{make.normal(shape, key.dtype), make.normal(shape, key.dtype, 2.0),
+                          key.variant != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
+                          make.empty(shape, key.dtype), kLabel};
+}
+
+Op swiglu_forward(Operands& make, const OpKey& key) {
+  return SwigluForward{make.normal({key.dims[0], 2 * key.dims[1]}, key.dtype, 2.0),
+                       make.empty(rows_by_cols(key), key.dtype), kLabel};
+}
+
+Op swiglu_backward(Operands& make, const OpKey& key) {
+  const Shape wide{key.dims[0], 2 * key.dims[1]};
+  return SwigluBackward{make.normal(rows_by_cols(key), key.dtype),
+                        make.normal(wide, key.dtype, 2.0), make.empty(wide, key.dtype), kLabel};
+}
+
+Op bias_residual(Operands& make, const OpKey& key) {
+  const Shape shape = rows_by_cols(key);
+  const Tensor x = make.normal(shape, key.dtype);
+  const bool with_residual = (key.variant & 2) != 0;
+  return BiasResidual{x, (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
+                      with_residual ? make.normal(shape, key.dtype) : Tensor(),
+                      with_residual ? make.empty(shape, key.dtype) : x, kLabel};
+}
+
+Op column_sum(Operands& make, const OpKey& key) {
+  return ColumnSum{make.normal(rows_by_cols(key), key.dtype),
+                   make.normal({key.dims[1]}, static_cast<DType>(key.variant)), kLabel};
+}
+
+Op embedding_forward(Operands& make, const OpKey& key) {
+  const auto [tokens, hidden, vocab, x3, x4] = key.dims;
+  return EmbeddingForward{.tokens = make.integers({tokens}, vocab),
+                          .table = make.normal({vocab, hidden}, key.dtype),
+                          .y = make.empty({tokens, hidden}, key.dtype),
+                          .label = kLabel};
+}
+
+Op embedding_backward(Operands& make, const OpKey& key) {
+  const auto [tokens, hidden, vocab, x3, x4] = key.dims;
+  return EmbeddingBackward{.tokens = make.integers({tokens}, vocab),
+                           .dy = make.normal({tokens, hidden}, key.dtype),
+                           .dtable = make.normal({vocab, hidden}, static_cast<DType>(key.variant)),
+                           .label = kLabel};
+}
+
+Op position_forward(Operands& make, const OpKey& key) {
+  const auto [rows, cols, x2, x3, x4] = key.dims;
+  return PositionForward{make.normal({rows, 1, cols}, key.dtype),
+                         make.normal({rows, cols}, key.dtype), kLabel};
+}
+
+Op position_backward(Operands& make, const OpKey& key) {
+  const auto [rows, cols, x2, x3, x4] = key.dims;
+  return PositionBackward{make.normal({rows, 1, cols}, key.dtype),
+                          make.normal({rows, cols}, static_cast<DType>(key.variant)), kLabel};
+}
+
+VocabMax vocab_max(Operands& make, const OpKey& key) {
+  return {make.normal(rows_by_cols(key), key.dtype, 3.0), make.empty({key.dims[0]}, kFloat),
+          key.dims[1], kLabel};
+}
+
+VocabSums vocab_sums(Operands& make, const OpKey& key) {
+  const VocabMax max = vocab_max(make, key);
+  make.device().run(max);
+  return {.logits = max.logits,
+          .max = max.max,
+          .labels = make.integers({key.dims[0]}, key.dims[1]),
+          .sums = make.empty({2, key.dims[0]}, kFloat),
+          .columns = key.dims[1],
+          .label = kLabel};
+}
+
+Op cross_entropy_loss(Operands& make, const OpKey& key) {
+  return CrossEntropyLoss{make.positive({2, key.dims[0]}, kFloat),
+                          make.empty({key.dims[0]}, kFloat), kLabel};
+}
+
+Op cross_entropy_backward(Operands& make, const OpKey& key) {
+  const VocabSums f = vocab_sums(make, key);
+  make.device().run(f);
+  return CrossEntropyBackward{.logits = f.logits,
+                              .max = f.max,
+                              .sums = f.sums,
+                              .labels = f.labels,
+                              .columns = f.columns,
+                              .scale = 0.125F,
+                              .label = kLabel};
+}
+
+Op adamw(Operands& make, const OpKey& key) {
+  const Shape shape{key.dims[0]};
+  const Tensor master = make.normal(shape, kFloat);
+  return AdamW{.master = master,
+               .momentum = make.normal(shape, kFloat, 0.1),
+               .variance = make.positive(shape, kFloat),
+               .gradient = make.normal(shape, static_cast<DType>(key.variant)),
+               .weights = key.dtype == kFloat ? master : make.empty(shape, key.dtype),
+               .rate = 1e-2F,
+               .decay = 0.1F,
+               .gradient_scale = 0.5F,
+               .step = 3,
+               .label = kLabel};
+}
+
+Op flat_op(Operands& make, const OpKey& key) {
+  const Shape shape{key.dims[0]};
+  const Tensor x = make.normal(shape, key.dtype);
+  const auto other = static_cast<DType>(key.variant);
+  switch (key.kind) {
+    case OpKind::kAdd: return Add{x, make.normal(shape, other), kLabel};
+    case OpKind::kScale: return Scale{x, 0.3F, kLabel};
+    case OpKind::kFill: return Fill{x, 0.3F, kLabel};
+    case OpKind::kCopy: return Copy{x, make.empty(shape, key.dtype), kLabel};
+    case OpKind::kCast: return Cast{x, make.empty(shape, other), kLabel};
+    case OpKind::kSumSquares: return SumSquares{x, make.positive({1}, kFloat), kLabel};
+    default: break;
+  }
+  TPSIM_CHECK(false, "an op of one extent");
+}
+
+Op init_normal(Operands& make, const OpKey& key) {
+  return InitNormal{.x = make.empty(rows_by_cols(key), key.dtype),
+                    .seed = 7,
+                    .tensor_id = 3,
+                    .global_cols = key.dims[1],
+                    .deviation = 0.02F,
+                    .label = kLabel};
+}
+
+Op make(Operands& make, const OpKey& key) {
+  switch (key.kind) {
+    case OpKind::kMatmul: return matmul(make, key);
+    case OpKind::kNormForward: return norm_forward(make, key, static_cast<NormKind>(key.variant));
+    case OpKind::kNormBackward: return norm_backward(make, key);
+    case OpKind::kSoftmaxForward: return softmax_forward(make, key, key.variant != 0);
+    case OpKind::kSoftmaxBackward: return softmax_backward(make, key);
+    case OpKind::kFlashForward: return flash_forward(make, key);
+    case OpKind::kFlashBackward: return flash_backward(make, key);
+    case OpKind::kBiasGeluForward: return bias_gelu_forward(make, key);
+    case OpKind::kBiasGeluBackward: return bias_gelu_backward(make, key);
+    case OpKind::kSwigluForward: return swiglu_forward(make, key);
+    case OpKind::kSwigluBackward: return swiglu_backward(make, key);
+    case OpKind::kBiasResidual: return bias_residual(make, key);
+    case OpKind::kColumnSum: return column_sum(make, key);
+    case OpKind::kRotary: return rotary(make, key);
+    case OpKind::kEmbeddingForward: return embedding_forward(make, key);
+    case OpKind::kEmbeddingBackward: return embedding_backward(make, key);
+    case OpKind::kPositionForward: return position_forward(make, key);
+    case OpKind::kPositionBackward: return position_backward(make, key);
+    case OpKind::kVocabMax: return vocab_max(make, key);
+    case OpKind::kVocabSums: return vocab_sums(make, key);
+    case OpKind::kCrossEntropyLoss: return cross_entropy_loss(make, key);
+    case OpKind::kCrossEntropyBackward: return cross_entropy_backward(make, key);
+    case OpKind::kAdamW: return adamw(make, key);
+    case OpKind::kInitNormal: return init_normal(make, key);
+    default: return flat_op(make, key);
+  }
+}
+
+}  // namespace
+
+Op make_op(Device& device, const OpKey& key, std::uint64_t seed) {
+  Operands operands(device, seed);
+  return make(operands, key);
+}
+
+OpRecord describe(const Op& op) {
+  return std::visit([](const auto& any) { return describe(any); }, op);
+}
+
+}  // namespace tpsim

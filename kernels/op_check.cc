@@ -1,0 +1,82 @@
+#include "kernels/op_check.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/half_floats.h"
+#include "kernels/slow/slow_device.h"
+
+namespace tpsim {
+namespace {
+
+std::vector<double> downloaded(Device& device, const Tensor& tensor) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
+  device.download(tensor, bytes);
+  std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
+  decode(bytes.data(), tensor.dtype(), values);
+  return values;
+}
+
+// Half a unit in the last place of each rounded element, with room for a few roundings on the way.
+double rounding_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return 1.5e-6;
+    case DType::kBFloat16: return 8e-3;
+    case DType::kFloat16: return 1e-3;
+    case DType::kInt32: return 0;
+  }
+  return 0;
+}
+
+// Rounding errors of a product's sums grow like a random walk.
+double growth_of(const OpKey& key) {
+  if (key.kind != OpKind::kMatmul) return 1;
+  return std::max(1.0, std::sqrt(static_cast<double>(key.dims[3])) / 32);
+}
+
+double error_of(const std::vector<double>& actual, const std::vector<double>& expected) {
+  double difference2 = 0, expected2 = 0, difference_max = 0, expected_max = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (actual[i] == expected[i]) continue;  // infinities too
+    const double d = actual[i] - expected[i];
+    if (!std::isfinite(d)) return INFINITY;
+    difference2 += d * d;
+    difference_max = std::max(difference_max, std::fabs(d));
+  }
+  for (const double x : expected) {
+    if (!std::isfinite(x)) continue;
+    expected2 += x * x;
+    expected_max = std::max(expected_max, std::fabs(x));
+  }
+  if (difference_max == 0) return 0;
+  return std::max(std::sqrt(difference2 / expected2), difference_max / expected_max);
+}
+
+}  // namespace
+
+std::vector<ResultError> errors_against_slow(Device& device, const OpKey& key, std::uint64_t seed,
+                                             const OpChange& change) {
+  SlowDevice slow;
+  Op actual = make_op(device, key, seed);
+  Op expected = make_op(slow, key, seed);
+  if (change) {
+    change(actual);
+    change(expected);
+  }
+  std::visit([&](const auto& op) { device.run(op); }, actual);
+  std::visit([&](const auto& op) { slow.run(op); }, expected);
+
+  const std::vector<OpResult> actual_results = results_of(actual);
+  const std::vector<OpResult> expected_results = results_of(expected);
+  std::vector<ResultError> errors;
+  for (std::size_t i = 0; i < actual_results.size(); ++i) {
+    const Tensor& tensor = actual_results[i].tensor;
+    errors.push_back(
+        {actual_results[i].name,
+         error_of(downloaded(device, tensor), downloaded(slow, expected_results[i].tensor)),
+         rounding_of(tensor.dtype()) * growth_of(key)});
+  }
+  return errors;
+}
+
+}  // namespace tpsim

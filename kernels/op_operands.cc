@@ -1,0 +1,84 @@
+#include "kernels/op_operands.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "kernels/half_floats.h"
+#include "kernels/normal_stream.h"
+
+namespace tpsim {
+namespace {
+
+// A prime, so that no row length divides it and no two rows of an operand are equal.
+constexpr std::size_t kPool = 65537;
+
+const std::array<double, kPool>& normal_pool() {
+  static const std::array<double, kPool> pool = [] {
+    std::array<double, kPool> numbers{};
+    for (std::size_t i = 0; i < kPool; ++i) numbers[i] = normal_at(stream_key(1, 0), i);
+    return numbers;
+  }();
+  return pool;
+}
+
+constexpr const char* kLabel = "operand";
+
+}  // namespace
+
+Tensor Operands::empty(Shape shape, DType dtype) {
+  return device_.allocate(shape, dtype, MemoryCategory::kWorkspace, kLabel);
+}
+
+// The pool, changed and encoded once, then laid end to end from a drawn offset.
+template <class Change>
+Tensor Operands::filled(Shape shape, DType dtype, Change change) {
+  std::vector<double> numbers(kPool);
+  std::transform(normal_pool().begin(), normal_pool().end(), numbers.begin(), change);
+  const auto width = static_cast<std::size_t>(size_of(dtype));
+  std::vector<std::byte> encoded(kPool * width);
+  encode(numbers, dtype, encoded.data());
+
+  const Tensor tensor = empty(shape, dtype);
+  std::vector<std::byte> contents(static_cast<std::size_t>(tensor.bytes()));
+  std::size_t from = mix(stream_key(seed_, drawn_++)) % kPool * width;
+  for (std::size_t to = 0; to < contents.size();) {
+    const std::size_t count = std::min(encoded.size() - from, contents.size() - to);
+    std::memcpy(contents.data() + to, encoded.data() + from, count);
+    to += count;
+    from = 0;
+  }
+  device_.upload(contents, tensor);
+  return tensor;
+}
+
+Tensor Operands::normal(Shape shape, DType dtype, double deviation, double mean) {
+  return filled(shape, dtype, [=](double x) { return mean + deviation * x; });
+}
+
+Tensor Operands::positive(Shape shape, DType dtype) {
+  return filled(shape, dtype, [](double x) { return x * x; });
+}
+
+Tensor Operands::integers(Shape shape, std::int64_t below) {
+  return filled(shape, DType::kInt32, [=](double x) {
+    const double uniform = 0.5 * std::erfc(-x / std::sqrt(2.0));
+    return std::min(std::floor(uniform * static_cast<double>(below)),
+                    static_cast<double>(below - 1));
+  });
+}
+
+Tensor Operands::slopes(std::int64_t heads) {
+  std::vector<float> values;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    values.push_back(static_cast<float>(
+        std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads))));
+  }
+  const Tensor tensor = empty({heads}, DType::kFloat32);
+  device_.upload(std::as_bytes(std::span(values)), tensor);
+  return tensor;
+}
+
+}  // namespace tpsim

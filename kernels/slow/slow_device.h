@@ -1,0 +1,36 @@
+// The judge: every op in float64, by the plainest loops that compute its definition.
+//
+// A tensor's dtype is only a name here: elements are doubles from upload to download, so nothing is
+// rounded in between. (Memory that was never written is zero.) Tests and the profiler hold every
+// other device against this one; it is far too slow for anything else.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "kernels/device.h"
+#include "kernels/slow/slow_ops.h"
+
+namespace tpsim {
+
+class SlowDevice final : public Device {
+ public:
+  void upload(std::span<const std::byte> from, const Tensor& to) override;
+  void download(const Tensor& from, std::span<std::byte> to) override;
+  void synchronize() override {}
+
+  // A tensor's elements, unrounded; writable.
+  std::span<double> values(const Tensor& tensor) const {
+    return {memory_.at(tensor), static_cast<std::size_t>(tensor.elements())};
+  }
+
+ protected:
+  void execute(const Op& op) override;
+  void* acquire(std::int64_t bytes) override;
+  void give_back(void* data, std::int64_t bytes) override;
+
+ private:
+  SlowMemory memory_;
+};
+
+}  // namespace tpsim

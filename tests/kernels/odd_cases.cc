@@ -1,0 +1,228 @@
+#include "tests/kernels/odd_cases.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::int64_t kRows[] = {1, 3, 17};
+constexpr std::int64_t kCols[] = {1, 5, 48, 257};
+
+std::uint8_t code(DType dtype) { return static_cast<std::uint8_t>(dtype); }
+
+// Collects the cases of one storage dtype.
+class Cases {
+ public:
+  explicit Cases(DType dtype) : dtype_(dtype) {}
+
+  void add(OpKind kind, int variant, std::array<std::int64_t, 5> dims, std::string what = "",
+           OpChange change = nullptr) {
+    cases_.push_back({{kind, dtype_, static_cast<std::uint8_t>(variant), dims},
+                      std::move(what),
+                      std::move(change)});
+  }
+
+  // Lets `change` see the op as the type that `kind` is.
+  template <class AnyOp, class Change>
+  void add_changed(OpKind kind, int variant, std::array<std::int64_t, 5> dims, std::string what,
+                   Change change) {
+    add(kind, variant, dims, std::move(what), [=](Op& op) { change(std::get<AnyOp>(op)); });
+  }
+
+  DType dtype() const { return dtype_; }
+  std::vector<OpCase> taken() { return std::move(cases_); }
+
+ private:
+  DType dtype_;
+  std::vector<OpCase> cases_;
+};
+
+// A batched operand laid out row by row, the batches side by side within a row, as heads are.
+void lay_side_by_side(Matrix& m, std::int64_t outer, std::int64_t inner) {
+  m.row_stride = outer * inner * m.cols;
+  m.outer_stride = inner * m.cols;
+  m.inner_stride = m.cols;
+}
+
+void add_matmuls(Cases& cases) {
+  const bool narrow = cases.dtype() != DType::kFloat32;
+  for (int variant = 0; variant < (narrow ? 16 : 8); ++variant) {
+    cases.add(OpKind::kMatmul, variant, {1, 17, 48, 257});
+    cases.add(OpKind::kMatmul, variant, {3, 5, 3, 17});
+    cases.add(OpKind::kMatmul, variant, {1, 5, 257, 1});
+    cases.add_changed<Matmul>(OpKind::kMatmul, variant, {6, 7, 9, 5}, "batches side by side",
+                              [](Matmul& op) {
+                                op.outer = 2;
+                                op.inner = 3;
+                                for (Matrix* m : {&op.a, &op.b, &op.c}) lay_side_by_side(*m, 2, 3);
+                              });
+    cases.add_changed<Matmul>(OpKind::kMatmul, variant, {1, 3, 5, 4}, "scaled", [](Matmul& op) {
+      op.alpha = -0.5F;
+      op.beta *= 0.25F;
+    });
+  }
+  cases.add(OpKind::kMatmul, 0, {1, 1, 1, 1});
+}
+
+void add_norms(Cases& cases, std::int64_t rows, std::int64_t cols) {
+  for (int kind = 0; kind < 2; ++kind) {
+    cases.add(OpKind::kNormForward, kind, {rows, cols});
+    if (cols == 1) continue;  // the gradient is zero, and what is computed is rounding
+    for (const DType gradients : {DType::kFloat32, cases.dtype()}) {
+      for (const int residual : {0, 2}) {
+        const int variant = kind | residual | (code(gradients) << 2);
+        cases.add(OpKind::kNormBackward, variant, {rows, cols});
+        cases.add_changed<NormBackward>(OpKind::kNormBackward, variant, {rows, cols}, "in place",
+                                        [](NormBackward& op) { op.dx = op.dy; });
+      }
+    }
+  }
+}
+
+void add_rowwise(Cases& cases, std::int64_t rows, std::int64_t cols) {
+  for (const int with_bias : {0, 1}) {
+    cases.add(OpKind::kBiasGeluForward, with_bias, {rows, cols});
+    cases.add(OpKind::kBiasGeluBackward, with_bias, {rows, cols});
+  }
+  cases.add(OpKind::kSwigluForward, 0, {rows, cols});
+  cases.add(OpKind::kSwigluBackward, 0, {rows, cols});
+  for (int variant = 0; variant < 4; ++variant) {
+    cases.add(OpKind::kBiasResidual, variant, {rows, cols});
+    cases.add_changed<BiasResidual>(OpKind::kBiasResidual, variant, {rows, cols}, "in place",
+                                    [](BiasResidual& op) { op.y = op.x; });
+  }
+  for (const DType sums : {DType::kFloat32, cases.dtype()}) {
+    cases.add(OpKind::kColumnSum, code(sums), {rows, cols});
+    cases.add(OpKind::kPositionBackward, code(sums), {rows, cols});
+    cases.add(OpKind::kEmbeddingBackward, code(sums), {rows, cols, 7});
+    cases.add_changed<EmbeddingBackward>(OpKind::kEmbeddingBackward, code(sums), {rows, cols, 7},
+                                         "a later shard",
+                                         [](EmbeddingBackward& op) { op.vocab_begin = 3; });
+  }
+  cases.add(OpKind::kPositionForward, 0, {rows, cols});
+  cases.add(OpKind::kEmbeddingForward, 0, {rows, cols, 7});
+  cases.add_changed<EmbeddingForward>(OpKind::kEmbeddingForward, 0, {rows, cols, 7},
+                                      "a later shard",
+                                      [](EmbeddingForward& op) { op.vocab_begin = 3; });
+  cases.add(OpKind::kInitNormal, 0, {rows, cols});
+}
+
+void add_samples_per_position(Cases& cases) {
+  cases.add_changed<PositionForward>(OpKind::kPositionForward, 0, {12, 5}, "three samples",
+                                     [](PositionForward& op) {
+                                       op.x = op.x.reshaped({4, 3, 5});
+                                     });
+  cases.add_changed<PositionBackward>(OpKind::kPositionBackward, 0, {12, 5}, "three samples",
+                                      [](PositionBackward& op) {
+                                        op.dy = op.dy.reshaped({4, 3, 5});
+                                      });
+}
+
+void add_losses(Cases& cases, std::int64_t rows, std::int64_t cols) {
+  cases.add(OpKind::kVocabMax, 0, {rows, cols});
+  cases.add(OpKind::kVocabSums, 0, {rows, cols});
+  cases.add(OpKind::kCrossEntropyBackward, 0, {rows, cols});
+  for (const std::int64_t columns : {std::int64_t{0}, cols / 2}) {
+    cases.add_changed<VocabMax>(OpKind::kVocabMax, 0, {rows, cols}, "padded",
+                                [=](VocabMax& op) { op.columns = columns; });
+    cases.add_changed<VocabSums>(OpKind::kVocabSums, 0, {rows, cols}, "padded, a later shard",
+                                 [=](VocabSums& op) {
+                                   op.columns = columns;
+                                   op.vocab_begin = 2;
+                                 });
+    cases.add_changed<CrossEntropyBackward>(OpKind::kCrossEntropyBackward, 0, {rows, cols},
+                                            "padded, a later shard", [=](CrossEntropyBackward& op) {
+                                              op.columns = columns;
+                                              op.vocab_begin = 2;
+                                            });
+  }
+}
+
+void add_softmaxes(Cases& cases) {
+  for (const auto& [matrices, seq] : {std::pair{1, 1}, {6, 5}, {3, 17}, {2, 48}, {1, 130}}) {
+    for (const int alibi : {0, 1}) cases.add(OpKind::kSoftmaxForward, alibi, {matrices, seq, seq});
+    cases.add(OpKind::kSoftmaxBackward, 0, {matrices, seq, seq});
+  }
+  cases.add_changed<SoftmaxForward>(OpKind::kSoftmaxForward, 1, {6, 9, 9}, "two samples",
+                                    [](SoftmaxForward& op) {
+                                      op.heads = 3;
+                                      op.slopes = op.slopes.slice(0, 3);
+                                    });
+}
+
+// The strides of [sample][head][position][d].
+void lay_by_head(Heads& x, const AttentionDims& d, std::int64_t heads) {
+  x.position_stride = d.head_dim;
+  x.head_stride = d.seq * d.head_dim;
+  x.sample_stride = heads * x.head_stride;
+}
+
+void add_flash(Cases& cases, std::array<std::int64_t, 5> dims) {
+  for (const int alibi : {0, 1}) {
+    cases.add(OpKind::kFlashForward, alibi, dims);
+    cases.add(OpKind::kFlashBackward, alibi, dims);
+  }
+  cases.add_changed<FlashForward>(OpKind::kFlashForward, 1, dims, "head by head",
+                                  [](FlashForward& op) {
+                                    for (Heads* x : {&op.q, &op.o}) {
+                                      lay_by_head(*x, op.dims, op.dims.heads);
+                                    }
+                                    for (Heads* x : {&op.k, &op.v}) {
+                                      lay_by_head(*x, op.dims, op.dims.kv_heads);
+                                    }
+                                  });
+}
+
+void add_rotaries(Cases& cases) {
+  for (const bool inverse : {false, true}) {
+    cases.add_changed<Rotary>(OpKind::kRotary, 0, {1, 1, 2}, "one pair",
+                              [=](Rotary& op) { op.inverse = inverse; });
+    cases.add_changed<Rotary>(OpKind::kRotary, 0, {34, 3, 16}, "two samples", [=](Rotary& op) {
+      op.inverse = inverse;
+      op.dims.batch = 2;
+      op.dims.seq = 17;
+      op.x.position_stride *= 2;
+    });
+  }
+}
+
+void add_flat(Cases& cases, std::int64_t n) {
+  for (const OpKind kind : {OpKind::kScale, OpKind::kFill, OpKind::kCopy, OpKind::kSumSquares}) {
+    cases.add(kind, 0, {n});
+  }
+  for (const DType other : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    cases.add(OpKind::kAdd, code(other), {n});
+    cases.add(OpKind::kCast, code(other), {n});
+    cases.add(OpKind::kAdamW, code(other), {n});
+  }
+}
+
+}  // namespace
+
+std::vector<OpCase> odd_cases(const std::vector<DType>& dtypes) {
+  std::vector<OpCase> all;
+  for (const DType dtype : dtypes) {
+    Cases cases(dtype);
+    add_matmuls(cases);
+    for (const std::int64_t rows : kRows) {
+      for (const std::int64_t cols : kCols) {
+        add_norms(cases, rows, cols);
+        add_rowwise(cases, rows, cols);
+        add_losses(cases, rows, cols);
+      }
+    }
+    add_samples_per_position(cases);
+    add_softmaxes(cases);
+    for (const auto& dims : {std::array<std::int64_t, 5>{1, 1, 1, 1, 2},
+                             {2, 17, 3, 3, 16},
+                             {1, 130, 6, 2, 8},
+                             {2, 65, 4, 1, 5}}) {
+      add_flash(cases, dims);
+    }
+    add_rotaries(cases);
+    for (const std::int64_t n : {1, 5, 1023, 1025, 4099}) add_flat(cases, n);
+    if (dtype == DType::kFloat32) cases.add(OpKind::kCrossEntropyLoss, 0, {17});
+    for (OpCase& one : cases.taken()) all.push_back(std::move(one));
+  }
+  return all;
+}
+
+}  // namespace tpsim
