@@ -17,6 +17,9 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal);
 // Explains also what does not fit.
 Status run_explain(const Arguments& arguments, const Terminal& terminal);
 
+// Predicts every row of a run table and prints how far off the predictions are.
+Status run_validate(const Arguments& arguments, const Terminal& terminal);
+
 Status run_list(const Arguments& arguments, const Terminal& terminal);
 
 }  // namespace tpsim

@@ -9,6 +9,7 @@ constexpr std::uint8_t bit(Command command) {
 constexpr std::uint8_t kPlans = bit(Command::kPlan);
 constexpr std::uint8_t kSimulates = bit(Command::kSimulate);
 constexpr std::uint8_t kExplains = bit(Command::kExplain);
+constexpr std::uint8_t kValidates = bit(Command::kValidate);
 constexpr std::uint8_t kLists = bit(Command::kList);
 constexpr std::uint8_t kSearches = kPlans | kExplains;
 constexpr std::uint8_t kSingle = kSimulates | kExplains;
@@ -28,6 +29,10 @@ constexpr std::array kCommands = {
                "plan.json", "a plan saved with --save; options given beside it change it",
                "tpsim explain plan.json\n"
                "tpsim explain --model bloom-176b --gpus 384    # explains the best plan"},
+    CommandRow{Command::kValidate, "validate", "hold predictions against published runs",
+               nullptr, nullptr,
+               "tpsim validate --runs data/published_runs/bloom_jean_zay.csv\n"
+               "tpsim validate --runs runs.csv --cluster my-cluster.json --json"},
     CommandRow{Command::kList, "list", "show what the catalogue holds",
                "kind", "models, clusters, profiles or stacks",
                "tpsim list models\n"
@@ -43,10 +48,12 @@ constexpr const char* kOutput = "Output";
 constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kModel, "--model", "NAME|FILE", "catalogue name, tpsim model or Hugging Face config.json",
      kWhat, kAll},
-    {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [jean-zay-a100]", kWhat, kAll},
-    {Opt::kStack, "--stack", "NAME|FILE", "the training software [the cluster's]", kWhat, kAll},
+    {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [jean-zay-a100]", kWhat,
+     kAll | kValidates},
+    {Opt::kStack, "--stack", "NAME|FILE", "the training software [the cluster's]", kWhat,
+     kAll | kValidates},
     {Opt::kProfile, "--profile", "NAME|FILE", "what its GPU does, op by op [the cluster's]", kWhat,
-     kAll},
+     kAll | kValidates},
     {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat, kAll},
     {Opt::kGlobalBatch, "--global-batch", "N", "sequences in a step [2048]", kWhat, kAll},
 
@@ -85,7 +92,12 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kRankOrder, "--rank-order", "tp-dp-pp|tp-pp-dp", "innermost degree first [tp-dp-pp]",
      kCut, kSingle},
 
-    {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput, kAll | kLists},
+    {Opt::kRuns, "--runs", "FILE.csv", "table of measured runs (docs/runs.md)", kWhat, kValidates},
+    {Opt::kMarkdown, "--markdown", nullptr, "print a section of docs/accuracy.md", kOutput,
+     kValidates},
+
+    {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput,
+     kAll | kLists | kValidates},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",
      kOutput, kPlans | kSimulates},
     {Opt::kTrace, "--trace", "FILE", "write the timeline, for Perfetto or chrome://tracing",

@@ -11,8 +11,8 @@
 
 namespace tpsim {
 
-enum class Command : std::uint8_t { kPlan, kSimulate, kExplain, kList };
-inline constexpr int kCommandCount = 4;
+enum class Command : std::uint8_t { kPlan, kSimulate, kExplain, kValidate, kList };
+inline constexpr int kCommandCount = 5;
 
 struct CommandRow {
   Command command;
@@ -31,6 +31,7 @@ enum class Opt : std::uint8_t {
   kTp, kPp, kDp, kZero, kMicroBatch, kVirtualStages, kRecompute, kSequenceParallel, kAttention,
   kSchedule, kDtype, kGradientDtype,
   kStageLayers, kCountEmbedding, kNoCountEmbedding, kRankOrder,
+  kRuns, kMarkdown,
   kJson, kSave, kTrace, kAllowOom,
 };
 inline constexpr int kOptCount = static_cast<int>(Opt::kAllowOom) + 1;

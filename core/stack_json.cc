@@ -32,6 +32,7 @@ constexpr auto kMemoryFields = [](auto& io, auto& memory) {
   io.quantity("library_workspace", memory.library_workspace);
   io.quantity("collective_buffers", memory.collective_buffers);
   io.quantity("allocation_granularity", memory.allocation_granularity);
+  io.integer("reduction_bucket", memory.reduction_bucket, {0, 1'000'000'000'000}, kOptional);
   io.flag("caching_allocator", memory.caching_allocator, kOptional);
   io.number("fragmentation", memory.fragmentation, {0, 1});
   io.number("spread", memory.spread, {0.0001, 1});

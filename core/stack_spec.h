@@ -52,6 +52,8 @@ struct StackMemory {
   // A framework's allocator keeps what is freed and cuts it to the sizes asked for then: tensors of
   // one category seldom fit the holes of another, so each category holds its own peak.
   bool caching_allocator = false;
+  // Gradients are copied into a flat buffer of this many elements before they are reduced; 0: not.
+  std::int64_t reduction_bucket = 0;
   double fragmentation = 0.0;  // reserved but unused, as a share of activations and workspace
   double spread = 0.03;        // standard deviation of the prediction, relative to the total
 };
@@ -64,8 +66,8 @@ struct StackSpec {
   StackMemory memory;
   bool zero_2_and_3_with_pipeline = true;  // DeepSpeed refuses the combination
   bool overlap_p2p = false;                // pipeline transfers run beside compute
-  // Time of kernels other than products over that of the fused ones in the traced program: an eager
-  // framework passes over memory more often (separate copies, casts and sums).
+  // Time of the layers' kernels other than products over that of the fused ones in the traced
+  // program: an eager framework passes over memory more often (separate copies, casts and sums).
   double eager_traffic = 1.0;
   // Slowdown of compute while a collective runs beside it (measured mean 1.19 in the literature).
   double overlap_slowdown = 1.19;

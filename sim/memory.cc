@@ -83,6 +83,14 @@ void replay_schedule(StageReplay& replay, const PipelineShape& shape, std::int64
   for (std::int64_t k = 0; k < std::min(all, enough); ++k) replay.run(nth_task(shape, stage, k));
 }
 
+// The flat copy of gradients on their way over the data-parallel group.
+Bytes bucket_bytes(const StackMemory& stack, const Plan& plan, const StageCost& stage) {
+  if (plan.degrees.dp == 1) return Bytes();
+  const double bucket = static_cast<double>(stack.reduction_bucket * size_of(plan.gradient_dtype));
+  return Bytes(
+      std::min(bucket, stage.fixed[static_cast<std::size_t>(MemoryCategory::kGradients)]));
+}
+
 // Communicators that a rank takes part in: each holds buffers.
 std::int64_t communicators(const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
@@ -112,7 +120,8 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack_spec, const Plan
     auto& workspace = memory.by_category[static_cast<std::size_t>(MemoryCategory::kWorkspace)];
     auto& buffers = memory.by_category[static_cast<std::size_t>(MemoryCategory::kCommunication)];
     workspace += stack.library_workspace;
-    buffers += static_cast<double>(communicators(plan)) * stack.collective_buffers;
+    buffers += static_cast<double>(communicators(plan)) * stack.collective_buffers +
+               bucket_bytes(stack, plan, costs.stages[static_cast<std::size_t>(s)]);
     memory.context = stack.context;
     memory.fragmentation = stack.fragmentation * (memory.by_category[kActivations] + workspace);
     if (stack.caching_allocator) {

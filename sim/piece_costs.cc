@@ -89,8 +89,8 @@ Seconds PieceCosts::price_collective(const CollectiveRecord& record, const Plan&
 
 QueueCost PieceCosts::price_op(const OpRecord& op, PhaseCost& phase) const {
   const OpPrice price = ops_.price(op);
-  const Seconds time = is_product(op.key.kind) ? price.time
-                                               : scenario_.stack.eager_traffic * price.time;
+  const bool as_traced = is_product(op.key.kind) || starts_with(op.label, "accumulate_gradients");
+  const Seconds time = as_traced ? price.time : scenario_.stack.eager_traffic * price.time;
   phase.work[static_cast<std::size_t>(work_of(op))] += time;
   phase.by_source[static_cast<std::size_t>(price.source)] += time;
   return launch(scenario_.stack.host, scenario_.stack.host.per_op, time);

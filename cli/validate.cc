@@ -1,0 +1,248 @@
+// tpsim validate --runs: predicts published runs and says how wrong the predictions are.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/numbers.h"
+#include "cli/table.h"
+#include "cli/values.h"
+#include "core/catalogue.h"
+#include "core/json_document.h"
+#include "sim/validation.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kWorstShown = 8;
+
+JsonValue number_or_null(const std::optional<double>& number, double factor = 1) {
+  return number ? JsonValue(factor * *number) : JsonValue();
+}
+
+JsonValue predicted_or_null(const RunOutcome& run, double value) {
+  return run.predicted ? JsonValue(value) : JsonValue();
+}
+
+JsonValue row_json(const RunOutcome& run) {
+  return json_object({{"id", run.id},
+                      {"outcome", run.outcome},
+                      {"calibration", run.calibration},
+                      {"measured_step_s", number_or_null(run.measured_step_s)},
+                      {"predicted_step_s", predicted_or_null(run, run.step_s)},
+                      {"low_s", predicted_or_null(run, run.low_s)},
+                      {"high_s", predicted_or_null(run, run.high_s)},
+                      {"error_pct", number_or_null(run.error(), 100)},
+                      {"measured_mem_gb", number_or_null(run.measured_memory_gib)},
+                      {"predicted_mem_gb", predicted_or_null(run, run.memory_gib)},
+                      {"predicted_fits", run.predicted ? JsonValue(run.p_oom <= 0.5) : JsonValue()},
+                      {"p_oom", predicted_or_null(run, run.p_oom)},
+                      {"skipped_because", run.skipped_because.empty()
+                                              ? JsonValue()
+                                              : JsonValue(run.skipped_because)}});
+}
+
+JsonValue summary_json(const ValidationSummary& s) {
+  return json_object({{"n", s.n},
+                      {"mape", 100 * s.mape},
+                      {"median_ape", 100 * s.median_ape},
+                      {"p95_ape", 100 * s.p95_ape},
+                      {"max_ape", 100 * s.max_ape},
+                      {"bias_pct", 100 * s.bias},
+                      {"kendall_tau", s.kendall_tau},
+                      {"top1_regret_pct", 100 * s.top1_regret},
+                      {"interval_coverage_90", s.interval_coverage},
+                      {"mem_n", s.memory_n},
+                      {"mem_mape", 100 * s.memory_mape},
+                      {"mem_max_ape", 100 * s.memory_max_ape},
+                      {"oom_total", s.oom_total},
+                      {"oom_caught", s.oom_caught},
+                      {"false_oom", s.false_oom}});
+}
+
+std::vector<RunOutcome> part_of(const std::vector<RunOutcome>& outcomes, bool calibration) {
+  std::vector<RunOutcome> part;
+  std::copy_if(outcomes.begin(), outcomes.end(), std::back_inserter(part),
+               [&](const RunOutcome& run) { return run.calibration == calibration; });
+  return part;
+}
+
+std::string report_json_text(const std::vector<RunOutcome>& outcomes) {
+  return to_text(json_object(
+      {{"version", "tpsim-validate-report/1"},
+       {"rows", json_array(outcomes, row_json)},
+       {"summary", summary_json(summarize(outcomes))},
+       {"summary_test_rows", summary_json(summarize(part_of(outcomes, false)))},
+       {"summary_calibration_rows", summary_json(summarize(part_of(outcomes, true)))}}));
+}
+
+std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+
+std::string time_figures(const ValidationSummary& s) {
+  if (s.n == 0) return "no row with a time\n";
+  std::string text = fmt::format(
+      "time: {} rows, mean error {:.2f} %, median {:.2f} %, 95 % below {:.1f} %, largest {:.1f} %, "
+      "bias {:+.2f} %\n",
+      s.n, 100 * s.mape, 100 * s.median_ape, 100 * s.p95_ape, 100 * s.max_ape, 100 * s.bias);
+  text += fmt::format("90 % intervals hold {:.1f} %\n", 100 * s.interval_coverage);
+  if (s.pairs > 0) {
+    text += fmt::format("order: Kendall tau {:.2f} over {} pairs", s.kendall_tau, s.pairs);
+    if (s.regret_groups > 0) {
+      text += fmt::format("; the pick is {:.1f} % slower than the best, mean of {} sweeps",
+                          100 * s.top1_regret, s.regret_groups);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string memory_figures(const ValidationSummary& s) {
+  std::string text;
+  if (s.memory_n > 0) {
+    text += fmt::format("memory: {} rows, mean error {:.1f} %, largest {:.1f} %\n", s.memory_n,
+                        100 * s.memory_mape, 100 * s.memory_max_ape);
+  }
+  if (s.oom_total > 0 || s.false_oom > 0) {
+    text += fmt::format("out of memory: {} of {} foretold, {} false alarms\n", s.oom_caught,
+                        s.oom_total, s.false_oom);
+  }
+  return text;
+}
+
+std::string figures(const ValidationSummary& s) { return time_figures(s) + memory_figures(s); }
+
+// Largest errors first, among rows that count.
+std::vector<const RunOutcome*> worst_of(const std::vector<RunOutcome>& outcomes) {
+  std::vector<const RunOutcome*> worst;
+  for (const RunOutcome& run : outcomes) {
+    if (run.error() && run.skipped_because.empty()) worst.push_back(&run);
+  }
+  std::sort(worst.begin(), worst.end(), [](const RunOutcome* a, const RunOutcome* b) {
+    return std::fabs(*a->error()) > std::fabs(*b->error());
+  });
+  worst.resize(std::min(worst.size(), kWorstShown));
+  return worst;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> skip_counts(
+    const std::vector<RunOutcome>& outcomes) {
+  std::vector<std::pair<std::string, std::int64_t>> counts;
+  for (const RunOutcome& run : outcomes) {
+    if (run.skipped_because.empty()) continue;
+    const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& entry) {
+      return entry.first == run.skipped_because;
+    });
+    if (found == counts.end()) {
+      counts.emplace_back(run.skipped_because, 1);
+    } else {
+      ++found->second;
+    }
+  }
+  return counts;
+}
+
+Table rows_table(const std::vector<RunOutcome>& outcomes) {
+  Table table({{"row", Align::kLeft}, {"", Align::kLeft}, {"measured"}, {"predicted"},
+               {"90 % interval"}, {"error"}, {"GiB measured"}, {"predicted"}, {"P(OOM)"},
+               {"skipped because", Align::kLeft}});
+  const auto shown = [](bool there, std::string text) { return there ? text : std::string("-"); };
+  for (const RunOutcome& run : outcomes) {
+    const auto error = run.error();
+    table.add_row(
+        {Cell(printable(run.id)), Cell(run.outcome == "oom" ? "oom" : run.calibration ? "fit" : ""),
+         Cell(shown(run.measured_step_s.has_value(),
+                    fmt::format("{:.3f} s", run.measured_step_s.value_or(0)))),
+         Cell(shown(run.predicted, fmt::format("{:.3f} s", run.step_s))),
+         Cell(shown(run.predicted, fmt::format("{:.2f} - {:.2f}", run.low_s, run.high_s))),
+         Cell(shown(error.has_value(), signed_percent(error.value_or(0)))),
+         Cell(shown(run.measured_memory_gib.has_value(),
+                    fmt::format("{:.1f}", run.measured_memory_gib.value_or(0)))),
+         Cell(shown(run.predicted, fmt::format("{:.1f}", run.memory_gib))),
+         Cell(shown(run.predicted, chance_text(run.p_oom))), Cell(printable(run.skipped_because))});
+  }
+  return table;
+}
+
+std::string report_text(const Terminal& terminal, const std::vector<RunOutcome>& outcomes) {
+  std::string text = rows_table(outcomes).text(terminal) + "\n";
+  const std::vector<RunOutcome> fitted = part_of(outcomes, true);
+  if (!fitted.empty()) {
+    text += terminal.paint("rows that constants were fitted on", Ink::kBold) + "\n";
+    text += figures(summarize(fitted)) + "\n";
+    text += terminal.paint("all other rows", Ink::kBold) + "\n";
+  }
+  return text + figures(summarize(part_of(outcomes, false)));
+}
+
+std::string markdown_row(const char* what, const ValidationSummary& s) {
+  const std::string memory =
+      s.memory_n == 0 ? "-" : fmt::format("{:.1f} % of {}", 100 * s.memory_mape, s.memory_n);
+  const std::string oom =
+      s.oom_total == 0 ? fmt::format("{} false", s.false_oom)
+                       : fmt::format("{}/{}, {} false", s.oom_caught, s.oom_total, s.false_oom);
+  return fmt::format(
+      "| {} | {} | {:.2f} % | {:.2f} % | {:.1f} % | {:.1f} % | {:+.2f} % | {} | {} | {:.0f} % | {} | "
+      "{} |\n",
+      what, s.n, 100 * s.mape, 100 * s.median_ape, 100 * s.p95_ape, 100 * s.max_ape, 100 * s.bias,
+      s.pairs == 0 ? "-" : fmt::format("{:.2f} ({} pairs)", s.kendall_tau, s.pairs),
+      s.regret_groups == 0 ? "-" : fmt::format("{:.1f} %", 100 * s.top1_regret),
+      100 * s.interval_coverage, memory, oom);
+}
+
+std::string markdown_text(const std::string& file, const std::vector<RunOutcome>& outcomes) {
+  std::string text = fmt::format("## {}\n\n", std::filesystem::path(file).stem().string());
+  text +=
+      "| rows | n | mean | median | P95 | max | bias | Kendall tau | regret | 90 % interval holds | "
+      "memory | OOM |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  text += markdown_row("test", summarize(part_of(outcomes, false)));
+  const std::vector<RunOutcome> fitted = part_of(outcomes, true);
+  if (!fitted.empty()) text += markdown_row("calibration", summarize(fitted));
+  if (const auto worst = worst_of(outcomes); !worst.empty()) {
+    text += "\nThe worst rows:";
+    for (const RunOutcome* run : worst) {
+      text += fmt::format(" {} {},", run->id, signed_percent(*run->error()));
+    }
+    text.back() = '.';
+    text += "\n";
+  }
+  for (const auto& [reason, count] : skip_counts(outcomes)) {
+    text += fmt::format("\nNot counted: {} row{}: {}.\n", count, count == 1 ? "" : "s", reason);
+  }
+  return text;
+}
+
+Result<RunLoader> make_loader(const Arguments& arguments) {
+  const auto given = [&](Opt opt) { return arguments[opt].value_or(std::string()); };
+  TPSIM_TRY(Catalogue catalogue, Catalogue::open());
+  const std::filesystem::path known = catalogue.directory() / "published_runs/environments.json";
+  TPSIM_TRY(std::vector<RunEnvironment> environments, read_run_environments(known));
+  return RunLoader(std::move(catalogue), std::move(environments),
+                   {given(Opt::kCluster), given(Opt::kStack), given(Opt::kProfile)});
+}
+
+}  // namespace
+
+Status run_validate(const Arguments& arguments, const Terminal& terminal) {
+  if (!arguments.has(Opt::kRuns)) {
+    return option_error(Opt::kRuns, "is missing: which runs?",
+                        "a table like data/published_runs/bloom_jean_zay.csv");
+  }
+  const std::string& file = *arguments[Opt::kRuns];
+  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(file));
+  TPSIM_TRY(RunLoader loader, make_loader(arguments));
+  std::vector<RunOutcome> outcomes;
+  {
+    ProgressBar progress(terminal, "predicting");
+    for (const PublishedRun& run : runs) {
+      outcomes.push_back(predict_run(loader, run));
+      progress.show(static_cast<double>(outcomes.size()) / static_cast<double>(runs.size()));
+    }
+  }
+  if (arguments.has(Opt::kJson)) return print(report_json_text(outcomes));
+  if (arguments.has(Opt::kMarkdown)) return print(markdown_text(file, outcomes));
+  return print(report_text(terminal, outcomes));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,91 @@
+#include "core/run_environment.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/json_document.h"
+#include "core/json_fields.h"
+#include "core/model_json.h"
+
+namespace tpsim {
+namespace {
+
+struct EnvironmentList {
+  std::vector<RunEnvironment> environments;
+};
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+void environment_fields(FieldReader& in, RunEnvironment& e) {
+  in.text("cluster", e.cluster);
+  in.text("regime", e.regime, kOptional);
+  in.text("gpu", e.gpu, kOptional);
+  in.text("framework", e.framework, kOptional);
+  in.text("source", e.source);
+  in.text("runs_on", e.runs_on);
+  in.text("stack", e.stack, kOptional);
+  in.number("attention_dropout", e.attention_dropout, {0, 0.99}, kOptional);
+  in.number("hidden_dropout", e.hidden_dropout, {0, 0.99}, kOptional);
+  in.choice("position", e.position,
+            {PositionKind::kAlibi, PositionKind::kLearned, PositionKind::kRotary}, kOptional);
+  in.flag("embedding_norm", e.embedding_norm, kOptional);
+  in.flag("tied_embedding", e.tied_embedding, kOptional);
+  in.integer("zero", e.zero, {0, 3}, kOptional);
+  in.choice("dtype", e.dtype, {DType::kFloat32, DType::kBFloat16, DType::kFloat16}, kOptional);
+  in.flag("sequence_parallel", e.sequence_parallel, kOptional);
+  in.choice("memory", e.memory, {MeasuredMemory::kDevice, MeasuredMemory::kAllocated}, kOptional);
+  std::string rows;
+  in.text("calibration_rows", rows);
+  e.calibration_rows = words_of(rows);
+  in.objects("set_aside", e.set_aside, [](FieldReader& row, RowSetAside& aside) {
+    row.text("id", aside.id);
+    row.text("reason", aside.reason);
+  });
+}
+
+Result<std::vector<RunEnvironment>> environments_from_json(const JsonValue& root,
+                                                           const std::string& file) {
+  TPSIM_TRY(EnvironmentList list,
+            spec_from_json<EnvironmentList>(root, file, [](FieldReader& in, EnvironmentList& out) {
+              in.format("tpsim-run-environments/1");
+              in.objects("environments", out.environments, environment_fields);
+            }));
+  return std::move(list.environments);
+}
+
+bool begins_with(const std::string& text, const std::string& prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
+
+}  // namespace
+
+std::string_view name_of(MeasuredMemory memory) {
+  return memory == MeasuredMemory::kDevice ? "device" : "allocated";
+}
+
+Result<std::vector<RunEnvironment>> read_run_environments(const std::filesystem::path& path) {
+  TPSIM_TRY(const JsonValue root, read_json_file(path));
+  return environments_from_json(root, path.string());
+}
+
+Result<std::vector<RunEnvironment>> parse_run_environments(std::string_view text,
+                                                           const std::string& file) {
+  TPSIM_TRY(const JsonValue root, parse_json(text, file));
+  return environments_from_json(root, file);
+}
+
+const RunEnvironment* environment_of(const std::vector<RunEnvironment>& environments,
+                                     const PublishedRun& run) {
+  const auto found = std::find_if(environments.begin(), environments.end(), [&](const auto& e) {
+    return begins_with(run.cluster, e.cluster) && begins_with(run.regime, e.regime) &&
+           begins_with(run.gpu, e.gpu) && begins_with(run.framework, e.framework);
+  });
+  return found == environments.end() ? nullptr : &*found;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,61 @@
+// Where published runs ran: which machines, software and habits stand behind the words of a table.
+//
+// data/published_runs/environments.json holds a list; the first entry that matches a row applies.
+// What a table does not state (dropout, where stages are cut) stands here with its source, and so
+// do the rows that constants were fitted on: all others test the prediction.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/model_spec.h"
+#include "core/result.h"
+#include "core/run_table.h"
+
+namespace tpsim {
+
+// What a table's memory column says.
+enum class MeasuredMemory : std::uint8_t {
+  kDevice,     // what the device reports as used
+  kAllocated,  // what the framework's allocator has handed out
+};
+std::string_view name_of(MeasuredMemory);
+
+// A row that says nothing about how fast a plan runs, and why.
+struct RowSetAside {
+  std::string id;
+  std::string reason;
+};
+
+struct RunEnvironment {
+  // A row matches where its words begin with these; an empty one matches all.
+  std::string cluster, regime, gpu, framework;
+
+  std::string source;
+  std::string runs_on;  // catalogue name of the cluster
+  std::string stack;    // and of the software; empty: the cluster's
+  double attention_dropout = 0;
+  double hidden_dropout = 0;
+  PositionKind position = PositionKind::kLearned;  // of models without a gated MLP
+  bool embedding_norm = false;
+  bool tied_embedding = true;
+  int zero = 1;                         // where a row does not say
+  DType dtype = DType::kBFloat16;       // likewise
+  bool sequence_parallel = false;       // likewise, with tp > 1
+  MeasuredMemory memory = MeasuredMemory::kDevice;
+  std::vector<std::string> calibration_rows;  // ids
+  std::vector<RowSetAside> set_aside;
+};
+
+Result<std::vector<RunEnvironment>> read_run_environments(const std::filesystem::path& path);
+Result<std::vector<RunEnvironment>> parse_run_environments(std::string_view text,
+                                                           const std::string& file);
+
+// Null when none matches.
+const RunEnvironment* environment_of(const std::vector<RunEnvironment>& environments,
+                                     const PublishedRun& run);
+
+}  // namespace tpsim

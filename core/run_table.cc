@@ -1,0 +1,206 @@
+#include "core/run_table.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <variant>
+
+#include "core/files.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+using Text = std::string PublishedRun::*;
+using Whole = std::int64_t PublishedRun::*;
+using Flag = std::optional<bool> PublishedRun::*;
+using Number = std::optional<double> PublishedRun::*;
+
+struct RunColumn {
+  std::string_view name;
+  std::variant<Text, Whole, Flag, Number> field;
+};
+
+using R = PublishedRun;
+const std::array<RunColumn, 39> kColumns = {{
+    {"id", &R::id}, {"source", &R::source}, {"date", &R::date}, {"cluster", &R::cluster},
+    {"regime", &R::regime}, {"gpu", &R::gpu}, {"gpus", &R::gpus},
+    {"gpus_per_node", &R::gpus_per_node}, {"model", &R::model}, {"layers", &R::layers},
+    {"hidden", &R::hidden}, {"heads", &R::heads}, {"kv_heads", &R::kv_heads},
+    {"ffn_hidden", &R::ffn_hidden}, {"gated_ffn", &R::gated_ffn}, {"seq", &R::seq},
+    {"vocab", &R::vocab}, {"dtype", &R::dtype}, {"framework", &R::framework}, {"tp", &R::tp},
+    {"sp", &R::sequence_parallel}, {"cp", &R::cp}, {"pp", &R::pp}, {"vpp", &R::virtual_stages},
+    {"dp", &R::dp}, {"zero", &R::zero}, {"micro_batch", &R::micro_batch},
+    {"global_batch", &R::global_batch}, {"recompute", &R::recompute},
+    {"attention", &R::attention}, {"grad_accum_dtype", &R::gradient_dtype},
+    {"stage_split", &R::stage_split}, {"step_s", &R::step_s},
+    {"tokens_per_s_per_gpu", &R::tokens_per_s_per_gpu},
+    {"hw_tflops_per_gpu", &R::hardware_tflops_per_gpu}, {"mem_gb", &R::memory_gb},
+    {"mem_kind", &R::memory_kind}, {"outcome", &R::outcome}, {"notes", &R::notes},
+}};
+
+// Splits a table into records; a quoted field may hold commas, line breaks and doubled quotes.
+class CsvReader {
+ public:
+  CsvReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  bool at_end() const { return at_ >= text_.size(); }
+  int line() const { return line_; }
+
+  Result<std::vector<std::string>> next_record() {
+    std::vector<std::string> fields(1);
+    while (!at_end()) {
+      const char c = text_[at_++];
+      if (c == '"' && fields.back().empty()) {
+        TPSIM_TRY_STATUS(read_quoted(fields.back()));
+      } else if (c == ',') {
+        fields.emplace_back();
+      } else if (c == '\n') {
+        ++line_;
+        break;
+      } else if (c != '\r') {
+        fields.back() += c;
+      }
+    }
+    return fields;
+  }
+
+ private:
+  Status read_quoted(std::string& field) {
+    const int opened = line_;
+    while (!at_end()) {
+      const char c = text_[at_++];
+      if (c == '\n') ++line_;
+      if (c != '"') {
+        field += c;
+      } else if (!at_end() && text_[at_] == '"') {
+        field += text_[at_++];
+      } else {
+        return Ok{};
+      }
+    }
+    return Error{ErrorKind::kBadInput, "a quoted field does not end",
+                 fmt::format("{}:{}", file_, opened), ""};
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+};
+
+template <class T>
+std::optional<T> parsed(const std::string& text) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+// What the column wants instead; null when the text was taken.
+const char* take(PublishedRun& run, const RunColumn& column, const std::string& text) {
+  if (const auto* field = std::get_if<Text>(&column.field)) {
+    run.*(*field) = text;
+    return nullptr;
+  }
+  if (text.empty()) return nullptr;
+  if (const auto* field = std::get_if<Whole>(&column.field)) {
+    const auto value = parsed<std::int64_t>(text);
+    if (!value || *value < 0) return "a whole number";
+    run.*(*field) = *value;
+    return nullptr;
+  }
+  if (const auto* field = std::get_if<Flag>(&column.field)) {
+    if (text != "0" && text != "1") return "0 or 1";
+    run.*(*field) = text == "1";
+    return nullptr;
+  }
+  const auto value = parsed<double>(text);
+  if (!value || !std::isfinite(*value) || *value < 0) return "a number above or equal to zero";
+  run.*std::get<Number>(column.field) = *value;
+  return nullptr;
+}
+
+Status check_header(const std::vector<std::string>& found, const std::string& file) {
+  const std::string where = file + ":1";
+  for (std::size_t i = 0; i < kColumns.size(); ++i) {
+    if (i < found.size() && found[i] == kColumns[i].name) continue;
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("column {} is '{}'; a run table has '{}' there", i + 1,
+                             i < found.size() ? found[i] : "", kColumns[i].name),
+                 where, fmt::format("the header is: {}", run_table_header())};
+  }
+  if (found.size() == kColumns.size()) return Ok{};
+  return Error{ErrorKind::kBadInput,
+               fmt::format("unknown column '{}' after the last", found[kColumns.size()]), where, ""};
+}
+
+Result<PublishedRun> run_of(const std::vector<std::string>& fields, int line,
+                            const std::string& file) {
+  const std::string where = fmt::format("{}:{}", file, line);
+  if (fields.size() != kColumns.size()) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("{} fields; the header names {}", fields.size(), kColumns.size()),
+                 where, "quote fields that hold commas"};
+  }
+  PublishedRun run;
+  run.line = line;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (const char* wanted = take(run, kColumns[i], fields[i])) {
+      return Error{ErrorKind::kBadInput,
+                   fmt::format("{} is '{}'; it must be {}", kColumns[i].name, fields[i], wanted),
+                   where, ""};
+    }
+  }
+  if (run.id.empty()) return Error{ErrorKind::kBadInput, "the row has no id", where, ""};
+  if (run.outcome != "ok" && run.outcome != "oom") {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("outcome is '{}'; it must be ok or oom", run.outcome), where, ""};
+  }
+  return run;
+}
+
+}  // namespace
+
+std::string_view run_table_header() {
+  static const std::string header = [] {
+    std::string names;
+    for (const RunColumn& column : kColumns) {
+      names += (names.empty() ? "" : ",") + std::string(column.name);
+    }
+    return names;
+  }();
+  return header;
+}
+
+Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const std::string& file) {
+  CsvReader reader(text, file);
+  TPSIM_TRY(const std::vector<std::string> header, reader.next_record());
+  TPSIM_TRY_STATUS(check_header(header, file));
+  std::vector<PublishedRun> runs;
+  std::set<std::string> seen;
+  while (!reader.at_end()) {
+    const int line = reader.line();
+    TPSIM_TRY(const std::vector<std::string> fields, reader.next_record());
+    if (fields.size() == 1 && fields.front().empty()) continue;  // an empty line
+    TPSIM_TRY(PublishedRun run, run_of(fields, line, file));
+    if (!seen.insert(run.id).second) {
+      return Error{ErrorKind::kBadInput, fmt::format("a second row has the id '{}'", run.id),
+                   fmt::format("{}:{}", file, line), ""};
+    }
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+Result<std::vector<PublishedRun>> read_run_table(const std::filesystem::path& path) {
+  TPSIM_TRY(const std::string text, read_file(path, kMostBytes));
+  return parse_run_table(text, path.string());
+}
+
+}  // namespace tpsim

@@ -1,0 +1,37 @@
+// Training runs that others measured: rows of data/published_runs/*.csv.
+//
+// The header is fixed (docs/runs.md names every column). An empty field was not stated by the
+// source: a number that is then 0 or absent. Rows keep the source's own words for what it did
+// (recompute, attention, framework); sim/run_setup.h turns them into a scenario and a plan.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace tpsim {
+
+struct PublishedRun {
+  int line = 0;  // in its file
+  std::string id, source, date, cluster, regime, gpu, model, dtype, framework, zero, recompute,
+      attention, gradient_dtype, stage_split, memory_kind, outcome, notes;
+  std::int64_t gpus = 0, gpus_per_node = 0, layers = 0, hidden = 0, heads = 0, kv_heads = 0,
+               ffn_hidden = 0, seq = 0, vocab = 0, tp = 0, cp = 0, pp = 0, virtual_stages = 0,
+               dp = 0, micro_batch = 0, global_batch = 0;
+  std::optional<bool> gated_ffn, sequence_parallel;
+  std::optional<double> step_s, tokens_per_s_per_gpu, hardware_tflops_per_gpu, memory_gb;
+};
+
+// The first line that every table has.
+std::string_view run_table_header();
+
+// `file` is only a name for error messages, which name line and column.
+Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const std::string& file);
+Result<std::vector<PublishedRun>> read_run_table(const std::filesystem::path& path);
+
+}  // namespace tpsim

@@ -1,0 +1,61 @@
+// From a row of a run table to what the simulator predicts: a scenario and a plan.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/catalogue.h"
+#include "core/run_environment.h"
+#include "core/scenario.h"
+#include "sim/piece_costs.h"
+
+namespace tpsim {
+
+// What the user wants instead of the environment's choice; empty: nothing.
+struct RunOverrides {
+  std::string cluster, stack, profile;
+};
+
+struct RunSetup {
+  Scenario scenario;
+  Plan plan;
+};
+
+// The model of a row: its shape from the table, its habits from the environment. Vocabulary and
+// FFN width have their usual values where the row does not say (51,200; 4 x hidden).
+ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment);
+
+// The row's plan. An error says why it cannot be modelled.
+Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment);
+
+// Sets rows up, loading each cluster, stack and profile once.
+class RunLoader {
+ public:
+  RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environments, RunOverrides overrides);
+
+  // The entry that applies to the row; null when none does and nothing was overridden.
+  const RunEnvironment* environment(const PublishedRun& run) const;
+  // An error says why the row cannot be modelled.
+  Result<RunSetup> setup(const PublishedRun& run);
+
+ private:
+  struct Machine {
+    ClusterSpec cluster;
+    Profile profile;
+    StackSpec stack;
+  };
+  Result<const Machine*> machine(const RunEnvironment& environment);
+
+  Catalogue catalogue_;
+  std::vector<RunEnvironment> environments_;
+  RunOverrides overrides_;
+  RunEnvironment fallback_;
+  std::map<std::string, std::unique_ptr<Machine>> machines_;
+};
+
+// Seconds per step that the row states: its step, or its tokens per second, or its hardware TFLOPs
+// through Narayanan et al. 2021, eq. 3 (full recompute). An error says what is missing.
+Result<Seconds> measured_step(const PublishedRun& run);
+
+}  // namespace tpsim
