@@ -13,14 +13,14 @@ namespace tpsim {
 namespace {
 
 // A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
-static_assert(field_count<ModelSpec>() == 17);
+static_assert(field_count<ModelSpec>() == 19);
 static_assert(field_count<AttentionShape>() == 5);
 static_assert(field_count<ClusterSpec>() == 9);
 static_assert(field_count<LinkSpec>() == 4);
-static_assert(field_count<StackSpec>() == 11);
-static_assert(field_count<TrainingOptions>() == 6);
-static_assert(field_count<HostCost>() == 6);
-static_assert(field_count<StackMemory>() == 6);
+static_assert(field_count<StackSpec>() == 12);
+static_assert(field_count<TrainingOptions>() == 7);
+static_assert(field_count<HostCost>() == 7);
+static_assert(field_count<StackMemory>() == 7);
 static_assert(field_count<Profile>() == 9);
 static_assert(field_count<DeviceFacts>() == 9);
 static_assert(field_count<DeviceModel>() == 13);
@@ -50,6 +50,8 @@ ModelSpec odd_model() {
   model.tied_embedding = false;
   model.embedding_norm = true;
   model.residual_from_after_norm = true;
+  model.attention_dropout = 0.1 * kThird;
+  model.hidden_dropout = 0.2 * kThird;
   model.norm_epsilon = 1e-6 * kThird;
   model.initializer_range = 0.1 * kThird;
   return model;
@@ -64,7 +66,7 @@ Plan odd_plan() {
   plan.global_batch = 24;
   plan.sequence_parallel = false;
   plan.recompute = Recompute::kSelective;
-  plan.attention = AttentionKind::kFlash;
+  plan.attention = AttentionKind::kUnfused;  // the flash core has no dropout
   plan.schedule = ScheduleKind::kInterleaved;
   plan.dtype = DType::kFloat16;
   plan.gradient_dtype = DType::kBFloat16;
@@ -77,12 +79,30 @@ StackSpec odd_stack() {
   StackSpec stack;
   stack.name = "odd";
   stack.source = "a test";
-  stack.training = {GradientReduction::kAllReduce, false, true, true, false, false};
-  stack.host = {Seconds(kThird * 1e-6), Seconds(2e-6), Seconds(0.7e-3),
-                Seconds(kThird),        Seconds(0),    Seconds(12)};
-  stack.memory = {Bytes(1.2 * kGiB), Bytes(8.125 * kMiB), Bytes(3), Bytes(2 * kMiB), kThird, 0.04};
+  stack.training = {.gradient_reduction = GradientReduction::kAllReduce,
+                    .fused_gradient_accumulation = false,
+                    .widened_optimizer_gradients = true,
+                    .overlap_gradient_reduction = true,
+                    .overlap_parameter_gather = true,
+                    .clip_gradients = false,
+                    .scatter_gather_transfers = false};
+  stack.host = {.per_op = Seconds(kThird * 1e-6),
+                .per_collective = Seconds(2e-6),
+                .per_block_forward = Seconds(0.7e-3),
+                .per_block_backward = Seconds(kThird),
+                .per_micro_batch = Seconds(0),
+                .per_step = Seconds(12),
+                .blocking_launches = true};
+  stack.memory = {.context = Bytes(1.2 * kGiB),
+                  .library_workspace = Bytes(8.125 * kMiB),
+                  .collective_buffers = Bytes(3),
+                  .allocation_granularity = Bytes(2 * kMiB),
+                  .caching_allocator = true,
+                  .fragmentation = kThird,
+                  .spread = 0.04};
   stack.zero_2_and_3_with_pipeline = false;
   stack.overlap_p2p = true;
+  stack.eager_traffic = 2 + kThird;
   stack.overlap_slowdown = 1 + kThird;
   stack.rank_jitter = 0.01 * kThird;
   stack.run_spread = 0.02 * kThird;
@@ -96,19 +116,35 @@ Profile odd_profile() {
   profile.source = "a test";
   profile.date = "2026-01-01";
   profile.provenance = Provenance::kMeasuredHere;
-  profile.device = {"gpu",
-                    "box",
-                    Bytes(81251 * kMiB),
-                    107,
-                    FlopsPerSecond(312e12 * kThird),
-                    DType::kFloat16,
-                    FlopsPerSecond(7),
-                    BytesPerSecond(2039e9 * kThird),
-                    false};
-  const MatmulTuning tuning{0.5 * kThird, 0.3, 1.07, 0.7 * kThird, 0.5, 0.04, 1.01, 1 + kThird};
-  profile.model = {
-      "fit",  Provenance::kPublished, 0.9 * kThird, 64,  96,   Seconds(kThird * 1e-6), tuning,
-      kThird, 0.1 + kThird,           0.2 + kThird, 0.3, 0.35, Seconds(2.5e-6)};
+  profile.device = {.name = "gpu",
+                    .source = "box",
+                    .memory = Bytes(81251 * kMiB),
+                    .processors = 107,
+                    .matmul_peak = FlopsPerSecond(312e12 * kThird),
+                    .matmul_dtype = DType::kFloat16,
+                    .vector_peak = FlopsPerSecond(7),
+                    .memory_bandwidth = BytesPerSecond(2039e9 * kThird),
+                    .asynchronous = false};
+  profile.model = {.source = "fit",
+                   .provenance = Provenance::kPublished,
+                   .matmul_efficiency = 0.9 * kThird,
+                   .tile_m = 64,
+                   .tile_n = 96,
+                   .matmul_latency = Seconds(kThird * 1e-6),
+                   .matmul = {.wave_rounding = 0.5 * kThird,
+                              .small_tile_exponent = 0.31,
+                              .epilogue_exposed = 1.07,
+                              .traffic_efficiency = 0.7 * kThird,
+                              .unaligned_rate = 0.5,
+                              .unaligned_batched_rate = 0.04,
+                              .nn_layout_factor = 1.01,
+                              .tn_layout_factor = 1 + kThird},
+                   .sustained_clock = kThird,
+                   .streaming_efficiency = 0.1 + kThird,
+                   .reduction_efficiency = 0.2 + kThird,
+                   .flash_forward_efficiency = 0.3,
+                   .flash_backward_efficiency = 0.35,
+                   .kernel_latency = Seconds(2.5e-6)};
   profile.burst_clocks = true;
   const OpKey matmul{OpKind::kMatmul, DType::kBFloat16, kTransposeB | kAccumulate, {2, 3, 5, 7}};
   const OpKey flash{OpKind::kFlashForward, DType::kBFloat16, 1, {1, 2, 3, 3, 8}};
@@ -166,6 +202,7 @@ TEST_CASE("a plan survives its file") {
 
 TEST_CASE("the names in a plan file are those that tables print") {
   const JsonValue plan = plan_to_json(odd_plan());
+  CHECK(*plan.find("attention")->as<std::string>() == name_of(AttentionKind::kUnfused));
   CHECK(*plan.find("recompute")->as<std::string>() == name_of(Recompute::kSelective));
   CHECK(*plan.find("schedule")->as<std::string>() == name_of(ScheduleKind::kInterleaved));
   CHECK(*plan.find("rank_order")->as<std::string>() == name_of(RankOrder::kTpPpDp));
