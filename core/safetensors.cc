@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "core/files.h"
-#include "core/float_bits.h"
+#include "core/half_floats.h"
 #include "core/json_document.h"
 
 namespace tpsim {
@@ -64,8 +64,8 @@ T value_at(const std::string& bytes, std::size_t i) {
 float float_at(const std::string& bytes, std::size_t i, const std::string& dtype) {
   if (dtype == "F32") return value_at<float>(bytes, i);
   if (dtype == "F64") return static_cast<float>(value_at<double>(bytes, i));
-  if (dtype == "BF16") return float_from_bf16(value_at<std::uint16_t>(bytes, i));
-  return float_from_fp16(value_at<std::uint16_t>(bytes, i));
+  if (dtype == "BF16") return from_bfloat16(value_at<std::uint16_t>(bytes, i));
+  return from_float16(value_at<std::uint16_t>(bytes, i));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/half_floats.h"
+#include "core/half_floats.h"
 #include "kernels/normal_stream.h"
 
 namespace tpsim {

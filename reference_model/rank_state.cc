@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core/files.h"
-#include "core/float_bits.h"
+#include "core/half_floats.h"
 
 namespace tpsim {
 namespace {
@@ -23,7 +23,7 @@ std::vector<float> download(Device& device, const Tensor& x) {
     }
     std::uint16_t half = 0;
     std::memcpy(&half, bytes.data() + 2 * i, 2);
-    values[i] = x.dtype() == DType::kBFloat16 ? float_from_bf16(half) : float_from_fp16(half);
+    values[i] = x.dtype() == DType::kBFloat16 ? from_bfloat16(half) : from_float16(half);
   }
   return values;
 }
@@ -35,8 +35,8 @@ void upload(Device& device, std::span<const float> values, const Tensor& x) {
   }
   std::vector<std::uint16_t> halves(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    halves[i] = x.dtype() == DType::kBFloat16 ? bf16_from_float(values[i])
-                                              : fp16_from_float(values[i]);
+    halves[i] = x.dtype() == DType::kBFloat16 ? to_bfloat16(values[i])
+                                              : to_float16(values[i]);
   }
   device.upload(std::as_bytes(std::span<const std::uint16_t>(halves)), x);
 }

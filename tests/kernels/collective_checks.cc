@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "kernels/half_floats.h"
+#include "core/half_floats.h"
 #include "kernels/normal_stream.h"
 
 namespace tpsim {

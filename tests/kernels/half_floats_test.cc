@@ -1,4 +1,4 @@
-#include "kernels/half_floats.h"
+#include "core/half_floats.h"
 
 #include <bit>
 #include <catch2/catch.hpp>

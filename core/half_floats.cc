@@ -1,4 +1,4 @@
-#include "kernels/half_floats.h"
+#include "core/half_floats.h"
 
 #include <bit>
 #include <cmath>
@@ -79,6 +79,9 @@ void encode(std::span<const double> from, DType dtype, std::byte* to) {
     case DType::kInt32:
       return encode_each<std::int32_t>(
           from, to, [](double x) { return static_cast<std::int32_t>(std::lround(x)); });
+    case DType::kUInt8:
+      return encode_each<std::uint8_t>(
+          from, to, [](double x) { return static_cast<std::uint8_t>(std::lround(x)); });
   }
 }
 
@@ -89,6 +92,7 @@ void decode(const std::byte* from, DType dtype, std::span<double> to) {
     case DType::kFloat16: return decode_each<std::uint16_t>(from, to, from_float16);
     case DType::kInt32:
       return decode_each<std::int32_t>(from, to, [](std::int32_t x) { return x; });
+    case DType::kUInt8: return decode_each<std::uint8_t>(from, to, [](std::uint8_t x) { return x; });
   }
 }
 
