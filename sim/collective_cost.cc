@@ -105,8 +105,8 @@ std::string CollectiveCostModel::explain(CollectiveKind kind, Bytes bytes,
   if (is_transfer(kind)) {
     return explain_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
   }
-  const std::string what = fmt::format("{} of {} over {} ranks", name_of(kind), to_string(bytes),
-                                       placement.ranks);
+  const std::string what =
+      fmt::format("{} of {} over {} ranks", name_of(kind), to_string(bytes), placement.ranks);
   if (placement.nodes == 1 && table_.time(kind, placement.ranks, bytes)) {
     return fmt::format("{} of one node: {}, between measured sizes of profile {}", what,
                        to_string(price(kind, bytes, placement)), profile_name_);

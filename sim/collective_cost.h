@@ -1,11 +1,11 @@
 // The price list of collectives: how long a group waits for one.
 //
 // Groups on one node are priced from the profile's measured collectives where it has them, else
-// from the links by NCCL's structure (sim/nccl_model.h). Groups across nodes always are: the NICs of
-// a node are shared by the groups that cross its boundary at the same time, and a group reaches no
-// more NICs than its members have next to them; inside a node the ring runs at the link's bandwidth.
-// Small measured all-reduces calibrate the latencies inside a node. Ignored: contention beyond the
-// node (the fabric is taken as full), what a collective takes from concurrent compute.
+// from the links by NCCL's structure (sim/nccl_model.h). Groups across nodes always are: the NICs
+// of a node are shared by the groups that cross its boundary at the same time, and a group reaches
+// no more NICs than its members have next to them; inside a node the ring runs at the link's
+// bandwidth. Small measured all-reduces calibrate the latencies inside a node. Ignored: contention
+// beyond the node (the fabric is taken as full), what a collective takes from concurrent compute.
 #pragma once
 
 #include <cstdint>

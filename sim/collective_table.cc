@@ -39,7 +39,8 @@ double CollectiveTable::log_time(const Curve& curve, double bytes) {
   const auto above = std::upper_bound(points.begin(), points.end(), x,
                                       [](double v, const Point& p) { return v < p.log_bytes; });
   const auto below = above - 1;
-  return line_through(below->log_bytes, below->log_seconds, above->log_bytes, above->log_seconds, x);
+  return line_through(below->log_bytes, below->log_seconds, above->log_bytes, above->log_seconds,
+                      x);
 }
 
 std::optional<Seconds> CollectiveTable::time(CollectiveKind kind, std::int64_t ranks,

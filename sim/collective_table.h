@@ -1,8 +1,9 @@
 // Measured collectives of one node, read between the measured sizes and rank counts.
 //
-// Log-log in bytes between two sizes; the smallest size's time below it, the largest one's bandwidth
-// above it. Times grow with bytes: a smaller message that took longer sets a floor for larger ones.
-// Rank counts in between are interpolated in log n; counts beyond those measured have no time.
+// Log-log in bytes between two sizes; the smallest size's time below it, the largest one's
+// bandwidth above it. Times grow with bytes: a smaller message that took longer sets a floor for
+// larger ones. Rank counts in between are interpolated in log n; counts beyond those measured have
+// no time.
 #pragma once
 
 #include <cstdint>

@@ -64,7 +64,8 @@ FlashModel::FlashModel(const Profile& profile) : device_(profile.device), model_
     const Seconds at_peak = Flops(forward_flops(extents_of(key))) / device_.matmul_peak;
     best_flops_share_ = std::max(best_flops_share_, at_peak / sample.median);
   }
-  for (std::size_t i = 0; i < fields_.size(); ++i) fields_[i] = ResidualField(std::move(samples[i]));
+  for (std::size_t i = 0; i < fields_.size(); ++i)
+    fields_[i] = ResidualField(std::move(samples[i]));
 }
 
 Seconds FlashModel::forward_bound(const OpKey& key) const {
@@ -73,9 +74,10 @@ Seconds FlashModel::forward_bound(const OpKey& key) const {
                       std::pow(a.head_dim / kReferenceHeadDim, kHeadDimExponent) * a.seq /
                       (a.seq + kRampTokens);
   const Seconds compute = Flops(forward_flops(a)) / (rate * device_.matmul_peak);
-  const double longest = 2 * kForwardProducts * static_cast<double>(kBlockQueries) * a.seq * a.head_dim;
-  const Seconds block = Flops(longest) * static_cast<double>(device_.processors) /
-                        (kBlockRate * device_.matmul_peak);
+  const double longest =
+      2 * kForwardProducts * static_cast<double>(kBlockQueries) * a.seq * a.head_dim;
+  const Seconds block =
+      Flops(longest) * static_cast<double>(device_.processors) / (kBlockRate * device_.matmul_peak);
   const Bytes traffic(2 * a.batch * a.seq * a.head_dim * (a.heads + a.kv_heads) *
                       static_cast<double>(size_of(key.dtype)));
   const Seconds memory = traffic / (model_.streaming_efficiency * device_.memory_bandwidth);
@@ -92,8 +94,7 @@ Seconds FlashModel::bound(const OpKey& key) const {
 // A backward shape without backward samples inherits the forward's correction.
 FlashEstimate FlashModel::estimate(const OpRecord& op) const {
   const bool use_backward = is_backward(op.key) && fields_[1].size() > 0;
-  const FieldValue around =
-      fields_[use_backward ? 1 : 0].at(point_of(op.key, device_.processors));
+  const FieldValue around = fields_[use_backward ? 1 : 0].at(point_of(op.key, device_.processors));
   FlashEstimate estimate;
   estimate.bound = bound(op.key);
   estimate.correction = std::exp(around.log_ratio);

@@ -11,7 +11,8 @@ OpKey family_of(const OpKey& key) { return {key.kind, key.dtype, key.variant, {}
 }  // namespace
 
 double elements_of(const OpKey& key) {
-  const bool looks_up = key.kind == OpKind::kEmbeddingForward || key.kind == OpKind::kEmbeddingBackward;
+  const bool looks_up =
+      key.kind == OpKind::kEmbeddingForward || key.kind == OpKind::kEmbeddingBackward;
   const std::size_t counted = looks_up ? 2 : key.dims.size();  // not the vocabulary
   double elements = 1;
   for (std::size_t i = 0; i < counted; ++i) {
@@ -43,7 +44,8 @@ std::optional<Seconds> KernelTable::time(const OpKey& key) const {
   const auto above = std::upper_bound(points.begin(), points.end(), elements,
                                       [](double e, const Point& p) { return e < p.elements; });
   const auto below = above - 1;
-  const double share = std::log(elements / below->elements) / std::log(above->elements / below->elements);
+  const double share =
+      std::log(elements / below->elements) / std::log(above->elements / below->elements);
   return Seconds(below->seconds * std::pow(above->seconds / below->seconds, share));
 }
 

@@ -27,8 +27,8 @@ double as_double(std::int64_t v) { return static_cast<double>(v); }
 double log_fill(double waves) { return std::log2(waves / std::ceil(waves)); }
 
 double traffic_of(const MatmulShape& s) {
-  return as_double(s.batch) *
-         (as_double(s.m * s.k + s.n * s.k) * s.element_bytes + as_double(s.m * s.n) * s.output_bytes);
+  return as_double(s.batch) * (as_double(s.m * s.k + s.n * s.k) * s.element_bytes +
+                               as_double(s.m * s.n) * s.output_bytes);
 }
 
 // Lengths of the axes of the residual field: distances at which products stop resembling each
@@ -70,8 +70,8 @@ MatmulModel::MatmulModel(const Profile& profile) : device_(profile.device), mode
     samples[sample.key.variant & kLayoutBits].push_back(
         {point_of(shape), static_cast<float>(log_ratio)});
     const double seconds = sample.median.value();
-    best_flops_share_ = std::max(best_flops_share_,
-                                 flops_of(shape) / seconds / peak_for(shape).value());
+    best_flops_share_ =
+        std::max(best_flops_share_, flops_of(shape) / seconds / peak_for(shape).value());
     best_traffic_share_ = std::max(best_traffic_share_,
                                    traffic_of(shape) / seconds / device_.memory_bandwidth.value());
   }
@@ -96,8 +96,8 @@ void MatmulModel::choose_tiles() {
     Tile& tile = tiles_[i];
     tile.m = std::max<std::int64_t>(1, extents[i][0]);
     tile.n = std::max<std::int64_t>(1, extents[i][1]);
-    tile.rate = std::pow(as_double(tile.m * tile.n) / as_double(a * b),
-                         model_.matmul.small_tile_exponent);
+    tile.rate =
+        std::pow(as_double(tile.m * tile.n) / as_double(a * b), model_.matmul.small_tile_exponent);
   }
 }
 
@@ -150,7 +150,8 @@ MatmulBound MatmulModel::bound(const MatmulShape& s) const {
       }
     }
   }
-  best.traffic = Bytes(traffic_of(s)) / (model_.matmul.traffic_efficiency * device_.memory_bandwidth);
+  best.traffic =
+      Bytes(traffic_of(s)) / (model_.matmul.traffic_efficiency * device_.memory_bandwidth);
   best.time = model_.matmul_latency + std::max(best.compute, best.traffic);
   return best;
 }

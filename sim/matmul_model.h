@@ -1,11 +1,11 @@
 // How long one matrix product takes on a GPU, of any shape and layout.
 //
-// An analytic bound counts what a tiled product must do: C is cut into tiles, one per processor at a
-// time; a last wave that fills only some processors takes as long as a full one (unless the library
-// spreads it); each wave ends with writing its tiles; a product with few tiles may split k. Measured
-// products of neighbouring shapes then correct the bound: neighbours are products with the same
-// amount of output, the same fill of the last wave and a similar k, which is what run time depends
-// on. Not modelled: caches, clocks (sim/op_cost.h), sparsity, fused epilogues.
+// An analytic bound counts what a tiled product must do: C is cut into tiles, one per processor at
+// a time; a last wave that fills only some processors takes as long as a full one (unless the
+// library spreads it); each wave ends with writing its tiles; a product with few tiles may split k.
+// Measured products of neighbouring shapes then correct the bound: neighbours are products with the
+// same amount of output, the same fill of the last wave and a similar k, which is what run time
+// depends on. Not modelled: caches, clocks (sim/op_cost.h), sparsity, fused epilogues.
 #pragma once
 
 #include <array>
@@ -27,9 +27,9 @@ double flops_of(const MatmulShape& shape);
 
 // The analytic part, term by term.
 struct MatmulBound {
-  Seconds time;      // latency + the greater of compute and traffic
-  Seconds compute;   // waves of tiles with their epilogues
-  Seconds traffic;   // all operands and C once
+  Seconds time;     // latency + the greater of compute and traffic
+  Seconds compute;  // waves of tiles with their epilogues
+  Seconds traffic;  // all operands and C once
   std::int64_t tile_m = 0, tile_n = 0;
   std::int64_t k_splits = 1;
   double waves = 0;  // tiles over processors, not rounded
@@ -69,8 +69,8 @@ class MatmulModel {
   DeviceModel model_;
   std::array<Tile, 8> tiles_;
   std::array<ResidualField, 4> fields_;  // by layout: the transpose bits of OpKey::variant
-  double best_flops_share_ = 0;    // of the peak, reached by any sample
-  double best_traffic_share_ = 0;  // of memory bandwidth
+  double best_flops_share_ = 0;          // of the peak, reached by any sample
+  double best_traffic_share_ = 0;        // of memory bandwidth
 };
 
 }  // namespace tpsim

@@ -30,9 +30,10 @@ CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const Collect
                                  const ProtocolCost& cost) {
   const std::int64_t steps = ring_steps(kind, path.ranks);
   const std::int64_t across = std::min(steps, ring_steps(kind, path.nodes));
-  const Seconds latency = path.base_latency + cost.base +
-                          static_cast<double>(steps - across) * (path.intra_latency + cost.intra_hop) +
-                          static_cast<double>(across) * (path.inter_latency + cost.inter_hop);
+  const Seconds latency =
+      path.base_latency + cost.base +
+      static_cast<double>(steps - across) * (path.intra_latency + cost.intra_hop) +
+      static_cast<double>(across) * (path.inter_latency + cost.inter_hop);
   const BytesPerSecond bus =
       path.nodes > 1 ? std::min(path.intra_bandwidth, path.inter_bandwidth) : path.intra_bandwidth;
   const Seconds traffic = bus_factor(kind, path.ranks) * bytes / (bus * cost.ring_bandwidth);
@@ -40,21 +41,24 @@ CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const Collect
 }
 
 // How often a message of two half-size binary trees crosses the boundary of the busiest node in one
-// direction: between two nodes, once; a node with a parent and two children in one tree and a parent
-// in the other, twice.
+// direction: between two nodes, once; a node with a parent and two children in one tree and a
+// parent in the other, twice.
 double tree_crossings(std::int64_t nodes) { return std::min(2.0, static_cast<double>(nodes) / 2); }
 
 // All-reduce up and down two binary trees of nodes, a chain inside each node.
-CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path, const ProtocolCost& cost) {
-  const double members = std::ceil(static_cast<double>(path.ranks) / static_cast<double>(path.nodes));
+CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path,
+                                 const ProtocolCost& cost) {
+  const double members =
+      std::ceil(static_cast<double>(path.ranks) / static_cast<double>(path.nodes));
   const double depth = std::ceil(std::log2(static_cast<double>(path.nodes)));
   const Seconds latency = path.base_latency + cost.base +
                           2 * ((members - 1) * (path.intra_latency + cost.intra_hop) +
                                depth * (path.inter_latency + cost.inter_hop));
-  Seconds traffic = members > 1 ? 2 * bytes / (path.intra_bandwidth * cost.tree_bandwidth) : Seconds();
+  Seconds traffic =
+      members > 1 ? 2 * bytes / (path.intra_bandwidth * cost.tree_bandwidth) : Seconds();
   if (path.nodes > 1) {
-    traffic = std::max(traffic, tree_crossings(path.nodes) * bytes /
-                                    (path.inter_bandwidth * cost.tree_bandwidth));
+    traffic = std::max(
+        traffic, tree_crossings(path.nodes) * bytes / (path.inter_bandwidth * cost.tree_bandwidth));
   }
   return {latency + traffic, latency, traffic, CollectiveAlgorithm::kTree, cost.protocol};
 }

@@ -31,7 +31,7 @@ struct CollectivePath {
 };
 
 struct CollectiveEstimate {
-  Seconds time;     // latency + traffic
+  Seconds time;  // latency + traffic
   Seconds latency;
   Seconds traffic;
   CollectiveAlgorithm algorithm{};

@@ -84,11 +84,13 @@ OpPrice OpCostModel::burst_price(const OpRecord& op) const {
   if (exact != exact_.end()) return {exact->second, PriceSource::kExact};
   if (op.key.kind == OpKind::kMatmul) {
     const MatmulEstimate estimate = matmul_.estimate(op.key);
-    return {estimate.time, estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
+    return {estimate.time,
+            estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
   }
   if (is_flash(op.key.kind)) {
     const FlashEstimate estimate = flash_.estimate(op);
-    return {estimate.time, estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
+    return {estimate.time,
+            estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
   }
   return kernel_price(op);
 }
@@ -103,8 +105,8 @@ OpPrice OpCostModel::kernel_price(const OpRecord& op) const {
   }
   const Seconds memory =
       Bytes(op.bytes) / (memory_efficiency(op.key.kind) * device_.memory_bandwidth);
-  const Seconds compute = device_.vector_peak.value() > 0 ? Flops(op.flops) / device_.vector_peak
-                                                          : Seconds();
+  const Seconds compute =
+      device_.vector_peak.value() > 0 ? Flops(op.flops) / device_.vector_peak : Seconds();
   return {model_.kernel_latency + std::max(memory, compute), PriceSource::kModel};
 }
 
@@ -140,7 +142,8 @@ std::string OpCostModel::explain(const OpRecord& op) const {
 std::string OpCostModel::explain_matmul(const OpRecord& op) const {
   const MatmulEstimate e = matmul_.estimate(op.key);
   std::string text = fmt::format(
-      "(latency {} + max(compute {}, traffic {})) x {:.3f} from measured neighbours; {:.2f} waves of "
+      "(latency {} + max(compute {}, traffic {})) x {:.3f} from measured neighbours; {:.2f} waves "
+      "of "
       "{}x{} tiles over {} processors",
       to_string(model_.matmul_latency), to_string(e.bound.compute), to_string(e.bound.traffic),
       e.correction, e.bound.waves, e.bound.tile_m, e.bound.tile_n, device_.processors);

@@ -6,9 +6,9 @@
 // training sustains: a profile timed in short bursts (Profile::burst_clocks) is slowed as
 //   t = t_burst (1 + u^8 (c^-8 - 1))^(1/8)
 // with u the share of the device's burst rate that the product reaches and c = sustained_clock.
-// Power limits the rate, so that a product at full rate takes 1/c as long and one at half the rate is
-// not slowed; the exponent fits 183 products timed on a power-limited A100-PCIe (MooreThreads/SimuMax)
-// against burst times of the A100-SXM4. bf16 and fp16 cost the same.
+// Power limits the rate, so that a product at full rate takes 1/c as long and one at half the rate
+// is not slowed; the exponent fits 183 products timed on a power-limited A100-PCIe
+// (MooreThreads/SimuMax) against burst times of the A100-SXM4. bf16 and fp16 cost the same.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,9 @@
 namespace tpsim {
 namespace {
 
-constexpr float kSoftening = 0.1F;      // e: samples closer than this are averaged
+constexpr float kSoftening = 0.1F;       // e: samples closer than this are averaged
 constexpr double kNoCorrection = 0.001;  // weight of the model as it is: a sample at d = 3.1
-constexpr float kReach = 1.75F;           // along the first axis
+constexpr float kReach = 1.75F;          // along the first axis
 
 }  // namespace
 

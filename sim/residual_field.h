@@ -1,9 +1,11 @@
 // Corrections known at scattered points, averaged around a query.
 //
 // A model predicts every sample; what it gets wrong there (the log of measured over predicted) is
-// kept at the sample's coordinates. A query takes the average of nearby samples' errors, weighted by
+// kept at the sample's coordinates. A query takes the average of nearby samples' errors, weighted
+// by
 //   w = 1 / (e + d^2)^3,  d the distance in units of the axes' lengths,
-// with a weightless pull towards no correction, so that far from all samples the model stands alone.
+// with a weightless pull towards no correction, so that far from all samples the model stands
+// alone.
 #pragma once
 
 #include <array>

@@ -11,8 +11,9 @@ namespace {
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
                                      CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
                                      CollectiveKind::kSend};
-const std::vector<GroupPlacement> kPlacements = {
-    {4, 1, 4, 1}, {2, 1, 2, 1}, {8, 2, 4, 1}, {4, 4, 1, 4}, {16, 8, 2, 2}, {32, 8, 4, 1}, {2, 2, 1, 4}};
+const std::vector<GroupPlacement> kPlacements = {{4, 1, 4, 1}, {2, 1, 2, 1},  {8, 2, 4, 1},
+                                                 {4, 4, 1, 4}, {16, 8, 2, 2}, {32, 8, 4, 1},
+                                                 {2, 2, 1, 4}};
 
 CollectiveCostModel model_of(const ClusterSpec& cluster, const Profile& profile = {}) {
   return {profile, cluster};
@@ -98,7 +99,8 @@ TEST_CASE("no collective beats its links") {
       CHECK(reduce >= 2 * (n - 1) / n * bytes / intra);
       if (placement.nodes == 1) continue;
       const double nodes = static_cast<double>(placement.nodes);
-      CHECK(gather >= (nodes - 1) / nodes * bytes * static_cast<double>(placement.groups_per_node) / node);
+      CHECK(gather >=
+            (nodes - 1) / nodes * bytes * static_cast<double>(placement.groups_per_node) / node);
       CHECK(reduce >= bytes * static_cast<double>(placement.groups_per_node) / node);
     }
   }
@@ -127,12 +129,17 @@ TEST_CASE("transfers share the NICs with the node's other senders") {
 }
 
 TEST_CASE("small all-reduces across many nodes go through the tree, large ones around the ring") {
-  const CollectivePath path{64, 16, BytesPerSecond(100e9), BytesPerSecond(20e9),
-                      Seconds(6e-6), Seconds(1e-6), Seconds(5e-6)};
-  CHECK(nccl_estimate(CollectiveKind::kAllReduce, Bytes(1e4), path).algorithm == CollectiveAlgorithm::kTree);
-  CHECK(nccl_estimate(CollectiveKind::kAllReduce, Bytes(1e10), path).algorithm == CollectiveAlgorithm::kRing);
-  CHECK(nccl_estimate(CollectiveKind::kAllReduce, Bytes(1e4), path).protocol == CollectiveProtocol::kLl);
-  CHECK(nccl_estimate(CollectiveKind::kAllReduce, Bytes(1e10), path).protocol == CollectiveProtocol::kSimple);
+  const CollectivePath path{
+      64,           16, BytesPerSecond(100e9), BytesPerSecond(20e9), Seconds(6e-6), Seconds(1e-6),
+      Seconds(5e-6)};
+  CHECK(nccl_estimate(CollectiveKind::kAllReduce, Bytes(1e4), path).algorithm ==
+        CollectiveAlgorithm::kTree);
+  CHECK(nccl_estimate(CollectiveKind::kAllReduce, Bytes(1e10), path).algorithm ==
+        CollectiveAlgorithm::kRing);
+  CHECK(nccl_estimate(CollectiveKind::kAllReduce, Bytes(1e4), path).protocol ==
+        CollectiveProtocol::kLl);
+  CHECK(nccl_estimate(CollectiveKind::kAllReduce, Bytes(1e10), path).protocol ==
+        CollectiveProtocol::kSimple);
 }
 
 TEST_CASE("measured collectives of one node cost what was measured, and between sizes in between") {
@@ -140,7 +147,8 @@ TEST_CASE("measured collectives of one node cost what was measured, and between 
   const CollectiveCostModel model = model_of(test::small_cluster(), profile);
   for (const CollectiveSample& sample : profile.collectives) {
     const GroupPlacement placement{sample.ranks, 1, sample.ranks, 1};
-    CHECK(model.price(sample.kind, sample.bytes, placement).value() == Approx(sample.median.value()));
+    CHECK(model.price(sample.kind, sample.bytes, placement).value() ==
+          Approx(sample.median.value()));
   }
   const double between = seconds(model, CollectiveKind::kAllReduce, 3e5, {4, 1, 4, 1});
   CHECK(between > seconds(model, CollectiveKind::kAllReduce, 1e5, {4, 1, 4, 1}));

@@ -54,9 +54,9 @@ TEST_CASE("a product with few tiles and much depth splits k") {
 
 TEST_CASE("rows that are no multiple of 16 bytes slow a product, by layout") {
   CHECK(matmul_shape(key_of(100, 104, 112)).aligned);
-  CHECK_FALSE(matmul_shape(key_of(104, 104, 108)).aligned);          // rows of A and B are k long
-  CHECK_FALSE(matmul_shape(key_of(104, 108, 104)).aligned);          // rows of C
-  CHECK(matmul_shape(key_of(100, 104, 104, 0)).aligned);             // m is no row of A
+  CHECK_FALSE(matmul_shape(key_of(104, 104, 108)).aligned);  // rows of A and B are k long
+  CHECK_FALSE(matmul_shape(key_of(104, 108, 104)).aligned);  // rows of C
+  CHECK(matmul_shape(key_of(100, 104, 104, 0)).aligned);     // m is no row of A
   CHECK_FALSE(matmul_shape(key_of(100, 104, 104, kTransposeA)).aligned);
   Profile profile = bare_profile();
   profile.model.matmul.unaligned_batched_rate = 0.1;
@@ -115,7 +115,8 @@ TEST_CASE("a layout without samples takes the forward's time by its factor") {
   const MatmulModel model(profile);
   const double forward = model.estimate(key_of(2048, 3072, 3072)).time.value();
   CHECK(model.estimate(key_of(2048, 3072, 3072, 0)).time.value() == Approx(1.1 * forward));
-  CHECK(model.estimate(key_of(2048, 3072, 3072, kTransposeA)).time.value() == Approx(1.2 * forward));
+  CHECK(model.estimate(key_of(2048, 3072, 3072, kTransposeA)).time.value() ==
+        Approx(1.2 * forward));
   for (int i = 0; i < 20; ++i) {
     OpSample backward = profile.ops[static_cast<std::size_t>(i)];
     backward.key.variant = 0;

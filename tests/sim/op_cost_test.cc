@@ -15,14 +15,17 @@ OpRecord product(std::int64_t m, std::int64_t n, std::int64_t k, std::uint8_t va
 }
 
 OpRecord elementwise(std::int64_t elements) {
-  return {{OpKind::kScale, DType::kBFloat16, 0, {elements}}, 1.0 * static_cast<double>(elements),
-          4.0 * static_cast<double>(elements), "test"};
+  return {{OpKind::kScale, DType::kBFloat16, 0, {elements}},
+          1.0 * static_cast<double>(elements),
+          4.0 * static_cast<double>(elements),
+          "test"};
 }
 
 OpRecord flash(OpKind kind, std::int64_t seq, std::int64_t heads) {
   const double products = kind == OpKind::kFlashForward ? 2 : 5;
   const auto pairs = static_cast<double>(heads * seq) * static_cast<double>(seq + 1) / 2;
-  return {{kind, DType::kBFloat16, 0, {1, seq, heads, heads, 128}}, 2 * products * pairs * 128, 0, ""};
+  return {
+      {kind, DType::kBFloat16, 0, {1, seq, heads, heads, 128}}, 2 * products * pairs * 128, 0, ""};
 }
 
 Profile with_samples(std::vector<std::pair<OpRecord, Seconds>> samples) {
@@ -36,15 +39,18 @@ double seconds(const Profile& profile, const OpRecord& op) {
 }
 
 const std::vector<OpRecord> kSomeOps = {
-    product(4096, 4096, 4096),     product(17, 300, 5000),
-    product(2048, 2048, 128, 2, 8), product(2048, 128, 2048, 0, 8),
+    product(4096, 4096, 4096),
+    product(17, 300, 5000),
+    product(2048, 2048, 128, 2, 8),
+    product(2048, 128, 2048, 0, 8),
     product(4096, 4096, 512, kTransposeA | kAccumulate | kOutputFloat32),
-    flash(OpKind::kFlashForward, 2048, 16), flash(OpKind::kFlashBackward, 4096, 8),
+    flash(OpKind::kFlashForward, 2048, 16),
+    flash(OpKind::kFlashBackward, 4096, 8),
     elementwise(1 << 24)};
 
 TEST_CASE("an op found in the profile costs what was measured") {
-  const Profile profile = with_samples({{product(512, 512, 512), Seconds(7e-6)},
-                                        {elementwise(1000), Seconds(2e-6)}});
+  const Profile profile =
+      with_samples({{product(512, 512, 512), Seconds(7e-6)}, {elementwise(1000), Seconds(2e-6)}});
   const OpCostModel model(profile);
   CHECK(model.price(product(512, 512, 512)).time == Seconds(7e-6));
   CHECK(model.price(product(512, 512, 512)).source == PriceSource::kExact);
@@ -106,8 +112,8 @@ TEST_CASE("neighbours beat the peak no more than the best sample does") {
 }
 
 TEST_CASE("a kernel between two measured sizes costs something between") {
-  const Profile profile = with_samples({{elementwise(1000), Seconds(3e-6)},
-                                        {elementwise(9000), Seconds(5e-6)}});
+  const Profile profile =
+      with_samples({{elementwise(1000), Seconds(3e-6)}, {elementwise(9000), Seconds(5e-6)}});
   const OpPrice between = OpCostModel(profile).price(elementwise(3000));
   CHECK(between.source == PriceSource::kInterpolated);
   CHECK(between.time.value() == Approx(std::sqrt(3e-6 * 5e-6)));
@@ -125,16 +131,19 @@ TEST_CASE("burst clocks are slowed by what the power limit takes, and only for p
   CHECK(ratio <= 1.25);
   const OpRecord starved = product(16, 4096, 4096);
   CHECK(seconds(burst, starved) == Approx(seconds(test::constant_profile(), starved)));
-  CHECK(seconds(burst, elementwise(1 << 24)) == seconds(test::constant_profile(), elementwise(1 << 24)));
+  CHECK(seconds(burst, elementwise(1 << 24)) ==
+        seconds(test::constant_profile(), elementwise(1 << 24)));
 }
 
 TEST_CASE("an explanation names the price, its origin and the source of its constants") {
   Profile profile = with_samples({{product(512, 512, 512), Seconds(7e-6)}});
   profile.model.source = "a datasheet";
   const OpCostModel model(profile);
-  CHECK_THAT(model.explain(product(512, 512, 512)), Catch::Contains("exact") && Catch::Contains("tests"));
-  CHECK_THAT(model.explain(elementwise(1000)),
-             Catch::Contains("model") && Catch::Contains("a datasheet") && Catch::Contains("latency"));
+  CHECK_THAT(model.explain(product(512, 512, 512)),
+             Catch::Contains("exact") && Catch::Contains("tests"));
+  CHECK_THAT(model.explain(elementwise(1000)), Catch::Contains("model") &&
+                                                   Catch::Contains("a datasheet") &&
+                                                   Catch::Contains("latency"));
   CHECK_THAT(model.explain(product(100, 100, 107)), Catch::Contains("16 bytes"));
 }
 

@@ -1,7 +1,6 @@
 // Published times of operations that the shipped profiles do not hold, against their predictions.
-#include <catch2/catch.hpp>
-
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -45,7 +44,9 @@ std::vector<Row> rows_of(const std::string& file) {
 
 struct Errors {
   std::vector<double> sizes;
-  void add(double predicted, double measured) { sizes.push_back(std::abs(predicted / measured - 1)); }
+  void add(double predicted, double measured) {
+    sizes.push_back(std::abs(predicted / measured - 1));
+  }
   double mean() const {
     double sum = 0;
     for (const double size : sizes) sum += size;
@@ -71,9 +72,11 @@ TEST_CASE("matrix products outside the profiles are predicted") {
   for (const Row& row : rows_of("held_out_products.csv")) {
     const auto [m, n, k, unused, unused_too] = row.dims;
     if (!models.contains(row.profile)) models.emplace(row.profile, burst_model(row.profile));
-    const OpRecord op{{OpKind::kMatmul, DType::kBFloat16, kTransposeB, {1, m, n, k}},
-                      2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
-                      0, "test"};
+    const OpRecord op{
+        {OpKind::kMatmul, DType::kBFloat16, kTransposeB, {1, m, n, k}},
+        2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
+        0,
+        "test"};
     const OpPrice price = models.at(row.profile).price(op);
     REQUIRE(price.source != PriceSource::kExact);
     const bool of_a_transformer = m >= 512 && n >= 1024 && k >= 1024;
@@ -96,9 +99,12 @@ TEST_CASE("flash attention outside the profiles is predicted") {
     if (!models.contains(row.profile)) models.emplace(row.profile, burst_model(row.profile));
     const auto [batch, seq, heads, kv_heads, head_dim] = row.dims;
     if (seq < 1024) continue;
-    const double pairs = static_cast<double>(batch * heads * seq) * static_cast<double>(seq + 1) / 2;
+    const double pairs =
+        static_cast<double>(batch * heads * seq) * static_cast<double>(seq + 1) / 2;
     const OpRecord op{{OpKind::kFlashForward, DType::kBFloat16, 0, row.dims},
-                      4 * pairs * static_cast<double>(head_dim), 0, "test"};
+                      4 * pairs * static_cast<double>(head_dim),
+                      0,
+                      "test"};
     errors[row.profile].add(models.at(row.profile).price(op).time.value(), row.seconds);
   }
   REQUIRE(errors.size() == 2);
@@ -138,8 +144,11 @@ TEST_CASE("large all-reduces across nodes are predicted") {
   ClusterSpec cluster = catalogue().load_cluster("dgx-a100").value();
   cluster.nics_per_node = 4;
   const CollectiveCostModel model(catalogue().load_profile("a100-sxm4-80gb").value(), cluster);
-  const std::map<double, double> published = {
-      {1048576, 118.6}, {67108864, 1531.5}, {268435456, 5714.7}, {1073741824, 22096.4}, {17179869184, 363027.6}};
+  const std::map<double, double> published = {{1048576, 118.6},
+                                              {67108864, 1531.5},
+                                              {268435456, 5714.7},
+                                              {1073741824, 22096.4},
+                                              {17179869184, 363027.6}};
   for (const auto& [bytes, microseconds] : published) {
     const Seconds time = model.price(CollectiveKind::kAllReduce, Bytes(bytes), {32, 4, 8, 1});
     INFO(bytes << " bytes: " << to_string(time));
@@ -149,7 +158,8 @@ TEST_CASE("large all-reduces across nodes are predicted") {
 
 // Korthikanti et al. 2022, table 4: one layer of the 22B model, tensor parallel over 8 A100s.
 TEST_CASE("the layer of the 22B model takes what its authors measured") {
-  Scenario scenario{catalogue().load_model("gpt-22b").value(), catalogue().load_cluster("dgx-a100").value(),
+  Scenario scenario{catalogue().load_model("gpt-22b").value(),
+                    catalogue().load_cluster("dgx-a100").value(),
                     catalogue().load_profile("a100-sxm4-80gb").value(),
                     catalogue().load_stack("megatron-lm").value()};
   struct Layer {
