@@ -16,7 +16,7 @@ std::uint16_t to_float16(float x);
 float from_bfloat16(std::uint16_t bits);
 float from_float16(std::uint16_t bits);
 
-// Arrays of any dtype to and from doubles; to.size() elements. int32 are rounded to integers.
+// Arrays of any dtype to and from doubles; to.size() elements. Integers are rounded to.
 void encode(std::span<const double> from, DType dtype, std::byte* to);
 void decode(const std::byte* from, DType dtype, std::span<double> to);
 

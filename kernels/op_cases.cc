@@ -166,6 +166,24 @@ Op bias_residual(Operands& make, const OpKey& key) {
                       with_residual ? make.empty(shape, key.dtype) : x, kLabel};
 }
 
+DropoutForward dropout_forward(Operands& make, const OpKey& key) {
+  const Shape shape = rows_by_cols(key);
+  return {.x = make.normal(shape, key.dtype),
+          .bias = (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
+          .residual = (key.variant & 2) != 0 ? make.normal(shape, key.dtype) : Tensor(),
+          .y = make.empty(shape, key.dtype),
+          .mask = make.empty(shape, DType::kUInt8),
+          .rate = 0.1F,
+          .seed = 9,
+          .label = kLabel};
+}
+
+Op dropout_backward(Operands& make, const OpKey& key) {
+  const DropoutForward f = dropout_forward(make, key);
+  make.device().run(f);
+  return DropoutBackward{f.x, f.mask, f.y, f.rate, kLabel};
+}
+
 Op column_sum(Operands& make, const OpKey& key) {
   return ColumnSum{make.normal(rows_by_cols(key), key.dtype),
                    make.normal({key.dims[1]}, static_cast<DType>(key.variant)), kLabel};
@@ -286,6 +304,8 @@ Op make(Operands& make, const OpKey& key) {
     case OpKind::kSwigluForward: return swiglu_forward(make, key);
     case OpKind::kSwigluBackward: return swiglu_backward(make, key);
     case OpKind::kBiasResidual: return bias_residual(make, key);
+    case OpKind::kDropoutForward: return dropout_forward(make, key);
+    case OpKind::kDropoutBackward: return dropout_backward(make, key);
     case OpKind::kColumnSum: return column_sum(make, key);
     case OpKind::kRotary: return rotary(make, key);
     case OpKind::kEmbeddingForward: return embedding_forward(make, key);

@@ -23,7 +23,8 @@ double rounding_of(DType dtype) {
     case DType::kFloat32: return 1.5e-6;
     case DType::kBFloat16: return 8e-3;
     case DType::kFloat16: return 1e-3;
-    case DType::kInt32: return 0;
+    case DType::kInt32:
+    case DType::kUInt8: return 0;
   }
   return 0;
 }

@@ -25,6 +25,8 @@ Results results(const BiasGeluBackward& op) { return {{"dx", op.dx}}; }
 Results results(const SwigluForward& op) { return {{"y", op.y}}; }
 Results results(const SwigluBackward& op) { return {{"dx", op.dx}}; }
 Results results(const BiasResidual& op) { return {{"y", op.y}}; }
+Results results(const DropoutForward& op) { return {{"y", op.y}, {"mask", op.mask}}; }
+Results results(const DropoutBackward& op) { return {{"dx", op.dx}}; }
 Results results(const ColumnSum& op) { return {{"sums", op.sums}}; }
 Results results(const EmbeddingForward& op) { return {{"y", op.y}}; }
 Results results(const EmbeddingBackward& op) { return {{"dtable", op.dtable}}; }

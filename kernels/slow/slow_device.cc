@@ -15,9 +15,9 @@ double* SlowMemory::at(const Tensor& tensor) const {
 }
 
 void* SlowMemory::acquire(std::int64_t bytes) {
-  // One double for every two bytes: enough for the narrowest dtype. The block's own address stands
-  // for the memory, so bytes past it are addresses inside the block.
-  const auto count = static_cast<std::size_t>(bytes / 2 + 1);
+  // A double for every byte, enough for the narrowest dtype. The block's own address stands for the
+  // memory, so bytes past it are addresses inside the block.
+  const auto count = static_cast<std::size_t>(bytes + 1);
   auto block = std::make_unique<double[]>(count);
   void* data = block.get();
   blocks_.emplace(reinterpret_cast<std::uintptr_t>(data), std::move(block));

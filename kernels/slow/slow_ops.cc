@@ -153,6 +153,26 @@ void compute_slowly(const BiasResidual& op, const SlowMemory& memory) {
   }
 }
 
+void compute_slowly(const DropoutForward& op, const SlowMemory& memory) {
+  const double *x = memory.at(op.x), *bias = memory.at(op.bias);
+  const double* residual = memory.at(op.residual);
+  double *y = memory.at(op.y), *mask = memory.at(op.mask);
+  for (Index i = 0; i < op.x.elements(); ++i) {
+    mask[i] = dropout_keeps(op.seed, static_cast<std::uint64_t>(i), op.rate) ? 1.0 : 0.0;
+    const double branch = x[i] + (bias != nullptr ? bias[i % op.x.cols()] : 0.0);
+    y[i] = mask[i] * branch / (1.0 - static_cast<double>(op.rate)) +
+           (residual != nullptr ? residual[i] : 0.0);
+  }
+}
+
+void compute_slowly(const DropoutBackward& op, const SlowMemory& memory) {
+  const double *dy = memory.at(op.dy), *mask = memory.at(op.mask);
+  double* dx = memory.at(op.dx);
+  for (Index i = 0; i < op.dy.elements(); ++i) {
+    dx[i] = mask[i] * dy[i] / (1.0 - static_cast<double>(op.rate));
+  }
+}
+
 void compute_slowly(const ColumnSum& op, const SlowMemory& memory) {
   const double* x = memory.at(op.x);
   double* sums = memory.at(op.sums);

@@ -35,6 +35,8 @@ void compute_slowly(const BiasGeluBackward&, const SlowMemory&);
 void compute_slowly(const SwigluForward&, const SlowMemory&);
 void compute_slowly(const SwigluBackward&, const SlowMemory&);
 void compute_slowly(const BiasResidual&, const SlowMemory&);
+void compute_slowly(const DropoutForward&, const SlowMemory&);
+void compute_slowly(const DropoutBackward&, const SlowMemory&);
 void compute_slowly(const ColumnSum&, const SlowMemory&);
 void compute_slowly(const EmbeddingForward&, const SlowMemory&);
 void compute_slowly(const EmbeddingBackward&, const SlowMemory&);

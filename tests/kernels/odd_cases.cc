@@ -89,6 +89,10 @@ void add_rowwise(Cases& cases, std::int64_t rows, std::int64_t cols) {
     cases.add_changed<BiasResidual>(OpKind::kBiasResidual, variant, {rows, cols}, "in place",
                                     [](BiasResidual& op) { op.y = op.x; });
   }
+  for (int variant = 0; variant < 4; ++variant) {
+    cases.add(OpKind::kDropoutForward, variant, {rows, cols});
+  }
+  cases.add(OpKind::kDropoutBackward, 0, {rows, cols});
   for (const DType sums : {DType::kFloat32, cases.dtype()}) {
     cases.add(OpKind::kColumnSum, code(sums), {rows, cols});
     cases.add(OpKind::kPositionBackward, code(sums), {rows, cols});
