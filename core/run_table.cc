@@ -102,6 +102,16 @@ std::optional<T> parsed(const std::string& text) {
   return value;
 }
 
+// A number, or the middle of a stated range "149-150".
+std::optional<double> number_or_range(const std::string& text) {
+  const std::size_t dash = text.find('-', 1);
+  if (dash == std::string::npos || text[dash - 1] == 'e') return parsed<double>(text);
+  const auto low = parsed<double>(text.substr(0, dash));
+  const auto high = parsed<double>(text.substr(dash + 1));
+  if (!low || !high || *high < *low) return std::nullopt;
+  return (*low + *high) / 2;
+}
+
 // What the column wants instead; null when the text was taken.
 const char* take(PublishedRun& run, const RunColumn& column, const std::string& text) {
   if (const auto* field = std::get_if<Text>(&column.field)) {
@@ -120,8 +130,8 @@ const char* take(PublishedRun& run, const RunColumn& column, const std::string& 
     run.*(*field) = text == "1";
     return nullptr;
   }
-  const auto value = parsed<double>(text);
-  if (!value || !std::isfinite(*value) || *value < 0) return "a number above or equal to zero";
+  const auto value = number_or_range(text);
+  if (!value || !std::isfinite(*value) || *value < 0) return "a number above or equal to zero, or a range of two";
   run.*std::get<Number>(column.field) = *value;
   return nullptr;
 }

@@ -48,6 +48,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.object("host", [&](auto& inner) { kHostFields(inner, stack.host); });
   io.object("memory", [&](auto& inner) { kMemoryFields(inner, stack.memory); });
   io.flag("zero_2_and_3_with_pipeline", stack.zero_2_and_3_with_pipeline);
+  io.number("tensor_overlap", stack.tensor_overlap, {0, 1}, kOptional);
   io.flag("overlap_p2p", stack.overlap_p2p);
   io.number("eager_traffic", stack.eager_traffic, {1, 10}, kOptional);
   io.number("overlap_slowdown", stack.overlap_slowdown, {1, 10});

@@ -65,6 +65,9 @@ struct StackSpec {
   HostCost host;
   StackMemory memory;
   bool zero_2_and_3_with_pipeline = true;  // DeepSpeed refuses the combination
+  // Share of the tensor group's gathers and scatters that hides behind the products beside them, with
+  // sequence parallelism (userbuffers of Transformer Engine); they slow nothing down there.
+  double tensor_overlap = 0.0;
   bool overlap_p2p = false;                // pipeline transfers run beside compute
   // Time of the layers' kernels other than products over that of the fused ones in the traced
   // program: an eager framework passes over memory more often (separate copies, casts and sums).

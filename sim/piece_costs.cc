@@ -105,7 +105,9 @@ PhaseCost PieceCosts::price_phase(const PieceTrace& trace, std::size_t begin, st
       phase.queue = then(phase.queue, price_op(trace.program.ops[event.index], phase));
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
       const CollectiveRecord& record = trace.program.collectives[event.index];
-      const Seconds time = price_collective(record, plan);
+      const Seconds whole = price_collective(record, plan);
+      const bool hides = record.group == GroupKind::kTensor && plan.sequence_parallel;
+      const Seconds time = hides ? (1 - scenario_.stack.tensor_overlap) * whole : whole;
       const WorkKind kind = record.group == GroupKind::kTensor ? WorkKind::kTensorCommunication
                                                                : WorkKind::kZeroCommunication;
       phase.work[static_cast<std::size_t>(kind)] += time;

@@ -49,6 +49,13 @@ Result<AttentionKind> attention_of(const std::string& text) {
   return cannot(fmt::format("attention '{}' is not modelled", text));
 }
 
+std::int64_t virtual_stages_of(const PublishedRun& run, const RunEnvironment& environment) {
+  if (run.virtual_stages > 0) return run.virtual_stages;
+  const std::int64_t blocks_of_stages = environment.blocks_per_chunk * run.pp;
+  if (run.pp == 1 || blocks_of_stages == 0 || run.layers % blocks_of_stages != 0) return 1;
+  return run.layers / blocks_of_stages;
+}
+
 Status check_stated(const PublishedRun& run) {
   for (const auto& [name, value] :
        {std::pair{"layers", run.layers}, std::pair{"hidden", run.hidden},
@@ -93,7 +100,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment)
   TPSIM_TRY_STATUS(check_stated(run));
   Plan plan;
   plan.degrees = {run.tp, run.pp, run.dp, or_else(run.cp, 1)};
-  plan.virtual_stages = or_else(run.virtual_stages, 1);
+  plan.virtual_stages = virtual_stages_of(run, environment);
   if (plan.virtual_stages > 1) plan.schedule = ScheduleKind::kInterleaved;
   plan.micro_batch = run.micro_batch;
   plan.global_batch = run.global_batch;

@@ -1,0 +1,71 @@
+// Run tables: what is read, and what is refused with file and line.
+#include <catch2/catch.hpp>
+
+#include <string>
+
+#include "core/run_table.h"
+
+namespace tpsim {
+namespace {
+
+// A row of the header's width: the given id, then empty fields, then the outcome and a note.
+std::string row(const std::string& id, const std::string& rest = std::string(36, ',')) {
+  return id + rest + ",ok,note\n";
+}
+std::string table(const std::string& rows) { return std::string(run_table_header()) + "\n" + rows; }
+
+// The fields of a row by name, all others empty.
+std::string field_row(const std::string& name, const std::string& value) {
+  std::string line = "r1";
+  const std::string header(run_table_header());
+  std::size_t at = header.find(',');
+  while (at != std::string::npos) {
+    const std::size_t next = header.find(',', at + 1);
+    const std::string column = header.substr(at + 1, next - at - 1);
+    line += "," + (column == name ? value : column == "outcome" ? "ok" : "");
+    at = next;
+  }
+  return line + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("an empty field was not stated") {
+  const auto runs = parse_run_table(table(row("r1")), "t.csv");
+  REQUIRE(runs.ok());
+  REQUIRE(runs->size() == 1);
+  CHECK((*runs)[0].id == "r1");
+  CHECK((*runs)[0].line == 2);
+  CHECK((*runs)[0].tp == 0);
+  CHECK_FALSE((*runs)[0].step_s.has_value());
+}
+
+TEST_CASE("quoted fields hold commas, quotes and line breaks") {
+  const auto runs = parse_run_table(table(field_row("source", "\"a, \"\"b\"\"\nc\"")), "t.csv");
+  REQUIRE(runs.ok());
+  CHECK((*runs)[0].source == "a, \"b\"\nc");
+}
+
+TEST_CASE("a stated range counts as its middle") {
+  const auto runs = parse_run_table(table(field_row("hw_tflops_per_gpu", "149-150")), "t.csv");
+  REQUIRE(runs.ok());
+  CHECK(*(*runs)[0].hardware_tflops_per_gpu == Approx(149.5));
+}
+
+TEST_CASE("errors name file, line and column") {
+  const auto bad = parse_run_table(table(row("r1") + field_row("tp", "four")), "t.csv");
+  REQUIRE_FALSE(bad.ok());
+  CHECK(bad.error().where == "t.csv:3");
+  CHECK(bad.error().message.find("tp is 'four'") != std::string::npos);
+}
+
+TEST_CASE("a wrong header, a short row, a second id and an unclosed quote are refused") {
+  CHECK(parse_run_table("id,tp\n", "t.csv").error().where == "t.csv:1");
+  CHECK(parse_run_table(table("r1,ok\n"), "t.csv").error().where == "t.csv:2");
+  CHECK(parse_run_table(table(row("r1") + row("r1")), "t.csv").error().where == "t.csv:3");
+  CHECK_FALSE(parse_run_table(table("\"r1\n"), "t.csv").ok());
+  CHECK_FALSE(parse_run_table(table(field_row("step_s", "-1")), "t.csv").ok());
+  CHECK_FALSE(parse_run_table(table(field_row("step_s", "nan")), "t.csv").ok());
+}
+
+}  // namespace tpsim

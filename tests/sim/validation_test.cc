@@ -1,0 +1,107 @@
+// What the figures of a validation mean, on rows made up for it.
+#include <catch2/catch.hpp>
+
+#include "sim/validation.h"
+
+namespace tpsim {
+namespace {
+
+RunOutcome row(const char* group, double measured, double predicted) {
+  RunOutcome run;
+  run.outcome = "ok";
+  run.group = group;
+  run.predicted = true;
+  run.measured_step_s = measured;
+  run.step_s = predicted;
+  run.low_s = 0.9 * predicted;
+  run.high_s = 1.1 * predicted;
+  return run;
+}
+
+PublishedRun small_run() {
+  PublishedRun run;
+  run.layers = 4;
+  run.hidden = 1024;
+  run.heads = 8;
+  run.seq = 2048;
+  run.vocab = 51200;
+  run.tp = run.pp = run.dp = run.micro_batch = 1;
+  run.gpus = 1;
+  run.global_batch = 8;
+  run.recompute = "full";
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("errors are predicted over measured, less one") {
+  const ValidationSummary s = summarize({row("a", 10, 11), row("b", 10, 8)});
+  CHECK(s.n == 2);
+  CHECK(s.mape == Approx(0.15));
+  CHECK(s.bias == Approx(-0.05));
+  CHECK(s.max_ape == Approx(0.2));
+  CHECK(s.interval_coverage == Approx(0.5));
+}
+
+TEST_CASE("order is judged within groups only") {
+  // The two groups contradict each other's times, but no planner chooses between them.
+  const ValidationSummary s =
+      summarize({row("a", 10, 30), row("a", 11, 31), row("b", 20, 3), row("b", 19, 2)});
+  CHECK(s.pairs == 2);
+  CHECK(s.kendall_tau == Approx(1));
+}
+
+TEST_CASE("regret is how much slower the predicted pick is than the best row") {
+  const ValidationSummary s = summarize({row("a", 10, 12), row("a", 11, 9), row("a", 15, 14)});
+  CHECK(s.regret_groups == 1);
+  CHECK(s.top1_regret == Approx(0.1));
+}
+
+TEST_CASE("rows that ran out of memory have no time but a foretold outcome") {
+  RunOutcome oom = row("a", 10, 10);
+  oom.outcome = "oom";
+  oom.measured_step_s.reset();
+  oom.p_oom = 0.9;
+  RunOutcome wrong = row("a", 10, 10);
+  wrong.p_oom = 0.6;
+  const ValidationSummary s = summarize({oom, wrong});
+  CHECK(s.n == 1);
+  CHECK(s.oom_total == 1);
+  CHECK(s.oom_caught == 1);
+  CHECK(s.false_oom == 1);
+}
+
+TEST_CASE("speed stands for time where no time is stated") {
+  PublishedRun run = small_run();
+  CHECK_FALSE(measured_step(run).ok());
+  run.tokens_per_s_per_gpu = 8 * 2048 / 2.0;
+  CHECK(measured_step(run)->value() == Approx(2.0));
+  run.step_s = 3.0;
+  CHECK(measured_step(run)->value() == Approx(3.0));
+}
+
+TEST_CASE("hardware TFLOPs become seconds by Narayanan's equation 3") {
+  PublishedRun run = small_run();
+  run.hardware_tflops_per_gpu = 100;
+  const double h = 1024, l = 4, s = 2048, v = 51200;
+  const double flops = 96 * 8 * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+  CHECK(measured_step(run)->value() == Approx(flops / 100e12));
+}
+
+TEST_CASE("BLOOM's own optimizer counts as ZeRO 1") {
+  PublishedRun run = small_run();
+  run.zero = "0 (BF16_Optimizer implements its own ZeRO-1 equivalent)";
+  const auto plan = plan_of(run, {});
+  REQUIRE(plan.ok());
+  CHECK(plan->zero == 1);
+}
+
+TEST_CASE("a row says what keeps it from being modelled") {
+  PublishedRun run = small_run();
+  run.dtype = "fp8";
+  const auto plan = plan_of(run, {});
+  REQUIRE_FALSE(plan.ok());
+  CHECK(plan.error().message == "dtype fp8 is not modelled");
+}
+
+}  // namespace tpsim

@@ -1,0 +1,109 @@
+// Predictions of runs that others measured stay as good as they were recorded here. Only rows that
+// no constant was fitted on count.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <string>
+
+#include "core/run_table.h"
+#include "sim/validation.h"
+
+namespace tpsim {
+namespace {
+
+// Errors as shares; what was seen when the row was written, plus a little.
+struct Tolerance {
+  const char* file;
+  const char* regime;  // empty: all rows
+  double mape, median, memory;
+  double kendall_tau;  // at least
+};
+
+constexpr Tolerance kTolerances[] = {
+    {"bloom_jean_zay", "numa-fixed", 0.040, 0.032, 0.055, 0.60},
+    {"bloom_jean_zay", "before-numa-fix", 0.105, 0.100, 0.050, 0.45},
+    {"vtrain_a100_multi", "", 0.110, 0.050, 1, 0.35},
+    {"vtrain_a100_single", "", 0.080, 0.065, 1, 0.75},
+    {"megatron_selene", "", 0.050, 0.040, 1, 0.99},
+    {"dgxc_h100", "", 0.090, 0.060, 1, 0},
+};
+
+std::filesystem::path data_folder() { return std::filesystem::path(TPSIM_SOURCE_DIR) / "data"; }
+
+RunLoader make_loader() {
+  const auto environments =
+      read_run_environments(data_folder() / "published_runs/environments.json");
+  REQUIRE(environments.ok());
+  return RunLoader(Catalogue(data_folder()), *environments, {});
+}
+
+// Outcomes of a table's rows of one regime.
+std::vector<RunOutcome> outcomes_of(RunLoader& loader, const Tolerance& wanted) {
+  const auto runs =
+      read_run_table(data_folder() / "published_runs" / (std::string(wanted.file) + ".csv"));
+  REQUIRE(runs.ok());
+  std::vector<RunOutcome> outcomes;
+  for (const PublishedRun& run : *runs) {
+    if (*wanted.regime == '\0' || run.regime == wanted.regime) {
+      outcomes.push_back(predict_run(loader, run));
+    }
+  }
+  return outcomes;
+}
+
+std::vector<RunOutcome> test_rows(std::vector<RunOutcome> outcomes) {
+  std::erase_if(outcomes, [](const RunOutcome& run) { return run.calibration; });
+  return outcomes;
+}
+
+}  // namespace
+
+TEST_CASE("published runs are predicted within their recorded tolerance") {
+  RunLoader loader = make_loader();
+  for (const Tolerance& tolerance : kTolerances) {
+    CAPTURE(tolerance.file, tolerance.regime);
+    const ValidationSummary s = summarize(test_rows(outcomes_of(loader, tolerance)));
+    CHECK(s.n > 0);
+    CHECK(s.mape <= tolerance.mape);
+    CHECK(s.median_ape <= tolerance.median);
+    CHECK(s.memory_mape <= tolerance.memory);
+    if (s.pairs > 0) CHECK(s.kendall_tau >= tolerance.kendall_tau);
+  }
+}
+
+TEST_CASE("every BLOOM run that ran out of memory is foretold, and no other") {
+  RunLoader loader = make_loader();
+  const ValidationSummary s = summarize(outcomes_of(loader, {"bloom_jean_zay", "", 1, 1, 1, 0}));
+  CHECK(s.oom_total == 2);
+  CHECK(s.oom_caught == s.oom_total);
+  CHECK(s.false_oom == 0);
+}
+
+TEST_CASE("no data set has more than fifteen calibration rows") {
+  RunLoader loader = make_loader();
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder() / "published_runs")) {
+    if (entry.path().extension() != ".csv") continue;
+    const auto runs = read_run_table(entry.path());
+    REQUIRE(runs.ok());
+    int fitted = 0;
+    for (const PublishedRun& run : *runs) {
+      const RunEnvironment* environment = loader.environment(run);
+      REQUIRE(environment != nullptr);
+      for (const std::string& id : environment->calibration_rows) fitted += id == run.id ? 1 : 0;
+    }
+    CAPTURE(entry.path());
+    CHECK(fitted <= 15);
+  }
+}
+
+TEST_CASE("rows that are not counted say why") {
+  RunLoader loader = make_loader();
+  for (const Tolerance& tolerance : kTolerances) {
+    for (const RunOutcome& run : outcomes_of(loader, tolerance)) {
+      CAPTURE(run.id);
+      CHECK((run.predicted || !run.skipped_because.empty()));
+    }
+  }
+}
+
+}  // namespace tpsim
