@@ -36,7 +36,8 @@ void add_options(CLI::App& app, Command command, Arguments& arguments) {
   for (const OptionRow& row : option_rows()) {
     if (!takes(command, row)) continue;
     if (row.value == nullptr) {
-      app.add_flag_callback(row.name, [&] { arguments.set(row.opt, ""); }, row.help)
+      app.add_flag_callback(
+             row.name, [&] { arguments.set(row.opt, ""); }, row.help)
           ->group(group_title(command, row));
     } else {
       app.add_option_function<std::string>(
@@ -149,9 +150,10 @@ Status check_once(const CLI::App& command) {
 }
 
 struct Parser {
-  CLI::App app{"tpsim plans the training of large language models over many GPUs and predicts time,\n"
-               "memory and speed of each layout.",
-               "tpsim"};
+  CLI::App app{
+      "tpsim plans the training of large language models over many GPUs and predicts time,\n"
+      "memory and speed of each layout.",
+      "tpsim"};
   Arguments arguments;
   std::vector<CLI::App*> commands;
 
@@ -163,8 +165,9 @@ struct Parser {
     app.require_subcommand(0, 1);
     app.set_help_flag("-h,--help", "show this");
     app.allow_extras();
-    app.footer("Example:\n  tpsim plan --model bloom-176b --gpus 384\n\n"
-               "tpsim COMMAND --help shows the options and examples of a command.");
+    app.footer(
+        "Example:\n  tpsim plan --model bloom-176b --gpus 384\n\n"
+        "tpsim COMMAND --help shows the options and examples of a command.");
   }
 
   Status parse(int argc, const char* const* argv) {

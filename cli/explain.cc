@@ -23,11 +23,10 @@ namespace {
 
 constexpr std::size_t kTextWidth = 86;  // what is left of 100 columns beside the labels
 constexpr std::array kSearchOnly = {Opt::kObjective, Opt::kMaxMemory};
-constexpr std::array kSingleOnly = {Opt::kStageLayers, Opt::kCountEmbedding,
-                                    Opt::kNoCountEmbedding, Opt::kRankOrder};
+constexpr std::array kSingleOnly = {Opt::kStageLayers, Opt::kCountEmbedding, Opt::kNoCountEmbedding,
+                                    Opt::kRankOrder};
 
-std::string labelled(const Terminal& terminal, std::string_view label,
-                     const std::string& text) {
+std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {
   if (text.empty()) return "";
   return fmt::format("    {}{}\n", terminal.paint(fmt::format("{:<10}", label), Ink::kDim),
                      wrapped(printable(text), kTextWidth, 14));
@@ -80,8 +79,9 @@ std::string sources_view(const Terminal& terminal, const Scenario& scenario,
   const auto add = [&](const char* label, const std::string& name, const std::string& source) {
     if (!quoted.mention(source)) text += labelled(terminal, label, name + ": " + source);
   };
-  add("profile", fmt::format("{} ({}, date: {})", profile.name, name_of(profile.provenance),
-                             profile.date), profile.source);
+  add("profile",
+      fmt::format("{} ({}, date: {})", profile.name, name_of(profile.provenance), profile.date),
+      profile.source);
   add("constants", fmt::format("of the profile ({})", name_of(profile.model.provenance)),
       profile.model.source);
   add("device", profile.device.name, profile.device.source);
@@ -100,8 +100,10 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   text += plan_view(terminal, run.plan);
   text += prediction_view(terminal, predicted, named.scenario.profile);
   if (predicted.p_oom > kRefusedChance) {
-    text += "  " + terminal.paint("does not fit: " + shortage_text(predicted, predicted.capacity),
-                                  Ink::kBad) + "\n";
+    text +=
+        "  " +
+        terminal.paint("does not fit: " + shortage_text(predicted, predicted.capacity), Ink::kBad) +
+        "\n";
   }
   text += "\n" + heading(terminal, "TERMS",
                          fmt::format("they add up to the step of {}", time_text(predicted.step)));

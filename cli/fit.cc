@@ -92,23 +92,29 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space) {
   SearchSpace open = unconstrained(space);
   if (constraints.size() > 1) {
     if (const auto run = best_of(scenario, open)) {
-      return fmt::format("on the same {} GPUs {}", open.gpus, fits_text(*run));
+      return fmt::format("on the same {} {}", gpus_text(open.gpus), fits_text(*run));
     }
   }
   const std::int64_t most = gpus_of(scenario.cluster);
   while (open.gpus < most) {
     open.gpus = std::min(open.gpus * 2, most);
     if (const auto run = best_of(scenario, open)) {
-      return fmt::format("on {} GPUs {}", open.gpus, fits_text(*run));
+      return fmt::format("on {} {}", gpus_text(open.gpus), fits_text(*run));
     }
   }
-  return fmt::format("nor does it on all {} GPUs of {}: it takes GPUs with more memory, a shorter "
-                     "--seq or a smaller --global-batch", most, scenario.cluster.name);
+  return fmt::format(
+      "nor on all {} of {}: it takes GPUs with more memory, a shorter --seq or a "
+      "smaller --global-batch",
+      gpus_text(most), scenario.cluster.name);
 }
 
+// Of the settings that are legal wherever others are, one stands for all.
 bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gpus) {
   if (gpus < 1 || gpus > gpus_of(scenario.cluster)) return false;
   space.gpus = gpus;
+  if (space.zero.empty()) space.zero = {0};
+  if (space.recompute.empty()) space.recompute = {Recompute::kFull};
+  if (space.attention.empty()) space.attention = {AttentionKind::kUnfused};
   const Result<SearchResult> found = search(scenario, space, 1, {});
   return found.ok() && (!found->plans.empty() || found->nearest_miss.has_value());
 }
@@ -122,31 +128,31 @@ std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& sp
     if (above == 0 && has_legal_plan(scenario, space, space.gpus + step)) above = space.gpus + step;
   }
   if (below == 0 && above == 0) return "";
-  if (below == 0 || above == 0) return fmt::format("{} GPUs can be filled", std::max(below, above));
-  return fmt::format("{} or {} GPUs can be filled", below, above);
+  if (below == 0 || above == 0) return gpus_text(std::max(below, above)) + " can be filled";
+  return fmt::format("{} or {} can be filled", below, gpus_text(above));
 }
 
 std::string commonest_reason(const SearchResult& found) {
-  const auto most = std::max_element(
-      found.pruned.begin(), found.pruned.end(),
-      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(found.pruned.begin(), found.pruned.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == found.pruned.end() ? "" : ": " + most->first;
 }
 
-Error nothing_legal(const Scenario& scenario, const SearchSpace& space,
-                    const SearchResult& found) {
+Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
   for (const Relaxation& without : relaxations(space)) {
     if (has_legal_plan(scenario, without.space, space.gpus)) {
       return Error{ErrorKind::kBadInput,
-                   fmt::format("no layout of {} over {} GPUs obeys it", scenario.model.name,
-                               space.gpus),
+                   fmt::format("no layout of {} over {} obeys it", scenario.model.name,
+                               gpus_text(space.gpus)),
                    without.option, "without it there are some"};
     }
   }
-  return Error{ErrorKind::kBadInput,
-               fmt::format("no layout fills {} GPUs with {} and a global batch of {}{}", space.gpus,
-                           scenario.model.name, space.global_batch, commonest_reason(found)),
-               "--gpus", nearest_legal_counts(scenario, space)};
+  return Error{
+      ErrorKind::kBadInput,
+      fmt::format("no layout fills {} with {} and a global batch of {}{}", gpus_text(space.gpus),
+                  scenario.model.name, space.global_batch, commonest_reason(found)),
+      "--gpus", nearest_legal_counts(scenario, space)};
 }
 
 }  // namespace
@@ -161,9 +167,9 @@ const StageMemory& fullest_stage(const Prediction& predicted) {
 std::string shortage_text(const Prediction& predicted, Bytes limit) {
   const StageMemory& stage = fullest_stage(predicted);
   const Bytes missing = predicted.peak - limit;
-  const std::string margin = missing.value() > 0
-                                 ? fmt::format("{} GiB too much", gib_text(missing))
-                                 : fmt::format("{} likely to run out", chance_text(predicted.p_oom));
+  const std::string margin =
+      missing.value() > 0 ? fmt::format("{} GiB too much", gib_text(missing))
+                          : fmt::format("{} likely to run out", chance_text(predicted.p_oom));
   return fmt::format("needs {} GiB of {} GiB on stage {}, {}, {}", gib_text(predicted.peak),
                      gib_text(limit), stage.stage, margin, largest_category(stage));
 }
@@ -176,7 +182,7 @@ Error does_not_fit(const Scenario& scenario, const PlannedRun& run) {
   space.gradient_dtype = run.plan.gradient_dtype;
   const auto other = best_of(scenario, space);
   const std::string fits =
-      other ? fmt::format("on the same {} GPUs {}", space.gpus, fits_text(*other))
+      other ? fmt::format("on the same {} {}", gpus_text(space.gpus), fits_text(*other))
             : remedy(scenario, space);
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("{} does not fit: it {}", short_name(run.plan),
@@ -188,8 +194,8 @@ Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const Sea
   if (!found.nearest_miss) return nothing_legal(scenario, space, found);
   const PlannedRun& miss = *found.nearest_miss;
   return Error{ErrorKind::kDoesNotFit,
-               fmt::format("no plan of {} fits on {} GPUs: the nearest miss, {}, {}",
-                           scenario.model.name, space.gpus, short_name(miss.plan),
+               fmt::format("no plan of {} fits on {}: the nearest miss, {}, {}",
+                           scenario.model.name, gpus_text(space.gpus), short_name(miss.plan),
                            shortage_text(miss.predicted, limit_of(miss.predicted, space))),
                "", remedy(scenario, space)};
 }

@@ -22,11 +22,19 @@ std::string name_for(const Arguments& arguments, Opt opt, const std::string& of_
   return of_file.empty() ? otherwise : of_file;
 }
 
-// Names the option in an error about a name that it gave; one about a file already says where.
+// Says where a name that cannot be loaded came from: the option, else the plan file, else the
+// cluster that names it. An error about a file already says where.
 template <class T>
-Result<T> from_option(Result<T> result, Opt opt) {
+Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
+                  const std::string& cluster = "") {
   if (result.ok() || !result.error().where.empty()) return result;
-  return option_error(opt, result.error().message, result.error().hint);
+  Error error = result.error();
+  if (arguments.has(opt) || (arguments.positional.empty() && cluster.empty())) {
+    error.where = row_of(opt).name;
+  } else {
+    error.where = arguments.positional.empty() ? "cluster " + cluster : arguments.positional;
+  }
+  return error;
 }
 
 Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
@@ -36,7 +44,7 @@ Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalo
     return option_error(Opt::kModel, "is missing: which model?",
                         "tpsim list models shows the catalogue; a config.json is fine too");
   }
-  return from_option(catalogue.load_model(*arguments[Opt::kModel]), Opt::kModel);
+  return blaming(catalogue.load_model(*arguments[Opt::kModel]), arguments, Opt::kModel);
 }
 
 Result<ModelSpec> model_with_sequence(const Arguments& arguments, ModelSpec model) {
@@ -65,8 +73,7 @@ Status set_degrees(const Arguments& arguments, Plan& plan) {
   TPSIM_TRY(degrees.tp, integer_of(arguments, Opt::kTp, degrees.tp));
   TPSIM_TRY(degrees.pp, integer_of(arguments, Opt::kPp, degrees.pp));
   TPSIM_TRY(degrees.dp, integer_of(arguments, Opt::kDp, degrees.dp));
-  TPSIM_TRY(plan.virtual_stages,
-            integer_of(arguments, Opt::kVirtualStages, plan.virtual_stages));
+  TPSIM_TRY(plan.virtual_stages, integer_of(arguments, Opt::kVirtualStages, plan.virtual_stages));
   TPSIM_TRY(const std::int64_t zero, integer_of(arguments, Opt::kZero, plan.zero, kZeroStages));
   plan.zero = static_cast<int>(zero);
   TPSIM_TRY(plan.micro_batch, integer_of(arguments, Opt::kMicroBatch, plan.micro_batch));
@@ -77,10 +84,8 @@ Status set_degrees(const Arguments& arguments, Plan& plan) {
 Status set_choices(const Arguments& arguments, Plan& plan) {
   TPSIM_TRY(plan.sequence_parallel,
             switch_of(arguments, Opt::kSequenceParallel, plan.sequence_parallel));
-  TPSIM_TRY(plan.recompute,
-            choice_of(arguments, Opt::kRecompute, plan.recompute, kRecomputes));
-  TPSIM_TRY(plan.attention,
-            choice_of(arguments, Opt::kAttention, plan.attention, kAttentions));
+  TPSIM_TRY(plan.recompute, choice_of(arguments, Opt::kRecompute, plan.recompute, kRecomputes));
+  TPSIM_TRY(plan.attention, choice_of(arguments, Opt::kAttention, plan.attention, kAttentions));
   TPSIM_TRY(plan.schedule, choice_of(arguments, Opt::kSchedule, plan.schedule, kSchedules));
   TPSIM_TRY(plan.dtype, choice_of(arguments, Opt::kDtype, plan.dtype, kDTypes));
   TPSIM_TRY(plan.gradient_dtype,
@@ -128,8 +133,9 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
     const bool counts = arguments.has(Opt::kCountEmbedding);
     plan.stage_layers = even_stage_layers(model.layers, chunks, counts);
     if (plan.stage_layers.empty()) {
-      return option_error(Opt::kCountEmbedding,
-                          fmt::format("leaves an end of the {} stages less than no blocks", chunks));
+      return option_error(
+          Opt::kCountEmbedding,
+          fmt::format("leaves an end of the {} stages less than no blocks", chunks));
     }
   } else if (static_cast<std::int64_t>(plan.stage_layers.size()) != chunks ||
              arguments.has(Opt::kModel)) {
@@ -155,22 +161,25 @@ Result<NamedScenario> load_scenario(const Arguments& arguments,
   TPSIM_TRY(ModelSpec model, load_model(arguments, catalogue, file));
   TPSIM_TRY(scenario.model, model_with_sequence(arguments, std::move(model)));
   named.cluster = name_for(arguments, Opt::kCluster, names.cluster, kDefaultCluster);
-  TPSIM_TRY(scenario.cluster, from_option(catalogue.load_cluster(named.cluster), Opt::kCluster));
+  TPSIM_TRY(scenario.cluster,
+            blaming(catalogue.load_cluster(named.cluster), arguments, Opt::kCluster));
   // Another cluster than the file's brings its own GPUs and software.
   const bool moved = arguments.has(Opt::kCluster);
-  named.profile = name_for(arguments, Opt::kProfile, moved ? "" : names.profile,
-                           scenario.cluster.profile);
-  TPSIM_TRY(scenario.profile, from_option(catalogue.load_profile(named.profile), Opt::kProfile));
+  named.profile =
+      name_for(arguments, Opt::kProfile, moved ? "" : names.profile, scenario.cluster.profile);
+  TPSIM_TRY(scenario.profile, blaming(catalogue.load_profile(named.profile), arguments,
+                                      Opt::kProfile, named.cluster));
   named.stack = name_for(arguments, Opt::kStack, moved ? "" : names.stack, scenario.cluster.stack);
-  TPSIM_TRY(scenario.stack, from_option(catalogue.load_stack(named.stack), Opt::kStack));
+  TPSIM_TRY(scenario.stack,
+            blaming(catalogue.load_stack(named.stack), arguments, Opt::kStack, named.cluster));
   return named;
 }
 
 Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& cluster) {
   if (!arguments.has(Opt::kGpus)) {
-    return option_error(Opt::kGpus, "is missing: how many GPUs?",
-                        fmt::format("{} has {}", cluster.name,
-                                    cluster.nodes * cluster.gpus_per_node));
+    return option_error(
+        Opt::kGpus, "is missing: how many GPUs?",
+        fmt::format("{} has {}", cluster.name, cluster.nodes * cluster.gpus_per_node));
   }
   SearchSpace space;
   TPSIM_TRY(space.gpus, integer_of(arguments, Opt::kGpus, 1));

@@ -31,13 +31,12 @@ std::string attention_text(const AttentionShape& attention) {
 
 Status add_model(const Catalogue& catalogue, const std::string& name, Listing& listing) {
   TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
-  listing.table.add_row({Cell(name), Cell(parameters_text(parameter_count(model))),
-                         Cell(std::to_string(model.layers)), Cell(std::to_string(model.hidden)),
-                         Cell(attention_text(model.attention)), Cell(std::to_string(model.seq)),
-                         Cell(count_text(model.vocab)),
-                         Cell(std::string(name_of(model.attention.position))),
-                         Cell(std::string(name_of(model.norm))),
-                         Cell(std::string(name_of(model.mlp)))});
+  listing.table.add_row(
+      {Cell(name), Cell(parameters_text(parameter_count(model))),
+       Cell(std::to_string(model.layers)), Cell(std::to_string(model.hidden)),
+       Cell(attention_text(model.attention)), Cell(std::to_string(model.seq)),
+       Cell(count_text(model.vocab)), Cell(std::string(name_of(model.attention.position))),
+       Cell(std::string(name_of(model.norm))), Cell(std::string(name_of(model.mlp)))});
   listing.entries.push(json_object({{"name", name},
                                     {"parameters", parameter_count(model)},
                                     {"layers", model.layers},
@@ -82,17 +81,17 @@ Status add_profile(const Catalogue& catalogue, const std::string& name, Listing&
                          Cell(to_string(device.memory)), Cell(to_string(device.matmul_peak)),
                          Cell(to_string(device.memory_bandwidth)), Cell(count_text(ops)),
                          Cell(count_text(collectives)), Cell(printable(profile.date))});
-  listing.entries.push(json_object({{"name", name},
-                                    {"provenance", name_of(profile.provenance)},
-                                    {"device", device.name},
-                                    {"memory_gib", device.memory.value() / kGiB},
-                                    {"matmul_peak_tflops", device.matmul_peak.value() / 1e12},
-                                    {"memory_bandwidth_gb_per_s",
-                                     device.memory_bandwidth.value() / kGB},
-                                    {"op_samples", ops},
-                                    {"collective_samples", collectives},
-                                    {"date", profile.date},
-                                    {"source", profile.source}}));
+  listing.entries.push(
+      json_object({{"name", name},
+                   {"provenance", name_of(profile.provenance)},
+                   {"device", device.name},
+                   {"memory_gib", device.memory.value() / kGiB},
+                   {"matmul_peak_tflops", device.matmul_peak.value() / 1e12},
+                   {"memory_bandwidth_gb_per_s", device.memory_bandwidth.value() / kGB},
+                   {"op_samples", ops},
+                   {"collective_samples", collectives},
+                   {"date", profile.date},
+                   {"source", profile.source}}));
   return Ok{};
 }
 
@@ -121,20 +120,42 @@ struct ListKind {
 
 std::vector<ListKind> list_kinds() {
   return {{CatalogueKind::kModels,
-           {{"model", Align::kLeft}, {"parameters"}, {"layers"}, {"hidden"}, {"heads/kv"}, {"seq"},
-            {"vocab"}, {"position", Align::kLeft}, {"norm", Align::kLeft}, {"mlp", Align::kLeft}},
+           {{"model", Align::kLeft},
+            {"parameters"},
+            {"layers"},
+            {"hidden"},
+            {"heads/kv"},
+            {"seq"},
+            {"vocab"},
+            {"position", Align::kLeft},
+            {"norm", Align::kLeft},
+            {"mlp", Align::kLeft}},
            add_model},
           {CatalogueKind::kClusters,
-           {{"cluster", Align::kLeft}, {"GPUs"}, {"nodes"}, {"per node"},
-            {"profile", Align::kLeft}, {"stack", Align::kLeft}, {"between nodes", Align::kLeft}},
+           {{"cluster", Align::kLeft},
+            {"GPUs"},
+            {"nodes"},
+            {"per node"},
+            {"profile", Align::kLeft},
+            {"stack", Align::kLeft},
+            {"between nodes", Align::kLeft}},
            add_cluster},
           {CatalogueKind::kProfiles,
-           {{"profile", Align::kLeft}, {"provenance", Align::kLeft}, {"memory"}, {"matmul peak"},
-            {"memory rate"}, {"ops"}, {"collectives"}, {"date", Align::kLeft}},
+           {{"profile", Align::kLeft},
+            {"provenance", Align::kLeft},
+            {"memory"},
+            {"matmul peak"},
+            {"memory rate"},
+            {"ops"},
+            {"collectives"},
+            {"date", Align::kLeft}},
            add_profile},
           {CatalogueKind::kStacks,
-           {{"stack", Align::kLeft}, {"host time per block"}, {"context"},
-            {"ZeRO 2, 3 with pipeline"}, {"overlapped reduction"}},
+           {{"stack", Align::kLeft},
+            {"host time per block"},
+            {"context"},
+            {"ZeRO 2, 3 with pipeline"},
+            {"overlapped reduction"}},
            add_stack}};
 }
 

@@ -27,7 +27,13 @@ std::string time_text(Seconds time) {
   return fmt::format("{} {}", scaled_text(time, scale), scale.unit);
 }
 
-std::string gib_text(Bytes bytes) { return fmt::format("{:.1f}", bytes.value() / kGiB); }
+std::string gib_text(Bytes bytes, int decimals) {
+  return fmt::format("{:.{}f}", bytes.value() / kGiB, decimals);
+}
+
+int gib_decimals(Bytes largest) {
+  return largest >= Bytes(10 * kGiB) ? 1 : largest >= Bytes(kGiB) ? 2 : 3;
+}
 
 std::string percent_text(double share) { return fmt::format("{:.1f} %", share * 100); }
 
@@ -46,6 +52,10 @@ std::string count_text(std::int64_t count) {
     text += digits[i];
   }
   return text;
+}
+
+std::string gpus_text(std::int64_t gpus) {
+  return fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
 }
 
 std::string parameters_text(std::int64_t parameters) {

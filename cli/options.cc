@@ -21,8 +21,8 @@ constexpr std::array kCommands = {
                "tpsim plan --model bloom-176b --gpus 384\n"
                "tpsim plan --model llama-2-70b --gpus 256 --cluster dgx-h100 --tp 4,8 --top 5\n"
                "tpsim plan --model my/config.json --gpus 64 --max-memory 72GiB --save plan.json"},
-    CommandRow{Command::kSimulate, "simulate", "predict one plan: time, speed, memory",
-               "plan.json", "a plan saved with --save; options given beside it change it",
+    CommandRow{Command::kSimulate, "simulate", "predict one plan: time, speed, memory", "plan.json",
+               "a plan saved with --save; options given beside it change it",
                "tpsim simulate plan.json --trace timeline.json\n"
                "tpsim simulate --model bloom-176b --tp 4 --pp 12 --dp 8 --micro-batch 2"},
     CommandRow{Command::kExplain, "explain", "show every term of a prediction and its source",
@@ -33,8 +33,8 @@ constexpr std::array kCommands = {
                nullptr, nullptr,
                "tpsim validate --runs data/published_runs/bloom_jean_zay.csv\n"
                "tpsim validate --runs runs.csv --cluster my-cluster.json --json"},
-    CommandRow{Command::kList, "list", "show what the catalogue holds",
-               "kind", "models, clusters, profiles or stacks",
+    CommandRow{Command::kList, "list", "show what the catalogue holds", "kind",
+               "models, clusters, profiles or stacks",
                "tpsim list models\n"
                "tpsim list clusters --json"},
 };
@@ -67,13 +67,13 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kTp, "--tp", "N", "tensor-parallel degree", kLayout, kAll, true},
     {Opt::kPp, "--pp", "N", "pipeline stages", kLayout, kAll, true},
     {Opt::kDp, "--dp", "N", "data-parallel degree", kLayout, kAll, true},
-    {Opt::kZero, "--zero", "0|1|2|3", "ZeRO stage: what data-parallel ranks share out", kLayout, kAll,
-     true},
+    {Opt::kZero, "--zero", "0|1|2|3", "ZeRO stage: what data-parallel ranks share out", kLayout,
+     kAll, true},
     {Opt::kMicroBatch, "--micro-batch", "N", "sequences in a micro-batch", kLayout, kAll, true},
     {Opt::kVirtualStages, "--virtual-stages", "N", "model chunks on each pipeline stage", kLayout,
      kAll, true},
-    {Opt::kRecompute, "--recompute", "none|selective|full", "activations computed again in backward",
-     kLayout, kAll, true},
+    {Opt::kRecompute, "--recompute", "none|selective|full",
+     "activations computed again in backward", kLayout, kAll, true},
     {Opt::kSequenceParallel, "--sequence-parallel", "on|off", "shard norms over the tensor group",
      kLayout, kAll, true},
     {Opt::kAttention, "--attention", "unfused|flash", "attention kernel", kLayout, kAll, true},

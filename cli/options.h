@@ -18,21 +18,46 @@ struct CommandRow {
   Command command;
   const char* name;
   const char* summary;
-  const char* positional;       // its name in --help; null when the command takes none
+  const char* positional;  // its name in --help; null when the command takes none
   const char* positional_help;
-  const char* examples;         // one command to a line
+  const char* examples;  // one command to a line
 };
 std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
 enum class Opt : std::uint8_t {
-  kModel, kCluster, kStack, kProfile, kSeq, kGlobalBatch,
-  kGpus, kTop, kObjective, kMaxMemory,
-  kTp, kPp, kDp, kZero, kMicroBatch, kVirtualStages, kRecompute, kSequenceParallel, kAttention,
-  kSchedule, kDtype, kGradientDtype,
-  kStageLayers, kCountEmbedding, kNoCountEmbedding, kRankOrder,
-  kRuns, kMarkdown,
-  kJson, kSave, kTrace, kAllowOom,
+  kModel,
+  kCluster,
+  kStack,
+  kProfile,
+  kSeq,
+  kGlobalBatch,
+  kGpus,
+  kTop,
+  kObjective,
+  kMaxMemory,
+  kTp,
+  kPp,
+  kDp,
+  kZero,
+  kMicroBatch,
+  kVirtualStages,
+  kRecompute,
+  kSequenceParallel,
+  kAttention,
+  kSchedule,
+  kDtype,
+  kGradientDtype,
+  kStageLayers,
+  kCountEmbedding,
+  kNoCountEmbedding,
+  kRankOrder,
+  kRuns,
+  kMarkdown,
+  kJson,
+  kSave,
+  kTrace,
+  kAllowOom,
 };
 inline constexpr int kOptCount = static_cast<int>(Opt::kAllowOom) + 1;
 

@@ -34,7 +34,8 @@ std::string pruned_text(const SearchResult& found) {
   std::sort(reasons.rbegin(), reasons.rend());
   if (reasons.size() > kReasonsShown) {
     std::pair<std::int64_t, std::string> others{0, "other reasons"};
-    for (std::size_t i = kReasonsShown - 1; i < reasons.size(); ++i) others.first += reasons[i].first;
+    for (std::size_t i = kReasonsShown - 1; i < reasons.size(); ++i)
+      others.first += reasons[i].first;
     reasons.resize(kReasonsShown - 1);
     reasons.push_back(std::move(others));
   }
@@ -60,8 +61,21 @@ std::string next_view(const Terminal& terminal, const Arguments& arguments) {
   return text;
 }
 
+// The plans shown, and what was ruled out. Ties are of time: other objectives have none.
+std::string ranking(const Terminal& terminal, const SearchResult& found, Objective objective) {
+  const bool marks_ties = objective == Objective::kTime && found.plans.size() > 1;
+  std::string text = heading(terminal, "RANKING",
+                             std::string("TFLOPs per GPU: hw counts recompute, model does not") +
+                                 (marks_ties ? "; = ties with the best" : ""));
+  text += ranking_view(terminal, found.plans, marks_ties);
+  if (found.pruned.empty()) return text;
+  const std::string reasons = "ruled out: " + pruned_text(found);
+  return text + "  " + terminal.paint(wrapped(reasons, 98, 2), Ink::kDim) + "\n";
+}
+
 std::string report_text(const Terminal& terminal, const Arguments& arguments,
-                        const NamedScenario& named, const SearchResult& found) {
+                        const NamedScenario& named, const SearchSpace& space,
+                        const SearchResult& found) {
   const PlannedRun& best = found.plans.front();
   std::string text = scenario_view(terminal, named, best.plan) + "\n";
   text += heading(terminal, "BEST PLAN",
@@ -71,12 +85,7 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   text += prediction_view(terminal, best.predicted, named.scenario.profile) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, best.predicted, kTermsShown) + "\n";
-  text += heading(terminal, "RANKING", "TFLOPs per GPU: hw counts recompute, model does not; = ties with the best");
-  text += ranking_view(terminal, found.plans);
-  if (!found.pruned.empty()) {
-    const std::string reasons = "ruled out: " + pruned_text(found);
-    text += "  " + terminal.paint(wrapped(reasons, 98, 2), Ink::kDim) + "\n";
-  }
+  text += ranking(terminal, found, space.objective);
   return text + "\n" + next_view(terminal, arguments);
 }
 
@@ -98,7 +107,7 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.has(Opt::kJson)) {
     TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));
   } else if (found_one) {
-    TPSIM_TRY_STATUS(print(report_text(terminal, arguments, named, found)));
+    TPSIM_TRY_STATUS(print(report_text(terminal, arguments, named, space, found)));
   }
   if (!found_one) return nothing_fits(named.scenario, space, found);
   if (!arguments.has(Opt::kSave)) return Ok{};

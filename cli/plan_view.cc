@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "cli/fit.h"
@@ -27,8 +28,9 @@ std::string memory_line(const Terminal& terminal, const Prediction& predicted) {
   const double share = predicted.peak / predicted.capacity;
   return fmt::format(
       "{} of {} GiB on stage {}, the fullest  {}  p(OOM) {}",
-      terminal.paint(gib_text(predicted.peak), Ink::kBold), gib_text(predicted.capacity),
-      fullest_stage(predicted).stage, terminal.gauge(share, kGaugeWidth),
+      terminal.paint(gib_text(predicted.peak, gib_decimals(predicted.peak)), Ink::kBold),
+      gib_text(predicted.capacity), fullest_stage(predicted).stage,
+      terminal.gauge(share, kGaugeWidth),
       terminal.paint(chance_text(predicted.p_oom), ink_of_chance(predicted.p_oom)));
 }
 
@@ -37,13 +39,16 @@ struct BreakdownRow {
   Seconds time;
 };
 
-// Largest first; what is beyond `most` rows becomes one.
+// Largest first; what is beyond `most` rows, or too small for a row, becomes one.
 std::vector<BreakdownRow> largest_terms(const Prediction& predicted, std::size_t most) {
   std::vector<BreakdownRow> rows;
   for (const Term& term : predicted.breakdown) rows.push_back({printable(term.name), term.time});
-  std::stable_sort(rows.begin(), rows.end(), [](const BreakdownRow& a, const BreakdownRow& b) {
-    return a.time > b.time;
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const BreakdownRow& a, const BreakdownRow& b) { return a.time > b.time; });
+  const auto worth = std::count_if(rows.begin(), rows.end(), [&](const BreakdownRow& term) {
+    return term.time >= 0.001 * predicted.step;
   });
+  most = std::min(most, static_cast<std::size_t>(worth) + 1);
   if (rows.size() <= most) return rows;
   BreakdownRow rest{fmt::format("{} others", rows.size() - (most - 1)), Seconds()};
   for (std::size_t i = most - 1; i < rows.size(); ++i) rest.time += rows[i].time;
@@ -52,44 +57,58 @@ std::vector<BreakdownRow> largest_terms(const Prediction& predicted, std::size_t
   return rows;
 }
 
+// Which cut of the stages a plan has, when it is not the one that is made unasked.
+std::string cut_name(const Plan& plan) {
+  const std::int64_t layers =
+      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
+  if (plan.stage_layers == default_stage_layers(layers, chunk_count(plan))) return "";
+  const bool counts = plan.stage_layers == even_stage_layers(layers, chunk_count(plan), true);
+  return counts ? "emb" : "no-emb";
+}
+
 // What a plan adds to the usual one, in a word each.
 std::string extras_of(const Plan& plan) {
   std::string text;
-  const auto add = [&](const std::string& word) { text += (text.empty() ? "" : " ") + word; };
+  const auto add = [&](const std::string& word) {
+    if (!word.empty()) text += (text.empty() ? "" : " ") + word;
+  };
   if (plan.virtual_stages > 1) add(fmt::format("v{}", plan.virtual_stages));
   if (plan.schedule == ScheduleKind::kGpipe) add("gpipe");
   if (plan.sequence_parallel) add("sp");
   if (plan.attention == AttentionKind::kFlash) add("flash");
+  add(cut_name(plan));
   return text;
 }
 
 std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, bool ties, Ink ink) {
   const Plan& plan = run.plan;
   const Prediction& p = run.predicted;
-  return {Cell(ties ? "=" : ""),
-          Cell(std::to_string(plan.degrees.tp), ink),
-          Cell(std::to_string(plan.degrees.pp), ink),
-          Cell(std::to_string(plan.degrees.dp), ink),
-          Cell(std::to_string(plan.zero), ink),
-          Cell(std::to_string(plan.micro_batch), ink),
-          Cell(std::string(name_of(plan.recompute)), ink),
-          Cell(extras_of(plan), ink),
-          Cell(scaled_text(p.step, scale), ink),
-          Cell(fmt::format("{}-{}", scaled_text(p.step_low, scale),
-                           scaled_text(p.step_high, scale)), ink),
-          Cell(fmt::format("{:.1f}", p.hardware_tflops_per_gpu), ink),
-          Cell(fmt::format("{:.1f}", p.model_tflops_per_gpu), ink),
-          Cell(gib_text(p.peak), ink),
-          Cell(chance_text(p.p_oom), ink_of_chance(p.p_oom))};
+  return {
+      Cell(ties ? "=" : ""),
+      Cell(std::to_string(plan.degrees.tp), ink),
+      Cell(std::to_string(plan.degrees.pp), ink),
+      Cell(std::to_string(plan.degrees.dp), ink),
+      Cell(std::to_string(plan.zero), ink),
+      Cell(std::to_string(plan.micro_batch), ink),
+      Cell(std::string(name_of(plan.recompute)), ink),
+      Cell(extras_of(plan), ink),
+      Cell(scaled_text(p.step, scale), ink),
+      Cell(fmt::format("{}-{}", scaled_text(p.step_low, scale), scaled_text(p.step_high, scale)),
+           ink),
+      Cell(fmt::format("{:.1f}", p.hardware_tflops_per_gpu), ink),
+      Cell(fmt::format("{:.1f}", p.model_tflops_per_gpu), ink),
+      Cell(gib_text(p.peak, gib_decimals(p.peak)), ink),
+      Cell(chance_text(p.p_oom), ink_of_chance(p.p_oom))};
 }
 
-std::vector<Cell> memory_row(const StageMemory& memory, bool fullest) {
+std::vector<Cell> memory_row(const StageMemory& memory, bool fullest, int decimals) {
   const Ink ink = fullest ? Ink::kBold : Ink::kPlain;
   std::vector<Cell> cells = {Cell(std::to_string(memory.stage), ink)};
-  for (const Bytes bytes : memory.by_category) cells.emplace_back(gib_text(bytes), ink);
-  cells.emplace_back(gib_text(memory.context), ink);
-  cells.emplace_back(gib_text(memory.fragmentation), ink);
-  cells.emplace_back(gib_text(memory.total()), ink);
+  const auto add = [&](Bytes bytes) { cells.emplace_back(gib_text(bytes, decimals), ink); };
+  for (const Bytes bytes : memory.by_category) add(bytes);
+  add(memory.context);
+  add(memory.fragmentation);
+  add(memory.total());
   return cells;
 }
 
@@ -98,9 +117,8 @@ std::vector<Column> memory_columns() {
   for (int i = 0; i < kMemoryCategoryCount; ++i) {
     const auto category = static_cast<MemoryCategory>(i);
     // The one long name would push the table beyond 100 columns.
-    columns.push_back({category == MemoryCategory::kCommunication
-                           ? "comm."
-                           : std::string(name_of(category))});
+    columns.push_back(
+        {category == MemoryCategory::kCommunication ? "comm." : std::string(name_of(category))});
   }
   for (const char* title : {"context", "fragmented", "total"}) columns.push_back({title});
   return columns;
@@ -122,9 +140,9 @@ std::string heading(const Terminal& terminal, std::string_view title, std::strin
 
 std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
   const Scenario& scenario = named.scenario;
-  return fmt::format("{}, {} parameters, on {} GPUs of {} ({}, {})\n",
+  return fmt::format("{}, {} parameters, on {} of {} ({}, {})\n",
                      terminal.paint(printable(scenario.model.name), Ink::kBold),
-                     parameters_text(parameter_count(scenario.model)), gpu_count(plan),
+                     parameters_text(parameter_count(scenario.model)), gpus_text(gpu_count(plan)),
                      printable(scenario.cluster.name), printable(scenario.profile.name),
                      printable(scenario.stack.name)) +
          fmt::format("{} sequences of {} tokens in a step\n", count_text(plan.global_batch),
@@ -138,35 +156,37 @@ std::string plan_view(const Terminal& terminal, const Plan& plan) {
   const std::string degrees =
       terminal.paint(fmt::format("tp {}, pp {}, dp {}", d.tp, d.pp, d.dp), Ink::kBold);
   return row(terminal, "layout",
-             fmt::format("{}, ZeRO {}, {} micro-batches of {}, {}", degrees, plan.zero,
-                         micro_batches(plan), plan.micro_batch, schedule)) +
+             fmt::format("{}, ZeRO {}, {} micro-batch{} of {}, {}", degrees, plan.zero,
+                         micro_batches(plan), micro_batches(plan) == 1 ? "" : "es",
+                         plan.micro_batch, schedule)) +
          row(terminal, "kernels",
              fmt::format("{} recompute, {} attention, sequence parallel {}, {}, gradients {}",
                          plan.recompute == Recompute::kNone ? "no" : name_of(plan.recompute),
-                         name_of(plan.attention),
-                         plan.sequence_parallel ? "on" : "off", name_of(plan.dtype),
-                         name_of(plan.gradient_dtype))) +
-         row(terminal, "blocks", layers_text(plan.stage_layers) +
-                                     (plan.virtual_stages > 1 ? " by chunk" : " by stage"));
+                         name_of(plan.attention), plan.sequence_parallel ? "on" : "off",
+                         name_of(plan.dtype), name_of(plan.gradient_dtype))) +
+         row(terminal, "blocks",
+             layers_text(plan.stage_layers) +
+                 (plan.virtual_stages > 1 ? " by chunk" : " by stage"));
 }
 
 std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
                             const Profile& profile) {
   const TimeScale scale = time_scale(predicted.step);
-  std::string text = row(
-      terminal, "step time",
-      fmt::format("{}, 90 % interval {} to {} {}; {} tokens/s",
-                  terminal.paint(fmt::format("{} {}", scaled_text(predicted.step, scale),
-                                             scale.unit), Ink::kBold),
-                  scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
-                  scale.unit, count_text(std::llround(predicted.tokens_per_s))));
-  text += row(terminal, "speed",
-              fmt::format("{} hardware TFLOPs per GPU (with recompute), {} model TFLOPs (MFU {})",
-                          terminal.paint(fmt::format("{:.1f}", predicted.hardware_tflops_per_gpu),
-                                         Ink::kBold),
-                          terminal.paint(fmt::format("{:.1f}", predicted.model_tflops_per_gpu),
-                                         Ink::kBold),
-                          percent_text(predicted.mfu)));
+  std::string text =
+      row(terminal, "step time",
+          fmt::format(
+              "{}, 90 % interval {} to {} {}; {} tokens/s",
+              terminal.paint(fmt::format("{} {}", scaled_text(predicted.step, scale), scale.unit),
+                             Ink::kBold),
+              scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
+              scale.unit, count_text(std::llround(predicted.tokens_per_s))));
+  text +=
+      row(terminal, "speed",
+          fmt::format(
+              "{} hardware TFLOPs per GPU (with recompute), {} model TFLOPs (MFU {})",
+              terminal.paint(fmt::format("{:.1f}", predicted.hardware_tflops_per_gpu), Ink::kBold),
+              terminal.paint(fmt::format("{:.1f}", predicted.model_tflops_per_gpu), Ink::kBold),
+              percent_text(predicted.mfu)));
   text += row(terminal, "memory", memory_line(terminal, predicted));
   text += row(terminal, "rests on",
               fmt::format("profile {} ({}): {}", printable(profile.name),
@@ -181,7 +201,8 @@ std::string breakdown_view(const Terminal& terminal, const Prediction& predicted
   const std::vector<BreakdownRow> rows = largest_terms(predicted, most);
   const Seconds longest = rows.empty() ? Seconds(1) : std::max(rows.front().time, rows.back().time);
   for (const BreakdownRow& term : rows) {
-    table.add_row({Cell(term.name), Cell(fmt::format("{} {}", scaled_text(term.time, scale), scale.unit)),
+    table.add_row({Cell(term.name),
+                   Cell(fmt::format("{} {}", scaled_text(term.time, scale), scale.unit)),
                    Cell(percent_text(term.time / predicted.step), Ink::kDim),
                    Cell(terminal.bar(term.time / longest, kBarWidth), Ink::kGood)});
   }
@@ -199,25 +220,38 @@ std::string memory_view(const Terminal& terminal, const Prediction& predicted, s
       ++hidden;
       continue;
     }
-    table.add_row(memory_row(memory, memory.stage == fullest));
+    table.add_row(memory_row(memory, memory.stage == fullest, gib_decimals(predicted.peak)));
   }
   std::string text = table.text(terminal);
   if (hidden > 0) {
     text += terminal.paint(fmt::format("  {} stages between them: see tpsim explain", hidden),
-                           Ink::kDim) + "\n";
+                           Ink::kDim) +
+            "\n";
   }
   return text;
 }
 
-std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs) {
+std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
+                         bool marks_ties) {
   const Prediction& best = runs.front().predicted;
   const TimeScale scale = time_scale(best.step);
-  Table table({{""}, {"tp"}, {"pp"}, {"dp"}, {"zero"}, {"mb"}, {"recomp.", Align::kLeft},
-               {"", Align::kLeft}, {fmt::format("step {}", scale.unit)}, {"90 % interval"},
-               {"hw"}, {"model"}, {"GiB"}, {"p(OOM)"}});
+  Table table({{""},
+               {"tp"},
+               {"pp"},
+               {"dp"},
+               {"zero"},
+               {"mb"},
+               {"recomp.", Align::kLeft},
+               {"", Align::kLeft},
+               {fmt::format("step {}", scale.unit)},
+               {"90 % interval"},
+               {"hw"},
+               {"model"},
+               {"GiB"},
+               {"p(OOM)"}});
   for (const PlannedRun& run : runs) {
     const bool is_best = &run == &runs.front();
-    const bool ties = !is_best && run.predicted.step <= best.step_high;
+    const bool ties = marks_ties && !is_best && run.predicted.step <= best.step_high;
     table.add_row(ranking_row(run, scale, ties, is_best ? Ink::kBold : Ink::kPlain));
   }
   return table.text(terminal);

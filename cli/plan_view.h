@@ -30,8 +30,10 @@ std::string breakdown_view(const Terminal& terminal, const Prediction& predicted
 // Memory by stage and category. Of many stages the first, the last and those around the fullest.
 std::string memory_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
 
-// Plans side by side, best first; those that tie with the best are marked.
-std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs);
+// Plans side by side, best first. Those whose step lies within the interval of the best one's may
+// be marked as ties.
+std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
+                         bool marks_ties);
 
 // Which share of the device time came from where: "82 % exact entries, 12 % interpolated, ..."
 std::string sources_text(const Sources& sources);

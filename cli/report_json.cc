@@ -57,14 +57,14 @@ JsonValue run_json(const PlannedRun& run) {
 // What every report opens with.
 JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus) {
   const Scenario& scenario = named.scenario;
-  return json_object({{"version", version},
-                      {"model", scenario.model.name},
-                      {"cluster", scenario.cluster.name},
-                      {"stack", scenario.stack.name},
-                      {"gpus", gpus},
-                      {"profile", json_object({{"name", scenario.profile.name},
-                                               {"provenance",
-                                                name_of(scenario.profile.provenance)}})}});
+  return json_object(
+      {{"version", version},
+       {"model", scenario.model.name},
+       {"cluster", scenario.cluster.name},
+       {"stack", scenario.stack.name},
+       {"gpus", gpus},
+       {"profile", json_object({{"name", scenario.profile.name},
+                                {"provenance", name_of(scenario.profile.provenance)}})}});
 }
 
 JsonValue search_json(const SearchResult& found) {

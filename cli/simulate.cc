@@ -1,4 +1,6 @@
 // tpsim simulate: predicts one plan, from a plan file or from options.
+#include "sim/simulate.h"
+
 #include <fmt/format.h>
 
 #include "cli/commands.h"
@@ -10,7 +12,6 @@
 #include "core/files.h"
 #include "core/json_document.h"
 #include "core/plan_json.h"
-#include "sim/simulate.h"
 
 namespace tpsim {
 namespace {
@@ -48,7 +49,8 @@ Result<std::string> write_files(const Arguments& arguments, const NamedScenario&
   if (arguments.has(Opt::kTrace)) {
     const std::string& path = *arguments[Opt::kTrace];
     TPSIM_TRY_STATUS(write_trace(path, named.scenario, plan));
-    said += fmt::format("\nwrote the timeline to {}: open it at ui.perfetto.dev\n", printable(path));
+    said +=
+        fmt::format("\nwrote the timeline to {}: open it at ui.perfetto.dev\n", printable(path));
   }
   return said;
 }
@@ -62,8 +64,8 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(run.plan, single_plan(arguments, named.scenario.model, file));
   TPSIM_TRY(run.predicted, simulate(named.scenario, run.plan));
   const bool json = arguments.has(Opt::kJson);
-  TPSIM_TRY_STATUS(print(json ? to_text(simulate_report(named, run))
-                              : report_text(terminal, named, run)));
+  TPSIM_TRY_STATUS(
+      print(json ? to_text(simulate_report(named, run)) : report_text(terminal, named, run)));
   if (run.predicted.p_oom > kRefusedChance && !arguments.has(Opt::kAllowOom)) {
     return does_not_fit(named.scenario, run);
   }

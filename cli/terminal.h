@@ -12,9 +12,9 @@ namespace tpsim {
 enum class Ink { kPlain, kBold, kDim, kGood, kWarn, kBad };
 
 struct Terminal {
-  bool color = false;        // ANSI colours on stdout
-  bool block_bars = false;   // bars of block characters; otherwise of '#'
-  bool progress = false;     // stderr is a terminal
+  bool color = false;       // ANSI colours on stdout
+  bool block_bars = false;  // bars of block characters; otherwise of '#'
+  bool progress = false;    // stderr is a terminal
 
   // As the environment says: isatty, NO_COLOR, TERM and the locale.
   static Terminal detect();
@@ -49,8 +49,8 @@ class ProgressBar {
  private:
   Terminal terminal_;
   std::string label_;
-  double started_;         // seconds of the steady clock
-  double shown_at_ = 0;    // when the bar was last drawn; 0 before the first time
+  double started_;       // seconds of the steady clock
+  double shown_at_ = 0;  // when the bar was last drawn; 0 before the first time
 };
 
 }  // namespace tpsim

@@ -50,8 +50,8 @@ JsonValue event_json(const TimelineSpan& span, std::int64_t track) {
 }
 
 JsonValue metadata_json(const char* what, std::int64_t track, JsonValue args) {
-  return json_object({{"name", what}, {"ph", "M"}, {"pid", 0}, {"tid", track},
-                      {"args", std::move(args)}});
+  return json_object(
+      {{"name", what}, {"ph", "M"}, {"pid", 0}, {"tid", track}, {"args", std::move(args)}});
 }
 
 // Joins events one by one, each on its line: a long trace is never held as a tree.
@@ -106,7 +106,7 @@ class TrackIds {
 
  private:
   std::vector<StageTracks> stages_;
-  std::vector<std::size_t> lanes_;    // by span: 0 computes
+  std::vector<std::size_t> lanes_;   // by span: 0 computes
   std::vector<std::int64_t> first_;  // by stage
 };
 

@@ -66,8 +66,7 @@ Error option_error(Opt opt, std::string message, std::string hint) {
 
 Status check_single(const Arguments& arguments, Opt opt, std::size_t values) {
   if (values < 2) return Ok{};
-  return option_error(opt, fmt::format("'{}' is more than one value", *arguments[opt]),
-                      "give one");
+  return option_error(opt, fmt::format("'{}' is more than one value", *arguments[opt]), "give one");
 }
 
 Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt opt,
@@ -125,7 +124,7 @@ Result<bool> switch_of(const Arguments& arguments, Opt opt, bool fallback) {
 
 Result<Bytes> bytes_of(const Arguments& arguments, Opt opt) {
   if (!arguments.has(opt)) return Bytes();
-  const Result<Bytes> bytes = parse_bytes(*arguments[opt]);
+  Result<Bytes> bytes = parse_bytes(*arguments[opt]);
   if (!bytes.ok()) return option_error(opt, bytes.error().message, bytes.error().hint);
   if (bytes->value() <= 0) return option_error(opt, "must be above zero");
   return bytes;

@@ -1,0 +1,105 @@
+// The plan of simulate and the space of plan, from options alone.
+#include "cli/inputs.h"
+
+#include <catch2/catch.hpp>
+
+namespace tpsim {
+namespace {
+
+using Layers = std::vector<std::int64_t>;
+
+ModelSpec eight_layers() {
+  ModelSpec model;
+  model.name = "eight";
+  model.layers = 8;
+  model.hidden = 64;
+  model.ffn_hidden = 256;
+  model.vocab = 100;
+  model.seq = 32;
+  model.attention = {8, 8, 8, PositionKind::kAlibi, 10000.0};
+  return model;
+}
+
+Arguments arguments_of(const std::vector<std::pair<Opt, std::string>>& given) {
+  Arguments arguments;
+  for (const auto& [opt, text] : given) arguments.set(opt, text);
+  return arguments;
+}
+
+Result<Plan> plan_of(const std::vector<std::pair<Opt, std::string>>& given,
+                     const std::optional<PlanFile>& file = std::nullopt) {
+  return single_plan(arguments_of(given), eight_layers(), file);
+}
+
+std::string error_of(const std::vector<std::pair<Opt, std::string>>& given) {
+  const Result<Plan> plan = plan_of(given);
+  return plan.ok() ? "" : to_string(plan.error());
+}
+
+}  // namespace
+
+TEST_CASE(
+    "embedding and head count in the cut when that divides, else blocks alone when that does") {
+  CHECK(default_stage_layers(70, 12) == Layers{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5});
+  CHECK(default_stage_layers(8, 4) == Layers{2, 2, 2, 2});
+  CHECK(default_stage_layers(8, 1) == Layers{8});
+  const Layers uneven = default_stage_layers(8, 3);
+  CHECK(uneven == even_stage_layers(8, 3, true));
+}
+
+TEST_CASE("a plan of nothing but defaults runs on one GPU with full recompute and ZeRO 1") {
+  const Result<Plan> plan = plan_of({});
+  REQUIRE(plan.ok());
+  CHECK(gpu_count(*plan) == 1);
+  CHECK(plan->zero == 1);
+  CHECK(plan->recompute == Recompute::kFull);
+  CHECK(plan->global_batch == 2048);
+  CHECK(plan->stage_layers == Layers{8});
+}
+
+TEST_CASE("virtual stages imply the interleaved schedule and one stage each implies none") {
+  const Result<Plan> interleaved = plan_of({{Opt::kPp, "2"}, {Opt::kVirtualStages, "2"}});
+  REQUIRE(interleaved.ok());
+  CHECK(interleaved->schedule == ScheduleKind::kInterleaved);
+  CHECK(interleaved->stage_layers.size() == 4);
+  CHECK_FALSE(
+      plan_of({{Opt::kPp, "2"}, {Opt::kVirtualStages, "2"}, {Opt::kSchedule, "1f1b"}}).ok());
+}
+
+TEST_CASE("options beside a plan file change it and cut its stages anew only when they must") {
+  PlanFile file;
+  file.model = eight_layers();
+  file.plan = *plan_of({{Opt::kPp, "2"}, {Opt::kStageLayers, "3,5"}, {Opt::kGlobalBatch, "16"}});
+  CHECK(plan_of({{Opt::kMicroBatch, "4"}}, file)->stage_layers == Layers{3, 5});
+  CHECK(plan_of({{Opt::kMicroBatch, "4"}}, file)->global_batch == 16);
+  CHECK(plan_of({{Opt::kPp, "4"}}, file)->stage_layers == Layers{2, 2, 2, 2});
+  CHECK(plan_of({{Opt::kNoCountEmbedding, ""}}, file)->stage_layers == Layers{4, 4});
+}
+
+TEST_CASE("stages that cannot be cut so are refused with the reason") {
+  CHECK(error_of({{Opt::kPp, "11"}}).find("more than the 8 layers") != std::string::npos);
+  CHECK(error_of({{Opt::kStageLayers, "7"}}).find("add up to 7") != std::string::npos);
+  CHECK(error_of({{Opt::kCountEmbedding, ""}, {Opt::kNoCountEmbedding, ""}}) ==
+        "--count-embedding: contradicts --no-count-embedding (give one)");
+}
+
+TEST_CASE("what the search is not told stays free") {
+  ClusterSpec cluster;
+  cluster.name = "small";
+  const auto space = search_space(
+      arguments_of({{Opt::kGpus, "8"}, {Opt::kTp, "4,2"}, {Opt::kObjective, "memory"}}), cluster);
+  REQUIRE(space.ok());
+  CHECK(space->gpus == 8);
+  CHECK(space->global_batch == 2048);
+  CHECK(space->tp == Layers{2, 4});
+  CHECK(space->objective == Objective::kMemory);
+  CHECK(space->pp.empty());
+  CHECK(space->recompute.empty());
+  CHECK(space->sequence_parallel.empty());
+  CHECK(space->memory_limit.value() == 0);
+  const auto nothing = search_space(Arguments(), cluster);
+  REQUIRE_FALSE(nothing.ok());
+  CHECK(nothing.error().where == "--gpus");
+}
+
+}  // namespace tpsim
