@@ -17,6 +17,9 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal);
 // Explains also what does not fit.
 Status run_explain(const Arguments& arguments, const Terminal& terminal);
 
+// Fails with kDoesNotFit for a run that failures would never let end.
+Status run_campaign(const Arguments& arguments, const Terminal& terminal);
+
 Status run_list(const Arguments& arguments, const Terminal& terminal);
 
 }  // namespace tpsim

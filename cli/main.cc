@@ -18,6 +18,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
     case Command::kPlan: return run_plan(arguments, terminal);
     case Command::kSimulate: return run_simulate(arguments, terminal);
     case Command::kExplain: return run_explain(arguments, terminal);
+    case Command::kCampaign: return run_campaign(arguments, terminal);
     case Command::kList: return run_list(arguments, terminal);
   }
   throw BugError("a command without an implementation");

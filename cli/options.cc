@@ -3,16 +3,17 @@
 namespace tpsim {
 namespace {
 
-constexpr std::uint8_t bit(Command command) {
-  return static_cast<std::uint8_t>(1 << static_cast<int>(command));
+constexpr std::uint16_t bit(Command command) {
+  return static_cast<std::uint16_t>(1 << static_cast<int>(command));
 }
-constexpr std::uint8_t kPlans = bit(Command::kPlan);
-constexpr std::uint8_t kSimulates = bit(Command::kSimulate);
-constexpr std::uint8_t kExplains = bit(Command::kExplain);
-constexpr std::uint8_t kLists = bit(Command::kList);
-constexpr std::uint8_t kSearches = kPlans | kExplains;
-constexpr std::uint8_t kSingle = kSimulates | kExplains;
-constexpr std::uint8_t kAll = kPlans | kSingle;
+constexpr std::uint16_t kPlans = bit(Command::kPlan);
+constexpr std::uint16_t kSimulates = bit(Command::kSimulate);
+constexpr std::uint16_t kExplains = bit(Command::kExplain);
+constexpr std::uint16_t kCampaigns = bit(Command::kCampaign);
+constexpr std::uint16_t kLists = bit(Command::kList);
+constexpr std::uint16_t kSearches = kPlans | kExplains | kCampaigns;
+constexpr std::uint16_t kSingle = kSimulates | kExplains | kCampaigns;
+constexpr std::uint16_t kAll = kPlans | kSingle;
 
 constexpr std::array kCommands = {
     CommandRow{Command::kPlan, "plan", "find the best layouts of a model over a number of GPUs",
@@ -28,6 +29,11 @@ constexpr std::array kCommands = {
                "plan.json", "a plan saved with --save; options given beside it change it",
                "tpsim explain plan.json\n"
                "tpsim explain --model bloom-176b --gpus 384    # explains the best plan"},
+    CommandRow{Command::kCampaign, "campaign", "cost a whole run: days, energy, money, failures",
+               nullptr, nullptr,
+               "tpsim campaign --plan plan.json --tokens 366e9\n"
+               "tpsim campaign --plan plan.json --tokens 366e9 --step-time 105s \\\n"
+               "    --ramp 192,16,9765625 --checkpoint-every 3h --lost-nodes 4"},
     CommandRow{Command::kList, "list", "show what the catalogue holds",
                "kind", "models, clusters, profiles or stacks",
                "tpsim list models\n"
@@ -38,6 +44,8 @@ constexpr const char* kWhat = "Model and machine";
 constexpr const char* kSearch = "Search";
 constexpr const char* kLayout = kLayoutGroup.data();
 constexpr const char* kCut = "Layout of one plan";
+constexpr const char* kRun = "The run";
+constexpr const char* kAssumed = "Assumptions, in place of the file's";
 constexpr const char* kOutput = "Output";
 
 constexpr std::array<OptionRow, kOptCount> kOptions = {{
@@ -85,7 +93,41 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kRankOrder, "--rank-order", "tp-dp-pp|tp-pp-dp", "innermost degree first [tp-dp-pp]",
      kCut, kSingle},
 
-    {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput, kAll | kLists},
+    {Opt::kPlanFile, "--plan", "FILE", "a plan saved with --save", kRun, kCampaigns},
+    {Opt::kTokens, "--tokens", "N", "tokens to train on, as 366e9", kRun, kCampaigns},
+    {Opt::kRamp, "--ramp", "START,INC,SAMPLES", "batch-size ramp, as Megatron's [none]", kRun,
+     kCampaigns},
+    {Opt::kStepTime, "--step-time", "TIME", "measured time of a step, as 105s [as predicted]", kRun,
+     kCampaigns},
+    {Opt::kCheckpointEvery, "--checkpoint-every", "TIME", "work between checkpoints, as 3h [best]",
+     kRun, kCampaigns},
+    {Opt::kLostNodes, "--lost-nodes", "N", "plan anew for 1 to N nodes lost for good [0]", kRun,
+     kCampaigns},
+    {Opt::kReplays, "--replays", "N", "campaigns played with random failures [2000]", kRun,
+     kCampaigns},
+    {Opt::kSeed, "--seed", "N", "of the random failures [1]", kRun, kCampaigns},
+    {Opt::kAssumptions, "--assumptions", "NAME|FILE", "power, prices, failures [the cluster's]",
+     kAssumed, kCampaigns},
+    {Opt::kGpuPower, "--gpu-power", "W", "draw of a GPU, as 400W", kAssumed, kCampaigns},
+    {Opt::kOtherPower, "--other-power", "W", "of the rest of a node, for each GPU", kAssumed,
+     kCampaigns},
+    {Opt::kPue, "--pue", "X", "building's power over its machines'", kAssumed, kCampaigns},
+    {Opt::kCarbon, "--carbon", "G", "CO2 of the grid, as 57g/kWh", kAssumed, kCampaigns},
+    {Opt::kPrice, "--price", "USD", "of a GPU-hour, as 2USD/h", kAssumed, kCampaigns},
+    {Opt::kNodeMtbf, "--node-mtbf", "H", "mean time between failures of a node, as 5000h",
+     kAssumed, kCampaigns},
+    {Opt::kStorageBandwidth, "--storage-bandwidth", "GB/s", "at which checkpoints are written",
+     kAssumed, kCampaigns},
+    {Opt::kRestartTime, "--restart-time", "MIN", "from a failure to the next step, as 30min",
+     kAssumed, kCampaigns},
+    {Opt::kRepairTime, "--repair-time", "H", "until a failed node is back, as 72h", kAssumed,
+     kCampaigns},
+    {Opt::kDowntime, "--downtime", "H", "of the run for other reasons, as 100h", kAssumed,
+     kCampaigns},
+    {Opt::kSpareNodes, "--spare-nodes", "N", "kept ready beside the plan's", kAssumed, kCampaigns},
+
+    {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput,
+     kAll | kLists},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",
      kOutput, kPlans | kSimulates},
     {Opt::kTrace, "--trace", "FILE", "write the timeline, for Perfetto or chrome://tracing",

@@ -11,8 +11,10 @@
 
 namespace tpsim {
 
-enum class Command : std::uint8_t { kPlan, kSimulate, kExplain, kList };
-inline constexpr int kCommandCount = 4;
+enum class Command : std::uint8_t {
+  kPlan, kSimulate, kExplain, kCampaign, kList,
+};
+inline constexpr int kCommandCount = static_cast<int>(Command::kList) + 1;
 
 struct CommandRow {
   Command command;
@@ -31,6 +33,9 @@ enum class Opt : std::uint8_t {
   kTp, kPp, kDp, kZero, kMicroBatch, kVirtualStages, kRecompute, kSequenceParallel, kAttention,
   kSchedule, kDtype, kGradientDtype,
   kStageLayers, kCountEmbedding, kNoCountEmbedding, kRankOrder,
+  kPlanFile, kTokens, kRamp, kStepTime, kCheckpointEvery, kLostNodes, kReplays, kSeed,
+  kAssumptions, kGpuPower, kOtherPower, kPue, kCarbon, kPrice, kNodeMtbf, kStorageBandwidth,
+  kRestartTime, kRepairTime, kDowntime, kSpareNodes,
   kJson, kSave, kTrace, kAllowOom,
 };
 inline constexpr int kOptCount = static_cast<int>(Opt::kAllowOom) + 1;
@@ -43,7 +48,7 @@ struct OptionRow {
   const char* value;  // what it takes, for --help; null for a switch that is only there or not
   const char* help;
   const char* group;
-  std::uint8_t commands;  // bit (1 << Command) set: that command takes it
+  std::uint16_t commands;  // bit (1 << Command) set: that command takes it
   bool many = false;      // a search takes a list of values, a single plan takes one
 };
 // In the order of Opt.
