@@ -3,17 +3,19 @@
 namespace tpsim {
 namespace {
 
-constexpr std::uint8_t bit(Command command) {
-  return static_cast<std::uint8_t>(1 << static_cast<int>(command));
+constexpr std::uint16_t bit(Command command) {
+  return static_cast<std::uint16_t>(1 << static_cast<int>(command));
 }
-constexpr std::uint8_t kPlans = bit(Command::kPlan);
-constexpr std::uint8_t kSimulates = bit(Command::kSimulate);
-constexpr std::uint8_t kExplains = bit(Command::kExplain);
-constexpr std::uint8_t kValidates = bit(Command::kValidate);
-constexpr std::uint8_t kLists = bit(Command::kList);
-constexpr std::uint8_t kSearches = kPlans | kExplains;
-constexpr std::uint8_t kSingle = kSimulates | kExplains;
-constexpr std::uint8_t kAll = kPlans | kSingle;
+constexpr std::uint16_t kPlans = bit(Command::kPlan);
+constexpr std::uint16_t kSimulates = bit(Command::kSimulate);
+constexpr std::uint16_t kExplains = bit(Command::kExplain);
+constexpr std::uint16_t kCampaigns = bit(Command::kCampaign);
+constexpr std::uint16_t kRuns = bit(Command::kRun);
+constexpr std::uint16_t kValidates = bit(Command::kValidate);
+constexpr std::uint16_t kLists = bit(Command::kList);
+constexpr std::uint16_t kSearches = kPlans | kExplains | kCampaigns;
+constexpr std::uint16_t kSingle = kSimulates | kExplains | kRuns | kCampaigns;
+constexpr std::uint16_t kAll = kPlans | kSingle;
 
 constexpr std::array kCommands = {
     CommandRow{Command::kPlan, "plan", "find the best layouts of a model over a number of GPUs",
@@ -29,20 +31,32 @@ constexpr std::array kCommands = {
                "plan.json", "a plan saved with --save; options given beside it change it",
                "tpsim explain plan.json\n"
                "tpsim explain --model bloom-176b --gpus 384    # explains the best plan"},
+    CommandRow{Command::kRun, "run", "train a plan on the reference model", "plan.json",
+               "a plan saved with --save; options given beside it change it",
+               "tpsim run --model my/config.json --seq 128 --tp 2 --global-batch 8 --steps 10\n"
+               "tpsim run --checkpoint my --tokens tokens.safetensors --tp 2 --pp 2 --dtype fp32"},
     CommandRow{Command::kValidate, "validate", "hold predictions against published runs",
                nullptr, nullptr,
                "tpsim validate --runs data/published_runs/bloom_jean_zay.csv\n"
                "tpsim validate --runs runs.csv --cluster my-cluster.json --json"},
-    CommandRow{Command::kList, "list", "show what the catalogue holds", "kind",
-               "models, clusters, profiles or stacks",
+    CommandRow{Command::kCampaign, "campaign", "cost a whole run: days, energy, money, failures",
+               nullptr, nullptr,
+               "tpsim campaign --plan plan.json --tokens 366e9\n"
+               "tpsim campaign --plan plan.json --tokens 366e9 --step-time 105s \\\n"
+               "    --ramp 192,16,9765625 --checkpoint-every 3h --lost-nodes 4"},
+    CommandRow{Command::kList, "list", "show what the catalogue holds",
+               "kind", "models, clusters, profiles or stacks",
                "tpsim list models\n"
                "tpsim list clusters --json"},
 };
 
 constexpr const char* kWhat = "Model and machine";
 constexpr const char* kSearch = "Search";
+constexpr const char* kTrain = "Training";
 constexpr const char* kLayout = kLayoutGroup.data();
 constexpr const char* kCut = "Layout of one plan";
+constexpr const char* kRun = "The run";
+constexpr const char* kAssumed = "Assumptions, in place of the file's";
 constexpr const char* kOutput = "Output";
 
 constexpr std::array<OptionRow, kOptCount> kOptions = {{
@@ -96,8 +110,60 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kMarkdown, "--markdown", nullptr, "print a section of docs/accuracy.md", kOutput,
      kValidates},
 
+    {Opt::kPlanFile, "--plan", "FILE", "a plan saved with --save", kRun, kCampaigns},
+    {Opt::kTokens, "--tokens", "N", "tokens to train on, as 366e9", kRun, kCampaigns},
+    {Opt::kRamp, "--ramp", "START,INC,SAMPLES", "batch-size ramp, as Megatron's [none]", kRun,
+     kCampaigns},
+    {Opt::kStepTime, "--step-time", "TIME", "measured time of a step, as 105s [as predicted]", kRun,
+     kCampaigns},
+    {Opt::kCheckpointEvery, "--checkpoint-every", "TIME", "work between checkpoints, as 3h [best]",
+     kRun, kCampaigns},
+    {Opt::kLostNodes, "--lost-nodes", "N", "plan anew for 1 to N nodes lost for good [0]", kRun,
+     kCampaigns},
+    {Opt::kReplays, "--replays", "N", "campaigns played with random failures [2000]", kRun,
+     kCampaigns},
+    {Opt::kSeed, "--seed", "N", "of random weights, tokens or failures [1]", kRun,
+     kCampaigns | kRuns},
+    {Opt::kAssumptions, "--assumptions", "NAME|FILE", "power, prices, failures [the cluster's]",
+     kAssumed, kCampaigns},
+    {Opt::kGpuPower, "--gpu-power", "W", "draw of a GPU, as 400W", kAssumed, kCampaigns},
+    {Opt::kOtherPower, "--other-power", "W", "of the rest of a node, for each GPU", kAssumed,
+     kCampaigns},
+    {Opt::kPue, "--pue", "X", "building's power over its machines'", kAssumed, kCampaigns},
+    {Opt::kCarbon, "--carbon", "G", "CO2 of the grid, as 57g/kWh", kAssumed, kCampaigns},
+    {Opt::kPrice, "--price", "USD", "of a GPU-hour, as 2USD/h", kAssumed, kCampaigns},
+    {Opt::kNodeMtbf, "--node-mtbf", "H", "mean time between failures of a node, as 5000h",
+     kAssumed, kCampaigns},
+    {Opt::kStorageBandwidth, "--storage-bandwidth", "GB/s", "at which checkpoints are written",
+     kAssumed, kCampaigns},
+    {Opt::kRestartTime, "--restart-time", "MIN", "from a failure to the next step, as 30min",
+     kAssumed, kCampaigns},
+    {Opt::kRepairTime, "--repair-time", "H", "until a failed node is back, as 72h", kAssumed,
+     kCampaigns},
+    {Opt::kDowntime, "--downtime", "H", "of the run for other reasons, as 100h", kAssumed,
+     kCampaigns},
+    {Opt::kSpareNodes, "--spare-nodes", "N", "kept ready beside the plan's", kAssumed, kCampaigns},
+
+    {Opt::kSteps, "--steps", "N", "steps to train, counted from the first [10]", kTrain, kRuns},
+    {Opt::kDevice, "--device", "cpu", "what computes [cpu]", kTrain, kRuns},
+    {Opt::kCheckpoint, "--checkpoint", "DIR", "Hugging Face folder: config.json and safetensors",
+     kTrain, kRuns},
+    {Opt::kTokenFile, "--tokens", "FILE", "safetensors with tokens [steps, batch, seq + 1] [made up]",
+     kTrain, kRuns},
+    {Opt::kRate, "--lr", "X", "learning rate [1e-4]", kTrain, kRuns},
+    {Opt::kBetas, "--betas", "B1,B2", "of AdamW [0.9,0.95]", kTrain, kRuns},
+    {Opt::kEpsilon, "--eps", "X", "of AdamW [1e-8]", kTrain, kRuns},
+    {Opt::kWeightDecay, "--weight-decay", "X", "of matrices [0.1]", kTrain, kRuns},
+    {Opt::kClipGrad, "--clip-grad", "X", "global gradient norm at most; 0 never clips [1]", kTrain,
+     kRuns},
+    {Opt::kStateFolder, "--state", "DIR", "where training state is saved, and resumed from", kTrain,
+     kRuns},
+    {Opt::kSaveEvery, "--save-every", "N", "steps between saved states [0: never]", kTrain, kRuns},
+    {Opt::kDumpGradients, "--dump-gradients", "FILE", "the first step's gradients, before clipping",
+     kTrain, kRuns},
+
     {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput,
-     kAll | kLists | kValidates},
+     kAll | kLists | kValidates | kRuns},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",
      kOutput, kPlans | kSimulates},
     {Opt::kTrace, "--trace", "FILE", "write the timeline, for Perfetto or chrome://tracing",

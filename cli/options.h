@@ -11,8 +11,10 @@
 
 namespace tpsim {
 
-enum class Command : std::uint8_t { kPlan, kSimulate, kExplain, kValidate, kList };
-inline constexpr int kCommandCount = 5;
+enum class Command : std::uint8_t {
+  kPlan, kSimulate, kExplain, kRun, kValidate, kCampaign, kList,
+};
+inline constexpr int kCommandCount = static_cast<int>(Command::kList) + 1;
 
 struct CommandRow {
   Command command;
@@ -26,38 +28,18 @@ std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
 enum class Opt : std::uint8_t {
-  kModel,
-  kCluster,
-  kStack,
-  kProfile,
-  kSeq,
-  kGlobalBatch,
-  kGpus,
-  kTop,
-  kObjective,
-  kMaxMemory,
-  kTp,
-  kPp,
-  kDp,
-  kZero,
-  kMicroBatch,
-  kVirtualStages,
-  kRecompute,
-  kSequenceParallel,
-  kAttention,
-  kSchedule,
-  kDtype,
-  kGradientDtype,
-  kStageLayers,
-  kCountEmbedding,
-  kNoCountEmbedding,
-  kRankOrder,
-  kRuns,
-  kMarkdown,
-  kJson,
-  kSave,
-  kTrace,
-  kAllowOom,
+  kModel, kCluster, kStack, kProfile, kSeq, kGlobalBatch,
+  kGpus, kTop, kObjective, kMaxMemory,
+  kTp, kPp, kDp, kZero, kMicroBatch, kVirtualStages, kRecompute, kSequenceParallel, kAttention,
+  kSchedule, kDtype, kGradientDtype,
+  kStageLayers, kCountEmbedding, kNoCountEmbedding, kRankOrder,
+  kRuns, kMarkdown,
+  kPlanFile, kTokens, kRamp, kStepTime, kCheckpointEvery, kLostNodes, kReplays, kSeed,
+  kAssumptions, kGpuPower, kOtherPower, kPue, kCarbon, kPrice, kNodeMtbf, kStorageBandwidth,
+  kRestartTime, kRepairTime, kDowntime, kSpareNodes,
+  kSteps, kDevice, kCheckpoint, kTokenFile, kRate, kBetas, kEpsilon, kWeightDecay, kClipGrad,
+  kStateFolder, kSaveEvery, kDumpGradients,
+  kJson, kSave, kTrace, kAllowOom,
 };
 inline constexpr int kOptCount = static_cast<int>(Opt::kAllowOom) + 1;
 
@@ -69,7 +51,7 @@ struct OptionRow {
   const char* value;  // what it takes, for --help; null for a switch that is only there or not
   const char* help;
   const char* group;
-  std::uint8_t commands;  // bit (1 << Command) set: that command takes it
+  std::uint16_t commands;  // bit (1 << Command) set: that command takes it
   bool many = false;      // a search takes a list of values, a single plan takes one
 };
 // In the order of Opt.

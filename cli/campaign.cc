@@ -1,0 +1,157 @@
+// tpsim campaign: what a whole training run takes. The plan comes from --plan, from options as for
+// simulate, or with --gpus from a search.
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+#include "cli/campaign_view.h"
+#include "cli/commands.h"
+#include "cli/fit.h"
+#include "cli/inputs.h"
+#include "cli/values.h"
+#include "core/catalogue.h"
+#include "core/json_document.h"
+#include "core/plan_json.h"
+#include "sim/simulate.h"
+
+namespace tpsim {
+namespace {
+
+constexpr ValueRange kReplayRange{2, 1'000'000};
+constexpr std::int64_t kDefaultReplays = 2000;
+
+// The option that replaces each assumption, in the order of Assumption.
+constexpr std::array<Opt, kAssumptionCount> kAssumptionOptions = {
+    Opt::kGpuPower,   Opt::kOtherPower,       Opt::kPue,         Opt::kCarbon,
+    Opt::kPrice,      Opt::kNodeMtbf,         Opt::kStorageBandwidth, Opt::kRestartTime,
+    Opt::kRepairTime, Opt::kDowntime,         Opt::kSpareNodes};
+
+Error about(Opt opt, const Error& error) { return option_error(opt, error.message, error.hint); }
+
+// "105s", "3 h", "30min": parse_seconds and the two units that runs are planned in.
+Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
+  if (!arguments.has(opt)) return Seconds();
+  const std::string& text = *arguments[opt];
+  double number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, code] = std::from_chars(text.data(), last, number);
+  std::string_view unit(end, static_cast<std::size_t>(last - end));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  const double factor = unit == "h" ? 3600 : unit == "min" ? 60 : unit == "s" ? 1 : 0;
+  if (code != std::errc() || factor == 0) {
+    return option_error(opt, fmt::format("'{}' is no time", text), "as 105s, 30min or 3h");
+  }
+  if (!(number > 0 && number < 1e9)) {
+    return option_error(opt, fmt::format("'{}' is out of range", text), "above zero");
+  }
+  return Seconds(number * factor);
+}
+
+Result<double> tokens_of(const Arguments& arguments) {
+  if (!arguments.has(Opt::kTokens)) {
+    return option_error(Opt::kTokens, "is missing: how long is the run?", "as 366e9");
+  }
+  const std::string& text = *arguments[Opt::kTokens];
+  double tokens = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, code] = std::from_chars(text.data(), last, tokens);
+  if (code != std::errc() || end != last || !(tokens > 0)) {
+    return option_error(Opt::kTokens, fmt::format("'{}' is no number of tokens", text),
+                        "as 366e9");
+  }
+  return tokens;
+}
+
+Result<BatchRamp> ramp_of(const Arguments& arguments) {
+  TPSIM_TRY(const std::vector<std::int64_t> numbers,
+            integers_of(arguments, Opt::kRamp, {1, std::int64_t{1} << 50}));
+  if (numbers.empty()) return BatchRamp{};
+  if (numbers.size() != 3) {
+    return option_error(Opt::kRamp, fmt::format("'{}' is not three numbers", *arguments[Opt::kRamp]),
+                        "START,INCREMENT,SAMPLES as 192,16,9765625");
+  }
+  return BatchRamp{numbers[0], numbers[1], numbers[2]};
+}
+
+Result<CampaignRequest> request_of(const Arguments& arguments) {
+  CampaignRequest request;
+  TPSIM_TRY(request.tokens, tokens_of(arguments));
+  TPSIM_TRY(request.ramp, ramp_of(arguments));
+  TPSIM_TRY(request.step, time_of(arguments, Opt::kStepTime));
+  TPSIM_TRY(request.checkpoint_interval, time_of(arguments, Opt::kCheckpointEvery));
+  TPSIM_TRY(request.replays, integer_of(arguments, Opt::kReplays, kDefaultReplays, kReplayRange));
+  TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));
+  request.seed = static_cast<std::uint64_t>(seed);
+  return request;
+}
+
+// The file of the cluster's name, or of its name without the ending -node (data/README.md).
+std::string assumptions_name(const Arguments& arguments, const std::string& cluster) {
+  if (arguments.has(Opt::kAssumptions)) return *arguments[Opt::kAssumptions];
+  constexpr std::string_view kOneNode = "-node";
+  return cluster.ends_with(kOneNode) ? cluster.substr(0, cluster.size() - kOneNode.size()) : cluster;
+}
+
+Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  Result<Assumptions> loaded = load_assumptions(catalogue, assumptions_name(arguments, cluster));
+  if (!loaded.ok()) {
+    return loaded.error().where.empty() ? about(Opt::kAssumptions, loaded.error()) : loaded.error();
+  }
+  Assumptions assumptions = std::move(loaded).value();
+  for (const AssumptionRow& row : assumption_rows()) {
+    const Opt opt = kAssumptionOptions[static_cast<std::size_t>(row.assumption)];
+    if (!arguments.has(opt)) continue;
+    const Result<double> value = parse_assumption(row, *arguments[opt]);
+    if (!value.ok()) return about(opt, value.error());
+    assumptions.set(row.assumption, *value, fmt::format("given with {}", row_of(opt).name));
+  }
+  return assumptions;
+}
+
+Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
+  if (!arguments.has(Opt::kPlanFile)) return std::optional<PlanFile>();
+  TPSIM_TRY(PlanFile file, read_plan(*arguments[Opt::kPlanFile]));
+  return std::optional<PlanFile>(std::move(file));
+}
+
+Result<Plan> plan_of(const Arguments& arguments, const Scenario& scenario,
+                     const std::optional<PlanFile>& file) {
+  if (!arguments.has(Opt::kGpus)) {
+    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kObjective, Opt::kMaxMemory},
+                            "it steers a search: give --gpus"));
+    return single_plan(arguments, scenario.model, file);
+  }
+  if (file) return refuse(arguments, std::array{Opt::kGpus}, "the plan file says how many").error();
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario.cluster));
+  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
+  if (found.plans.empty()) return nothing_fits(scenario, space, found);
+  return found.plans.front().plan;
+}
+
+Result<std::vector<Replanned>> replanned_of(const Arguments& arguments, const Scenario& scenario,
+                                            const Plan& plan, const Terminal& terminal) {
+  TPSIM_TRY(const std::int64_t lost, integer_of(arguments, Opt::kLostNodes, 0, {0, 1 << 20}));
+  if (lost == 0) return std::vector<Replanned>();
+  ProgressBar progress(terminal, "planning with fewer nodes");
+  return replan(scenario, plan, lost, [&](double share) { progress.show(share); });
+}
+
+}  // namespace
+
+Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const CampaignRequest request, request_of(arguments));
+  TPSIM_TRY(const auto file, read_plan_option(arguments));
+  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(const Assumptions assumptions, assumptions_of(arguments, named.cluster));
+  TPSIM_TRY(const Plan plan, plan_of(arguments, named.scenario, file));
+  TPSIM_TRY(const Campaign campaign, plan_campaign(named.scenario, plan, request, assumptions));
+  TPSIM_TRY(const std::vector<Replanned> replanned,
+            replanned_of(arguments, named.scenario, plan, terminal));
+  const CampaignReport report{named, plan, request, assumptions, campaign, replanned};
+  return print(arguments.has(Opt::kJson) ? to_text(campaign_json(report))
+                                         : campaign_text(terminal, report));
+}
+
+}  // namespace tpsim

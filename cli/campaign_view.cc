@@ -1,0 +1,269 @@
+#include "cli/campaign_view.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cli/numbers.h"
+#include "cli/plan_view.h"
+#include "cli/table.h"
+#include "core/plan_json.h"
+
+namespace tpsim {
+namespace {
+
+constexpr double kHour = 3600;
+constexpr double kDay = 24 * kHour;
+
+double days(Seconds time) { return time.value() / kDay; }
+double hours(Seconds time) { return time.value() / kHour; }
+
+std::string duration_text(Seconds time) {
+  const double s = time.value();
+  if (s >= 2 * kDay) return fmt::format("{:.1f} days", s / kDay);
+  if (s >= 2 * kHour) return fmt::format("{:.1f} h", s / kHour);
+  if (s >= 120) return fmt::format("{:.1f} min", s / 60);
+  return fmt::format("{:.1f} s", s);
+}
+
+std::string large_text(double number) { return count_text(std::llround(number)); }
+
+std::string row(const Terminal& terminal, const char* label, const std::string& text) {
+  return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<14}", label), Ink::kDim), text);
+}
+
+std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
+  const CampaignCost& cost = campaign.cost;
+  const Seconds wall = campaign.time.wall();
+  std::string interval;
+  if (campaign.wall_high > campaign.wall_low) {
+    interval = fmt::format(" (90 % interval of the step: {:.1f} to {:.1f})",
+                           days(campaign.wall_low), days(campaign.wall_high));
+  }
+  std::string text = row(terminal, "time",
+                         terminal.paint(fmt::format("{:.1f} days", days(wall)), Ink::kBold) +
+                             interval + fmt::format(", goodput {}",
+                                                    percent_text(campaign.time.goodput())));
+  text += row(terminal, "GPU-hours",
+              fmt::format("{} on {} GPUs; {} with the spare nodes",
+                          terminal.paint(large_text(cost.gpu_hours), Ink::kBold), campaign.gpus,
+                          large_text(cost.reserved_hours)));
+  text += row(terminal, "energy",
+              fmt::format("{} MWh of the GPUs alone, {} MWh with their nodes and the building",
+                          terminal.paint(fmt::format("{:.1f}", cost.gpu_kwh / 1e3), Ink::kBold),
+                          large_text(cost.total_kwh / 1e3)));
+  text += row(terminal, "CO2", fmt::format("{:.1f} t of the GPUs alone, {:.1f} t in all",
+                                           cost.gpu_co2_t, cost.total_co2_t));
+  return text + row(terminal, "money", fmt::format("{} USD for the hours with the spare nodes",
+                                                   large_text(cost.usd)));
+}
+
+std::string time_view(const Terminal& terminal, const CampaignTime& time) {
+  Table table({{"", Align::kLeft}, {"days"}, {"share"}, {"", Align::kLeft}});
+  const auto add = [&](const char* name, Seconds part, const char* note) {
+    table.add_row({name, Cell(fmt::format("{:.2f}", days(part))),
+                   Cell(percent_text(part / time.wall()), Ink::kDim), Cell(note, Ink::kDim)});
+  };
+  add("training steps", time.steps, "");
+  add("writing checkpoints", time.checkpoints, "everything waits");
+  add("failures", time.failures, "lost work and restarts, expected");
+  add("waiting for a node", time.waiting, "when the spare ones are used up");
+  add("downtime", time.downtime, "given");
+  return table.text(terminal);
+}
+
+std::string steps_view(const Terminal& terminal, const Campaign& campaign,
+                       const CampaignRequest& request) {
+  std::int64_t steps = 0;
+  for (const RampPhase& phase : campaign.phases) steps += phase.steps;
+  std::string text =
+      row(terminal, "steps",
+          fmt::format("{} of {} ({})", count_text(steps), time_text(campaign.step),
+                      request.step > Seconds() ? "measured, as given" : "predicted"));
+  if (campaign.phases.size() > 1) {
+    Seconds ramp;
+    for (std::size_t i = 0; i + 1 < campaign.phases.size(); ++i) {
+      ramp += static_cast<double>(campaign.phases[i].steps) * campaign.phase_steps[i];
+    }
+    text += row(terminal, "batch ramp",
+                fmt::format("{} sizes from {} sequences ({} a step), {} in all",
+                            campaign.phases.size() - 1, campaign.phases.front().global_batch,
+                            time_text(campaign.phase_steps.front()), duration_text(ramp)));
+  }
+  return text;
+}
+
+std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
+  const CampaignCheckpoints& c = campaign.checkpoints;
+  const Replays& r = campaign.replays;
+  const Replays& unlimited = campaign.unlimited;
+  const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
+  std::string text = row(terminal, "checkpoint",
+                         fmt::format("{} written in {}, {} of them, one after {} of work",
+                                     to_string(c.size), duration_text(c.write),
+                                     count_text(c.count), duration_text(c.interval)));
+  text += row(terminal, "best interval",
+              fmt::format("{} (Daly), {} (Young)", duration_text(c.daly), duration_text(c.young)));
+  text += row(terminal, "a node fails", fmt::format("every {}; {:.1f} times in the run",
+                                                    duration_text(campaign.mtbf), r.failures));
+  text += row(terminal, "closed form",
+              fmt::format("{:.2f} days; {} replays: {:.2f} +- {:.2f} (95 %)", days(expected),
+                          count_text(unlimited.campaigns), days(unlimited.mean),
+                          days(1.96 * unlimited.standard_error)));
+  text += row(terminal, "replayed",
+              fmt::format("{:.1f} days at the median, {:.1f} to {:.1f} for 90 of 100 runs",
+                          days(r.median), days(r.low), days(r.high)));
+  return text + row(terminal, "spare nodes",
+                    fmt::format("{} are enough at 99 of 100 moments", campaign.spare_nodes_wanted));
+}
+
+std::string replan_view(const Terminal& terminal, const CampaignReport& report) {
+  Table table({{"lost"}, {"GPUs"}, {"plan", Align::kLeft}, {"step"}, {"slower"}, {"GiB"}});
+  for (const Replanned& row : report.replanned) {
+    if (row.best.empty()) {
+      table.add_row({Cell(std::to_string(row.lost_nodes)), "-", "nothing fits", "-", "-", "-"});
+      continue;
+    }
+    const PlannedRun& run = row.best.front();
+    // Against the plan's own prediction: a measured step says nothing about other plans.
+    const double speed = run.predicted.tokens_per_s;
+    const double own = static_cast<double>(report.plan.global_batch * report.named.scenario.model.seq) /
+                       report.campaign.predicted_step.value();
+    table.add_row({Cell(std::to_string(row.lost_nodes)), Cell(std::to_string(gpu_count(run.plan))),
+                   Cell(short_name(run.plan)), Cell(time_text(run.predicted.step)),
+                   Cell(percent_text(own / speed - 1)), Cell(gib_text(run.predicted.peak))});
+  }
+  return table.text(terminal);
+}
+
+std::string assumptions_view(const Terminal& terminal, const Assumptions& assumptions) {
+  constexpr std::size_t kIndent = 34;
+  std::string text;
+  for (const AssumptionRow& row : assumption_rows()) {
+    const AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
+    text += fmt::format("  {:<18} {:>10}   {}\n", row.key, assumption_text(row, value.value),
+                        terminal.paint(wrapped(printable(value.source), 100 - kIndent, kIndent),
+                                       Ink::kDim));
+  }
+  return text;
+}
+
+JsonValue replays_json(const Replays& replays) {
+  return json_object({{"campaigns", replays.campaigns},
+                      {"mean_days", days(replays.mean)},
+                      {"standard_error_days", days(replays.standard_error)},
+                      {"p5_days", days(replays.low)},
+                      {"median_days", days(replays.median)},
+                      {"p95_days", days(replays.high)},
+                      {"failures", replays.failures},
+                      {"lost_h", hours(replays.lost)},
+                      {"waiting_h", hours(replays.waiting)}});
+}
+
+JsonValue checkpoints_json(const CampaignCheckpoints& c) {
+  return json_object({{"bytes", c.size.value()},
+                      {"write_s", c.write.value()},
+                      {"interval_s", c.interval.value()},
+                      {"young_s", c.young.value()},
+                      {"daly_s", c.daly.value()},
+                      {"count", c.count}});
+}
+
+JsonValue time_json(const Campaign& campaign) {
+  const CampaignTime& time = campaign.time;
+  return json_object({{"wall_days", days(time.wall())},
+                      {"wall_days_low", days(campaign.wall_low)},
+                      {"wall_days_high", days(campaign.wall_high)},
+                      {"goodput", time.goodput()},
+                      {"steps_days", days(time.steps)},
+                      {"checkpoints_days", days(time.checkpoints)},
+                      {"failures_days", days(time.failures)},
+                      {"waiting_days", days(time.waiting)},
+                      {"downtime_days", days(time.downtime)}});
+}
+
+JsonValue cost_json(const CampaignCost& cost) {
+  return json_object({{"gpu_hours", cost.gpu_hours},
+                      {"reserved_gpu_hours", cost.reserved_hours},
+                      {"gpu_kwh", cost.gpu_kwh},
+                      {"total_kwh", cost.total_kwh},
+                      {"gpu_co2_t", cost.gpu_co2_t},
+                      {"total_co2_t", cost.total_co2_t},
+                      {"usd", cost.usd}});
+}
+
+JsonValue replanned_json(const Replanned& row) {
+  JsonValue json = json_object({{"lost_nodes", row.lost_nodes}, {"fits", !row.best.empty()}});
+  if (row.best.empty()) return json;
+  const PlannedRun& run = row.best.front();
+  json.set("gpus", gpu_count(run.plan));
+  json.set("plan", plan_to_json(run.plan));
+  json.set("step_s", run.predicted.step.value());
+  json.set("tokens_per_s", run.predicted.tokens_per_s);
+  return json.set("peak_gib", run.predicted.peak.value() / kGiB);
+}
+
+JsonValue assumptions_json(const Assumptions& assumptions) {
+  JsonValue json = json_object();
+  for (const AssumptionRow& row : assumption_rows()) {
+    const AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
+    json.set(row.key, json_object({{"value", assumption_text(row, value.value)},
+                                   {"source", value.source}}));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string campaign_text(const Terminal& terminal, const CampaignReport& report) {
+  const Campaign& campaign = report.campaign;
+  std::string text = scenario_view(terminal, report.named, report.plan) + "\n";
+  text += heading(terminal, "CAMPAIGN", fmt::format("{} tokens on {} nodes",
+                                                    large_text(report.request.tokens),
+                                                    campaign.nodes));
+  text += row(terminal, "plan", short_name(report.plan));
+  text += steps_view(terminal, campaign, report.request);
+  text += bill_view(terminal, campaign) + "\n";
+  text += heading(terminal, "WHERE THE TIME GOES") + time_view(terminal, campaign.time) + "\n";
+  text += heading(terminal, "FAILURES AND CHECKPOINTS") + failures_view(terminal, campaign) + "\n";
+  if (!report.replanned.empty()) {
+    text += heading(terminal, "WITH NODES LOST FOR GOOD", "best plan of the nodes left");
+    text += replan_view(terminal, report) + "\n";
+  }
+  text += heading(terminal, "ASSUMED", "from " + printable(report.assumptions.name));
+  return text + assumptions_view(terminal, report.assumptions);
+}
+
+JsonValue campaign_json(const CampaignReport& report) {
+  const Campaign& campaign = report.campaign;
+  JsonValue json = json_object({
+      {"version", "tpsim-campaign-report/1"},
+      {"model", report.named.scenario.model.name},
+      {"cluster", report.named.cluster},
+      {"gpus", campaign.gpus},
+      {"nodes", campaign.nodes},
+      {"plan", plan_to_json(report.plan)},
+      {"tokens", report.request.tokens},
+      {"step_s", campaign.step.value()},
+      {"predicted_step_s", campaign.predicted_step.value()},
+      {"node_failure_every_s", campaign.mtbf.value()},
+      {"spare_nodes_wanted", campaign.spare_nodes_wanted},
+      {"time", time_json(campaign)},
+      {"cost", cost_json(campaign.cost)},
+      {"checkpoints", checkpoints_json(campaign.checkpoints)},
+      {"replays_with_unlimited_spares", replays_json(campaign.unlimited)},
+      {"replays", replays_json(campaign.replays)},
+      {"replanned", json_array(report.replanned, replanned_json)},
+      {"assumptions", assumptions_json(report.assumptions)},
+  });
+  JsonValue phases = JsonValue::Array{};
+  for (std::size_t i = 0; i < campaign.phases.size(); ++i) {
+    phases.push(json_object({{"global_batch", campaign.phases[i].global_batch},
+                             {"steps", campaign.phases[i].steps},
+                             {"step_s", campaign.phase_steps[i].value()}}));
+  }
+  json.set("phases", std::move(phases));
+  return json;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,28 @@
+// A campaign as text for people and as the document of docs/campaign.md.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/inputs.h"
+#include "cli/terminal.h"
+#include "core/json_value.h"
+#include "plans/campaign.h"
+
+namespace tpsim {
+
+struct CampaignReport {
+  const NamedScenario& named;
+  const Plan& plan;
+  const CampaignRequest& request;
+  const Assumptions& assumptions;
+  const Campaign& campaign;
+  const std::vector<Replanned>& replanned;  // empty when nobody asked
+};
+
+std::string campaign_text(const Terminal& terminal, const CampaignReport& report);
+
+// {"version": "tpsim-campaign-report/1", ...}
+JsonValue campaign_json(const CampaignReport& report);
+
+}  // namespace tpsim

@@ -1,0 +1,169 @@
+// tpsim run: trains a plan on the reference model.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "cli/train_on_cpu.h"
+#include "cli/values.h"
+#include "core/json_document.h"
+
+namespace tpsim {
+namespace {
+
+Result<double> number_of(const Arguments& arguments, Opt opt, double fallback) {
+  if (!arguments.has(opt)) return fallback;
+  const std::string& text = *arguments[opt];
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = code == std::errc() && end == text.data() + text.size();
+  if (!whole || !std::isfinite(value) || value < 0) {
+    return option_error(opt, fmt::format("'{}' is no number of at least 0", text));
+  }
+  return value;
+}
+
+Status read_betas(const Arguments& arguments, OptimizerSettings& optimizer) {
+  if (!arguments.has(Opt::kBetas)) return Ok{};
+  const std::string& text = *arguments[Opt::kBetas];
+  const std::size_t comma = text.find(',');
+  const auto part = [&](std::size_t first, std::size_t count, double& value) {
+    const std::string piece = text.substr(first, count);
+    const auto [end, code] = std::from_chars(piece.data(), piece.data() + piece.size(), value);
+    return code == std::errc() && end == piece.data() + piece.size() && value >= 0 && value < 1;
+  };
+  if (comma == std::string::npos || !part(0, comma, optimizer.beta1) ||
+      !part(comma + 1, std::string::npos, optimizer.beta2)) {
+    return option_error(Opt::kBetas, fmt::format("'{}' is no pair of numbers below 1", text),
+                        "write 0.9,0.95");
+  }
+  return Ok{};
+}
+
+Result<OptimizerSettings> optimizer_of(const Arguments& arguments) {
+  OptimizerSettings optimizer;
+  TPSIM_TRY(optimizer.rate, number_of(arguments, Opt::kRate, optimizer.rate));
+  TPSIM_TRY_STATUS(read_betas(arguments, optimizer));
+  TPSIM_TRY(optimizer.epsilon, number_of(arguments, Opt::kEpsilon, optimizer.epsilon));
+  TPSIM_TRY(optimizer.weight_decay,
+            number_of(arguments, Opt::kWeightDecay, optimizer.weight_decay));
+  TPSIM_TRY(optimizer.clip_norm, number_of(arguments, Opt::kClipGrad, optimizer.clip_norm));
+  return optimizer;
+}
+
+// What `run` takes for granted where simulate and plan do not: the reference stack, nothing computed
+// twice, a batch of one micro-batch on each data-parallel rank.
+Arguments with_defaults(Arguments arguments, bool has_plan_file) {
+  if (arguments.has(Opt::kCheckpoint)) {
+    arguments.set(Opt::kModel, *arguments[Opt::kCheckpoint] + "/config.json");
+  }
+  if (has_plan_file) return arguments;
+  if (!arguments.has(Opt::kStack)) arguments.set(Opt::kStack, "reference");
+  if (!arguments.has(Opt::kRecompute)) arguments.set(Opt::kRecompute, "none");
+  return arguments;
+}
+
+Status check_device(const Arguments& arguments) {
+  if (!arguments.has(Opt::kDevice) || *arguments[Opt::kDevice] == "cpu") return Ok{};
+  if (*arguments[Opt::kDevice] == "cuda") {
+    return Error{ErrorKind::kMissing, "this version has no CUDA device", "--device", "use cpu"};
+  }
+  return option_error(Opt::kDevice, fmt::format("unknown device '{}'", *arguments[Opt::kDevice]),
+                      "use cpu");
+}
+
+struct Prepared {
+  TrainingRun run;
+  TokenSource tokens;
+};
+
+Result<Prepared> prepare(const Arguments& typed) {
+  TPSIM_TRY_STATUS(check_device(typed));
+  TPSIM_TRY(const auto file, read_plan_argument(typed));
+  Arguments arguments = with_defaults(typed, file.has_value());
+  if (!file && !arguments.has(Opt::kGlobalBatch)) {
+    TPSIM_TRY(const std::int64_t dp, integer_of(arguments, Opt::kDp, 1));
+    TPSIM_TRY(const std::int64_t micro_batch, integer_of(arguments, Opt::kMicroBatch, 1));
+    arguments.set(Opt::kGlobalBatch, std::to_string(dp * micro_batch));
+  }
+  std::optional<TokenSource> tokens;
+  if (arguments.has(Opt::kTokenFile)) {
+    TPSIM_TRY(tokens, TokenSource::open(*arguments[Opt::kTokenFile]));
+    arguments.set(Opt::kSeq, std::to_string(tokens->seq()));
+  }
+  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TrainingRun run;
+  run.model = named.scenario.model;
+  run.options = named.scenario.stack.training;
+  TPSIM_TRY(run.plan, single_plan(arguments, run.model, file));
+  TPSIM_TRY(run.optimizer, optimizer_of(arguments));
+  TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 10));
+  TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));
+  run.seed = static_cast<std::uint64_t>(seed);
+  if (arguments.has(Opt::kCheckpoint)) run.checkpoint = *arguments[Opt::kCheckpoint];
+  if (arguments.has(Opt::kStateFolder)) run.state_folder = *arguments[Opt::kStateFolder];
+  if (arguments.has(Opt::kDumpGradients)) run.dump_gradients = *arguments[Opt::kDumpGradients];
+  TPSIM_TRY(run.save_every, integer_of(arguments, Opt::kSaveEvery, 0, {0, 1 << 30}));
+  if (run.save_every > 0 && run.state_folder.empty()) {
+    return option_error(Opt::kSaveEvery, "says when to save but not where", "give --state DIR");
+  }
+  if (!tokens) tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, run.seed);
+  return Prepared{run, *std::move(tokens)};
+}
+
+double tokens_per_s(const TrainingRun& run, const StepReport& report) {
+  return static_cast<double>(run.plan.global_batch * run.model.seq) / report.seconds;
+}
+
+double gflops_per_rank(const TrainingRun& run, const StepReport& report) {
+  return model_flops_per_step(run.model, run.plan.global_batch).value() / report.seconds /
+         static_cast<double>(gpu_count(run.plan)) * 1e-9;
+}
+
+JsonValue step_json(const TrainingRun& run, const StepReport& report) {
+  return json_object({{"step", report.step},
+                      {"loss", report.loss},
+                      {"grad_norm", report.grad_norm},
+                      {"step_s", report.seconds},
+                      {"tokens_per_s", tokens_per_s(run, report)},
+                      {"model_gflops_per_rank", gflops_per_rank(run, report)},
+                      {"peak_memory_mib", static_cast<double>(report.peak_bytes) / kMiB}});
+}
+
+Status print_step(const TrainingRun& run, const StepReport& report) {
+  return print(fmt::format("{:>6} {:>11.6f} {:>10.4f} {:>10} {:>11.0f} {:>9.2f} {:>11}\n",
+                           report.step, report.loss, report.grad_norm,
+                           to_string(Seconds(report.seconds)), tokens_per_s(run, report),
+                           gflops_per_rank(run, report),
+                           to_string(Bytes(static_cast<double>(report.peak_bytes)))));
+}
+
+}  // namespace
+
+Status run_training(const Arguments& arguments, const Terminal&) {
+  TPSIM_TRY(const Prepared prepared, prepare(arguments));
+  const TrainingRun& run = prepared.run;
+  const bool json = arguments.has(Opt::kJson);
+  if (!json) {
+    TPSIM_TRY_STATUS(print(fmt::format(
+        "{}, {}, on {} rank{} of this CPU, {}\n\n{:>6} {:>11} {:>10} {:>10} {:>11} {:>9} {:>11}\n",
+        run.model.name, short_name(run.plan), gpu_count(run.plan),
+        gpu_count(run.plan) == 1 ? "" : "s", name_of(run.plan.dtype), "step", "loss", "grad norm",
+        "time", "tokens/s", "GFLOP/s*", "memory**")));
+  }
+  JsonValue steps = JsonValue(JsonValue::Array{});
+  TPSIM_TRY_STATUS(train_on_cpu(run, prepared.tokens, [&](const StepReport& report) {
+    if (json) {
+      steps.push(step_json(run, report));
+    } else {
+      static_cast<void>(print_step(run, report));
+    }
+  }));
+  if (json) return print(to_text(json_object({{"steps", steps}})));
+  return print("\n* model FLOPs per rank and second  ** peak allocated by the first rank\n");
+}
+
+}  // namespace tpsim

@@ -1,0 +1,119 @@
+#include "plans/assumptions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "core/json_document.h"
+#include "core/json_fields.h"
+#include "core/text.h"
+
+namespace tpsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
+    {Assumption::kGpuPower, "gpu_power", "W", "drawn by one GPU", 1, 1e5},
+    {Assumption::kOtherPower, "other_power", "W", "host, network and storage, for each GPU", 0, 1e5},
+    {Assumption::kPue, "pue", "", "power of the building over that of its machines", 1, 10},
+    {Assumption::kCarbon, "carbon", "g/kWh", "CO2 equivalent of the grid", 0, 5000},
+    {Assumption::kPrice, "price", "USD/h", "one GPU", 0, 1e6},
+    {Assumption::kNodeMtbf, "node_mtbf", "h", "mean time between failures of one node", 1, 1e9},
+    {Assumption::kStorageBandwidth, "storage_bandwidth", "GB/s", "all ranks writing a checkpoint",
+     1e-3, 1e6},
+    {Assumption::kRestartTime, "restart_time", "min", "from a failure to the next step", 0, 1e5},
+    {Assumption::kRepairTime, "repair_time", "h", "until a failed node is back", 0, 1e5},
+    {Assumption::kDowntime, "downtime", "h", "of the run, beside failing nodes", 0, 1e5},
+    {Assumption::kSpareNodes, "spare_nodes", "", "kept ready beside those of the plan", 0, 1e5, true},
+}};
+
+void assumption_fields(FieldReader& io, Assumptions& assumptions) {
+  io.format("tpsim-campaign/1");
+  io.text("name", assumptions.name);
+  for (const AssumptionRow& row : kRows) {
+    std::string text;
+    AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
+    io.object(row.key, [&](FieldReader& inner) {
+      inner.text("value", text);
+      inner.text("source", value.source);
+      if (text.empty()) return;
+      const Result<double> parsed = parse_assumption(row, text);
+      if (parsed.ok()) {
+        value.value = *parsed;
+      } else {
+        inner.reject("value", parsed.error().message, parsed.error().hint);
+      }
+    });
+  }
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, code)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Error wrong_text(const AssumptionRow& row, std::string_view text) {
+  const std::string unit = *row.unit == '\0' ? "without a unit" : fmt::format("in {}", row.unit);
+  return Error{ErrorKind::kBadInput, fmt::format("'{}' is no number {}", text, unit), "",
+               fmt::format("write it as \"{}\"", assumption_text(row, std::max(1.0, row.least)))};
+}
+
+}  // namespace
+
+std::span<const AssumptionRow> assumption_rows() { return kRows; }
+
+const AssumptionRow& row_of(Assumption assumption) {
+  return kRows[static_cast<std::size_t>(assumption)];
+}
+
+Result<double> parse_assumption(const AssumptionRow& row, std::string_view text) {
+  double value = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, code] = std::from_chars(text.data(), last, value);
+  std::string_view unit(end, static_cast<std::size_t>(last - end));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  if (code != std::errc() || unit != row.unit) return wrong_text(row, text);
+  const bool whole = !row.whole || value == static_cast<double>(static_cast<std::int64_t>(value));
+  if (!(value >= row.least && value <= row.most) || !whole) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("{} is out of range: {} from {} to {}", text,
+                             row.whole ? "a whole number" : "a number", row.least, row.most),
+                 "", ""};
+  }
+  return value;
+}
+
+std::string assumption_text(const AssumptionRow& row, double value) {
+  return *row.unit == '\0' ? fmt::format("{}", value) : fmt::format("{} {}", value, row.unit);
+}
+
+Result<Assumptions> parse_assumptions(std::string_view text, const std::string& file) {
+  TPSIM_TRY(const JsonValue root, parse_json(text, file));
+  return spec_from_json<Assumptions>(root, file, assumption_fields);
+}
+
+Result<Assumptions> read_assumptions(const fs::path& path) {
+  TPSIM_TRY(const JsonValue root, read_json_file(path));
+  return spec_from_json<Assumptions>(root, path.string(), assumption_fields);
+}
+
+Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {
+  const bool is_path = name_or_path.find('/') != std::string_view::npos ||
+                       name_or_path.ends_with(".json");
+  if (is_path) return read_assumptions(fs::path(name_or_path));
+  const fs::path folder = catalogue.directory() / "campaigns";
+  const std::vector<std::string> names = names_in(folder);
+  TPSIM_TRY(const std::size_t index, choose("set of campaign assumptions", name_or_path,
+                                            std::span<const std::string>(names)));
+  return read_assumptions(folder / (names[index] + ".json"));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,213 @@
+#include "plans/campaign.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "plans/search.h"
+#include "sim/predict.h"
+
+namespace tpsim {
+namespace {
+
+constexpr double kHour = 3600;
+constexpr double kNodeShortageRisk = 0.01;
+
+std::int64_t nodes_of(const ClusterSpec& cluster, const Plan& plan) {
+  return (gpu_count(plan) + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+}
+
+Plan with_batch(Plan plan, std::int64_t global_batch) {
+  plan.global_batch = global_batch;
+  return plan;
+}
+
+Status check_request(const Scenario& scenario, const Plan& plan, const CampaignRequest& request) {
+  TPSIM_TRY_STATUS(check_plan(scenario, plan));
+  TPSIM_TRY_STATUS(validate(request.ramp, plan.global_batch));
+  const double samples = request.tokens / static_cast<double>(scenario.model.seq);
+  if (!(samples >= 1 && samples < 1e15)) {
+    return Error{ErrorKind::kBadInput, fmt::format("{} tokens make no campaign", request.tokens),
+                 "--tokens", fmt::format("a sequence has {}", scenario.model.seq)};
+  }
+  return Ok{};
+}
+
+// Fills phases, the times of their steps, and the predicted step with its interval.
+Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignRequest& request,
+                 Campaign& campaign) {
+  PieceCosts pieces(scenario);
+  const Prediction full = predict(pieces, plan);
+  campaign.predicted_step = full.step;
+  campaign.step = request.step > Seconds() ? request.step : full.step;
+  const double scale = campaign.step / full.step;
+  const auto samples = static_cast<std::int64_t>(
+      std::ceil(request.tokens / static_cast<double>(scenario.model.seq)));
+  campaign.phases = ramp_phases(request.ramp, plan.global_batch, samples);
+  for (const RampPhase& phase : campaign.phases) {
+    const Plan smaller = with_batch(plan, phase.global_batch);
+    const Status legal = check_plan(scenario, smaller);
+    if (!legal.ok()) {
+      Error error = legal.error();
+      error.message = fmt::format("the ramp's batch of {}: {}", phase.global_batch, error.message);
+      error.where = "--ramp";
+      return error;
+    }
+    const Seconds step =
+        phase.global_batch == plan.global_batch ? full.step : predict(pieces, smaller).step;
+    campaign.phase_steps.push_back(step * scale);
+    campaign.time.steps += static_cast<double>(phase.steps) * campaign.phase_steps.back();
+  }
+  const bool predicted = request.step <= Seconds();
+  campaign.wall_low = predicted ? campaign.time.steps * (full.step_low / full.step) : Seconds();
+  campaign.wall_high = predicted ? campaign.time.steps * (full.step_high / full.step) : Seconds();
+  return Ok{};
+}
+
+void add_checkpoints(const ModelSpec& model, const Plan& plan, const CampaignRequest& request,
+                     const Assumptions& assumed, Campaign& campaign) {
+  CampaignCheckpoints& checkpoints = campaign.checkpoints;
+  checkpoints.size = checkpoint_size(model, plan);
+  checkpoints.write =
+      checkpoints.size / BytesPerSecond(assumed[Assumption::kStorageBandwidth] * kGB);
+  checkpoints.young = young_interval(checkpoints.write, campaign.mtbf);
+  checkpoints.daly = daly_interval(checkpoints.write, campaign.mtbf);
+  const Seconds wanted = request.checkpoint_interval > Seconds() ? request.checkpoint_interval
+                                                                 : checkpoints.daly;
+  // Never longer than the run, and never shorter than a step.
+  checkpoints.interval =
+      std::max(std::min(wanted, campaign.time.steps), std::min(campaign.step, campaign.time.steps));
+}
+
+FailureModel failure_model(const Campaign& campaign, const Assumptions& assumed) {
+  FailureModel model;
+  model.work = campaign.time.steps;
+  model.interval = campaign.checkpoints.interval;
+  model.write = campaign.checkpoints.write;
+  model.restart = Seconds(assumed[Assumption::kRestartTime] * 60);
+  model.mtbf = campaign.mtbf;
+  return model;
+}
+
+Status add_failures(const CampaignRequest& request, const Assumptions& assumed,
+                    Campaign& campaign) {
+  const FailureModel model = failure_model(campaign, assumed);
+  if (!can_end(model)) {
+    return Error{ErrorKind::kDoesNotFit,
+                 fmt::format("the run would never end: {} pass between checkpoints and a node fails "
+                             "every {}",
+                             to_string(model.interval + model.write), to_string(model.mtbf)),
+                 "", "write checkpoints faster or more often"};
+  }
+  const Seconds repair(assumed[Assumption::kRepairTime] * kHour);
+  const SpareNodes endless{std::numeric_limits<std::int64_t>::max(), repair};
+  const SpareNodes assumed_spares{static_cast<std::int64_t>(assumed[Assumption::kSpareNodes]),
+                                  repair};
+  campaign.unlimited = replay_campaigns(model, endless, request.replays, request.seed);
+  campaign.replays = replay_campaigns(model, assumed_spares, request.replays, request.seed);
+  campaign.spare_nodes_wanted = spare_nodes_for(repair, campaign.mtbf, kNodeShortageRisk);
+  campaign.checkpoints.count = checkpoint_count(model);
+
+  CampaignTime& time = campaign.time;
+  time.checkpoints = static_cast<double>(campaign.checkpoints.count) * model.write;
+  time.failures = expected_wall(model) - time.steps - time.checkpoints;
+  time.waiting = campaign.replays.waiting;
+  time.downtime = Seconds(assumed[Assumption::kDowntime] * kHour);
+  // The interval of the steps, with everything else in proportion.
+  const auto scaled = [&](Seconds steps) {
+    return steps > Seconds() ? (time.wall() - time.downtime) * (steps / time.steps) + time.downtime
+                             : time.wall();
+  };
+  campaign.wall_low = scaled(campaign.wall_low);
+  campaign.wall_high = scaled(campaign.wall_high);
+  return Ok{};
+}
+
+CampaignCost cost_of(const Campaign& campaign, std::int64_t gpus_per_node,
+                     const Assumptions& assumed) {
+  const double hours = campaign.time.wall().value() / kHour;
+  const double spare_gpus =
+      assumed[Assumption::kSpareNodes] * static_cast<double>(gpus_per_node);
+  CampaignCost cost;
+  cost.gpu_hours = hours * static_cast<double>(campaign.gpus);
+  cost.reserved_hours = cost.gpu_hours + hours * spare_gpus;
+  cost.gpu_kwh = cost.gpu_hours * assumed[Assumption::kGpuPower] / 1000;
+  cost.total_kwh = (cost.gpu_kwh + cost.gpu_hours * assumed[Assumption::kOtherPower] / 1000) *
+                   assumed[Assumption::kPue];
+  const double tonnes_per_kwh = assumed[Assumption::kCarbon] / 1e6;
+  cost.gpu_co2_t = cost.gpu_kwh * tonnes_per_kwh;
+  cost.total_co2_t = cost.total_kwh * tonnes_per_kwh;
+  cost.usd = cost.reserved_hours * assumed[Assumption::kPrice];
+  return cost;
+}
+
+SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
+  SearchSpace space;
+  space.gpus = gpus;
+  space.global_batch = plan.global_batch;
+  space.recompute = {plan.recompute};
+  space.attention = {plan.attention};
+  space.schedule = {plan.schedule};
+  space.sequence_parallel = {plan.sequence_parallel};
+  space.dtype = plan.dtype;
+  space.gradient_dtype = plan.gradient_dtype;
+  return space;
+}
+
+}  // namespace
+
+Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
+                               const CampaignRequest& request, const Assumptions& assumptions) {
+  TPSIM_TRY_STATUS(check_request(scenario, plan, request));
+  Campaign campaign;
+  campaign.gpus = gpu_count(plan);
+  campaign.nodes = nodes_of(scenario.cluster, plan);
+  campaign.mtbf = Seconds(assumptions[Assumption::kNodeMtbf] * kHour /
+                          static_cast<double>(campaign.nodes));
+  TPSIM_TRY_STATUS(add_steps(scenario, plan, request, campaign));
+  add_checkpoints(scenario.model, plan, request, assumptions, campaign);
+  TPSIM_TRY_STATUS(add_failures(request, assumptions, campaign));
+  campaign.cost = cost_of(campaign, scenario.cluster.gpus_per_node, assumptions);
+  return campaign;
+}
+
+Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
+                                      std::int64_t most_lost,
+                                      const std::function<void(double)>& progress) {
+  const std::int64_t nodes = nodes_of(scenario.cluster, plan);
+  if (most_lost < 1 || most_lost >= nodes) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("{} of {} nodes cannot be lost", most_lost, nodes), "--lost-nodes",
+                 nodes > 1 ? fmt::format("from 1 to {}", nodes - 1) : "the plan has one node"};
+  }
+  const auto least_for = [&](std::int64_t lost) {
+    return std::max<std::int64_t>(1, (nodes - lost) * 3 / 4);
+  };
+  const std::int64_t least = least_for(most_lost);
+  std::vector<std::vector<PlannedRun>> found(static_cast<std::size_t>(nodes));  // by nodes used
+  for (std::int64_t used = nodes - 1; used >= least; --used) {
+    const SearchSpace space = space_like(plan, used * scenario.cluster.gpus_per_node);
+    TPSIM_TRY(SearchResult result, search(scenario, space, 1, {}));
+    found[static_cast<std::size_t>(used)] = std::move(result.plans);
+    if (progress) {
+      progress(static_cast<double>(nodes - used) / static_cast<double>(nodes - least));
+    }
+  }
+  std::vector<Replanned> table;
+  for (std::int64_t lost = 1; lost <= most_lost; ++lost) {
+    Replanned row{lost, {}};
+    for (std::int64_t used = nodes - lost; used >= least_for(lost); --used) {
+      const std::vector<PlannedRun>& plans = found[static_cast<std::size_t>(used)];
+      if (plans.empty()) continue;
+      const bool better = row.best.empty() ||
+                          plans.front().predicted.step < row.best.front().predicted.step;
+      if (better) row.best = {plans.front()};
+    }
+    table.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,97 @@
+// A whole training run: from the prediction of one step to days, GPU-hours, energy and money.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/plan.h"
+#include "core/report.h"
+#include "core/result.h"
+#include "core/scenario.h"
+#include "plans/assumptions.h"
+#include "plans/batch_ramp.h"
+#include "plans/checkpoints.h"
+#include "plans/failures.h"
+
+namespace tpsim {
+
+struct CampaignRequest {
+  double tokens = 0;
+  BatchRamp ramp;
+  // Of the full batch, as measured. Zero: as predicted. Smaller batches of a ramp are predicted and
+  // scaled by measured over predicted time of the full batch.
+  Seconds step;
+  Seconds checkpoint_interval;  // work between checkpoints; zero: the best one
+  std::int64_t replays = 2000;
+  std::uint64_t seed = 1;
+};
+
+struct CampaignCheckpoints {
+  Bytes size;
+  Seconds write;
+  Seconds young;
+  Seconds daly;
+  Seconds interval;  // what the campaign uses
+  std::int64_t count = 0;
+};
+
+// Wall time by what it is spent on. The parts add up to wall().
+struct CampaignTime {
+  Seconds steps;
+  Seconds checkpoints;
+  Seconds failures;  // lost work and restarts, expected
+  Seconds waiting;   // for a node when the spare ones are used up, mean of the replays
+  Seconds downtime;
+  Seconds wall() const { return steps + checkpoints + failures + waiting + downtime; }
+  double goodput() const { return steps / wall(); }
+};
+
+struct CampaignCost {
+  double gpu_hours = 0;       // the plan's GPUs over the wall time
+  double reserved_hours = 0;  // and the spare nodes' with them
+  double gpu_kwh = 0;         // GPUs alone
+  double total_kwh = 0;       // with the rest of their nodes, times PUE
+  double gpu_co2_t = 0;       // of gpu_kwh
+  double total_co2_t = 0;     // of total_kwh
+  double usd = 0;             // for the reserved hours
+};
+
+struct Campaign {
+  std::int64_t gpus = 0;
+  std::int64_t nodes = 0;
+  Seconds step;            // of the full batch, as measured when that is given
+  Seconds predicted_step;  // of the full batch
+  std::vector<RampPhase> phases;  // smallest batch first; the last one is the full batch
+  std::vector<Seconds> phase_steps;  // time of one step of each phase
+  Seconds mtbf;                   // of all nodes together
+  CampaignCheckpoints checkpoints;
+  CampaignTime time;
+  // Wall time at both ends of the 90 % interval of the predicted step; both are the wall time itself
+  // for a measured step.
+  Seconds wall_low;
+  Seconds wall_high;
+  Replays unlimited;  // failures as the closed form has them: a spare node is always there
+  Replays replays;    // with the assumed spare nodes
+  std::int64_t spare_nodes_wanted = 0;  // enough at 99 of 100 moments
+  CampaignCost cost;
+};
+
+// Fails for a plan or ramp that is illegal, and for a run that failures would never let end.
+Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
+                               const CampaignRequest& request, const Assumptions& assumptions);
+
+// The best plan when some nodes are gone for good.
+struct Replanned {
+  std::int64_t lost_nodes = 0;
+  std::vector<PlannedRun> best;  // one; none when nothing fits
+};
+
+// For 1 to `most_lost` nodes. Batch, recompute, attention, schedule, sequence parallelism and dtypes
+// stay the plan's; degrees, ZeRO and micro-batch are free. Because few numbers of nodes divide well,
+// every whole number of nodes from those left down to 3/4 of them is tried.
+Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
+                                      std::int64_t most_lost,
+                                      const std::function<void(double)>& progress);
+
+}  // namespace tpsim

@@ -1,0 +1,46 @@
+// Checkpoints of a long run: how large, how often, and what failures make of the run's time.
+//
+// Failures are a Poisson process over the whole run (also while it restarts) and everything stops
+// for a checkpoint. Not modelled: checkpoints written beside the training, and failures of storage.
+#pragma once
+
+#include <cstdint>
+
+#include "core/model_spec.h"
+#include "core/plan.h"
+#include "core/units.h"
+
+namespace tpsim {
+
+// Weights in the plan's dtype once, and per stage the optimizer's fp32 state: both moments of Adam
+// and, unless the weights are fp32 themselves, their fp32 master copy. A tied word table of a
+// pipeline lies on both end stages, so its optimizer state is written twice.
+Bytes checkpoint_size(const ModelSpec& model, const Plan& plan);
+
+struct FailureModel {
+  Seconds work;      // what the run would take with neither checkpoints nor failures
+  Seconds interval;  // work between two checkpoints; the last stretch may be shorter
+  Seconds write;     // of one checkpoint
+  Seconds restart;   // after a failure, before work goes on
+  Seconds mtbf;      // of all nodes of the run together
+};
+
+// sqrt(2 C M): Young 1974, first order in C/M.
+Seconds young_interval(Seconds write, Seconds mtbf);
+
+// sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) - C, and M from C = 2M on: Daly 2006, eq. 37.
+Seconds daly_interval(Seconds write, Seconds mtbf);
+
+std::int64_t checkpoint_count(const FailureModel& model);
+
+// Expected time of the whole run. A stretch of s seconds that starts anew after every failure takes
+// M e^(R/M) (e^(s/M) - 1) (Daly 2006, eq. 13 without its approximations); a stretch is the interval
+// and its checkpoint.
+Seconds expected_wall(const FailureModel& model);
+
+// How often a stretch of this model can fail before numbers lose their meaning: a run whose
+// stretch is more than this many mean times between failures never ends.
+inline constexpr double kMostFailuresPerStretch = 30;
+bool can_end(const FailureModel& model);
+
+}  // namespace tpsim

@@ -1,0 +1,299 @@
+// Campaigns: laws of their parts, the closed form against replays, and BLOOM's run as reported.
+#include "plans/campaign.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <numeric>
+
+#include "core/catalogue.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+constexpr double kHour = 3600;
+constexpr double kDay = 24 * kHour;
+constexpr SpareNodes kEndlessSpares{1 << 30, Seconds(kDay)};
+
+FailureModel model_of(double work_days, double interval_h, double write_s, double mtbf_h) {
+  FailureModel model;
+  model.work = Seconds(work_days * kDay);
+  model.interval = Seconds(interval_h * kHour);
+  model.write = Seconds(write_s);
+  model.restart = Seconds(1800);
+  model.mtbf = Seconds(mtbf_h * kHour);
+  return model;
+}
+
+std::int64_t samples_of(const std::vector<RampPhase>& phases) {
+  std::int64_t samples = 0;
+  for (const RampPhase& phase : phases) samples += phase.steps * phase.global_batch;
+  return samples;
+}
+
+Assumptions some_assumptions() {
+  Assumptions assumptions;
+  assumptions.name = "test";
+  for (const AssumptionRow& row : assumption_rows()) {
+    assumptions.set(row.assumption, std::max(1.0, row.least), "test");
+  }
+  assumptions.set(Assumption::kNodeMtbf, 2000, "test");
+  assumptions.set(Assumption::kGpuPower, 400, "test");
+  return assumptions;
+}
+
+struct BloomRun {
+  Scenario scenario;
+  Plan plan;
+  CampaignRequest request;
+  Assumptions assumptions;
+};
+
+// The layout, ramp and checkpoint interval of the published run; the rest from the data files.
+BloomRun bloom_run() {
+  const Result<Catalogue> catalogue = Catalogue::open();
+  REQUIRE(catalogue.ok());
+  BloomRun run;
+  run.scenario = {catalogue->load_model("bloom-176b").value(),
+                  catalogue->load_cluster("jean-zay-a100").value(),
+                  catalogue->load_profile("a100-sxm4-80gb").value(),
+                  catalogue->load_stack("megatron-deepspeed").value()};
+  run.plan.degrees = {.tp = 4, .pp = 12, .dp = 8};
+  run.plan.micro_batch = 2;
+  run.plan.global_batch = 2048;
+  run.plan.stage_layers = even_stage_layers(70, 12, true);
+  run.request.tokens = 366e9;
+  run.request.ramp = {192, 16, 9'765'625};
+  run.request.checkpoint_interval = Seconds(3 * kHour);
+  run.assumptions = load_assumptions(*catalogue, "jean-zay-a100").value();
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("replayed campaigns agree with the closed form within their own interval") {
+  const FailureModel model = GENERATE(values<FailureModel>({
+      model_of(107, 3, 42, 112),      // BLOOM
+      model_of(54, 0.5, 30, 3.1),     // thousands of nodes
+      model_of(10, 1, 600, 2),        // failures as often as checkpoints
+      model_of(0.1, 24, 60, 1),       // one stretch
+      model_of(2, 0.7, 60, 10),       // a shorter last stretch
+  }));
+  const Replays replays = replay_campaigns(model, kEndlessSpares, 20'000, 7);
+  INFO(expected_wall(model).value() << " s, replayed " << replays.mean.value() << " s");
+  // Four standard errors: one case in 16,000 would fail by chance, and the seed is fixed.
+  CHECK(std::abs((replays.mean - expected_wall(model)).value()) <
+        4 * replays.standard_error.value());
+  CHECK(replays.standard_error.value() > 0);
+  CHECK(replays.waiting == Seconds());
+  CHECK(replays.low <= replays.median);
+  CHECK(replays.median <= replays.high);
+}
+
+TEST_CASE("the interval of the replays notices a closed form that is off by a percent of the waste") {
+  const FailureModel model = model_of(107, 3, 42, 112);
+  FailureModel worse = model;
+  worse.restart *= 1.1;
+  const Replays replays = replay_campaigns(model, kEndlessSpares, 20'000, 7);
+  CHECK(std::abs((replays.mean - expected_wall(worse)).value()) >
+        4 * replays.standard_error.value());
+}
+
+TEST_CASE("one seed gives one answer, another seed another") {
+  const FailureModel model = model_of(107, 3, 42, 112);
+  const SpareNodes spares{2, Seconds(72 * kHour)};
+  const Replays first = replay_campaigns(model, spares, 100, 1);
+  CHECK(replay_campaigns(model, spares, 100, 1).mean == first.mean);
+  CHECK(replay_campaigns(model, spares, 100, 2).mean != first.mean);
+}
+
+TEST_CASE("fewer spare nodes mean more waiting, and none means waiting for every repair") {
+  const FailureModel model = model_of(50, 3, 42, 48);
+  Seconds before(1e18);
+  for (const std::int64_t count : {0, 1, 2, 4, 16}) {
+    const Replays replays = replay_campaigns(model, {count, Seconds(kDay)}, 500, 3);
+    CHECK(replays.waiting < before);
+    before = replays.waiting;
+    if (count == 0) CHECK(replays.waiting.value() == Approx(replays.failures * kDay));
+    if (count == 16) CHECK(replays.waiting == Seconds());
+  }
+}
+
+TEST_CASE("enough spare nodes are the quantile of a Poisson number") {
+  CHECK(spare_nodes_for(Seconds(), Seconds(1), 0.01) == 0);
+  // Poisson(1): P(N <= 3) = 0.9810, P(N <= 4) = 0.9963.
+  CHECK(spare_nodes_for(Seconds(10), Seconds(10), 0.01) == 4);
+  CHECK(spare_nodes_for(Seconds(10), Seconds(10), 0.02) == 3);
+  // Poisson(1000) is nearly normal: 1000 + 2.326 sqrt(1000) = 1073.6.
+  CHECK(std::abs(spare_nodes_for(Seconds(1e4), Seconds(10), 0.01) - 1074) <= 2);
+}
+
+TEST_CASE("Daly's interval is the best one, and Young's where checkpoints are short") {
+  for (const double write : {1.0, 42.0, 600.0}) {
+    const Seconds best = daly_interval(Seconds(write), Seconds(112 * kHour));
+    const auto wall = [&](double factor) {
+      FailureModel model = model_of(1000, 1, write, 112);
+      model.interval = factor * best;
+      return expected_wall(model);
+    };
+    CHECK(wall(1.0) < wall(0.8));
+    CHECK(wall(1.0) < wall(1.25));
+  }
+  const Seconds month(30 * kDay);
+  CHECK(daly_interval(Seconds(1), month) / young_interval(Seconds(1), month) ==
+        Approx(1).epsilon(1e-3));
+  CHECK(daly_interval(Seconds(3), Seconds(1)) == Seconds(1));
+}
+
+TEST_CASE("without failures a run takes its work and its checkpoints") {
+  FailureModel model = model_of(10, 3, 60, 1e12);
+  CHECK(checkpoint_count(model) == 80);
+  CHECK(expected_wall(model).value() == Approx(10 * kDay + 80 * 60).epsilon(1e-6));
+  model.work = Seconds(10 * kDay + 1);
+  CHECK(checkpoint_count(model) == 81);
+}
+
+TEST_CASE("a ramp consumes every sample, in the sizes it names") {
+  const BatchRamp ramp{192, 16, 9'765'625};
+  REQUIRE(validate(ramp, 2048).ok());
+  const std::vector<RampPhase> phases = ramp_phases(ramp, 2048, 178'710'938);
+  CHECK(phases.size() == 117);
+  CHECK(phases.front().global_batch == 192);
+  CHECK(phases.back().global_batch == 2048);
+  const std::int64_t consumed = samples_of(phases);
+  CHECK(consumed >= 178'710'938);
+  CHECK(consumed < 178'710'938 + 2048);
+  // The ramp itself takes its samples, to within one step.
+  CHECK(std::abs(consumed - phases.back().steps * 2048 - 9'765'625) <= 2048);
+}
+
+TEST_CASE("a ramp that outlasts the run ends with the run; none is one size") {
+  CHECK(samples_of(ramp_phases({8, 8, 1'000'000}, 64, 100)) < 100 + 8);
+  CHECK(ramp_phases({}, 64, 6400).size() == 1);
+  CHECK(ramp_phases({}, 64, 6400).front().steps == 100);
+}
+
+TEST_CASE("ramps that do not lead to the full batch are refused") {
+  for (const BatchRamp& ramp : {BatchRamp{192, 17, 100}, BatchRamp{2048, 16, 100},
+                                BatchRamp{16, 0, 100}, BatchRamp{16, 16, 0}}) {
+    const Status status = validate(ramp, 2048);
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().where == "--ramp");
+  }
+}
+
+TEST_CASE("the parts of a campaign add up, and its bill follows from its hours") {
+  const ModelSpec model = test::small_bloom();
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);
+  CampaignRequest request;
+  request.tokens = 1e12;
+  request.step = Seconds(10);
+  const Assumptions assumptions = some_assumptions();
+  const Result<Campaign> campaign =
+      plan_campaign(test::small_scenario(model), plan, request, assumptions);
+  REQUIRE(campaign.ok());
+  const double steps = std::ceil(1e12 / static_cast<double>(model.seq * plan.global_batch));
+  CHECK(campaign->time.steps.value() == Approx(steps * 10));
+  CHECK(campaign->nodes == 4);
+  CHECK(campaign->mtbf.value() == Approx(2000 * kHour / 4));
+  const double hours = campaign->time.wall().value() / kHour;
+  CHECK(campaign->cost.gpu_hours == Approx(hours * 16));
+  CHECK(campaign->cost.reserved_hours == Approx(hours * 20));
+  CHECK(campaign->cost.gpu_kwh == Approx(hours * 16 * 0.4));
+  CHECK(campaign->wall_low == campaign->wall_high);
+}
+
+TEST_CASE("a campaign that failures would never let end is refused") {
+  const ModelSpec model = test::small_bloom();
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);
+  CampaignRequest request;
+  request.tokens = 1e12;
+  request.step = Seconds(10);
+  request.checkpoint_interval = Seconds(1000 * kDay);
+  Assumptions assumptions = some_assumptions();
+  assumptions.set(Assumption::kNodeMtbf, 1, "test");
+  const auto campaign = plan_campaign(test::small_scenario(model), plan, request, assumptions);
+  REQUIRE_FALSE(campaign.ok());
+  CHECK(campaign.error().kind == ErrorKind::kDoesNotFit);
+}
+
+TEST_CASE("a ramp whose sizes the layout cannot run names the size") {
+  const ModelSpec model = test::small_bloom();
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);  // 8 sequences at least
+  CampaignRequest request;
+  request.tokens = 1e9;
+  request.ramp = {4, 4, 1000};
+  const auto campaign =
+      plan_campaign(test::small_scenario(model), plan, request, some_assumptions());
+  REQUIRE_FALSE(campaign.ok());
+  CHECK_THAT(campaign.error().message, Catch::Contains("batch of 4"));
+}
+
+TEST_CASE("lost nodes leave plans that fit what is left, never faster ones with more nodes lost") {
+  const ModelSpec model = test::small_bloom();
+  const Scenario scenario = test::small_scenario(model);
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 8}, 4);
+  const auto table = replan(scenario, plan, 3, {});
+  REQUIRE(table.ok());
+  REQUIRE(table->size() == 3);
+  Seconds before;
+  for (const Replanned& row : *table) {
+    REQUIRE(row.best.size() == 1);
+    CHECK(gpu_count(row.best.front().plan) <= 32 - 4 * row.lost_nodes);
+    CHECK(row.best.front().plan.global_batch == plan.global_batch);
+    CHECK(row.best.front().predicted.step >= before);
+    before = row.best.front().predicted.step;
+  }
+  CHECK_FALSE(replan(scenario, plan, 8, {}).ok());
+}
+
+TEST_CASE("every shipped set of assumptions reads, with a source for each number") {
+  const Result<Catalogue> catalogue = Catalogue::open();
+  REQUIRE(catalogue.ok());
+  for (const char* name : {"jean-zay-a100", "dgx-a100", "dgx-h100", "dgx-h200"}) {
+    const Result<Assumptions> assumptions = load_assumptions(*catalogue, name);
+    REQUIRE(assumptions.ok());
+    CHECK(assumptions->name == name);
+    for (const AssumedValue& value : assumptions->values) CHECK_FALSE(value.source.empty());
+  }
+  CHECK_FALSE(load_assumptions(*catalogue, "jean-zay-a10").ok());
+}
+
+TEST_CASE("an assumption needs its own unit and a sensible size") {
+  const AssumptionRow& power = row_of(Assumption::kGpuPower);
+  CHECK(parse_assumption(power, "400 W").value() == 400);
+  CHECK(parse_assumption(power, "400W").value() == 400);
+  for (const char* text : {"400", "400 kW", "W", "-400 W", "nan W", "1e99 W", ""}) {
+    CHECK_FALSE(parse_assumption(power, text).ok());
+  }
+  CHECK_FALSE(parse_assumption(row_of(Assumption::kSpareNodes), "1.5").ok());
+  CHECK_FALSE(parse_assumption(row_of(Assumption::kPue), "1.2 W").ok());
+}
+
+TEST_CASE("BLOOM's campaign is as reported, its measured step given") {
+  BloomRun run = bloom_run();
+  run.request.step = Seconds(105);
+  const auto campaign = plan_campaign(run.scenario, run.plan, run.request, run.assumptions);
+  REQUIRE(campaign.ok());
+  // Le Scao et al. 2022: 1,082,990 GPU-hours, which are 117.5 days on 384 GPUs; Luccioni et al.
+  // 2022: 433 MWh and 24.7 t; BigScience: checkpoints of 2.3 TB (TiB: the 329 "GB" of weights are
+  // 352.5e9 bytes), one to two failures a week.
+  CHECK(campaign->cost.gpu_hours == Approx(1'082'990).epsilon(0.10));
+  CHECK(campaign->time.wall().value() / kDay == Approx(117.5).epsilon(0.15));
+  CHECK(campaign->cost.gpu_kwh == Approx(433'196).epsilon(0.15));
+  CHECK(campaign->cost.gpu_co2_t == Approx(24.7).epsilon(0.15));
+  CHECK(campaign->checkpoints.size.value() == Approx(2.3 * 1024 * kGiB).epsilon(0.02));
+  const double weeks = campaign->time.wall().value() / (7 * kDay);
+  CHECK(campaign->replays.failures / weeks == Approx(1.5).epsilon(0.05));
+}
+
+TEST_CASE("BLOOM's campaign from the predicted step is near the report") {
+  const BloomRun run = bloom_run();
+  const auto campaign = plan_campaign(run.scenario, run.plan, run.request, run.assumptions);
+  REQUIRE(campaign.ok());
+  CHECK(campaign->cost.gpu_hours == Approx(1'082'990).epsilon(0.20));
+  CHECK(campaign->wall_low < campaign->time.wall());
+  CHECK(campaign->wall_high > campaign->time.wall());
+}
+
+}  // namespace tpsim
