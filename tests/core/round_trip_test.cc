@@ -17,10 +17,10 @@ static_assert(field_count<ModelSpec>() == 19);
 static_assert(field_count<AttentionShape>() == 5);
 static_assert(field_count<ClusterSpec>() == 9);
 static_assert(field_count<LinkSpec>() == 4);
-static_assert(field_count<StackSpec>() == 12);
+static_assert(field_count<StackSpec>() == 13);
 static_assert(field_count<TrainingOptions>() == 7);
 static_assert(field_count<HostCost>() == 7);
-static_assert(field_count<StackMemory>() == 7);
+static_assert(field_count<StackMemory>() == 8);
 static_assert(field_count<Profile>() == 9);
 static_assert(field_count<DeviceFacts>() == 9);
 static_assert(field_count<DeviceModel>() == 13);
@@ -98,10 +98,12 @@ StackSpec odd_stack() {
                   .collective_buffers = Bytes(3),
                   .allocation_granularity = Bytes(2 * kMiB),
                   .caching_allocator = true,
+                  .reduction_bucket = 500000001,
                   .fragmentation = kThird,
                   .spread = 0.04};
   stack.zero_2_and_3_with_pipeline = false;
   stack.overlap_p2p = true;
+  stack.tensor_overlap = kThird;
   stack.eager_traffic = 2 + kThird;
   stack.overlap_slowdown = 1 + kThird;
   stack.rank_jitter = 0.01 * kThird;
