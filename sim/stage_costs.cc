@@ -15,7 +15,7 @@ ChunkCost make_chunk(PieceCosts& pieces, const Plan& plan, const ChunkCost& kind
     const PieceCost& embedding = pieces.piece(PieceKind::kEmbedding, plan);
     cost.forward = PhaseCost::then(embedding.forward, cost.forward);
     cost.backward = PhaseCost::then(cost.backward, embedding.backward);
-    accumulate = PhaseCost::then(accumulate, embedding.accumulate);
+    accumulate = PhaseCost::then(embedding.accumulate, accumulate);  // in the store's order
   }
   if (cost.is_last) {
     const PieceCost& head = pieces.piece(PieceKind::kHead, plan);
