@@ -25,6 +25,7 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.integer("nics_per_node", cluster.nics_per_node, {1, 1024});
   io.object("intra_node", [&](auto& inner) { kLinkFields(inner, cluster.intra_node); });
   io.object("inter_node", [&](auto& inner) { kLinkFields(inner, cluster.inter_node); });
+  io.number("several_ranks_share", cluster.several_ranks_share, {0.01, 1}, kOptional);
 };
 
 Result<ClusterSpec> cluster_from_json(const JsonValue& root, const std::string& file) {

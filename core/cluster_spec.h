@@ -27,6 +27,9 @@ struct ClusterSpec {
   std::int64_t nics_per_node = 1;
   LinkSpec intra_node;
   LinkSpec inter_node;
+  // Share of a node's bandwidth that groups with several ranks on it reach: their rings leave the
+  // node through the NICs of few ranks, which then compete.
+  double several_ranks_share = 1.0;
 };
 
 }  // namespace tpsim

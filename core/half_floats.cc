@@ -76,9 +76,6 @@ void encode(std::span<const double> from, DType dtype, std::byte* to) {
       return encode_each<std::uint16_t>(from, to, [&](double x) { return to_bfloat16(narrow(x)); });
     case DType::kFloat16:
       return encode_each<std::uint16_t>(from, to, [&](double x) { return to_float16(narrow(x)); });
-    case DType::kUInt8:
-      return encode_each<std::uint8_t>(
-          from, to, [](double x) { return static_cast<std::uint8_t>(std::lround(x)); });
     case DType::kInt32:
       return encode_each<std::int32_t>(
           from, to, [](double x) { return static_cast<std::int32_t>(std::lround(x)); });

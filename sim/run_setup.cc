@@ -24,8 +24,11 @@ Result<DType> dtype_of(const std::string& text, DType otherwise) {
 
 // Half-precision training adds gradients up in its own dtype where nothing else is said, bf16
 // training in fp32.
-Result<DType> gradient_dtype_of(const PublishedRun& run, DType dtype) {
-  return dtype_of(run.gradient_dtype, dtype == DType::kBFloat16 ? DType::kFloat32 : dtype);
+Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& environment,
+                                DType dtype) {
+  const std::string& stated =
+      run.gradient_dtype.empty() ? environment.gradient_dtype : run.gradient_dtype;
+  return dtype_of(stated, dtype == DType::kBFloat16 ? DType::kFloat32 : dtype);
 }
 
 Result<int> zero_of(const PublishedRun& run, int otherwise) {
@@ -110,7 +113,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment)
   TPSIM_TRY(plan.recompute, recompute_of(run.recompute));
   TPSIM_TRY(plan.attention, attention_of(run.attention));
   TPSIM_TRY(plan.dtype, dtype_of(run.dtype, environment.dtype));
-  TPSIM_TRY(plan.gradient_dtype, gradient_dtype_of(run, plan.dtype));
+  TPSIM_TRY(plan.gradient_dtype, gradient_dtype_of(run, environment, plan.dtype));
   plan.stage_layers = even_stage_layers(run.layers, chunk_count(plan),
                                         run.stage_split.find("embedding") != std::string::npos);
   if (plan.stage_layers.empty()) return cannot("the stages cannot be cut as stated");
