@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
+#include "core/result.h"
 #include "kernels/communicator.h"
 
 namespace tpsim {
@@ -22,6 +24,13 @@ class World {
   virtual std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                                      const std::vector<std::int64_t>& members) = 0;
 };
+
+// What a rank does.
+using RankBody = std::function<Status(World&)>;
+
+// Runs a rank's body with every way of failing turned into an Error: running out of device memory
+// into kDoesNotFit, any other exception into a bug.
+Status outcome_of(World& world, const RankBody& body);
 
 // Thrown out of a collective when another rank has failed, so that this one ends too.
 class CommunicatorAborted : public std::runtime_error {

@@ -10,18 +10,37 @@ struct RowSoftmax {
   double sum = 0;
 };
 
-// row[k] = exp(scale * row[k] + slope * k - max) over the visible keys, with the max and the sum of
-// the results.
-inline RowSoftmax exponentiate(float* row, std::int64_t visible, float scale, float slope) {
-#pragma omp simd
-  for (std::int64_t k = 0; k < visible; ++k) {
-    row[k] = scale * row[k] + slope * static_cast<float>(static_cast<std::int32_t>(k));
-  }
+// row[k] = exp(scale * row[k] + slope * k - max) over the visible keys and 0 over the others up to
+// `keys`, with the max and the sum of the results; scale > 0.
+//
+// Masked keys up to a whole vector are taken along as -inf: a row's odd end costs more than they
+// do.
+inline RowSoftmax exponentiate(float* row, std::int64_t visible, std::int64_t keys, float scale,
+                               float slope) {
+  constexpr std::int64_t kVector = 16;
+  const std::int64_t whole = std::min((visible + kVector - 1) / kVector * kVector, keys);
+  std::fill(row + visible, row + whole, -INFINITY);
+  std::fill(row + whole, row + keys, 0.0F);
   RowSoftmax result;
-  result.max = max_of(visible, [&](std::int64_t k) { return row[k]; });
-#pragma omp simd
-  for (std::int64_t k = 0; k < visible; ++k) row[k] = fast_exp(row[k] - result.max);
-  result.sum = sum_of(visible, [&](std::int64_t k) { return row[k]; });
+  float max = -INFINITY;
+#pragma omp simd reduction(max : max)
+  for (std::int64_t k = 0; k < whole; ++k) {
+    const float position = static_cast<float>(static_cast<std::int32_t>(k));
+    const float score = scale * row[k] + slope * position;
+    row[k] = score;
+    max = std::max(max, score);
+  }
+  result.max = max;
+  constexpr std::int64_t kPiece = 4096;
+  for (std::int64_t first = 0; first < whole; first += kPiece) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t k = first; k < std::min(first + kPiece, whole); ++k) {
+      row[k] = fast_exp(row[k] - max);
+      sum += row[k];
+    }
+    result.sum += static_cast<double>(sum);
+  }
   return result;
 }
 

@@ -87,9 +87,7 @@ float slope_of(const Tensor& slopes, std::int64_t head) {
 void softmax_block(QueryBlock block, float scale, float slope, float* scores, RowSoftmax* rows) {
   for (std::int64_t i = 0; i < block.count; ++i) {
     float* row = scores + i * block.end();
-    const std::int64_t visible = block.begin + i + 1;
-    rows[i] = exponentiate(row, visible, scale, slope);
-    std::fill(row + visible, row + block.end(), 0.0F);
+    rows[i] = exponentiate(row, block.begin + i + 1, block.end(), scale, slope);
   }
 }
 

@@ -19,11 +19,10 @@ void compute(const SoftmaxForward& op, CpuState& state) {
       const std::int64_t first = (matrix * queries + query) * keys;
       const std::int64_t visible = std::min(query + 1, keys);
       float* row = scores.load(first, visible);
-      const RowSoftmax s = exponentiate(row, visible, op.scale, slope);
+      const RowSoftmax s = exponentiate(row, visible, keys, op.scale, slope);
       const float inverse = static_cast<float>(1.0 / s.sum);
 #pragma omp simd
       for (std::int64_t k = 0; k < visible; ++k) row[k] *= inverse;
-      std::fill(row + visible, row + keys, 0.0F);
       scores.store(first, keys);
     }
   }

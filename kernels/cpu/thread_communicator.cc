@@ -30,7 +30,7 @@ std::byte* part_address(void* all, std::int64_t part_bytes, int rank) {
 }  // namespace
 
 void ThreadCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
-  TPSIM_CHECK(x.dtype() != DType::kInt32, "reductions are of floating numbers");
+  TPSIM_CHECK(is_floating(x.dtype()), "reductions are of floating numbers");
   const Share share = share_of(x.elements(), rank(), size());
   threads_->exchange(rank(), x.raw(), [&](Addresses all) {
     const std::vector<const void*> sources(all.begin(), all.end());
@@ -49,7 +49,7 @@ void ThreadCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
 }
 
 void ThreadCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
-  TPSIM_CHECK(part.dtype() != DType::kInt32, "reductions are of floating numbers");
+  TPSIM_CHECK(is_floating(part.dtype()), "reductions are of floating numbers");
   threads_->exchange(rank(), all.raw(), [&](Addresses wholes) {
     std::vector<const void*> mine;
     for (void* whole : wholes) mine.push_back(part_address(whole, part.bytes(), rank()));

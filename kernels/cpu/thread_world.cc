@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "kernels/cpu/thread_communicator.h"
-#include "kernels/device.h"
 
 namespace tpsim {
 namespace {
@@ -75,20 +74,9 @@ class ThreadWorld final : public World {
   std::map<std::pair<GroupKind, std::vector<std::int64_t>>, int> formed_;
 };
 
-// Runs one rank's body with every way of failing turned into an Error.
-Status outcome_of(World& world, const std::function<Status(World&)>& body) {
-  try {
-    return body(world);
-  } catch (const OutOfDeviceMemory& error) {
-    return Error{ErrorKind::kDoesNotFit, error.what(), "", ""};
-  } catch (const std::exception& error) {
-    return Error{ErrorKind::kBug, error.what(), "", ""};
-  }
-}
-
 }  // namespace
 
-Status run_on_threads(int size, const std::function<Status(World&)>& body) {
+Status run_on_threads(int size, const RankBody& body) {
   ThreadTeam team;
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank) {

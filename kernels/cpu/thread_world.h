@@ -1,8 +1,6 @@
 // Ranks as threads of this process, for a run without mpirun.
 #pragma once
 
-#include <functional>
-
 #include "core/result.h"
 #include "kernels/world.h"
 
@@ -11,8 +9,7 @@ namespace tpsim {
 // Runs `body` on one thread per rank, each with its own view of the world, and waits for all.
 //
 // When one fails, by an Error or by an exception, the others are thrown out of their collectives,
-// and the first failure is returned with the rank's number in front. Running out of device memory
-// becomes kDoesNotFit; any other exception is a bug.
-Status run_on_threads(int size, const std::function<Status(World&)>& body);
+// and the first failure is returned with the rank's number in front.
+Status run_on_threads(int size, const RankBody& body);
 
 }  // namespace tpsim

@@ -10,17 +10,22 @@
 namespace tpsim {
 
 // e^x with a relative error below 2e-7 over the range of normal floats; 0 below it (so exp(-inf) =
-// 0) and 2.4e38 above it. NaN is not passed on.
+// 0), 2.4e38 above it, NaN for NaN.
 //
 // x = n ln2 + r with |r| <= ln2 / 2; e^r = 1 + r + r^2 q(r), q interpolating (e^r - 1 - r) / r^2 at
 // the five Chebyshev nodes (error 1e-8); ln2 in two parts, so that n times the first is exact.
+// Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
 inline float fast_exp(float x) {
+  constexpr float kRounder = 12582912.0F;
+  constexpr std::int32_t kRounderBits = 0x4b400000;
   const float clamped = std::min(std::max(x, -87.0F), 88.37F);
-  const float n = std::rint(clamped * 1.44269504F);
+  const float shifted = clamped * 1.44269504F + kRounder;
+  const float n = shifted - kRounder;
   const float r = (clamped - n * 0.693359375F) - n * -2.12194440e-4F;
   const float q = 0.5F + r * (0.16666576990F +
                               r * (0.04166655462F + r * (0.00836317905F + r * 0.00139261836F)));
-  const float power = std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
+  const std::int32_t exponent = std::bit_cast<std::int32_t>(shifted) - kRounderBits + 127;
+  const float power = std::bit_cast<float>(exponent << 23);
   const float result = (1.0F + (r + r * r * q)) * power;
   return x < -87.0F ? 0.0F : result;
 }
@@ -28,25 +33,22 @@ inline float fast_exp(float x) {
 // 1 / (1 + e^-x).
 inline float fast_sigmoid(float x) { return 1.0F / (1.0F + fast_exp(-x)); }
 
-// The sum of term(i) over [0, n). Pieces of 4096 terms are summed in fp32 over 32 partial sums and
-// added up in double, so that long sums lose no more than short ones.
+// The sum of term(i) over [0, n). Pieces of 4096 terms are summed in fp32, a vector of partial sums
+// for each half, and added up in double, so that long sums lose no more than short ones.
 template <class Term>
 double sum_of(std::int64_t n, Term term) {
   constexpr std::int64_t kPiece = 4096;
   double total = 0;
   for (std::int64_t first = 0; first < n; first += kPiece) {
-    const std::int64_t count = std::min(kPiece, n - first);
-    const std::int64_t quarter = count / 4;
-    float a = 0, b = 0, c = 0, d = 0;
-#pragma omp simd reduction(+ : a, b, c, d)
-    for (std::int64_t i = first; i < first + quarter; ++i) {
+    const std::int64_t half = std::min(kPiece, n - first) / 2;
+    float a = 0, b = 0;
+#pragma omp simd reduction(+ : a, b)
+    for (std::int64_t i = first; i < first + half; ++i) {
       a += term(i);
-      b += term(i + quarter);
-      c += term(i + 2 * quarter);
-      d += term(i + 3 * quarter);
+      b += term(i + half);
     }
-    for (std::int64_t i = first + 4 * quarter; i < first + count; ++i) a += term(i);
-    total += static_cast<double>((a + b) + (c + d));
+    if (n - first < kPiece && (n - first) % 2 == 1) a += term(n - 1);
+    total += static_cast<double>(a + b);
   }
   return total;
 }

@@ -162,7 +162,8 @@ void lay_by_head(Heads& x, const AttentionDims& d, std::int64_t heads) {
 void add_flash(Cases& cases, std::array<std::int64_t, 5> dims) {
   for (const int alibi : {0, 1}) {
     cases.add(OpKind::kFlashForward, alibi, dims);
-    cases.add(OpKind::kFlashBackward, alibi, dims);
+    // Of a single position the gradient is zero, and what is computed is rounding.
+    if (dims[1] > 1) cases.add(OpKind::kFlashBackward, alibi, dims);
   }
   cases.add_changed<FlashForward>(OpKind::kFlashForward, 1, dims, "head by head",
                                   [](FlashForward& op) {

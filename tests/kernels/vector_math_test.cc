@@ -20,6 +20,7 @@ TEST_CASE("fast_exp is exact at 0, zero far below and at -inf, and finite far ab
   CHECK(fast_exp(-100.0F) == 0.0F);
   CHECK(fast_exp(-INFINITY) == 0.0F);
   CHECK(std::isfinite(fast_exp(1000.0F)));
+  CHECK(std::isnan(fast_exp(NAN)));
 }
 
 TEST_CASE("fast_sigmoid keeps its relative accuracy in the far negative") {
