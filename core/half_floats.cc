@@ -82,9 +82,6 @@ void encode(std::span<const double> from, DType dtype, std::byte* to) {
     case DType::kInt32:
       return encode_each<std::int32_t>(
           from, to, [](double x) { return static_cast<std::int32_t>(std::lround(x)); });
-    case DType::kUInt8:
-      return encode_each<std::uint8_t>(
-          from, to, [](double x) { return static_cast<std::uint8_t>(std::lround(x)); });
   }
 }
 
@@ -97,7 +94,6 @@ void decode(const std::byte* from, DType dtype, std::span<double> to) {
       return decode_each<std::uint8_t>(from, to, [](std::uint8_t x) { return int{x}; });
     case DType::kInt32:
       return decode_each<std::int32_t>(from, to, [](std::int32_t x) { return x; });
-    case DType::kUInt8: return decode_each<std::uint8_t>(from, to, [](std::uint8_t x) { return x; });
   }
 }
 
