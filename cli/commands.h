@@ -20,6 +20,9 @@ Status run_explain(const Arguments& arguments, const Terminal& terminal);
 // Fails with kDoesNotFit for a run that failures would never let end.
 Status run_campaign(const Arguments& arguments, const Terminal& terminal);
 
+// Prints the launch files, or writes them all into a folder; nothing when the stack refuses the plan.
+Status run_export(const Arguments& arguments, const Terminal& terminal);
+
 Status run_list(const Arguments& arguments, const Terminal& terminal);
 
 }  // namespace tpsim

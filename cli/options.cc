@@ -10,6 +10,7 @@ constexpr std::uint16_t kPlans = bit(Command::kPlan);
 constexpr std::uint16_t kSimulates = bit(Command::kSimulate);
 constexpr std::uint16_t kExplains = bit(Command::kExplain);
 constexpr std::uint16_t kCampaigns = bit(Command::kCampaign);
+constexpr std::uint16_t kExports = bit(Command::kExport);
 constexpr std::uint16_t kLists = bit(Command::kList);
 constexpr std::uint16_t kSearches = kPlans | kExplains | kCampaigns;
 constexpr std::uint16_t kSingle = kSimulates | kExplains | kCampaigns;
@@ -34,6 +35,10 @@ constexpr std::array kCommands = {
                "tpsim campaign --plan plan.json --tokens 366e9\n"
                "tpsim campaign --plan plan.json --tokens 366e9 --step-time 105s \\\n"
                "    --ramp 192,16,9765625 --checkpoint-every 3h --lost-nodes 4"},
+    CommandRow{Command::kExport, "export", "write a plan as the launch files of a training stack",
+               "plan.json", "a plan saved with --save",
+               "tpsim export plan.json --to megatron-deepspeed -o launch/\n"
+               "tpsim export plan.json --to torchtitan"},
     CommandRow{Command::kList, "list", "show what the catalogue holds",
                "kind", "models, clusters, profiles or stacks",
                "tpsim list models\n"
@@ -126,6 +131,10 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kCampaigns},
     {Opt::kSpareNodes, "--spare-nodes", "N", "kept ready beside the plan's", kAssumed, kCampaigns},
 
+    {Opt::kTo, "--to", "STACK",
+     "megatron-lm, megatron-deepspeed, nemo, torchtitan or slurm", kOutput, kExports},
+    {Opt::kOutputFolder, "-o", "DIR", "folder for the files [print them]", kOutput,
+     kExports},
     {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput,
      kAll | kLists},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",

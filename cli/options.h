@@ -12,7 +12,7 @@
 namespace tpsim {
 
 enum class Command : std::uint8_t {
-  kPlan, kSimulate, kExplain, kCampaign, kList,
+  kPlan, kSimulate, kExplain, kCampaign, kExport, kList,
 };
 inline constexpr int kCommandCount = static_cast<int>(Command::kList) + 1;
 
@@ -36,6 +36,7 @@ enum class Opt : std::uint8_t {
   kPlanFile, kTokens, kRamp, kStepTime, kCheckpointEvery, kLostNodes, kReplays, kSeed,
   kAssumptions, kGpuPower, kOtherPower, kPue, kCarbon, kPrice, kNodeMtbf, kStorageBandwidth,
   kRestartTime, kRepairTime, kDowntime, kSpareNodes,
+  kTo, kOutputFolder,
   kJson, kSave, kTrace, kAllowOom,
 };
 inline constexpr int kOptCount = static_cast<int>(Opt::kAllowOom) + 1;
