@@ -20,6 +20,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
     case Command::kExplain: return run_explain(arguments, terminal);
     case Command::kCampaign: return run_campaign(arguments, terminal);
     case Command::kExport: return run_export(arguments, terminal);
+    case Command::kCheckLog: return run_check_log(arguments, terminal);
     case Command::kList: return run_list(arguments, terminal);
   }
   throw BugError("a command without an implementation");

@@ -11,6 +11,7 @@ constexpr std::uint16_t kSimulates = bit(Command::kSimulate);
 constexpr std::uint16_t kExplains = bit(Command::kExplain);
 constexpr std::uint16_t kCampaigns = bit(Command::kCampaign);
 constexpr std::uint16_t kExports = bit(Command::kExport);
+constexpr std::uint16_t kLogChecks = bit(Command::kCheckLog);
 constexpr std::uint16_t kLists = bit(Command::kList);
 constexpr std::uint16_t kSearches = kPlans | kExplains | kCampaigns;
 constexpr std::uint16_t kSingle = kSimulates | kExplains | kCampaigns;
@@ -39,6 +40,9 @@ constexpr std::array kCommands = {
                "plan.json", "a plan saved with --save",
                "tpsim export plan.json --to megatron-deepspeed -o launch/\n"
                "tpsim export plan.json --to torchtitan"},
+    CommandRow{Command::kCheckLog, "check-log", "say whether a run is as predicted, and if not, why",
+               "training.log", "a log of Megatron-LM, Megatron-DeepSpeed or tpsim",
+               "tpsim check-log training.log --plan plan.json"},
     CommandRow{Command::kList, "list", "show what the catalogue holds",
                "kind", "models, clusters, profiles or stacks",
                "tpsim list models\n"
@@ -98,7 +102,7 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kRankOrder, "--rank-order", "tp-dp-pp|tp-pp-dp", "innermost degree first [tp-dp-pp]",
      kCut, kSingle},
 
-    {Opt::kPlanFile, "--plan", "FILE", "a plan saved with --save", kRun, kCampaigns},
+    {Opt::kPlanFile, "--plan", "FILE", "a plan saved with --save", kRun, kCampaigns | kLogChecks},
     {Opt::kTokens, "--tokens", "N", "tokens to train on, as 366e9", kRun, kCampaigns},
     {Opt::kRamp, "--ramp", "START,INC,SAMPLES", "batch-size ramp, as Megatron's [none]", kRun,
      kCampaigns},
@@ -136,7 +140,7 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kOutputFolder, "-o", "DIR", "folder for the files [print them]", kOutput,
      kExports},
     {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput,
-     kAll | kLists},
+     kAll | kLogChecks | kLists},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",
      kOutput, kPlans | kSimulates},
     {Opt::kTrace, "--trace", "FILE", "write the timeline, for Perfetto or chrome://tracing",

@@ -12,7 +12,7 @@
 namespace tpsim {
 
 enum class Command : std::uint8_t {
-  kPlan, kSimulate, kExplain, kCampaign, kExport, kList,
+  kPlan, kSimulate, kExplain, kCampaign, kExport, kCheckLog, kList,
 };
 inline constexpr int kCommandCount = static_cast<int>(Command::kList) + 1;
 
