@@ -21,6 +21,8 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
     case Command::kRun: return run_training(arguments, terminal);
     case Command::kValidate: return run_validate(arguments, terminal);
     case Command::kCampaign: return run_campaign(arguments, terminal);
+    case Command::kExport: return run_export(arguments, terminal);
+    case Command::kCheckLog: return run_check_log(arguments, terminal);
     case Command::kList: return run_list(arguments, terminal);
   }
   throw BugError("a command without an implementation");

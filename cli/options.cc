@@ -12,6 +12,8 @@ constexpr std::uint16_t kExplains = bit(Command::kExplain);
 constexpr std::uint16_t kCampaigns = bit(Command::kCampaign);
 constexpr std::uint16_t kRuns = bit(Command::kRun);
 constexpr std::uint16_t kValidates = bit(Command::kValidate);
+constexpr std::uint16_t kExports = bit(Command::kExport);
+constexpr std::uint16_t kLogChecks = bit(Command::kCheckLog);
 constexpr std::uint16_t kLists = bit(Command::kList);
 constexpr std::uint16_t kSearches = kPlans | kExplains | kCampaigns;
 constexpr std::uint16_t kSingle = kSimulates | kExplains | kRuns | kCampaigns;
@@ -44,6 +46,13 @@ constexpr std::array kCommands = {
                "tpsim campaign --plan plan.json --tokens 366e9\n"
                "tpsim campaign --plan plan.json --tokens 366e9 --step-time 105s \\\n"
                "    --ramp 192,16,9765625 --checkpoint-every 3h --lost-nodes 4"},
+    CommandRow{Command::kExport, "export", "write a plan as the launch files of a training stack",
+               "plan.json", "a plan saved with --save",
+               "tpsim export plan.json --to megatron-deepspeed -o launch/\n"
+               "tpsim export plan.json --to torchtitan"},
+    CommandRow{Command::kCheckLog, "check-log", "say whether a run is as predicted, and if not, why",
+               "training.log", "a log of Megatron-LM, Megatron-DeepSpeed or tpsim",
+               "tpsim check-log training.log --plan plan.json"},
     CommandRow{Command::kList, "list", "show what the catalogue holds",
                "kind", "models, clusters, profiles or stacks",
                "tpsim list models\n"
@@ -110,8 +119,10 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kMarkdown, "--markdown", nullptr, "print a section of docs/accuracy.md", kOutput,
      kValidates},
 
-    {Opt::kPlanFile, "--plan", "FILE", "a plan saved with --save", kRun, kCampaigns},
-    {Opt::kTokens, "--tokens", "N", "tokens to train on, as 366e9", kRun, kCampaigns},
+    {Opt::kPlanFile, "--plan", "FILE", "a plan saved with --save", kRun, kCampaigns | kLogChecks},
+    {Opt::kTokens, "--tokens", "N|FILE",
+     "how many, as 366e9; run: safetensors, tokens [steps, batch, seq + 1] [made up]", kRun,
+     kCampaigns | kRuns},
     {Opt::kRamp, "--ramp", "START,INC,SAMPLES", "batch-size ramp, as Megatron's [none]", kRun,
      kCampaigns},
     {Opt::kStepTime, "--step-time", "TIME", "measured time of a step, as 105s [as predicted]", kRun,
@@ -148,8 +159,6 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kDevice, "--device", "cpu", "what computes [cpu]", kTrain, kRuns},
     {Opt::kCheckpoint, "--checkpoint", "DIR", "Hugging Face folder: config.json and safetensors",
      kTrain, kRuns},
-    {Opt::kTokenFile, "--tokens", "FILE", "safetensors with tokens [steps, batch, seq + 1] [made up]",
-     kTrain, kRuns},
     {Opt::kRate, "--lr", "X", "learning rate [1e-4]", kTrain, kRuns},
     {Opt::kBetas, "--betas", "B1,B2", "of AdamW [0.9,0.95]", kTrain, kRuns},
     {Opt::kEpsilon, "--eps", "X", "of AdamW [1e-8]", kTrain, kRuns},
@@ -162,8 +171,12 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kDumpGradients, "--dump-gradients", "FILE", "the first step's gradients, before clipping",
      kTrain, kRuns},
 
+    {Opt::kTo, "--to", "STACK",
+     "megatron-lm, megatron-deepspeed, nemo, torchtitan or slurm", kOutput, kExports},
+    {Opt::kOutputFolder, "-o", "DIR", "folder for the files [print them]", kOutput,
+     kExports},
     {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput,
-     kAll | kLists | kValidates | kRuns},
+     kAll | kLogChecks | kLists | kValidates | kRuns},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",
      kOutput, kPlans | kSimulates},
     {Opt::kTrace, "--trace", "FILE", "write the timeline, for Perfetto or chrome://tracing",

@@ -12,7 +12,7 @@
 namespace tpsim {
 
 enum class Command : std::uint8_t {
-  kPlan, kSimulate, kExplain, kRun, kValidate, kCampaign, kList,
+  kPlan, kSimulate, kExplain, kRun, kValidate, kCampaign, kExport, kCheckLog, kList,
 };
 inline constexpr int kCommandCount = static_cast<int>(Command::kList) + 1;
 
@@ -37,8 +37,9 @@ enum class Opt : std::uint8_t {
   kPlanFile, kTokens, kRamp, kStepTime, kCheckpointEvery, kLostNodes, kReplays, kSeed,
   kAssumptions, kGpuPower, kOtherPower, kPue, kCarbon, kPrice, kNodeMtbf, kStorageBandwidth,
   kRestartTime, kRepairTime, kDowntime, kSpareNodes,
-  kSteps, kDevice, kCheckpoint, kTokenFile, kRate, kBetas, kEpsilon, kWeightDecay, kClipGrad,
+  kSteps, kDevice, kCheckpoint, kRate, kBetas, kEpsilon, kWeightDecay, kClipGrad,
   kStateFolder, kSaveEvery, kDumpGradients,
+  kTo, kOutputFolder,
   kJson, kSave, kTrace, kAllowOom,
 };
 inline constexpr int kOptCount = static_cast<int>(Opt::kAllowOom) + 1;

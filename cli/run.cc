@@ -90,8 +90,8 @@ Result<Prepared> prepare(const Arguments& typed) {
     arguments.set(Opt::kGlobalBatch, std::to_string(dp * micro_batch));
   }
   std::optional<TokenSource> tokens;
-  if (arguments.has(Opt::kTokenFile)) {
-    TPSIM_TRY(tokens, TokenSource::open(*arguments[Opt::kTokenFile]));
+  if (arguments.has(Opt::kTokens)) {
+    TPSIM_TRY(tokens, TokenSource::open(*arguments[Opt::kTokens]));
     arguments.set(Opt::kSeq, std::to_string(tokens->seq()));
   }
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));

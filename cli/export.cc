@@ -1,0 +1,69 @@
+// tpsim export: a plan as the launch files of a training stack.
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <system_error>
+
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "cli/values.h"
+#include "core/catalogue.h"
+#include "core/files.h"
+#include "plans/launch_files.h"
+
+namespace tpsim {
+namespace {
+
+Result<LaunchStack> stack_of(const Arguments& arguments) {
+  std::array<std::string_view, kLaunchStackCount> names;
+  for (int i = 0; i < kLaunchStackCount; ++i) {
+    names[static_cast<std::size_t>(i)] = name_of(static_cast<LaunchStack>(i));
+  }
+  if (!arguments.has(Opt::kTo)) {
+    return option_error(Opt::kTo, "is missing: for which stack?",
+                        "megatron-lm, megatron-deepspeed, nemo, torchtitan or slurm");
+  }
+  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, Opt::kTo, names));
+  TPSIM_TRY_STATUS(check_single(arguments, Opt::kTo, chosen.size()));
+  return static_cast<LaunchStack>(chosen.front());
+}
+
+Result<std::vector<LaunchFile>> launch_files_of(const Arguments& arguments, LaunchStack stack) {
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  if (!file) {
+    return Error{ErrorKind::kBadInput, "which plan? No plan file was given", "export",
+                 "tpsim plan ... --save plan.json writes one"};
+  }
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(file->cluster));
+  return export_plan(stack, *file, cluster.gpus_per_node);
+}
+
+Status write_all(const std::filesystem::path& folder, const std::vector<LaunchFile>& files) {
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (code) return option_error(Opt::kOutputFolder, "is no folder: " + code.message());
+  std::string said;
+  for (const LaunchFile& file : files) {
+    TPSIM_TRY_STATUS(write_file_atomically(folder / file.name, file.text));
+    said += fmt::format("wrote {}\n", printable((folder / file.name).string()));
+  }
+  return print(said);
+}
+
+}  // namespace
+
+Status run_export(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const LaunchStack stack, stack_of(arguments));
+  TPSIM_TRY(const std::vector<LaunchFile> files, launch_files_of(arguments, stack));
+  if (arguments.has(Opt::kOutputFolder)) return write_all(*arguments[Opt::kOutputFolder], files);
+  std::string text;
+  for (const LaunchFile& file : files) {
+    if (files.size() > 1) text += terminal.paint("# " + file.name, Ink::kDim) + "\n";
+    text += file.text;
+  }
+  return print(text);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,149 @@
+#include "plans/launch_files.h"
+
+#include <fmt/format.h>
+
+#include "core/plan_json.h"
+#include "plans/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+using Files = std::vector<LaunchFile>;
+
+constexpr const char* kConfigFile = "ds_config.json";
+constexpr const char* kJobFile = "job.slurm";
+
+std::string shell_name(LaunchStack stack) { return fmt::format("{}.sh", name_of(stack)); }
+
+LaunchFile shell_file(LaunchStack stack, const LaunchSize& size, const Settings& settings) {
+  return {shell_name(stack), shell_text(size, settings)};
+}
+
+Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY(const Settings settings, megatron_settings(LaunchStack::kMegatronLm, file));
+  return Files{shell_file(LaunchStack::kMegatronLm, size, settings)};
+}
+
+Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY(const Settings settings, deepspeed_settings(file));
+  return Files{shell_file(LaunchStack::kMegatronDeepSpeed, size, settings),
+               {kConfigFile, deepspeed_json(file)}};
+}
+
+// The YAML says nothing of the number of GPUs: the launcher's file does.
+Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY(const Settings settings, megatron_settings(LaunchStack::kNemo, file));
+  Settings launcher;
+  launcher.add("--config-file", "nemo.yaml");
+  return Files{shell_file(LaunchStack::kNemo, size, launcher), {"nemo.yaml", nemo_yaml(settings)}};
+}
+
+Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY(const Settings settings, torchtitan_settings(file));
+  return Files{shell_file(LaunchStack::kTorchTitan, size, settings)};
+}
+
+std::string job_head(const PlanFile& file, const LaunchSize& size, std::int64_t tasks) {
+  return fmt::format(
+      "#!/bin/bash\n"
+      "#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n"
+      "#SBATCH --gres=gpu:{}\n#SBATCH --exclusive\n#SBATCH --output=%x-%j.out\n\nset -e\n",
+      file.model.name, size.nodes, tasks, size.gpus_per_node);
+}
+
+// One task on each node starts its ranks with torchrun, as BLOOM was started.
+std::string torchrun_job(const PlanFile& file, const LaunchSize& size, const std::string& shell) {
+  // Ordered kernels let tensor-parallel transfers overlap; Megatron's FSDP refuses them.
+  const char* const connections = file.plan.zero < 2 ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" : "";
+  return job_head(file, size, 1) + shell + connections +
+         "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+         "# Data, tokenizer, optimizer and checkpoints are yours: sbatch job.slurm --data-path ...\n"
+         "srun --wait=60 --kill-on-bad-exit=1 torchrun --nnodes \"$NUM_NODES\" \\\n"
+         "  --nproc_per_node \"$GPUS_PER_NODE\" --rdzv_id \"$SLURM_JOB_ID\" --rdzv_backend c10d \\\n"
+         "  --rdzv_endpoint \"$MASTER_ADDR:6000\" pretrain_gpt.py \"${TRAIN_ARGS[@]}\" \"$@\"\n";
+}
+
+Result<Files> export_slurm(const PlanFile& file, const LaunchSize& size) {
+  if (file.stack == "reference") {
+    return Files{{kJobFile, job_head(file, size, size.gpus_per_node) + "srun tpsim run plan.json\n"},
+                 {"plan.json", to_json(file)}};
+  }
+  const bool deepspeed = file.stack == name_of(LaunchStack::kMegatronDeepSpeed);
+  if (!deepspeed && file.stack != name_of(LaunchStack::kMegatronLm)) {
+    return cannot_express(LaunchStack::kSlurm, fmt::format("the stack '{}'", file.stack),
+                          "it starts megatron-lm, megatron-deepspeed or reference");
+  }
+  TPSIM_TRY(Files files, deepspeed ? export_deepspeed(file, size) : export_megatron(file, size));
+  files.front() = {kJobFile, torchrun_job(file, size, files.front().text)};
+  return files;
+}
+
+Result<Plan> import_deepspeed(const LaunchFile& shell, const Files& files, const ModelSpec& model) {
+  TPSIM_TRY(const ShellSettings settings, parse_shell(shell));
+  TPSIM_TRY(const LaunchFile config, file_named(files, kConfigFile));
+  return plan_of_deepspeed(settings, config, model);
+}
+
+Result<Plan> import_nemo(const Files& files, const ModelSpec& model) {
+  TPSIM_TRY(const LaunchFile launcher, file_named(files, shell_name(LaunchStack::kNemo)));
+  TPSIM_TRY(ShellSettings shell, parse_shell(launcher));
+  TPSIM_TRY(const LaunchFile yaml, file_named(files, "nemo.yaml"));
+  TPSIM_TRY(shell.settings, parse_nemo_yaml(yaml));
+  return plan_of_megatron(shell, model);
+}
+
+// The job script tells by its companions whose arguments it holds.
+Result<Plan> import_slurm(const Files& files, const ModelSpec& model) {
+  const auto plan_file = file_named(files, "plan.json");
+  if (plan_file.ok()) {
+    TPSIM_TRY(const PlanFile plan, parse_plan(plan_file->text, plan_file->name));
+    return plan.plan;
+  }
+  TPSIM_TRY(const LaunchFile job, file_named(files, kJobFile));
+  if (file_named(files, kConfigFile).ok()) return import_deepspeed(job, files, model);
+  TPSIM_TRY(const ShellSettings shell, parse_shell(job));
+  return plan_of_megatron(shell, model);
+}
+
+}  // namespace
+
+std::string_view name_of(LaunchStack stack) {
+  switch (stack) {
+    case LaunchStack::kMegatronLm: return "megatron-lm";
+    case LaunchStack::kMegatronDeepSpeed: return "megatron-deepspeed";
+    case LaunchStack::kNemo: return "nemo";
+    case LaunchStack::kTorchTitan: return "torchtitan";
+    case LaunchStack::kSlurm: return "slurm";
+  }
+  return "?";
+}
+
+Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t gpus_per_node) {
+  TPSIM_TRY_STATUS(validate(file.plan, file.model));
+  const std::int64_t gpus = gpu_count(file.plan);
+  if (gpus > gpus_per_node && gpus % gpus_per_node != 0) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("{} GPUs do not fill nodes of {}", gpus, gpus_per_node), "", ""};
+  }
+  const LaunchSize size = launch_size(gpus, gpus_per_node);
+  switch (stack) {
+    case LaunchStack::kMegatronLm: return export_megatron(file, size);
+    case LaunchStack::kMegatronDeepSpeed: return export_deepspeed(file, size);
+    case LaunchStack::kNemo: return export_nemo(file, size);
+    case LaunchStack::kTorchTitan: return export_torchtitan(file, size);
+    case LaunchStack::kSlurm: return export_slurm(file, size);
+  }
+  throw BugError("a launch stack without an exporter");
+}
+
+Result<Plan> import_plan(LaunchStack stack, const Files& files, const ModelSpec& model) {
+  if (stack == LaunchStack::kNemo) return import_nemo(files, model);
+  if (stack == LaunchStack::kSlurm) return import_slurm(files, model);
+  TPSIM_TRY(const LaunchFile file, file_named(files, shell_name(stack)));
+  if (stack == LaunchStack::kMegatronDeepSpeed) return import_deepspeed(file, files, model);
+  TPSIM_TRY(const ShellSettings shell, parse_shell(file));
+  return stack == LaunchStack::kMegatronLm ? plan_of_megatron(shell, model)
+                                           : plan_of_torchtitan(shell, model);
+}
+
+}  // namespace tpsim

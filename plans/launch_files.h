@@ -1,0 +1,41 @@
+// A plan as the launch files of a training stack, and back.
+//
+// What a stack cannot express is an error with the reason; nothing is dropped or approximated. Data
+// paths, tokenizer, learning rate and checkpoints are the user's: they are no part of a plan.
+// Reading back checks the rules that the stack itself checks and gives exactly the same plan.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/plan_file.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+enum class LaunchStack : std::uint8_t {
+  kMegatronLm,         // NVIDIA Megatron-LM (megatron core, 2025-2026): arguments of pretrain_gpt.py
+  kMegatronDeepSpeed,  // BigScience's Megatron-DeepSpeed: arguments and DeepSpeed's JSON
+  kNemo,               // NeMo Megatron-Bridge: YAML overrides of a recipe
+  kTorchTitan,         // torchtitan (2026): command-line options
+  kSlurm,              // a job script around the arguments of the plan's own stack
+};
+inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kSlurm) + 1;
+std::string_view name_of(LaunchStack stack);  // "megatron-lm"
+
+struct LaunchFile {
+  std::string name;
+  std::string text;
+};
+
+Result<std::vector<LaunchFile>> export_plan(LaunchStack stack, const PlanFile& file,
+                                            std::int64_t gpus_per_node);
+
+// The plan of files that export_plan wrote, or that people wrote in the same form. The model is what
+// the files are for; they must agree with it. An unknown setting is an error.
+Result<Plan> import_plan(LaunchStack stack, const std::vector<LaunchFile>& files,
+                         const ModelSpec& model);
+
+}  // namespace tpsim

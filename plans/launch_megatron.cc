@@ -1,0 +1,369 @@
+// Megatron-LM's arguments and the YAML overrides of Megatron-Bridge, which configures the same core.
+// Rules: megatron/training/arguments.py, validate_args, and docs on pipeline layouts.
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+#include "plans/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+Status check_model(LaunchStack stack, const ModelSpec& model) {
+  if (model.attention.position == PositionKind::kAlibi) {
+    return cannot_express(stack, "ALiBi positions", "its attention has no such bias");
+  }
+  if (model.embedding_norm) {
+    return cannot_express(stack, "a norm after the embedding", "no option switches one on");
+  }
+  return Ok{};
+}
+
+Status check_choices(LaunchStack stack, const Plan& plan) {
+  if (plan.schedule == ScheduleKind::kGpipe) {
+    return cannot_express(stack, "the gpipe schedule", "its pipelines run 1f1b or interleaved");
+  }
+  if (plan.zero >= 2 && plan.degrees.pp > 1) {
+    return cannot_express(stack, fmt::format("ZeRO {} with a pipeline", plan.zero),
+                          "tpsim exports its FSDP without pipelines only: use ZeRO 0 or 1");
+  }
+  const bool own = plan.gradient_dtype == plan.dtype;
+  if (!own && plan.gradient_dtype != DType::kFloat32) {
+    return cannot_express(stack,
+                          fmt::format("{} gradients of {} weights", name_of(plan.gradient_dtype),
+                                      name_of(plan.dtype)),
+                          "gradients add up in fp32 or in the weights' dtype");
+  }
+  return Ok{};
+}
+
+void add_model(const ModelSpec& model, Settings& out) {
+  out.add("--num-layers", model.layers);
+  out.add("--hidden-size", model.hidden);
+  out.add("--ffn-hidden-size", model.ffn_hidden);
+  out.add("--num-attention-heads", model.attention.heads);
+  if (model.attention.kv_heads != model.attention.heads) {
+    out.add("--group-query-attention");
+    out.add("--num-query-groups", model.attention.kv_heads);
+  }
+  out.add("--kv-channels", model.attention.head_dim);
+  out.add("--seq-length", model.seq);
+  out.add("--max-position-embeddings", model.seq);
+  const bool rotary = model.attention.position == PositionKind::kRotary;
+  out.add("--position-embedding-type", rotary ? "rope" : "learned_absolute");
+  if (rotary) out.add("--rotary-base", fmt::format("{}", model.attention.rope_theta));
+  out.add("--normalization", model.norm == NormKind::kRmsNorm ? "RMSNorm" : "LayerNorm");
+  out.add("--norm-epsilon", fmt::format("{}", model.norm_epsilon));
+  if (model.mlp == MlpKind::kSwiglu) out.add("--swiglu");
+  if (!model.linear_bias) out.add("--disable-bias-linear");
+  if (!model.tied_embedding) out.add("--untie-embeddings-and-output-weights");
+  if (model.residual_from_after_norm) out.add("--apply-residual-connection-post-layernorm");
+  out.add("--vocab-size", model.vocab);
+  out.add("--make-vocab-size-divisible-by", 128);
+}
+
+bool is_even(const Plan& plan) {
+  for (const std::int64_t layers : plan.stage_layers) {
+    if (layers != plan.stage_layers.front()) return false;
+  }
+  return true;
+}
+
+// "Et*5|t*6|t*5L": E embedding, t one block, L loss, | between chunks, in model order.
+std::string layout_text(const std::vector<std::int64_t>& chunks) {
+  std::string text = "E";
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (i > 0) text += "|";
+    if (chunks[i] > 0) text += fmt::format("t*{}", chunks[i]);
+  }
+  return text + "L";
+}
+
+// Blocks by chunk; empty for a text of another form.
+std::vector<std::int64_t> parse_layout(std::string_view text) {
+  if (text.size() < 2 || text.front() != 'E' || text.back() != 'L') return {};
+  text = text.substr(1, text.size() - 2);
+  std::vector<std::int64_t> chunks;
+  for (;;) {
+    const std::string_view chunk = text.substr(0, text.find('|'));
+    std::int64_t layers = chunk == "t" ? 1 : 0;
+    if (chunk.starts_with("t*")) {
+      const char* const last = chunk.data() + chunk.size();
+      const auto [end, code] = std::from_chars(chunk.data() + 2, last, layers);
+      if (code != std::errc() || end != last || layers < 1) return {};
+    } else if (layers == 0 && !chunk.empty()) {
+      return {};
+    }
+    chunks.push_back(layers);
+    if (chunk.size() == text.size()) return chunks;
+    text.remove_prefix(chunk.size() + 1);
+  }
+}
+
+void add_stages(const Plan& plan, Settings& out) {
+  if (!is_even(plan)) {
+    out.add("--pipeline-model-parallel-layout", layout_text(plan.stage_layers));
+  } else if (plan.virtual_stages > 1) {
+    out.add("--num-virtual-stages-per-pipeline-rank", plan.virtual_stages);
+  }
+}
+
+void add_sharding(const Plan& plan, Settings& out) {
+  if (plan.zero == 1) out.add("--use-distributed-optimizer");
+  if (plan.zero < 2) return;
+  out.add("--use-megatron-fsdp");
+  out.add("--data-parallel-sharding-strategy", plan.zero == 2 ? "optim_grads" : "optim_grads_params");
+  out.add("--ckpt-format", "fsdp_dtensor");
+}
+
+void add_precision(const Plan& plan, Settings& out) {
+  if (plan.dtype != DType::kFloat32) out.add(fmt::format("--{}", name_of(plan.dtype)));
+  if (plan.dtype == DType::kFloat32) return;
+  if (plan.gradient_dtype == DType::kFloat32) {
+    out.add("--accumulate-allreduce-grads-in-fp32");
+  } else if (plan.dtype == DType::kBFloat16) {
+    out.add("--grad-reduce-in-bf16");
+  }
+}
+
+void add_plan(const Plan& plan, Settings& out) {
+  out.add("--tensor-model-parallel-size", plan.degrees.tp);
+  out.add("--pipeline-model-parallel-size", plan.degrees.pp);
+  out.add("--context-parallel-size", plan.degrees.cp);
+  add_stages(plan, out);
+  if (plan.rank_order == RankOrder::kTpPpDp) out.add("--use-tp-pp-dp-mapping");
+  if (plan.sequence_parallel) out.add("--sequence-parallel");
+  out.add("--micro-batch-size", plan.micro_batch);
+  out.add("--global-batch-size", plan.global_batch);
+  add_sharding(plan, out);
+  add_precision(plan, out);
+  if (plan.recompute != Recompute::kNone) {
+    out.add("--recompute-granularity", std::string(name_of(plan.recompute)));
+  }
+  if (plan.recompute == Recompute::kFull) {
+    out.add("--recompute-method", "uniform");
+    out.add("--recompute-num-layers", 1);
+  }
+  out.add("--attention-backend", std::string(name_of(plan.attention)));
+}
+
+void read_model(SettingReader& in, const ModelSpec& model) {
+  in.expect("--num-layers", model.layers);
+  in.expect("--hidden-size", model.hidden);
+  in.expect("--ffn-hidden-size", model.ffn_hidden);
+  in.expect("--num-attention-heads", model.attention.heads);
+  in.expect("--seq-length", model.seq);
+  const std::int64_t groups = in.integer("--num-query-groups", model.attention.heads);
+  if (groups != model.attention.kv_heads) in.fail("--num-query-groups is not the model's");
+  for (const char* name : {"--group-query-attention", "--swiglu", "--disable-bias-linear",
+                           "--untie-embeddings-and-output-weights",
+                           "--apply-residual-connection-post-layernorm"}) {
+    in.flag(name);
+  }
+  for (const char* name : {"--kv-channels", "--max-position-embeddings", "--position-embedding-type",
+                           "--rotary-base", "--normalization", "--norm-epsilon", "--vocab-size",
+                           "--make-vocab-size-divisible-by"}) {
+    in.text(name);
+  }
+}
+
+int zero_of(SettingReader& in) {
+  const bool fsdp = in.flag("--use-megatron-fsdp");
+  const bool distributed = in.flag("--use-distributed-optimizer");
+  const std::string strategy = in.text("--data-parallel-sharding-strategy").value_or("no_shard");
+  const std::string format = in.text("--ckpt-format").value_or("torch_dist");
+  if (!fsdp) return distributed ? 1 : 0;
+  if (format != "fsdp_dtensor") in.fail("--use-megatron-fsdp needs --ckpt-format fsdp_dtensor");
+  if (strategy == "optim_grads") return 2;
+  if (strategy == "optim_grads_params") return 3;
+  in.fail(fmt::format("--data-parallel-sharding-strategy '{}' with FSDP", strategy));
+  return 0;
+}
+
+void read_precision(SettingReader& in, Plan& plan) {
+  const bool bf16 = in.flag("--bf16");
+  const bool fp16 = in.flag("--fp16");
+  const bool wide = in.flag("--accumulate-allreduce-grads-in-fp32");
+  const bool narrow = in.flag("--grad-reduce-in-bf16");
+  if (bf16 && fp16) in.fail("--bf16 and --fp16 exclude each other");
+  plan.dtype = bf16 ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
+  // bf16 adds up in fp32 unless told otherwise, fp16 in fp16.
+  plan.gradient_dtype = bf16 && narrow ? DType::kBFloat16
+                        : fp16 && !wide ? DType::kFloat16
+                                        : DType::kFloat32;
+}
+
+Recompute recompute_of(SettingReader& in) {
+  const std::string granularity = in.text("--recompute-granularity").value_or("none");
+  const std::string method = in.text("--recompute-method").value_or("");
+  const std::int64_t layers = in.integer("--recompute-num-layers", 0);
+  if (granularity == "none") return Recompute::kNone;
+  if (granularity == "selective") {
+    if (!method.empty()) in.fail("selective recompute takes no --recompute-method");
+    return Recompute::kSelective;
+  }
+  if (granularity != "full" || method != "uniform" || layers != 1) {
+    in.fail("full recompute is read with --recompute-method uniform --recompute-num-layers 1");
+  }
+  return Recompute::kFull;
+}
+
+void read_stages(SettingReader& in, const ModelSpec& model, Plan& plan) {
+  const std::int64_t chunks_per_rank = in.integer("--num-virtual-stages-per-pipeline-rank", 1);
+  const auto layout = in.text("--pipeline-model-parallel-layout");
+  if (layout) {
+    plan.stage_layers = parse_layout(*layout);
+    const auto chunks = static_cast<std::int64_t>(plan.stage_layers.size());
+    if (chunks == 0 || chunks_per_rank > 1 || chunks % plan.degrees.pp != 0) {
+      return in.fail(fmt::format("the layout '{}' does not fill {} stages", *layout,
+                                 plan.degrees.pp));
+    }
+    plan.virtual_stages = chunks / plan.degrees.pp;
+  } else {
+    plan.virtual_stages = chunks_per_rank;
+    if (chunk_count(plan) < 1 || model.layers % chunk_count(plan) != 0) {
+      return in.fail(fmt::format("{} layers do not divide by the stages", model.layers));
+    }
+    plan.stage_layers = even_stage_layers(model.layers, chunk_count(plan), false);
+  }
+  plan.schedule = plan.virtual_stages > 1 ? ScheduleKind::kInterleaved : ScheduleKind::kOneFOneB;
+}
+
+// Options of Megatron-LM and where Megatron-Bridge keeps them. A recipe already knows what has no
+// place: the kind of model and what follows from other settings.
+struct NemoKey {
+  const char* option;
+  const char* section;
+  const char* key;
+  const char* when_set = "true";  // what a switch becomes
+};
+constexpr std::array kNemoKeys = {
+    NemoKey{"--num-layers", "model", "num_layers"},
+    NemoKey{"--hidden-size", "model", "hidden_size"},
+    NemoKey{"--ffn-hidden-size", "model", "ffn_hidden_size"},
+    NemoKey{"--num-attention-heads", "model", "num_attention_heads"},
+    NemoKey{"--num-query-groups", "model", "num_query_groups"},
+    NemoKey{"--kv-channels", "model", "kv_channels"},
+    NemoKey{"--seq-length", "model", "seq_length"},
+    NemoKey{"--vocab-size", "model", "vocab_size"},
+    NemoKey{"--make-vocab-size-divisible-by", "model", "make_vocab_size_divisible_by"},
+    NemoKey{"--tensor-model-parallel-size", "model", "tensor_model_parallel_size"},
+    NemoKey{"--pipeline-model-parallel-size", "model", "pipeline_model_parallel_size"},
+    NemoKey{"--context-parallel-size", "model", "context_parallel_size"},
+    NemoKey{"--num-virtual-stages-per-pipeline-rank", "model",
+            "virtual_pipeline_model_parallel_size"},
+    NemoKey{"--pipeline-model-parallel-layout", "model", "pipeline_model_parallel_layout"},
+    NemoKey{"--sequence-parallel", "model", "sequence_parallel"},
+    NemoKey{"--bf16", "model", "bf16"},
+    NemoKey{"--fp16", "model", "fp16"},
+    NemoKey{"--recompute-granularity", "model", "recompute_granularity"},
+    NemoKey{"--recompute-method", "model", "recompute_method"},
+    NemoKey{"--recompute-num-layers", "model", "recompute_num_layers"},
+    NemoKey{"--attention-backend", "model", "attention_backend"},
+    NemoKey{"--micro-batch-size", "train", "micro_batch_size"},
+    NemoKey{"--global-batch-size", "train", "global_batch_size"},
+    NemoKey{"--use-distributed-optimizer", "ddp", "use_distributed_optimizer"},
+    NemoKey{"--use-megatron-fsdp", "ddp", "use_megatron_fsdp"},
+    NemoKey{"--data-parallel-sharding-strategy", "ddp", "data_parallel_sharding_strategy"},
+    NemoKey{"--accumulate-allreduce-grads-in-fp32", "ddp", "grad_reduce_in_fp32"},
+    NemoKey{"--grad-reduce-in-bf16", "ddp", "grad_reduce_in_fp32", "false"},
+    NemoKey{"--ckpt-format", "checkpoint", "ckpt_format"},
+    NemoKey{"--use-tp-pp-dp-mapping", "dist", "use_tp_pp_dp_mapping"},
+};
+
+Result<Setting> setting_of_nemo(std::string_view section, std::string_view key,
+                                std::string_view value) {
+  const bool is_switch = value == "true" || value == "false";
+  for (const NemoKey& row : kNemoKeys) {
+    if (section != row.section || key != row.key) continue;
+    if (is_switch && value != row.when_set) continue;
+    return Setting{row.option, is_switch ? "" : std::string(value)};
+  }
+  return Error{ErrorKind::kBadInput, fmt::format("unknown setting {}.{}: {}", section, key, value),
+               "", ""};
+}
+
+}  // namespace
+
+Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file) {
+  TPSIM_TRY_STATUS(check_model(stack, file.model));
+  TPSIM_TRY_STATUS(check_choices(stack, file.plan));
+  Settings settings;
+  add_model(file.model, settings);
+  add_plan(file.plan, settings);
+  return settings;
+}
+
+Result<Plan> plan_of_megatron(const ShellSettings& shell, const ModelSpec& model) {
+  SettingReader in(shell.settings);
+  read_model(in, model);
+  Plan plan;
+  ParallelDegrees& degrees = plan.degrees;
+  degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
+  degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
+  degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
+  const std::int64_t world = shell.size.nodes * shell.size.gpus_per_node;
+  const std::int64_t replica = degrees.tp * degrees.pp * degrees.cp;
+  if (world % replica != 0) in.fail(fmt::format("{} GPUs do not divide by {}", world, replica));
+  degrees.dp = world / replica;
+  read_stages(in, model, plan);
+  if (in.flag("--use-tp-pp-dp-mapping")) plan.rank_order = RankOrder::kTpPpDp;
+  plan.sequence_parallel = in.flag("--sequence-parallel") && degrees.tp > 1;
+  plan.micro_batch = in.integer("--micro-batch-size", 1);
+  plan.global_batch = in.integer("--global-batch-size", plan.micro_batch * degrees.dp);
+  plan.zero = zero_of(in);
+  read_precision(in, plan);
+  plan.recompute = recompute_of(in);
+  const std::string attention = in.text("--attention-backend").value_or("flash");
+  plan.attention = attention == "unfused" ? AttentionKind::kUnfused : AttentionKind::kFlash;
+  if (attention != name_of(plan.attention)) in.fail("--attention-backend is flash or unfused");
+  TPSIM_TRY_STATUS(in.finish());
+  TPSIM_TRY_STATUS(validate(plan, model));
+  return plan;
+}
+
+std::string nemo_yaml(const Settings& megatron) {
+  std::string text;
+  for (const char* section : {"model", "train", "ddp", "checkpoint", "dist"}) {
+    std::string lines;
+    for (const Setting& setting : megatron.all()) {
+      for (const NemoKey& row : kNemoKeys) {
+        if (setting.name != row.option || std::string_view(section) != row.section) continue;
+        const std::string value = setting.value.empty() ? row.when_set : setting.value;
+        const bool plain = value.find_first_of("|*") == std::string::npos;
+        lines += fmt::format(fmt::runtime(plain ? "  {}: {}\n" : "  {}: \"{}\"\n"), row.key, value);
+      }
+    }
+    if (!lines.empty()) text += fmt::format("{}:\n{}", section, lines);
+  }
+  return text;
+}
+
+Result<std::vector<Setting>> parse_nemo_yaml(const LaunchFile& file) {
+  std::vector<Setting> settings;
+  std::string section;
+  std::string_view rest = file.text;
+  for (int number = 1; !rest.empty(); ++number) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) {
+      return Error{ErrorKind::kBadInput, fmt::format("'{}' is no 'key: value'", line),
+                   fmt::format("{}:{}", file.name, number), ""};
+    }
+    if (line.front() != ' ') {
+      section = line.substr(0, colon);
+      continue;
+    }
+    std::string_view value = line.substr(std::min(colon + 2, line.size()));
+    if (value.starts_with('"') && value.ends_with('"')) value = value.substr(1, value.size() - 2);
+    TPSIM_TRY(Setting setting, setting_of_nemo(section, line.substr(2, colon - 2), value));
+    settings.push_back(std::move(setting));
+  }
+  return settings;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,148 @@
+#include "plans/training_log.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace tpsim {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+// The number that `text` starts with, if it is finite and not negative.
+std::optional<double> number_in(std::string_view text) {
+  text = trimmed(text);
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || !std::isfinite(value) || value < 0) return std::nullopt;
+  return value;
+}
+
+// The number behind `label`.
+std::optional<double> number_after(std::string_view line, std::string_view label) {
+  const std::size_t at = line.find(label);
+  if (at == std::string_view::npos) return std::nullopt;
+  return number_in(line.substr(at + label.size()));
+}
+
+bool read_iteration(std::string_view line, TrainingLog& log) {
+  const auto iteration = number_after(line, "iteration ");
+  if (!iteration) return false;
+  double unit = 1e-3;
+  auto time = number_after(line, "elapsed time per iteration (ms):");
+  if (!time) {
+    time = number_after(line, "elapsed time per iteration (s):");
+    unit = 1;
+  }
+  if (!time || *time <= 0) return false;
+  const double batch = number_after(line, "global batch size:").value_or(0);
+  log.steps.push_back({static_cast<std::int64_t>(std::min(*iteration, 1e15)),
+                       static_cast<std::int64_t>(std::min(batch, 1e15)), Seconds(*time * unit)});
+  return true;
+}
+
+void add_memory(TrainingLog& log, double rank, Bytes bytes) {
+  Bytes& most = log.reserved[static_cast<std::int64_t>(std::min(rank, 1e9))];
+  most = std::max(most, bytes);
+}
+
+bool read_memory(std::string_view line, TrainingLog& log) {
+  const auto rank = number_after(line, "[Rank ");
+  const auto reserved = number_after(line, "max reserved:");
+  if (!rank || !reserved) return false;
+  add_memory(log, *rank, Bytes(*reserved * kMiB));
+  return true;
+}
+
+// "    forward-compute ........: (1.00, 2.00)"
+bool read_timer_range(std::string_view line, TrainingLog& log) {
+  const std::size_t open = line.find(": (");
+  const std::size_t comma = line.find(',', open == std::string_view::npos ? 0 : open);
+  if (open == std::string_view::npos || comma == std::string_view::npos) return false;
+  const auto least = number_in(line.substr(open + 3));
+  const auto most = number_in(line.substr(comma + 1));
+  if (!least || !most || line.find(')', comma) == std::string_view::npos) return false;
+  std::string_view name = trimmed(line.substr(0, open));
+  name = trimmed(name.substr(0, name.find('.')));
+  if (name.empty()) return false;
+  log.timers[std::string(name)].push_back({Seconds(*least * 1e-3), Seconds(*most * 1e-3)});
+  return true;
+}
+
+// "time (ms) | forward-compute: 1.00 | optimizer: 2.00"
+bool read_timer_row(std::string_view line, TrainingLog& log) {
+  const std::size_t start = line.find("time (ms) |");
+  if (start == std::string_view::npos) return false;
+  std::string_view rest = line.substr(start + 11);
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('|'), rest.size());
+    const std::string_view entry = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::size_t colon = entry.find(':');
+    if (colon == std::string_view::npos) continue;
+    if (const auto value = number_in(entry.substr(colon + 1))) {
+      log.timers[std::string(trimmed(entry.substr(0, colon)))].push_back(
+          {Seconds(*value * 1e-3), Seconds(*value * 1e-3)});
+    }
+  }
+  return true;
+}
+
+// "tpsim step 3: time 1.25 s, matmul 0.8 s, memory 12.5 GiB, rank 0"
+bool read_own(std::string_view line, TrainingLog& log) {
+  if (!line.starts_with("tpsim step ")) return false;
+  const auto iteration = number_after(line, "tpsim step ");
+  const std::size_t colon = line.find(':');
+  if (!iteration || colon == std::string_view::npos) return false;
+  LoggedStep step{static_cast<std::int64_t>(std::min(*iteration, 1e15)), 0, Seconds()};
+  double rank = 0;
+  Bytes memory;
+  std::string_view rest = line.substr(colon + 1);
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    const std::string_view entry = trimmed(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::size_t space = std::min(entry.find(' '), entry.size());
+    const std::string_view key = entry.substr(0, space);
+    const std::string_view value = trimmed(entry.substr(space));
+    const double number = number_in(value).value_or(0);
+    if (key == "rank") rank = number;
+    if (key == "batch") step.global_batch = static_cast<std::int64_t>(std::min(number, 1e15));
+    if (value.ends_with("GiB") && key == "memory") memory = Bytes(number * kGiB);
+    if (!value.ends_with(" s")) continue;
+    if (key == "time") {
+      step.time = Seconds(number);
+    } else {
+      log.timers[std::string(key)].push_back({Seconds(number), Seconds(number)});
+    }
+  }
+  log.timers_are_terms = true;
+  if (memory > Bytes()) add_memory(log, rank, memory);
+  if (step.time > Seconds()) log.steps.push_back(step);
+  return true;
+}
+
+}  // namespace
+
+Result<TrainingLog> parse_training_log(std::string_view text, const std::string& file) {
+  TrainingLog log;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (read_own(line, log) || read_memory(line, log) || read_timer_row(line, log)) continue;
+    if (!read_iteration(line, log)) read_timer_range(line, log);
+  }
+  if (log.steps.empty()) {
+    return Error{ErrorKind::kBadInput, "holds no training step", file,
+                 "logs of Megatron-LM, Megatron-DeepSpeed and tpsim are read"};
+  }
+  return log;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,45 @@
+// What a training log says about time and memory. Three formats are told apart line by line:
+//
+//   Megatron-LM            " iteration 10/ 500 | ... elapsed time per iteration (ms): 12936.1 | ..."
+//   Megatron-DeepSpeed     "iteration 10/ 500 | ... elapsed time per iteration (s): 105.2 | ..."
+//   tpsim                  "tpsim step 10: time 1.25 s, matmul 0.8 s, memory 12.5 GiB, rank 0"
+//
+// Timers are read where Megatron prints them, as "    forward-compute ....: (min, max)" after a line
+// "(min, max) time across ranks (ms)" or as "time (ms) | optimizer: 12.3 | ...", and memory from
+// "[Rank 3] ... max reserved: 11000.0" in MiB. Every other line is passed over.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "core/units.h"
+
+namespace tpsim {
+
+struct LoggedStep {
+  std::int64_t iteration = 0;
+  std::int64_t global_batch = 0;  // 0: not said
+  Seconds time;
+};
+
+// Of one step, over the ranks that reported: equal for a log that prints one number.
+struct LoggedTimer {
+  Seconds least;
+  Seconds most;
+};
+
+struct TrainingLog {
+  std::vector<LoggedStep> steps;
+  std::map<std::string, std::vector<LoggedTimer>> timers;  // by the name in the log
+  bool timers_are_terms = false;                           // tpsim's log: names of the prediction
+  std::map<std::int64_t, Bytes> reserved;                  // most that the allocator held, by rank
+};
+
+// `file` names it in errors. A log without one step is an error.
+Result<TrainingLog> parse_training_log(std::string_view text, const std::string& file);
+
+}  // namespace tpsim

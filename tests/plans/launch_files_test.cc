@@ -1,0 +1,238 @@
+// Launch files: every plan that a stack takes comes back exactly, every other is refused with a
+// reason, and the text is that of tests/plans/launch_files/.
+#include "plans/launch_files.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+
+#include "core/catalogue.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "plans/enumerate.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kMostBytes = 1 << 20;
+
+PlanFile file_of(const ModelSpec& model, const Plan& plan) {
+  return {model, "jean-zay-a100", "a100-sxm4-80gb", "megatron-deepspeed", plan};
+}
+
+PlanFile bloom_file() {
+  const Result<Catalogue> catalogue = Catalogue::open();
+  REQUIRE(catalogue.ok());
+  Plan plan;
+  plan.degrees = {.tp = 4, .pp = 12, .dp = 8};
+  plan.micro_batch = 2;
+  plan.global_batch = 2048;
+  plan.stage_layers = even_stage_layers(70, 12, true);
+  return file_of(catalogue->load_model("bloom-176b").value(), plan);
+}
+
+// LLaMA-3 70B with an interleaved, sequence-parallel layout.
+PlanFile llama_file() {
+  const Result<Catalogue> catalogue = Catalogue::open();
+  REQUIRE(catalogue.ok());
+  Plan plan;
+  plan.degrees = {.tp = 8, .pp = 4, .dp = 8};
+  plan.virtual_stages = 5;
+  plan.schedule = ScheduleKind::kInterleaved;
+  plan.micro_batch = 1;
+  plan.global_batch = 512;
+  plan.sequence_parallel = true;
+  plan.recompute = Recompute::kNone;
+  plan.attention = AttentionKind::kFlash;
+  plan.stage_layers = even_stage_layers(80, 20, false);
+  PlanFile file = file_of(catalogue->load_model("llama-3-70b").value(), plan);
+  file.stack = "megatron-lm";
+  return file;
+}
+
+const std::vector<LaunchStack> kStacks = {LaunchStack::kMegatronLm, LaunchStack::kMegatronDeepSpeed,
+                                          LaunchStack::kNemo, LaunchStack::kTorchTitan,
+                                          LaunchStack::kSlurm};
+
+// Every combination that the search knows, on 16 GPUs, with every dtype and rank order.
+std::vector<Plan> all_plans(const ModelSpec& model) {
+  std::vector<Plan> plans;
+  SearchSpace space;
+  space.gpus = 16;
+  space.global_batch = 32;
+  enumerate_plans(test::small_scenario(model), space, [&](const Plan& plan) {
+    plans.push_back(plan);
+    Plan other = plan;
+    other.dtype = other.gradient_dtype = DType::kFloat16;
+    other.rank_order = RankOrder::kTpPpDp;
+    plans.push_back(other);
+    other.rank_order = RankOrder::kTpDpPp;
+    plans.push_back(other);
+  });
+  return plans;
+}
+
+bool holds_line(const std::string& text, const std::string& line) {
+  return text.find("  " + line + "\n") != std::string::npos;
+}
+
+std::string without(std::string text, const std::string& part, const std::string& instead) {
+  const std::size_t at = text.find(part);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, part.size(), instead);
+}
+
+}  // namespace
+
+TEST_CASE("what a stack takes comes back exactly, and what it refuses has a reason") {
+  for (const ModelSpec& model : {test::small_bloom(), test::small_llama(), test::small_gpt()}) {
+    std::map<LaunchStack, int> taken;
+    for (const Plan& plan : all_plans(model)) {
+      for (const LaunchStack stack : kStacks) {
+        const auto files = export_plan(stack, file_of(model, plan), 4);
+        if (!files.ok()) {
+          CHECK(files.error().kind == ErrorKind::kBadInput);
+          CHECK_FALSE(files.error().hint.empty());
+          continue;
+        }
+        ++taken[stack];
+        const auto back = import_plan(stack, *files, model);
+        INFO(name_of(stack) << " " << short_name(plan) << (back.ok() ? "" : to_string(back.error())));
+        REQUIRE(back.ok());
+        CHECK(*back == plan);
+      }
+    }
+    const bool bloom = model.embedding_norm;
+    const bool llama = model.norm == NormKind::kRmsNorm;
+    CHECK((taken[LaunchStack::kMegatronLm] > 0) == !bloom);
+    CHECK((taken[LaunchStack::kNemo] > 0) == !bloom);
+    CHECK((taken[LaunchStack::kMegatronDeepSpeed] > 0) == !llama);
+    CHECK((taken[LaunchStack::kTorchTitan] > 0) == llama);
+  }
+}
+
+TEST_CASE("uneven stages are laid out for Megatron and refused where stages are equal") {
+  ModelSpec model = test::small_gpt();
+  Plan plan = test::plan_of(model, {.tp = 2, .pp = 4, .dp = 2}, 4);
+  plan.stage_layers = {0, 3, 4, 1};
+  for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+    const auto files = export_plan(stack, file_of(model, plan), 4);
+    REQUIRE(files.ok());
+    CHECK(import_plan(stack, *files, model).value() == plan);
+  }
+  CHECK_FALSE(export_plan(LaunchStack::kMegatronDeepSpeed, file_of(model, plan), 4).ok());
+}
+
+TEST_CASE("BLOOM's layout is exported with the settings of its launch script") {
+  // bigscience-workshop/bigscience train/tr11-176B-ml/tr11-176B-ml.slurm @ 003b2505, main phase.
+  const auto files = export_plan(LaunchStack::kMegatronDeepSpeed, bloom_file(), 8);
+  REQUIRE(files.ok());
+  const std::string& shell = files->front().text;
+  for (const char* line :
+       {"--tensor-model-parallel-size 4", "--pipeline-model-parallel-size 12",
+        "--pp-partition-method 'type:transformer|embedding'", "--num-layers 70",
+        "--hidden-size 14336", "--num-attention-heads 112", "--seq-length 2048",
+        "--max-position-embeddings 2048", "--micro-batch-size 2", "--global-batch-size 2048",
+        "--embed-layernorm", "--bf16", "--position-embedding-type alibi", "--checkpoint-activations",
+        "--pad-vocab-size-to 250880", "--deepspeed", "--zero-stage 0",
+        "--deepspeed-activation-checkpointing"}) {
+    INFO(line);
+    CHECK(holds_line(shell, line));
+  }
+  CHECK_THAT(shell, Catch::Contains("NUM_NODES=48\nGPUS_PER_NODE=8\n"));
+  const std::string& config = (*files)[1].text;
+  for (const char* part : {"\"train_micro_batch_size_per_gpu\": 2", "\"train_batch_size\": 2048",
+                           "\"gradient_clipping\": 1", "{\"stage\": 0}",
+                           "\"bf16\": {\"enabled\": true}"}) {
+    INFO(config);
+    CHECK_THAT(config, Catch::Contains(part));
+  }
+}
+
+TEST_CASE("refusals name what and why") {
+  struct Case {
+    LaunchStack stack;
+    PlanFile file;
+    const char* what;
+  };
+  PlanFile zero_2 = bloom_file();
+  zero_2.plan.zero = 2;
+  PlanFile flash = bloom_file();
+  flash.plan.attention = AttentionKind::kFlash;
+  PlanFile gpipe = llama_file();
+  gpipe.plan.schedule = ScheduleKind::kGpipe;
+  gpipe.plan.virtual_stages = 1;
+  gpipe.plan.stage_layers = even_stage_layers(80, 4, false);
+  PlanFile elsewhere = llama_file();
+  elsewhere.stack = "my/stack.json";
+  for (const Case& c : {Case{LaunchStack::kMegatronDeepSpeed, zero_2, "ZeRO 2 with a pipeline"},
+                        Case{LaunchStack::kMegatronDeepSpeed, flash, "flash attention"},
+                        Case{LaunchStack::kMegatronLm, bloom_file(), "ALiBi"},
+                        Case{LaunchStack::kMegatronLm, gpipe, "gpipe"},
+                        Case{LaunchStack::kTorchTitan, llama_file(), "ZeRO 1"},
+                        Case{LaunchStack::kTorchTitan, bloom_file(), "architecture"},
+                        Case{LaunchStack::kSlurm, elsewhere, "my/stack.json"}}) {
+    const auto files = export_plan(c.stack, c.file, 8);
+    REQUIRE_FALSE(files.ok());
+    CHECK_THAT(files.error().message, Catch::Contains(c.what));
+  }
+}
+
+TEST_CASE("files that break a rule of their stack are refused") {
+  const PlanFile file = llama_file();
+  const LaunchFile good = export_plan(LaunchStack::kMegatronLm, file, 8).value().front();
+  const auto broken = [&](const std::string& part, const std::string& instead) {
+    const LaunchFile bad{good.name, without(good.text, part, instead)};
+    return !import_plan(LaunchStack::kMegatronLm, {bad}, file.model).ok();
+  };
+  CHECK(broken("--bf16", "--bf17"));
+  CHECK(broken("--bf16", "--bf16\n  --fp16"));
+  CHECK(broken("--bf16", "--bf16\n  --bf16"));
+  CHECK(broken("--bf16", "bf16"));
+  CHECK(broken("NUM_NODES=32", "NUM_NODES=31"));
+  CHECK(broken("NUM_NODES=32\n", ""));
+  CHECK(broken("--global-batch-size 512", "--global-batch-size 511"));
+  CHECK(broken("--global-batch-size 512", "--global-batch-size many"));
+  CHECK(broken("-pipeline-rank 5", "-pipeline-rank 7"));
+  CHECK(broken("--num-layers 80", "--num-layers 81"));
+  CHECK(broken("\n)\n", "\n"));
+
+  const auto deepspeed = export_plan(LaunchStack::kMegatronDeepSpeed, bloom_file(), 8).value();
+  const auto config_broken = [&](const std::string& part, const std::string& instead) {
+    std::vector<LaunchFile> bad = deepspeed;
+    bad[1].text = without(bad[1].text, part, instead);
+    return !import_plan(LaunchStack::kMegatronDeepSpeed, bad, bloom_file().model).ok();
+  };
+  CHECK(config_broken("\"stage\": 0", "\"stage\": 2"));
+  CHECK(config_broken("\"train_batch_size\": 2048", "\"train_batch_size\": 1024"));
+  CHECK(config_broken("\"gradient_accumulation_steps\": 128", "\"gradient_accumulation_steps\": 64"));
+  CHECK(config_broken("bf16", "fp16"));
+  CHECK_FALSE(import_plan(LaunchStack::kMegatronDeepSpeed, {deepspeed[0]}, bloom_file().model).ok());
+}
+
+TEST_CASE("the exported files are the golden ones") {
+  // Regenerated with tpsim export PLAN --to STACK -o tests/plans/launch_files/CASE/, read as a diff.
+  PlanFile titan = llama_file();
+  titan.plan.zero = 0;
+  const std::filesystem::path folder =
+      std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/plans/launch_files";
+  const auto check = [&](LaunchStack stack, const PlanFile& file, const std::string& name) {
+    const auto files = export_plan(stack, file, 8);
+    REQUIRE(files.ok());
+    for (const LaunchFile& exported : *files) {
+      INFO(name << "/" << exported.name);
+      const auto golden = read_file(folder / name / exported.name, kMostBytes);
+      REQUIRE(golden.ok());
+      CHECK(exported.text == *golden);
+    }
+    CHECK(import_plan(stack, *files, file.model).value() == file.plan);
+  };
+  check(LaunchStack::kMegatronDeepSpeed, bloom_file(), "bloom-176b");
+  check(LaunchStack::kSlurm, bloom_file(), "bloom-176b");
+  check(LaunchStack::kMegatronLm, llama_file(), "llama-3-70b");
+  check(LaunchStack::kNemo, llama_file(), "llama-3-70b");
+  check(LaunchStack::kTorchTitan, titan, "llama-3-70b");
+}
+
+}  // namespace tpsim

@@ -1,0 +1,248 @@
+// Logs in the formats of Megatron-LM, Megatron-DeepSpeed and tpsim, made from a prediction with one
+// thing wrong: the check names that thing.
+#include "plans/log_check.h"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+#include "sim/simulate.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+struct Run {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  Plan plan = test::plan_of(scenario.model, {.tp = 2, .pp = 2, .dp = 4}, 8);
+  Prediction predicted = simulate(scenario, plan).value();
+
+  double ms(std::initializer_list<const char*> terms) const {
+    double sum = 0;
+    for (const Term& term : predicted.breakdown) {
+      for (const char* name : terms) sum += term.name == name ? term.time.value() * 1e3 : 0;
+    }
+    return sum;
+  }
+  double step_ms() const { return predicted.step.value() * 1e3; }
+  double compute_ms() const {
+    return ms({"matmul", "attention", "elementwise", "tensor_communication", "zero_communication",
+               "host_wait"});
+  }
+  double gradients_ms() const { return ms({"gradient_reduction", "tied_embedding"}); }
+};
+
+// As Megatron-LM prints an iteration with its timers; `slowest` is the slowest rank's compute.
+std::string megatron_lm(const Run& run, double step, double fastest, double slowest, double grads) {
+  std::string text = "using world size: 16, data-parallel size: 4\n";
+  for (int i = 1; i <= 8; ++i) {
+    text += fmt::format(
+        " [2026-01-01 00:00:0{}] iteration {:8}/     500 | consumed samples: {:12} | elapsed time "
+        "per iteration (ms): {:.4f} | throughput per GPU (TFLOP/s/GPU): 80.2 | learning rate: "
+        "1.0E-04 | global batch size: {:5} | lm loss: 9.8E+00 | loss scale: 1.0 |\n",
+        i, i, i * run.plan.global_batch, i == 1 ? 9 * step : step, run.plan.global_batch);
+    text += "    (min, max) time across ranks (ms):\n";
+    text += fmt::format("    forward-compute ................................: ({:.4f}, {:.4f})\n",
+                        fastest / 3, slowest / 3);
+    text += fmt::format("    backward-compute ...............................: ({:.4f}, {:.4f})\n",
+                        fastest * 2 / 3, slowest * 2 / 3);
+    text += fmt::format("    all-grads-sync .................................: ({:.4f}, {:.4f})\n",
+                        grads, grads);
+  }
+  return text;
+}
+
+// As BigScience's Megatron-DeepSpeed prints it.
+std::string megatron_deepspeed(const Run& run, double step, double compute, double grads) {
+  std::string text;
+  for (int i = 1; i <= 8; ++i) {
+    text += fmt::format(
+        " iteration {:8}/  128728 | consumed samples: {:12} | consumed tokens: {:12} | elapsed time "
+        "per iteration (s): {:.7f} | learning rate: 1.944E-05 | global batch size: {:5} | lm loss: "
+        "5.396257E+00 | samples per second: 1.051 | TFLOPs: 8.04 |\n",
+        i, i, i, step / 1e3, run.plan.global_batch);
+    text += fmt::format("time (ms) | forward-compute: {:.4f} | backward-compute: {:.4f} | "
+                        "backward-params-all-reduce: {:.4f} | batch-generator: 0.01\n",
+                        compute / 3, compute * 2 / 3, grads);
+  }
+  return text;
+}
+
+std::string own_log(const Run& run, std::string_view wrong, double factor, double gib) {
+  std::string text;
+  double step = run.step_ms();
+  for (const Term& term : run.predicted.breakdown) {
+    if (term.name == wrong) step += term.time.value() * 1e3 * (factor - 1);
+  }
+  for (int i = 1; i <= 8; ++i) {
+    text += fmt::format("tpsim step {}: time {:.9f} s, batch {}, loss 9.8, rank 0, memory {:.4f} GiB",
+                        i, step / 1e3, run.plan.global_batch, gib);
+    for (const Term& term : run.predicted.breakdown) {
+      text += fmt::format(", {} {:.9f} s", term.name,
+                          term.time.value() * (term.name == wrong ? factor : 1.0));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+double reserved_gib(const Run& run, std::size_t stage) {
+  const StageMemory& memory = run.predicted.memory[stage];
+  const auto buffers = static_cast<std::size_t>(MemoryCategory::kCommunication);
+  return (memory.total() - memory.context - memory.by_category[buffers]).value() / kGiB;
+}
+
+LogCheck checked(const Run& run, const std::string& text) {
+  const auto log = parse_training_log(text, "training.log");
+  REQUIRE(log.ok());
+  const auto check = check_log(run.scenario, run.plan, run.predicted, *log);
+  REQUIRE(check.ok());
+  return *check;
+}
+
+GapCause first_cause(const LogCheck& check) {
+  REQUIRE_FALSE(check.findings.empty());
+  return check.findings.front().cause;
+}
+
+}  // namespace
+
+TEST_CASE("a run as predicted has no findings, in every format") {
+  const Run run;
+  const double c = run.compute_ms();
+  for (const std::string& text :
+       {megatron_lm(run, run.step_ms(), c, c, run.gradients_ms()),
+        megatron_deepspeed(run, run.step_ms(), c, run.gradients_ms()),
+        own_log(run, "", 1, reserved_gib(run, 0))}) {
+    const LogCheck check = checked(run, text);
+    INFO(text.substr(0, 200));
+    CHECK(check.as_predicted());
+    CHECK(check.findings.empty());
+    CHECK(check.measured.value() == Approx(run.predicted.step.value()).epsilon(1e-3));
+    CHECK(check.steps_used == 6);  // without the two of warm-up
+  }
+}
+
+TEST_CASE("slower compute is named from the timers of both Megatrons") {
+  const Run run;
+  const double c = run.compute_ms();
+  const double step = run.step_ms() + 0.5 * c;
+  for (const std::string& text :
+       {megatron_lm(run, step, 1.5 * c, 1.5 * c, run.gradients_ms()),
+        megatron_deepspeed(run, step, 1.5 * c, run.gradients_ms())}) {
+    const LogCheck check = checked(run, text);
+    CHECK_FALSE(check.time_as_predicted);
+    CHECK(first_cause(check) == GapCause::kSlowerCompute);
+    CHECK(check.findings.size() == 1);
+  }
+}
+
+TEST_CASE("slower links are named when gradients take longer") {
+  const Run run;
+  const double c = run.compute_ms();
+  const double more = run.step_ms();
+  for (const std::string& text :
+       {megatron_lm(run, run.step_ms() + more, c, c, run.gradients_ms() + more),
+        megatron_deepspeed(run, run.step_ms() + more, c, run.gradients_ms() + more)}) {
+    CHECK(first_cause(checked(run, text)) == GapCause::kSlowerLinks);
+  }
+}
+
+TEST_CASE("one slow rank is a straggler, not slower compute") {
+  const Run run;
+  const double c = run.compute_ms();
+  const LogCheck check =
+      checked(run, megatron_lm(run, run.step_ms() + c, c, 2 * c, run.gradients_ms()));
+  CHECK(first_cause(check) == GapCause::kStraggler);
+}
+
+TEST_CASE("tpsim's own log names each term's cause") {
+  const Run run;
+  const std::vector<std::pair<const char*, GapCause>> terms = {
+      {"matmul", GapCause::kSlowerCompute},
+      {"tensor_communication", GapCause::kSlowerLinks},
+      {"gradient_reduction", GapCause::kSlowerLinks},
+      {"host_wait", GapCause::kHostBound},
+      {"host_step", GapCause::kHostBound}};
+  int tried = 0;
+  for (const auto& [term, cause] : terms) {
+    const double predicted_ms = run.ms({term});
+    if (predicted_ms <= 0) continue;
+    const double factor = 1 + run.step_ms() / predicted_ms;  // the step doubles
+    INFO(term);
+    CHECK(first_cause(checked(run, own_log(run, term, factor, reserved_gib(run, 0)))) == cause);
+    ++tried;
+  }
+  CHECK(tried >= 3);
+}
+
+TEST_CASE("data loading that takes long is the host's") {
+  const Run run;
+  std::string text = megatron_deepspeed(run, 2 * run.step_ms(), run.compute_ms(), run.gradients_ms());
+  const std::string quick = "batch-generator: 0.01";
+  for (std::size_t at = text.find(quick); at != std::string::npos; at = text.find(quick, at + 1)) {
+    text.replace(at, quick.size(), fmt::format("batch-generator: {:.4f}", run.step_ms()));
+  }
+  CHECK(first_cause(checked(run, text)) == GapCause::kHostBound);
+}
+
+TEST_CASE("memory is compared by stage, without what the allocator does not hold") {
+  const Run run;
+  const std::string steps = own_log(run, "", 1, reserved_gib(run, 0));
+  const auto line = [](std::int64_t rank, double gib) {
+    return fmt::format("[Rank {}] (after 1 iterations) memory (MB) | allocated: 1.0 | max allocated: "
+                       "2.0 | reserved: 3.0 | max reserved: {:.3f}\n",
+                       rank, gib * 1024);
+  };
+  // Ranks 8 to 15 hold stage 1 of 2.
+  LogCheck check = checked(run, steps + line(8, reserved_gib(run, 1)));
+  REQUIRE(check.memory.size() == 2);
+  CHECK(check.memory_as_predicted);
+  check = checked(run, steps + line(8, 1.5 * reserved_gib(run, 1)));
+  CHECK(check.time_as_predicted);
+  CHECK_FALSE(check.memory_as_predicted);
+  CHECK(first_cause(check) == GapCause::kMemory);
+  CHECK_THAT(check.findings.front().evidence, Catch::Contains("stage 1"));
+}
+
+TEST_CASE("a gap without timers is not explained, and a faster run is called that") {
+  const Run run;
+  const auto line = [&](double factor) {
+    return fmt::format("iteration 7/ 9 | elapsed time per iteration (ms): {:.4f} | global batch size: "
+                       "{} |\n",
+                       factor * run.step_ms(), run.plan.global_batch);
+  };
+  CHECK(first_cause(checked(run, line(2))) == GapCause::kUnexplained);
+  CHECK(first_cause(checked(run, line(0.5))) == GapCause::kFaster);
+}
+
+TEST_CASE("steps that now and then take long are a straggler") {
+  const Run run;
+  std::string text;
+  for (int i = 0; i < 40; ++i) {
+    text += fmt::format("iteration {}/ 40 | elapsed time per iteration (ms): {:.4f} |\n", i,
+                        run.step_ms() * (i % 8 == 7 ? 2 : 1));
+  }
+  const LogCheck check = checked(run, text);
+  CHECK(check.time_as_predicted);
+  CHECK(first_cause(check) == GapCause::kStraggler);
+}
+
+TEST_CASE("logs that cannot be judged are errors") {
+  const Run run;
+  for (const char* text : {"", "nothing here\n", "iteration x | elapsed time per iteration (ms): 3",
+                           "iteration 3 | elapsed time per iteration (ms): nan |",
+                           "tpsim step 3: loss 2\n", "\xff\xfe(: (,)"}) {
+    CHECK_FALSE(parse_training_log(text, "training.log").ok());
+  }
+  const auto ramp = parse_training_log(
+      "iteration 3/ 9 | elapsed time per iteration (ms): 5.0 | global batch size: 2 |", "a.log");
+  REQUIRE(ramp.ok());
+  CHECK_FALSE(check_log(run.scenario, run.plan, run.predicted, *ramp).ok());
+  const auto crowd = parse_training_log(
+      "iteration 3/ 9 | elapsed time per iteration (ms): 5.0 |\n[Rank 99] | max reserved: 5.0\n", "a");
+  REQUIRE(crowd.ok());
+  CHECK_FALSE(check_log(run.scenario, run.plan, run.predicted, *crowd).ok());
+}
+
+}  // namespace tpsim
