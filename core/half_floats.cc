@@ -79,6 +79,9 @@ void encode(std::span<const double> from, DType dtype, std::byte* to) {
     case DType::kInt32:
       return encode_each<std::int32_t>(
           from, to, [](double x) { return static_cast<std::int32_t>(std::lround(x)); });
+    case DType::kUInt8:
+      return encode_each<std::uint8_t>(
+          from, to, [](double x) { return static_cast<std::uint8_t>(std::lround(x)); });
   }
 }
 

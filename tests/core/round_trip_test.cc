@@ -15,7 +15,7 @@ namespace {
 // A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
 static_assert(field_count<ModelSpec>() == 19);
 static_assert(field_count<AttentionShape>() == 5);
-static_assert(field_count<ClusterSpec>() == 9);
+static_assert(field_count<ClusterSpec>() == 10);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<StackSpec>() == 13);
 static_assert(field_count<TrainingOptions>() == 7);
@@ -170,7 +170,8 @@ ClusterSpec odd_cluster() {
           5,
           3,
           {"inside", BytesPerSecond(300e9 * kThird), Seconds(kThird * 1e-6), 0.9 * kThird},
-          {"between", BytesPerSecond(12.5e9), Seconds(5e-6), 0.5}};
+          {"between", BytesPerSecond(12.5e9), Seconds(5e-6), 0.5},
+          kThird};
 }
 
 // Text is compared: it holds every field, and odd numbers show a lost digit.
