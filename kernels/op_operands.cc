@@ -41,7 +41,7 @@ Tensor Operands::filled(Shape shape, DType dtype, Change change) {
   std::vector<std::byte> encoded(kPool * width);
   encode(numbers, dtype, encoded.data());
 
-  const Tensor tensor = empty(shape, dtype);
+  Tensor tensor = empty(shape, dtype);
   std::vector<std::byte> contents(static_cast<std::size_t>(tensor.bytes()));
   std::size_t from = mix(stream_key(seed_, drawn_++)) % kPool * width;
   for (std::size_t to = 0; to < contents.size();) {
@@ -76,7 +76,7 @@ Tensor Operands::slopes(std::int64_t heads) {
     values.push_back(static_cast<float>(
         std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads))));
   }
-  const Tensor tensor = empty({heads}, DType::kFloat32);
+  Tensor tensor = empty({heads}, DType::kFloat32);
   device_.upload(std::as_bytes(std::span(values)), tensor);
   return tensor;
 }

@@ -14,7 +14,7 @@ namespace tpsim {
 
 class CpuDevice final : public Device {
  public:
-  // kMissing when the processor lacks AVX2, FMA or F16C, which the kernels are compiled for.
+  // kMissing when the processor lacks AVX2 or FMA, which the kernels are compiled for.
   static Result<std::unique_ptr<CpuDevice>> create();
 
   void upload(std::span<const std::byte> from, const Tensor& to) override;

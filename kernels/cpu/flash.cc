@@ -96,22 +96,27 @@ struct ForwardBuffers {
   RowSoftmax rows[kQueryBlock];
 };
 
-void forward_head(const FlashForward& op, float slope, const HeadMatrix (&qkvo)[4], float* log_sum,
-                  ForwardBuffers& buffers) {
-  const auto& [q, k, v, o] = qkvo;
+// What forward needs of one query head.
+struct ForwardHead {
+  const HeadMatrix &q, &k, &v, &o;
+  float* log_sum;
+  float slope;
+};
+
+void forward_head(const FlashForward& op, const ForwardHead& h, ForwardBuffers& buffers) {
   for_each_query_block(op.dims.seq, [&](QueryBlock block) {
-    gemm(q.rows(block.begin, block.count), k.rows(0, block.end(), true), buffers.scores,
+    gemm(h.q.rows(block.begin, block.count), h.k.rows(0, block.end(), true), buffers.scores,
          block.end(), 1.0F, 0.0F);
-    softmax_block(block, op.scale, slope, buffers.scores, buffers.rows);
-    gemm(block_matrix(buffers.scores, block), v.rows(0, block.end()), o.row(block.begin),
-         o.stride(), 1.0F, 0.0F);
+    softmax_block(block, op.scale, h.slope, buffers.scores, buffers.rows);
+    gemm(block_matrix(buffers.scores, block), h.v.rows(0, block.end()), h.o.row(block.begin),
+         h.o.stride(), 1.0F, 0.0F);
     for (std::int64_t i = 0; i < block.count; ++i) {
       const RowSoftmax& s = buffers.rows[i];
       const float inverse = static_cast<float>(1.0 / s.sum);
-      float* row = o.row(block.begin + i);
+      float* row = h.o.row(block.begin + i);
 #pragma omp simd
       for (std::int64_t d = 0; d < op.dims.head_dim; ++d) row[d] *= inverse;
-      log_sum[block.begin + i] = static_cast<float>(static_cast<double>(s.max) + std::log(s.sum));
+      h.log_sum[block.begin + i] = static_cast<float>(static_cast<double>(s.max) + std::log(s.sum));
     }
   });
 }
@@ -178,9 +183,8 @@ void copy_rows(const float* from, std::int64_t rows, std::int64_t dim, const Hea
 void compute(const FlashForward& op, CpuState& state) {
   const AttentionDims& dims = op.dims;
   Scratch& scratch = state.scratch;
-  HeadMatrix heads[4] = {
-      {op.q, dims, scratch}, {op.k, dims, scratch}, {op.v, dims, scratch}, {op.o, dims, scratch}};
-  auto& [q, k, v, o] = heads;
+  HeadMatrix q(op.q, dims, scratch), k(op.k, dims, scratch);
+  HeadMatrix v(op.v, dims, scratch), o(op.o, dims, scratch);
   ForwardBuffers buffers{scratch.floats(kQueryBlock * dims.seq), {}};
   const std::int64_t group = dims.heads / dims.kv_heads;
   for (std::int64_t sample = 0; sample < dims.batch; ++sample) {
@@ -190,7 +194,7 @@ void compute(const FlashForward& op, CpuState& state) {
       v.select(sample, head / group, head % group == 0);
       o.select(sample, head, false);
       float* log_sum = op.log_sum.data<float>() + (sample * dims.heads + head) * dims.seq;
-      forward_head(op, slope_of(op.slopes, head), heads, log_sum, buffers);
+      forward_head(op, {q, k, v, o, log_sum, slope_of(op.slopes, head)}, buffers);
       o.store();
     }
   }

@@ -9,13 +9,17 @@ namespace {
 
 constexpr std::int64_t kWindow = 2048;
 
+template <class Combine>
+void combine_each(const float* x, std::int64_t count, float* into, Combine combine) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) into[i] = combine(into[i], x[i]);
+}
+
 void combine(ReduceOp op, const float* x, std::int64_t count, float* into) {
   if (op == ReduceOp::kSum) {
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) into[i] += x[i];
+    combine_each(x, count, into, [](float a, float b) { return a + b; });
   } else {
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) into[i] = std::max(into[i], x[i]);
+    combine_each(x, count, into, [](float a, float b) { return std::max(a, b); });
   }
 }
 

@@ -47,7 +47,8 @@ class ThreadGroup {
   };
 
   Mailbox& mailbox(int from, int to) {
-    return mailboxes_[static_cast<std::size_t>(from * size_ + to)];
+    return mailboxes_[static_cast<std::size_t>(from) * static_cast<std::size_t>(size_) +
+                      static_cast<std::size_t>(to)];
   }
   bool aborted() const { return aborted_.load(std::memory_order_acquire); }
   // False when the group has been aborted.

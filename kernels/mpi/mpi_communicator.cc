@@ -52,12 +52,13 @@ MpiCommunicator::MpiCommunicator(Device& device, GroupKind group, MPI_Comm comm)
 // A message that nobody has taken yet keeps its data for as long as the process lives: its receiver
 // may have failed, and waiting for it here would hang.
 MpiCommunicator::~MpiCommunicator() {
+  static std::vector<std::vector<std::byte>> abandoned;
   for (Pending& pending : pending_) {
     int done = 0;
     MPI_Test(&pending.request, &done, MPI_STATUS_IGNORE);
     if (done != 0) continue;
     MPI_Request_free(&pending.request);
-    static_cast<void>(new std::vector<std::byte>(std::move(pending.data)));
+    abandoned.push_back(std::move(pending.data));
   }
   MPI_Comm_free(&comm_);
 }
