@@ -23,9 +23,9 @@ constexpr std::int64_t kDefaultReplays = 2000;
 
 // The option that replaces each assumption, in the order of Assumption.
 constexpr std::array<Opt, kAssumptionCount> kAssumptionOptions = {
-    Opt::kGpuPower,   Opt::kOtherPower,       Opt::kPue,         Opt::kCarbon,
-    Opt::kPrice,      Opt::kNodeMtbf,         Opt::kStorageBandwidth, Opt::kRestartTime,
-    Opt::kRepairTime, Opt::kDowntime,         Opt::kSpareNodes};
+    Opt::kGpuPower,  Opt::kOtherPower,       Opt::kPue,         Opt::kCarbon,     Opt::kPrice,
+    Opt::kNodeMtbf,  Opt::kStorageBandwidth, Opt::kRestartTime, Opt::kRepairTime, Opt::kDowntime,
+    Opt::kSpareNodes};
 
 Error about(Opt opt, const Error& error) { return option_error(opt, error.message, error.hint); }
 
@@ -57,8 +57,7 @@ Result<double> tokens_of(const Arguments& arguments) {
   const char* const last = text.data() + text.size();
   const auto [end, code] = std::from_chars(text.data(), last, tokens);
   if (code != std::errc() || end != last || !(tokens > 0)) {
-    return option_error(Opt::kTokens, fmt::format("'{}' is no number of tokens", text),
-                        "as 366e9");
+    return option_error(Opt::kTokens, fmt::format("'{}' is no number of tokens", text), "as 366e9");
   }
   return tokens;
 }
@@ -68,7 +67,8 @@ Result<BatchRamp> ramp_of(const Arguments& arguments) {
             integers_of(arguments, Opt::kRamp, {1, std::int64_t{1} << 50}));
   if (numbers.empty()) return BatchRamp{};
   if (numbers.size() != 3) {
-    return option_error(Opt::kRamp, fmt::format("'{}' is not three numbers", *arguments[Opt::kRamp]),
+    return option_error(Opt::kRamp,
+                        fmt::format("'{}' is not three numbers", *arguments[Opt::kRamp]),
                         "START,INCREMENT,SAMPLES as 192,16,9765625");
   }
   return BatchRamp{numbers[0], numbers[1], numbers[2]};
@@ -90,7 +90,8 @@ Result<CampaignRequest> request_of(const Arguments& arguments) {
 std::string assumptions_name(const Arguments& arguments, const std::string& cluster) {
   if (arguments.has(Opt::kAssumptions)) return *arguments[Opt::kAssumptions];
   constexpr std::string_view kOneNode = "-node";
-  return cluster.ends_with(kOneNode) ? cluster.substr(0, cluster.size() - kOneNode.size()) : cluster;
+  return cluster.ends_with(kOneNode) ? cluster.substr(0, cluster.size() - kOneNode.size())
+                                     : cluster;
 }
 
 Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster) {

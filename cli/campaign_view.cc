@@ -40,10 +40,10 @@ std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
     interval = fmt::format(" (90 % interval of the step: {:.1f} to {:.1f})",
                            days(campaign.wall_low), days(campaign.wall_high));
   }
-  std::string text = row(terminal, "time",
-                         terminal.paint(fmt::format("{:.1f} days", days(wall)), Ink::kBold) +
-                             interval + fmt::format(", goodput {}",
-                                                    percent_text(campaign.time.goodput())));
+  std::string text =
+      row(terminal, "time",
+          terminal.paint(fmt::format("{:.1f} days", days(wall)), Ink::kBold) + interval +
+              fmt::format(", goodput {}", percent_text(campaign.time.goodput())));
   text += row(terminal, "GPU-hours",
               fmt::format("{} on {} GPUs; {} with the spare nodes",
                           terminal.paint(large_text(cost.gpu_hours), Ink::kBold), campaign.gpus,
@@ -52,10 +52,11 @@ std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
               fmt::format("{} MWh of the GPUs alone, {} MWh with their nodes and the building",
                           terminal.paint(fmt::format("{:.1f}", cost.gpu_kwh / 1e3), Ink::kBold),
                           large_text(cost.total_kwh / 1e3)));
-  text += row(terminal, "CO2", fmt::format("{:.1f} t of the GPUs alone, {:.1f} t in all",
-                                           cost.gpu_co2_t, cost.total_co2_t));
-  return text + row(terminal, "money", fmt::format("{} USD for the hours with the spare nodes",
-                                                   large_text(cost.usd)));
+  text += row(
+      terminal, "CO2",
+      fmt::format("{:.1f} t of the GPUs alone, {:.1f} t in all", cost.gpu_co2_t, cost.total_co2_t));
+  return text + row(terminal, "money",
+                    fmt::format("{} USD for the hours with the spare nodes", large_text(cost.usd)));
 }
 
 std::string time_view(const Terminal& terminal, const CampaignTime& time) {
@@ -98,14 +99,15 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
   const Replays& r = campaign.replays;
   const Replays& unlimited = campaign.unlimited;
   const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
-  std::string text = row(terminal, "checkpoint",
-                         fmt::format("{} written in {}, {} of them, one after {} of work",
-                                     to_string(c.size), duration_text(c.write),
-                                     count_text(c.count), duration_text(c.interval)));
+  std::string text =
+      row(terminal, "checkpoint",
+          fmt::format("{} written in {}, {} of them, one after {} of work", to_string(c.size),
+                      duration_text(c.write), count_text(c.count), duration_text(c.interval)));
   text += row(terminal, "best interval",
               fmt::format("{} (Daly), {} (Young)", duration_text(c.daly), duration_text(c.young)));
-  text += row(terminal, "a node fails", fmt::format("every {}; {:.1f} times in the run",
-                                                    duration_text(campaign.mtbf), r.failures));
+  text += row(
+      terminal, "a node fails",
+      fmt::format("every {}; {:.1f} times in the run", duration_text(campaign.mtbf), r.failures));
   text += row(terminal, "closed form",
               fmt::format("{:.2f} days; {} replays: {:.2f} +- {:.2f} (95 %)", days(expected),
                           count_text(unlimited.campaigns), days(unlimited.mean),
@@ -127,8 +129,9 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
     const PlannedRun& run = row.best.front();
     // Against the plan's own prediction: a measured step says nothing about other plans.
     const double speed = run.predicted.tokens_per_s;
-    const double own = static_cast<double>(report.plan.global_batch * report.named.scenario.model.seq) /
-                       report.campaign.predicted_step.value();
+    const double own =
+        static_cast<double>(report.plan.global_batch * report.named.scenario.model.seq) /
+        report.campaign.predicted_step.value();
     table.add_row({Cell(std::to_string(row.lost_nodes)), Cell(std::to_string(gpu_count(run.plan))),
                    Cell(short_name(run.plan)), Cell(time_text(run.predicted.step)),
                    Cell(percent_text(own / speed - 1)), Cell(gib_text(run.predicted.peak))});
@@ -141,9 +144,9 @@ std::string assumptions_view(const Terminal& terminal, const Assumptions& assump
   std::string text;
   for (const AssumptionRow& row : assumption_rows()) {
     const AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
-    text += fmt::format("  {:<18} {:>10}   {}\n", row.key, assumption_text(row, value.value),
-                        terminal.paint(wrapped(printable(value.source), 100 - kIndent, kIndent),
-                                       Ink::kDim));
+    text += fmt::format(
+        "  {:<18} {:>10}   {}\n", row.key, assumption_text(row, value.value),
+        terminal.paint(wrapped(printable(value.source), 100 - kIndent, kIndent), Ink::kDim));
   }
   return text;
 }
@@ -207,8 +210,8 @@ JsonValue assumptions_json(const Assumptions& assumptions) {
   JsonValue json = json_object();
   for (const AssumptionRow& row : assumption_rows()) {
     const AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
-    json.set(row.key, json_object({{"value", assumption_text(row, value.value)},
-                                   {"source", value.source}}));
+    json.set(row.key,
+             json_object({{"value", assumption_text(row, value.value)}, {"source", value.source}}));
   }
   return json;
 }
@@ -218,9 +221,9 @@ JsonValue assumptions_json(const Assumptions& assumptions) {
 std::string campaign_text(const Terminal& terminal, const CampaignReport& report) {
   const Campaign& campaign = report.campaign;
   std::string text = scenario_view(terminal, report.named, report.plan) + "\n";
-  text += heading(terminal, "CAMPAIGN", fmt::format("{} tokens on {} nodes",
-                                                    large_text(report.request.tokens),
-                                                    campaign.nodes));
+  text += heading(
+      terminal, "CAMPAIGN",
+      fmt::format("{} tokens on {} nodes", large_text(report.request.tokens), campaign.nodes));
   text += row(terminal, "plan", short_name(report.plan));
   text += steps_view(terminal, campaign, report.request);
   text += bill_view(terminal, campaign) + "\n";

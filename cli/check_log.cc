@@ -70,10 +70,9 @@ JsonValue check_json(const LogCheck& check) {
       {"memory_as_predicted", check.memory_as_predicted},
       {"memory_gib", json_array(check.memory,
                                 [](const StageReserved& row) {
-                                  return json_object(
-                                      {{"stage", row.stage},
-                                       {"reserved", row.measured.value() / kGiB},
-                                       {"predicted", row.predicted.value() / kGiB}});
+                                  return json_object({{"stage", row.stage},
+                                                      {"reserved", row.measured.value() / kGiB},
+                                                      {"predicted", row.predicted.value() / kGiB}});
                                 })},
       {"findings", json_array(check.findings,
                               [](const Finding& finding) {

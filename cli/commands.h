@@ -26,7 +26,8 @@ Status run_validate(const Arguments& arguments, const Terminal& terminal);
 // Fails with kDoesNotFit for a run that failures would never let end.
 Status run_campaign(const Arguments& arguments, const Terminal& terminal);
 
-// Prints the launch files, or writes them all into a folder; nothing when the stack refuses the plan.
+// Prints the launch files, or writes them all into a folder; nothing when the stack refuses the
+// plan.
 Status run_export(const Arguments& arguments, const Terminal& terminal);
 
 // A log that is not as predicted is a finding, not a failure.

@@ -12,7 +12,15 @@
 namespace tpsim {
 
 enum class Command : std::uint8_t {
-  kPlan, kSimulate, kExplain, kRun, kValidate, kCampaign, kExport, kCheckLog, kList,
+  kPlan,
+  kSimulate,
+  kExplain,
+  kRun,
+  kValidate,
+  kCampaign,
+  kExport,
+  kCheckLog,
+  kList,
 };
 inline constexpr int kCommandCount = static_cast<int>(Command::kList) + 1;
 
@@ -28,19 +36,71 @@ std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
 enum class Opt : std::uint8_t {
-  kModel, kCluster, kStack, kProfile, kSeq, kGlobalBatch,
-  kGpus, kTop, kObjective, kMaxMemory,
-  kTp, kPp, kDp, kZero, kMicroBatch, kVirtualStages, kRecompute, kSequenceParallel, kAttention,
-  kSchedule, kDtype, kGradientDtype,
-  kStageLayers, kCountEmbedding, kNoCountEmbedding, kRankOrder,
-  kRuns, kMarkdown,
-  kPlanFile, kTokens, kRamp, kStepTime, kCheckpointEvery, kLostNodes, kReplays, kSeed,
-  kAssumptions, kGpuPower, kOtherPower, kPue, kCarbon, kPrice, kNodeMtbf, kStorageBandwidth,
-  kRestartTime, kRepairTime, kDowntime, kSpareNodes,
-  kSteps, kDevice, kCheckpoint, kRate, kBetas, kEpsilon, kWeightDecay, kClipGrad,
-  kStateFolder, kSaveEvery, kDumpGradients,
-  kTo, kOutputFolder,
-  kJson, kSave, kTrace, kAllowOom,
+  kModel,
+  kCluster,
+  kStack,
+  kProfile,
+  kSeq,
+  kGlobalBatch,
+  kGpus,
+  kTop,
+  kObjective,
+  kMaxMemory,
+  kTp,
+  kPp,
+  kDp,
+  kZero,
+  kMicroBatch,
+  kVirtualStages,
+  kRecompute,
+  kSequenceParallel,
+  kAttention,
+  kSchedule,
+  kDtype,
+  kGradientDtype,
+  kStageLayers,
+  kCountEmbedding,
+  kNoCountEmbedding,
+  kRankOrder,
+  kRuns,
+  kMarkdown,
+  kPlanFile,
+  kTokens,
+  kRamp,
+  kStepTime,
+  kCheckpointEvery,
+  kLostNodes,
+  kReplays,
+  kSeed,
+  kAssumptions,
+  kGpuPower,
+  kOtherPower,
+  kPue,
+  kCarbon,
+  kPrice,
+  kNodeMtbf,
+  kStorageBandwidth,
+  kRestartTime,
+  kRepairTime,
+  kDowntime,
+  kSpareNodes,
+  kSteps,
+  kDevice,
+  kCheckpoint,
+  kRate,
+  kBetas,
+  kEpsilon,
+  kWeightDecay,
+  kClipGrad,
+  kStateFolder,
+  kSaveEvery,
+  kDumpGradients,
+  kTo,
+  kOutputFolder,
+  kJson,
+  kSave,
+  kTrace,
+  kAllowOom,
 };
 inline constexpr int kOptCount = static_cast<int>(Opt::kAllowOom) + 1;
 
@@ -53,7 +113,7 @@ struct OptionRow {
   const char* help;
   const char* group;
   std::uint16_t commands;  // bit (1 << Command) set: that command takes it
-  bool many = false;      // a search takes a list of values, a single plan takes one
+  bool many = false;       // a search takes a list of values, a single plan takes one
 };
 // In the order of Opt.
 std::span<const OptionRow> option_rows();

@@ -54,8 +54,8 @@ Result<OptimizerSettings> optimizer_of(const Arguments& arguments) {
   return optimizer;
 }
 
-// What `run` takes for granted where simulate and plan do not: the reference stack, nothing computed
-// twice, a batch of one micro-batch on each data-parallel rank.
+// What `run` takes for granted where simulate and plan do not: the reference stack, nothing
+// computed twice, a batch of one micro-batch on each data-parallel rank.
 Arguments with_defaults(Arguments arguments, bool has_plan_file) {
   if (arguments.has(Opt::kCheckpoint)) {
     arguments.set(Opt::kModel, *arguments[Opt::kCheckpoint] + "/config.json");
@@ -134,11 +134,10 @@ JsonValue step_json(const TrainingRun& run, const StepReport& report) {
 }
 
 Status print_step(const TrainingRun& run, const StepReport& report) {
-  return print(fmt::format("{:>6} {:>11.6f} {:>10.4f} {:>10} {:>11.0f} {:>9.2f} {:>11}\n",
-                           report.step, report.loss, report.grad_norm,
-                           to_string(Seconds(report.seconds)), tokens_per_s(run, report),
-                           gflops_per_rank(run, report),
-                           to_string(Bytes(static_cast<double>(report.peak_bytes)))));
+  return print(fmt::format(
+      "{:>6} {:>11.6f} {:>10.4f} {:>10} {:>11.0f} {:>9.2f} {:>11}\n", report.step, report.loss,
+      report.grad_norm, to_string(Seconds(report.seconds)), tokens_per_s(run, report),
+      gflops_per_rank(run, report), to_string(Bytes(static_cast<double>(report.peak_bytes)))));
 }
 
 }  // namespace

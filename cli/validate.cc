@@ -27,21 +27,21 @@ JsonValue predicted_or_null(const RunOutcome& run, double value) {
 }
 
 JsonValue row_json(const RunOutcome& run) {
-  return json_object({{"id", run.id},
-                      {"outcome", run.outcome},
-                      {"calibration", run.calibration},
-                      {"measured_step_s", number_or_null(run.measured_step_s)},
-                      {"predicted_step_s", predicted_or_null(run, run.step_s)},
-                      {"low_s", predicted_or_null(run, run.low_s)},
-                      {"high_s", predicted_or_null(run, run.high_s)},
-                      {"error_pct", number_or_null(run.error(), 100)},
-                      {"measured_mem_gb", number_or_null(run.measured_memory_gib)},
-                      {"predicted_mem_gb", predicted_or_null(run, run.memory_gib)},
-                      {"predicted_fits", run.predicted ? JsonValue(run.p_oom <= 0.5) : JsonValue()},
-                      {"p_oom", predicted_or_null(run, run.p_oom)},
-                      {"skipped_because", run.skipped_because.empty()
-                                              ? JsonValue()
-                                              : JsonValue(run.skipped_because)}});
+  return json_object(
+      {{"id", run.id},
+       {"outcome", run.outcome},
+       {"calibration", run.calibration},
+       {"measured_step_s", number_or_null(run.measured_step_s)},
+       {"predicted_step_s", predicted_or_null(run, run.step_s)},
+       {"low_s", predicted_or_null(run, run.low_s)},
+       {"high_s", predicted_or_null(run, run.high_s)},
+       {"error_pct", number_or_null(run.error(), 100)},
+       {"measured_mem_gb", number_or_null(run.measured_memory_gib)},
+       {"predicted_mem_gb", predicted_or_null(run, run.memory_gib)},
+       {"predicted_fits", run.predicted ? JsonValue(run.p_oom <= 0.5) : JsonValue()},
+       {"p_oom", predicted_or_null(run, run.p_oom)},
+       {"skipped_because",
+        run.skipped_because.empty() ? JsonValue() : JsonValue(run.skipped_because)}});
 }
 
 JsonValue summary_json(const ValidationSummary& s) {
@@ -144,14 +144,24 @@ std::vector<std::pair<std::string, std::int64_t>> skip_counts(
 }
 
 Table rows_table(const std::vector<RunOutcome>& outcomes) {
-  Table table({{"row", Align::kLeft}, {"", Align::kLeft}, {"measured"}, {"predicted"},
-               {"90 % interval"}, {"error"}, {"GiB measured"}, {"predicted"}, {"P(OOM)"},
+  Table table({{"row", Align::kLeft},
+               {"", Align::kLeft},
+               {"measured"},
+               {"predicted"},
+               {"90 % interval"},
+               {"error"},
+               {"GiB measured"},
+               {"predicted"},
+               {"P(OOM)"},
                {"skipped because", Align::kLeft}});
   const auto shown = [](bool there, std::string text) { return there ? text : std::string("-"); };
   for (const RunOutcome& run : outcomes) {
     const auto error = run.error();
     table.add_row(
-        {Cell(printable(run.id)), Cell(run.outcome == "oom" ? "oom" : run.calibration ? "fit" : ""),
+        {Cell(printable(run.id)),
+         Cell(run.outcome == "oom" ? "oom"
+              : run.calibration    ? "fit"
+                                   : ""),
          Cell(shown(run.measured_step_s.has_value(),
                     fmt::format("{:.3f} s", run.measured_step_s.value_or(0)))),
          Cell(shown(run.predicted, fmt::format("{:.3f} s", run.step_s))),
@@ -183,7 +193,8 @@ std::string markdown_row(const char* what, const ValidationSummary& s) {
       s.oom_total == 0 ? fmt::format("{} false", s.false_oom)
                        : fmt::format("{}/{}, {} false", s.oom_caught, s.oom_total, s.false_oom);
   return fmt::format(
-      "| {} | {} | {:.2f} % | {:.2f} % | {:.1f} % | {:.1f} % | {:+.2f} % | {} | {} | {:.0f} % | {} | "
+      "| {} | {} | {:.2f} % | {:.2f} % | {:.1f} % | {:.1f} % | {:+.2f} % | {} | {} | {:.0f} % | {} "
+      "| "
       "{} |\n",
       what, s.n, 100 * s.mape, 100 * s.median_ape, 100 * s.p95_ape, 100 * s.max_ape, 100 * s.bias,
       s.pairs == 0 ? "-" : fmt::format("{:.2f} ({} pairs)", s.kendall_tau, s.pairs),
@@ -194,7 +205,8 @@ std::string markdown_row(const char* what, const ValidationSummary& s) {
 std::string markdown_text(const std::string& file, const std::vector<RunOutcome>& outcomes) {
   std::string text = fmt::format("## {}\n\n", std::filesystem::path(file).stem().string());
   text +=
-      "| rows | n | mean | median | P95 | max | bias | Kendall tau | regret | 90 % interval holds | "
+      "| rows | n | mean | median | P95 | max | bias | Kendall tau | regret | 90 % interval holds "
+      "| "
       "memory | OOM |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   text += markdown_row("test", summarize(part_of(outcomes, false)));
   const std::vector<RunOutcome> fitted = part_of(outcomes, true);

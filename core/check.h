@@ -17,8 +17,8 @@ class BugError : public std::logic_error {
 
 }  // namespace tpsim
 
-#define TPSIM_CHECK(condition, message)                                        \
-  do {                                                                         \
-    if (!(condition)) [[unlikely]]                                             \
-      ::tpsim::fail_check(__FILE__, __LINE__, #condition, message);            \
+#define TPSIM_CHECK(condition, message)                             \
+  do {                                                              \
+    if (!(condition)) [[unlikely]]                                  \
+      ::tpsim::fail_check(__FILE__, __LINE__, #condition, message); \
   } while (false)

@@ -50,9 +50,8 @@ Flops attention_core_forward_flops(const ModelSpec& model) {
 }
 
 Flops blocks_forward_flops(const ModelSpec& model) {
-  const std::int64_t weights =
-      model.hidden * (2 * query_width(model) + 2 * kv_width(model)) +
-      mlp_matrices(model) * model.hidden * model.ffn_hidden;
+  const std::int64_t weights = model.hidden * (2 * query_width(model) + 2 * kv_width(model)) +
+                               mlp_matrices(model) * model.hidden * model.ffn_hidden;
   const double matmul = 2.0 * static_cast<double>(model.seq) * static_cast<double>(weights);
   return Flops(matmul * static_cast<double>(model.layers)) + attention_core_forward_flops(model);
 }
@@ -69,11 +68,14 @@ std::int64_t padded_vocab(std::int64_t vocab, std::int64_t tp, std::int64_t mult
 }
 
 Status validate(const ModelSpec& model) {
-  const std::pair<const char*, std::int64_t> sizes[] = {
-      {"layers", model.layers},         {"hidden", model.hidden},
-      {"ffn_hidden", model.ffn_hidden}, {"vocab", model.vocab},
-      {"seq", model.seq},               {"heads", model.attention.heads},
-      {"kv_heads", model.attention.kv_heads}, {"head_dim", model.attention.head_dim}};
+  const std::pair<const char*, std::int64_t> sizes[] = {{"layers", model.layers},
+                                                        {"hidden", model.hidden},
+                                                        {"ffn_hidden", model.ffn_hidden},
+                                                        {"vocab", model.vocab},
+                                                        {"seq", model.seq},
+                                                        {"heads", model.attention.heads},
+                                                        {"kv_heads", model.attention.kv_heads},
+                                                        {"head_dim", model.attention.head_dim}};
   constexpr std::int64_t kLargest = std::int64_t{1} << 24;
   for (const auto& [name, size] : sizes) {
     if (size < 1 || size > kLargest) {
@@ -89,10 +91,10 @@ Status validate(const ModelSpec& model) {
                  "", "heads must be a multiple of kv_heads"};
   }
   if (model.attention.position == PositionKind::kRotary && model.attention.head_dim % 2 != 0) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("rotary embedding needs an even head_dim, not {}",
-                             model.attention.head_dim),
-                 "", ""};
+    return Error{
+        ErrorKind::kBadInput,
+        fmt::format("rotary embedding needs an even head_dim, not {}", model.attention.head_dim),
+        "", ""};
   }
   return Ok{};
 }

@@ -35,7 +35,7 @@ struct ModelSpec {
   bool linear_bias = true;
   bool fused_qkv = true;  // BLOOM's per-head interleaved q, k, v; otherwise three matrices
   bool tied_embedding = true;
-  bool embedding_norm = false;            // BLOOM's LayerNorm after the embedding
+  bool embedding_norm = false;     // BLOOM's LayerNorm after the embedding
   double attention_dropout = 0.0;  // of the attention probabilities, while training
   double hidden_dropout = 0.0;     // of the embedding and of what each branch adds to the residual
   bool residual_from_after_norm = false;  // BLOOM's apply_residual_connection_post_layernorm

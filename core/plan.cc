@@ -34,8 +34,8 @@ Status check_degrees(const Plan& plan) {
 Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t tp = plan.degrees.tp;
   if (model.attention.heads % tp != 0) {
-    return illegal(fmt::format("{} attention heads do not divide by tp = {}",
-                               model.attention.heads, tp));
+    return illegal(
+        fmt::format("{} attention heads do not divide by tp = {}", model.attention.heads, tp));
   }
   if (model.attention.kv_heads % tp != 0) {
     return illegal(
@@ -86,15 +86,16 @@ Status check_stages(const Plan& plan, const ModelSpec& model) {
 Status check_schedule(const Plan& plan) {
   const std::int64_t pp = plan.degrees.pp;
   if ((plan.schedule == ScheduleKind::kInterleaved) != (plan.virtual_stages > 1)) {
-    return illegal(fmt::format("schedule {} with {} virtual stages",
-                               name_of(plan.schedule), plan.virtual_stages),
+    return illegal(fmt::format("schedule {} with {} virtual stages", name_of(plan.schedule),
+                               plan.virtual_stages),
                    "interleaved goes with virtual_stages > 1, the others with 1");
   }
   if (plan.virtual_stages > 1 && pp == 1) return illegal("virtual stages need pp > 1");
   if (plan.virtual_stages > 1 && micro_batches(plan) % pp != 0) {
-    return illegal(fmt::format("the interleaved schedule needs micro-batches ({}) in multiples of "
-                               "pp = {}",
-                               micro_batches(plan), pp));
+    return illegal(
+        fmt::format("the interleaved schedule needs micro-batches ({}) in multiples of "
+                    "pp = {}",
+                    micro_batches(plan), pp));
   }
   return Ok{};
 }

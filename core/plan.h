@@ -59,7 +59,8 @@ std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t ch
 
 // Everything that makes a plan illegal for a model, whatever the hardware: heads % tp, batch not
 // divisible, stages that do not add up, an interleaved schedule whose micro-batches are no multiple
-// of pp, sequence parallelism with a sequence that tp does not divide, ... The error names the rule.
+// of pp, sequence parallelism with a sequence that tp does not divide, ... The error names the
+// rule.
 Status validate(const Plan& plan, const ModelSpec& model);
 
 // "tp4 pp12 dp8 zero1 mb2 full-recompute": enough to tell plans apart in a table.

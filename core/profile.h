@@ -32,8 +32,8 @@ struct DeviceFacts {
 
 // How a device's library cuts matrix products into tiles, as far as products differ by it.
 struct MatmulTuning {
-  double wave_rounding = 1.0;  // share of a partial wave's idle processors that is lost; below 1 the
-                               // library spreads the last tiles (stream-K)
+  double wave_rounding = 1.0;  // share of a partial wave's idle processors that is lost; below 1
+                               // the library spreads the last tiles (stream-K)
   double small_tile_exponent = 0.3;  // a tile of area a runs at (a / largest area)^this of the rate
   double epilogue_exposed = 1.0;     // share of a wave's output writes that nothing hides
   double traffic_efficiency = 0.75;  // of memory bandwidth, reading operands and writing C
@@ -49,12 +49,12 @@ struct MatmulTuning {
 struct DeviceModel {
   std::string source;
   Provenance provenance = Provenance::kDatasheet;
-  double matmul_efficiency = 0.9;     // of peak x tile and wave bound, large products
-  std::int64_t tile_m = 128;          // one processor's share of C
+  double matmul_efficiency = 0.9;  // of peak x tile and wave bound, large products
+  std::int64_t tile_m = 128;       // one processor's share of C
   std::int64_t tile_n = 256;
-  Seconds matmul_latency;             // prologue, epilogue and launch of one product
+  Seconds matmul_latency;  // prologue, epilogue and launch of one product
   MatmulTuning matmul;
-  double sustained_clock = 1.0;  // sustained over burst rate of products at full efficiency
+  double sustained_clock = 1.0;       // sustained over burst rate of products at full efficiency
   double streaming_efficiency = 0.8;  // of memory bandwidth, well-written elementwise kernels
   double reduction_efficiency = 0.7;  // norms and softmax
   double flash_forward_efficiency = 0.5;  // of matmul peak

@@ -7,16 +7,38 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<std::string_view, kOpKindCount> kOpNames = {
-    "matmul",           "norm_forward",        "norm_backward",     "softmax_forward",
-    "softmax_backward", "flash_forward",       "flash_backward",    "bias_gelu_forward",
-    "bias_gelu_backward", "swiglu_forward",    "swiglu_backward",   "bias_residual",
-    "dropout_forward",  "dropout_backward",
-    "column_sum",       "rotary",
-    "embedding_forward", "embedding_backward", "position_forward",  "position_backward",
-    "vocab_max",        "vocab_sums",          "cross_entropy_loss", "cross_entropy_backward",
-    "add",              "scale",               "fill",              "copy",
-    "cast",             "sum_squares",         "adamw", "init_normal"};
+constexpr std::array<std::string_view, kOpKindCount> kOpNames = {"matmul",
+                                                                 "norm_forward",
+                                                                 "norm_backward",
+                                                                 "softmax_forward",
+                                                                 "softmax_backward",
+                                                                 "flash_forward",
+                                                                 "flash_backward",
+                                                                 "bias_gelu_forward",
+                                                                 "bias_gelu_backward",
+                                                                 "swiglu_forward",
+                                                                 "swiglu_backward",
+                                                                 "bias_residual",
+                                                                 "dropout_forward",
+                                                                 "dropout_backward",
+                                                                 "column_sum",
+                                                                 "rotary",
+                                                                 "embedding_forward",
+                                                                 "embedding_backward",
+                                                                 "position_forward",
+                                                                 "position_backward",
+                                                                 "vocab_max",
+                                                                 "vocab_sums",
+                                                                 "cross_entropy_loss",
+                                                                 "cross_entropy_backward",
+                                                                 "add",
+                                                                 "scale",
+                                                                 "fill",
+                                                                 "copy",
+                                                                 "cast",
+                                                                 "sum_squares",
+                                                                 "adamw",
+                                                                 "init_normal"};
 
 constexpr std::array<std::string_view, 6> kCollectiveNames = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send", "receive"};

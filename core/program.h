@@ -20,31 +20,31 @@ namespace tpsim {
 enum class OpKind : std::uint8_t {
   kMatmul,  // dims: batch, m, n, k; variant: MatmulVariant bits
   // Rows are tokens (or probability rows), cols the width of one row. dims: rows, cols.
-  kNormForward,   // variant: NormKind
+  kNormForward,  // variant: NormKind
   // variant: NormKind, bit 1: with residual, from bit 2: dtype of the gradients it adds to
   kNormBackward,
-  kSoftmaxForward,   // dims: batch*heads, query rows, key cols; variant 1 with ALiBi
-  kSoftmaxBackward,  // the same
-  kFlashForward,   // dims: batch, seq, heads, kv_heads, head_dim; variant 1 with ALiBi
-  kFlashBackward,  // the same
+  kSoftmaxForward,    // dims: batch*heads, query rows, key cols; variant 1 with ALiBi
+  kSoftmaxBackward,   // the same
+  kFlashForward,      // dims: batch, seq, heads, kv_heads, head_dim; variant 1 with ALiBi
+  kFlashBackward,     // the same
   kBiasGeluForward,   // variant 1 with bias
   kBiasGeluBackward,  // the same
   kSwigluForward,
   kSwigluBackward,
-  kBiasResidual,  // variant bit 0: with bias, bit 1: with residual; bit 0 alone adds in place
-  kDropoutForward,   // dims: rows, cols; variant bit 0: with bias, bit 1: with residual
-  kDropoutBackward,  // dims: rows, cols
-  kColumnSum,        // variant: dtype of the sums
-  kRotary,  // dims: rows, heads, head_dim
+  kBiasResidual,       // variant bit 0: with bias, bit 1: with residual; bit 0 alone adds in place
+  kDropoutForward,     // dims: rows, cols; variant bit 0: with bias, bit 1: with residual
+  kDropoutBackward,    // dims: rows, cols
+  kColumnSum,          // variant: dtype of the sums
+  kRotary,             // dims: rows, heads, head_dim
   kEmbeddingForward,   // dims: tokens, hidden, local vocabulary
   kEmbeddingBackward,  // the same; variant: dtype of the table's gradient
   kPositionForward,    // dims: tokens, hidden
   kPositionBackward,   // variant: dtype of the table's gradient
-  kVocabMax,             // dims: tokens, local vocabulary
-  kVocabSums,            // the same
-  kCrossEntropyLoss,     // dims: tokens
+  kVocabMax,           // dims: tokens, local vocabulary
+  kVocabSums,          // the same
+  kCrossEntropyLoss,   // dims: tokens
   kCrossEntropyBackward,  // dims: tokens, local vocabulary
-  kAdd,      // dims: elements; these are flat
+  kAdd,                   // dims: elements; these are flat
   kScale,
   kFill,
   kCopy,
@@ -59,8 +59,8 @@ inline constexpr int kOpKindCount = static_cast<int>(OpKind::kInitNormal) + 1;
 enum MatmulVariant : std::uint8_t {
   kTransposeA = 1,
   kTransposeB = 2,
-  kAccumulate = 4,      // adds to C
-  kOutputFloat32 = 8,   // C is fp32 while A and B are narrower
+  kAccumulate = 4,     // adds to C
+  kOutputFloat32 = 8,  // C is fp32 while A and B are narrower
 };
 
 // What decides how long an op takes: two ops with equal keys take equal time.
@@ -74,13 +74,19 @@ struct OpKey {
 
 struct OpRecord {
   OpKey key;
-  double flops = 0;  // multiply and add count two
-  double bytes = 0;  // least traffic to and from device memory
+  double flops = 0;        // multiply and add count two
+  double bytes = 0;        // least traffic to and from device memory
   const char* label = "";  // where in the model: "attention.qkv"; static storage
 };
 
 enum class CollectiveKind : std::uint8_t {
-  kAllReduce, kAllGather, kReduceScatter, kBroadcast, kSend, kReceive };
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,
+  kSend,
+  kReceive
+};
 enum class GroupKind : std::uint8_t { kTensor, kData, kPipeline, kEmbedding, kModel, kWorld };
 
 struct CollectiveRecord {
@@ -94,7 +100,13 @@ struct CollectiveRecord {
 };
 
 enum class MemoryCategory : std::uint8_t {
-  kWeights, kGradients, kOptimizer, kActivations, kWorkspace, kCommunication };
+  kWeights,
+  kGradients,
+  kOptimizer,
+  kActivations,
+  kWorkspace,
+  kCommunication
+};
 inline constexpr int kMemoryCategoryCount = 6;
 
 struct AllocationRecord {

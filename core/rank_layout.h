@@ -25,11 +25,11 @@ std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::
 
 // How the groups of one kind fall on nodes when ranks fill nodes in order.
 struct GroupPlacement {
-  std::int64_t ranks = 1;           // members of one group
-  std::int64_t nodes = 1;           // nodes that one group touches
-  std::int64_t ranks_per_node = 1;  // most members of one group on one node
-  std::int64_t groups_per_node = 1; // groups with members on one node and others beyond it: they
-                                    // share its NICs when all of them communicate at once
+  std::int64_t ranks = 1;            // members of one group
+  std::int64_t nodes = 1;            // nodes that one group touches
+  std::int64_t ranks_per_node = 1;   // most members of one group on one node
+  std::int64_t groups_per_node = 1;  // groups with members on one node and others beyond it: they
+                                     // share its NICs when all of them communicate at once
 };
 // The worst placed group of the kind (most nodes). For kPipeline: neighbouring stages; for kModel:
 // the stages of one tensor-parallel rank.

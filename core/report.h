@@ -15,7 +15,7 @@ namespace tpsim {
 
 // A share of the step. All terms of a prediction add up to the step exactly.
 struct Term {
-  std::string name;     // stable key: "matmul", "pipeline_bubble", ...
+  std::string name;  // stable key: "matmul", "pipeline_bubble", ...
   Seconds time;
   std::string formula;  // in words and symbols
   std::string inputs;   // the symbols' values in this plan
@@ -39,7 +39,7 @@ struct Sources {
 
 struct Prediction {
   Seconds step;
-  Seconds step_low;   // 90 % interval
+  Seconds step_low;  // 90 % interval
   Seconds step_high;
   double hardware_tflops_per_gpu = 0;  // counts recompute
   double model_tflops_per_gpu = 0;     // does not

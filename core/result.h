@@ -65,7 +65,8 @@ using Status = Result<Ok>;
 }  // namespace tpsim
 
 // Assigns the value of a Result to `lhs` or returns its Error from the calling function.
-#define TPSIM_TRY(lhs, expression) TPSIM_TRY_IMPL_(TPSIM_CONCAT_(result_, __LINE__), lhs, expression)
+#define TPSIM_TRY(lhs, expression) \
+  TPSIM_TRY_IMPL_(TPSIM_CONCAT_(result_, __LINE__), lhs, expression)
 #define TPSIM_TRY_IMPL_(name, lhs, expression) \
   auto name = (expression);                    \
   if (!name.ok()) return name.error();         \

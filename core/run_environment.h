@@ -42,11 +42,11 @@ struct RunEnvironment {
   PositionKind position = PositionKind::kLearned;  // of models without a gated MLP
   bool embedding_norm = false;
   bool tied_embedding = true;
-  int zero = 1;                         // where a row does not say
-  DType dtype = DType::kBFloat16;       // likewise
-  std::string gradient_dtype;           // likewise; empty: fp32 for bf16 training, else the dtype
-  std::int64_t blocks_per_chunk = 0;    // likewise, of an interleaved schedule; 0: not interleaved
-  bool sequence_parallel = false;       // likewise, with tp > 1
+  int zero = 1;                       // where a row does not say
+  DType dtype = DType::kBFloat16;     // likewise
+  std::string gradient_dtype;         // likewise; empty: fp32 for bf16 training, else the dtype
+  std::int64_t blocks_per_chunk = 0;  // likewise, of an interleaved schedule; 0: not interleaved
+  bool sequence_parallel = false;     // likewise, with tp > 1
   MeasuredMemory memory = MeasuredMemory::kDevice;
   std::vector<std::string> calibration_rows;  // ids
   std::vector<RowSetAside> set_aside;

@@ -27,20 +27,45 @@ struct RunColumn {
 
 using R = PublishedRun;
 const std::array<RunColumn, 39> kColumns = {{
-    {"id", &R::id}, {"source", &R::source}, {"date", &R::date}, {"cluster", &R::cluster},
-    {"regime", &R::regime}, {"gpu", &R::gpu}, {"gpus", &R::gpus},
-    {"gpus_per_node", &R::gpus_per_node}, {"model", &R::model}, {"layers", &R::layers},
-    {"hidden", &R::hidden}, {"heads", &R::heads}, {"kv_heads", &R::kv_heads},
-    {"ffn_hidden", &R::ffn_hidden}, {"gated_ffn", &R::gated_ffn}, {"seq", &R::seq},
-    {"vocab", &R::vocab}, {"dtype", &R::dtype}, {"framework", &R::framework}, {"tp", &R::tp},
-    {"sp", &R::sequence_parallel}, {"cp", &R::cp}, {"pp", &R::pp}, {"vpp", &R::virtual_stages},
-    {"dp", &R::dp}, {"zero", &R::zero}, {"micro_batch", &R::micro_batch},
-    {"global_batch", &R::global_batch}, {"recompute", &R::recompute},
-    {"attention", &R::attention}, {"grad_accum_dtype", &R::gradient_dtype},
-    {"stage_split", &R::stage_split}, {"step_s", &R::step_s},
+    {"id", &R::id},
+    {"source", &R::source},
+    {"date", &R::date},
+    {"cluster", &R::cluster},
+    {"regime", &R::regime},
+    {"gpu", &R::gpu},
+    {"gpus", &R::gpus},
+    {"gpus_per_node", &R::gpus_per_node},
+    {"model", &R::model},
+    {"layers", &R::layers},
+    {"hidden", &R::hidden},
+    {"heads", &R::heads},
+    {"kv_heads", &R::kv_heads},
+    {"ffn_hidden", &R::ffn_hidden},
+    {"gated_ffn", &R::gated_ffn},
+    {"seq", &R::seq},
+    {"vocab", &R::vocab},
+    {"dtype", &R::dtype},
+    {"framework", &R::framework},
+    {"tp", &R::tp},
+    {"sp", &R::sequence_parallel},
+    {"cp", &R::cp},
+    {"pp", &R::pp},
+    {"vpp", &R::virtual_stages},
+    {"dp", &R::dp},
+    {"zero", &R::zero},
+    {"micro_batch", &R::micro_batch},
+    {"global_batch", &R::global_batch},
+    {"recompute", &R::recompute},
+    {"attention", &R::attention},
+    {"grad_accum_dtype", &R::gradient_dtype},
+    {"stage_split", &R::stage_split},
+    {"step_s", &R::step_s},
     {"tokens_per_s_per_gpu", &R::tokens_per_s_per_gpu},
-    {"hw_tflops_per_gpu", &R::hardware_tflops_per_gpu}, {"mem_gb", &R::memory_gb},
-    {"mem_kind", &R::memory_kind}, {"outcome", &R::outcome}, {"notes", &R::notes},
+    {"hw_tflops_per_gpu", &R::hardware_tflops_per_gpu},
+    {"mem_gb", &R::memory_gb},
+    {"mem_kind", &R::memory_kind},
+    {"outcome", &R::outcome},
+    {"notes", &R::notes},
 }};
 
 // Splits a table into records; a quoted field may hold commas, line breaks and doubled quotes.
@@ -131,7 +156,8 @@ const char* take(PublishedRun& run, const RunColumn& column, const std::string& 
     return nullptr;
   }
   const auto value = number_or_range(text);
-  if (!value || !std::isfinite(*value) || *value < 0) return "a number above or equal to zero, or a range of two";
+  if (!value || !std::isfinite(*value) || *value < 0)
+    return "a number above or equal to zero, or a range of two";
   run.*std::get<Number>(column.field) = *value;
   return nullptr;
 }
@@ -147,7 +173,8 @@ Status check_header(const std::vector<std::string>& found, const std::string& fi
   }
   if (found.size() == kColumns.size()) return Ok{};
   return Error{ErrorKind::kBadInput,
-               fmt::format("unknown column '{}' after the last", found[kColumns.size()]), where, ""};
+               fmt::format("unknown column '{}' after the last", found[kColumns.size()]), where,
+               ""};
 }
 
 Result<PublishedRun> run_of(const std::vector<std::string>& fields, int line,

@@ -86,8 +86,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path)
   std::ifstream in(path, std::ios::binary);
   std::uint64_t header_size = 0;
   in.read(reinterpret_cast<char*>(&header_size), sizeof header_size);
-  if (!in || header_size > kMostJsonBytes ||
-      static_cast<std::int64_t>(header_size) + 8 > size) {
+  if (!in || header_size > kMostJsonBytes || static_cast<std::int64_t>(header_size) + 8 > size) {
     return bad_file(path, "the header is longer than the file");
   }
   std::string header(header_size, '\0');
@@ -127,8 +126,7 @@ Result<std::string> SafetensorsFile::read_bytes(const SafetensorEntry& entry, st
   return bytes;
 }
 
-Result<std::vector<float>> SafetensorsFile::read_floats(const std::string& name,
-                                                        std::int64_t first,
+Result<std::vector<float>> SafetensorsFile::read_floats(const std::string& name, std::int64_t first,
                                                         std::int64_t count) const {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return bad_file(path_, fmt::format("no tensor '{}'", name));
@@ -147,15 +145,15 @@ Result<std::vector<std::int64_t>> SafetensorsFile::read_integers(const std::stri
   if (found == entries_.end()) return bad_file(path_, fmt::format("no tensor '{}'", name));
   const SafetensorEntry& entry = found->second;
   if (entry.dtype != "I64" && entry.dtype != "I32") {
-    return bad_file(path_, fmt::format("tensor '{}' has dtype {}, not I32 or I64", name,
-                                       entry.dtype));
+    return bad_file(path_,
+                    fmt::format("tensor '{}' has dtype {}, not I32 or I64", name, entry.dtype));
   }
   const std::int64_t count = (entry.end - entry.begin) / bytes_of_dtype(entry.dtype);
   TPSIM_TRY(const std::string bytes, read_bytes(entry, 0, count));
   std::vector<std::int64_t> values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = entry.dtype == "I64" ? value_at<std::int64_t>(bytes, i)
-                                     : value_at<std::int32_t>(bytes, i);
+    values[i] =
+        entry.dtype == "I64" ? value_at<std::int64_t>(bytes, i) : value_at<std::int32_t>(bytes, i);
   }
   return values;
 }
@@ -171,9 +169,10 @@ Status write_safetensors(const std::filesystem::path& path, const std::vector<Na
   std::int64_t at = 0;
   for (const NamedFloats& tensor : tensors) {
     const auto bytes = static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
-    header.set(tensor.name, json_object({{"dtype", "F32"},
-                                         {"shape", json_array(tensor.shape)},
-                                         {"data_offsets", json_array(std::vector{at, at + bytes})}}));
+    header.set(tensor.name,
+               json_object({{"dtype", "F32"},
+                            {"shape", json_array(tensor.shape)},
+                            {"data_offsets", json_array(std::vector{at, at + bytes})}}));
     at += bytes;
   }
   std::string text = to_text(header);

@@ -1,5 +1,5 @@
-// Safetensors files: named tensors with a JSON header. Reads fp32, bf16, fp16 and integer tensors as
-// the numbers they hold, region by region; writes fp32.
+// Safetensors files: named tensors with a JSON header. Reads fp32, bf16, fp16 and integer tensors
+// as the numbers they hold, region by region; writes fp32.
 //
 // Format: u64 header length (little endian), JSON {name: {dtype, shape, data_offsets}}, data.
 #pragma once

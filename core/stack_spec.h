@@ -34,8 +34,8 @@ struct TrainingOptions {
 
 // Time the host spends to issue work. A step takes the longer of its host and its device queue.
 struct HostCost {
-  Seconds per_op;            // one kernel
-  Seconds per_collective;    // one collective or p2p call
+  Seconds per_op;             // one kernel
+  Seconds per_collective;     // one collective or p2p call
   Seconds per_block_forward;  // interpreter and hooks, per block and micro-batch
   Seconds per_block_backward;
   Seconds per_micro_batch;  // schedule, data loading
@@ -45,9 +45,9 @@ struct HostCost {
 };
 
 struct StackMemory {
-  Bytes context;              // CUDA context and loaded kernels
-  Bytes library_workspace;    // cuBLAS and friends
-  Bytes collective_buffers;   // per communicator that a rank belongs to
+  Bytes context;             // CUDA context and loaded kernels
+  Bytes library_workspace;   // cuBLAS and friends
+  Bytes collective_buffers;  // per communicator that a rank belongs to
   Bytes allocation_granularity = Bytes(512);
   // A framework's allocator keeps what is freed and cuts it to the sizes asked for then: tensors of
   // one category seldom fit the holes of another, so each category holds its own peak.
@@ -65,10 +65,10 @@ struct StackSpec {
   HostCost host;
   StackMemory memory;
   bool zero_2_and_3_with_pipeline = true;  // DeepSpeed refuses the combination
-  // Share of the tensor group's gathers and scatters that hides behind the products beside them, with
-  // sequence parallelism (userbuffers of Transformer Engine); they slow nothing down there.
+  // Share of the tensor group's gathers and scatters that hides behind the products beside them,
+  // with sequence parallelism (userbuffers of Transformer Engine); they slow nothing down there.
   double tensor_overlap = 0.0;
-  bool overlap_p2p = false;                // pipeline transfers run beside compute
+  bool overlap_p2p = false;  // pipeline transfers run beside compute
   // Time of the layers' kernels other than products over that of the fused ones in the traced
   // program: an eager framework passes over memory more often (separate copies, casts and sums).
   double eager_traffic = 1.0;

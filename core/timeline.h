@@ -11,7 +11,14 @@
 namespace tpsim {
 
 enum class SpanKind : std::uint8_t {
-  kForward, kBackward, kTransfer, kGradientReduction, kOptimizer, kParameterGather, kOther };
+  kForward,
+  kBackward,
+  kTransfer,
+  kGradientReduction,
+  kOptimizer,
+  kParameterGather,
+  kOther
+};
 
 struct TimelineSpan {
   std::int64_t stage = 0;

@@ -53,8 +53,8 @@ double causal_pairs(const AttentionDims& d) {
 OpRecord flash_record(OpKind kind, const AttentionDims& d, const Heads& q, const Tensor& slopes,
                       int matmuls, const char* label) {
   require(d.kv_heads >= 1 && d.heads % d.kv_heads == 0, label, "kv_heads divides heads");
-  const double q_bytes = static_cast<double>(d.batch * d.seq * d.heads * d.head_dim *
-                                             size_of(q.tensor.dtype()));
+  const double q_bytes =
+      static_cast<double>(d.batch * d.seq * d.heads * d.head_dim * size_of(q.tensor.dtype()));
   const double kv_bytes = q_bytes * static_cast<double>(d.kv_heads) / static_cast<double>(d.heads);
   const double passes = kind == OpKind::kFlashForward ? 1 : 2;
   return record_of(kind, q.tensor.dtype(), slopes.defined() ? 1 : 0,
@@ -66,8 +66,11 @@ OpRecord flash_record(OpKind kind, const AttentionDims& d, const Heads& q, const
 }  // namespace
 
 Matrix matrix_of(const Tensor& tensor, bool transposed) {
-  return {.tensor = tensor, .rows = tensor.rows(), .cols = tensor.cols(),
-          .row_stride = tensor.cols(), .transposed = transposed};
+  return {.tensor = tensor,
+          .rows = tensor.rows(),
+          .cols = tensor.cols(),
+          .row_stride = tensor.cols(),
+          .transposed = transposed};
 }
 
 OpRecord describe(const Matmul& op) {
@@ -86,9 +89,9 @@ OpRecord describe(const Matmul& op) {
   if (output == DType::kFloat32 && dtype != DType::kFloat32) variant |= kOutputFloat32;
   const std::int64_t batch = op.outer * op.inner;
   const double output_passes = op.beta != 0.0F ? 2 : 1;
-  const double bytes = static_cast<double>(batch) *
-                       (static_cast<double>((m + n) * k * size_of(dtype)) +
-                        output_passes * static_cast<double>(m * n * size_of(output)));
+  const double bytes =
+      static_cast<double>(batch) * (static_cast<double>((m + n) * k * size_of(dtype)) +
+                                    output_passes * static_cast<double>(m * n * size_of(output)));
   return record_of(OpKind::kMatmul, dtype, static_cast<std::uint8_t>(variant), {batch, m, n, k},
                    2.0 * static_cast<double>(batch) * static_cast<double>(m) *
                        static_cast<double>(n) * static_cast<double>(k),
@@ -104,8 +107,8 @@ OpRecord describe(const NormForward& op) {
 
 OpRecord describe(const NormBackward& op) {
   require(op.x.shape() == op.dy.shape() && op.x.shape() == op.dx.shape(), op.label, "shapes");
-  const int variant = static_cast<int>(op.kind) | (op.residual.defined() ? 2 : 0) |
-                      (dtype_variant(op.dgain) << 2);
+  const int variant =
+      static_cast<int>(op.kind) | (op.residual.defined() ? 2 : 0) | (dtype_variant(op.dgain) << 2);
   return rowwise(OpKind::kNormBackward, op.x, static_cast<std::uint8_t>(variant), 12,
                  bytes_of(op.dy, op.x, op.residual, op.dx, op.gain, op.dgain, op.dbias), op.label);
 }
@@ -138,9 +141,9 @@ OpRecord describe(const Rotary& op) {
   const AttentionDims& d = op.dims;
   require(d.head_dim % 2 == 0, op.label, "head_dim is even");
   const double elements = static_cast<double>(d.batch * d.seq * d.heads * d.head_dim);
-  return record_of(OpKind::kRotary, op.x.tensor.dtype(), 0,
-                   {d.batch * d.seq, d.heads, d.head_dim}, 3 * elements,
-                   2 * elements * static_cast<double>(size_of(op.x.tensor.dtype())), op.label);
+  return record_of(OpKind::kRotary, op.x.tensor.dtype(), 0, {d.batch * d.seq, d.heads, d.head_dim},
+                   3 * elements, 2 * elements * static_cast<double>(size_of(op.x.tensor.dtype())),
+                   op.label);
 }
 
 OpRecord describe(const BiasGeluForward& op) {
@@ -221,8 +224,8 @@ OpRecord describe(const PositionForward& op) {
 
 OpRecord describe(const PositionBackward& op) {
   require(op.dy.shape().rank() == 3 && op.dtable.cols() == op.dy.cols(), op.label, "dy is [S,B,H]");
-  return rowwise(OpKind::kPositionBackward, op.dy, dtype_variant(op.dtable), 1,
-                 2 * bytes_of(op.dy), op.label);
+  return rowwise(OpKind::kPositionBackward, op.dy, dtype_variant(op.dtable), 1, 2 * bytes_of(op.dy),
+                 op.label);
 }
 
 OpRecord describe(const VocabMax& op) {

@@ -1,10 +1,10 @@
 // The ops of the reference model, as values: operands and scalars, nothing else.
 //
-// describe() checks an op's shapes (a mismatch is a bug) and returns its record with FLOPs and least
-// memory traffic. A device executes an Op by visiting it, so a device that lacks one does not
+// describe() checks an op's shapes (a mismatch is a bug) and returns its record with FLOPs and
+// least memory traffic. A device executes an Op by visiting it, so a device that lacks one does not
 // compile. T stands for tokens (sequence x batch, sequence-major: row = position * batch + sample),
-// H for hidden; "+=" says that a result is added to what its tensor holds. fp32 tensors: statistics,
-// losses, optimizer state, gradients where the plan says so.
+// H for hidden; "+=" says that a result is added to what its tensor holds. fp32 tensors:
+// statistics, losses, optimizer state, gradients where the plan says so.
 #pragma once
 
 #include <variant>
@@ -42,8 +42,8 @@ struct Matmul {
 // LayerNorm (with bias and mean) or RMSNorm (without) over the last extent.
 struct NormForward {
   NormKind kind{};
-  Tensor x, gain, bias;      // [T,H], [H], [H]
-  Tensor y, mean, rstd;      // [T,H], [T] fp32, [T] fp32
+  Tensor x, gain, bias;  // [T,H], [H], [H]
+  Tensor y, mean, rstd;  // [T,H], [T] fp32, [T] fp32
   float epsilon = 1e-5F;
   const char* label = "";
 };
@@ -239,8 +239,8 @@ struct SumSquares {
   const char* label = "";
 };
 // Decoupled weight decay, bias-corrected moments (Loshchilov & Hutter 2019):
-// m, v updated with gradient_scale * gradient; master -= rate * (m^ / (sqrt(v^) + epsilon) + decay *
-// master); weights = master rounded (weights may be the master itself for fp32 training).
+// m, v updated with gradient_scale * gradient; master -= rate * (m^ / (sqrt(v^) + epsilon) + decay
+// * master); weights = master rounded (weights may be the master itself for fp32 training).
 struct AdamW {
   Tensor master, momentum, variance, gradient, weights;
   float rate = 0, beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F, decay = 0, gradient_scale = 1;
@@ -257,13 +257,13 @@ struct InitNormal {
   const char* label = "";
 };
 
-using Op = std::variant<Matmul, NormForward, NormBackward, SoftmaxForward, SoftmaxBackward,
-                        FlashForward, FlashBackward, Rotary, BiasGeluForward, BiasGeluBackward,
-                        SwigluForward, SwigluBackward, BiasResidual, DropoutForward,
-                        DropoutBackward, ColumnSum, EmbeddingForward,
-                        EmbeddingBackward, PositionForward, PositionBackward, VocabMax, VocabSums,
-                        CrossEntropyLoss, CrossEntropyBackward, Add, Scale, Fill, Copy, Cast,
-                        SumSquares, AdamW, InitNormal>;
+using Op =
+    std::variant<Matmul, NormForward, NormBackward, SoftmaxForward, SoftmaxBackward, FlashForward,
+                 FlashBackward, Rotary, BiasGeluForward, BiasGeluBackward, SwigluForward,
+                 SwigluBackward, BiasResidual, DropoutForward, DropoutBackward, ColumnSum,
+                 EmbeddingForward, EmbeddingBackward, PositionForward, PositionBackward, VocabMax,
+                 VocabSums, CrossEntropyLoss, CrossEntropyBackward, Add, Scale, Fill, Copy, Cast,
+                 SumSquares, AdamW, InitNormal>;
 
 OpRecord describe(const Matmul&);
 OpRecord describe(const NormForward&);

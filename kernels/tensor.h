@@ -27,7 +27,9 @@ class Shape {
   std::int64_t elements() const;
   // Product of all extents but the last, and the last: how row-wise ops see a tensor.
   std::int64_t rows() const { return elements() / cols(); }
-  std::int64_t cols() const { return rank_ == 0 ? 1 : extents_[static_cast<std::size_t>(rank_ - 1)]; }
+  std::int64_t cols() const {
+    return rank_ == 0 ? 1 : extents_[static_cast<std::size_t>(rank_ - 1)];
+  }
   friend bool operator==(const Shape&, const Shape&) = default;
 
  private:

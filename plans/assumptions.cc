@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
     {Assumption::kGpuPower, "gpu_power", "W", "drawn by one GPU", 1, 1e5},
-    {Assumption::kOtherPower, "other_power", "W", "host, network and storage, for each GPU", 0, 1e5},
+    {Assumption::kOtherPower, "other_power", "W", "host, network and storage, for each GPU", 0,
+     1e5},
     {Assumption::kPue, "pue", "", "power of the building over that of its machines", 1, 10},
     {Assumption::kCarbon, "carbon", "g/kWh", "CO2 equivalent of the grid", 0, 5000},
     {Assumption::kPrice, "price", "USD/h", "one GPU", 0, 1e6},
@@ -27,7 +28,8 @@ constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
     {Assumption::kRestartTime, "restart_time", "min", "from a failure to the next step", 0, 1e5},
     {Assumption::kRepairTime, "repair_time", "h", "until a failed node is back", 0, 1e5},
     {Assumption::kDowntime, "downtime", "h", "of the run, beside failing nodes", 0, 1e5},
-    {Assumption::kSpareNodes, "spare_nodes", "", "kept ready beside those of the plan", 0, 1e5, true},
+    {Assumption::kSpareNodes, "spare_nodes", "", "kept ready beside those of the plan", 0, 1e5,
+     true},
 }};
 
 void assumption_fields(FieldReader& io, Assumptions& assumptions) {
@@ -106,8 +108,8 @@ Result<Assumptions> read_assumptions(const fs::path& path) {
 }
 
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {
-  const bool is_path = name_or_path.find('/') != std::string_view::npos ||
-                       name_or_path.ends_with(".json");
+  const bool is_path =
+      name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".json");
   if (is_path) return read_assumptions(fs::path(name_or_path));
   const fs::path folder = catalogue.directory() / "campaigns";
   const std::vector<std::string> names = names_in(folder);

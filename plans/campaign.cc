@@ -74,8 +74,8 @@ void add_checkpoints(const ModelSpec& model, const Plan& plan, const CampaignReq
       checkpoints.size / BytesPerSecond(assumed[Assumption::kStorageBandwidth] * kGB);
   checkpoints.young = young_interval(checkpoints.write, campaign.mtbf);
   checkpoints.daly = daly_interval(checkpoints.write, campaign.mtbf);
-  const Seconds wanted = request.checkpoint_interval > Seconds() ? request.checkpoint_interval
-                                                                 : checkpoints.daly;
+  const Seconds wanted =
+      request.checkpoint_interval > Seconds() ? request.checkpoint_interval : checkpoints.daly;
   // Never longer than the run, and never shorter than a step.
   checkpoints.interval =
       std::max(std::min(wanted, campaign.time.steps), std::min(campaign.step, campaign.time.steps));
@@ -95,11 +95,12 @@ Status add_failures(const CampaignRequest& request, const Assumptions& assumed,
                     Campaign& campaign) {
   const FailureModel model = failure_model(campaign, assumed);
   if (!can_end(model)) {
-    return Error{ErrorKind::kDoesNotFit,
-                 fmt::format("the run would never end: {} pass between checkpoints and a node fails "
-                             "every {}",
-                             to_string(model.interval + model.write), to_string(model.mtbf)),
-                 "", "write checkpoints faster or more often"};
+    return Error{
+        ErrorKind::kDoesNotFit,
+        fmt::format("the run would never end: {} pass between checkpoints and a node fails "
+                    "every {}",
+                    to_string(model.interval + model.write), to_string(model.mtbf)),
+        "", "write checkpoints faster or more often"};
   }
   const Seconds repair(assumed[Assumption::kRepairTime] * kHour);
   const SpareNodes endless{std::numeric_limits<std::int64_t>::max(), repair};
@@ -128,8 +129,7 @@ Status add_failures(const CampaignRequest& request, const Assumptions& assumed,
 CampaignCost cost_of(const Campaign& campaign, std::int64_t gpus_per_node,
                      const Assumptions& assumed) {
   const double hours = campaign.time.wall().value() / kHour;
-  const double spare_gpus =
-      assumed[Assumption::kSpareNodes] * static_cast<double>(gpus_per_node);
+  const double spare_gpus = assumed[Assumption::kSpareNodes] * static_cast<double>(gpus_per_node);
   CampaignCost cost;
   cost.gpu_hours = hours * static_cast<double>(campaign.gpus);
   cost.reserved_hours = cost.gpu_hours + hours * spare_gpus;
@@ -164,8 +164,8 @@ Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
   Campaign campaign;
   campaign.gpus = gpu_count(plan);
   campaign.nodes = nodes_of(scenario.cluster, plan);
-  campaign.mtbf = Seconds(assumptions[Assumption::kNodeMtbf] * kHour /
-                          static_cast<double>(campaign.nodes));
+  campaign.mtbf =
+      Seconds(assumptions[Assumption::kNodeMtbf] * kHour / static_cast<double>(campaign.nodes));
   TPSIM_TRY_STATUS(add_steps(scenario, plan, request, campaign));
   add_checkpoints(scenario.model, plan, request, assumptions, campaign);
   TPSIM_TRY_STATUS(add_failures(request, assumptions, campaign));
@@ -201,8 +201,8 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
     for (std::int64_t used = nodes - lost; used >= least_for(lost); --used) {
       const std::vector<PlannedRun>& plans = found[static_cast<std::size_t>(used)];
       if (plans.empty()) continue;
-      const bool better = row.best.empty() ||
-                          plans.front().predicted.step < row.best.front().predicted.step;
+      const bool better =
+          row.best.empty() || plans.front().predicted.step < row.best.front().predicted.step;
       if (better) row.best = {plans.front()};
     }
     table.push_back(std::move(row));

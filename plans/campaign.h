@@ -60,15 +60,15 @@ struct CampaignCost {
 struct Campaign {
   std::int64_t gpus = 0;
   std::int64_t nodes = 0;
-  Seconds step;            // of the full batch, as measured when that is given
-  Seconds predicted_step;  // of the full batch
-  std::vector<RampPhase> phases;  // smallest batch first; the last one is the full batch
+  Seconds step;                      // of the full batch, as measured when that is given
+  Seconds predicted_step;            // of the full batch
+  std::vector<RampPhase> phases;     // smallest batch first; the last one is the full batch
   std::vector<Seconds> phase_steps;  // time of one step of each phase
-  Seconds mtbf;                   // of all nodes together
+  Seconds mtbf;                      // of all nodes together
   CampaignCheckpoints checkpoints;
   CampaignTime time;
-  // Wall time at both ends of the 90 % interval of the predicted step; both are the wall time itself
-  // for a measured step.
+  // Wall time at both ends of the 90 % interval of the predicted step; both are the wall time
+  // itself for a measured step.
   Seconds wall_low;
   Seconds wall_high;
   Replays unlimited;  // failures as the closed form has them: a spare node is always there
@@ -87,9 +87,9 @@ struct Replanned {
   std::vector<PlannedRun> best;  // one; none when nothing fits
 };
 
-// For 1 to `most_lost` nodes. Batch, recompute, attention, schedule, sequence parallelism and dtypes
-// stay the plan's; degrees, ZeRO and micro-batch are free. Because few numbers of nodes divide well,
-// every whole number of nodes from those left down to 3/4 of them is tried.
+// For 1 to `most_lost` nodes. Batch, recompute, attention, schedule, sequence parallelism and
+// dtypes stay the plan's; degrees, ZeRO and micro-batch are free. Because few numbers of nodes
+// divide well, every whole number of nodes from those left down to 3/4 of them is tried.
 Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
                                       std::int64_t most_lost,
                                       const std::function<void(double)>& progress);

@@ -22,8 +22,8 @@ class Enumerator {
         space_(space),
         visit_(visit),
         zero_(allowed(space.zero, {0, 1, 2, 3})),
-        recompute_(allowed(space.recompute,
-                           {Recompute::kNone, Recompute::kSelective, Recompute::kFull})),
+        recompute_(
+            allowed(space.recompute, {Recompute::kNone, Recompute::kSelective, Recompute::kFull})),
         sequence_parallel_(allowed(space.sequence_parallel, {false, true})),
         attention_(allowed(space.attention, {AttentionKind::kUnfused, AttentionKind::kFlash})) {}
 
@@ -131,7 +131,8 @@ class Enumerator {
   // Settings that are illegal here, or that do nothing and would only repeat another plan.
   const char* reason_against(const Plan& plan) const {
     const ParallelDegrees& d = plan.degrees;
-    if (plan.sequence_parallel && d.tp == 1) return "sequence parallelism without tensor parallelism";
+    if (plan.sequence_parallel && d.tp == 1)
+      return "sequence parallelism without tensor parallelism";
     if (plan.sequence_parallel && scenario_.model.seq % d.tp != 0) {
       return "the sequence does not divide by tp";
     }

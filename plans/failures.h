@@ -22,10 +22,10 @@ struct Replays {
   Seconds standard_error;  // of the mean
   Seconds low;             // 5 % of the campaigns are shorter
   Seconds median;
-  Seconds high;            // 5 % are longer
-  double failures = 0;     // mean number
-  Seconds lost;            // mean work done in vain
-  Seconds waiting;         // mean time without enough nodes
+  Seconds high;         // 5 % are longer
+  double failures = 0;  // mean number
+  Seconds lost;         // mean work done in vain
+  Seconds waiting;      // mean time without enough nodes
 };
 
 // The same numbers for the same seed on every machine. Needs can_end(model) and campaigns >= 2.

@@ -13,7 +13,9 @@ constexpr const char* kByBlocks = "type:transformer";
 constexpr const char* kByBlocksAndEmbedding = "type:transformer|embedding";
 
 Status check_model(const ModelSpec& model) {
-  const auto refuse = [](const char* what, const char* why) { return cannot_express(kStack, what, why); };
+  const auto refuse = [](const char* what, const char* why) {
+    return cannot_express(kStack, what, why);
+  };
   if (model.attention.kv_heads != model.attention.heads) {
     return refuse("grouped-query attention", "its attention has as many key as query heads");
   }
@@ -32,7 +34,8 @@ Status check_zero(const Plan& plan) {
                           "DeepSpeed's pipeline engine refuses stages 2 and 3");
   }
   if (plan.zero == 0 && plan.dtype == DType::kBFloat16) {
-    return cannot_express(kStack, what, "its bf16 optimizer always shards its state, as ZeRO 1 does");
+    return cannot_express(kStack, what,
+                          "its bf16 optimizer always shards its state, as ZeRO 1 does");
   }
   if (plan.zero > 0 && plan.dtype == DType::kFloat32) {
     return cannot_express(kStack, what, "ZeRO needs bf16 or fp16 there");
@@ -68,7 +71,8 @@ Status check_choices(const Plan& plan) {
 }
 
 // The cut that a partition method makes of these layers; empty where it is not even.
-std::vector<std::int64_t> cut_of(std::string_view method, std::int64_t layers, std::int64_t stages) {
+std::vector<std::int64_t> cut_of(std::string_view method, std::int64_t layers,
+                                 std::int64_t stages) {
   const bool counts = method == kByBlocksAndEmbedding;
   if (!counts && method != kByBlocks) return {};
   if ((layers + (counts ? 2 : 0)) % stages != 0) return {};
@@ -141,8 +145,8 @@ Result<DeepSpeedConfig> parse_config(const LaunchFile& file) {
   config.bf16 = enabled_at(json, "bf16");
   config.fp16 = enabled_at(json, "fp16");
   constexpr std::int64_t kMost = 1 << 20;
-  const bool small = config.train_batch <= kMost && config.micro_batch <= kMost &&
-                     config.accumulation <= kMost;
+  const bool small =
+      config.train_batch <= kMost && config.micro_batch <= kMost && config.accumulation <= kMost;
   if (config.train_batch < 1 || config.micro_batch < 1 || config.stage < 0 || config.stage > 3 ||
       !small) {
     return Error{ErrorKind::kBadInput, "batch sizes or ZeRO stage are missing or out of range",
@@ -155,8 +159,8 @@ void check_config(SettingReader& in, const DeepSpeedConfig& config, const Plan& 
   if (config.train_batch != plan.global_batch || config.micro_batch != plan.micro_batch) {
     in.fail("batch sizes of arguments and DeepSpeed's JSON differ");
   }
-  if (config.accumulation >= 0 && config.train_batch != config.micro_batch * config.accumulation *
-                                                            plan.degrees.dp) {
+  if (config.accumulation >= 0 &&
+      config.train_batch != config.micro_batch * config.accumulation * plan.degrees.dp) {
     in.fail("train_batch_size is not micro-batch x accumulation x data-parallel ranks");
   }
   if (config.bf16 != (plan.dtype == DType::kBFloat16) ||
@@ -171,8 +175,9 @@ void read_model(SettingReader& in, const ModelSpec& model) {
   in.expect("--hidden-size", model.hidden);
   in.expect("--num-attention-heads", model.attention.heads);
   in.expect("--seq-length", model.seq);
-  for (const char* name : {"--ffn-hidden-size", "--kv-channels", "--max-position-embeddings",
-                           "--position-embedding-type", "--glu-activation", "--pad-vocab-size-to"}) {
+  for (const char* name :
+       {"--ffn-hidden-size", "--kv-channels", "--max-position-embeddings",
+        "--position-embedding-type", "--glu-activation", "--pad-vocab-size-to"}) {
     in.text(name);
   }
   in.flag("--embed-layernorm");
@@ -261,7 +266,8 @@ Result<Plan> plan_of_deepspeed(const ShellSettings& shell, const LaunchFile& con
   }
   plan.recompute = recompute ? Recompute::kFull : Recompute::kNone;
   if (!in.flag("--deepspeed")) in.fail("--deepspeed is missing");
-  if (in.text("--deepspeed_config") != config_file.name) in.fail("--deepspeed_config is another file");
+  if (in.text("--deepspeed_config") != config_file.name)
+    in.fail("--deepspeed_config is another file");
   in.expect("--zero-stage", config.stage);
   plan.zero = static_cast<int>(config.stage);
   if (plan.dtype == DType::kBFloat16 && plan.zero == 0) plan.zero = 1;

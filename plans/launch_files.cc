@@ -54,19 +54,23 @@ std::string job_head(const PlanFile& file, const LaunchSize& size, std::int64_t 
 // One task on each node starts its ranks with torchrun, as BLOOM was started.
 std::string torchrun_job(const PlanFile& file, const LaunchSize& size, const std::string& shell) {
   // Ordered kernels let tensor-parallel transfers overlap; Megatron's FSDP refuses them.
-  const char* const connections = file.plan.zero < 2 ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" : "";
+  const char* const connections =
+      file.plan.zero < 2 ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" : "";
   return job_head(file, size, 1) + shell + connections +
          "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
-         "# Data, tokenizer, optimizer and checkpoints are yours: sbatch job.slurm --data-path ...\n"
+         "# Data, tokenizer, optimizer and checkpoints are yours: sbatch job.slurm --data-path "
+         "...\n"
          "srun --wait=60 --kill-on-bad-exit=1 torchrun --nnodes \"$NUM_NODES\" \\\n"
-         "  --nproc_per_node \"$GPUS_PER_NODE\" --rdzv_id \"$SLURM_JOB_ID\" --rdzv_backend c10d \\\n"
+         "  --nproc_per_node \"$GPUS_PER_NODE\" --rdzv_id \"$SLURM_JOB_ID\" --rdzv_backend c10d "
+         "\\\n"
          "  --rdzv_endpoint \"$MASTER_ADDR:6000\" pretrain_gpt.py \"${TRAIN_ARGS[@]}\" \"$@\"\n";
 }
 
 Result<Files> export_slurm(const PlanFile& file, const LaunchSize& size) {
   if (file.stack == "reference") {
-    return Files{{kJobFile, job_head(file, size, size.gpus_per_node) + "srun tpsim run plan.json\n"},
-                 {"plan.json", to_json(file)}};
+    return Files{
+        {kJobFile, job_head(file, size, size.gpus_per_node) + "srun tpsim run plan.json\n"},
+        {"plan.json", to_json(file)}};
   }
   const bool deepspeed = file.stack == name_of(LaunchStack::kMegatronDeepSpeed);
   if (!deepspeed && file.stack != name_of(LaunchStack::kMegatronLm)) {

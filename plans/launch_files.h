@@ -16,7 +16,7 @@
 namespace tpsim {
 
 enum class LaunchStack : std::uint8_t {
-  kMegatronLm,         // NVIDIA Megatron-LM (megatron core, 2025-2026): arguments of pretrain_gpt.py
+  kMegatronLm,  // NVIDIA Megatron-LM (megatron core, 2025-2026): arguments of pretrain_gpt.py
   kMegatronDeepSpeed,  // BigScience's Megatron-DeepSpeed: arguments and DeepSpeed's JSON
   kNemo,               // NeMo Megatron-Bridge: YAML overrides of a recipe
   kTorchTitan,         // torchtitan (2026): command-line options
@@ -33,8 +33,8 @@ struct LaunchFile {
 Result<std::vector<LaunchFile>> export_plan(LaunchStack stack, const PlanFile& file,
                                             std::int64_t gpus_per_node);
 
-// The plan of files that export_plan wrote, or that people wrote in the same form. The model is what
-// the files are for; they must agree with it. An unknown setting is an error.
+// The plan of files that export_plan wrote, or that people wrote in the same form. The model is
+// what the files are for; they must agree with it. An unknown setting is an error.
 Result<Plan> import_plan(LaunchStack stack, const std::vector<LaunchFile>& files,
                          const ModelSpec& model);
 

@@ -1,5 +1,5 @@
-// Megatron-LM's arguments and the YAML overrides of Megatron-Bridge, which configures the same core.
-// Rules: megatron/training/arguments.py, validate_args, and docs on pipeline layouts.
+// Megatron-LM's arguments and the YAML overrides of Megatron-Bridge, which configures the same
+// core. Rules: megatron/training/arguments.py, validate_args, and docs on pipeline layouts.
 #include <fmt/format.h>
 
 #include <array>
@@ -113,7 +113,8 @@ void add_sharding(const Plan& plan, Settings& out) {
   if (plan.zero == 1) out.add("--use-distributed-optimizer");
   if (plan.zero < 2) return;
   out.add("--use-megatron-fsdp");
-  out.add("--data-parallel-sharding-strategy", plan.zero == 2 ? "optim_grads" : "optim_grads_params");
+  out.add("--data-parallel-sharding-strategy",
+          plan.zero == 2 ? "optim_grads" : "optim_grads_params");
   out.add("--ckpt-format", "fsdp_dtensor");
 }
 
@@ -156,14 +157,14 @@ void read_model(SettingReader& in, const ModelSpec& model) {
   in.expect("--seq-length", model.seq);
   const std::int64_t groups = in.integer("--num-query-groups", model.attention.heads);
   if (groups != model.attention.kv_heads) in.fail("--num-query-groups is not the model's");
-  for (const char* name : {"--group-query-attention", "--swiglu", "--disable-bias-linear",
-                           "--untie-embeddings-and-output-weights",
-                           "--apply-residual-connection-post-layernorm"}) {
+  for (const char* name :
+       {"--group-query-attention", "--swiglu", "--disable-bias-linear",
+        "--untie-embeddings-and-output-weights", "--apply-residual-connection-post-layernorm"}) {
     in.flag(name);
   }
-  for (const char* name : {"--kv-channels", "--max-position-embeddings", "--position-embedding-type",
-                           "--rotary-base", "--normalization", "--norm-epsilon", "--vocab-size",
-                           "--make-vocab-size-divisible-by"}) {
+  for (const char* name :
+       {"--kv-channels", "--max-position-embeddings", "--position-embedding-type", "--rotary-base",
+        "--normalization", "--norm-epsilon", "--vocab-size", "--make-vocab-size-divisible-by"}) {
     in.text(name);
   }
 }
@@ -189,7 +190,7 @@ void read_precision(SettingReader& in, Plan& plan) {
   if (bf16 && fp16) in.fail("--bf16 and --fp16 exclude each other");
   plan.dtype = bf16 ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
   // bf16 adds up in fp32 unless told otherwise, fp16 in fp16.
-  plan.gradient_dtype = bf16 && narrow ? DType::kBFloat16
+  plan.gradient_dtype = bf16 && narrow  ? DType::kBFloat16
                         : fp16 && !wide ? DType::kFloat16
                                         : DType::kFloat32;
 }
@@ -216,8 +217,8 @@ void read_stages(SettingReader& in, const ModelSpec& model, Plan& plan) {
     plan.stage_layers = parse_layout(*layout);
     const auto chunks = static_cast<std::int64_t>(plan.stage_layers.size());
     if (chunks == 0 || chunks_per_rank > 1 || chunks % plan.degrees.pp != 0) {
-      return in.fail(fmt::format("the layout '{}' does not fill {} stages", *layout,
-                                 plan.degrees.pp));
+      return in.fail(
+          fmt::format("the layout '{}' does not fill {} stages", *layout, plan.degrees.pp));
     }
     plan.virtual_stages = chunks / plan.degrees.pp;
   } else {

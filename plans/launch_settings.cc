@@ -95,8 +95,8 @@ LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node) {
 }
 
 std::string shell_text(const LaunchSize& size, const Settings& settings) {
-  std::string text = fmt::format("NUM_NODES={}\nGPUS_PER_NODE={}\nTRAIN_ARGS=(\n", size.nodes,
-                                 size.gpus_per_node);
+  std::string text =
+      fmt::format("NUM_NODES={}\nGPUS_PER_NODE={}\nTRAIN_ARGS=(\n", size.nodes, size.gpus_per_node);
   for (const Setting& setting : settings.all()) {
     text += "  " + setting.name;
     if (!setting.value.empty()) text += " " + quoted(setting.value);
@@ -107,7 +107,8 @@ std::string shell_text(const LaunchSize& size, const Settings& settings) {
 
 Result<ShellSettings> parse_shell(const LaunchFile& file) {
   const auto wrong = [&](int line, std::string message) {
-    return Error{ErrorKind::kBadInput, std::move(message), fmt::format("{}:{}", file.name, line), ""};
+    return Error{ErrorKind::kBadInput, std::move(message), fmt::format("{}:{}", file.name, line),
+                 ""};
   };
   ShellSettings shell{{0, 0}, {}};
   bool inside = false;

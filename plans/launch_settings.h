@@ -21,7 +21,9 @@ struct Setting {
 class Settings {
  public:
   void add(std::string name) { all_.push_back({std::move(name), ""}); }
-  void add(std::string name, std::string value) { all_.push_back({std::move(name), std::move(value)}); }
+  void add(std::string name, std::string value) {
+    all_.push_back({std::move(name), std::move(value)});
+  }
   void add(std::string name, std::int64_t value) { add(std::move(name), std::to_string(value)); }
   const std::vector<Setting>& all() const { return all_; }
 

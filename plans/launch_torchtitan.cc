@@ -1,5 +1,6 @@
 // torchtitan's command-line options. Rules: torchtitan/config/job_config.py and
-// torchtitan/distributed/{pipeline_parallel,parallel_dims}.py. The model is a flavour of its registry.
+// torchtitan/distributed/{pipeline_parallel,parallel_dims}.py. The model is a flavour of its
+// registry.
 #include <fmt/format.h>
 
 #include "plans/launch_settings.h"
@@ -45,7 +46,8 @@ Result<std::int64_t> missing_at_ends(const PlanFile& file) {
   const std::int64_t chunks = chunk_count(file.plan);
   for (const std::int64_t missing : {0, 1}) {
     const bool even = (file.model.layers + 2 * missing) % chunks == 0;
-    if (even && even_stage_layers(file.model.layers, chunks, missing == 1) == file.plan.stage_layers) {
+    if (even &&
+        even_stage_layers(file.model.layers, chunks, missing == 1) == file.plan.stage_layers) {
       return missing;
     }
   }
@@ -103,7 +105,8 @@ void read_pipeline(SettingReader& in, const ModelSpec& model, Plan& plan) {
   if (schedule != schedule_text(plan.schedule)) {
     in.fail(fmt::format("pipeline_parallel_schedule '{}'", schedule));
   }
-  const std::int64_t first = in.integer("--parallelism.pipeline_parallel_first_stage_less_layers", 1);
+  const std::int64_t first =
+      in.integer("--parallelism.pipeline_parallel_first_stage_less_layers", 1);
   const std::int64_t last = in.integer("--parallelism.pipeline_parallel_last_stage_less_layers", 1);
   const std::int64_t counted = model.layers + first + last;
   const std::int64_t per_stage =
@@ -122,7 +125,8 @@ void read_batch(SettingReader& in, Plan& plan) {
   const std::int64_t local = in.integer("--training.local_batch_size", 1);
   plan.global_batch = in.integer("--training.global_batch_size", local * plan.degrees.dp);
   const std::int64_t pieces = in.integer("--parallelism.num_pp_microbatches", 1);
-  if (pieces < 1 || local % pieces != 0) return in.fail("local_batch_size is not whole micro-batches");
+  if (pieces < 1 || local % pieces != 0)
+    return in.fail("local_batch_size is not whole micro-batches");
   plan.micro_batch = local / pieces;
 }
 
@@ -162,7 +166,8 @@ Result<Plan> plan_of_torchtitan(const ShellSettings& shell, const ModelSpec& mod
   read_data_parallel(in, plan);
   plan.degrees.tp = in.integer("--parallelism.tensor_parallel_degree", 1);
   plan.degrees.cp = in.integer("--parallelism.context_parallel_degree", 1);
-  plan.degrees.pp = std::max<std::int64_t>(1, in.integer("--parallelism.pipeline_parallel_degree", 1));
+  plan.degrees.pp =
+      std::max<std::int64_t>(1, in.integer("--parallelism.pipeline_parallel_degree", 1));
   plan.sequence_parallel =
       in.text("--parallelism.enable_sequence_parallel").value_or("true") == "true";
   const std::string dtype = in.text("--training.mixed_precision_param").value_or("bfloat16");

@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kWarmUpSteps = 2;
 // A rank whose compute takes this much longer than another's is not what uneven stages explain.
 constexpr double kSlowRank = 1.25;
-constexpr double kSlowStep = 1.2;    // over the median
-constexpr double kManySlow = 0.05;   // share of steps
+constexpr double kSlowStep = 1.2;   // over the median
+constexpr double kManySlow = 0.05;  // share of steps
 constexpr double kMemorySpreads = 1.645;
 
 // Timers of a log, the terms of the prediction that they cover together, and what it means when
@@ -29,19 +29,25 @@ struct Group {
 // Timers of Megatron-LM (old and new names) and of BigScience's fork.
 const std::vector<Group>& megatron_groups() {
   static const std::vector<Group> groups = {
-      {"forward and backward of the blocks", GapCause::kSlowerCompute,
+      {"forward and backward of the blocks",
+       GapCause::kSlowerCompute,
        {"forward-compute", "backward-compute"},
        {"matmul", "attention", "elementwise", "tensor_communication", "zero_communication",
         "host_wait"}},
-      {"gradient reduction", GapCause::kSlowerLinks,
+      {"gradient reduction",
+       GapCause::kSlowerLinks,
        {"all-grads-sync", "grads-all-reduce", "backward-params-all-reduce",
         "embedding-grads-all-reduce", "backward-embedding-all-reduce"},
        {"gradient_reduction", "tied_embedding"}},
-      {"pipeline transfers", GapCause::kSlowerLinks,
-       {"forward-send", "backward-send", "forward-send-backward-recv", "backward-send-forward-recv"},
+      {"pipeline transfers",
+       GapCause::kSlowerLinks,
+       {"forward-send", "backward-send", "forward-send-backward-recv",
+        "backward-send-forward-recv"},
        {"pipeline_transfer"}},
-      {"optimizer step", GapCause::kSlowerCompute,
-       {"optimizer"}, {"gradient_clipping", "optimizer", "weight_gather"}},
+      {"optimizer step",
+       GapCause::kSlowerCompute,
+       {"optimizer"},
+       {"gradient_clipping", "optimizer", "weight_gather"}},
       {"data loading", GapCause::kHostBound, {"batch-generator"}, {"host_step"}},
   };
   return groups;
@@ -123,8 +129,7 @@ std::vector<Finding> slow_ranks(const TrainingLog& log) {
   for (const char* timer : {"forward-compute", "backward-compute"}) {
     const auto found = log.timers.find(timer);
     if (found == log.timers.end()) continue;
-    const Seconds least =
-        timer_of(found->second, [](const LoggedTimer& row) { return row.least; });
+    const Seconds least = timer_of(found->second, [](const LoggedTimer& row) { return row.least; });
     const Seconds most = most_of(found->second);
     if (least > Seconds() && most > kSlowRank * least) {
       return {{GapCause::kStraggler, fmt::format("{} takes {} on one rank and {} on another", timer,
@@ -137,7 +142,8 @@ std::vector<Finding> slow_ranks(const TrainingLog& log) {
 std::vector<Finding> unsteady_steps(const std::vector<Seconds>& steps, Seconds middle) {
   const auto slow = std::count_if(steps.begin(), steps.end(),
                                   [&](Seconds step) { return step > kSlowStep * middle; });
-  if (static_cast<double>(slow) < kManySlow * static_cast<double>(steps.size()) || slow < 2) return {};
+  if (static_cast<double>(slow) < kManySlow * static_cast<double>(steps.size()) || slow < 2)
+    return {};
   return {{GapCause::kStraggler, fmt::format("{} of {} steps take more than {} times the median",
                                              slow, steps.size(), kSlowStep)}};
 }
@@ -166,7 +172,8 @@ std::vector<Finding> explained_gap(const Prediction& predicted, const TrainingLo
 Result<std::vector<Seconds>> usable_steps(const Plan& plan, const TrainingLog& log) {
   std::vector<Seconds> steps;
   for (const LoggedStep& step : log.steps) {
-    if (step.global_batch == 0 || step.global_batch == plan.global_batch) steps.push_back(step.time);
+    if (step.global_batch == 0 || step.global_batch == plan.global_batch)
+      steps.push_back(step.time);
   }
   if (steps.empty()) {
     return Error{ErrorKind::kBadInput,
@@ -189,15 +196,16 @@ Result<std::vector<StageReserved>> reserved_by_stage(const Plan& plan, const Pre
   for (const auto& [rank, bytes] : log.reserved) {
     if (rank >= gpu_count(plan)) {
       return Error{ErrorKind::kBadInput,
-                   fmt::format("the log has a rank {}, the plan {} GPUs", rank, gpu_count(plan)), "",
-                   "give the plan that is running"};
+                   fmt::format("the log has a rank {}, the plan {} GPUs", rank, gpu_count(plan)),
+                   "", "give the plan that is running"};
     }
     const std::int64_t stage = coordinates(plan, rank).pp;
     stages[stage] = std::max(stages[stage], bytes);
   }
   std::vector<StageReserved> rows;
   for (const auto& [stage, bytes] : stages) {
-    rows.push_back({stage, bytes, allocator_share(predicted.memory[static_cast<std::size_t>(stage)])});
+    rows.push_back(
+        {stage, bytes, allocator_share(predicted.memory[static_cast<std::size_t>(stage)])});
   }
   return rows;
 }
@@ -243,8 +251,9 @@ Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Pre
   if (check.measured > check.high) {
     check.findings = explained_gap(predicted, log, check.measured - check.predicted);
   } else if (check.measured < check.low) {
-    check.findings = {{GapCause::kFaster, fmt::format("{} in place of {}", to_string(check.measured),
-                                                      to_string(check.predicted))}};
+    check.findings = {
+        {GapCause::kFaster,
+         fmt::format("{} in place of {}", to_string(check.measured), to_string(check.predicted))}};
   }
   for (Finding& finding : unsteady_steps(steps, check.measured)) {
     check.findings.push_back(std::move(finding));

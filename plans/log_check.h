@@ -1,8 +1,8 @@
 // A training log held against the prediction: is the run as predicted, and if not, which term?
 //
-// The step is the median of the steps after warm-up that have the plan's batch. A gap is explained by
-// the term whose timer exceeds its prediction by most. Without timers only the gap itself, unsteady
-// steps and memory can be seen, and the report says so instead of guessing.
+// The step is the median of the steps after warm-up that have the plan's batch. A gap is explained
+// by the term whose timer exceeds its prediction by most. Without timers only the gap itself,
+// unsteady steps and memory can be seen, and the report says so instead of guessing.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,13 @@
 namespace tpsim {
 
 enum class GapCause : std::uint8_t {
-  kSlowerCompute, kSlowerLinks, kStraggler, kHostBound, kMemory, kFaster, kUnexplained,
+  kSlowerCompute,
+  kSlowerLinks,
+  kStraggler,
+  kHostBound,
+  kMemory,
+  kFaster,
+  kUnexplained,
 };
 std::string_view name_of(GapCause cause);  // "slower compute"
 
@@ -38,7 +44,7 @@ struct LogCheck {
   std::int64_t steps_used = 0;
   Seconds measured;
   Seconds predicted;
-  Seconds low;   // 90 % interval of the prediction
+  Seconds low;  // 90 % interval of the prediction
   Seconds high;
   bool time_as_predicted = false;
   bool memory_as_predicted = true;  // also when the log says nothing of it

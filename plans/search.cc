@@ -44,8 +44,8 @@ class Search {
     for (const std::int64_t gpus : gpu_counts()) {
       SearchSpace part = space_;
       part.gpus = gpus;
-      const EnumerationCount count = enumerate_plans(
-          pieces_.scenario(), part, [&](const Plan& plan) { consider(plan); });
+      const EnumerationCount count =
+          enumerate_plans(pieces_.scenario(), part, [&](const Plan& plan) { consider(plan); });
       result_.considered += count.considered;
       for (const auto& [reason, n] : count.pruned) result_.pruned[reason] += n;
     }
@@ -63,7 +63,8 @@ class Search {
     const std::int64_t per_node = pieces_.scenario().cluster.gpus_per_node;
     if (space_.objective != Objective::kCost || space_.gpus <= per_node) return {space_.gpus};
     std::vector<std::int64_t> counts;
-    for (std::int64_t gpus = per_node; gpus <= space_.gpus; gpus += per_node) counts.push_back(gpus);
+    for (std::int64_t gpus = per_node; gpus <= space_.gpus; gpus += per_node)
+      counts.push_back(gpus);
     return counts;
   }
 
@@ -132,10 +133,10 @@ Status check_space(const Scenario& scenario, const SearchSpace& space) {
   const ClusterSpec& cluster = scenario.cluster;
   const std::int64_t available = cluster.nodes * cluster.gpus_per_node;
   if (space.gpus < 1 || space.gpus > available) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("{} GPUs asked for; cluster {} has {}", space.gpus, cluster.name,
-                             available),
-                 "--gpus", fmt::format("choose between 1 and {}", available)};
+    return Error{
+        ErrorKind::kBadInput,
+        fmt::format("{} GPUs asked for; cluster {} has {}", space.gpus, cluster.name, available),
+        "--gpus", fmt::format("choose between 1 and {}", available)};
   }
   if (space.gpus > cluster.gpus_per_node && space.gpus % cluster.gpus_per_node != 0) {
     const std::int64_t below = space.gpus / cluster.gpus_per_node * cluster.gpus_per_node;

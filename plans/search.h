@@ -37,7 +37,7 @@ struct SearchResult {
   std::int64_t feasible = 0;
   std::map<std::string, std::int64_t> pruned;  // why a combination cannot run -> how many
   Seconds elapsed;
-  std::vector<PlannedRun> plans;          // best first, simulated event-exactly
+  std::vector<PlannedRun> plans;           // best first, simulated event-exactly
   std::optional<PlannedRun> nearest_miss;  // when nothing fits: the plan that misses by least
 };
 

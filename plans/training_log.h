@@ -1,10 +1,11 @@
 // What a training log says about time and memory. Three formats are told apart line by line:
 //
-//   Megatron-LM            " iteration 10/ 500 | ... elapsed time per iteration (ms): 12936.1 | ..."
-//   Megatron-DeepSpeed     "iteration 10/ 500 | ... elapsed time per iteration (s): 105.2 | ..."
-//   tpsim                  "tpsim step 10: time 1.25 s, matmul 0.8 s, memory 12.5 GiB, rank 0"
+//   Megatron-LM            " iteration 10/ 500 | ... elapsed time per iteration (ms): 12936.1 |
+//   ..." Megatron-DeepSpeed     "iteration 10/ 500 | ... elapsed time per iteration (s): 105.2 |
+//   ..." tpsim                  "tpsim step 10: time 1.25 s, matmul 0.8 s, memory 12.5 GiB, rank 0"
 //
-// Timers are read where Megatron prints them, as "    forward-compute ....: (min, max)" after a line
+// Timers are read where Megatron prints them, as "    forward-compute ....: (min, max)" after a
+// line
 // "(min, max) time across ranks (ms)" or as "time (ms) | optimizer: 12.3 | ...", and memory from
 // "[Rank 3] ... max reserved: 11000.0" in MiB. Every other line is passed over.
 #pragma once

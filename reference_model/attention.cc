@@ -82,8 +82,8 @@ Matrix score_matrices(const Tensor& scores, const AttentionDims& d, std::int64_t
 }  // namespace
 
 std::vector<float> alibi_slopes(std::int64_t heads) {
-  const auto power_of_two = static_cast<std::int64_t>(std::bit_floor(
-      static_cast<std::uint64_t>(heads)));
+  const auto power_of_two =
+      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(heads)));
   const double base = 8.0 / static_cast<double>(power_of_two);
   std::vector<float> slopes;
   for (std::int64_t i = 1; i <= power_of_two; ++i) {
@@ -169,10 +169,8 @@ Tensor Attention::project_qkv(const Tensor& x) const {
     Matrix out = matrix_of(qkv);
     out.cols = weight.rows();
     out.offset = column;
-    context_.device.run(Matmul{.a = matrix_of(x),
-                               .b = matrix_of(weight, true),
-                               .c = out,
-                               .label = "attention.qkv"});
+    context_.device.run(Matmul{
+        .a = matrix_of(x), .b = matrix_of(weight, true), .c = out, .label = "attention.qkv"});
     column += weight.rows();
   }
   if (projection_biases_.size() == 1 && projection_biases_[0] != nullptr) {
@@ -222,8 +220,8 @@ Tensor Attention::draw_probs(AttentionSaved& saved) const {
 Tensor Attention::unfused_probs(const Tensor& qkv) const {
   const QkvView view = view_of(qkv, dims_, context_.model.fused_qkv);
   const std::int64_t group = dims_.heads / dims_.kv_heads;
-  Tensor scores = allocate_activation(
-      context_, {dims_.batch * dims_.heads, dims_.seq, dims_.seq}, "attention.scores");
+  Tensor scores = allocate_activation(context_, {dims_.batch * dims_.heads, dims_.seq, dims_.seq},
+                                      "attention.scores");
   for (std::int64_t g = 0; g < group; ++g) {
     context_.device.run(Matmul{.a = head_matrices(view.q, dims_, g, group),
                                .b = head_matrices(view.k, dims_, 0, 1, true),
@@ -252,9 +250,8 @@ void Attention::unfused_values(const Tensor& qkv, const Tensor& probs, const Ten
 
 void Attention::flash_forward(AttentionSaved& saved) const {
   const QkvView view = view_of(saved.qkv, dims_, context_.model.fused_qkv);
-  saved.log_sum =
-      context_.device.allocate({dims_.batch, dims_.heads, dims_.seq}, DType::kFloat32,
-                               MemoryCategory::kActivations, "attention.log_sum");
+  saved.log_sum = context_.device.allocate({dims_.batch, dims_.heads, dims_.seq}, DType::kFloat32,
+                                           MemoryCategory::kActivations, "attention.log_sum");
   context_.device.run(FlashForward{dims_, view.q, view.k, view.v,
                                    context_view(saved.context, dims_), saved.log_sum, slopes_,
                                    scale_, "attention.flash"});
@@ -310,16 +307,19 @@ Tensor Attention::unfused_backward(const Tensor& dcontext, AttentionSaved& saved
   Tensor dprobs = allocate_activation(context_, saved.probs.shape(), "attention.dscores");
   const std::int64_t group = dims_.heads / dims_.kv_heads;
   const auto multiply = [&](Matrix a, Matrix b, Matrix c, float beta, const char* label) {
-    context_.device.run(Matmul{.a = std::move(a), .b = std::move(b), .c = std::move(c),
-                               .outer = dims_.batch, .inner = dims_.kv_heads, .beta = beta,
+    context_.device.run(Matmul{.a = std::move(a),
+                               .b = std::move(b),
+                               .c = std::move(c),
+                               .outer = dims_.batch,
+                               .inner = dims_.kv_heads,
+                               .beta = beta,
                                .label = label});
   };
   for (std::int64_t g = 0; g < group; ++g) {
     multiply(head_matrices(d_o, dims_, g, group), head_matrices(view.v, dims_, 0, 1, true),
              score_matrices(dprobs, dims_, g, group), 0.0F, "attention.values");
-    multiply(score_matrices(multiplied, dims_, g, group, true),
-             head_matrices(d_o, dims_, g, group), head_matrices(dview.v, dims_, 0, 1),
-             g == 0 ? 0.0F : 1.0F, "attention.values");
+    multiply(score_matrices(multiplied, dims_, g, group, true), head_matrices(d_o, dims_, g, group),
+             head_matrices(dview.v, dims_, 0, 1), g == 0 ? 0.0F : 1.0F, "attention.values");
   }
   saved.dropped = Tensor();
   if (saved.mask.defined()) {
@@ -333,9 +333,8 @@ Tensor Attention::unfused_backward(const Tensor& dcontext, AttentionSaved& saved
   for (std::int64_t g = 0; g < group; ++g) {
     multiply(score_matrices(dprobs, dims_, g, group), head_matrices(view.k, dims_, 0, 1),
              head_matrices(dview.q, dims_, g, group), 0.0F, "attention.scores");
-    multiply(score_matrices(dprobs, dims_, g, group, true),
-             head_matrices(view.q, dims_, g, group), head_matrices(dview.k, dims_, 0, 1),
-             g == 0 ? 0.0F : 1.0F, "attention.scores");
+    multiply(score_matrices(dprobs, dims_, g, group, true), head_matrices(view.q, dims_, g, group),
+             head_matrices(dview.k, dims_, 0, 1), g == 0 ? 0.0F : 1.0F, "attention.scores");
   }
   return dqkv;
 }
@@ -346,8 +345,8 @@ Tensor Attention::flash_backward(const Tensor& dcontext, AttentionSaved& saved) 
   const QkvView dview = view_of(dqkv, dims_, context_.model.fused_qkv);
   context_.device.run(FlashBackward{dims_, view.q, view.k, view.v,
                                     context_view(saved.context, dims_),
-                                    context_view(dcontext, dims_), saved.log_sum, slopes_,
-                                    dview.q, dview.k, dview.v, scale_, "attention.flash"});
+                                    context_view(dcontext, dims_), saved.log_sum, slopes_, dview.q,
+                                    dview.k, dview.v, scale_, "attention.flash"});
   return dqkv;
 }
 

@@ -14,13 +14,13 @@
 namespace tpsim {
 
 struct AttentionSaved {
-  Tensor x;        // input of the projection, [seq_share, batch, hidden]
-  Tensor qkv;      // [seq, batch, (heads + 2 kv_heads) * head_dim], rotated
-  Tensor probs;    // unfused: [batch * heads, seq, seq]; undefined while recomputed
-  Tensor mask, dropped;  // with dropout: which probs were kept; what is left of them
+  Tensor x;                // input of the projection, [seq_share, batch, hidden]
+  Tensor qkv;              // [seq, batch, (heads + 2 kv_heads) * head_dim], rotated
+  Tensor probs;            // unfused: [batch * heads, seq, seq]; undefined while recomputed
+  Tensor mask, dropped;    // with dropout: which probs were kept; what is left of them
   std::uint64_t seed = 0;  // of the dropout
-  Tensor log_sum;  // flash: [batch, heads, seq] fp32
-  Tensor context;  // [seq, batch, heads * head_dim]
+  Tensor log_sum;          // flash: [batch, heads, seq] fp32
+  Tensor context;          // [seq, batch, heads * head_dim]
 };
 
 class Attention {

@@ -61,9 +61,9 @@ Tensor Block::run_forward(const Tensor& x, BlockSaved& saved) const {
                                 {attention_.output_bias(), saved.attention_mask,
                                  seed_of(saved, 1, by_rank), "attention.residual"});
   const Tensor n2 = norm2_.forward(context_, y, saved.norm2, "block.norm2");
-  return add_residual(mlp_.forward(n2, saved.mlp), after_norm ? n2 : y,
-                      {mlp_.output_bias(), saved.mlp_mask, seed_of(saved, 2, by_rank),
-                       "mlp.residual"});
+  return add_residual(
+      mlp_.forward(n2, saved.mlp), after_norm ? n2 : y,
+      {mlp_.output_bias(), saved.mlp_mask, seed_of(saved, 2, by_rank), "mlp.residual"});
 }
 
 std::uint64_t Block::seed_of(const BlockSaved& saved, int place, bool by_rank) const {
@@ -87,8 +87,8 @@ Tensor Block::add_residual(Tensor partial, const Tensor& residual, const Branch&
 Tensor Block::drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const {
   if (!mask.defined()) return dout;
   Tensor dx = allocate_activation(context_, dout.shape(), label);
-  context_.device.run(DropoutBackward{dout, mask, dx,
-                                      static_cast<float>(context_.model.hidden_dropout), label});
+  context_.device.run(
+      DropoutBackward{dout, mask, dx, static_cast<float>(context_.model.hidden_dropout), label});
   return dx;
 }
 
@@ -113,9 +113,9 @@ Tensor Block::backward(const Tensor& dz, BlockSaved saved) {
     if (after_norm) context_.device.run(BiasResidual{dn, Tensor(), dout, dn, label});
     return norm.backward(context_, dn, norm_saved, after_norm ? Tensor() : dout, label);
   };
-  const Tensor dy = branch_backward(dz, mlp_.output_bias(), mlp_, std::move(saved.mlp), norm2_,
-                                    std::move(saved.norm2), std::move(saved.mlp_mask),
-                                    "mlp.backward");
+  const Tensor dy =
+      branch_backward(dz, mlp_.output_bias(), mlp_, std::move(saved.mlp), norm2_,
+                      std::move(saved.norm2), std::move(saved.mlp_mask), "mlp.backward");
   Tensor dx = branch_backward(dy, attention_.output_bias(), attention_, std::move(saved.attention),
                               norm1_, std::move(saved.norm1), std::move(saved.attention_mask),
                               "attention.backward");

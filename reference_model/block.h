@@ -28,8 +28,7 @@ class Block {
   // Adds the block's unit to the store. `layer` counts from 0 over the whole model.
   static ParameterUnit& add_to(const RankContext& context, ParameterStore& store,
                                std::int64_t layer);
-  Block(const RankContext& context, ParameterStore& store, ParameterUnit& unit,
-        std::int64_t layer);
+  Block(const RankContext& context, ParameterStore& store, ParameterUnit& unit, std::int64_t layer);
 
   // x and the result: residual_shape(context).
   Tensor forward(const Tensor& x, BlockSaved& saved);

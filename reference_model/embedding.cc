@@ -72,8 +72,8 @@ Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
                                      .y = x,
                                      .mask = saved.mask,
                                      .rate = rate,
-                                     .seed = dropout_seed(context_, kBeforeTheBlocks, forwards_++, 0,
-                                                          context_.plan.sequence_parallel),
+                                     .seed = dropout_seed(context_, kBeforeTheBlocks, forwards_++,
+                                                          0, context_.plan.sequence_parallel),
                                      .label = "embedding.dropout"});
   return x;
 }
@@ -109,11 +109,11 @@ void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
   }
   if (rest_ != nullptr) {
     store_.begin_backward(*rest_);
-    if (norm_ != nullptr) dx = norm_->backward(context_, dx, saved.norm, Tensor(), "embedding.norm");
+    if (norm_ != nullptr)
+      dx = norm_->backward(context_, dx, saved.norm, Tensor(), "embedding.norm");
     if (Parameter* p = positions(); p != nullptr) {
       zero_if_fresh(context_.device, *p);
-      context_.device.run(
-          PositionBackward{dx, position_rows(p->gradient), "embedding.positions"});
+      context_.device.run(PositionBackward{dx, position_rows(p->gradient), "embedding.positions"});
     }
     store_.end_backward(*rest_);
   }

@@ -15,7 +15,8 @@ struct EmbeddingSaved {
   Tensor mask;  // of the dropout, [elements] uint8
 };
 
-// The word table's unit: of the embedding, of the untied head, or of the tied head on another stage.
+// The word table's unit: of the embedding, of the untied head, or of the tied head on another
+// stage.
 ParameterUnit& add_word_table(const RankContext& context, ParameterStore& store,
                               const std::string& name, bool repeats_first_stage);
 std::string embedding_table_name(const ModelSpec& model);

@@ -1,6 +1,6 @@
 // The last layer: final norm, logits against the word table (column-parallel over the vocabulary),
-// and the vocabulary-parallel cross entropy: maxima, then one all-reduce of the sums of exponentials
-// and the labels' logits. No rank ever holds all logits.
+// and the vocabulary-parallel cross entropy: maxima, then one all-reduce of the sums of
+// exponentials and the labels' logits. No rank ever holds all logits.
 #pragma once
 
 #include "reference_model/norm.h"

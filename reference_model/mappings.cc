@@ -5,8 +5,8 @@ namespace tpsim {
 Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const char* label) {
   if (!context.plan.sequence_parallel) return x;
   const Shape& part = x.shape();
-  Tensor whole = allocate_activation(
-      context, {part[0] * context.plan.degrees.tp, part[1], part[2]}, label);
+  Tensor whole =
+      allocate_activation(context, {part[0] * context.plan.degrees.tp, part[1], part[2]}, label);
   context.groups.tensor.all_gather(x, whole, label);
   return whole;
 }
@@ -17,8 +17,8 @@ Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const char* l
     return x;
   }
   const Shape& whole = x.shape();
-  Tensor part = allocate_activation(
-      context, {whole[0] / context.plan.degrees.tp, whole[1], whole[2]}, label);
+  Tensor part =
+      allocate_activation(context, {whole[0] / context.plan.degrees.tp, whole[1], whole[2]}, label);
   context.groups.tensor.reduce_scatter(x, part, label);
   return part;
 }

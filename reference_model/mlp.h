@@ -1,5 +1,5 @@
-// The feed-forward part of a block: up projection (column-parallel), GELU or SwiGLU, down projection
-// (row-parallel). SwiGLU's gate and up matrices write adjacent halves of one tensor.
+// The feed-forward part of a block: up projection (column-parallel), GELU or SwiGLU, down
+// projection (row-parallel). SwiGLU's gate and up matrices write adjacent halves of one tensor.
 #pragma once
 
 #include <string>

@@ -29,8 +29,8 @@ void Optimizer::materialize() {
   Device& device = context_.device;
   for (ParameterUnit& unit : store_.units()) {
     const auto allocate = [&](const char* label) {
-      return device.allocate({store_.share_size(unit)}, DType::kFloat32,
-                             MemoryCategory::kOptimizer, label);
+      return device.allocate({store_.share_size(unit)}, DType::kFloat32, MemoryCategory::kOptimizer,
+                             label);
     };
     OptimizerState state{unit.weight_share, allocate("momentum"), allocate("variance")};
     if (context_.plan.dtype != DType::kFloat32) {
@@ -64,7 +64,8 @@ void Optimizer::reduce_over_data_parallel(ParameterUnit& unit) {
   const bool scatter = store_.zero_stage() == 1 &&
                        context_.options.gradient_reduction == GradientReduction::kReduceScatter;
   if (scatter) {
-    context_.groups.data.reduce_scatter(unit.gradients, unit.gradient_share, "data.reduce_gradients");
+    context_.groups.data.reduce_scatter(unit.gradients, unit.gradient_share,
+                                        "data.reduce_gradients");
   } else {
     context_.groups.data.all_reduce(unit.gradients, ReduceOp::kSum, "data.reduce_gradients");
   }
@@ -78,13 +79,12 @@ double Optimizer::global_norm() {
     for (const Segment& segment : unit.segments()) {
       const Range range = within_share(segment, store_.share_begin(unit), store_.share_size(unit));
       if (!segment.counts_in_norm || range.count == 0) continue;
-      device.run(SumSquares{unit.gradient_share.slice(range.begin, range.count), sum,
-                            "gradient_norm"});
+      device.run(
+          SumSquares{unit.gradient_share.slice(range.begin, range.count), sum, "gradient_norm"});
     }
   }
   // Whole gradients are the same on all data-parallel ranks; shares add up over them too.
-  Communicator& group =
-      store_.zero_stage() == 0 ? context_.groups.model : context_.groups.world;
+  Communicator& group = store_.zero_stage() == 0 ? context_.groups.model : context_.groups.world;
   group.all_reduce(sum, ReduceOp::kSum, "gradient_norm");
   return std::sqrt(static_cast<double>(download_scalar(device, sum)));
 }
@@ -126,19 +126,20 @@ void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, const Te
     const Range range = within_share(segment, store_.share_begin(unit), store_.share_size(unit));
     if (range.count == 0) continue;
     const auto part = [&](const Tensor& x) { return x.slice(range.begin, range.count); };
-    context_.device.run(AdamW{.master = part(state.master),
-                              .momentum = part(state.momentum),
-                              .variance = part(state.variance),
-                              .gradient = part(gradients),
-                              .weights = part(unit.weight_share),
-                              .rate = static_cast<float>(settings_.rate),
-                              .beta1 = static_cast<float>(settings_.beta1),
-                              .beta2 = static_cast<float>(settings_.beta2),
-                              .epsilon = static_cast<float>(settings_.epsilon),
-                              .decay = segment.decay ? static_cast<float>(settings_.weight_decay) : 0,
-                              .gradient_scale = static_cast<float>(update.scale),
-                              .step = update.step,
-                              .label = "optimizer.adamw"});
+    context_.device.run(
+        AdamW{.master = part(state.master),
+              .momentum = part(state.momentum),
+              .variance = part(state.variance),
+              .gradient = part(gradients),
+              .weights = part(unit.weight_share),
+              .rate = static_cast<float>(settings_.rate),
+              .beta1 = static_cast<float>(settings_.beta1),
+              .beta2 = static_cast<float>(settings_.beta2),
+              .epsilon = static_cast<float>(settings_.epsilon),
+              .decay = segment.decay ? static_cast<float>(settings_.weight_decay) : 0,
+              .gradient_scale = static_cast<float>(update.scale),
+              .step = update.step,
+              .label = "optimizer.adamw"});
   }
 }
 

@@ -85,8 +85,8 @@ std::int64_t ParameterStore::share_begin(const ParameterUnit& unit) const {
 void ParameterStore::materialize(std::uint64_t seed) {
   Device& device = context_.device;
   for (ParameterUnit& unit : units_) {
-    unit.weights = device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights,
-                                   "weights");
+    unit.weights =
+        device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights, "weights");
     device.run(Fill{unit.weights, 0.0F, "initialize"});
     bind_weights(unit);
     for (Parameter& parameter : unit.parameters()) initialize(parameter, seed);

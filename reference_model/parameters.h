@@ -51,8 +51,8 @@ void zero_if_fresh(Device& device, Parameter& p);
 struct Segment {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  bool decay = false;         // weight decay applies: tensors of two or more dimensions
-  bool counts_in_norm = true; // false on the ranks that merely repeat it
+  bool decay = false;          // weight decay applies: tensors of two or more dimensions
+  bool counts_in_norm = true;  // false on the ranks that merely repeat it
 };
 
 class ParameterUnit {

@@ -16,8 +16,7 @@ LocalSizes local_sizes(const RankContext& context) {
   sizes.ffn = model.ffn_hidden / tp;
   sizes.vocab = padded_vocab(model.vocab, tp) / tp;
   sizes.vocab_begin = context.at.tp * sizes.vocab;
-  sizes.vocab_columns =
-      std::clamp<std::int64_t>(model.vocab - sizes.vocab_begin, 0, sizes.vocab);
+  sizes.vocab_columns = std::clamp<std::int64_t>(model.vocab - sizes.vocab_begin, 0, sizes.vocab);
   return sizes;
 }
 
@@ -32,7 +31,8 @@ Tensor allocate_mask(const RankContext& context, const Tensor& like, const char*
 
 std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::int64_t draw,
                            int place, bool by_rank) {
-  // Data-parallel ranks see other samples and draw other masks; tensor-parallel ranks do where told.
+  // Data-parallel ranks see other samples and draw other masks; tensor-parallel ranks do where
+  // told.
   const std::int64_t parts[] = {layer, draw, place, context.at.dp, by_rank ? context.at.tp : 0};
   std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a over whole numbers
   for (const std::int64_t part : parts) {

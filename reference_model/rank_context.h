@@ -41,14 +41,14 @@ struct LocalSizes {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t ffn = 0;
-  std::int64_t vocab = 0;         // of the padded vocabulary
-  std::int64_t vocab_begin = 0;   // first word of this rank
-  std::int64_t vocab_columns = 0; // real words among `vocab`
+  std::int64_t vocab = 0;          // of the padded vocabulary
+  std::int64_t vocab_begin = 0;    // first word of this rank
+  std::int64_t vocab_columns = 0;  // real words among `vocab`
 };
 LocalSizes local_sizes(const RankContext& context);
 
 // A rank's activation of one micro-batch outside / inside the tensor-parallel region.
-Shape residual_shape(const RankContext& context);           // [seq_share, batch, hidden]
+Shape residual_shape(const RankContext& context);  // [seq_share, batch, hidden]
 // [elements of like] uint8, for dropout.
 Tensor allocate_mask(const RankContext& context, const Tensor& like, const char* label);
 // A seed of dropout: of a layer, of its how-manieth forward, and of a place inside it. Where the

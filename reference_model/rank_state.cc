@@ -35,8 +35,7 @@ void upload(Device& device, std::span<const float> values, const Tensor& x) {
   }
   std::vector<std::uint16_t> halves(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    halves[i] = x.dtype() == DType::kBFloat16 ? to_bfloat16(values[i])
-                                              : to_float16(values[i]);
+    halves[i] = x.dtype() == DType::kBFloat16 ? to_bfloat16(values[i]) : to_float16(values[i]);
   }
   device.upload(std::as_bytes(std::span<const std::uint16_t>(halves)), x);
 }
@@ -142,7 +141,8 @@ Status agree(RankModel& model, const Status& mine) {
   return Ok{};
 }
 
-std::filesystem::path file_of_rank(const std::filesystem::path& folder, const RankContext& context) {
+std::filesystem::path file_of_rank(const std::filesystem::path& folder,
+                                   const RankContext& context) {
   return folder / fmt::format("rank-{:05}.safetensors", global_rank(context.plan, context.at));
 }
 
@@ -182,7 +182,9 @@ std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind) {
       const BlockPlace place = place_of(model.context(), p.spec);
       if (!gives(model.context(), unit, p) || place.rows == 0) continue;
       const auto first = flat.begin() + p.offset;
-      blocks.push_back({prefix_of(kind) + p.spec.name, p.is_matrix(), place,
+      blocks.push_back({prefix_of(kind) + p.spec.name,
+                        p.is_matrix(),
+                        place,
                         {first, first + place.rows * place.cols}});
     }
   }
@@ -223,10 +225,10 @@ Status load_state(RankModel& model, const std::filesystem::path& step_folder) {
   for (ParameterUnit& unit : model.store().units()) {
     OptimizerState& state = model.optimizer().states()[i++];
     TPSIM_TRY_STATUS(read_weights(model, unit, state, reader, prefix_of(StateKind::kMaster)));
-    TPSIM_TRY_STATUS(read_share(model, unit, state.momentum, reader,
-                                prefix_of(StateKind::kMomentum), nullptr));
-    TPSIM_TRY_STATUS(read_share(model, unit, state.variance, reader,
-                                prefix_of(StateKind::kVariance), nullptr));
+    TPSIM_TRY_STATUS(
+        read_share(model, unit, state.momentum, reader, prefix_of(StateKind::kMomentum), nullptr));
+    TPSIM_TRY_STATUS(
+        read_share(model, unit, state.variance, reader, prefix_of(StateKind::kVariance), nullptr));
   }
   return Ok{};
 }

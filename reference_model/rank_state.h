@@ -13,9 +13,9 @@ namespace tpsim {
 
 enum class StateKind : std::uint8_t { kMaster, kMomentum, kVariance, kGradients };
 
-// This rank's blocks of a kind of tensor, padding left out. Collective over the data-parallel group,
-// which puts its shares together; every member gets the same blocks. Tensors that another rank of
-// the replica holds as well are given by one of them only.
+// This rank's blocks of a kind of tensor, padding left out. Collective over the data-parallel
+// group, which puts its shares together; every member gets the same blocks. Tensors that another
+// rank of the replica holds as well are given by one of them only.
 std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind);
 
 // Sets weights and master weights from a checkpoint's tensors.

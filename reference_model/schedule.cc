@@ -29,8 +29,8 @@ std::int64_t warmup_forwards(const PipelineShape& shape, std::int64_t stage) {
     case ScheduleKind::kInterleaved:
       // With one group of micro-batches there is nothing to alternate with.
       if (shape.micro_batches == shape.stages) return total;
-      return std::min(total, (shape.stages - 1 - stage) * 2 +
-                                 (shape.virtual_stages - 1) * shape.stages);
+      return std::min(total,
+                      (shape.stages - 1 - stage) * 2 + (shape.virtual_stages - 1) * shape.stages);
   }
   return total;
 }

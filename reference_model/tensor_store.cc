@@ -82,9 +82,10 @@ Status BlockReader::add_file(const std::filesystem::path& path) {
     std::string name = stored;
     if (name.compare(0, kPrefix.size(), kPrefix) == 0) name.erase(0, kPrefix.size());
     const auto text = file.metadata().find(stored);
-    parts_[name].push_back({files_.size(), stored,
-                            place_of(entry, text == file.metadata().end() ? nullptr : &text->second),
-                            entry.shape.size() > 1});
+    parts_[name].push_back(
+        {files_.size(), stored,
+         place_of(entry, text == file.metadata().end() ? nullptr : &text->second),
+         entry.shape.size() > 1});
   }
   files_.push_back(std::move(file));
   return Ok{};
@@ -109,9 +110,8 @@ Result<std::vector<float>> BlockReader::read(const std::string& name,
   for (const Part& part : found->second) {
     if (part.place.global_rows != region.global_rows ||
         part.place.global_cols != region.global_cols) {
-      return bad(fmt::format("has shape [{}, {}], the model needs [{}, {}]",
-                             part.place.global_rows, part.place.global_cols, region.global_rows,
-                             region.global_cols));
+      return bad(fmt::format("has shape [{}, {}], the model needs [{}, {}]", part.place.global_rows,
+                             part.place.global_cols, region.global_rows, region.global_cols));
     }
     const Overlap rows =
         overlap(part.place.row_begin, part.place.rows, region.row_begin, region.rows);
@@ -124,11 +124,11 @@ Result<std::vector<float>> BlockReader::read(const std::string& name,
                                             (rows.begin - part.place.row_begin) * part.place.cols,
                                             (rows.end - rows.begin) * part.place.cols));
     for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-      const auto from = block.begin() + (r - rows.begin) * part.place.cols +
-                        (cols.begin - part.place.col_begin);
-      std::copy(from, from + (cols.end - cols.begin),
-                values.begin() + (r - region.row_begin) * region.cols +
-                    (cols.begin - region.col_begin));
+      const auto from =
+          block.begin() + (r - rows.begin) * part.place.cols + (cols.begin - part.place.col_begin);
+      std::copy(
+          from, from + (cols.end - cols.begin),
+          values.begin() + (r - region.row_begin) * region.cols + (cols.begin - region.col_begin));
     }
     filled += (rows.end - rows.begin) * (cols.end - cols.begin);
   }

@@ -1,8 +1,8 @@
-// Global tensors as blocks: what a rank holds of a tensor, and how any layout's blocks are read back
-// into any other.
+// Global tensors as blocks: what a rank holds of a tensor, and how any layout's blocks are read
+// back into any other.
 //
-// A checkpoint file of Hugging Face holds whole tensors; a file that a rank writes holds its blocks,
-// with their place in the global tensor in the metadata. Both are read through BlockReader.
+// A checkpoint file of Hugging Face holds whole tensors; a file that a rank writes holds its
+// blocks, with their place in the global tensor in the metadata. Both are read through BlockReader.
 #pragma once
 
 #include <filesystem>

@@ -51,7 +51,8 @@ std::int64_t TokenSource::largest() const {
 
 std::vector<std::int32_t> TokenSource::sample(std::int64_t step, std::int64_t index) const {
   std::vector<std::int32_t> sample(static_cast<std::size_t>(seq_ + 1));
-  const std::int64_t first = ((step % std::max<std::int64_t>(1, steps_)) * batch_ + index) * (seq_ + 1);
+  const std::int64_t first =
+      ((step % std::max<std::int64_t>(1, steps_)) * batch_ + index) * (seq_ + 1);
   for (std::size_t i = 0; i < sample.size(); ++i) {
     if (!tokens_.empty()) {
       sample[i] = static_cast<std::int32_t>(tokens_[static_cast<std::size_t>(first) + i]);

@@ -11,7 +11,8 @@ namespace tpsim {
 
 class TokenSource {
  public:
-  // A file with an integer tensor `tokens` [steps, batch, seq + 1]. Steps beyond the last start over.
+  // A file with an integer tensor `tokens` [steps, batch, seq + 1]. Steps beyond the last start
+  // over.
   static Result<TokenSource> open(const std::filesystem::path& path);
   // Uniformly distributed words, drawn by (seed, step, sample): the same in every layout.
   static TokenSource synthetic(std::int64_t seq, std::int64_t vocab, std::uint64_t seed);

@@ -45,10 +45,10 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
   TPSIM_TRY_STATUS(validate(run.model));
   TPSIM_TRY_STATUS(validate(run.plan, run.model));
   if (gpu_count(run.plan) != world.size()) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("the plan needs {} ranks; {} were started", gpu_count(run.plan),
-                             world.size()),
-                 "", ""};
+    return Error{
+        ErrorKind::kBadInput,
+        fmt::format("the plan needs {} ranks; {} were started", gpu_count(run.plan), world.size()),
+        "", ""};
   }
   if (tokens.seq() != run.model.seq) {
     return Error{ErrorKind::kBadInput,
@@ -97,8 +97,8 @@ class Trainer {
     model_.run_pipeline([&](std::int64_t micro_batch) { return samples(step, micro_batch); });
     model_.reduce_gradients();
     if (step == 1 && !run_.dump_gradients.empty()) {
-      TPSIM_TRY_STATUS(write_merged(model_, gather_blocks(model_, StateKind::kGradients),
-                                    run_.dump_gradients));
+      TPSIM_TRY_STATUS(
+          write_merged(model_, gather_blocks(model_, StateKind::kGradients), run_.dump_gradients));
     }
     const StepResult result = model_.update(step);
     model_.context().device.synchronize();

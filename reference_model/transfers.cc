@@ -56,8 +56,8 @@ std::vector<std::int32_t> by_position(const std::vector<std::int32_t>& samples, 
 Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>& samples,
                     std::int64_t shift, const char* label) {
   const std::int64_t seq = context.model.seq, batch = context.plan.micro_batch;
-  Tensor tokens = context.device.allocate({seq, batch}, DType::kInt32,
-                                          MemoryCategory::kActivations, label);
+  Tensor tokens =
+      context.device.allocate({seq, batch}, DType::kInt32, MemoryCategory::kActivations, label);
   if (!samples.empty()) {
     const std::vector<std::int32_t> ids = by_position(samples, batch, seq, shift);
     context.device.upload(std::as_bytes(std::span(ids)), tokens);

@@ -1,8 +1,8 @@
 // What travels between ranks outside the layers: tokens inside a tensor group, activations and
 // their gradients between pipeline stages.
 //
-// With scatter_gather_transfers each tensor-parallel rank sends its part and the receivers gather it
-// inside their tensor group: less over the network, more over the links of the node.
+// With scatter_gather_transfers each tensor-parallel rank sends its part and the receivers gather
+// it inside their tensor group: less over the network, more over the links of the node.
 #pragma once
 
 #include <vector>

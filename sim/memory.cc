@@ -87,8 +87,7 @@ void replay_schedule(StageReplay& replay, const PipelineShape& shape, std::int64
 Bytes bucket_bytes(const StackMemory& stack, const Plan& plan, const StageCost& stage) {
   if (plan.degrees.dp == 1) return Bytes();
   const double bucket = static_cast<double>(stack.reduction_bucket * size_of(plan.gradient_dtype));
-  return Bytes(
-      std::min(bucket, stage.fixed[static_cast<std::size_t>(MemoryCategory::kGradients)]));
+  return Bytes(std::min(bucket, stage.fixed[static_cast<std::size_t>(MemoryCategory::kGradients)]));
 }
 
 // Communicators that a rank takes part in: each holds buffers.

@@ -37,9 +37,8 @@ MemoryChange memory_change(const Program& program, std::size_t begin, std::size_
     const bool allocate = event.kind == ProgramEvent::Kind::kAllocate;
     if (!allocate && event.kind != ProgramEvent::Kind::kFree) continue;
     const AllocationRecord& allocation = program.allocations[event.index];
-    const double rounded =
-        std::ceil(static_cast<double>(allocation.bytes) / granularity.value()) *
-        granularity.value();
+    const double rounded = std::ceil(static_cast<double>(allocation.bytes) / granularity.value()) *
+                           granularity.value();
     const double signed_bytes = allocate ? rounded : -rounded;
     const auto category = static_cast<std::size_t>(allocation.category);
     change.left[category] += signed_bytes;

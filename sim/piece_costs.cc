@@ -12,8 +12,7 @@ bool starts_with(const char* label, std::string_view prefix) {
 
 WorkKind work_of(const OpRecord& op) {
   for (const char* core : {"attention.scores", "attention.values", "attention.softmax",
-                           "attention.dropout",
-                           "attention.flash"}) {
+                           "attention.dropout", "attention.flash"}) {
     if (starts_with(op.label, core)) return WorkKind::kAttention;
   }
   return op.key.kind == OpKind::kMatmul ? WorkKind::kMatmul : WorkKind::kElementwise;
@@ -115,8 +114,8 @@ PhaseCost PieceCosts::price_phase(const PieceTrace& trace, std::size_t begin, st
       phase.queue = then(phase.queue, launch(host, host.per_collective, time));
     }
   }
-  phase.memory = memory_change(trace.program, begin, end,
-                               scenario_.stack.memory.allocation_granularity);
+  phase.memory =
+      memory_change(trace.program, begin, end, scenario_.stack.memory.allocation_granularity);
   return phase;
 }
 
@@ -133,8 +132,8 @@ PieceCosts::LayerCost PieceCosts::price_layer(PieceKind kind, const PieceTrace& 
   };
   const bool again = plan.recompute == Recompute::kFull;
   cost.forward = with_host(cost.forward, host.per_block_forward);
-  cost.backward = with_host(cost.backward, host.per_block_backward +
-                                               (again ? host.per_block_forward : Seconds()));
+  cost.backward = with_host(cost.backward,
+                            host.per_block_backward + (again ? host.per_block_forward : Seconds()));
   return cost;
 }
 
@@ -150,7 +149,8 @@ StepEndCost PieceCosts::price_end(const PieceTrace& trace, const Plan& plan) con
       } else if (event.kind == ProgramEvent::Kind::kCollective) {
         const CollectiveRecord& record = trace.program.collectives[event.index];
         if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
-        end_part(end, record.label) += std::max(host.per_collective, price_collective(record, plan));
+        end_part(end, record.label) +=
+            std::max(host.per_collective, price_collective(record, plan));
       }
     }
   };
@@ -164,16 +164,11 @@ const PieceCost& PieceCosts::piece(PieceKind kind, const Plan& plan) {
   const int zero = d.dp == 1 ? 0 : plan.zero;
   const bool around_layers = zero >= 2;
   const bool placed_by_pp = kind == PieceKind::kWordTable || plan.rank_order == RankOrder::kTpPpDp;
-  const LayerKey layer_key{kind,
-                           d.tp,
-                           plan.micro_batch,
-                           plan.sequence_parallel,
-                           plan.recompute,
-                           plan.attention,
-                           around_layers ? zero : 0,
-                           around_layers ? d.dp : 1,
-                           plan.dtype};
-  const EndKey end_key{kind, d.tp, d.dp, placed_by_pp ? d.pp : 1, zero, plan.sequence_parallel,
+  const LayerKey layer_key{
+      kind,           d.tp,           plan.micro_batch,         plan.sequence_parallel,
+      plan.recompute, plan.attention, around_layers ? zero : 0, around_layers ? d.dp : 1,
+      plan.dtype};
+  const EndKey end_key{kind,      d.tp, d.dp, placed_by_pp ? d.pp : 1, zero, plan.sequence_parallel,
                        plan.dtype};
   const auto key = std::pair(layer_key, end_key);
   const auto found = pieces_.find(key);
@@ -210,8 +205,8 @@ const TransferCost& PieceCosts::transfer(const Plan& plan) {
   for (const CollectiveRecord& record : trace.program.collectives) {
     const Bytes bytes(static_cast<double>(record.bytes));
     if (record.kind == CollectiveKind::kSend) {
-      cost.wire += collectives_.price_point_to_point(bytes, placement.nodes > 1,
-                                                     placement.groups_per_node);
+      cost.wire +=
+          collectives_.price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
     } else if (record.kind == CollectiveKind::kAllGather) {
       cost.gather += price_collective(record, plan);
     }

@@ -44,7 +44,7 @@ struct StepEndCost {
   Seconds reduction;  // over the data-parallel group
   Seconds norm;       // sum of squares, without the all-reduce of the one number
   Seconds optimizer;
-  Seconds gather;     // updated weights
+  Seconds gather;  // updated weights
 
   StepEndCost& operator+=(const StepEndCost& other);
   friend StepEndCost operator*(double n, const StepEndCost& once);
@@ -52,7 +52,7 @@ struct StepEndCost {
 
 struct PieceCost {
   PhaseCost forward, backward;
-  PhaseCost accumulate;     // after the chunk's backward: gradients join the accumulation buffer
+  PhaseCost accumulate;      // after the chunk's backward: gradients join the accumulation buffer
   BytesByCategory fixed{};   // weights, gradients, optimizer state
   BytesByCategory update{};  // allocated while the step ends, all pieces at once
   StepEndCost end;
@@ -60,8 +60,8 @@ struct PieceCost {
 
 // An activation on its way to the next stage.
 struct TransferCost {
-  Seconds wire;    // from stage to stage
-  Seconds gather;  // inside the receiving tensor group
+  Seconds wire;      // from stage to stage
+  Seconds gather;    // inside the receiving tensor group
   double bytes = 0;  // of the whole activation
 };
 

@@ -13,7 +13,10 @@ constexpr Picoseconds kNotYet = -1;
 class Run {
  public:
   Run(const PipelineShape& shape, const PipelineTimes& times, Timeline* timeline)
-      : shape_(shape), times_(times), timeline_(timeline), chunks_(shape.stages * shape.virtual_stages) {
+      : shape_(shape),
+        times_(times),
+        timeline_(timeline),
+        chunks_(shape.stages * shape.virtual_stages) {
     const auto stages = static_cast<std::size_t>(shape.stages);
     next_.assign(stages, 0);
     result_.finish.assign(stages, 0);
@@ -56,8 +59,7 @@ class Run {
     if (arrival == kNotYet) return false;
 
     const StageTimes& times = times_.stages[at(stage)];
-    const Picoseconds duration =
-        (task.forward ? times.forward : times.backward)[at(task.chunk)];
+    const Picoseconds duration = (task.forward ? times.forward : times.backward)[at(task.chunk)];
     const Picoseconds begin = std::max(result_.finish[at(stage)], arrival);
     const Picoseconds done = begin + duration;
     result_.busy[at(stage)] += duration;
@@ -72,8 +74,7 @@ class Run {
     return true;
   }
 
-  void deliver(std::int64_t stage, const PipelineTask& task, std::int64_t chunk,
-               Picoseconds done) {
+  void deliver(std::int64_t stage, const PipelineTask& task, std::int64_t chunk, Picoseconds done) {
     // The last chunk's loss starts its own backward; the first chunk's backward ends the chain.
     if (task.forward && chunk + 1 == chunks_) {
       backward_arrival_[cell(chunk, task.micro_batch)] = done;

@@ -22,15 +22,15 @@ struct StageTimes {
 
 struct PipelineTimes {
   std::vector<StageTimes> stages;
-  Picoseconds transfer = 0;          // one activation or gradient, from stage to stage
-  bool sender_waits = true;          // the sending stage is busy until the transfer is done
+  Picoseconds transfer = 0;  // one activation or gradient, from stage to stage
+  bool sender_waits = true;  // the sending stage is busy until the transfer is done
 };
 
 struct PipelineResult {
-  std::vector<Picoseconds> finish;    // of each stage's last task
-  std::vector<Picoseconds> busy;      // in forward and backward
-  std::vector<Picoseconds> sending;   // kept waiting by its own transfers
-  Picoseconds end = 0;                // latest finish
+  std::vector<Picoseconds> finish;   // of each stage's last task
+  std::vector<Picoseconds> busy;     // in forward and backward
+  std::vector<Picoseconds> sending;  // kept waiting by its own transfers
+  Picoseconds end = 0;               // latest finish
   std::int64_t events = 0;
 };
 

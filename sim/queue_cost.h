@@ -6,7 +6,8 @@
 //     h' = h + host
 //     d' = max(d + device, h + through)
 // where `through` is the longest way from the first issue to the last result. The pair is a matrix
-// of the (max, +) algebra, so pieces compose associatively and a chain of n equal blocks is a power.
+// of the (max, +) algebra, so pieces compose associatively and a chain of n equal blocks is a
+// power.
 #pragma once
 
 #include "core/units.h"

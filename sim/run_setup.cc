@@ -63,8 +63,8 @@ Status check_stated(const PublishedRun& run) {
   for (const auto& [name, value] :
        {std::pair{"layers", run.layers}, std::pair{"hidden", run.hidden},
         std::pair{"heads", run.heads}, std::pair{"seq", run.seq}, std::pair{"tp", run.tp},
-        std::pair{"pp", run.pp}, std::pair{"dp", run.dp},
-        std::pair{"micro_batch", run.micro_batch}, std::pair{"global_batch", run.global_batch}}) {
+        std::pair{"pp", run.pp}, std::pair{"dp", run.dp}, std::pair{"micro_batch", run.micro_batch},
+        std::pair{"global_batch", run.global_batch}}) {
     if (value < 1) return cannot(fmt::format("{} is not stated", name));
   }
   if (run.hidden % run.heads != 0) {
@@ -118,7 +118,8 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment)
                                         run.stage_split.find("embedding") != std::string::npos);
   if (plan.stage_layers.empty()) return cannot("the stages cannot be cut as stated");
   if (run.gpus > 0 && run.gpus != gpu_count(plan)) {
-    return cannot(fmt::format("{} GPUs are stated, the layout takes {}", run.gpus, gpu_count(plan)));
+    return cannot(
+        fmt::format("{} GPUs are stated, the layout takes {}", run.gpus, gpu_count(plan)));
   }
   return plan;
 }
@@ -157,8 +158,8 @@ Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& envir
 Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   const RunEnvironment* where = environment(run);
   if (where == nullptr) {
-    return cannot(fmt::format("no environment is known for cluster '{}', GPU '{}'", run.cluster,
-                              run.gpu));
+    return cannot(
+        fmt::format("no environment is known for cluster '{}', GPU '{}'", run.cluster, run.gpu));
   }
   if (where->runs_on.empty()) return cannot(where->source);
   RunSetup setup;

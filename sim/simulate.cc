@@ -12,8 +12,8 @@
 namespace tpsim {
 namespace {
 
-// A FLOP count of the papers: forward of everything plus twice that for backward, and with recompute
-// what runs again.
+// A FLOP count of the papers: forward of everything plus twice that for backward, and with
+// recompute what runs again.
 Flops hardware_flops(const ModelSpec& model, const Plan& plan) {
   const auto batch = static_cast<double>(plan.global_batch);
   Flops flops = model_flops_per_step(model, plan.global_batch);
@@ -27,8 +27,8 @@ Flops hardware_flops(const ModelSpec& model, const Plan& plan) {
 double relative_spread(const StackSpec& stack, const Sources& sources) {
   constexpr double kModelSpread = 0.05;         // prices from constants, one device constant off
   constexpr double kInterpolatedSpread = 0.02;  // between measured entries
-  const double price = sources.model * kModelSpread + sources.interpolated_entries *
-                                                          kInterpolatedSpread;
+  const double price =
+      sources.model * kModelSpread + sources.interpolated_entries * kInterpolatedSpread;
   return std::sqrt(stack.run_spread * stack.run_spread +
                    stack.residual_spread * stack.residual_spread + price * price);
 }
@@ -47,12 +47,10 @@ void add_rates(Prediction& p, const Scenario& scenario, const Plan& plan) {
   p.hardware_tflops_per_gpu =
       (hardware_flops(scenario.model, plan) / p.step).value() / gpus * 1e-12;
   p.mfu = model_rate / scenario.profile.device.matmul_peak;
-  p.tokens_per_s =
-      static_cast<double>(plan.global_batch * scenario.model.seq) / p.step.value();
+  p.tokens_per_s = static_cast<double>(plan.global_batch * scenario.model.seq) / p.step.value();
 }
 
-void add_memory(Prediction& p, const Scenario& scenario, const Plan& plan,
-                const PlanCosts& costs) {
+void add_memory(Prediction& p, const Scenario& scenario, const Plan& plan, const PlanCosts& costs) {
   p.capacity = scenario.profile.device.memory;
   p.memory = memory_by_stage(scenario.stack, plan, costs);
   for (const StageMemory& stage : p.memory) p.peak = std::max(p.peak, stage.total());

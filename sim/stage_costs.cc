@@ -65,7 +65,8 @@ PlanCosts plan_costs(PieceCosts& pieces, const Plan& plan) {
     blocks[stage] += plan.stage_layers[static_cast<std::size_t>(chunk)];
   }
   const PieceCost& block = pieces.piece(PieceKind::kBlock, plan);
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) add_fixed(costs.stages[s], block, blocks[s]);
+  for (std::size_t s = 0; s < costs.stages.size(); ++s)
+    add_fixed(costs.stages[s], block, blocks[s]);
   const PieceCost& table = pieces.piece(PieceKind::kWordTable, plan);
   add_fixed(costs.stages.front(), pieces.piece(PieceKind::kEmbedding, plan), 1);
   add_fixed(costs.stages.front(), table, 1);
@@ -83,8 +84,8 @@ PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs) {
       const ChunkCost& chunk = costs.chunk(stage, i);
       const Seconds gather_in = chunk.is_first ? Seconds() : costs.transfer.gather;
       const Seconds gather_back = chunk.is_last ? Seconds() : costs.transfer.gather;
-      t.forward.push_back(to_picoseconds(chunk.forward.queue.alone() + gather_in +
-                                         stack.host.per_micro_batch));
+      t.forward.push_back(
+          to_picoseconds(chunk.forward.queue.alone() + gather_in + stack.host.per_micro_batch));
       t.backward.push_back(to_picoseconds(chunk.backward.queue.alone() + gather_back));
     }
   }

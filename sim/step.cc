@@ -37,8 +37,7 @@ Seconds sum_of(const std::vector<Picoseconds>& times) {
 }
 
 BeforeNorm before_norm(const StackSpec& stack, const StageCost& stage, const StageTimes& times) {
-  return {stage.end.tied,
-          exposed_reduction(stack, stage.end.reduction, sum_of(times.backward)),
+  return {stage.end.tied, exposed_reduction(stack, stage.end.reduction, sum_of(times.backward)),
           stage.end.partials + stage.end.norm};
 }
 
@@ -176,9 +175,9 @@ Seconds step_lower_bound(PieceCosts& pieces, const Plan& plan, const PlanCosts& 
     slowest_update = std::max(slowest_update, stage.end.optimizer + stage.end.clear);
   }
   const PipelineShape shape = pipeline_shape(plan);
-  const Picoseconds pipeline =
-      shape.stages == 1 ? run_single_stage(costs.kinds[0], stack, shape, nullptr).end
-                        : pipeline_lower_bound(shape, pipeline_times(stack, costs));
+  const Picoseconds pipeline = shape.stages == 1
+                                   ? run_single_stage(costs.kinds[0], stack, shape, nullptr).end
+                                   : pipeline_lower_bound(shape, pipeline_times(stack, costs));
   return to_seconds(pipeline) + slowest_update + stack.host.per_step;
 }
 

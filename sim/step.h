@@ -14,7 +14,11 @@ namespace tpsim {
 
 // The terms of a step, seen from its busiest stage. They add up to the step.
 enum class StepTerm : std::uint8_t {
-  kMatmul, kAttention, kElementwise, kTensorCommunication, kZeroCommunication,
+  kMatmul,
+  kAttention,
+  kElementwise,
+  kTensorCommunication,
+  kZeroCommunication,
   kHostWait,           // the device waits for the host to issue work
   kTransfer,           // sending activations, gathering received ones
   kBubble,             // waiting for other stages

@@ -7,11 +7,21 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<std::string_view, kStepTermCount> kNames = {
-    "matmul",          "attention",          "elementwise",    "tensor_communication",
-    "zero_communication", "host_wait",       "pipeline_transfer", "pipeline_bubble",
-    "gradient_reduction", "tied_embedding",  "gradient_clipping", "optimizer",
-    "weight_gather",   "host_step",          "stragglers"};
+constexpr std::array<std::string_view, kStepTermCount> kNames = {"matmul",
+                                                                 "attention",
+                                                                 "elementwise",
+                                                                 "tensor_communication",
+                                                                 "zero_communication",
+                                                                 "host_wait",
+                                                                 "pipeline_transfer",
+                                                                 "pipeline_bubble",
+                                                                 "gradient_reduction",
+                                                                 "tied_embedding",
+                                                                 "gradient_clipping",
+                                                                 "optimizer",
+                                                                 "weight_gather",
+                                                                 "host_step",
+                                                                 "stragglers"};
 
 std::string device_source(const Scenario& s) {
   return fmt::format("profile {} ({}); {}", s.profile.name, name_of(s.profile.provenance),
@@ -40,9 +50,10 @@ Term work_term(const Scenario& s, const Plan& plan, StepTerm term, std::int64_t 
   }
   Term result;
   result.formula = "m x sum over the stage's ops, forward + backward";
-  result.inputs = fmt::format("m = {} micro-batches of {} sequences, {} blocks on stage {}, "
-                              "{} recompute",
-                              m, plan.micro_batch, blocks, stage, name_of(plan.recompute));
+  result.inputs = fmt::format(
+      "m = {} micro-batches of {} sequences, {} blocks on stage {}, "
+      "{} recompute",
+      m, plan.micro_batch, blocks, stage, name_of(plan.recompute));
   result.source = device_source(s);
   if (term == StepTerm::kTensorCommunication) {
     result.formula = "m x sum over the tensor group's collectives";
@@ -62,7 +73,9 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
   const std::int64_t m = micro_batches(plan);
   switch (term) {
     case StepTerm::kHostWait:
-      return {{}, {}, "m x (max-plus length of the host and device queues - device time)",
+      return {{},
+              {},
+              "m x (max-plus length of the host and device queues - device time)",
               fmt::format("{} per op, {} per collective, {} + {} per block, {} per micro-batch",
                           to_string(s.stack.host.per_op), to_string(s.stack.host.per_collective),
                           to_string(s.stack.host.per_block_forward),
@@ -71,39 +84,59 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
               stack_source(s)};
     case StepTerm::kTransfer: {
       const TransferCost t = d.pp > 1 ? pieces.transfer(plan) : TransferCost{};
-      return {{}, {}, "m x (sends, as far as the sender waits, + gathers of received parts)",
+      return {{},
+              {},
+              "m x (sends, as far as the sender waits, + gathers of received parts)",
               fmt::format("{} of activation, {} on the wire, {} to gather",
                           to_string(Bytes(t.bytes)), to_string(t.wire), to_string(t.gather)),
               cluster_source(s)};
     }
     case StepTerm::kBubble:
-      return {{}, {}, "time until all ranks meet - the busiest stage's own work (event simulation)",
+      return {{},
+              {},
+              "time until all ranks meet - the busiest stage's own work (event simulation)",
               fmt::format("p = {}, m = {}, v = {}, {} schedule; equal stages would idle "
                           "(p - 1)/v slots of m + (p - 1)/v",
                           d.pp, m, plan.virtual_stages, name_of(plan.schedule)),
               "event-exact simulation of the schedule"};
     case StepTerm::kGradientReduction:
-      return {{}, {}, "all-reduce or reduce-scatter of the stage's gradients, less what hides it",
+      return {{},
+              {},
+              "all-reduce or reduce-scatter of the stage's gradients, less what hides it",
               fmt::format("gradients in {}; {}; {}overlapped with backward",
                           name_of(plan.gradient_dtype), group_text(plan, GroupKind::kData, s),
                           s.stack.training.overlap_gradient_reduction ? "" : "not "),
               cluster_source(s)};
     case StepTerm::kTiedEmbedding:
-      return {{}, {}, "all-reduce of the word table's gradient between first and last stage",
-              group_text(plan, GroupKind::kEmbedding, s), cluster_source(s)};
+      return {{},
+              {},
+              "all-reduce of the word table's gradient between first and last stage",
+              group_text(plan, GroupKind::kEmbedding, s),
+              cluster_source(s)};
     case StepTerm::kClipping:
-      return {{}, {}, "sum of squares of the gradients + all-reduce of one number",
-              fmt::format("{} ranks", gpu_count(plan)), device_source(s)};
+      return {{},
+              {},
+              "sum of squares of the gradients + all-reduce of one number",
+              fmt::format("{} ranks", gpu_count(plan)),
+              device_source(s)};
     case StepTerm::kOptimizer:
-      return {{}, {}, "AdamW over the rank's share + clearing the gradients, slowest stage",
-              fmt::format("ZeRO {} over dp = {}", plan.zero, d.dp), device_source(s)};
+      return {{},
+              {},
+              "AdamW over the rank's share + clearing the gradients, slowest stage",
+              fmt::format("ZeRO {} over dp = {}", plan.zero, d.dp),
+              device_source(s)};
     case StepTerm::kWeightGather:
-      return {{}, {}, "all-gather of the updated weights, less what hides it",
-              group_text(plan, GroupKind::kData, s), cluster_source(s)};
+      return {{},
+              {},
+              "all-gather of the updated weights, less what hides it",
+              group_text(plan, GroupKind::kData, s),
+              cluster_source(s)};
     case StepTerm::kHostStep:
       return {{}, {}, "once per step", to_string(s.stack.host.per_step), stack_source(s)};
     case StepTerm::kStragglers:
-      return {{}, {}, "sigma x E[largest of N normals] x pipeline time",
+      return {{},
+              {},
+              "sigma x E[largest of N normals] x pipeline time",
               fmt::format("sigma = {:.2f} %, N = {}, E = {:.2f}", 100 * s.stack.rank_jitter,
                           gpu_count(plan), expected_maximum(gpu_count(plan))),
               stack_source(s)};

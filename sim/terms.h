@@ -1,5 +1,5 @@
-// A step's terms in words: the stable name, the formula, the numbers that went in, and the source of
-// the constants. What `tpsim explain` prints.
+// A step's terms in words: the stable name, the formula, the numbers that went in, and the source
+// of the constants. What `tpsim explain` prints.
 #pragma once
 
 #include <vector>

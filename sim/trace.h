@@ -37,10 +37,10 @@ enum class PieceKind : std::uint8_t { kWordTable, kEmbedding, kBlock, kHead };
 // gradients. The kept difference is what lives between them.
 struct PieceTrace {
   Program program;
-  std::size_t allocate = 0, clear = 0, forward = 0, forward_end = 0, backward = 0,
-              backward_end = 0, reduce = 0, update = 0, end = 0;
-  // [backward_end, reduce): gradients kept beside the accumulation buffer are added to it, after the
-  // backward of the whole chunk.
+  std::size_t allocate = 0, clear = 0, forward = 0, forward_end = 0, backward = 0, backward_end = 0,
+              reduce = 0, update = 0, end = 0;
+  // [backward_end, reduce): gradients kept beside the accumulation buffer are added to it, after
+  // the backward of the whole chunk.
 };
 PieceTrace trace_piece(PieceKind kind, const ModelSpec& model, const Plan& plan,
                        const TrainingOptions& options);

@@ -1,9 +1,8 @@
 // Run tables: what is read, and what is refused with file and line.
-#include <catch2/catch.hpp>
-
-#include <string>
-
 #include "core/run_table.h"
+
+#include <catch2/catch.hpp>
+#include <string>
 
 namespace tpsim {
 namespace {

@@ -157,7 +157,8 @@ class Scan {
 
   // A source that no CMake file names is never compiled, and a test in it never runs.
   void check_is_built(const fs::path& source) {
-    if (!listed_.contains(source.generic_string())) report(source, "no CMakeLists.txt names this source");
+    if (!listed_.contains(source.generic_string()))
+      report(source, "no CMakeLists.txt names this source");
   }
 
   fs::path root_;

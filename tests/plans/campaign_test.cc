@@ -73,11 +73,11 @@ BloomRun bloom_run() {
 
 TEST_CASE("replayed campaigns agree with the closed form within their own interval") {
   const FailureModel model = GENERATE(values<FailureModel>({
-      model_of(107, 3, 42, 112),      // BLOOM
-      model_of(54, 0.5, 30, 3.1),     // thousands of nodes
-      model_of(10, 1, 600, 2),        // failures as often as checkpoints
-      model_of(0.1, 24, 60, 1),       // one stretch
-      model_of(2, 0.7, 60, 10),       // a shorter last stretch
+      model_of(107, 3, 42, 112),   // BLOOM
+      model_of(54, 0.5, 30, 3.1),  // thousands of nodes
+      model_of(10, 1, 600, 2),     // failures as often as checkpoints
+      model_of(0.1, 24, 60, 1),    // one stretch
+      model_of(2, 0.7, 60, 10),    // a shorter last stretch
   }));
   const Replays replays = replay_campaigns(model, kEndlessSpares, 20'000, 7);
   INFO(expected_wall(model).value() << " s, replayed " << replays.mean.value() << " s");
@@ -90,7 +90,8 @@ TEST_CASE("replayed campaigns agree with the closed form within their own interv
   CHECK(replays.median <= replays.high);
 }
 
-TEST_CASE("the interval of the replays notices a closed form that is off by a percent of the waste") {
+TEST_CASE(
+    "the interval of the replays notices a closed form that is off by a percent of the waste") {
   const FailureModel model = model_of(107, 3, 42, 112);
   FailureModel worse = model;
   worse.restart *= 1.1;

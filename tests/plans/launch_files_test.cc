@@ -98,7 +98,8 @@ TEST_CASE("what a stack takes comes back exactly, and what it refuses has a reas
         }
         ++taken[stack];
         const auto back = import_plan(stack, *files, model);
-        INFO(name_of(stack) << " " << short_name(plan) << (back.ok() ? "" : to_string(back.error())));
+        INFO(name_of(stack) << " " << short_name(plan)
+                            << (back.ok() ? "" : to_string(back.error())));
         REQUIRE(back.ok());
         CHECK(*back == plan);
       }
@@ -134,17 +135,17 @@ TEST_CASE("BLOOM's layout is exported with the settings of its launch script") {
         "--pp-partition-method 'type:transformer|embedding'", "--num-layers 70",
         "--hidden-size 14336", "--num-attention-heads 112", "--seq-length 2048",
         "--max-position-embeddings 2048", "--micro-batch-size 2", "--global-batch-size 2048",
-        "--embed-layernorm", "--bf16", "--position-embedding-type alibi", "--checkpoint-activations",
-        "--pad-vocab-size-to 250880", "--deepspeed", "--zero-stage 0",
+        "--embed-layernorm", "--bf16", "--position-embedding-type alibi",
+        "--checkpoint-activations", "--pad-vocab-size-to 250880", "--deepspeed", "--zero-stage 0",
         "--deepspeed-activation-checkpointing"}) {
     INFO(line);
     CHECK(holds_line(shell, line));
   }
   CHECK_THAT(shell, Catch::Contains("NUM_NODES=48\nGPUS_PER_NODE=8\n"));
   const std::string& config = (*files)[1].text;
-  for (const char* part : {"\"train_micro_batch_size_per_gpu\": 2", "\"train_batch_size\": 2048",
-                           "\"gradient_clipping\": 1", "{\"stage\": 0}",
-                           "\"bf16\": {\"enabled\": true}"}) {
+  for (const char* part :
+       {"\"train_micro_batch_size_per_gpu\": 2", "\"train_batch_size\": 2048",
+        "\"gradient_clipping\": 1", "{\"stage\": 0}", "\"bf16\": {\"enabled\": true}"}) {
     INFO(config);
     CHECK_THAT(config, Catch::Contains(part));
   }
@@ -206,13 +207,16 @@ TEST_CASE("files that break a rule of their stack are refused") {
   };
   CHECK(config_broken("\"stage\": 0", "\"stage\": 2"));
   CHECK(config_broken("\"train_batch_size\": 2048", "\"train_batch_size\": 1024"));
-  CHECK(config_broken("\"gradient_accumulation_steps\": 128", "\"gradient_accumulation_steps\": 64"));
+  CHECK(
+      config_broken("\"gradient_accumulation_steps\": 128", "\"gradient_accumulation_steps\": 64"));
   CHECK(config_broken("bf16", "fp16"));
-  CHECK_FALSE(import_plan(LaunchStack::kMegatronDeepSpeed, {deepspeed[0]}, bloom_file().model).ok());
+  CHECK_FALSE(
+      import_plan(LaunchStack::kMegatronDeepSpeed, {deepspeed[0]}, bloom_file().model).ok());
 }
 
 TEST_CASE("the exported files are the golden ones") {
-  // Regenerated with tpsim export PLAN --to STACK -o tests/plans/launch_files/CASE/, read as a diff.
+  // Regenerated with tpsim export PLAN --to STACK -o tests/plans/launch_files/CASE/, read as a
+  // diff.
   PlanFile titan = llama_file();
   titan.plan.zero = 0;
   const std::filesystem::path folder =

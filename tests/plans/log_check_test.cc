@@ -57,13 +57,15 @@ std::string megatron_deepspeed(const Run& run, double step, double compute, doub
   std::string text;
   for (int i = 1; i <= 8; ++i) {
     text += fmt::format(
-        " iteration {:8}/  128728 | consumed samples: {:12} | consumed tokens: {:12} | elapsed time "
+        " iteration {:8}/  128728 | consumed samples: {:12} | consumed tokens: {:12} | elapsed "
+        "time "
         "per iteration (s): {:.7f} | learning rate: 1.944E-05 | global batch size: {:5} | lm loss: "
         "5.396257E+00 | samples per second: 1.051 | TFLOPs: 8.04 |\n",
         i, i, i, step / 1e3, run.plan.global_batch);
-    text += fmt::format("time (ms) | forward-compute: {:.4f} | backward-compute: {:.4f} | "
-                        "backward-params-all-reduce: {:.4f} | batch-generator: 0.01\n",
-                        compute / 3, compute * 2 / 3, grads);
+    text += fmt::format(
+        "time (ms) | forward-compute: {:.4f} | backward-compute: {:.4f} | "
+        "backward-params-all-reduce: {:.4f} | batch-generator: 0.01\n",
+        compute / 3, compute * 2 / 3, grads);
   }
   return text;
 }
@@ -75,8 +77,9 @@ std::string own_log(const Run& run, std::string_view wrong, double factor, doubl
     if (term.name == wrong) step += term.time.value() * 1e3 * (factor - 1);
   }
   for (int i = 1; i <= 8; ++i) {
-    text += fmt::format("tpsim step {}: time {:.9f} s, batch {}, loss 9.8, rank 0, memory {:.4f} GiB",
-                        i, step / 1e3, run.plan.global_batch, gib);
+    text +=
+        fmt::format("tpsim step {}: time {:.9f} s, batch {}, loss 9.8, rank 0, memory {:.4f} GiB",
+                    i, step / 1e3, run.plan.global_batch, gib);
     for (const Term& term : run.predicted.breakdown) {
       text += fmt::format(", {} {:.9f} s", term.name,
                           term.time.value() * (term.name == wrong ? factor : 1.0));
@@ -110,10 +113,9 @@ GapCause first_cause(const LogCheck& check) {
 TEST_CASE("a run as predicted has no findings, in every format") {
   const Run run;
   const double c = run.compute_ms();
-  for (const std::string& text :
-       {megatron_lm(run, run.step_ms(), c, c, run.gradients_ms()),
-        megatron_deepspeed(run, run.step_ms(), c, run.gradients_ms()),
-        own_log(run, "", 1, reserved_gib(run, 0))}) {
+  for (const std::string& text : {megatron_lm(run, run.step_ms(), c, c, run.gradients_ms()),
+                                  megatron_deepspeed(run, run.step_ms(), c, run.gradients_ms()),
+                                  own_log(run, "", 1, reserved_gib(run, 0))}) {
     const LogCheck check = checked(run, text);
     INFO(text.substr(0, 200));
     CHECK(check.as_predicted());
@@ -127,9 +129,8 @@ TEST_CASE("slower compute is named from the timers of both Megatrons") {
   const Run run;
   const double c = run.compute_ms();
   const double step = run.step_ms() + 0.5 * c;
-  for (const std::string& text :
-       {megatron_lm(run, step, 1.5 * c, 1.5 * c, run.gradients_ms()),
-        megatron_deepspeed(run, step, 1.5 * c, run.gradients_ms())}) {
+  for (const std::string& text : {megatron_lm(run, step, 1.5 * c, 1.5 * c, run.gradients_ms()),
+                                  megatron_deepspeed(run, step, 1.5 * c, run.gradients_ms())}) {
     const LogCheck check = checked(run, text);
     CHECK_FALSE(check.time_as_predicted);
     CHECK(first_cause(check) == GapCause::kSlowerCompute);
@@ -178,7 +179,8 @@ TEST_CASE("tpsim's own log names each term's cause") {
 
 TEST_CASE("data loading that takes long is the host's") {
   const Run run;
-  std::string text = megatron_deepspeed(run, 2 * run.step_ms(), run.compute_ms(), run.gradients_ms());
+  std::string text =
+      megatron_deepspeed(run, 2 * run.step_ms(), run.compute_ms(), run.gradients_ms());
   const std::string quick = "batch-generator: 0.01";
   for (std::size_t at = text.find(quick); at != std::string::npos; at = text.find(quick, at + 1)) {
     text.replace(at, quick.size(), fmt::format("batch-generator: {:.4f}", run.step_ms()));
@@ -190,9 +192,10 @@ TEST_CASE("memory is compared by stage, without what the allocator does not hold
   const Run run;
   const std::string steps = own_log(run, "", 1, reserved_gib(run, 0));
   const auto line = [](std::int64_t rank, double gib) {
-    return fmt::format("[Rank {}] (after 1 iterations) memory (MB) | allocated: 1.0 | max allocated: "
-                       "2.0 | reserved: 3.0 | max reserved: {:.3f}\n",
-                       rank, gib * 1024);
+    return fmt::format(
+        "[Rank {}] (after 1 iterations) memory (MB) | allocated: 1.0 | max allocated: "
+        "2.0 | reserved: 3.0 | max reserved: {:.3f}\n",
+        rank, gib * 1024);
   };
   // Ranks 8 to 15 hold stage 1 of 2.
   LogCheck check = checked(run, steps + line(8, reserved_gib(run, 1)));
@@ -208,9 +211,10 @@ TEST_CASE("memory is compared by stage, without what the allocator does not hold
 TEST_CASE("a gap without timers is not explained, and a faster run is called that") {
   const Run run;
   const auto line = [&](double factor) {
-    return fmt::format("iteration 7/ 9 | elapsed time per iteration (ms): {:.4f} | global batch size: "
-                       "{} |\n",
-                       factor * run.step_ms(), run.plan.global_batch);
+    return fmt::format(
+        "iteration 7/ 9 | elapsed time per iteration (ms): {:.4f} | global batch size: "
+        "{} |\n",
+        factor * run.step_ms(), run.plan.global_batch);
   };
   CHECK(first_cause(checked(run, line(2))) == GapCause::kUnexplained);
   CHECK(first_cause(checked(run, line(0.5))) == GapCause::kFaster);
@@ -240,7 +244,8 @@ TEST_CASE("logs that cannot be judged are errors") {
   REQUIRE(ramp.ok());
   CHECK_FALSE(check_log(run.scenario, run.plan, run.predicted, *ramp).ok());
   const auto crowd = parse_training_log(
-      "iteration 3/ 9 | elapsed time per iteration (ms): 5.0 |\n[Rank 99] | max reserved: 5.0\n", "a");
+      "iteration 3/ 9 | elapsed time per iteration (ms): 5.0 |\n[Rank 99] | max reserved: 5.0\n",
+      "a");
   REQUIRE(crowd.ok());
   CHECK_FALSE(check_log(run.scenario, run.plan, run.predicted, *crowd).ok());
 }

@@ -1,5 +1,6 @@
-// The reference model against PyTorch's autograd in float64 (tests/golden), in every kind of layout:
-// the same weights give the same losses, gradients and 12-step trajectory wherever they are cut.
+// The reference model against PyTorch's autograd in float64 (tests/golden), in every kind of
+// layout: the same weights give the same losses, gradients and 12-step trajectory wherever they are
+// cut.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -31,7 +32,8 @@ std::vector<double> numbers(const JsonValue& value) {
 }
 
 Golden load(const std::string& name) {
-  Golden golden{kGolden / name, {}, *TokenSource::open(kGolden / name / "tokens.safetensors"), {}, {}};
+  Golden golden{
+      kGolden / name, {}, *TokenSource::open(kGolden / name / "tokens.safetensors"), {}, {}};
   golden.model = *read_model(golden.folder / "config.json");
   golden.model.seq = golden.tokens.seq();
   const JsonValue expected = *read_json_file(golden.folder / "expected.json");
@@ -180,7 +182,8 @@ TEST_CASE("gradients of the first step equal PyTorch's, put together from any la
       TrainingRun run = run_of(golden, layout.plan);
       run.options = layout.options;
       run.steps = 1;
-      run.dump_gradients = std::filesystem::temp_directory_path() / "tpsim-golden-gradients.safetensors";
+      run.dump_gradients =
+          std::filesystem::temp_directory_path() / "tpsim-golden-gradients.safetensors";
       train_on_threads(run, golden.tokens);
       const SafetensorsFile found = *SafetensorsFile::open(run.dump_gradients);
       std::size_t compared = 0;

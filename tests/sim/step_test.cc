@@ -80,12 +80,11 @@ TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
   for (const Case& c : cases()) {
     const Scenario scenario = scenario_of(c);
     PieceCosts pieces(scenario);
-    const auto stages =
-        memory_by_stage(scenario.stack, c.plan, plan_costs(pieces, c.plan));
+    const auto stages = memory_by_stage(scenario.stack, c.plan, plan_costs(pieces, c.plan));
     for (std::int64_t pp = 0; pp < c.plan.degrees.pp; ++pp) {
       INFO(c.model.name << " " << c.name << " stage " << pp);
-      const Program program = trace_rank(c.model, c.plan, scenario.stack.training,
-                                         global_rank(c.plan, {0, 0, pp}));
+      const Program program =
+          trace_rank(c.model, c.plan, scenario.stack.training, global_rank(c.plan, {0, 0, pp}));
       // The trace also holds ALiBi slopes and a few scalars.
       CHECK(stages[static_cast<std::size_t>(pp)].total().value() ==
             Approx(traced_peak(program)).epsilon(2e-4));
@@ -109,9 +108,8 @@ TEST_CASE("device time of the pieces equals the price of the whole trace") {
           }
         }
       }
-      const Program program =
-          trace_rank(c.model, c.plan, scenario.stack.training,
-                     global_rank(c.plan, {0, 0, static_cast<std::int64_t>(s)}));
+      const Program program = trace_rank(c.model, c.plan, scenario.stack.training,
+                                         global_rank(c.plan, {0, 0, static_cast<std::int64_t>(s)}));
       Seconds traced;
       for (const OpRecord& op : program.ops) {
         const std::string_view label = op.label;

@@ -1,7 +1,7 @@
 // What the figures of a validation mean, on rows made up for it.
-#include <catch2/catch.hpp>
-
 #include "sim/validation.h"
+
+#include <catch2/catch.hpp>
 
 namespace tpsim {
 namespace {
