@@ -75,7 +75,7 @@ function(tpsim_find_mpi)
   target_link_libraries(tpsim_mpi INTERFACE MPI::MPI_C)
   target_compile_definitions(tpsim_mpi INTERFACE OMPI_SKIP_MPICXX)
   set(MPI_FOUND_AS "MPI ${MPI_C_VERSION} of ${MPI_C_COMPILER}")
-  tpsim_not_in_this_version(MPI "MPI communicator")
+  tpsim_not_in_this_version(MPI "launch under mpirun")
   set(MPI_FOUND_AS "${MPI_FOUND_AS}" PARENT_SCOPE)
 endfunction()
 
