@@ -1,5 +1,5 @@
 # Verbs for people who type make. CMake does the work; the presets are in CMakePresets.json.
-.PHONY: build test asan tsan format tidy validate clean
+.PHONY: build test asan tsan format tidy bench validate clean
 
 build:      ## build/release/tpsim
 	cmake --preset release
@@ -18,6 +18,11 @@ format:     ## clang-format in place
 
 tidy:       ## clang-tidy, errors only
 	tools/tidy.sh
+
+bench:      ## speed of the CPU's ops against this machine's own limits
+	cmake --preset release
+	cmake --build --preset release --target tpsim_bench_kernels
+	build/release/tpsim_bench_kernels
 
 validate: build  ## predictions against published runs
 	ctest --preset release -L validation
