@@ -53,16 +53,6 @@ const std::vector<Group>& megatron_groups() {
   return groups;
 }
 
-// tpsim's log names the terms themselves.
-GapCause cause_of_term(std::string_view term) {
-  for (const char* link : {"tensor_communication", "zero_communication", "pipeline_transfer",
-                           "gradient_reduction", "tied_embedding", "weight_gather"}) {
-    if (term == link) return GapCause::kSlowerLinks;
-  }
-  if (term == "host_wait" || term == "host_step") return GapCause::kHostBound;
-  return term == "stragglers" ? GapCause::kStraggler : GapCause::kSlowerCompute;
-}
-
 Seconds median(std::vector<Seconds> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
@@ -98,18 +88,7 @@ struct Gap {
   Seconds excess() const { return measured - predicted; }
 };
 
-std::vector<Gap> gaps_by_term(const Prediction& predicted, const TrainingLog& log) {
-  std::vector<Gap> gaps;
-  for (const Term& term : predicted.breakdown) {
-    const auto found = log.timers.find(term.name);
-    // Waiting for other stages follows from what they do: it explains nothing by itself.
-    if (found == log.timers.end() || term.name == "pipeline_bubble") continue;
-    gaps.push_back({cause_of_term(term.name), term.name, most_of(found->second), term.time});
-  }
-  return gaps;
-}
-
-std::vector<Gap> gaps_by_group(const Prediction& predicted, const TrainingLog& log) {
+std::vector<Gap> gaps_of(const Prediction& predicted, const TrainingLog& log) {
   std::vector<Gap> gaps;
   for (const Group& group : megatron_groups()) {
     Gap gap{group.cause, group.what, {}, {}};
@@ -151,8 +130,7 @@ std::vector<Finding> unsteady_steps(const std::vector<Seconds>& steps, Seconds m
 std::vector<Finding> explained_gap(const Prediction& predicted, const TrainingLog& log,
                                    Seconds missing) {
   std::vector<Finding> findings = slow_ranks(log);
-  std::vector<Gap> gaps =
-      log.timers_are_terms ? gaps_by_term(predicted, log) : gaps_by_group(predicted, log);
+  std::vector<Gap> gaps = gaps_of(predicted, log);
   std::sort(gaps.begin(), gaps.end(),
             [](const Gap& a, const Gap& b) { return a.excess() > b.excess(); });
   for (const Gap& gap : gaps) {

@@ -93,37 +93,30 @@ bool read_timer_row(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// "tpsim step 3: time 1.25 s, matmul 0.8 s, memory 12.5 GiB, rank 0"
-bool read_own(std::string_view line, TrainingLog& log) {
-  if (!line.starts_with("tpsim step ")) return false;
-  const auto iteration = number_after(line, "tpsim step ");
-  const std::size_t colon = line.find(':');
-  if (!iteration || colon == std::string_view::npos) return false;
-  LoggedStep step{static_cast<std::int64_t>(std::min(*iteration, 1e15)), 0, Seconds()};
-  double rank = 0;
-  Bytes memory;
-  std::string_view rest = line.substr(colon + 1);
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(','), rest.size());
-    const std::string_view entry = trimmed(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    const std::size_t space = std::min(entry.find(' '), entry.size());
-    const std::string_view key = entry.substr(0, space);
-    const std::string_view value = trimmed(entry.substr(space));
-    const double number = number_in(value).value_or(0);
-    if (key == "rank") rank = number;
-    if (key == "batch") step.global_batch = static_cast<std::int64_t>(std::min(number, 1e15));
-    if (value.ends_with("GiB") && key == "memory") memory = Bytes(number * kGiB);
-    if (!value.ends_with(" s")) continue;
-    if (key == "time") {
-      step.time = Seconds(number);
-    } else {
-      log.timers[std::string(key)].push_back({Seconds(number), Seconds(number)});
-    }
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (line = trimmed(line); !line.empty(); line = trimmed(line)) {
+    const std::size_t end = std::min(line.find(' '), line.size());
+    words.push_back(line.substr(0, end));
+    line.remove_prefix(end);
   }
-  log.timers_are_terms = true;
-  if (memory > Bytes()) add_memory(log, rank, memory);
-  if (step.time > Seconds()) log.steps.push_back(step);
+  return words;
+}
+
+// A row of `tpsim run`: step, loss, gradient norm, time and its unit, two rates, memory and its
+// unit.
+bool read_own(std::string_view line, TrainingLog& log) {
+  const std::vector<std::string_view> words = words_of(line);
+  if (words.size() != 9 || words[3].data() + words[3].size() + 1 != words[4].data()) return false;
+  const auto step = number_in(words[0]);
+  const std::size_t time_length = words[3].size() + 1 + words[4].size();
+  const std::size_t memory_length = words[7].size() + 1 + words[8].size();
+  const Result<Seconds> time = parse_seconds({words[3].data(), time_length});
+  if (words[7].data() + words[7].size() + 1 != words[8].data()) return false;
+  const Result<Bytes> memory = parse_bytes({words[7].data(), memory_length});
+  if (!step || !time.ok() || !memory.ok() || *time <= Seconds()) return false;
+  log.steps.push_back({static_cast<std::int64_t>(std::min(*step, 1e15)), 0, *time});
+  add_memory(log, 0, *memory);
   return true;
 }
 

@@ -2,12 +2,14 @@
 //
 //   Megatron-LM            " iteration 10/ 500 | ... elapsed time per iteration (ms): 12936.1 |
 //   ..." Megatron-DeepSpeed     "iteration 10/ 500 | ... elapsed time per iteration (s): 105.2 |
-//   ..." tpsim                  "tpsim step 10: time 1.25 s, matmul 0.8 s, memory 12.5 GiB, rank 0"
+//   ..." tpsim run              "    10   9.812345     1.2345     1.25 s 1638     93.10    12.5
+//   GiB"
 //
 // Timers are read where Megatron prints them, as "    forward-compute ....: (min, max)" after a
 // line
 // "(min, max) time across ranks (ms)" or as "time (ms) | optimizer: 12.3 | ...", and memory from
-// "[Rank 3] ... max reserved: 11000.0" in MiB. Every other line is passed over.
+// "[Rank 3] ... max reserved: 11000.0" in MiB; tpsim states the first rank's. Every other line is
+// passed over.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +38,6 @@ struct LoggedTimer {
 struct TrainingLog {
   std::vector<LoggedStep> steps;
   std::map<std::string, std::vector<LoggedTimer>> timers;  // by the name in the log
-  bool timers_are_terms = false;                           // tpsim's log: names of the prediction
   std::map<std::int64_t, Bytes> reserved;                  // most that the allocator held, by rank
 };
 
