@@ -50,9 +50,11 @@ std::string include_fault(const std::string& layer, const std::string& header) {
   if (layer == "sim" && from == "profiler") {
     return "sim/ and profiler/ meet only in the profile file";
   }
-  const bool plans_only = layer == "sim" || layer == "plans" || layer == "gui";
-  if (plans_only && (header.starts_with("kernels/cpu/") || header.starts_with("kernels/cuda/"))) {
-    return layer + "/ needs a device that computes: \"" + header + "\"";
+  const bool only_plans = layer == "sim" || layer == "plans" || layer == "gui";
+  for (const std::string_view device : {"kernels/cpu/", "kernels/cuda/", "kernels/mpi/"}) {
+    if (only_plans && header.starts_with(device)) {
+      return layer + "/ needs a device that computes: \"" + header + "\"";
+    }
   }
   return "";
 }
