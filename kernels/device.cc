@@ -1,6 +1,7 @@
 #include "kernels/device.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace tpsim {
 
@@ -18,6 +19,15 @@ void Device::release(void* data, std::int64_t bytes, std::uint32_t id) {
   allocated_ -= bytes;
   if (recorder_ != nullptr) recorder_->freed(id);
   give_back(data, bytes);
+}
+
+DeviceMark Device::mark() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return {std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
+}
+
+double Device::seconds_between(DeviceMark earlier, DeviceMark later) {
+  return static_cast<double>(later.value - earlier.value) * 1e-9;
 }
 
 float download_scalar(Device& device, const Tensor& scalar) {

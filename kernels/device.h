@@ -14,6 +14,12 @@
 
 namespace tpsim {
 
+// A point in a device's work: nanoseconds of the host's clock where ops are done when run()
+// returns, an event's index on an asynchronous device.
+struct DeviceMark {
+  std::int64_t value = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -38,6 +44,13 @@ class Device {
   virtual void download(const Tensor& from, std::span<std::byte> to) = 0;
   // Until everything issued has been done.
   virtual void synchronize() = 0;
+
+  // Notes where the device's work stands. Cheap enough to stand around every op.
+  virtual DeviceMark mark();
+  // Time from one mark to a later one; waits until the device has got there.
+  virtual double seconds_between(DeviceMark earlier, DeviceMark later);
+  // All marks so far may be reused.
+  virtual void forget_marks() {}
 
   // The recorder outlives its use here; null records nothing.
   void set_recorder(Recorder* recorder) { recorder_ = recorder; }
