@@ -183,7 +183,7 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
   text +=
       row(terminal, "speed",
           fmt::format(
-              "{} hardware TFLOPs per GPU (with recompute), {} model TFLOPs (MFU {})",
+              "{} hardware TFLOPs per GPU (counting recompute), {} model TFLOPs (MFU {})",
               terminal.paint(fmt::format("{:.1f}", predicted.hardware_tflops_per_gpu), Ink::kBold),
               terminal.paint(fmt::format("{:.1f}", predicted.model_tflops_per_gpu), Ink::kBold),
               percent_text(predicted.mfu)));

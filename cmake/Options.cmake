@@ -2,8 +2,9 @@
 add_library(tpsim_options INTERFACE)
 target_include_directories(tpsim_options INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_options(tpsim_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-  -Wno-restrict>)  # GCC 12 reports std::string's own operator+ (its bug 105651)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion>
+  # GCC 12 reports std::string's own operator+ (its bug 105651).
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 if(TPSIM_WERROR)
   target_compile_options(tpsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
