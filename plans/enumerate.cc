@@ -6,164 +6,244 @@ namespace tpsim {
 namespace {
 
 template <class T>
-std::vector<T> allowed(const std::vector<T>& asked, std::vector<T> all) {
-  return asked.empty() ? all : asked;
+void fill_if_empty(std::vector<T>& asked, std::vector<T> all) {
+  if (asked.empty()) asked = std::move(all);
 }
 
-bool contains(const std::vector<std::int64_t>& asked, std::int64_t value) {
+bool is_free_or_asked(const std::vector<std::int64_t>& asked, std::int64_t value) {
   return asked.empty() || std::find(asked.begin(), asked.end(), value) != asked.end();
 }
 
-class Enumerator {
+template <class T>
+bool contains(const std::vector<T>& values, T value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// Cost may prefer fewer GPUs: every number of whole nodes up to the given one.
+std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space) {
+  const std::int64_t per_node = cluster.gpus_per_node;
+  if (space.objective != Objective::kCost || space.gpus <= per_node) return {space.gpus};
+  std::vector<std::int64_t> counts;
+  for (std::int64_t gpus = per_node; gpus <= space.gpus; gpus += per_node) counts.push_back(gpus);
+  return counts;
+}
+
+std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp) {
+  return pp == 1 ? 1 : std::max<std::int64_t>(1, (model.layers + 2) / pp);
+}
+
+std::vector<StageCut> even_cuts(const ModelSpec& model, std::int64_t pp, std::int64_t v) {
+  std::vector<StageCut> cuts;
+  for (const bool count_embedding : {true, false}) {
+    std::vector<std::int64_t> layers = even_stage_layers(model.layers, pp * v, count_embedding);
+    const bool repeats = !cuts.empty() && cuts.back().layers == layers;
+    if (!layers.empty() && !repeats) cuts.push_back(stage_cut(std::move(layers), pp));
+  }
+  return cuts;
+}
+
+}  // namespace
+
+EnumerationCount& EnumerationCount::operator+=(const EnumerationCount& other) {
+  considered += other.considered;
+  for (const auto& [reason, n] : other.pruned) pruned[reason] += n;
+  return *this;
+}
+
+// Visits the plans of one family.
+class FamilyWalk {
  public:
-  Enumerator(const Scenario& scenario, const SearchSpace& space,
-             const std::function<void(const Plan&)>& visit)
-      : scenario_(scenario),
-        space_(space),
-        visit_(visit),
-        zero_(allowed(space.zero, {0, 1, 2, 3})),
-        recompute_(
-            allowed(space.recompute, {Recompute::kNone, Recompute::kSelective, Recompute::kFull})),
-        sequence_parallel_(allowed(space.sequence_parallel, {false, true})),
-        attention_(allowed(space.attention, {AttentionKind::kUnfused, AttentionKind::kFlash})) {}
+  FamilyWalk(const PlanSpace& space, const PlanSpace::Family& family, const PlanSpace::Visit& visit)
+      : scenario_(space.scenario_), space_(space), asked_(space.space_), visit_(visit) {
+    plan_.degrees.tp = family.tp;
+    plan_.sequence_parallel = family.sequence_parallel;
+    plan_.recompute = family.recompute;
+    plan_.attention = family.attention;
+    plan_.global_batch = asked_.global_batch;
+    plan_.dtype = asked_.dtype;
+    plan_.gradient_dtype = asked_.gradient_dtype;
+    reason_against_family_ = reason_against_family();
+  }
 
   EnumerationCount run() {
-    for (const std::int64_t tp : divisors(space_.gpus)) {
-      if (!contains(space_.tp, tp)) continue;
-      for (const std::int64_t pp : divisors(space_.gpus / tp)) {
-        const std::int64_t dp = space_.gpus / tp / pp;
-        if (contains(space_.pp, pp) && contains(space_.dp, dp)) visit_layout({tp, pp, dp, 1});
+    add_layouts();
+    for (const std::int64_t micro_batch : space_.micro_batches_) {
+      plan_.micro_batch = micro_batch;
+      for (const ParallelDegrees& degrees : layouts_) {
+        plan_.degrees = degrees;
+        if (asked_.global_batch / degrees.dp % micro_batch == 0) visit_schedules();
       }
     }
     return std::move(count_);
   }
 
  private:
-  std::int64_t settings() const {
-    return static_cast<std::int64_t>(zero_.size() * recompute_.size() * sequence_parallel_.size() *
-                                     attention_.size());
-  }
-
   void prune(const char* reason, std::int64_t combinations) {
     count_.considered += combinations;
     count_.pruned[reason] += combinations;
   }
+  std::int64_t settings() const { return static_cast<std::int64_t>(asked_.zero.size()); }
 
-  void visit_layout(const ParallelDegrees& degrees) {
-    const ModelSpec& model = scenario_.model;
-    if (model.attention.heads % degrees.tp != 0 || model.attention.kv_heads % degrees.tp != 0 ||
-        model.ffn_hidden % degrees.tp != 0) {
-      return prune("heads or widths do not divide by tp", settings());
-    }
-    if (degrees.pp > model.layers + 2) return prune("fewer layers than stages", settings());
-    if (space_.global_batch % degrees.dp != 0) {
-      return prune("global batch does not divide by dp", settings());
-    }
-    for (const std::int64_t micro_batch : divisors(space_.global_batch / degrees.dp)) {
-      if (contains(space_.micro_batch, micro_batch)) visit_schedules(degrees, micro_batch);
-    }
-  }
-
-  void visit_schedules(const ParallelDegrees& degrees, std::int64_t micro_batch) {
-    Plan plan;
-    plan.degrees = degrees;
-    plan.micro_batch = micro_batch;
-    plan.global_batch = space_.global_batch;
-    plan.dtype = space_.dtype;
-    plan.gradient_dtype = space_.gradient_dtype;
-    const std::int64_t most = std::max<std::int64_t>(1, (scenario_.model.layers + 2) / degrees.pp);
-    for (std::int64_t v = 1; v <= (degrees.pp == 1 ? 1 : most); ++v) {
-      if (!contains(space_.virtual_stages, v)) continue;
-      plan.virtual_stages = v;
-      if (v > 1 && micro_batches(plan) % degrees.pp != 0) {
-        prune("interleaving needs micro-batches in multiples of pp", settings());
-        continue;
-      }
-      for (const ScheduleKind schedule : schedules(degrees.pp, v)) {
-        plan.schedule = schedule;
-        visit_splits(plan);
-      }
-    }
-  }
-
-  std::vector<ScheduleKind> schedules(std::int64_t pp, std::int64_t v) const {
-    std::vector<ScheduleKind> possible = {ScheduleKind::kInterleaved};
-    if (v == 1) possible = {ScheduleKind::kOneFOneB};
-    if (v == 1 && pp > 1) possible.push_back(ScheduleKind::kGpipe);
-    if (space_.schedule.empty()) return possible;
-    std::vector<ScheduleKind> chosen;
-    for (const ScheduleKind kind : possible) {
-      if (std::find(space_.schedule.begin(), space_.schedule.end(), kind) !=
-          space_.schedule.end()) {
-        chosen.push_back(kind);
-      }
-    }
-    return chosen;
-  }
-
-  void visit_splits(Plan& plan) {
-    std::vector<std::int64_t> previous;
-    for (const bool count_embedding : {true, false}) {
-      plan.stage_layers =
-          even_stage_layers(scenario_.model.layers, chunk_count(plan), count_embedding);
-      if (plan.stage_layers == previous) continue;
-      previous = plan.stage_layers;
-      if (!plan.stage_layers.empty()) visit_settings(plan);
-    }
-  }
-
-  void visit_settings(Plan& plan) {
-    for (const std::int64_t zero : zero_) {
-      plan.zero = static_cast<int>(zero);
-      for (const Recompute recompute : recompute_) {
-        plan.recompute = recompute;
-        for (const bool sequence_parallel : sequence_parallel_) {
-          plan.sequence_parallel = sequence_parallel;
-          for (const AttentionKind attention : attention_) {
-            plan.attention = attention;
-            visit_plan(plan);
-          }
+  void add_layouts() {
+    const std::int64_t tp = plan_.degrees.tp;
+    for (const std::int64_t gpus : space_.gpu_counts_) {
+      if (gpus % tp != 0) continue;
+      for (const std::int64_t pp : divisors(gpus / tp)) {
+        const ParallelDegrees degrees{tp, pp, gpus / tp / pp, 1};
+        if (!is_free_or_asked(asked_.pp, pp) || !is_free_or_asked(asked_.dp, degrees.dp)) continue;
+        if (const char* reason = reason_against(degrees)) {
+          prune(reason, settings());
+        } else {
+          layouts_.push_back(degrees);
         }
       }
     }
   }
 
+  const char* reason_against(const ParallelDegrees& degrees) const {
+    const ModelSpec& model = scenario_.model;
+    if (model.attention.heads % degrees.tp != 0 || model.attention.kv_heads % degrees.tp != 0 ||
+        model.ffn_hidden % degrees.tp != 0) {
+      return "heads or widths do not divide by tp";
+    }
+    if (degrees.pp > model.layers + 2) return "fewer layers than stages";
+    if (asked_.global_batch % degrees.dp != 0) return "global batch does not divide by dp";
+    return nullptr;
+  }
+
+  void visit_schedules() {
+    const auto cuts = space_.cuts_.find(plan_.degrees.pp);
+    if (cuts == space_.cuts_.end()) return;
+    for (const PlanSpace::Cuts& by_chunks : cuts->second) {
+      plan_.virtual_stages = by_chunks.virtual_stages;
+      if (plan_.virtual_stages > 1 && micro_batches(plan_) % plan_.degrees.pp != 0) {
+        prune("interleaving needs micro-batches in multiples of pp", settings());
+        continue;
+      }
+      for (const ScheduleKind schedule : asked_.schedule) {
+        plan_.schedule = schedule;
+        if (!suits(schedule)) continue;
+        for (const StageCut& cut : by_chunks.cuts) visit_settings(cut);
+      }
+    }
+  }
+
+  bool suits(ScheduleKind schedule) const {
+    switch (schedule) {
+      case ScheduleKind::kOneFOneB: return plan_.virtual_stages == 1;
+      case ScheduleKind::kGpipe: return plan_.virtual_stages == 1 && plan_.degrees.pp > 1;
+      case ScheduleKind::kInterleaved: return plan_.virtual_stages > 1;
+    }
+    return false;
+  }
+
+  void visit_settings(const StageCut& cut) {
+    for (const std::int64_t zero : asked_.zero) {
+      plan_.zero = static_cast<int>(zero);
+      const char* reason = reason_against_family_;
+      if (reason == nullptr) reason = reason_against_zero();
+      if (reason != nullptr) {
+        prune(reason, 1);
+        continue;
+      }
+      ++count_.considered;
+      visit_(plan_, cut);
+    }
+  }
+
   // Settings that are illegal here, or that do nothing and would only repeat another plan.
-  const char* reason_against(const Plan& plan) const {
-    const ParallelDegrees& d = plan.degrees;
-    if (plan.sequence_parallel && d.tp == 1)
+  const char* reason_against_family() const {
+    const std::int64_t tp = plan_.degrees.tp;
+    if (plan_.sequence_parallel && tp == 1) {
       return "sequence parallelism without tensor parallelism";
-    if (plan.sequence_parallel && scenario_.model.seq % d.tp != 0) {
+    }
+    if (plan_.sequence_parallel && scenario_.model.seq % tp != 0) {
       return "the sequence does not divide by tp";
     }
-    if (d.dp == 1 && plan.zero > 0 && zero_.front() == 0) return "ZeRO without data parallelism";
-    if (plan.zero >= 2 && d.pp > 1 && !scenario_.stack.zero_2_and_3_with_pipeline) {
-      return "the stack refuses ZeRO 2 and 3 with pipelines";
+    const bool is_flash = plan_.attention == AttentionKind::kFlash;
+    if (is_flash && scenario_.model.attention_dropout > 0) {
+      return "the flash core has no dropout";
     }
-    if (plan.attention == AttentionKind::kFlash && plan.recompute == Recompute::kSelective &&
-        std::find(recompute_.begin(), recompute_.end(), Recompute::kNone) != recompute_.end()) {
+    if (is_flash && plan_.recompute == Recompute::kSelective &&
+        contains(asked_.recompute, Recompute::kNone)) {
       return "flash attention keeps no probabilities to recompute";
     }
     return nullptr;
   }
-
-  void visit_plan(const Plan& plan) {
-    if (const char* reason = reason_against(plan)) return prune(reason, 1);
-    ++count_.considered;
-    visit_(plan);
+  const char* reason_against_zero() const {
+    const ParallelDegrees& d = plan_.degrees;
+    if (d.dp == 1 && plan_.zero > 0 && asked_.zero.front() == 0) {
+      return "ZeRO without data parallelism";
+    }
+    if (plan_.zero >= 2 && d.pp > 1 && !scenario_.stack.zero_2_and_3_with_pipeline) {
+      return "the stack refuses ZeRO 2 and 3 with pipelines";
+    }
+    return nullptr;
   }
 
   const Scenario& scenario_;
-  const SearchSpace& space_;
-  const std::function<void(const Plan&)>& visit_;
-  const std::vector<std::int64_t> zero_;
-  const std::vector<Recompute> recompute_;
-  const std::vector<bool> sequence_parallel_;
-  const std::vector<AttentionKind> attention_;
+  const PlanSpace& space_;
+  const SearchSpace& asked_;
+  const PlanSpace::Visit& visit_;
+  Plan plan_;
+  const char* reason_against_family_ = nullptr;
+  std::vector<ParallelDegrees> layouts_;
   EnumerationCount count_;
 };
 
-}  // namespace
+PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
+    : scenario_(scenario),
+      space_(std::move(space)),
+      gpu_counts_(gpu_counts_of(scenario.cluster, space_)) {
+  fill_if_empty(space_.zero, {0, 1, 2, 3});
+  fill_if_empty(space_.recompute, {Recompute::kNone, Recompute::kSelective, Recompute::kFull});
+  fill_if_empty(space_.sequence_parallel, {false, true});
+  fill_if_empty(space_.attention, {AttentionKind::kUnfused, AttentionKind::kFlash});
+  fill_if_empty(space_.schedule,
+                {ScheduleKind::kOneFOneB, ScheduleKind::kGpipe, ScheduleKind::kInterleaved});
+  for (const std::int64_t micro_batch : divisors(space_.global_batch)) {
+    if (is_free_or_asked(space_.micro_batch, micro_batch)) micro_batches_.push_back(micro_batch);
+  }
+  add_families();
+  add_cuts();
+}
+
+void PlanSpace::add_families() {
+  std::vector<std::int64_t> degrees;
+  for (const std::int64_t gpus : gpu_counts_) {
+    for (const std::int64_t tp : divisors(gpus)) {
+      if (is_free_or_asked(space_.tp, tp) && !contains(degrees, tp)) degrees.push_back(tp);
+    }
+  }
+  std::sort(degrees.begin(), degrees.end());
+  for (const std::int64_t tp : degrees) {
+    for (const Recompute recompute : space_.recompute) {
+      for (const bool sequence_parallel : space_.sequence_parallel) {
+        for (const AttentionKind attention : space_.attention) {
+          families_.push_back({tp, sequence_parallel, recompute, attention});
+        }
+      }
+    }
+  }
+}
+
+void PlanSpace::add_cuts() {
+  for (const std::int64_t gpus : gpu_counts_) {
+    for (const std::int64_t pp : divisors(gpus)) {
+      if (pp > scenario_.model.layers + 2 || !is_free_or_asked(space_.pp, pp)) continue;
+      std::vector<Cuts>& cuts = cuts_[pp];
+      if (!cuts.empty()) continue;
+      for (std::int64_t v = 1; v <= most_virtual_stages(scenario_.model, pp); ++v) {
+        if (!is_free_or_asked(space_.virtual_stages, v)) continue;
+        cuts.push_back({v, even_cuts(scenario_.model, pp, v)});
+      }
+    }
+  }
+}
+
+EnumerationCount PlanSpace::visit_family(std::int64_t family, const Visit& visit) const {
+  return FamilyWalk(*this, families_[static_cast<std::size_t>(family)], visit).run();
+}
 
 std::vector<std::int64_t> divisors(std::int64_t n) {
   std::vector<std::int64_t> low, high;
@@ -178,7 +258,16 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 
 EnumerationCount enumerate_plans(const Scenario& scenario, const SearchSpace& space,
                                  const std::function<void(const Plan&)>& visit) {
-  return Enumerator(scenario, space, visit).run();
+  const PlanSpace plans(scenario, space);
+  EnumerationCount count;
+  for (std::int64_t family = 0; family < plans.families(); ++family) {
+    count += plans.visit_family(family, [&](const Plan& settings, const StageCut& cut) {
+      Plan plan = settings;
+      plan.stage_layers = cut.layers;
+      visit(plan);
+    });
+  }
+  return count;
 }
 
 }  // namespace tpsim

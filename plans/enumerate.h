@@ -1,24 +1,68 @@
 // Every combination of plan settings for a model and a cluster, legal or counted with its reason.
+//
+// Plans come in families: one tensor-parallel degree, recompute, attention and sequence
+// parallelism, which decide how a layer is traced and priced. Inside a family micro-batches ascend.
+// Families can be visited in any order, by several threads.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/plan.h"
 #include "core/scenario.h"
 #include "plans/search.h"
+#include "sim/stage_cut.h"
 
 namespace tpsim {
 
 struct EnumerationCount {
   std::int64_t considered = 0;
   std::map<std::string, std::int64_t> pruned;  // reason -> combinations
+
+  EnumerationCount& operator+=(const EnumerationCount& other);
 };
 
-// Calls `visit` with every legal plan. Combinations that cannot run are counted by reason; a layout
-// that rules out all its combinations counts all of them. Deterministic order.
+class PlanSpace {
+ public:
+  // `scenario` must outlive the space.
+  PlanSpace(const Scenario& scenario, SearchSpace space);
+
+  std::int64_t families() const { return static_cast<std::int64_t>(families_.size()); }
+
+  // Calls `visit` with every legal plan of a family: everything but stage_layers, which are
+  // cut.layers. Cuts live as long as the space. Combinations that cannot run are counted by reason;
+  // a layout that rules out all its combinations counts all of them. Deterministic order.
+  using Visit = std::function<void(const Plan&, const StageCut&)>;
+  EnumerationCount visit_family(std::int64_t family, const Visit& visit) const;
+
+ private:
+  friend class FamilyWalk;
+  struct Family {
+    std::int64_t tp = 1;
+    bool sequence_parallel = false;
+    Recompute recompute{};
+    AttentionKind attention{};
+  };
+  struct Cuts {
+    std::int64_t virtual_stages = 1;
+    std::vector<StageCut> cuts;
+  };
+
+  void add_families();
+  void add_cuts();
+
+  const Scenario& scenario_;
+  SearchSpace space_;  // every list filled
+  std::vector<std::int64_t> gpu_counts_;
+  std::vector<std::int64_t> micro_batches_;
+  std::vector<Family> families_;
+  std::map<std::int64_t, std::vector<Cuts>> cuts_;  // by pp
+};
+
+// All families in turn, with whole plans.
 EnumerationCount enumerate_plans(const Scenario& scenario, const SearchSpace& space,
                                  const std::function<void(const Plan&)>& visit);
 

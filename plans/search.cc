@@ -3,20 +3,39 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <limits>
+#include <thread>
 
 #include "plans/enumerate.h"
+#include "sim/plan_bounds.h"
 #include "sim/predict.h"
 #include "sim/step.h"
 
 namespace tpsim {
 namespace {
 
+constexpr const char* kOverMemory = "needs more memory than a GPU has";
+
+// A plan that fits: what is needed to score it, and to rebuild it.
 struct Candidate {
   double bound = 0;  // no better score is possible
-  Plan plan;
+  double peak = 0;
+  std::int64_t place = 0;  // in the order of enumeration: ties are broken by it
+  Plan plan;               // without stage_layers
+  const StageCut* cut = nullptr;
 };
+
+bool comes_before(const Candidate& a, const Candidate& b) {
+  return std::pair(a.bound, a.place) < std::pair(b.bound, b.place);
+}
+
+Plan whole_plan(const Plan& settings, const StageCut& cut) {
+  Plan plan = settings;
+  plan.stage_layers = cut.layers;
+  return plan;
+}
 
 // What the objective minimises.
 double score_of(Objective objective, const Plan& plan, Seconds step, Bytes peak) {
@@ -28,29 +47,80 @@ double score_of(Objective objective, const Plan& plan, Seconds step, Bytes peak)
   return 0;
 }
 
-Bytes peak_of(const std::vector<StageMemory>& stages) {
-  Bytes peak;
-  for (const StageMemory& stage : stages) peak = std::max(peak, stage.total());
-  return peak;
-}
+// Evaluates the plans of families in closed form; one for each thread.
+class FamilySearch {
+ public:
+  struct Found {
+    EnumerationCount count;
+    std::int64_t over_memory = 0;
+    std::vector<Candidate> candidates;
+  };
+
+  FamilySearch(std::shared_ptr<const PriceLists> prices, const PlanSpace& plans,
+               const SearchSpace& space)
+      : pieces_(std::move(prices)),
+        bounds_(pieces_),
+        plans_(plans),
+        objective_(space.objective),
+        limit_(memory_limit(pieces_.scenario(), space)) {}
+
+  Found run(std::int64_t family) {
+    found_ = {};
+    micro_batch_ = 0;
+    place_ = family << 40;
+    found_.count = plans_.visit_family(
+        family, [this](const Plan& plan, const StageCut& cut) { consider(plan, cut); });
+    pieces_.drop_traces();
+    return std::move(found_);
+  }
+
+ private:
+  void consider(const Plan& plan, const StageCut& cut) {
+    if (is_hopeless(plan)) {
+      ++found_.over_memory;
+      return;
+    }
+    const PlanBounds::Value value = bounds_.evaluate(plan, cut, limit_);
+    if (value.peak > limit_) {
+      ++found_.over_memory;
+      return;
+    }
+    const double bound = score_of(objective_, plan, value.step, value.peak);
+    found_.candidates.push_back({bound, value.peak.value(), place_++, plan, &cut});
+  }
+
+  // Whether no plan of this micro-batch, and so of no larger one, can fit.
+  bool is_hopeless(const Plan& plan) {
+    if (plan.micro_batch != micro_batch_) {
+      is_hopeless_ = (is_hopeless_ && micro_batch_ > 0) || bounds_.least_peak(plan) > limit_;
+      micro_batch_ = plan.micro_batch;
+    }
+    return is_hopeless_;
+  }
+
+  PieceCosts pieces_;
+  PlanBounds bounds_;
+  const PlanSpace& plans_;
+  Objective objective_;
+  Bytes limit_;
+  Found found_;
+  std::int64_t micro_batch_ = 0;
+  bool is_hopeless_ = false;
+  std::int64_t place_ = 0;
+};
 
 class Search {
  public:
   Search(const Scenario& scenario, const SearchSpace& space, int top)
-      : space_(space), top_(static_cast<std::size_t>(std::max(1, top))), pieces_(scenario) {}
+      : space_(space),
+        top_(static_cast<std::size_t>(std::max(1, top))),
+        prices_(std::make_shared<const PriceLists>(scenario)),
+        pieces_(prices_),
+        plans_(prices_->scenario, space) {}
 
-  SearchResult run(const std::function<void(double)>& progress) {
+  SearchResult run(const std::function<void(double)>& progress, int threads) {
     const auto start = std::chrono::steady_clock::now();
-    for (const std::int64_t gpus : gpu_counts()) {
-      SearchSpace part = space_;
-      part.gpus = gpus;
-      const EnumerationCount count =
-          enumerate_plans(pieces_.scenario(), part, [&](const Plan& plan) { consider(plan); });
-      result_.considered += count.considered;
-      for (const auto& [reason, n] : count.pruned) result_.pruned[reason] += n;
-    }
-    if (over_memory_ > 0) result_.pruned["needs more memory than a GPU has"] += over_memory_;
-    result_.feasible = static_cast<std::int64_t>(candidates_.size());
+    evaluate_families(threads);
     choose_best(progress);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     result_.elapsed = Seconds(elapsed.count());
@@ -58,74 +128,95 @@ class Search {
   }
 
  private:
-  // Cost may prefer fewer GPUs: every number of whole nodes up to the given one.
-  std::vector<std::int64_t> gpu_counts() const {
-    const std::int64_t per_node = pieces_.scenario().cluster.gpus_per_node;
-    if (space_.objective != Objective::kCost || space_.gpus <= per_node) return {space_.gpus};
-    std::vector<std::int64_t> counts;
-    for (std::int64_t gpus = per_node; gpus <= space_.gpus; gpus += per_node)
-      counts.push_back(gpus);
-    return counts;
-  }
-
-  bool fits(Bytes peak) const {
-    if (space_.memory_limit > Bytes() && peak > space_.memory_limit) return false;
-    return probability_of_oom(pieces_.scenario(), peak) <= 0.5;
-  }
-
-  void consider(const Plan& plan) {
-    const PlanCosts costs = plan_costs(pieces_, plan);
-    const Bytes peak = peak_of(memory_by_stage(pieces_.scenario().stack, plan, costs));
-    if (!fits(peak)) {
-      ++over_memory_;
-      if (nearest_miss_peak_ <= Bytes() || peak < nearest_miss_peak_) {
-        nearest_miss_peak_ = peak;
-        nearest_miss_ = plan;
+  // Threads take families in turn; what they find is put together in the order of families.
+  void evaluate_families(int threads) {
+    std::vector<FamilySearch::Found> found(static_cast<std::size_t>(plans_.families()));
+    std::atomic<std::int64_t> next = 0;
+    const auto work = [&] {
+      FamilySearch families(prices_, plans_, space_);
+      for (std::int64_t i = next++; i < plans_.families(); i = next++) {
+        found[static_cast<std::size_t>(i)] = families.run(i);
       }
-      return;
+    };
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads; ++i) others.emplace_back(work);
+    work();
+    for (std::thread& thread : others) thread.join();
+    EnumerationCount count;
+    for (FamilySearch::Found& part : found) {
+      count += part.count;
+      if (part.over_memory > 0) count.pruned[kOverMemory] += part.over_memory;
+      candidates_.insert(candidates_.end(), part.candidates.begin(), part.candidates.end());
+      part.candidates = {};
     }
-    const Seconds bound = step_lower_bound(pieces_, plan, costs);
-    candidates_.push_back({score_of(space_.objective, plan, bound, peak), plan});
+    result_.considered = count.considered;
+    result_.pruned = std::move(count.pruned);
+    result_.feasible = static_cast<std::int64_t>(candidates_.size());
   }
 
   // Bounds never exceed the exact score, so once a bound passes the worst of the best `top` nothing
   // better can follow.
   void choose_best(const std::function<void(double)>& progress) {
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.bound < b.bound; });
-    std::vector<std::pair<double, const Plan*>> best;
+    std::sort(candidates_.begin(), candidates_.end(), comes_before);
+    struct Scored {
+      double score = 0;
+      const Candidate* candidate = nullptr;
+    };
+    std::vector<Scored> best;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      const Plan& plan = candidates_[i].plan;
-      if (best.size() == top_ && candidates_[i].bound > best.back().first) break;
-      const PlanCosts costs = plan_costs(pieces_, plan);
-      const Seconds step = step_cost(pieces_, plan, costs, nullptr).step;
-      const double score = space_.objective == Objective::kMemory
-                               ? candidates_[i].bound
-                               : score_of(space_.objective, plan, step, Bytes());
-      const auto place = std::upper_bound(best.begin(), best.end(), score,
-                                          [](double s, const auto& b) { return s < b.first; });
-      best.insert(place, {score, &plan});
+      const Candidate& candidate = candidates_[i];
+      if (best.size() == top_ && candidate.bound > best.back().score) break;
+      const Scored scored{exact_score(candidate), &candidate};
+      const auto place =
+          std::upper_bound(best.begin(), best.end(), scored, [](const Scored& a, const Scored& b) {
+            return std::pair(a.score, a.candidate->place) < std::pair(b.score, b.candidate->place);
+          });
+      best.insert(place, scored);
       if (best.size() > top_) best.pop_back();
       if (progress && i % 64 == 0) {
         progress(static_cast<double>(i) / static_cast<double>(candidates_.size()));
       }
+      ++result_.simulated;
     }
-    for (const auto& [score, plan] : best) {
-      result_.plans.push_back({*plan, predict(pieces_, *plan)});
+    for (const Scored& scored : best) result_.plans.push_back(predicted(*scored.candidate));
+    if (best.empty()) find_nearest_miss();
+  }
+
+  double exact_score(const Candidate& candidate) {
+    if (space_.objective == Objective::kMemory) return candidate.peak;
+    const Plan plan = whole_plan(candidate.plan, *candidate.cut);
+    const Seconds step = step_cost(pieces_, plan, plan_costs(pieces_, plan), nullptr).step;
+    return score_of(space_.objective, plan, step, Bytes());
+  }
+
+  PlannedRun predicted(const Candidate& candidate) {
+    Plan plan = whole_plan(candidate.plan, *candidate.cut);
+    Prediction prediction = predict(pieces_, plan);
+    return {std::move(plan), std::move(prediction)};
+  }
+
+  // Of all plans, none of which fits, the one with the lowest peak.
+  void find_nearest_miss() {
+    PlanBounds bounds(pieces_);
+    Candidate miss;
+    for (std::int64_t family = 0; family < plans_.families(); ++family) {
+      plans_.visit_family(family, [&](const Plan& plan, const StageCut& cut) {
+        const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
+        const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
+        if (miss.cut == nullptr || peak < lowest) miss = {0, peak.value(), 0, plan, &cut};
+      });
+      pieces_.drop_traces();
     }
-    if (best.empty() && nearest_miss_peak_ > Bytes()) {
-      result_.nearest_miss = PlannedRun{nearest_miss_, predict(pieces_, nearest_miss_)};
-    }
+    if (miss.cut != nullptr) result_.nearest_miss = predicted(miss);
   }
 
   const SearchSpace& space_;
   std::size_t top_;
+  std::shared_ptr<const PriceLists> prices_;
   PieceCosts pieces_;
+  PlanSpace plans_;
   SearchResult result_;
   std::vector<Candidate> candidates_;
-  std::int64_t over_memory_ = 0;
-  Bytes nearest_miss_peak_;
-  Plan nearest_miss_;
 };
 
 Status check_space(const Scenario& scenario, const SearchSpace& space) {
@@ -155,10 +246,15 @@ Status check_space(const Scenario& scenario, const SearchSpace& space) {
 
 }  // namespace
 
+Bytes memory_limit(const Scenario& scenario, const SearchSpace& space) {
+  const Bytes capacity = scenario.profile.device.memory;
+  return space.memory_limit > Bytes() ? std::min(space.memory_limit, capacity) : capacity;
+}
+
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
-                            const std::function<void(double)>& progress) {
+                            const std::function<void(double)>& progress, int threads) {
   TPSIM_TRY_STATUS(check_space(scenario, space));
-  return Search(scenario, space, top).run(progress);
+  return Search(scenario, space, top).run(progress, threads);
 }
 
 }  // namespace tpsim

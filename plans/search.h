@@ -35,6 +35,7 @@ struct SearchSpace {
 struct SearchResult {
   std::int64_t considered = 0;
   std::int64_t feasible = 0;
+  std::int64_t simulated = 0;                  // event by event: those that could be among the best
   std::map<std::string, std::int64_t> pruned;  // why a combination cannot run -> how many
   Seconds elapsed;
   std::vector<PlannedRun> plans;           // best first, simulated event-exactly
@@ -42,8 +43,13 @@ struct SearchResult {
 };
 
 // `top` best plans. `progress` hears the done share in [0,1]; it may be empty. Fails on a GPU count
-// beyond the cluster; nothing fitting is no failure: plans is empty and nearest_miss is set.
+// beyond the cluster; nothing fitting is no failure: plans is empty and nearest_miss is set. The
+// answer does not depend on the number of threads.
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
-                            const std::function<void(double)>& progress);
+                            const std::function<void(double)>& progress, int threads = 1);
+
+// What plans of the space may use of a device: at a peak of its capacity, memory runs out in every
+// second run.
+Bytes memory_limit(const Scenario& scenario, const SearchSpace& space);
 
 }  // namespace tpsim

@@ -28,6 +28,21 @@ MemoryChange MemoryChange::then(const MemoryChange& first, const MemoryChange& s
   return result;
 }
 
+MemoryChange MemoryChange::repeat(const MemoryChange& once, std::int64_t n) {
+  MemoryChange result;
+  if (n == 0) return result;
+  // A stretch that leaves something is highest the last time, else the first.
+  const auto times = static_cast<double>(n);
+  const double before = total(once.left) > 0 ? times - 1 : 0;
+  const bool rises = total(once.highest) + before * total(once.left) > 0;
+  for (std::size_t i = 0; i < once.left.size(); ++i) {
+    result.left[i] = times * once.left[i];
+    if (rises) result.highest[i] = before * once.left[i] + once.highest[i];
+    result.each[i] = once.each[i] + std::max(0.0, (times - 1) * once.left[i]);
+  }
+  return result;
+}
+
 MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
                            Bytes granularity) {
   MemoryChange change;

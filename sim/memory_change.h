@@ -20,6 +20,8 @@ struct MemoryChange {
 
   // `first`, then `second`.
   static MemoryChange then(const MemoryChange& first, const MemoryChange& second);
+  // n times in a row.
+  static MemoryChange repeat(const MemoryChange& once, std::int64_t n);
 };
 
 // Replays the allocations and frees of events [begin, end), each rounded up to `granularity`.

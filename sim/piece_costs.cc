@@ -1,6 +1,7 @@
 #include "sim/piece_costs.h"
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 
 namespace tpsim {
@@ -37,6 +38,15 @@ QueueCost launch(const HostCost& host, Seconds issue, Seconds run) {
   return host.blocking_launches ? blocking_op_cost(issue, run) : op_cost(issue, run);
 }
 
+// One trace stands for all data-parallel degrees where ZeRO leaves layers whole. Left out is the
+// padding of a unit to their number: where gradients are kept apart, one fill of less than 64 dp
+// elements.
+Plan traced_plan(const PieceKey& key, const Plan& plan) {
+  Plan traced = plan;
+  if (key.degrees.dp == 0) traced.degrees.dp = 1;
+  return traced;
+}
+
 }  // namespace
 
 PhaseCost PhaseCost::then(const PhaseCost& first, const PhaseCost& second) {
@@ -52,11 +62,13 @@ PhaseCost PhaseCost::then(const PhaseCost& first, const PhaseCost& second) {
 
 PhaseCost PhaseCost::repeat(const PhaseCost& once, std::int64_t n) {
   PhaseCost result;
-  PhaseCost power = once;
-  for (; n > 0; n /= 2) {
-    if (n % 2 == 1) result = then(result, power);
-    power = then(power, power);
+  result.queue = tpsim::repeat(once.queue, n);
+  const auto times = static_cast<double>(n);
+  for (std::size_t i = 0; i < once.work.size(); ++i) result.work[i] = times * once.work[i];
+  for (std::size_t i = 0; i < once.by_source.size(); ++i) {
+    result.by_source[i] = times * once.by_source[i];
   }
+  result.memory = MemoryChange::repeat(once.memory, n);
   return result;
 }
 
@@ -76,27 +88,92 @@ StepEndCost operator*(double n, const StepEndCost& once) {
           n * once.norm,  n * once.optimizer, n * once.gather};
 }
 
+PieceKey layer_key(PieceKind kind, const Plan& plan) {
+  const bool is_block = kind == PieceKind::kBlock;
+  const bool cuts_layers = plan.degrees.dp > 1 && plan.zero >= 2;  // ZeRO works around every layer
+  PieceKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
+  key.degrees.tp = plan.degrees.tp;
+  key.micro_batch = plan.micro_batch;
+  key.sequence_parallel = plan.sequence_parallel;
+  if (is_block) {
+    key.recompute = plan.recompute;
+    key.attention = plan.attention;
+  }
+  if (cuts_layers) {
+    key.zero = plan.zero;
+    key.degrees.dp = plan.degrees.dp;
+    key.rank_order = plan.rank_order;
+    key.degrees.pp = plan.rank_order == RankOrder::kTpPpDp ? plan.degrees.pp : 0;
+  }
+  return key;
+}
+
+PieceKey fixed_key(PieceKind kind, const Plan& plan) {
+  PieceKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
+  key.degrees = {plan.degrees.tp, 0, plan.degrees.dp, 0};
+  key.zero = plan.degrees.dp == 1 ? 0 : plan.zero;
+  key.sequence_parallel = plan.sequence_parallel;
+  key.rank_order = plan.rank_order;
+  // Where groups lie: those of the tied table always, the others where pp is inside of dp.
+  const bool placed_by_pp = kind == PieceKind::kWordTable || plan.rank_order == RankOrder::kTpPpDp;
+  if (placed_by_pp) key.degrees.pp = plan.degrees.pp;
+  return key;
+}
+
+PieceKey transfer_key(const Plan& plan) {
+  PieceKey key{.degrees = plan.degrees, .micro_batch = plan.micro_batch};
+  key.sequence_parallel = plan.sequence_parallel;
+  key.rank_order = plan.rank_order;
+  key.dtype = plan.dtype;
+  return key;
+}
+
+std::size_t PieceKeyHash::operator()(const PieceKey& key) const noexcept {
+  const auto small = [](auto... values) {
+    std::uint64_t packed = 0;
+    ((packed = packed << 4 | static_cast<std::uint64_t>(values)), ...);
+    return packed;
+  };
+  std::uint64_t hash = small(key.kind, key.zero, key.sequence_parallel, key.recompute,
+                             key.attention, key.rank_order, key.dtype, key.gradient_dtype);
+  for (const std::int64_t n :
+       {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp, key.micro_batch}) {
+    hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
+  }
+  return hash ^ hash >> 32;
+}
+
+PriceLists::PriceLists(const Scenario& s)
+    : scenario(s), ops(s.profile), collectives(s.profile, s.cluster) {}
+
 PieceCosts::PieceCosts(const Scenario& scenario)
-    : scenario_(scenario),
-      ops_(scenario.profile),
-      collectives_(scenario.profile, scenario.cluster) {}
+    : PieceCosts(std::make_shared<const PriceLists>(scenario)) {}
+
+PieceCosts::PieceCosts(std::shared_ptr<const PriceLists> prices) : prices_(std::move(prices)) {}
 
 Seconds PieceCosts::price_collective(const CollectiveRecord& record, const Plan& plan) const {
-  return collectives_.price(record.kind, Bytes(static_cast<double>(record.bytes)),
-                            place_group(plan, record.group, scenario_.cluster.gpus_per_node));
+  return collectives().price(record.kind, Bytes(static_cast<double>(record.bytes)),
+                             place_group(plan, record.group, scenario().cluster.gpus_per_node));
 }
 
-QueueCost PieceCosts::price_op(const OpRecord& op, PhaseCost& phase) const {
-  const OpPrice price = ops_.price(op);
+// Equal keys take equal time.
+OpPrice PieceCosts::op_price(const OpRecord& op) {
+  const auto found = op_prices_.find(op.key);
+  if (found != op_prices_.end()) return found->second;
+  return op_prices_.emplace(op.key, ops().price(op)).first->second;
+}
+
+QueueCost PieceCosts::price_op(const OpRecord& op, PhaseCost& phase) {
+  const OpPrice price = op_price(op);
   const bool as_traced = is_product(op.key.kind) || starts_with(op.label, "accumulate_gradients");
-  const Seconds time = as_traced ? price.time : scenario_.stack.eager_traffic * price.time;
+  const Seconds time = as_traced ? price.time : scenario().stack.eager_traffic * price.time;
   phase.work[static_cast<std::size_t>(work_of(op))] += time;
   phase.by_source[static_cast<std::size_t>(price.source)] += time;
-  return launch(scenario_.stack.host, scenario_.stack.host.per_op, time);
+  return launch(scenario().stack.host, scenario().stack.host.per_op, time);
 }
 
-PhaseCost PieceCosts::price_phase(const PieceTrace& trace, std::size_t begin, std::size_t end,
-                                  const Plan& plan) const {
+PhaseCost PieceCosts::price_phase(const LayerTrace& trace, std::size_t begin, std::size_t end,
+                                  const Plan& plan) {
   PhaseCost phase;
   for (std::size_t i = begin; i < end; ++i) {
     const ProgramEvent& event = trace.program.events[i];
@@ -106,26 +183,25 @@ PhaseCost PieceCosts::price_phase(const PieceTrace& trace, std::size_t begin, st
       const CollectiveRecord& record = trace.program.collectives[event.index];
       const Seconds whole = price_collective(record, plan);
       const bool hides = record.group == GroupKind::kTensor && plan.sequence_parallel;
-      const Seconds time = hides ? (1 - scenario_.stack.tensor_overlap) * whole : whole;
+      const Seconds time = hides ? (1 - scenario().stack.tensor_overlap) * whole : whole;
       const WorkKind kind = record.group == GroupKind::kTensor ? WorkKind::kTensorCommunication
                                                                : WorkKind::kZeroCommunication;
       phase.work[static_cast<std::size_t>(kind)] += time;
-      const HostCost& host = scenario_.stack.host;
+      const HostCost& host = scenario().stack.host;
       phase.queue = then(phase.queue, launch(host, host.per_collective, time));
     }
   }
   phase.memory =
-      memory_change(trace.program, begin, end, scenario_.stack.memory.allocation_granularity);
+      memory_change(trace.program, begin, end, scenario().stack.memory.allocation_granularity);
   return phase;
 }
 
-PieceCosts::LayerCost PieceCosts::price_layer(PieceKind kind, const PieceTrace& trace,
-                                              const Plan& plan) const {
+LayerCost PieceCosts::price_layer(PieceKind kind, const LayerTrace& trace, const Plan& plan) {
   LayerCost cost{price_phase(trace, trace.forward, trace.forward_end, plan),
                  price_phase(trace, trace.backward, trace.backward_end, plan),
-                 price_phase(trace, trace.backward_end, trace.reduce, plan)};
+                 price_phase(trace, trace.backward_end, trace.end, plan)};
   if (kind != PieceKind::kBlock) return cost;
-  const HostCost& host = scenario_.stack.host;
+  const HostCost& host = scenario().stack.host;
   const auto with_host = [](PhaseCost phase, Seconds time) {
     phase.queue = then(QueueCost{time, Seconds(), time}, phase.queue);
     return phase;
@@ -137,15 +213,15 @@ PieceCosts::LayerCost PieceCosts::price_layer(PieceKind kind, const PieceTrace& 
   return cost;
 }
 
-StepEndCost PieceCosts::price_end(const PieceTrace& trace, const Plan& plan) const {
+StepEndCost PieceCosts::price_end(const StepEndTrace& trace, const Plan& plan) {
   StepEndCost end;
-  const HostCost& host = scenario_.stack.host;
+  const HostCost& host = scenario().stack.host;
   const auto price = [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
       const ProgramEvent& event = trace.program.events[i];
       if (event.kind == ProgramEvent::Kind::kOp) {
         const OpRecord& op = trace.program.ops[event.index];
-        end_part(end, op.label) += std::max(host.per_op, ops_.price(op).time);
+        end_part(end, op.label) += std::max(host.per_op, op_price(op).time);
       } else if (event.kind == ProgramEvent::Kind::kCollective) {
         const CollectiveRecord& record = trace.program.collectives[event.index];
         if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
@@ -154,72 +230,94 @@ StepEndCost PieceCosts::price_end(const PieceTrace& trace, const Plan& plan) con
       }
     }
   };
-  price(trace.clear, trace.forward);
-  price(trace.reduce, trace.end);
+  price(trace.clear, trace.end);
   return end;
 }
 
-const PieceCost& PieceCosts::piece(PieceKind kind, const Plan& plan) {
-  const ParallelDegrees& d = plan.degrees;
-  const int zero = d.dp == 1 ? 0 : plan.zero;
-  const bool around_layers = zero >= 2;
-  const bool placed_by_pp = kind == PieceKind::kWordTable || plan.rank_order == RankOrder::kTpPpDp;
-  const LayerKey layer_key{
-      kind,           d.tp,           plan.micro_batch,         plan.sequence_parallel,
-      plan.recompute, plan.attention, around_layers ? zero : 0, around_layers ? d.dp : 1,
-      plan.dtype};
-  const EndKey end_key{kind,      d.tp, d.dp, placed_by_pp ? d.pp : 1, zero, plan.sequence_parallel,
-                       plan.dtype};
-  const auto key = std::pair(layer_key, end_key);
-  const auto found = pieces_.find(key);
-  if (found != pieces_.end()) return found->second;
+PieceCosts::Layer& PieceCosts::traced_layer(PieceKind kind, const Plan& plan) {
+  const auto [place, is_new] = layers_.try_emplace(layer_key(kind, plan));
+  Layer& layer = place->second;
+  if (!is_new && (layer.cost || layer.trace)) return layer;
+  layer.trace = std::make_unique<LayerTrace>(trace_layers(
+      kind, scenario().model, traced_plan(place->first, plan), scenario().stack.training));
+  unpriced_.push_back(&layer);
+  const LayerTrace& trace = *layer.trace;
+  const auto memory = [&](std::size_t begin, std::size_t end) {
+    return memory_change(trace.program, begin, end, scenario().stack.memory.allocation_granularity);
+  };
+  layer.memory = {memory(trace.forward, trace.forward_end),
+                  memory(trace.backward, trace.backward_end),
+                  memory(trace.backward_end, trace.end)};
+  return layer;
+}
 
-  const auto layer = layers_.find(layer_key);
-  const auto end = ends_.find(end_key);
-  if (layer == layers_.end() || end == ends_.end()) {
-    const PieceTrace trace = trace_piece(kind, scenario_.model, plan, scenario_.stack.training);
-    if (layer == layers_.end()) layers_[layer_key] = price_layer(kind, trace, plan);
-    if (end == ends_.end()) {
-      const MemoryChange allocated = memory_change(trace.program, trace.allocate, trace.clear,
-                                                   scenario_.stack.memory.allocation_granularity);
-      const MemoryChange updated = memory_change(trace.program, trace.reduce, trace.end,
-                                                 scenario_.stack.memory.allocation_granularity);
-      ends_[end_key] = {allocated.left, updated.highest, price_end(trace, plan)};
-    }
+const LayerMemory& PieceCosts::layer_memory(PieceKind kind, const Plan& plan) {
+  const auto found = layers_.find(layer_key(kind, plan));
+  return found != layers_.end() ? found->second.memory : traced_layer(kind, plan).memory;
+}
+
+const LayerCost& PieceCosts::layer(PieceKind kind, const Plan& plan) {
+  Layer& layer = traced_layer(kind, plan);
+  if (!layer.cost) {
+    layer.cost = price_layer(kind, *layer.trace, plan);
+    layer.trace.reset();
   }
-  const LayerCost& l = layers_[layer_key];
-  const EndCost& e = ends_[end_key];
-  return pieces_[key] = PieceCost{l.forward, l.backward, l.accumulate, e.fixed, e.update, e.end};
+  return *layer.cost;
+}
+
+void PieceCosts::drop_traces() {
+  for (Layer* layer : unpriced_) layer->trace.reset();
+  unpriced_.clear();
+}
+
+const FixedCost& PieceCosts::fixed(PieceKind kind, const Plan& plan) {
+  const auto [place, is_new] = fixed_.try_emplace(fixed_key(kind, plan));
+  if (!is_new) return place->second;
+  const StepEndTrace trace =
+      trace_step_end(kind, scenario().model, plan, scenario().stack.training);
+  const Bytes granularity = scenario().stack.memory.allocation_granularity;
+  return place->second = {
+             memory_change(trace.program, 0, trace.clear, granularity).left,
+             memory_change(trace.program, trace.reduce, trace.end, granularity).highest,
+             price_end(trace, plan)};
 }
 
 const TransferCost& PieceCosts::transfer(const Plan& plan) {
-  const ParallelDegrees& d = plan.degrees;
-  const auto key = std::tuple(d.tp, d.pp, d.dp, plan.micro_batch, plan.sequence_parallel);
-  const auto found = transfers_.find(key);
-  if (found != transfers_.end()) return found->second;
+  const PieceKey key = transfer_key(plan);
+  const auto [place, is_new] = transfers_.try_emplace(key);
+  if (!is_new) return place->second;
+  PieceKey traced = key;  // what is sent does not depend on where it goes
+  traced.degrees.pp = traced.degrees.dp = 0;
+  traced.rank_order = {};
+  const auto [trace, traced_now] = transfer_traces_.try_emplace(traced);
+  if (traced_now) {
+    trace->second = trace_transfer(scenario().model, plan, scenario().stack.training);
+  }
+  return place->second = price_transfer(trace->second.program, plan);
+}
 
+TransferCost PieceCosts::price_transfer(const Program& program, const Plan& plan) const {
   TransferCost cost;
-  const TransferTrace trace = trace_transfer(scenario_.model, plan, scenario_.stack.training);
   const GroupPlacement placement =
-      place_group(plan, GroupKind::kPipeline, scenario_.cluster.gpus_per_node);
-  for (const CollectiveRecord& record : trace.program.collectives) {
+      place_group(plan, GroupKind::kPipeline, scenario().cluster.gpus_per_node);
+  for (const CollectiveRecord& record : program.collectives) {
     const Bytes bytes(static_cast<double>(record.bytes));
     if (record.kind == CollectiveKind::kSend) {
       cost.wire +=
-          collectives_.price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
+          collectives().price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
     } else if (record.kind == CollectiveKind::kAllGather) {
       cost.gather += price_collective(record, plan);
     }
   }
-  cost.bytes = static_cast<double>(trace.program.allocations.front().bytes);
-  return transfers_[key] = cost;
+  cost.bytes = static_cast<double>(program.allocations.front().bytes);
+  return cost;
 }
 
 Seconds PieceCosts::global_norm(const Plan& plan) {
-  if (!scenario_.stack.training.clip_gradients) return Seconds();
+  if (!scenario().stack.training.clip_gradients) return Seconds();
   const GroupPlacement placement =
-      place_group(plan, GroupKind::kWorld, scenario_.cluster.gpus_per_node);
-  return collectives_.price(CollectiveKind::kAllReduce, Bytes(4), placement);
+      place_group(plan, GroupKind::kWorld, scenario().cluster.gpus_per_node);
+  return collectives().price(CollectiveKind::kAllReduce, Bytes(4), placement);
 }
 
 }  // namespace tpsim

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
-#include <map>
-#include <tuple>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
 
 #include "core/plan.h"
 #include "core/scenario.h"
@@ -50,10 +52,20 @@ struct StepEndCost {
   friend StepEndCost operator*(double n, const StepEndCost& once);
 };
 
-struct PieceCost {
+// What one micro-batch costs.
+struct LayerCost {
   PhaseCost forward, backward;
-  PhaseCost accumulate;      // after the chunk's backward: gradients join the accumulation buffer
-  BytesByCategory fixed{};   // weights, gradients, optimizer state
+  PhaseCost accumulate;  // after the chunk's backward: gradients join the accumulation buffer
+};
+
+// The same, memory alone: known from the trace before anything is priced.
+struct LayerMemory {
+  MemoryChange forward, backward, accumulate;
+};
+
+// What every step costs, whatever the number of micro-batches.
+struct FixedCost {
+  BytesByCategory held{};    // weights, gradients, optimizer state
   BytesByCategory update{};  // allocated while the step ends, all pieces at once
   StepEndCost end;
 };
@@ -65,49 +77,86 @@ struct TransferCost {
   double bytes = 0;  // of the whole activation
 };
 
+// What decides the cost of a piece; what does not matter to it is left at zero.
+struct PieceKey {
+  PieceKind kind{};
+  ParallelDegrees degrees{0, 0, 0, 0};
+  std::int64_t micro_batch = 0;
+  int zero = 0;
+  bool sequence_parallel = false;
+  Recompute recompute{};
+  AttentionKind attention{};
+  RankOrder rank_order{};
+  DType dtype{};
+  DType gradient_dtype{};
+  friend bool operator==(const PieceKey&, const PieceKey&) = default;
+};
+// Keys of a piece's layers, of its share of the step's end, and of a transfer.
+PieceKey layer_key(PieceKind kind, const Plan& plan);
+PieceKey fixed_key(PieceKind kind, const Plan& plan);
+PieceKey transfer_key(const Plan& plan);
+
+struct PieceKeyHash {
+  std::size_t operator()(const PieceKey& key) const noexcept;
+};
+
+// The price lists of a scenario: built once, read by any number of threads.
+struct PriceLists {
+  explicit PriceLists(const Scenario& scenario);
+
+  Scenario scenario;
+  OpCostModel ops;
+  CollectiveCostModel collectives;
+};
+
+// Not for two threads at once: everything asked for is kept. References stay valid.
 class PieceCosts {
  public:
   explicit PieceCosts(const Scenario& scenario);
+  explicit PieceCosts(std::shared_ptr<const PriceLists> prices);
 
-  const PieceCost& piece(PieceKind kind, const Plan& plan);
+  const LayerCost& layer(PieceKind kind, const Plan& plan);
+  const LayerMemory& layer_memory(PieceKind kind, const Plan& plan);
+  const FixedCost& fixed(PieceKind kind, const Plan& plan);
   const TransferCost& transfer(const Plan& plan);
   // The all-reduce of the squared norm, and its way to the host.
   Seconds global_norm(const Plan& plan);
+  // Forgets the traces of layers that were never priced.
+  void drop_traces();
 
-  const Scenario& scenario() const { return scenario_; }
-  const OpCostModel& ops() const { return ops_; }
-  const CollectiveCostModel& collectives() const { return collectives_; }
-  std::size_t distinct_pieces() const { return layers_.size() + ends_.size(); }
+  const Scenario& scenario() const { return prices_->scenario; }
+  const OpCostModel& ops() const { return prices_->ops; }
+  const CollectiveCostModel& collectives() const { return prices_->collectives; }
+  const std::shared_ptr<const PriceLists>& prices() const { return prices_; }
+  // Traced so far.
+  std::size_t distinct_pieces() const { return layers_.size() + fixed_.size(); }
 
  private:
-  // What decides a piece's forward and backward / its end of step.
-  using LayerKey = std::tuple<PieceKind, std::int64_t, std::int64_t, bool, Recompute, AttentionKind,
-                              int, std::int64_t, DType>;
-  using EndKey = std::tuple<PieceKind, std::int64_t, std::int64_t, std::int64_t, int, bool, DType>;
-  struct LayerCost {
-    PhaseCost forward, backward, accumulate;
+  struct Layer {
+    LayerMemory memory;
+    std::optional<LayerCost> cost;
+    std::unique_ptr<LayerTrace> trace;  // until it is priced
   };
-  struct EndCost {
-    BytesByCategory fixed;
-    BytesByCategory update;
-    StepEndCost end;
-  };
+  template <class T>
+  using Cache = std::unordered_map<PieceKey, T, PieceKeyHash>;
 
-  PhaseCost price_phase(const PieceTrace& trace, std::size_t begin, std::size_t end,
-                        const Plan& plan) const;
-  StepEndCost price_end(const PieceTrace& trace, const Plan& plan) const;
+  Layer& traced_layer(PieceKind kind, const Plan& plan);
+  PhaseCost price_phase(const LayerTrace& trace, std::size_t begin, std::size_t end,
+                        const Plan& plan);
+  StepEndCost price_end(const StepEndTrace& trace, const Plan& plan);
   Seconds price_collective(const CollectiveRecord& record, const Plan& plan) const;
-  QueueCost price_op(const OpRecord& op, PhaseCost& phase) const;
-  LayerCost price_layer(PieceKind kind, const PieceTrace& trace, const Plan& plan) const;
+  TransferCost price_transfer(const Program& program, const Plan& plan) const;
+  OpPrice op_price(const OpRecord& op);
+  QueueCost price_op(const OpRecord& op, PhaseCost& phase);
+  LayerCost price_layer(PieceKind kind, const LayerTrace& trace, const Plan& plan);
 
-  Scenario scenario_;
-  OpCostModel ops_;
-  CollectiveCostModel collectives_;
-  std::map<LayerKey, LayerCost> layers_;
-  std::map<EndKey, EndCost> ends_;
-  std::map<std::pair<LayerKey, EndKey>, PieceCost> pieces_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>, TransferCost>
-      transfers_;
+  std::shared_ptr<const PriceLists> prices_;
+  std::unordered_map<OpKey, OpPrice> op_prices_;
+  Cache<Layer> layers_;
+  std::vector<Layer*> unpriced_;  // layers that still hold a trace
+  Cache<FixedCost> fixed_;
+  Cache<TransferTrace> transfer_traces_;
+  Cache<TransferCost> transfers_;
 };
 
 }  // namespace tpsim

@@ -1,78 +1,88 @@
 #include "sim/stage_costs.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace tpsim {
 namespace {
 
-ChunkCost make_chunk(PieceCosts& pieces, const Plan& plan, const ChunkCost& kind) {
-  ChunkCost cost = kind;
-  const PieceCost& block = pieces.piece(PieceKind::kBlock, plan);
-  cost.forward = PhaseCost::repeat(block.forward, kind.blocks);
-  cost.backward = PhaseCost::repeat(block.backward, kind.blocks);
-  PhaseCost accumulate = PhaseCost::repeat(block.accumulate, kind.blocks);
-  if (cost.is_first) {
-    const PieceCost& embedding = pieces.piece(PieceKind::kEmbedding, plan);
-    cost.forward = PhaseCost::then(embedding.forward, cost.forward);
-    cost.backward = PhaseCost::then(cost.backward, embedding.backward);
-    accumulate = PhaseCost::then(embedding.accumulate, accumulate);  // in the store's order
+// A chunk's forward and backward from those of its pieces; `Layers` are of time or of memory.
+template <class Phase, class Layers>
+std::pair<Phase, Phase> composed(const ChunkKind& kind, const Layers& layers_of) {
+  const auto& block = layers_of(PieceKind::kBlock);
+  Phase forward = Phase::repeat(block.forward, kind.blocks);
+  Phase backward = Phase::repeat(block.backward, kind.blocks);
+  Phase accumulate = Phase::repeat(block.accumulate, kind.blocks);
+  if (kind.is_first) {
+    const auto& embedding = layers_of(PieceKind::kEmbedding);
+    forward = Phase::then(embedding.forward, forward);
+    backward = Phase::then(backward, embedding.backward);
+    accumulate = Phase::then(embedding.accumulate, accumulate);  // in the store's order
   }
-  if (cost.is_last) {
-    const PieceCost& head = pieces.piece(PieceKind::kHead, plan);
-    cost.forward = PhaseCost::then(cost.forward, head.forward);
-    cost.backward = PhaseCost::then(head.backward, cost.backward);
-    accumulate = PhaseCost::then(accumulate, head.accumulate);
+  if (kind.is_last) {
+    const auto& head = layers_of(PieceKind::kHead);
+    forward = Phase::then(forward, head.forward);
+    backward = Phase::then(head.backward, backward);
+    accumulate = Phase::then(accumulate, head.accumulate);
   }
-  cost.backward = PhaseCost::then(cost.backward, accumulate);
-  return cost;
+  return {forward, Phase::then(backward, accumulate)};
 }
 
-std::int32_t kind_of(PlanCosts& costs, PieceCosts& pieces, const Plan& plan, std::int64_t chunk) {
-  ChunkCost kind;
-  kind.blocks = plan.stage_layers[static_cast<std::size_t>(chunk)];
-  kind.is_first = chunk == 0;
-  kind.is_last = chunk + 1 == chunk_count(plan);
-  const auto found = std::find_if(costs.kinds.begin(), costs.kinds.end(), [&](const auto& other) {
-    return other.blocks == kind.blocks && other.is_first == kind.is_first &&
-           other.is_last == kind.is_last;
-  });
-  if (found == costs.kinds.end()) {
-    costs.kinds.push_back(make_chunk(pieces, plan, kind));
-    return static_cast<std::int32_t>(costs.kinds.size()) - 1;
+void add(FixedCost& sum, const FixedCost& piece, std::int64_t count) {
+  const auto n = static_cast<double>(count);
+  for (std::size_t i = 0; i < sum.held.size(); ++i) {
+    sum.held[i] += n * piece.held[i];
+    sum.update[i] += n * piece.update[i];
   }
-  return static_cast<std::int32_t>(found - costs.kinds.begin());
-}
-
-void add_fixed(StageCost& stage, const PieceCost& piece, std::int64_t count) {
-  for (std::size_t i = 0; i < stage.fixed.size(); ++i) {
-    stage.fixed[i] += static_cast<double>(count) * piece.fixed[i];
-    stage.update[i] += static_cast<double>(count) * piece.update[i];
-  }
-  stage.end += static_cast<double>(count) * piece.end;
+  sum.end += n * piece.end;
 }
 
 }  // namespace
 
-PlanCosts plan_costs(PieceCosts& pieces, const Plan& plan) {
-  const std::int64_t pp = plan.degrees.pp;
-  PlanCosts costs;
-  costs.stages.resize(static_cast<std::size_t>(pp));
-  if (pp > 1) costs.transfer = pieces.transfer(plan);
-  std::vector<std::int64_t> blocks(static_cast<std::size_t>(pp));
-  for (std::int64_t chunk = 0; chunk < chunk_count(plan); ++chunk) {
-    const auto stage = static_cast<std::size_t>(chunk % pp);
-    costs.stages[stage].chunks.push_back(kind_of(costs, pieces, plan, chunk));
-    blocks[stage] += plan.stage_layers[static_cast<std::size_t>(chunk)];
+ChunkCost chunk_cost(PieceCosts& pieces, const Plan& plan, const ChunkKind& kind) {
+  const auto phases = composed<PhaseCost>(
+      kind, [&](PieceKind piece) -> const LayerCost& { return pieces.layer(piece, plan); });
+  return {kind, phases.first, phases.second};
+}
+
+ChunkMemory chunk_memory(PieceCosts& pieces, const Plan& plan, const ChunkKind& kind) {
+  const auto phases = composed<MemoryChange>(kind, [&](PieceKind piece) -> const LayerMemory& {
+    return pieces.layer_memory(piece, plan);
+  });
+  return {phases.first, phases.second};
+}
+
+FixedPieces fixed_pieces(PieceCosts& pieces, const Plan& plan) {
+  return {&pieces.fixed(PieceKind::kBlock, plan), &pieces.fixed(PieceKind::kEmbedding, plan),
+          &pieces.fixed(PieceKind::kWordTable, plan), &pieces.fixed(PieceKind::kHead, plan)};
+}
+
+FixedCost stage_fixed(const FixedPieces& pieces, const ModelSpec& model, const StageKind& stage) {
+  FixedCost sum;
+  add(sum, *pieces.block, stage.blocks);
+  if (stage.is_first) {
+    add(sum, *pieces.embedding, 1);
+    add(sum, *pieces.table, 1);
   }
-  const PieceCost& block = pieces.piece(PieceKind::kBlock, plan);
-  for (std::size_t s = 0; s < costs.stages.size(); ++s)
-    add_fixed(costs.stages[s], block, blocks[s]);
-  const PieceCost& table = pieces.piece(PieceKind::kWordTable, plan);
-  add_fixed(costs.stages.front(), pieces.piece(PieceKind::kEmbedding, plan), 1);
-  add_fixed(costs.stages.front(), table, 1);
-  add_fixed(costs.stages.back(), pieces.piece(PieceKind::kHead, plan), 1);
-  const bool shared = pieces.scenario().model.tied_embedding && pp == 1;
-  if (!shared) add_fixed(costs.stages.back(), table, 1);
+  if (stage.is_last) {
+    add(sum, *pieces.head, 1);
+    const bool shared = model.tied_embedding && stage.is_first;
+    if (!shared) add(sum, *pieces.table, 1);
+  }
+  return sum;
+}
+
+PlanCosts plan_costs(PieceCosts& pieces, const Plan& plan) {
+  const StageCut cut = stage_cut(plan.stage_layers, plan.degrees.pp);
+  PlanCosts costs;
+  if (plan.degrees.pp > 1) costs.transfer = pieces.transfer(plan);
+  for (const ChunkKind& kind : cut.chunks) costs.kinds.push_back(chunk_cost(pieces, plan, kind));
+  const FixedPieces fixed = fixed_pieces(pieces, plan);
+  for (const StageRun& run : cut.runs) {
+    const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
+    const FixedCost cost = stage_fixed(fixed, pieces.scenario().model, kind);
+    costs.stages.insert(costs.stages.end(), static_cast<std::size_t>(run.count),
+                        {kind.chunks, cost.held, cost.update, cost.end});
+  }
   return costs;
 }
 

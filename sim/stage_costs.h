@@ -6,15 +6,28 @@
 
 #include "sim/piece_costs.h"
 #include "sim/pipeline.h"
+#include "sim/stage_cut.h"
 
 namespace tpsim {
 
-struct ChunkCost {
-  std::int64_t blocks = 0;
-  PhaseCost forward, backward;  // of one micro-batch, without transfers
-  bool is_first = false;        // of the model: starts from tokens
-  bool is_last = false;         // ends in the loss
+// One micro-batch through a chunk, without transfers.
+struct ChunkCost : ChunkKind {
+  PhaseCost forward, backward;
 };
+ChunkCost chunk_cost(PieceCosts& pieces, const Plan& plan, const ChunkKind& kind);
+// The same, memory alone: needs no prices.
+struct ChunkMemory {
+  MemoryChange forward, backward;
+};
+ChunkMemory chunk_memory(PieceCosts& pieces, const Plan& plan, const ChunkKind& kind);
+
+// What a plan's pieces cost once per step.
+struct FixedPieces {
+  const FixedCost *block = nullptr, *embedding = nullptr, *table = nullptr, *head = nullptr;
+};
+FixedPieces fixed_pieces(PieceCosts& pieces, const Plan& plan);
+// What a stage costs once per step: all its pieces.
+FixedCost stage_fixed(const FixedPieces& pieces, const ModelSpec& model, const StageKind& stage);
 
 struct StageCost {
   std::vector<std::int32_t> chunks;  // indices into PlanCosts::kinds

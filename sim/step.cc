@@ -4,31 +4,12 @@
 #include <cmath>
 
 #include "sim/normal.h"
+#include "sim/step_end.h"
 
 namespace tpsim {
 namespace {
 
 std::size_t index(StepTerm term) { return static_cast<std::size_t>(term); }
-
-// A stage's end of step up to the point where all ranks meet for the global norm.
-struct BeforeNorm {
-  Seconds tied, reduction, local;  // local: sequence-parallel partial sums, sums of squares
-  Seconds total() const { return tied + reduction + local; }
-};
-
-// Reduction that runs beside the last micro-batch's backward is hidden as far as that backward
-// lasts; the compute beside it slows down.
-Seconds exposed_reduction(const StackSpec& stack, Seconds reduction, Seconds last_backward) {
-  if (!stack.training.overlap_gradient_reduction) return reduction;
-  const Seconds hidden = std::min(reduction, last_backward);
-  return reduction - hidden + (stack.overlap_slowdown - 1.0) * hidden;
-}
-
-Seconds exposed_gather(const StackSpec& stack, Seconds gather, Seconds first_forward) {
-  if (!stack.training.overlap_parameter_gather) return gather;
-  const Seconds hidden = std::min(gather, first_forward);
-  return gather - hidden + (stack.overlap_slowdown - 1.0) * hidden;
-}
 
 Seconds sum_of(const std::vector<Picoseconds>& times) {
   Picoseconds total = 0;
@@ -36,16 +17,10 @@ Seconds sum_of(const std::vector<Picoseconds>& times) {
   return to_seconds(total);
 }
 
-BeforeNorm before_norm(const StackSpec& stack, const StageCost& stage, const StageTimes& times) {
-  return {stage.end.tied, exposed_reduction(stack, stage.end.reduction, sum_of(times.backward)),
-          stage.end.partials + stage.end.norm};
-}
-
 // Without stages to wait for, the host runs ahead over micro-batches.
 PipelineResult run_single_stage(const ChunkCost& chunk, const StackSpec& stack,
                                 const PipelineShape& shape, Timeline* timeline) {
-  const Seconds fixed = stack.host.per_micro_batch;
-  const QueueCost forward = then(QueueCost{fixed, Seconds(), fixed}, chunk.forward.queue);
+  const QueueCost forward = single_stage_forward(stack, chunk.forward.queue);
   const QueueCost once = then(forward, chunk.backward.queue);
   PipelineResult result;
   result.end = to_picoseconds(repeat(once, shape.micro_batches).alone());
@@ -130,7 +105,7 @@ StepCost step_cost(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs,
   Seconds meeting, most;
   std::vector<BeforeNorm> tails;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    tails.push_back(before_norm(stack, stages[s], times.stages[s]));
+    tails.push_back(before_norm(stack, stages[s].end, sum_of(times.stages[s].backward)));
     const Seconds tail = tails.back().total();
     const Seconds own = to_seconds(cost.pipeline.busy[s] + cost.pipeline.sending[s]) + tail;
     meeting = std::max(meeting, to_seconds(cost.pipeline.finish[s]) + tail);
@@ -166,19 +141,6 @@ StepCost step_cost(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs,
     append_end(*timeline, cost, stages, tails, to_picoseconds(meeting + norm));
   }
   return cost;
-}
-
-Seconds step_lower_bound(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs) {
-  const StackSpec& stack = pieces.scenario().stack;
-  Seconds slowest_update;
-  for (const StageCost& stage : costs.stages) {
-    slowest_update = std::max(slowest_update, stage.end.optimizer + stage.end.clear);
-  }
-  const PipelineShape shape = pipeline_shape(plan);
-  const Picoseconds pipeline = shape.stages == 1
-                                   ? run_single_stage(costs.kinds[0], stack, shape, nullptr).end
-                                   : pipeline_lower_bound(shape, pipeline_times(stack, costs));
-  return to_seconds(pipeline) + slowest_update + stack.host.per_step;
 }
 
 }  // namespace tpsim

@@ -45,9 +45,6 @@ struct StepCost {
 StepCost step_cost(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs,
                    Timeline* timeline);
 
-// A step that no schedule of this plan can beat: what the search prunes with.
-Seconds step_lower_bound(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs);
-
 // What each stage's device reports as used at its peak.
 std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& plan,
                                          const PlanCosts& costs);

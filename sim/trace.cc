@@ -19,28 +19,24 @@ int embedding_group_size(const Plan& plan, std::int64_t stage) {
   return pp > 1 && (stage == 0 || stage == pp - 1) ? 2 : 1;
 }
 
-// Runs the phases of a piece around the two calls that differ from kind to kind.
-class PieceTracer {
+// Runs the layers of a piece forward and backward.
+class LayerTracer {
  public:
-  PieceTracer(const ModelSpec& model, const Plan& plan, const TrainingOptions& options)
+  LayerTracer(const ModelSpec& model, const Plan& plan, const TrainingOptions& options)
       : rank_(model, plan, options, {}),
         context_(rank_.context()),
         table_store_(context_),
-        store_(context_),
-        optimizer_(context_, store_, {}) {}
+        store_(context_) {}
 
-  PieceTrace trace(PieceKind kind) {
-    if (kind == PieceKind::kWordTable) {
-      add_word_table(context_, store_, embedding_table_name(context_.model), false);
-      start();
-      trace_.forward = trace_.forward_end = trace_.backward = mark();
-      return finish();
+  LayerTrace trace(PieceKind kind) {
+    switch (kind) {
+      case PieceKind::kBlock: trace_block(); break;
+      case PieceKind::kEmbedding: trace_embedding(); break;
+      case PieceKind::kHead: trace_head(); break;
+      case PieceKind::kWordTable: break;
     }
-    if (kind == PieceKind::kBlock) return trace_block();
-    ParameterUnit& table =
-        add_word_table(context_, table_store_, embedding_table_name(context_.model), false);
-    table_store_.materialize(0);
-    return kind == PieceKind::kEmbedding ? trace_embedding(table) : trace_head(table);
+    trace_.program = rank_.recorder().program();
+    return std::move(trace_);
   }
 
  private:
@@ -50,31 +46,26 @@ class PieceTracer {
   }
   Tensor tokens(std::int64_t shift) { return share_tokens(context_, {}, shift, "data.tokens"); }
 
-  void start() {
-    trace_.allocate = mark();
-    store_.materialize(0);
-    optimizer_.materialize();
-    trace_.clear = mark();
-    store_.clear_gradients();
-  }
-
-  PieceTrace finish() {
+  // While the results of backward still live.
+  void finish() {
     trace_.backward_end = mark();
     table_store_.accumulate_pending();
     store_.accumulate_pending();
-    trace_.reduce = mark();
-    optimizer_.reduce_gradients();
-    trace_.update = mark();
-    optimizer_.update(1);
     trace_.end = mark();
-    trace_.program = rank_.recorder().program();
-    return trace_;
   }
 
-  PieceTrace trace_block() {
+  // The word table belongs to another piece.
+  ParameterUnit& table() {
+    ParameterUnit& unit =
+        add_word_table(context_, table_store_, embedding_table_name(context_.model), false);
+    table_store_.materialize(0);
+    return unit;
+  }
+
+  void trace_block() {
     ParameterUnit& unit = Block::add_to(context_, store_, 0);
     Block block(context_, store_, unit, 0);
-    start();
+    store_.materialize(0);
     BlockSaved saved;
     Tensor x = activation();
     trace_.forward = mark();
@@ -86,12 +77,12 @@ class PieceTracer {
     trace_.backward = mark();
     const Tensor dx = block.backward(dy, std::move(saved));
     dy = Tensor();
-    return finish();
+    finish();
   }
 
-  PieceTrace trace_embedding(ParameterUnit& table) {
-    Embedding embedding(context_, store_, table);
-    start();
+  void trace_embedding() {
+    Embedding embedding(context_, store_, table());
+    store_.materialize(0);
     EmbeddingSaved saved;
     trace_.forward = mark();
     Tensor y = embedding.forward(tokens(0), saved);
@@ -101,12 +92,12 @@ class PieceTracer {
     trace_.backward = mark();
     embedding.backward(dy, std::move(saved));
     dy = Tensor();
-    return finish();
+    finish();
   }
 
-  PieceTrace trace_head(ParameterUnit& table) {
-    Head head(context_, store_, table);
-    start();
+  void trace_head() {
+    Head head(context_, store_, table());
+    store_.materialize(0);
     HeadSaved saved;
     Tensor x = activation();
     trace_.forward = mark();
@@ -116,16 +107,29 @@ class PieceTracer {
     trace_.forward_end = mark();
     trace_.backward = mark();
     const Tensor dx = head.backward(1.0F, std::move(saved));
-    return finish();
+    finish();
   }
 
   MetaRank rank_;
   const RankContext& context_;
-  ParameterStore table_store_;  // the word table, where another piece owns it
+  ParameterStore table_store_;
   ParameterStore store_;
-  Optimizer optimizer_;
-  PieceTrace trace_;
+  LayerTrace trace_;
 };
+
+// Adds what a piece owns to `store`; embedding and head refer to a table in `table_store`.
+void add_units(PieceKind kind, const RankContext& context, ParameterStore& store,
+               ParameterStore& table_store) {
+  const auto table = [&](ParameterStore& owner) -> ParameterUnit& {
+    return add_word_table(context, owner, embedding_table_name(context.model), false);
+  };
+  switch (kind) {
+    case PieceKind::kWordTable: table(store); break;
+    case PieceKind::kEmbedding: Embedding(context, store, table(table_store)); break;
+    case PieceKind::kBlock: Block::add_to(context, store, 0); break;
+    case PieceKind::kHead: Head(context, store, table(table_store)); break;
+  }
+}
 
 }  // namespace
 
@@ -146,9 +150,29 @@ MetaRank::MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptio
   device_.set_recorder(&recorder_);
 }
 
-PieceTrace trace_piece(PieceKind kind, const ModelSpec& model, const Plan& plan,
-                       const TrainingOptions& options) {
-  return PieceTracer(model, plan, options).trace(kind);
+LayerTrace trace_layers(PieceKind kind, const ModelSpec& model, const Plan& plan,
+                        const TrainingOptions& options) {
+  return LayerTracer(model, plan, options).trace(kind);
+}
+
+StepEndTrace trace_step_end(PieceKind kind, const ModelSpec& model, const Plan& plan,
+                            const TrainingOptions& options) {
+  MetaRank rank(model, plan, options, {});
+  ParameterStore store(rank.context());
+  ParameterStore table_store(rank.context());
+  Optimizer optimizer(rank.context(), store, {});
+  add_units(kind, rank.context(), store, table_store);
+  StepEndTrace trace;
+  store.materialize(0);
+  optimizer.materialize();
+  trace.clear = rank.recorder().mark();
+  store.clear_gradients();
+  trace.reduce = rank.recorder().mark();
+  optimizer.reduce_gradients();
+  optimizer.update(1);
+  trace.end = rank.recorder().mark();
+  trace.program = rank.recorder().program();
+  return trace;
 }
 
 TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,

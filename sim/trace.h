@@ -32,18 +32,28 @@ class MetaRank {
 // may share it.
 enum class PieceKind : std::uint8_t { kWordTable, kEmbedding, kBlock, kHead };
 
-// One piece, traced from allocation to optimizer: a program and where its phases begin.
+// The layers of one piece, traced over one micro-batch: a program and where its phases begin.
 // Forward starts with its input alive and ends with its output alive; backward likewise with the
 // gradients. The kept difference is what lives between them.
-struct PieceTrace {
+struct LayerTrace {
   Program program;
-  std::size_t allocate = 0, clear = 0, forward = 0, forward_end = 0, backward = 0, backward_end = 0,
-              reduce = 0, update = 0, end = 0;
-  // [backward_end, reduce): gradients kept beside the accumulation buffer are added to it, after
-  // the backward of the whole chunk.
+  std::size_t forward = 0, forward_end = 0, backward = 0, backward_end = 0, end = 0;
+  // [backward_end, end): gradients kept beside the accumulation buffer are added to it, after the
+  // backward of the whole chunk.
 };
-PieceTrace trace_piece(PieceKind kind, const ModelSpec& model, const Plan& plan,
-                       const TrainingOptions& options);
+// The word table has no layers of its own: its phases are empty.
+LayerTrace trace_layers(PieceKind kind, const ModelSpec& model, const Plan& plan,
+                        const TrainingOptions& options);
+
+// What a piece does once per step, traced without any micro-batch: it allocates its weights,
+// gradients and optimizer state in [0, clear), clears the gradients in [clear, reduce), and reduces
+// them and updates the weights in [reduce, end).
+struct StepEndTrace {
+  Program program;
+  std::size_t clear = 0, reduce = 0, end = 0;
+};
+StepEndTrace trace_step_end(PieceKind kind, const ModelSpec& model, const Plan& plan,
+                            const TrainingOptions& options);
 
 // What a stage does to pass one activation on and to take one in: [0, receive) and [receive, end).
 struct TransferTrace {

@@ -181,7 +181,7 @@ TEST_CASE("the layer of the 22B model takes what its authors measured") {
     plan.dtype = DType::kFloat16;
     plan.stage_layers = {scenario.model.layers};
     PieceCosts pieces(scenario);
-    const PieceCost& block = pieces.piece(PieceKind::kBlock, plan);
+    const LayerCost& block = pieces.layer(PieceKind::kBlock, plan);
     CHECK(block.forward.queue.device.value() * 1e3 == Approx(layer.forward_ms).epsilon(0.1));
     // Megatron hides the gathers of sequence parallelism's backward; the reference model does not.
     const double slack = layer.sequence_parallel ? 0.12 : 0.1;

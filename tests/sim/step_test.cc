@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/rank_layout.h"
+#include "sim/plan_bounds.h"
 #include "sim/predict.h"
 #include "sim/simulate.h"
 #include "tests/sim/small_scenario.h"
@@ -159,13 +160,25 @@ TEST_CASE("more bandwidth is never slower") {
   }
 }
 
-TEST_CASE("no plan is faster than its lower bound") {
+TEST_CASE("no plan is faster than its closed form, and its closed peak is exact") {
   for (const Case& c : cases()) {
     PieceCosts pieces(scenario_of(c));
+    PlanBounds bounds(pieces);
+    const StageCut cut = stage_cut(c.plan.stage_layers, c.plan.degrees.pp);
     const PlanCosts costs = plan_costs(pieces, c.plan);
+    const Seconds exact = step_cost(pieces, c.plan, costs, nullptr).step;
     INFO(c.model.name << " " << c.name);
-    CHECK(step_lower_bound(pieces, c.plan, costs) <=
-          step_cost(pieces, c.plan, costs, nullptr).step);
+    const PlanBounds::Value value = bounds.evaluate(c.plan, cut, Bytes(1e18));
+    CHECK(value.step <= exact);
+    if (c.plan.degrees.pp == 1) {
+      CHECK(value.step.value() == Approx(exact.value()).epsilon(1e-8));
+    }
+    Bytes peak;
+    for (const StageMemory& stage : memory_by_stage(pieces.scenario().stack, c.plan, costs)) {
+      peak = std::max(peak, stage.total());
+    }
+    CHECK(value.peak.value() == Approx(peak.value()).epsilon(1e-12));
+    CHECK(bounds.least_peak(c.plan) <= peak);
   }
 }
 

@@ -1,0 +1,42 @@
+// The moments of a stage's schedule at which its memory can be highest.
+//
+// What a stage holds depends on how many micro-batches of each kind of its chunks are between
+// forward and backward. Of the thousands of tasks in a step only those count that start with more
+// in flight than every other task of their kind.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reference_model/schedule.h"
+#include "sim/stage_cut.h"
+
+namespace tpsim {
+
+class PeakMoments {
+ public:
+  struct Task {
+    bool forward = true;
+    std::int32_t kind = 0;  // of its chunk: index into StageKind::kinds
+  };
+
+  PeakMoments(const PipelineShape& shape, std::int64_t stage, const StageKind& kind);
+
+  std::size_t size() const { return tasks_.size(); }
+  const Task& task(std::size_t i) const { return tasks_[i]; }
+  // Micro-batches in flight, for each of StageKind::kinds, as task i starts; its own backward
+  // counts.
+  std::span<const std::int32_t> in_flight(std::size_t i) const {
+    return {in_flight_.data() + i * kinds_, kinds_};
+  }
+
+ private:
+  void add(const Task& task, std::span<const std::int32_t> in_flight);
+
+  std::size_t kinds_;
+  std::vector<Task> tasks_;
+  std::vector<std::int32_t> in_flight_;
+};
+
+}  // namespace tpsim

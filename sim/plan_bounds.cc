@@ -1,0 +1,204 @@
+#include "sim/plan_bounds.h"
+
+#include <algorithm>
+
+#include "sim/normal.h"
+#include "sim/step_end.h"
+
+namespace tpsim {
+namespace {
+
+// Tasks are timed in whole picoseconds: sums of rounded times lie this close to exact ones.
+constexpr double kRounding = 1 - 1e-9;
+
+// Interleaved schedules look alike from the third group of micro-batches on.
+constexpr std::int64_t kDistinctGroups = 3;
+
+}  // namespace
+
+PlanBounds::Family& PlanBounds::family_of(const Plan& plan) {
+  const PieceKey key = layer_key(PieceKind::kBlock, plan);
+  Family& family = families_[key.zero < 2 ? 0 : static_cast<std::size_t>(key.zero - 1)];
+  if (family.number > 0 && family.key == key) return family;
+  family.key = key;
+  ++family.number;
+  family.chunks.resize(4 * static_cast<std::size_t>(pieces_.scenario().model.layers + 1));
+  return family;
+}
+
+PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const ChunkKind& kind) {
+  const std::size_t ends = (kind.is_first ? 2U : 0U) + (kind.is_last ? 1U : 0U);
+  return family.chunks[4 * static_cast<std::size_t>(kind.blocks) + ends];
+}
+
+const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind) {
+  Family& family = family_of(plan);
+  Chunk& chunk = chunk_of(family, kind);
+  if (chunk.memory_of != family.number) {
+    const double transfer = plan.degrees.pp > 1 ? pieces_.transfer(plan).bytes : 0;
+    chunk.memory = with_transfers(chunk_memory(pieces_, plan, kind), kind, transfer);
+    chunk.memory_of = family.number;
+  }
+  return chunk.memory;
+}
+
+const PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind& kind) {
+  Family& family = family_of(plan);
+  Chunk& chunk = chunk_of(family, kind);
+  if (chunk.times_of != family.number) {
+    const ChunkCost cost = chunk_cost(pieces_, plan, kind);
+    chunk.forward = cost.forward.queue;
+    chunk.backward = cost.backward.queue;
+    chunk.times_of = family.number;
+  }
+  return chunk;
+}
+
+const FixedPieces& PlanBounds::fixed_of(const Plan& plan) {
+  const PieceKey key = fixed_key(PieceKind::kWordTable, plan);
+  Fixed& fixed = fixed_[static_cast<std::size_t>(plan.zero)];
+  if (fixed.pieces.block == nullptr || fixed.key != key) fixed = {key, fixed_pieces(pieces_, plan)};
+  return fixed.pieces;
+}
+
+void PlanBounds::prepare(const Plan& plan, const StageCut& cut) {
+  const FixedPieces& fixed = fixed_of(plan);
+  stage_fixed_.clear();
+  for (const StageKind& stage : cut.stages) {
+    stage_fixed_.push_back(stage_fixed(fixed, pieces_.scenario().model, stage));
+  }
+  transfer_ = plan.degrees.pp > 1 ? pieces_.transfer(plan) : TransferCost{};
+  overheads_ = memory_overheads(pieces_.scenario().stack.memory, plan);
+}
+
+PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, Bytes limit) {
+  prepare(plan, cut);
+  const Bytes highest = peak(plan, cut, limit);
+  return {highest, highest > limit ? Seconds() : step(plan, cut)};
+}
+
+const PeakMoments& PlanBounds::moments_of(const Plan& plan, const StageKind& stage) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const std::int64_t enough = shape.virtual_stages == 1
+                                  ? most_in_flight(shape, stage.first_stage)
+                                  : std::min(shape.micro_batches, kDistinctGroups * shape.stages);
+  const MomentsKey key{&stage, enough};
+  const auto found = moments_.find(key);
+  if (found != moments_.end()) return found->second;
+  return moments_.emplace(key, PeakMoments(shape, stage.first_stage, stage)).first->second;
+}
+
+Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind) {
+  const StageKind& stage = cut.stages[kind];
+  stage_chunks_.clear();
+  for (const std::int32_t chunk : stage.kinds) {
+    stage_chunks_.push_back(&memory_of(plan, cut.chunks[static_cast<std::size_t>(chunk)]));
+  }
+  const FixedCost& fixed = stage_fixed_[kind];
+  return stage_memory(pieces_.scenario().stack.memory, overheads_, fixed.held,
+                      tensor_peak(fixed, stage_chunks_, moments_of(plan, stage)))
+      .total();
+}
+
+// Later stages of a kind have fewer micro-batches in flight: the first of each decides.
+Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
+  Bytes most;
+  for (const FixedCost& fixed : stage_fixed_) most = std::max(most, Bytes(total(fixed.held)));
+  for (std::size_t kind = 0; kind < cut.stages.size() && most <= limit; ++kind) {
+    most = std::max(most, stage_peak(plan, cut, kind));
+  }
+  return most;
+}
+
+Bytes PlanBounds::least_peak(const Plan& plan) {
+  const StackMemory& stack = pieces_.scenario().stack.memory;
+  Plan whole = plan;  // ZeRO 2 and 3 allocate more around a layer
+  whole.zero = 0;
+  const LayerMemory& block = pieces_.layer_memory(PieceKind::kBlock, whole);
+  return stack.context + stack.library_workspace + Bytes(total(block.forward.highest));
+}
+
+// The stage with everything that it must do by itself.
+PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cut,
+                                            std::size_t kind_of_stage) {
+  const StageKind& stage = cut.stages[kind_of_stage];
+  const StackSpec& stack = pieces_.scenario().stack;
+  const auto m = static_cast<double>(micro_batches(plan));
+  StageBound bound;
+  Seconds backwards;
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    const ChunkKind& kind = cut.chunks[static_cast<std::size_t>(stage.chunks[i])];
+    const Chunk& chunk = times_of(plan, kind);
+    const Seconds forward = chunk.forward.alone() + stack.host.per_micro_batch +
+                            (kind.is_first ? Seconds() : transfer_.gather);
+    const Seconds backward = chunk.backward.alone() + (kind.is_last ? Seconds() : transfer_.gather);
+    if (i == 0) {
+      bound.forward = forward;
+      bound.backward = backward;
+    }
+    backwards += backward;
+    bound.own += m * (forward + backward);
+    const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
+    if (!stack.overlap_p2p) bound.own += m * sent * transfer_.wire;
+  }
+  if (plan.degrees.pp == 1)
+    bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
+  const FixedCost& fixed = stage_fixed_[kind_of_stage];
+  bound.tail = before_norm(stack, fixed.end, backwards).total();
+  bound.update = fixed.end.optimizer + fixed.end.clear +
+                 exposed_gather(stack, fixed.end.gather, bound.forward);
+  return bound;
+}
+
+Seconds PlanBounds::own_without_pipeline(const Plan& plan, const Chunk& chunk) const {
+  const QueueCost forward = single_stage_forward(pieces_.scenario().stack, chunk.forward);
+  return repeat(then(forward, chunk.backward), micro_batches(plan)).alone();
+}
+
+// A stage's first task waits for one forward of every stage before it; after its last, one backward
+// of each of them follows. Of neighbouring stages of a kind the last starts last, and what it
+// finishes reaches the first of them through all others.
+PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
+  const Seconds wire = transfer_.wire;
+  const bool waits = !pieces_.scenario().stack.overlap_p2p;
+  Seconds start;
+  for (const StageRun& run : cut.runs) {
+    const StageBound& stage = stages_[static_cast<std::size_t>(run.kind)];
+    start += static_cast<double>(run.count) * (stage.forward + wire);
+  }
+  Ends ends;
+  Seconds reached;
+  for (auto run = cut.runs.rbegin(); run != cut.runs.rend(); ++run) {
+    const StageBound& stage = stages_[static_cast<std::size_t>(run->kind)];
+    const auto count = static_cast<double>(run->count);
+    start -= stage.forward + wire;  // of the run's last stage
+    // Where senders wait, what a stage finishes has arrived; the first stage sends no gradient.
+    const bool is_first = cut.stages[static_cast<std::size_t>(run->kind)].is_first;
+    const Seconds hop = stage.backward + (is_first && waits ? Seconds() : wire);
+    reached = std::max(start + stage.own, reached + hop) + (count - 1) * hop;
+    start -= (count - 1) * (stage.forward + wire);
+    ends.meeting = std::max(ends.meeting, reached + stage.tail);
+  }
+  ends.pipeline = reached;
+  return ends;
+}
+
+Seconds PlanBounds::step(const Plan& plan, const StageCut& cut) {
+  const StackSpec& stack = pieces_.scenario().stack;
+  stages_.clear();
+  Seconds update;
+  for (std::size_t kind = 0; kind < cut.stages.size(); ++kind) {
+    stages_.push_back(bound_of(plan, cut, kind));
+    update = std::max(update, stages_.back().update);
+  }
+  const Ends ends = ends_of(cut);
+  if (world_ != gpu_count(plan)) {
+    world_ = gpu_count(plan);
+    expected_maximum_ = expected_maximum(world_);
+    norm_ = pieces_.global_norm(plan);
+  }
+  const Seconds waiting = stack.rank_jitter * expected_maximum_ * ends.pipeline;
+  return kRounding * (ends.meeting + norm_ + update + stack.host.per_step + waiting);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,106 @@
+// A plan in closed form: its exact peak of memory, and a step that no schedule of it can beat.
+//
+// What the search asks of every plan, so the work is arranged by what changes how often: layers are
+// traced and priced once for each family of plans that share them, chunks once for each number of
+// blocks, and a plan costs some hundred additions over its few kinds of stages. Nothing is
+// simulated for a plan.
+#pragma once
+
+#include <array>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/piece_costs.h"
+#include "sim/stage_cut.h"
+#include "sim/stage_memory.h"
+
+namespace tpsim {
+
+// Quick when neighbouring calls differ in few settings. Plans are given without stage_layers: the
+// cut stands for them, and must live as long as the bounds.
+class PlanBounds {
+ public:
+  explicit PlanBounds(PieceCosts& pieces) : pieces_(pieces) {}
+
+  struct Value {
+    Bytes peak;    // of the fullest stage
+    Seconds step;  // never above step_cost(); equal to it, but for rounding, without a pipeline
+  };
+  // Stops at the first stage found above `limit`: then `peak` is what that stage is known to need,
+  // above the limit but perhaps below the true peak, and `step` is zero.
+  Value evaluate(const Plan& plan, const StageCut& cut, Bytes limit);
+  // What every plan of this tp, micro-batch, recompute, attention and sequence parallelism needs at
+  // least: one block of one micro-batch. Grows with the micro-batch.
+  Bytes least_peak(const Plan& plan);
+
+ private:
+  struct Chunk {
+    // Of the family that the costs are for; another number means none yet.
+    std::uint32_t memory_of = 0, times_of = 0;
+    ChunkMemory memory;
+    QueueCost forward, backward;
+  };
+  // What depends on layer_key() alone.
+  struct Family {
+    PieceKey key;
+    std::uint32_t number = 0;   // counts the families seen
+    std::vector<Chunk> chunks;  // by blocks and ends
+  };
+  struct Fixed {
+    PieceKey key;
+    FixedPieces pieces;
+  };
+  // A kind of stage in the pipeline. Seconds.
+  struct StageBound {
+    Seconds forward, backward;  // of the first chunk and one micro-batch
+    Seconds own;                // all its tasks and sends in a step
+    Seconds tail;               // from its last task to the global norm
+    Seconds update;             // from the norm to the end of the step
+  };
+  // Moments are kept by what they depend on: the stage kind, in place of its number, and how many
+  // micro-batches matter.
+  struct MomentsKey {
+    const StageKind* stage = nullptr;
+    std::int64_t micro_batches = 0;
+    friend bool operator==(const MomentsKey&, const MomentsKey&) = default;
+  };
+  struct MomentsHash {
+    std::size_t operator()(const MomentsKey& key) const noexcept {
+      return std::hash<const void*>()(key.stage) * 31 + static_cast<std::size_t>(key.micro_batches);
+    }
+  };
+  // When all ranks can meet for the norm, and when the pipeline can end.
+  struct Ends {
+    Seconds meeting, pipeline;
+  };
+
+  Family& family_of(const Plan& plan);
+  static Chunk& chunk_of(Family& family, const ChunkKind& kind);
+  const ChunkMemory& memory_of(const Plan& plan, const ChunkKind& kind);
+  const Chunk& times_of(const Plan& plan, const ChunkKind& kind);
+  const FixedPieces& fixed_of(const Plan& plan);
+  void prepare(const Plan& plan, const StageCut& cut);
+  Bytes peak(const Plan& plan, const StageCut& cut, Bytes limit);
+  Seconds step(const Plan& plan, const StageCut& cut);
+  const PeakMoments& moments_of(const Plan& plan, const StageKind& stage);
+  Bytes stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind);
+  StageBound bound_of(const Plan& plan, const StageCut& cut, std::size_t kind);
+  Seconds own_without_pipeline(const Plan& plan, const Chunk& chunk) const;
+  Ends ends_of(const StageCut& cut) const;
+
+  PieceCosts& pieces_;
+  std::array<Family, 3> families_;  // by how ZeRO works around layers: not, stage 2, stage 3
+  std::array<Fixed, 4> fixed_;      // by ZeRO stage
+  std::unordered_map<MomentsKey, PeakMoments, MomentsHash> moments_;
+  std::vector<const ChunkMemory*> stage_chunks_;  // of the stage at hand, by kind
+  // Of the plan at hand, by kind of stage.
+  std::vector<FixedCost> stage_fixed_;
+  std::vector<StageBound> stages_;
+  TransferCost transfer_;
+  MemoryOverheads overheads_;
+  std::int64_t world_ = 0;  // GPUs that the next two are for
+  double expected_maximum_ = 0;
+  Seconds norm_;
+};
+
+}  // namespace tpsim

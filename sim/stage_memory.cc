@@ -1,0 +1,133 @@
+#include "sim/stage_memory.h"
+
+#include <algorithm>
+
+#include "sim/step.h"
+
+namespace tpsim {
+namespace {
+
+constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
+constexpr auto kGradients = static_cast<std::size_t>(MemoryCategory::kGradients);
+constexpr auto kWorkspace = static_cast<std::size_t>(MemoryCategory::kWorkspace);
+constexpr auto kCommunication = static_cast<std::size_t>(MemoryCategory::kCommunication);
+
+MemoryChange of_activations(double bytes) {
+  MemoryChange change;
+  change.left[kActivations] = bytes;
+  change.highest[kActivations] = change.each[kActivations] = std::max(0.0, bytes);
+  return change;
+}
+
+MemoryChange task(double received, const MemoryChange& work, double sent) {
+  return MemoryChange::then(MemoryChange::then(of_activations(received), work),
+                            of_activations(-sent));
+}
+
+void consider(const BytesByCategory& level, const BytesByCategory& above,
+              const BytesByCategory& each_above, TensorPeak& peak) {
+  BytesByCategory now = level;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    now[i] += above[i];
+    peak.each[i] = std::max(peak.each[i], level[i] + each_above[i]);
+  }
+  if (total(now) > total(peak.highest)) peak.highest = now;
+}
+
+// Communicators that a rank takes part in: each holds buffers.
+std::int64_t communicators(const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  std::int64_t count = gpu_count(plan) > 1 ? 1 : 0;  // world
+  if (d.tp > 1) ++count;
+  if (d.dp > 1) ++count;
+  if (d.pp > 1) count += 2;
+  return count;
+}
+
+}  // namespace
+
+ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, double transfer) {
+  const double front = kind.is_first ? 0 : transfer;
+  const double back = kind.is_last ? 0 : transfer;
+  return {task(front, chunk.forward, back), task(back, chunk.backward, front)};
+}
+
+TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemory*>& kinds,
+                       const PeakMoments& moments) {
+  TensorPeak peak{stage.held, stage.held};
+  for (std::size_t k = 0; k < moments.size(); ++k) {
+    BytesByCategory level = stage.held;
+    const auto in_flight = moments.in_flight(k);
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      const auto n = static_cast<double>(in_flight[kind]);
+      for (std::size_t i = 0; i < level.size(); ++i) level[i] += n * kinds[kind]->forward.left[i];
+    }
+    const PeakMoments::Task& task = moments.task(k);
+    const ChunkMemory& chunk = *kinds[static_cast<std::size_t>(task.kind)];
+    const MemoryChange& change = task.forward ? chunk.forward : chunk.backward;
+    consider(level, change.highest, change.each, peak);
+  }
+  consider(stage.held, stage.update, stage.update, peak);
+  return peak;
+}
+
+MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan) {
+  MemoryOverheads overheads;
+  overheads.workspace = stack.library_workspace;
+  overheads.buffers = static_cast<double>(communicators(plan)) * stack.collective_buffers;
+  // The flat copy of gradients on their way over the data-parallel group.
+  if (plan.degrees.dp > 1) {
+    overheads.bucket =
+        Bytes(static_cast<double>(stack.reduction_bucket * size_of(plan.gradient_dtype)));
+  }
+  return overheads;
+}
+
+StageMemory stage_memory(const StackMemory& stack, const MemoryOverheads& overheads,
+                         const BytesByCategory& held, const TensorPeak& peak) {
+  StageMemory memory;
+  for (std::size_t i = 0; i < peak.highest.size(); ++i) {
+    memory.by_category[i] = Bytes(peak.highest[i]);
+  }
+  memory.by_category[kWorkspace] += overheads.workspace;
+  memory.by_category[kCommunication] +=
+      overheads.buffers + std::min(overheads.bucket, Bytes(held[kGradients]));
+  memory.context = stack.context;
+  memory.fragmentation =
+      stack.fragmentation * (memory.by_category[kActivations] + memory.by_category[kWorkspace]);
+  if (stack.caching_allocator) {
+    memory.fragmentation += Bytes(total(peak.each) - total(peak.highest));
+  }
+  return memory;
+}
+
+std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& plan,
+                                         const PlanCosts& costs) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const MemoryOverheads overheads = memory_overheads(stack.memory, plan);
+  std::vector<ChunkMemory> chunks;
+  for (const ChunkCost& chunk : costs.kinds) {
+    chunks.push_back(
+        with_transfers({chunk.forward.memory, chunk.backward.memory}, chunk, costs.transfer.bytes));
+  }
+  const StageCut cut = stage_cut(plan.stage_layers, shape.stages);  // its chunks are costs.kinds
+  std::vector<StageMemory> result;
+  for (const StageRun& run : cut.runs) {
+    const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
+    std::vector<const ChunkMemory*> kinds;
+    for (const std::int32_t chunk : kind.kinds) {
+      kinds.push_back(&chunks[static_cast<std::size_t>(chunk)]);
+    }
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      const auto s = static_cast<std::int64_t>(result.size());
+      const StageCost& stage = costs.stages[result.size()];
+      const FixedCost fixed{stage.fixed, stage.update, stage.end};
+      const TensorPeak peak = tensor_peak(fixed, kinds, PeakMoments(shape, s, kind));
+      result.push_back(stage_memory(stack.memory, overheads, fixed.held, peak));
+      result.back().stage = s;
+    }
+  }
+  return result;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,45 @@
+// The parts of a step around its pipeline, as far as the schedule decides them.
+#pragma once
+
+#include <algorithm>
+
+#include "core/stack_spec.h"
+#include "sim/piece_costs.h"
+
+namespace tpsim {
+
+// A stage's end of step up to the point where all ranks meet for the global norm.
+struct BeforeNorm {
+  Seconds tied, reduction, local;  // local: sequence-parallel partial sums, sums of squares
+  Seconds total() const { return tied + reduction + local; }
+};
+
+// Reduction that runs beside the last micro-batch's backward is hidden as far as that backward
+// lasts; the compute beside it slows down.
+inline Seconds exposed_reduction(const StackSpec& stack, Seconds reduction, Seconds last_backward) {
+  if (!stack.training.overlap_gradient_reduction) return reduction;
+  const Seconds hidden = std::min(reduction, last_backward);
+  return reduction - hidden + (stack.overlap_slowdown - 1.0) * hidden;
+}
+
+inline Seconds exposed_gather(const StackSpec& stack, Seconds gather, Seconds first_forward) {
+  if (!stack.training.overlap_parameter_gather) return gather;
+  const Seconds hidden = std::min(gather, first_forward);
+  return gather - hidden + (stack.overlap_slowdown - 1.0) * hidden;
+}
+
+// `last_backward`: of one micro-batch through all chunks of the stage.
+inline BeforeNorm before_norm(const StackSpec& stack, const StepEndCost& end,
+                              Seconds last_backward) {
+  return {end.tied, exposed_reduction(stack, end.reduction, last_backward),
+          end.partials + end.norm};
+}
+
+// Without stages to wait for, the host runs ahead over micro-batches: its work for one of them
+// comes before the forward's in the queue.
+inline QueueCost single_stage_forward(const StackSpec& stack, const QueueCost& forward) {
+  const Seconds fixed = stack.host.per_micro_batch;
+  return then(QueueCost{fixed, Seconds(), fixed}, forward);
+}
+
+}  // namespace tpsim
