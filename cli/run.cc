@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/stop_signals.h"
 #include "cli/train_on_cpu.h"
 #include "cli/values.h"
 #include "core/json_document.h"
@@ -140,29 +141,79 @@ Status print_step(const TrainingRun& run, const StepReport& report) {
       gflops_per_rank(run, report), to_string(Bytes(static_cast<double>(report.peak_bytes)))));
 }
 
+// JSON of a run as it goes along: each step is printed when it is done, so that a run that is ended
+// from outside has said what it did.
+class JsonPrinter {
+ public:
+  Status begin() { return print("{\n  \"steps\": ["); }
+  Status step(const JsonValue& step) {
+    std::string text = (steps_++ == 0 ? "\n" : ",\n") + to_text(step);
+    text.erase(text.find_last_not_of('\n') + 1);
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 5) {
+      text.insert(at + 1, "    ");
+    }
+    return print(text);
+  }
+  Status end() { return print(steps_ == 0 ? "]\n}\n" : "\n  ]\n}\n"); }
+
+ private:
+  int steps_ = 0;
+};
+
+Status print_heading(const TrainingRun& run) {
+  return print(fmt::format(
+      "{}, {}, on {} rank{} of this CPU, {}\n\n{:>6} {:>11} {:>10} {:>10} {:>11} {:>9} {:>11}\n",
+      run.model.name, short_name(run.plan), gpu_count(run.plan),
+      gpu_count(run.plan) == 1 ? "" : "s", name_of(run.plan.dtype), "step", "loss", "grad norm",
+      "time", "tokens/s", "GFLOP/s*", "memory**"));
+}
+
+void print_note(const std::string& note) { fmt::print(stderr, "tpsim: {}\n", printable(note)); }
+
+Error stopped_error(const TrainingRun& run, std::int64_t done) {
+  const char* signal = stop_kind() == ErrorKind::kInterrupted ? "SIGINT" : "SIGTERM";
+  std::string saved = run.save_every > 0 && done > 0
+                          ? fmt::format(
+                                "the state is saved in {}; the same command goes on from "
+                                "there",
+                                run.state_folder.string())
+                          : "";
+  return Error{stop_kind(),
+               fmt::format("stopped by {} after step {} of {}", signal, done, run.steps), "",
+               std::move(saved)};
+}
+
 }  // namespace
 
-Status run_training(const Arguments& arguments, const Terminal&) {
+Status run_training(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const Prepared prepared, prepare(arguments));
   const TrainingRun& run = prepared.run;
+  TPSIM_TRY(const bool speaks, speaks_for(run));
   const bool json = arguments.has(Opt::kJson);
-  if (!json) {
-    TPSIM_TRY_STATUS(print(fmt::format(
-        "{}, {}, on {} rank{} of this CPU, {}\n\n{:>6} {:>11} {:>10} {:>10} {:>11} {:>9} {:>11}\n",
-        run.model.name, short_name(run.plan), gpu_count(run.plan),
-        gpu_count(run.plan) == 1 ? "" : "s", name_of(run.plan.dtype), "step", "loss", "grad norm",
-        "time", "tokens/s", "GFLOP/s*", "memory**")));
-  }
-  JsonValue steps = JsonValue(JsonValue::Array{});
-  TPSIM_TRY_STATUS(train_on_cpu(run, prepared.tokens, [&](const StepReport& report) {
-    if (json) {
-      steps.push(step_json(run, report));
-    } else {
-      static_cast<void>(print_step(run, report));
-    }
-  }));
-  if (json) return print(to_text(json_object({{"steps", steps}})));
-  return print("\n* model FLOPs per rank and second  ** peak allocated by the first rank\n");
+  JsonPrinter printer;
+  if (speaks) TPSIM_TRY_STATUS(json ? printer.begin() : print_heading(run));
+  catch_stop_signals();
+  ProgressBar progress(terminal, "training");
+  std::int64_t done = 0;
+  Status printed = Ok{};
+  const auto on_step = [&](const StepReport& report) {
+    done = report.step;
+    progress.clear();
+    const Status status = json ? printer.step(step_json(run, report)) : print_step(run, report);
+    if (!status) printed = status;
+    progress.show(static_cast<double>(done) / static_cast<double>(run.steps));
+  };
+  const TrainingHooks hooks{.on_note = print_note,
+                            .should_stop = [&] { return stop_requested() || !printed; }};
+  TPSIM_TRY_STATUS(train_on_cpu(run, prepared.tokens, on_step, hooks));
+  if (!speaks) return Ok{};
+  TPSIM_TRY_STATUS(printed);
+  TPSIM_TRY_STATUS(
+      json ? printer.end()
+           : print("\n* model FLOPs per rank and second  ** peak allocated by the first "
+                   "rank\n"));
+  if (stop_requested() && done < run.steps) return stopped_error(run, done);
+  return Ok{};
 }
 
 }  // namespace tpsim

@@ -116,8 +116,11 @@ Status print(std::string_view text) {
 ProgressBar::ProgressBar(const Terminal& terminal, std::string label)
     : terminal_(terminal), label_(std::move(label)), started_(now()) {}
 
-ProgressBar::~ProgressBar() {
+ProgressBar::~ProgressBar() { clear(); }
+
+void ProgressBar::clear() {
   if (shown_at_ > 0) fmt::print(stderr, "\r\033[K");
+  shown_at_ = 0;
 }
 
 void ProgressBar::show(double share) {

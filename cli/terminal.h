@@ -45,6 +45,8 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void show(double share);
+  // Wipes the bar until it is next shown, to let other lines through.
+  void clear();
 
  private:
   Terminal terminal_;

@@ -2,10 +2,14 @@
 
 namespace tpsim {
 
-Status train_on_cpu(const TrainingRun&, const TokenSource&,
-                    const std::function<void(const StepReport&)>&) {
+Result<bool> speaks_for(const TrainingRun&) {
   return Error{ErrorKind::kMissing, "this build has no CPU device", "",
                "apt-get install libopenblas-dev, then configure and build again"};
+}
+
+Status train_on_cpu(const TrainingRun& run, const TokenSource&,
+                    const std::function<void(const StepReport&)>&, const TrainingHooks&) {
+  return speaks_for(run).error();
 }
 
 }  // namespace tpsim

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -42,8 +43,9 @@ class TemporaryFile {
       if (written < 0) return false;
       text.remove_prefix(static_cast<std::size_t>(written));
     }
-    return ::fsync(descriptor_) == 0;
+    return true;
   }
+  bool sync() { return ::fsync(descriptor_) == 0; }
 
   bool rename_to(const std::filesystem::path& target) {
     closed_ = true;
@@ -59,15 +61,14 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
-// Makes the rename itself last through a power cut; where the file system cannot, it is as good.
+}  // namespace
+
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   ::fsync(descriptor);
   ::close(descriptor);
 }
-
-}  // namespace
 
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most_bytes) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
@@ -88,6 +89,11 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t mos
 }
 
 Status write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  return write_file_atomically(path, std::span(&text, 1));
+}
+
+Status write_file_atomically(const std::filesystem::path& path,
+                             std::span<const std::string_view> pieces) {
   std::error_code code;
   std::filesystem::path target = std::filesystem::weakly_canonical(path, code);
   if (code) return file_error(path, "write", code.value());
@@ -95,7 +101,10 @@ Status write_file_atomically(const std::filesystem::path& path, std::string_view
     return Error{ErrorKind::kBadInput, "cannot write: it is not a regular file", path.string(), ""};
   }
   TemporaryFile file(target);
-  if (!file.is_open() || !file.write(text) || !file.rename_to(target)) {
+  const auto written = [&] {
+    return std::all_of(pieces.begin(), pieces.end(), [&](auto piece) { return file.write(piece); });
+  };
+  if (!file.is_open() || !written() || !file.sync() || !file.rename_to(target)) {
     return file_error(path, "write", errno);
   }
   sync_folder(target.parent_path());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,5 +17,12 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t mos
 // Follows a link to its target. On an error (no such folder, full disk, not a regular file)
 // nothing is left behind and an existing file stays as it was.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view text);
+// The same for a content in several pieces.
+Status write_file_atomically(const std::filesystem::path& path,
+                             std::span<const std::string_view> pieces);
+
+// Makes what was created or renamed in a folder last through a power cut; where the file system
+// cannot, it is as good.
+void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace tpsim

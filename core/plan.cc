@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
@@ -31,18 +32,32 @@ Status check_degrees(const Plan& plan) {
   return Ok{};
 }
 
+std::string nearest_tp(const ModelSpec& model, std::int64_t tp) {
+  const std::int64_t all =
+      std::gcd(std::gcd(model.attention.heads, model.attention.kv_heads), model.ffn_hidden);
+  std::int64_t nearest = 1;
+  for (std::int64_t n = 2; n <= all; ++n) {
+    if (all % n == 0 && std::abs(n - tp) < std::abs(nearest - tp)) nearest = n;
+  }
+  return fmt::format("the nearest tp that does is {}", nearest);
+}
+
 Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t tp = plan.degrees.tp;
   if (model.attention.heads % tp != 0) {
     return illegal(
-        fmt::format("{} attention heads do not divide by tp = {}", model.attention.heads, tp));
+        fmt::format("{} attention heads do not divide by tp = {}", model.attention.heads, tp),
+        nearest_tp(model, tp));
   }
   if (model.attention.kv_heads % tp != 0) {
     return illegal(
-        fmt::format("{} key/value heads do not divide by tp = {}", model.attention.kv_heads, tp));
+        fmt::format("{} key/value heads do not divide by tp = {}, and none is kept twice",
+                    model.attention.kv_heads, tp),
+        nearest_tp(model, tp));
   }
   if (model.ffn_hidden % tp != 0) {
-    return illegal(fmt::format("ffn_hidden {} does not divide by tp = {}", model.ffn_hidden, tp));
+    return illegal(fmt::format("ffn_hidden {} does not divide by tp = {}", model.ffn_hidden, tp),
+                   nearest_tp(model, tp));
   }
   if (plan.sequence_parallel && tp == 1) {
     return illegal("sequence parallelism needs tp > 1", "it shards over the tensor group");

@@ -18,6 +18,9 @@ enum class ErrorKind {
   kBadInput = 2,    // arguments or files
   kDoesNotFit = 3,  // no plan fits; the message holds the nearest miss
   kMissing = 4,     // this machine lacks something: GPU, MPI, a library
+  // Stopped by a signal before the work was done: 128 + its number, as a shell counts.
+  kInterrupted = 130,  // SIGINT
+  kTerminated = 143,   // SIGTERM
 };
 
 struct Error {

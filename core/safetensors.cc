@@ -178,14 +178,13 @@ Status write_safetensors(const std::filesystem::path& path, const std::vector<Na
   std::string text = to_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t size = text.size();
-  std::string file(reinterpret_cast<const char*>(&size), sizeof size);
-  file.reserve(file.size() + text.size() + static_cast<std::size_t>(at));
-  file += text;
+  std::vector<std::string_view> pieces = {{reinterpret_cast<const char*>(&size), sizeof size},
+                                          text};
   for (const NamedFloats& tensor : tensors) {
-    file.append(reinterpret_cast<const char*>(tensor.values.data()),
-                tensor.values.size() * sizeof(float));
+    pieces.emplace_back(reinterpret_cast<const char*>(tensor.values.data()),
+                        tensor.values.size() * sizeof(float));
   }
-  return write_file_atomically(path, file);
+  return write_file_atomically(path, pieces);
 }
 
 }  // namespace tpsim

@@ -32,7 +32,8 @@ using RankBody = std::function<Status(World&)>;
 // into kDoesNotFit, any other exception into a bug.
 Status outcome_of(World& world, const RankBody& body);
 
-// Thrown out of a collective when another rank has failed, so that this one ends too.
+// Thrown where this rank cannot go on because another has failed, which reports it: out of a
+// collective, or by a rank that was fine itself.
 class CommunicatorAborted : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <cstring>
 
 #include "core/files.h"
 #include "core/half_floats.h"
+#include "core/rank_layout.h"
+#include "kernels/world.h"
 
 namespace tpsim {
 namespace {
@@ -129,45 +131,74 @@ Status read_weights(RankModel& model, ParameterUnit& unit, OptimizerState& state
   return Ok{};
 }
 
-// Whether every rank succeeded: one failure fails all, so that nobody waits for the dead.
-Status agree(RankModel& model, const Status& mine) {
-  Device& device = model.context().device;
-  Tensor failed = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "agreement");
-  device.run(Fill{failed, mine.ok() ? 0.0F : 1.0F, "agreement"});
-  model.context().groups.world.all_reduce(failed, ReduceOp::kMax, "agreement");
-  const bool any = download_scalar(device, failed) > 0;
-  if (!mine.ok()) return mine.error();
-  if (any) return Error{ErrorKind::kBadInput, "another rank failed", "", ""};
-  return Ok{};
+// The lowest rank that failed, or -1. Every rank calls this, so it is a barrier too.
+std::int64_t first_failed_rank(RankModel& model, bool succeeded) {
+  const RankContext& context = model.context();
+  const std::int64_t ranks = gpu_count(context.plan);
+  const std::int64_t mine = succeeded ? 0 : ranks - global_rank(context.plan, context.at);
+  Tensor most =
+      context.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "agreement");
+  context.device.run(Fill{most, static_cast<float>(mine), "agreement"});
+  context.groups.world.all_reduce(most, ReduceOp::kMax, "agreement");
+  const auto found = static_cast<std::int64_t>(download_scalar(context.device, most));
+  return found == 0 ? -1 : ranks - found;
 }
+
+// One failure is everybody's; the first rank that failed reports it.
+Status outcome_of_all(RankModel& model, const Status& mine, std::int64_t failed_rank) {
+  if (failed_rank < 0) return Ok{};
+  if (failed_rank == global_rank(model.context().plan, model.context().at)) return mine.error();
+  throw CommunicatorAborted(fmt::format("rank {} failed", failed_rank));
+}
+
+bool is_first(const RankModel& model) {
+  return global_rank(model.context().plan, model.context().at) == 0;
+}
+
+std::string file_name_of(std::int64_t rank) { return fmt::format("rank-{:05}.safetensors", rank); }
 
 std::filesystem::path file_of_rank(const std::filesystem::path& folder,
                                    const RankContext& context) {
-  return folder / fmt::format("rank-{:05}.safetensors", global_rank(context.plan, context.at));
+  return folder / file_name_of(global_rank(context.plan, context.at));
 }
 
 // One data-parallel rank of each shard writes for all.
+bool writes(const RankContext& context) { return context.at.dp == 0; }
+
 Status write_rank_file(RankModel& model, const std::vector<TensorBlock>& blocks,
                        const std::filesystem::path& folder) {
-  if (model.context().at.dp != 0) return Ok{};
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) {
-    return Error{ErrorKind::kBadInput, "cannot create the folder: " + failed.message(),
-                 folder.string(), ""};
-  }
+  if (!writes(model.context())) return Ok{};
   return write_blocks(file_of_rank(folder, model.context()), blocks);
 }
 
-Status rename_folder(const std::filesystem::path& from, const std::filesystem::path& to) {
-  std::error_code failed;
-  std::filesystem::remove_all(to, failed);
-  std::filesystem::rename(from, to, failed);
-  if (failed) {
-    return Error{ErrorKind::kBadInput, "cannot rename to " + to.string() + ": " + failed.message(),
-                 from.string(), ""};
+// The files that all ranks wrote into the folder, known on every rank.
+Result<std::vector<StateFile>> gather_files(RankModel& model, const std::filesystem::path& folder) {
+  const RankContext& context = model.context();
+  const std::int64_t ranks = gpu_count(context.plan), me = global_rank(context.plan, context.at);
+  StateFile mine;
+  const Status described = [&]() -> Status {
+    if (!writes(context)) return Ok{};
+    TPSIM_TRY(mine, describe_state_file(file_of_rank(folder, context)));
+    return Ok{};
+  }();
+  const std::int64_t failed = first_failed_rank(model, described.ok());
+  TPSIM_TRY_STATUS(outcome_of_all(model, described, failed));
+  const std::array<std::uint64_t, 2> numbers = {static_cast<std::uint64_t>(mine.bytes),
+                                                mine.checksum};
+  Tensor all =
+      context.device.allocate({ranks, 4}, DType::kInt32, MemoryCategory::kWorkspace, "state_files");
+  const Tensor part = all.slice(me * 4, 4);
+  context.device.upload(std::as_bytes(std::span(numbers)), part);
+  context.groups.world.all_gather(part, all, "state_files");
+  std::vector<std::uint64_t> gathered(static_cast<std::size_t>(ranks) * 2);
+  context.device.download(all, std::as_writable_bytes(std::span(gathered)));
+  std::vector<StateFile> files;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const auto bytes = static_cast<std::int64_t>(gathered[static_cast<std::size_t>(rank) * 2]);
+    if (bytes == 0) continue;
+    files.push_back({file_name_of(rank), bytes, gathered[static_cast<std::size_t>(rank) * 2 + 1]});
   }
-  return Ok{};
+  return files;
 }
 
 }  // namespace
@@ -199,24 +230,29 @@ Status load_weights(RankModel& model, const BlockReader& reader) {
   return Ok{};
 }
 
-Status save_state(RankModel& model, std::int64_t step, const std::filesystem::path& folder) {
-  const std::filesystem::path target = folder / fmt::format("step-{:08}", step);
-  const std::filesystem::path temporary = folder / fmt::format(".step-{:08}.part", step);
-  const bool first = global_rank(model.context().plan, model.context().at) == 0;
-  std::error_code ignored;
-  if (first) std::filesystem::remove_all(temporary, ignored);
-  TPSIM_TRY_STATUS(agree(model, Ok{}));
+Status agree(RankModel& model, const Status& mine) {
+  return outcome_of_all(model, mine, first_failed_rank(model, mine.ok()));
+}
 
+Status save_state(RankModel& model, std::int64_t step, const std::filesystem::path& folder) {
+  TPSIM_TRY_STATUS(agree(model, is_first(model) ? begin_state(folder, step) : Status(Ok{})));
   std::vector<TensorBlock> all;
   for (const StateKind kind : {StateKind::kMaster, StateKind::kMomentum, StateKind::kVariance}) {
     for (TensorBlock& block : gather_blocks(model, kind)) all.push_back(std::move(block));
   }
-  const Status written = agree(model, write_rank_file(model, all, temporary));
-  if (!written.ok()) {
-    if (first) std::filesystem::remove_all(temporary, ignored);
-    return written;
+  const std::filesystem::path unfinished = unfinished_state(folder, step);
+  Status written = write_rank_file(model, all, unfinished);
+  std::int64_t failed = first_failed_rank(model, written.ok());
+  if (failed < 0) {
+    TPSIM_TRY(const std::vector<StateFile> files, gather_files(model, unfinished));
+    if (is_first(model)) written = complete_state(folder, step, files);
+    failed = first_failed_rank(model, written.ok());
   }
-  return agree(model, first ? rename_folder(temporary, target) : Status(Ok{}));
+  if (failed >= 0) {
+    if (is_first(model)) discard_unfinished_states(folder);
+    first_failed_rank(model, true);  // nobody leaves, and ends the job, before that is done
+  }
+  return outcome_of_all(model, written, failed);
 }
 
 Status load_state(RankModel& model, const std::filesystem::path& step_folder) {
@@ -233,34 +269,39 @@ Status load_state(RankModel& model, const std::filesystem::path& step_folder) {
   return Ok{};
 }
 
-std::int64_t step_of(const std::filesystem::path& step_folder) {
-  const std::string name = step_folder.filename().string();
-  std::int64_t step = -1;
-  if (name.compare(0, 5, "step-") == 0) {
-    std::from_chars(name.data() + 5, name.data() + name.size(), step);
-  }
-  return step;
-}
-
-std::filesystem::path latest_state(const std::filesystem::path& folder) {
-  std::filesystem::path latest;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    if (step_of(entry.path()) < 0) continue;
-    if (latest.empty() || step_of(entry.path()) > step_of(latest)) latest = entry.path();
-  }
-  return latest;
+Result<SavedState> agreed_state(RankModel& model, const std::filesystem::path& folder) {
+  const RankContext& context = model.context();
+  Result<SavedState> found = SavedState{};
+  if (is_first(model)) found = newest_whole_state(folder);
+  const Status status = found.ok() ? Status(Ok{}) : Status(found.error());
+  TPSIM_TRY_STATUS(agree(model, status));
+  std::array<std::int64_t, 1> step = {found->step};
+  const Tensor shared =
+      context.device.allocate({2}, DType::kInt32, MemoryCategory::kWorkspace, "saved_step");
+  context.device.upload(std::as_bytes(std::span(step)), shared);
+  context.groups.world.broadcast(shared, 0, "saved_step");
+  context.device.download(shared, std::as_writable_bytes(std::span(step)));
+  SavedState state = *found;
+  state.step = step[0];
+  if (state.step > 0) state.path = saved_state(folder, state.step);
+  return state;
 }
 
 Status write_merged(RankModel& model, const std::vector<TensorBlock>& blocks,
                     const std::filesystem::path& path) {
   const std::filesystem::path parts = path.string() + ".parts";
-  const bool first = global_rank(model.context().plan, model.context().at) == 0;
   std::error_code ignored;
-  if (first) std::filesystem::remove_all(parts, ignored);
-  TPSIM_TRY_STATUS(agree(model, Ok{}));
-  TPSIM_TRY_STATUS(agree(model, write_rank_file(model, blocks, parts)));
-  if (!first) return agree(model, Ok{});
+  const auto clear = [&]() -> Status {
+    std::filesystem::remove_all(parts, ignored);
+    std::error_code failed;
+    std::filesystem::create_directories(parts, failed);
+    if (!failed) return Ok{};
+    return Error{ErrorKind::kBadInput, "cannot create the folder: " + failed.message(),
+                 parts.string(), ""};
+  };
+  TPSIM_TRY_STATUS(agree(model, is_first(model) ? clear() : Status(Ok{})));
+  const Status mine = write_rank_file(model, blocks, parts);
+  const std::int64_t failed = first_failed_rank(model, mine.ok());
   const auto merge = [&]() -> Status {
     TPSIM_TRY(const BlockReader reader, BlockReader::open(parts));
     std::vector<NamedFloats> tensors;
@@ -270,9 +311,10 @@ Status write_merged(RankModel& model, const std::vector<TensorBlock>& blocks,
     }
     return write_safetensors(path, tensors, {});
   };
-  const Status merged = merge();
-  std::filesystem::remove_all(parts, ignored);
-  return agree(model, merged);
+  const Status merged = is_first(model) && failed < 0 ? merge() : Status(Ok{});
+  if (is_first(model)) std::filesystem::remove_all(parts, ignored);
+  const Status whole = agree(model, merged);
+  return failed < 0 ? whole : outcome_of_all(model, mine, failed);
 }
 
 }  // namespace tpsim

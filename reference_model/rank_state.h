@@ -7,6 +7,7 @@
 
 #include "core/result.h"
 #include "reference_model/rank_model.h"
+#include "reference_model/state_folder.h"
 #include "reference_model/tensor_store.h"
 
 namespace tpsim {
@@ -21,15 +22,19 @@ std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind);
 // Sets weights and master weights from a checkpoint's tensors.
 Status load_weights(RankModel& model, const BlockReader& reader);
 
-// Training state of `step` below `folder`: written to a temporary folder by all ranks and renamed
-// when everybody has finished, so that a folder step-* is always whole. Collective.
+// Whether every rank succeeded; all of them call this. The first that failed gets its own error
+// back, the others are thrown out (CommunicatorAborted), so that nobody waits for the dead and one
+// rank reports.
+Status agree(RankModel& model, const Status& mine);
+
+// Training state of `step` below `folder` (state_folder.h). When a rank cannot write, nothing of
+// the new state stays behind and older ones are left as they are. Collective.
 Status save_state(RankModel& model, std::int64_t step, const std::filesystem::path& folder);
 // Continues from a folder that save_state made, in whatever layout it was saved.
 Status load_state(RankModel& model, const std::filesystem::path& step_folder);
-// The folder of the last whole step, or empty.
-std::filesystem::path latest_state(const std::filesystem::path& folder);
-// The step in the name of such a folder.
-std::int64_t step_of(const std::filesystem::path& step_folder);
+// The newest whole state, the same on all ranks; the first one looks and alone knows which others
+// were passed over. Collective.
+Result<SavedState> agreed_state(RankModel& model, const std::filesystem::path& folder);
 
 // Merges the blocks that all ranks pass into one safetensors file under the checkpoint's names.
 // Collective; the world's first rank writes.

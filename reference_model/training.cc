@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "core/rank_layout.h"
 #include "reference_model/rank_state.h"
@@ -71,20 +72,60 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
   return Ok{};
 }
 
+void tell(const SavedState& state, std::int64_t steps, const TrainingHooks& hooks) {
+  for (const std::string& damaged : state.passed_over) {
+    hooks.on_note("a saved state is passed over: " + damaged);
+  }
+  if (state.step >= steps) {
+    hooks.on_note(fmt::format("{} has all of the {} steps", state.path.string(), steps));
+  } else if (state.step > 0) {
+    hooks.on_note(fmt::format("goes on from {}", state.path.string()));
+  }
+}
+
 // Weights from a saved state, a checkpoint, or the seed. The step to go on from.
-Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run) {
+Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run,
+                                const TrainingHooks& hooks) {
   model.materialize(run.seed);
-  const std::filesystem::path state =
-      run.state_folder.empty() ? std::filesystem::path() : latest_state(run.state_folder);
-  if (!state.empty()) {
-    TPSIM_TRY_STATUS(load_state(model, state));
-    return step_of(state);
+  SavedState state;
+  if (!run.state_folder.empty()) {
+    TPSIM_TRY(state, agreed_state(model, run.state_folder));
   }
-  if (!run.checkpoint.empty()) {
+  const bool is_first = global_rank(model.context().plan, model.context().at) == 0;
+  if (is_first && hooks.on_note) tell(state, run.steps, hooks);
+  const auto load = [&]() -> Status {
+    if (state.step > 0) return load_state(model, state.path);
+    if (run.checkpoint.empty()) return Ok{};
     TPSIM_TRY(const BlockReader reader, BlockReader::open(run.checkpoint));
-    TPSIM_TRY_STATUS(load_weights(model, reader));
-  }
-  return std::int64_t{0};
+    return load_weights(model, reader);
+  };
+  TPSIM_TRY_STATUS(agree(model, load()));
+  return state.step;
+}
+
+// The ranks hear of a signal one after the other; they stop after the same step.
+bool any_rank_stops(RankModel& model, const TrainingHooks& hooks) {
+  if (!hooks.should_stop) return false;
+  Device& device = model.context().device;
+  Tensor wish = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "stop");
+  device.run(Fill{wish, hooks.should_stop() ? 1.0F : 0.0F, "stop"});
+  model.context().groups.world.all_reduce(wish, ReduceOp::kMax, "stop");
+  return download_scalar(device, wish) > 0;
+}
+
+// Held by the first rank of a run that saves.
+Result<std::optional<StateLock>> lock_state(RankModel& model, const TrainingRun& run) {
+  std::optional<StateLock> lock;
+  const bool holds =
+      run.save_every > 0 && global_rank(model.context().plan, model.context().at) == 0;
+  const auto acquire = [&]() -> Status {
+    if (!holds) return Ok{};
+    TPSIM_TRY(StateLock acquired, StateLock::acquire(run.state_folder));
+    lock.emplace(std::move(acquired));
+    return Ok{};
+  };
+  TPSIM_TRY_STATUS(agree(model, acquire()));
+  return lock;
 }
 
 class Trainer {
@@ -129,19 +170,23 @@ class Trainer {
 }  // namespace
 
 Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,
-             const std::function<void(const StepReport&)>& on_step) {
+             const std::function<void(const StepReport&)>& on_step, const TrainingHooks& hooks) {
   TPSIM_TRY_STATUS(check_run(world, run, tokens));
   const OwnedGroups owned = form_groups(world, device, run.plan);
   RankModel model(RankContext{device, owned.groups(), coordinates(run.plan, world.rank()),
                               run.model, run.plan, run.options},
                   run.optimizer);
-  TPSIM_TRY(const std::int64_t done, start_from(model, run));
+  TPSIM_TRY(const std::optional<StateLock> lock, lock_state(model, run));
+  TPSIM_TRY(const std::int64_t done, start_from(model, run, hooks));
   Trainer trainer(model, run, tokens);
-  for (std::int64_t step = done + 1; step <= run.steps; ++step) {
+  bool stops = false;
+  for (std::int64_t step = done + 1; step <= run.steps && !stops; ++step) {
     TPSIM_TRY(const StepReport report, trainer.run_step(step));
     on_step(report);
-    const bool saves = run.save_every > 0 && (step % run.save_every == 0 || step == run.steps);
-    if (saves) TPSIM_TRY_STATUS(save_state(model, step, run.state_folder));
+    stops = any_rank_stops(model, hooks);
+    const bool is_due =
+        run.save_every > 0 && (step % run.save_every == 0 || step == run.steps || stops);
+    if (is_due) TPSIM_TRY_STATUS(save_state(model, step, run.state_folder));
   }
   return Ok{};
 }

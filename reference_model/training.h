@@ -33,10 +33,19 @@ struct StepReport {
   std::int64_t peak_bytes = 0;  // allocated on this rank's device, highest so far
 };
 
+// What else a run may want to hear, and say. All of them may be empty.
+struct TrainingHooks {
+  // On the first rank only: where the run goes on, and which saved states are damaged.
+  std::function<void(const std::string&)> on_note;
+  // Asked on every rank after every step; one that says yes ends the run for all, after saving.
+  std::function<bool()> should_stop;
+};
+
 // Forms the groups, loads or draws the weights, and trains. Every rank of the world calls this with
 // the same run; `on_step` is called on each. Fails when the plan does not match the world or a file
 // is bad.
 Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,
-             const std::function<void(const StepReport&)>& on_step);
+             const std::function<void(const StepReport&)>& on_step,
+             const TrainingHooks& hooks = {});
 
 }  // namespace tpsim

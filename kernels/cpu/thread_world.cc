@@ -82,7 +82,14 @@ Status run_on_threads(int size, const RankBody& body) {
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&team, &body, rank, size] {
       ThreadWorld world(team, rank, size);
-      if (Status status = outcome_of(world, body); !status) team.fail(rank, status.error());
+      const Status status = outcome_of(world, [&](World& ranks) -> Status {
+        try {
+          return body(ranks);
+        } catch (const CommunicatorAborted&) {
+          return Ok{};  // the rank that failed tells why
+        }
+      });
+      if (!status) team.fail(rank, status.error());
     });
   }
   threads.clear();

@@ -4,8 +4,8 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
+#include <chrono>
+#include <thread>
 
 #include "kernels/mpi/mpi_communicator.h"
 
@@ -42,22 +42,37 @@ class MpiWorld final : public World {
   int size_ = 1;
 };
 
+// Long enough for the report of the rank that speaks to end this process in its sleep.
+std::chrono::milliseconds patience_of(int rank, bool thrown_out) {
+  if (thrown_out) return std::chrono::seconds(10);
+  return std::chrono::milliseconds(rank == 0 ? 0 : 500 + 10 * std::min(rank, 100));
+}
+
+void end_job(int rank, Error error, const std::function<int(const Error&)>& report) {
+  if (rank != 0) error.message = fmt::format("rank {}: {}", rank, error.message);
+  MPI_Abort(MPI_COMM_WORLD, report(error));
+}
+
 }  // namespace
 
-bool started_by_mpi_launcher() {
-  constexpr std::array kVariables = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
-  return std::any_of(kVariables.begin(), kVariables.end(),
-                     [](const char* name) { return std::getenv(name) != nullptr; });
-}
+std::unique_ptr<World> mpi_world() { return std::make_unique<MpiWorld>(); }
 
 Status run_under_mpi(const RankBody& body, const std::function<int(const Error&)>& report) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   MpiWorld world;
-  if (Status status = outcome_of(world, body); !status) {
-    Error error = status.error();
-    error.message = fmt::format("rank {}: {}", world.rank(), error.message);
-    MPI_Abort(MPI_COMM_WORLD, report(error));
+  bool thrown_out = false;
+  const Status status = outcome_of(world, [&](World& ranks) {
+    try {
+      return body(ranks);
+    } catch (const CommunicatorAborted&) {
+      thrown_out = true;
+      throw;
+    }
+  });
+  if (!status) {
+    std::this_thread::sleep_for(patience_of(world.rank(), thrown_out));
+    end_job(world.rank(), status.error(), report);
   }
   MPI_Finalize();
   return Ok{};

@@ -5,14 +5,16 @@
 
 namespace tpsim {
 
-// Whether a launcher that speaks MPI started this process. Does not start MPI.
-bool started_by_mpi_launcher();
+// All ranks as this process sees them, between MPI's start and its end.
+std::unique_ptr<World> mpi_world();
 
 // Runs `body` as this process's rank, between MPI's start and its end. Once per process.
 //
-// When it fails, `report` is told the error with the rank's number in front and gives the exit
-// code, and all processes of the job are ended with that code: the others may be waiting for this
-// one.
+// When it fails, `report` is told the error with the rank's number in front (left out where the
+// first rank speaks, as for a mistake that all ranks meet) and gives the exit code, and all
+// processes of the job are ended with that code: the others may be waiting for this one. Others
+// hold back for a moment, so that a failure of all ranks is reported once, by the first; a rank
+// that another has thrown out (CommunicatorAborted) says nothing.
 Status run_under_mpi(const RankBody& body, const std::function<int(const Error&)>& report);
 
 }  // namespace tpsim

@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/reduce.h"
+#include "kernels/launcher.h"
 #include "kernels/mpi/mpi_world.h"
 #include "tests/kernels/collective_checks.h"
 

@@ -1,0 +1,62 @@
+#include "cli/program.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <variant>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+
+namespace tpsim {
+namespace {
+
+Status run_command(const Arguments& arguments, const Terminal& terminal) {
+  switch (arguments.command) {
+    case Command::kPlan: return run_plan(arguments, terminal);
+    case Command::kSimulate: return run_simulate(arguments, terminal);
+    case Command::kExplain: return run_explain(arguments, terminal);
+    case Command::kRun: return run_training(arguments, terminal);
+    case Command::kValidate: return run_validate(arguments, terminal);
+    case Command::kCampaign: return run_campaign(arguments, terminal);
+    case Command::kExport: return run_export(arguments, terminal);
+    case Command::kCheckLog: return run_check_log(arguments, terminal);
+    case Command::kList: return run_list(arguments, terminal);
+  }
+  throw BugError("a command without an implementation");
+}
+
+}  // namespace
+
+Status run_program(int argc, const char* const* argv) {
+  // Beyond a limit on the size of files, writing fails as on a full disk and is reported likewise.
+  std::signal(SIGXFSZ, SIG_IGN);
+  TPSIM_TRY(const auto parsed, parse_command_line(argc, argv));
+  if (const auto* printout = std::get_if<Printout>(&parsed)) return print(printout->text);
+  return run_command(std::get<Arguments>(parsed), Terminal::detect());
+}
+
+int report(const Error& error) {
+  const std::string text = printable(to_string(error));
+  if (error.kind == ErrorKind::kBug) {
+    fmt::print(stderr, "tpsim: bug: {} (please report it with the command that led here)\n", text);
+  } else {
+    fmt::print(stderr, "tpsim: error: {}\n", text);
+  }
+  return static_cast<int>(error.kind);
+}
+
+int run_and_report(int argc, const char* const* argv) {
+  try {
+    const Status status = run_program(argc, argv);
+    return status.ok() ? 0 : report(status.error());
+  } catch (const std::exception& error) {
+    return report(Error{ErrorKind::kBug, error.what(), "", ""});
+  }
+}
+
+}  // namespace tpsim

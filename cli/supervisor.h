@@ -1,0 +1,13 @@
+// A parent that waits for the work and says what became of it.
+#pragma once
+
+#include <functional>
+
+namespace tpsim {
+
+// Runs `work` in a child process and returns its exit code. A child that dies of a signal, killed
+// by hand or for the memory it took, is reported on stderr: 128 + the signal's number. SIGINT and
+// SIGTERM go to the child; when this process dies, so does the child.
+int supervised(const std::function<int()>& work);
+
+}  // namespace tpsim

@@ -1,0 +1,54 @@
+// Programs started by a test: waited for, watched while they run, killed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tpsim::test {
+
+struct Finished {
+  int code = 0;  // 128 + signal for a process that died of one, as a shell counts
+  std::string out, err;
+};
+
+class Process {
+ public:
+  // A shell replaces itself by the command, so pid() is the command's own.
+  explicit Process(const std::string& command);
+  ~Process();  // kills what is still there
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Waits until stdout holds `text`; false when the process ended, or a minute passed, without it.
+  bool prints(const std::string& text);
+  // All processes that descend from this one and run a program of that name.
+  std::vector<pid_t> descendants(const std::string& program) const;
+  Finished finish();
+
+ private:
+  std::filesystem::path folder_;
+  pid_t pid_ = -1;
+  bool is_running_ = true;
+  int status_ = 0;
+};
+
+Finished run(const std::string& command);
+
+// An empty folder, removed with all that is in it.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace tpsim::test

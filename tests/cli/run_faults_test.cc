@@ -1,0 +1,208 @@
+// What becomes of a training run that is killed, stopped, or meets a full disk or a damaged file:
+// one message, and a next start that goes on with the losses of a run that nothing happened to.
+#include <signal.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/cli/training_runs.h"
+
+namespace tpsim::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLayout = "--tp 2 --micro-batch 2 --global-batch 4 ";
+constexpr int kRanks = 2;
+const std::string kForever = "--steps 1000000 ";
+
+std::string saving(const Folder& folder) {
+  return golden_arguments("bloom-tiny") + kLayout + "--save-every 3 --state " +
+         (folder / "state").string() + " ";
+}
+
+std::string steps_up_to(std::int64_t last) { return "--steps " + std::to_string(last) + " "; }
+
+// Oldest first.
+std::vector<fs::path> states(const Folder& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder / "state")) {
+    if (entry.path().filename().string().starts_with("step-")) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::int64_t step_of(const fs::path& state) {
+  return std::stoll(state.filename().string().substr(5));
+}
+
+bool has_leftovers(const Folder& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "state")) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".step-") || name.ends_with(".tmp")) return true;
+  }
+  return false;
+}
+
+int count_of(const std::string& text, const std::string& piece) {
+  int count = 0;
+  for (std::size_t at = 0; (at = text.find(piece, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+// The next start takes up the newest state; `before` and it together are an undisturbed run.
+void check_goes_on(const Folder& folder, const std::vector<Step>& before) {
+  const std::int64_t saved = step_of(states(folder).back());
+  const std::int64_t last = std::max(saved, before.back().number) + 2;
+  const std::vector<Step> after = trained(tpsim_run(saving(folder) + steps_up_to(last)));
+  const std::vector<Step> undisturbed =
+      trained(tpsim_run(golden_arguments("bloom-tiny") + kLayout + steps_up_to(last)));
+  REQUIRE(static_cast<std::int64_t>(undisturbed.size()) == last);
+  REQUIRE(static_cast<std::int64_t>(after.size()) == last - saved);
+  CHECK(std::equal(before.begin(), before.end(), undisturbed.begin()));
+  CHECK(std::equal(after.begin(), after.end(), undisturbed.begin() + saved));
+  CHECK_FALSE(has_leftovers(folder));
+  CHECK(states(folder).size() <= 2);
+}
+
+}  // namespace
+
+TEST_CASE("killed ranks end the run with one message, and the next start goes on") {
+  const Folder folder;
+  Process run(tpsim_run(saving(folder) + kForever));
+  REQUIRE(run.prints("\"step\": 8,"));
+  const std::vector<pid_t> ranks = run.descendants("tpsim");
+  REQUIRE(ranks.size() == 1);
+  ::kill(ranks.front(), SIGKILL);
+  const Finished killed = run.finish();
+  CHECK(killed.code == 128 + SIGKILL);
+  CHECK(count_of(killed.err, "\n") == 1);
+  CHECK(killed.err.find("ended by signal 9") != std::string::npos);
+  check_goes_on(folder, steps_of(killed.out));
+}
+
+TEST_CASE("killing tpsim leaves no rank behind, and the next start goes on") {
+  const Folder folder;
+  Process run(tpsim_run(saving(folder) + kForever));
+  REQUIRE(run.prints("\"step\": 5,"));
+  ::kill(run.pid(), SIGKILL);
+  const Finished killed = run.finish();
+  CHECK(killed.code == 128 + SIGKILL);
+  check_goes_on(folder, steps_of(killed.out));
+}
+
+TEST_CASE("a killed rank of mpirun ends the job, and the next start goes on", "[mpirun]") {
+  const Folder folder;
+  Process run(under_mpirun(kRanks, saving(folder) + kForever));
+  REQUIRE(run.prints("\"step\": 8,"));
+  const std::vector<pid_t> ranks = run.descendants("tpsim-mpi");
+  REQUIRE(ranks.size() == kRanks);
+  ::kill(ranks.back(), SIGKILL);
+  const Finished killed = run.finish();
+  CHECK(killed.code != 0);
+  CHECK(killed.err.find("exited on signal 9") != std::string::npos);
+  CHECK(count_of(killed.err, "tpsim: ") == 0);
+  check_goes_on(folder, steps_of(killed.out));
+}
+
+TEST_CASE("a run that is asked to stop saves first, and the next start goes on") {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const Folder folder;
+    Process run(tpsim_run(saving(folder) + kForever));
+    REQUIRE(run.prints("\"step\": 4,"));
+    ::kill(run.pid(), signal);
+    const Finished stopped = run.finish();
+    CHECK(stopped.code == 128 + signal);
+    CHECK(count_of(stopped.err, "tpsim: error: stopped by") == 1);
+    const std::vector<Step> steps = steps_of(stopped.out);
+    CHECK(step_of(states(folder).back()) == steps.back().number);
+    CHECK(stopped.out.ends_with("]\n}\n"));
+    check_goes_on(folder, steps);
+  }
+}
+
+TEST_CASE("a state that is damaged or cut off is named and passed over") {
+  const Folder folder;
+  const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(6)));
+  REQUIRE(states(folder).size() == 2);
+  const fs::path newest = states(folder).back();
+  const fs::path file = newest / "rank-00001.safetensors";
+  SECTION("a byte is another") {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(-5, std::ios::end).put('\x7f');
+  }
+  SECTION("a file is cut off") { fs::resize_file(file, fs::file_size(file) / 2); }
+  SECTION("a file is missing") { fs::remove(file); }
+  const Finished next = run(tpsim_run(saving(folder) + steps_up_to(8)));
+  CHECK(next.code == 0);
+  CHECK(next.err.find(file.string()) != std::string::npos);
+  CHECK(steps_of(next.out).front().number == 4);
+  check_goes_on(folder, before);
+}
+
+TEST_CASE("a state without its manifest was never finished") {
+  const Folder folder;
+  const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(6)));
+  const fs::path newest = states(folder).back();
+  fs::remove(newest / "manifest.json");
+  // What a run leaves that dies while it writes.
+  fs::create_directories(folder / "state" / ".step-00000009");
+  fs::copy(states(folder).front(), folder / "state" / ".step-00000009",
+           fs::copy_options::recursive);
+  const std::vector<Step> next = trained(tpsim_run(saving(folder) + steps_up_to(7)));
+  CHECK(next.front().number == 4);
+  check_goes_on(folder, before);
+}
+
+TEST_CASE("a run does not start over in silence when no saved state is whole") {
+  const Folder folder;
+  trained(tpsim_run(saving(folder) + steps_up_to(3)));
+  const fs::path file = states(folder).front() / "rank-00000.safetensors";
+  fs::resize_file(file, 100);
+  const Finished refused = run(tpsim_run(saving(folder) + steps_up_to(6)));
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find(file.string()) != std::string::npos);
+  CHECK(count_of(refused.err, "tpsim: error") == 1);
+}
+
+TEST_CASE("a full disk is reported once, with nothing lost and nothing left behind") {
+  const Folder folder;
+  const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(4)));
+  // Writing beyond this size, in KiB, fails.
+  const Finished full = run("ulimit -f 100; " + tpsim_run(saving(folder) + steps_up_to(9)));
+  INFO(full.err);
+  CHECK(full.code == 2);
+  CHECK(count_of(full.err, "tpsim: error") == 1);
+  CHECK(full.err.find("File too large") != std::string::npos);
+  CHECK(full.err.find((folder / "state").string()) != std::string::npos);
+  check_goes_on(folder, before);
+}
+
+TEST_CASE("what only the first rank of mpirun meets is reported once, and ends all", "[mpirun]") {
+  const Finished refused = run(under_mpirun(
+      kRanks, golden_arguments("bloom-tiny") + kLayout + "--save-every 1 --state /dev/null/state"));
+  INFO(refused.err);
+  CHECK(refused.code == 2);
+  CHECK(count_of(refused.err, "tpsim: error") == 1);
+  CHECK(refused.err.find("/dev/null/state: cannot create the folder") != std::string::npos);
+}
+
+TEST_CASE("training goes on in another layout where it was saved") {
+  const Folder folder;
+  const std::string common = golden_arguments("bloom-tiny") + "--global-batch 8 --save-every 6 " +
+                             "--state " + (folder / "state").string() + " ";
+  std::vector<Step> steps = trained(tpsim_run(common + "--tp 2 --pp 2 --steps 6"));
+  const std::vector<Step> rest = trained(tpsim_run(common + "--tp 1 --dp 4 --zero 1 --steps 12"));
+  steps.insert(steps.end(), rest.begin(), rest.end());
+  const std::vector<Step> undisturbed =
+      trained(tpsim_run(golden_arguments("bloom-tiny") + "--global-batch 8 --steps 12"));
+  REQUIRE(steps.size() == 12);
+  for (std::size_t i = 0; i < 12; ++i) {
+    CHECK(steps[i].loss == Approx(undisturbed[i].loss).epsilon(1e-5));
+  }
+}
+
+}  // namespace tpsim::test

@@ -1,0 +1,203 @@
+// The command line of `tpsim run` against PyTorch's float64 losses and gradients (tests/golden),
+// and the sizes that no layout divides.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <fstream>
+
+#include "core/json_document.h"
+#include "core/safetensors.h"
+#include "tests/cli/training_runs.h"
+
+namespace tpsim::test {
+namespace {
+
+struct Layout {
+  int ranks;
+  std::string arguments;
+};
+
+std::vector<Layout> layouts_of(const std::string& model) {
+  std::vector<Layout> layouts = {
+      {6, "--tp 2 --pp 3 --dp 1 --zero 1 --micro-batch 1"},
+      {4, "--tp 2 --dp 2 --zero 2 --micro-batch 2"},
+      {4, "--pp 2 --dp 2 --zero 3 --micro-batch 1"},
+      {2, "--pp 2 --virtual-stages 2 --schedule interleaved --micro-batch 1"},
+      {4, "--tp 2 --pp 2 --sequence-parallel on --recompute full --micro-batch 4"},
+      {4, "--dp 4 --zero 3 --recompute selective --micro-batch 1"},
+      {2, "--tp 2 --attention flash --micro-batch 8"},
+  };
+  if (model == "bloom-tiny") layouts.push_back({3, "--tp 3 --sequence-parallel on"});
+  return layouts;
+}
+
+std::vector<double> expected_losses(const std::string& model) {
+  const JsonValue file =
+      *read_json_file(std::string(TPSIM_SOURCE_DIR) + "/tests/golden/" + model + "/expected.json");
+  std::vector<double> losses;
+  for (const JsonValue& loss : *file.find("loss")->as<JsonValue::Array>()) {
+    losses.push_back(*loss.as<double>());
+  }
+  return losses;
+}
+
+void check_losses(const std::string& model, const std::vector<Step>& steps, double tolerance) {
+  const std::vector<double> expected = expected_losses(model);
+  REQUIRE(steps.size() == expected.size());
+  for (const Step& step : steps) {
+    CHECK(step.loss ==
+          Approx(expected[static_cast<std::size_t>(step.number - 1)]).epsilon(tolerance));
+  }
+}
+
+double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
+    size += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+// Every weight of the checkpoint has its gradient, under its own name but for "transformer.".
+void check_gradients(const std::string& model, const std::filesystem::path& dump) {
+  const auto expected = *SafetensorsFile::open(std::string(TPSIM_SOURCE_DIR) + "/tests/golden/" +
+                                               model + "/expected_step0.safetensors");
+  const auto found = *SafetensorsFile::open(dump);
+  std::size_t compared = 0;
+  for (const auto& [key, entry] : expected.entries()) {
+    if (!key.starts_with("grad.")) continue;
+    std::string name = key.substr(5);
+    if (name.starts_with("transformer.")) name.erase(0, 12);
+    if (found.entries().count(name) == 0) continue;  // the head, tied to the word table
+    std::int64_t count = 1;
+    for (const std::int64_t extent : entry.shape) count *= extent;
+    INFO(name);
+    CHECK(relative_distance(*found.read_floats(name, 0, count),
+                            *expected.read_floats(key, 0, count)) < 1e-4);
+    ++compared;
+  }
+  CHECK(compared == found.entries().size());
+  CHECK(compared > 20);
+}
+
+// A model whose sizes nothing divides: 5 layers, 257 words.
+std::string odd_model(const Folder& folder) {
+  const std::filesystem::path path = folder / "config.json";
+  std::ofstream(path) << R"({"architectures": ["BloomForCausalLM"], "model_type": "bloom",
+    "layer_norm_epsilon": 1e-5, "initializer_range": 0.05, "hidden_dropout": 0.0,
+    "attention_dropout": 0.0, "apply_residual_connection_post_layernorm": false,
+    "hidden_size": 48, "n_head": 6, "n_layer": 5, "vocab_size": 257})";
+  return " --model " + path.string() + " --dtype fp32 --json ";
+}
+
+void check_same_losses(const std::vector<Step>& a, const std::vector<Step>& b) {
+  REQUIRE(a.size() == b.size());
+  REQUIRE_FALSE(a.empty());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    CHECK(a[i].loss == Approx(b[i].loss).epsilon(1e-5));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("tpsim run follows PyTorch's losses and gradients in every layout") {
+  for (const std::string model : {"bloom-tiny", "llama-tiny"}) {
+    for (const Layout& layout : layouts_of(model)) {
+      INFO(model << " " << layout.arguments);
+      const Folder folder;
+      const std::string arguments = golden_arguments(model) + layout.arguments +
+                                    " --global-batch 8 --steps 12 --dump-gradients " +
+                                    (folder / "gradients.safetensors").string();
+      check_losses(model, trained(tpsim_run(arguments)), 1e-5);
+      check_gradients(model, folder / "gradients.safetensors");
+    }
+  }
+}
+
+TEST_CASE("tpsim run under mpirun follows PyTorch's losses and gradients in every layout",
+          "[mpirun]") {
+  for (const std::string model : {"bloom-tiny", "llama-tiny"}) {
+    for (const Layout& layout : layouts_of(model)) {
+      INFO(model << " " << layout.arguments);
+      const Folder folder;
+      const std::string arguments = golden_arguments(model) + layout.arguments +
+                                    " --global-batch 8 --steps 12 --dump-gradients " +
+                                    (folder / "gradients.safetensors").string();
+      check_losses(model, trained(under_mpirun(layout.ranks, arguments)), 1e-5);
+      check_gradients(model, folder / "gradients.safetensors");
+    }
+  }
+}
+
+TEST_CASE("as many processes as the plan has ranks, or one clear refusal", "[mpirun]") {
+  const Finished refused = run(under_mpirun(3, golden_arguments("bloom-tiny") + "--tp 2 --pp 2"));
+  CHECK(refused.code == 2);
+  CHECK(refused.out.empty());
+  const std::string message =
+      "tpsim: error: the plan has tp 2 x pp 2 x dp 1 = 4 ranks, but 3 processes were started";
+  const std::size_t first = refused.err.find(message);
+  CHECK(first != std::string::npos);
+  CHECK(refused.err.find("tpsim: ", first + 1) == std::string::npos);
+}
+
+TEST_CASE("half precision stays within a hundredth of PyTorch's losses") {
+  for (const std::string dtype : {"bf16", "fp16"}) {
+    for (const std::string model : {"bloom-tiny", "llama-tiny"}) {
+      std::string arguments = golden_arguments(model);
+      arguments.replace(arguments.find("fp32"), 4, dtype);
+      INFO(model << " " << dtype);
+      check_losses(
+          model,
+          trained(tpsim_run(arguments + "--tp 2 --dp 2 --zero 1 --global-batch 8 --steps 12")),
+          1e-2);
+    }
+  }
+}
+
+TEST_CASE("sizes that a layout does not divide train alike") {
+  const Folder folder;
+  const std::string model = odd_model(folder);
+  const std::string batch = "--seq 13 --global-batch 4 --steps 4 ";
+  const std::vector<Step> one = trained(tpsim_run(model + batch));
+  // A padded vocabulary, uneven stages, tp = heads.
+  for (const std::string layout :
+       {"--tp 2", "--pp 3", "--tp 3 --pp 2", "--tp 6", "--dp 4 --zero 2", "--pp 2 --dp 2"}) {
+    INFO(layout);
+    check_same_losses(trained(tpsim_run(model + batch + layout)), one);
+  }
+}
+
+TEST_CASE("one token, one sequence, one micro-batch are enough to train") {
+  const Folder folder;
+  const std::string model = odd_model(folder);
+  const std::string batch = "--seq 1 --global-batch 1 --steps 3 ";
+  const std::vector<Step> one = trained(tpsim_run(model + batch));
+  for (const std::string layout : {"--tp 6", "--pp 4", "--tp 2 --pp 2", "--attention flash"}) {
+    INFO(layout);
+    check_same_losses(trained(tpsim_run(model + batch + layout)), one);
+  }
+}
+
+TEST_CASE("heads that tp does not divide are refused with the nearest choice") {
+  const Finished heads = run(tpsim_run(golden_arguments("bloom-tiny") + "--tp 4"));
+  CHECK(heads.code == 2);
+  CHECK(heads.err.find("6 attention heads do not divide by tp = 4") != std::string::npos);
+  CHECK(heads.err.find("the nearest tp that does is 3") != std::string::npos);
+  const Finished kv_heads = run(tpsim_run(golden_arguments("llama-tiny") + "--tp 3"));
+  CHECK(kv_heads.code == 2);
+  CHECK(kv_heads.err.find("2 key/value heads do not divide by tp = 3") != std::string::npos);
+  CHECK(kv_heads.err.find("the nearest tp that does is 2") != std::string::npos);
+}
+
+TEST_CASE("a token file that is shorter than the run is read again from its start") {
+  std::string arguments = golden_arguments("bloom-tiny") + "--global-batch 8 ";
+  arguments.replace(arguments.find("--lr 1e-3"), 9, "--lr 0");
+  const std::vector<Step> steps = trained(tpsim_run(arguments + "--steps 14"));
+  REQUIRE(steps.size() == 14);
+  // Nothing is learnt at a rate of zero, so the same tokens have the same loss.
+  CHECK(steps[12].loss == steps[0].loss);
+  CHECK(steps[13].loss == steps[1].loss);
+  CHECK(steps[1].loss != steps[0].loss);
+}
+
+}  // namespace tpsim::test

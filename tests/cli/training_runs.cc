@@ -1,0 +1,51 @@
+#include "tests/cli/training_runs.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+namespace tpsim::test {
+namespace {
+
+double number_after(const std::string& text, std::size_t from, const std::string& key) {
+  const std::size_t at = text.find("\"" + key + "\": ", from);
+  REQUIRE(at != std::string::npos);
+  return std::strtod(text.c_str() + at + key.size() + 4, nullptr);
+}
+
+}  // namespace
+
+std::string golden_arguments(const std::string& name) {
+  const std::string folder = std::string(TPSIM_SOURCE_DIR) + "/tests/golden/" + name;
+  return " --checkpoint " + folder + " --tokens " + folder +
+         "/tokens.safetensors --dtype fp32 --lr 1e-3 --betas 0.9,0.95 --eps 1e-8"
+         " --weight-decay 0.1 --clip-grad 1.0 --device cpu --json ";
+}
+
+std::string tpsim_run(const std::string& arguments) {
+  return std::string("exec ") + TPSIM_BINARY_DIR + "/tpsim run " + arguments;
+}
+
+std::string under_mpirun(int ranks, const std::string& arguments) {
+  return "exec mpirun --oversubscribe --allow-run-as-root -n " + std::to_string(ranks) + " " +
+         TPSIM_BINARY_DIR + "/tpsim run " + arguments;
+}
+
+std::vector<Step> steps_of(const std::string& json) {
+  std::vector<Step> steps;
+  // A step that its closing brace follows is whole.
+  for (std::size_t at = 0; (at = json.find("\"step\": ", at)) != std::string::npos; ++at) {
+    if (json.find('}', at) == std::string::npos) break;
+    steps.push_back({static_cast<std::int64_t>(number_after(json, at, "step")),
+                     number_after(json, at, "loss")});
+  }
+  return steps;
+}
+
+std::vector<Step> trained(const std::string& command) {
+  const Finished finished = run(command);
+  INFO(command << "\n" << finished.err);
+  REQUIRE(finished.code == 0);
+  return steps_of(finished.out);
+}
+
+}  // namespace tpsim::test

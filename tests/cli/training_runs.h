@@ -1,0 +1,28 @@
+// `tpsim run` as users type it, in a test: command lines, and what they print.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/cli/process.h"
+
+namespace tpsim::test {
+
+// A golden case's checkpoint and tokens with its optimizer, in fp32.
+std::string golden_arguments(const std::string& name);
+// `tpsim run` with ranks inside the process, or one process for each of `ranks`.
+std::string tpsim_run(const std::string& arguments);
+std::string under_mpirun(int ranks, const std::string& arguments);
+
+struct Step {
+  std::int64_t number = 0;
+  double loss = 0;
+  bool operator==(const Step&) const = default;
+};
+// Of the output of a run with --json; also of one that was cut off.
+std::vector<Step> steps_of(const std::string& json);
+// Runs it with --json, and fails the test when the run fails.
+std::vector<Step> trained(const std::string& command);
+
+}  // namespace tpsim::test

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Trains one model with tpsim and with PyTorch, on the same core, by turns, and prints both step
+# times and their ratio (above 1: tpsim is faster). Both must follow the same losses.
+#
+# Usage: tools/bench_against_pytorch.sh [--rounds N] [--steps N] [--core N] [--tpsim FILE]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+rounds=3 steps=8 core=0 tpsim=build/release/tpsim
+while (($#)); do
+  case $1 in
+    --rounds) rounds=$2 ;;
+    --steps) steps=$2 ;;
+    --core) core=$2 ;;
+    --tpsim) tpsim=$2 ;;
+    *) echo "tools/bench_against_pytorch.sh: unknown option $1" >&2; exit 2 ;;
+  esac
+  shift 2
+done
+python=/usr/bin/python3 # the one that Debian's packages are for
+if ! "$python" -c 'import torch' 2>/dev/null; then
+  echo "tools/bench_against_pytorch.sh: PyTorch is not here: apt-get install python3-torch" >&2
+  exit 4
+fi
+if [[ ! -x $tpsim ]]; then
+  echo "tools/bench_against_pytorch.sh: no $tpsim: make build" >&2
+  exit 4
+fi
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+bench() { # hidden layers heads
+  local shape=(--hidden "$1" --layers "$2" --heads "$3" --seq 128 --vocab 2048 --batch 8
+    --micro-batch 4 --steps "$steps")
+  local here=$folder/$1 side=("$python" tools/bench_against_pytorch.py)
+  "${side[@]}" prepare "$here" "${shape[@]}"
+  for ((round = 0; round < rounds; ++round)); do
+    taskset -c "$core" "$tpsim" run --checkpoint "$here" --tokens "$here/tokens.safetensors" \
+      --global-batch 8 --micro-batch 4 --steps "$steps" --dtype fp32 --lr 1e-3 \
+      --weight-decay 0.1 --clip-grad 1 --json >"$here/tpsim-$round"
+    taskset -c "$core" "${side[@]}" train "$here" "${shape[@]}" >"$here/torch-$round"
+  done
+  "${side[@]}" compare "$here" "${shape[@]}"
+}
+bench 256 4 4
+bench 512 8 8
