@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "cli/answers.h"
 #include "cli/campaign_view.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
@@ -86,9 +87,16 @@ Result<CampaignRequest> request_of(const Arguments& arguments) {
   return request;
 }
 
-// The file of the cluster's name, or of its name without the ending -node (data/README.md).
-std::string assumptions_name(const Arguments& arguments, const std::string& cluster) {
+// The file of the cluster's name, or of its name without the ending -node (data/README.md). A
+// cluster that was given as a file brings no assumptions of its own.
+Result<std::string> assumptions_name(const Arguments& arguments, const std::string& cluster) {
   if (arguments.has(Opt::kAssumptions)) return *arguments[Opt::kAssumptions];
+  if (cluster.ends_with(".json") || cluster.find('/') != std::string::npos) {
+    return option_error(
+        Opt::kAssumptions,
+        fmt::format("is missing: {} says nothing of power, prices or failures", cluster),
+        "a set of data/campaigns, as jean-zay-a100, or a file like them");
+  }
   constexpr std::string_view kOneNode = "-node";
   return cluster.ends_with(kOneNode) ? cluster.substr(0, cluster.size() - kOneNode.size())
                                      : cluster;
@@ -96,7 +104,8 @@ std::string assumptions_name(const Arguments& arguments, const std::string& clus
 
 Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  Result<Assumptions> loaded = load_assumptions(catalogue, assumptions_name(arguments, cluster));
+  TPSIM_TRY(const std::string name, assumptions_name(arguments, cluster));
+  Result<Assumptions> loaded = load_assumptions(catalogue, name);
   if (!loaded.ok()) {
     return loaded.error().where.empty() ? about(Opt::kAssumptions, loaded.error()) : loaded.error();
   }
@@ -132,27 +141,38 @@ Result<Plan> plan_of(const Arguments& arguments, const Scenario& scenario,
 }
 
 Result<std::vector<Replanned>> replanned_of(const Arguments& arguments, const Scenario& scenario,
-                                            const Plan& plan, const Terminal& terminal) {
+                                            const Plan& plan, const Progress& progress) {
   TPSIM_TRY(const std::int64_t lost, integer_of(arguments, Opt::kLostNodes, 0, {0, 1 << 20}));
   if (lost == 0) return std::vector<Replanned>();
-  ProgressBar progress(terminal, "planning with fewer nodes");
-  return replan(scenario, plan, lost, [&](double share) { progress.show(share); });
+  return replan(scenario, plan, lost, progress);
 }
 
 }  // namespace
 
+Result<CampaignReport> campaign_answer(const Arguments& arguments,
+                                       const std::optional<PlanFile>& file,
+                                       const Progress& progress) {
+  CampaignReport report;
+  TPSIM_TRY(report.request, request_of(arguments));
+  TPSIM_TRY(report.named, load_scenario(arguments, file));
+  const Scenario& scenario = report.named.scenario;
+  TPSIM_TRY(report.assumptions, assumptions_of(arguments, report.named.cluster));
+  TPSIM_TRY(report.plan, plan_of(arguments, scenario, file));
+  TPSIM_TRY(report.campaign,
+            plan_campaign(scenario, report.plan, report.request, report.assumptions));
+  TPSIM_TRY(report.replanned, replanned_of(arguments, scenario, report.plan, progress));
+  return report;
+}
+
 Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
-  TPSIM_TRY(const CampaignRequest request, request_of(arguments));
   TPSIM_TRY(const auto file, read_plan_option(arguments));
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
-  TPSIM_TRY(const Assumptions assumptions, assumptions_of(arguments, named.cluster));
-  TPSIM_TRY(const Plan plan, plan_of(arguments, named.scenario, file));
-  TPSIM_TRY(const Campaign campaign, plan_campaign(named.scenario, plan, request, assumptions));
-  TPSIM_TRY(const std::vector<Replanned> replanned,
-            replanned_of(arguments, named.scenario, plan, terminal));
-  const CampaignReport report{named, plan, request, assumptions, campaign, replanned};
-  return print(arguments.has(Opt::kJson) ? to_text(campaign_json(report))
-                                         : campaign_text(terminal, report));
+  const Result<CampaignReport> report = [&] {
+    ProgressBar progress(terminal, "planning with fewer nodes");
+    return campaign_answer(arguments, file, [&](double share) { progress.show(share); });
+  }();
+  if (!report.ok()) return report.error();
+  return print(arguments.has(Opt::kJson) ? to_text(campaign_json(*report))
+                                         : campaign_text(terminal, *report));
 }
 
 }  // namespace tpsim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <vector>
 
 #include "cli/numbers.h"
 #include "cli/plan_view.h"
@@ -101,10 +102,12 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
   const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
   std::string text =
       row(terminal, "checkpoint",
-          fmt::format("{} written in {}, {} of them, one after {} of work", to_string(c.size),
-                      duration_text(c.write), count_text(c.count), duration_text(c.interval)));
+          fmt::format("{} written in {}, {} of them, one after {} of work ({} full steps)",
+                      to_string(c.size), duration_text(c.write), count_text(c.count),
+                      duration_text(c.interval), count_text(c.steps)));
   text += row(terminal, "best interval",
-              fmt::format("{} (Daly), {} (Young)", duration_text(c.daly), duration_text(c.young)));
+              fmt::format("{}; {} by Daly, {} by Young", duration_text(c.best),
+                          duration_text(c.daly), duration_text(c.young)));
   text += row(
       terminal, "a node fails",
       fmt::format("every {}; {:.1f} times in the run", duration_text(campaign.mtbf), r.failures));
@@ -139,14 +142,51 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
   return table.text(terminal);
 }
 
-std::string assumptions_view(const Terminal& terminal, const Assumptions& assumptions) {
+// An assumption as it is shown: the numbers of the file, and the choices that lie in the model.
+struct ShownAssumption {
+  std::string key;
+  std::string value;
+  std::string source;
+};
+
+std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
+  std::vector<ShownAssumption> shown;
+  for (const AssumptionRow& row : assumption_rows()) {
+    const auto& value = report.assumptions.values[static_cast<std::size_t>(row.assumption)];
+    shown.push_back({row.key, assumption_text(row, value.value), value.source});
+  }
+  const CampaignRequest& request = report.request;
+  const auto given = [](bool is_given, const char* option, const char* otherwise) {
+    return is_given ? fmt::format("given with {}", option) : std::string(otherwise);
+  };
+  shown.push_back({"step", time_text(report.campaign.step),
+                   given(request.step > Seconds(), "--step-time",
+                         "predicted: tpsim explain names the sources")});
+  const BatchRamp& ramp = request.ramp;
+  shown.push_back({"batch_ramp", ramp.start == 0 ? "none" : "given",
+                   ramp.start == 0
+                       ? "no --ramp"
+                       : fmt::format("from {} sequences by {} over {}, given with --ramp",
+                                     ramp.start, ramp.increment, count_text(ramp.samples))});
+  shown.push_back({"checkpoint_every", duration_text(report.campaign.checkpoints.interval),
+                   given(request.checkpoint_interval > Seconds(), "--checkpoint-every",
+                         "the best interval of the closed form")});
+  shown.push_back({"checkpoint_holds", to_string(report.campaign.checkpoints.size),
+                   "weights, fp32 master weights and both moments of Adam; training waits while "
+                   "they are written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"});
+  shown.push_back({"failure_process", "Poisson",
+                   "one node at a time, without memory, also while the run restarts: Young 1974; "
+                   "Daly 2006, doi:10.1016/j.future.2004.11.016"});
+  return shown;
+}
+
+std::string assumptions_view(const Terminal& terminal, const CampaignReport& report) {
   constexpr std::size_t kIndent = 34;
   std::string text;
-  for (const AssumptionRow& row : assumption_rows()) {
-    const AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
+  for (const ShownAssumption& row : shown_assumptions(report)) {
     text += fmt::format(
-        "  {:<18} {:>10}   {}\n", row.key, assumption_text(row, value.value),
-        terminal.paint(wrapped(printable(value.source), 100 - kIndent, kIndent), Ink::kDim));
+        "  {:<18} {:>10}   {}\n", row.key, row.value,
+        terminal.paint(wrapped(printable(row.source), 100 - kIndent, kIndent), Ink::kDim));
   }
   return text;
 }
@@ -167,6 +207,8 @@ JsonValue checkpoints_json(const CampaignCheckpoints& c) {
   return json_object({{"bytes", c.size.value()},
                       {"write_s", c.write.value()},
                       {"interval_s", c.interval.value()},
+                      {"interval_steps", c.steps},
+                      {"best_s", c.best.value()},
                       {"young_s", c.young.value()},
                       {"daly_s", c.daly.value()},
                       {"count", c.count}});
@@ -206,12 +248,10 @@ JsonValue replanned_json(const Replanned& row) {
   return json.set("peak_gib", run.predicted.peak.value() / kGiB);
 }
 
-JsonValue assumptions_json(const Assumptions& assumptions) {
+JsonValue assumptions_json(const CampaignReport& report) {
   JsonValue json = json_object();
-  for (const AssumptionRow& row : assumption_rows()) {
-    const AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
-    json.set(row.key,
-             json_object({{"value", assumption_text(row, value.value)}, {"source", value.source}}));
+  for (const ShownAssumption& row : shown_assumptions(report)) {
+    json.set(row.key, json_object({{"value", row.value}, {"source", row.source}}));
   }
   return json;
 }
@@ -234,7 +274,7 @@ std::string campaign_text(const Terminal& terminal, const CampaignReport& report
     text += replan_view(terminal, report) + "\n";
   }
   text += heading(terminal, "ASSUMED", "from " + printable(report.assumptions.name));
-  return text + assumptions_view(terminal, report.assumptions);
+  return text + assumptions_view(terminal, report);
 }
 
 JsonValue campaign_json(const CampaignReport& report) {
@@ -257,7 +297,7 @@ JsonValue campaign_json(const CampaignReport& report) {
       {"replays_with_unlimited_spares", replays_json(campaign.unlimited)},
       {"replays", replays_json(campaign.replays)},
       {"replanned", json_array(report.replanned, replanned_json)},
-      {"assumptions", assumptions_json(report.assumptions)},
+      {"assumptions", assumptions_json(report)},
   });
   JsonValue phases = JsonValue::Array{};
   for (std::size_t i = 0; i < campaign.phases.size(); ++i) {

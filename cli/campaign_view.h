@@ -12,12 +12,12 @@
 namespace tpsim {
 
 struct CampaignReport {
-  const NamedScenario& named;
-  const Plan& plan;
-  const CampaignRequest& request;
-  const Assumptions& assumptions;
-  const Campaign& campaign;
-  const std::vector<Replanned>& replanned;  // empty when nobody asked
+  NamedScenario named;
+  Plan plan;
+  CampaignRequest request;
+  Assumptions assumptions;
+  Campaign campaign;
+  std::vector<Replanned> replanned;  // empty when nobody asked
 };
 
 std::string campaign_text(const Terminal& terminal, const CampaignReport& report);

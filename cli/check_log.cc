@@ -1,6 +1,7 @@
 // tpsim check-log: a training log held against the plan's prediction.
 #include <fmt/format.h>
 
+#include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/numbers.h"
@@ -57,7 +58,18 @@ std::string check_text(const Terminal& terminal, const PlanFile& file, const Log
   return text;
 }
 
-JsonValue check_json(const LogCheck& check) {
+Result<TrainingLog> read_log(const Arguments& arguments) {
+  if (arguments.positional.empty()) {
+    return Error{ErrorKind::kBadInput, "which log? None was given", "check-log",
+                 "tpsim check-log training.log --plan plan.json"};
+  }
+  TPSIM_TRY(const std::string text, read_file(arguments.positional, kMostLogBytes));
+  return parse_training_log(text, arguments.positional);
+}
+
+}  // namespace
+
+JsonValue check_log_json(const LogCheck& check) {
   return json_object({
       {"version", "tpsim-log-report/1"},
       {"as_predicted", check.as_predicted()},
@@ -82,16 +94,12 @@ JsonValue check_json(const LogCheck& check) {
   });
 }
 
-Result<TrainingLog> read_log(const Arguments& arguments) {
-  if (arguments.positional.empty()) {
-    return Error{ErrorKind::kBadInput, "which log? None was given", "check-log",
-                 "tpsim check-log training.log --plan plan.json"};
-  }
-  TPSIM_TRY(const std::string text, read_file(arguments.positional, kMostLogBytes));
-  return parse_training_log(text, arguments.positional);
+Result<LogCheck> check_log_answer(const Arguments& arguments, const PlanFile& file) {
+  TPSIM_TRY(const TrainingLog log, read_log(arguments));
+  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(const Prediction predicted, simulate(named.scenario, file.plan));
+  return check_log(named.scenario, file.plan, predicted, log);
 }
-
-}  // namespace
 
 Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
   if (!arguments.has(Opt::kPlanFile)) {
@@ -99,11 +107,8 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
                         "a file saved with --save");
   }
   TPSIM_TRY(const PlanFile file, read_plan(*arguments[Opt::kPlanFile]));
-  TPSIM_TRY(const TrainingLog log, read_log(arguments));
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
-  TPSIM_TRY(const Prediction predicted, simulate(named.scenario, file.plan));
-  TPSIM_TRY(const LogCheck check, check_log(named.scenario, file.plan, predicted, log));
-  return print(arguments.has(Opt::kJson) ? to_text(check_json(check))
+  TPSIM_TRY(const LogCheck check, check_log_answer(arguments, file));
+  return print(arguments.has(Opt::kJson) ? to_text(check_log_json(check))
                                          : check_text(terminal, file, check));
 }
 

@@ -30,6 +30,9 @@ Status run_campaign(const Arguments& arguments, const Terminal& terminal);
 // plan.
 Status run_export(const Arguments& arguments, const Terminal& terminal);
 
+// Reads launch files back; prints the plan and saves it where asked.
+Status run_import(const Arguments& arguments, const Terminal& terminal);
+
 // A log that is not as predicted is a finding, not a failure.
 Status run_check_log(const Arguments& arguments, const Terminal& terminal);
 

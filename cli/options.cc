@@ -13,6 +13,7 @@ constexpr std::uint16_t kCampaigns = bit(Command::kCampaign);
 constexpr std::uint16_t kRuns = bit(Command::kRun);
 constexpr std::uint16_t kValidates = bit(Command::kValidate);
 constexpr std::uint16_t kExports = bit(Command::kExport);
+constexpr std::uint16_t kImports = bit(Command::kImport);
 constexpr std::uint16_t kLogChecks = bit(Command::kCheckLog);
 constexpr std::uint16_t kLists = bit(Command::kList);
 constexpr std::uint16_t kSearches = kPlans | kExplains | kCampaigns;
@@ -50,6 +51,10 @@ constexpr std::array kCommands = {
                "plan.json", "a plan saved with --save",
                "tpsim export plan.json --to megatron-deepspeed -o launch/\n"
                "tpsim export plan.json --to torchtitan"},
+    CommandRow{Command::kImport, "import", "read launch files back as a plan", "launch",
+               "the folder that export wrote, or a file with such arguments",
+               "tpsim import launch/ --from megatron-lm --model llama-3-70b --save plan.json\n"
+               "tpsim import my-arguments.sh --from megatron-deepspeed --model bloom-176b --json"},
     CommandRow{Command::kCheckLog, "check-log",
                "say whether a run is as predicted, and if not, why", "training.log",
                "a log of Megatron-LM, Megatron-DeepSpeed or tpsim",
@@ -71,14 +76,14 @@ constexpr const char* kOutput = "Output";
 
 constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kModel, "--model", "NAME|FILE", "catalogue name, tpsim model or Hugging Face config.json",
-     kWhat, kAll},
+     kWhat, kAll | kImports},
     {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [jean-zay-a100]", kWhat,
-     kAll | kValidates},
+     kAll | kValidates | kImports},
     {Opt::kStack, "--stack", "NAME|FILE", "the training software [the cluster's]", kWhat,
-     kAll | kValidates},
+     kAll | kValidates | kImports},
     {Opt::kProfile, "--profile", "NAME|FILE", "what its GPU does, op by op [the cluster's]", kWhat,
-     kAll | kValidates},
-    {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat, kAll},
+     kAll | kValidates | kImports},
+    {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat, kAll | kImports},
     {Opt::kGlobalBatch, "--global-batch", "N", "sequences in a step [2048]", kWhat, kAll},
 
     {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches},
@@ -173,11 +178,13 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
 
     {Opt::kTo, "--to", "STACK", "megatron-lm, megatron-deepspeed, nemo, torchtitan or slurm",
      kOutput, kExports},
+    {Opt::kFrom, "--from", "STACK", "megatron-lm, megatron-deepspeed, nemo, torchtitan or slurm",
+     kOutput, kImports},
     {Opt::kOutputFolder, "-o", "DIR", "folder for the files [print them]", kOutput, kExports},
     {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput,
-     kAll | kLogChecks | kLists | kValidates | kRuns},
+     kAll | kLogChecks | kLists | kValidates | kRuns | kImports},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",
-     kOutput, kPlans | kSimulates},
+     kOutput, kPlans | kSimulates | kImports},
     {Opt::kTrace, "--trace", "FILE", "write the timeline, for Perfetto or chrome://tracing",
      kOutput, kSimulates},
     {Opt::kAllowOom, "--allow-oom", nullptr, "accept a plan that does not fit in memory", kOutput,

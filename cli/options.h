@@ -19,6 +19,7 @@ enum class Command : std::uint8_t {
   kValidate,
   kCampaign,
   kExport,
+  kImport,
   kCheckLog,
   kList,
 };
@@ -96,6 +97,7 @@ enum class Opt : std::uint8_t {
   kSaveEvery,
   kDumpGradients,
   kTo,
+  kFrom,
   kOutputFolder,
   kJson,
   kSave,

@@ -24,6 +24,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
     case Command::kValidate: return run_validate(arguments, terminal);
     case Command::kCampaign: return run_campaign(arguments, terminal);
     case Command::kExport: return run_export(arguments, terminal);
+    case Command::kImport: return run_import(arguments, terminal);
     case Command::kCheckLog: return run_check_log(arguments, terminal);
     case Command::kList: return run_list(arguments, terminal);
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "cli/table.h"
@@ -67,15 +68,6 @@ std::vector<RunOutcome> part_of(const std::vector<RunOutcome>& outcomes, bool ca
   std::copy_if(outcomes.begin(), outcomes.end(), std::back_inserter(part),
                [&](const RunOutcome& run) { return run.calibration == calibration; });
   return part;
-}
-
-std::string report_json_text(const std::vector<RunOutcome>& outcomes) {
-  return to_text(json_object(
-      {{"version", "tpsim-validate-report/1"},
-       {"rows", json_array(outcomes, row_json)},
-       {"summary", summary_json(summarize(outcomes))},
-       {"summary_test_rows", summary_json(summarize(part_of(outcomes, false)))},
-       {"summary_calibration_rows", summary_json(summarize(part_of(outcomes, true)))}}));
 }
 
 std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
@@ -236,25 +228,44 @@ Result<RunLoader> make_loader(const Arguments& arguments) {
 
 }  // namespace
 
-Status run_validate(const Arguments& arguments, const Terminal& terminal) {
+JsonValue validate_json(const std::vector<RunOutcome>& outcomes) {
+  return json_object(
+      {{"version", "tpsim-validate-report/1"},
+       {"rows", json_array(outcomes, row_json)},
+       {"summary", summary_json(summarize(outcomes))},
+       {"summary_test_rows", summary_json(summarize(part_of(outcomes, false)))},
+       {"summary_calibration_rows", summary_json(summarize(part_of(outcomes, true)))}});
+}
+
+Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
+                                                const Progress& progress) {
   if (!arguments.has(Opt::kRuns)) {
     return option_error(Opt::kRuns, "is missing: which runs?",
                         "a table like data/published_runs/bloom_jean_zay.csv");
   }
-  const std::string& file = *arguments[Opt::kRuns];
-  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(file));
+  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(*arguments[Opt::kRuns]));
   TPSIM_TRY(RunLoader loader, make_loader(arguments));
   std::vector<RunOutcome> outcomes;
-  {
-    ProgressBar progress(terminal, "predicting");
-    for (const PublishedRun& run : runs) {
-      outcomes.push_back(predict_run(loader, run));
-      progress.show(static_cast<double>(outcomes.size()) / static_cast<double>(runs.size()));
+  for (const PublishedRun& run : runs) {
+    outcomes.push_back(predict_run(loader, run));
+    if (progress) {
+      progress(static_cast<double>(outcomes.size()) / static_cast<double>(runs.size()));
     }
   }
-  if (arguments.has(Opt::kJson)) return print(report_json_text(outcomes));
-  if (arguments.has(Opt::kMarkdown)) return print(markdown_text(file, outcomes));
-  return print(report_text(terminal, outcomes));
+  return outcomes;
+}
+
+Status run_validate(const Arguments& arguments, const Terminal& terminal) {
+  const Result<std::vector<RunOutcome>> outcomes = [&] {
+    ProgressBar progress(terminal, "predicting");
+    return validate_answer(arguments, [&](double share) { progress.show(share); });
+  }();
+  if (!outcomes.ok()) return outcomes.error();
+  if (arguments.has(Opt::kJson)) return print(to_text(validate_json(*outcomes)));
+  if (arguments.has(Opt::kMarkdown)) {
+    return print(markdown_text(*arguments[Opt::kRuns], *outcomes));
+  }
+  return print(report_text(terminal, *outcomes));
 }
 
 }  // namespace tpsim

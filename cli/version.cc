@@ -9,7 +9,7 @@ namespace tpsim {
 std::string version_text() {
   std::string text = fmt::format("tpsim {} ({}, {})\n", kVersion, kBuildType, kCompiler);
   for (const BuiltFeature& feature : kBuiltFeatures) {
-    text += fmt::format("  {:<5} {}\n", fmt::format("{}:", feature.name), feature.state);
+    text += fmt::format("  {:<7} {}\n", fmt::format("{}:", feature.name), feature.state);
   }
   return text;
 }

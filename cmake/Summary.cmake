@@ -3,7 +3,7 @@ message(STATUS "tpsim ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, "
                "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 set(TPSIM_FEATURE_ROWS "")
 foreach(name IN LISTS TPSIM_FEATURES)
-  string(SUBSTRING "${name}:     " 0 6 column)
+  string(SUBSTRING "${name}:       " 0 8 column)
   message(STATUS "  ${column}${TPSIM_STATE_${name}}")
   string(APPEND TPSIM_FEATURE_ROWS "    BuiltFeature{\"${name}\", \"${TPSIM_STATE_${name}}\"},\n")
 endforeach()

@@ -1,5 +1,6 @@
 #include "core/catalogue.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,14 +24,35 @@ bool holds_catalogue(const fs::path& folder) {
          fs::is_directory(folder / name_of(CatalogueKind::kClusters), ignored);
 }
 
-std::vector<fs::path> usual_folders() {
-  std::vector<fs::path> folders;
-  std::error_code code;
-  const fs::path executable = fs::read_symlink("/proc/self/exe", code);
-  if (!code) {
-    const fs::path beside = executable.parent_path();
-    folders = {beside / "../../data", beside / "../share/tpsim"};
+// The shared library that this code is part of, if it is part of one, and the executable.
+std::vector<fs::path> own_files() {
+  std::vector<fs::path> files;
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&own_files), &info) != 0 && info.dli_fname != nullptr) {
+    files.emplace_back(info.dli_fname);
   }
+  files.emplace_back("/proc/self/exe");
+  return files;
+}
+
+// "data" or "share/tpsim" in the folders above a file, nearest first: build/release/tpsim finds the
+// source tree's, bin/tpsim and lib/python3/dist-packages/tpsim/... those that were installed.
+void add_folders_above(const fs::path& file, std::vector<fs::path>& folders) {
+  constexpr int kMostLevels = 6;
+  std::error_code code;
+  fs::path folder = fs::canonical(file, code).parent_path();
+  if (code) return;
+  for (int level = 0; level < kMostLevels && folder != folder.root_path(); ++level) {
+    folder = folder.parent_path();
+    folders.push_back(folder / "data");
+    folders.push_back(folder / "share/tpsim");
+  }
+}
+
+std::vector<fs::path> usual_folders(const fs::path& otherwise) {
+  std::vector<fs::path> folders;
+  for (const fs::path& file : own_files()) add_folders_above(file, folders);
+  if (!otherwise.empty()) folders.push_back(otherwise);
   folders.emplace_back(TPSIM_SOURCE_DATA_DIR);
   return folders;
 }
@@ -54,7 +76,7 @@ std::string_view name_of(CatalogueKind kind) {
   return "?";
 }
 
-Result<Catalogue> Catalogue::open() {
+Result<Catalogue> Catalogue::open(const fs::path& otherwise) {
   if (const char* chosen = std::getenv("TPSIM_DATA"); chosen != nullptr && *chosen != '\0') {
     if (holds_catalogue(chosen)) return Catalogue(chosen);
     return Error{
@@ -62,12 +84,11 @@ Result<Catalogue> Catalogue::open() {
         fmt::format("'{}' is no data folder of tpsim: it lacks models/ or clusters/", chosen),
         "$TPSIM_DATA", "unset it to use the data that ships with tpsim"};
   }
-  std::string tried;
-  for (const fs::path& folder : usual_folders()) {
+  for (const fs::path& folder : usual_folders(otherwise)) {
     if (holds_catalogue(folder)) return Catalogue(folder.lexically_normal());
-    tried += (tried.empty() ? "" : ", ") + folder.lexically_normal().string();
   }
-  return Error{ErrorKind::kMissing, "the data folder of tpsim is missing: tried " + tried, "",
+  return Error{ErrorKind::kMissing,
+               "the data folder of tpsim is missing: no data or share/tpsim above the program", "",
                "set TPSIM_DATA to the folder that holds models/, clusters/, profiles/, stacks/"};
 }
 

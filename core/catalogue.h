@@ -19,9 +19,10 @@ std::string_view name_of(CatalogueKind);  // "models": also the folder's name
 
 class Catalogue {
  public:
-  // The data folder is $TPSIM_DATA where that is set; else the first that exists of ../../data and
-  // ../share/tpsim beside the executable's folder, and the data folder of the source tree.
-  static Result<Catalogue> open();
+  // The data folder is $TPSIM_DATA where that is set; else the nearest data/ or share/tpsim/ in a
+  // folder above the program (or shared library) that this is part of; else `otherwise`; else that
+  // of the source tree.
+  static Result<Catalogue> open(const std::filesystem::path& otherwise = {});
   explicit Catalogue(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   const std::filesystem::path& directory() const { return directory_; }

@@ -8,6 +8,7 @@
 
 #include "plans/search.h"
 #include "sim/predict.h"
+#include "sim/simulate.h"
 
 namespace tpsim {
 namespace {
@@ -72,13 +73,15 @@ void add_checkpoints(const ModelSpec& model, const Plan& plan, const CampaignReq
   checkpoints.size = checkpoint_size(model, plan);
   checkpoints.write =
       checkpoints.size / BytesPerSecond(assumed[Assumption::kStorageBandwidth] * kGB);
+  checkpoints.best = best_interval(checkpoints.write, campaign.mtbf);
   checkpoints.young = young_interval(checkpoints.write, campaign.mtbf);
   checkpoints.daly = daly_interval(checkpoints.write, campaign.mtbf);
   const Seconds wanted =
-      request.checkpoint_interval > Seconds() ? request.checkpoint_interval : checkpoints.daly;
+      request.checkpoint_interval > Seconds() ? request.checkpoint_interval : checkpoints.best;
   // Never longer than the run, and never shorter than a step.
   checkpoints.interval =
       std::max(std::min(wanted, campaign.time.steps), std::min(campaign.step, campaign.time.steps));
+  checkpoints.steps = std::max<std::int64_t>(1, std::llround(checkpoints.interval / campaign.step));
 }
 
 FailureModel failure_model(const Campaign& campaign, const Assumptions& assumed) {
@@ -91,17 +94,35 @@ FailureModel failure_model(const Campaign& campaign, const Assumptions& assumed)
   return model;
 }
 
+// Neither the numbers nor their computation may run away: a run that gets on a hundred times slower
+// than without failures is no plan, and replays take their time for each failure.
+Status check_failures(const FailureModel& model, const CampaignRequest& request) {
+  constexpr double kMostSlowdown = 100;
+  constexpr double kMostFailures = 1e8;  // of all replays: some seconds
+  if (!can_end(model) || expected_wall(model) > kMostSlowdown * model.work) {
+    return Error{
+        ErrorKind::kDoesNotFit,
+        fmt::format("the run would hardly get on: {} pass between checkpoints, {} to start again, "
+                    "and a node fails every {}",
+                    to_string(model.interval + model.write), to_string(model.restart),
+                    to_string(model.mtbf)),
+        "", "write checkpoints faster or more often, start faster, or take better nodes"};
+  }
+  const double failures = expected_wall(model) / model.mtbf;
+  if (failures * static_cast<double>(request.replays) > kMostFailures) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("{} replays with about {:.0f} failures each take too long",
+                             request.replays, failures),
+                 "--replays",
+                 fmt::format("{:.0f} at most", std::max(2.0, kMostFailures / failures))};
+  }
+  return Ok{};
+}
+
 Status add_failures(const CampaignRequest& request, const Assumptions& assumed,
                     Campaign& campaign) {
   const FailureModel model = failure_model(campaign, assumed);
-  if (!can_end(model)) {
-    return Error{
-        ErrorKind::kDoesNotFit,
-        fmt::format("the run would never end: {} pass between checkpoints and a node fails "
-                    "every {}",
-                    to_string(model.interval + model.write), to_string(model.mtbf)),
-        "", "write checkpoints faster or more often"};
-  }
+  TPSIM_TRY_STATUS(check_failures(model, request));
   const Seconds repair(assumed[Assumption::kRepairTime] * kHour);
   const SpareNodes endless{std::numeric_limits<std::int64_t>::max(), repair};
   const SpareNodes assumed_spares{static_cast<std::int64_t>(assumed[Assumption::kSpareNodes]),
@@ -190,6 +211,11 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   for (std::int64_t used = nodes - 1; used >= least; --used) {
     const SearchSpace space = space_like(plan, used * scenario.cluster.gpus_per_node);
     TPSIM_TRY(SearchResult result, search(scenario, space, 1, {}));
+    for (PlannedRun& run : result.plans) {
+      if (run.plan.rank_order == plan.rank_order) continue;
+      run.plan.rank_order = plan.rank_order;  // a search knows the usual order only
+      TPSIM_TRY(run.predicted, simulate(scenario, run.plan));
+    }
     found[static_cast<std::size_t>(used)] = std::move(result.plans);
     if (progress) {
       progress(static_cast<double>(nodes - used) / static_cast<double>(nodes - least));

@@ -30,9 +30,11 @@ struct CampaignRequest {
 struct CampaignCheckpoints {
   Bytes size;
   Seconds write;
+  Seconds best;  // by the closed form itself; the next two approximate it
   Seconds young;
   Seconds daly;
-  Seconds interval;  // what the campaign uses
+  Seconds interval;        // what the campaign uses
+  std::int64_t steps = 0;  // of the full batch nearest to the interval: --save-interval
   std::int64_t count = 0;
 };
 

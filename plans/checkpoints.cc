@@ -39,6 +39,18 @@ Bytes checkpoint_size(const ModelSpec& model, const Plan& plan) {
   return Bytes(weights * static_cast<double>(size_of(plan.dtype)) + (weights + copy) * per_state);
 }
 
+Seconds best_interval(Seconds write, Seconds mtbf) {
+  // x + ln(1 - x) falls from 0 to minus infinity over (0, 1): halve until the interval is rounding.
+  constexpr int kHalvings = 60;
+  double low = 0;
+  double high = 1;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double x = (low + high) / 2;
+    (x + std::log1p(-x) > -(write / mtbf) ? low : high) = x;
+  }
+  return mtbf * low;
+}
+
 Seconds young_interval(Seconds write, Seconds mtbf) {
   return Seconds(std::sqrt(2 * write.value() * mtbf.value()));
 }

@@ -25,6 +25,10 @@ struct FailureModel {
   Seconds mtbf;      // of all nodes of the run together
 };
 
+// The interval that makes expected_wall least, to rounding: tau = M x where x + ln(1 - x) = -C / M,
+// the zero of the derivative of (e^((tau + C) / M) - 1) / tau. Restarts do not move it.
+Seconds best_interval(Seconds write, Seconds mtbf);
+
 // sqrt(2 C M): Young 1974, first order in C/M.
 Seconds young_interval(Seconds write, Seconds mtbf);
 

@@ -2,6 +2,8 @@
 // megatron/arguments.py, deepspeed/runtime/config.py and deepspeed/runtime/pipe/engine.py.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "core/json_document.h"
 #include "plans/launch_settings.h"
 
@@ -29,9 +31,11 @@ Status check_model(const ModelSpec& model) {
 
 Status check_zero(const Plan& plan) {
   const std::string what = fmt::format("ZeRO {} in {}", plan.zero, name_of(plan.dtype));
-  if (plan.zero >= 2 && plan.degrees.pp > 1) {
-    return cannot_express(kStack, fmt::format("ZeRO {} with a pipeline", plan.zero),
-                          "DeepSpeed's pipeline engine refuses stages 2 and 3");
+  if (plan.zero >= 2) {
+    return cannot_express(
+        kStack, fmt::format("ZeRO {}{}", plan.zero, plan.degrees.pp > 1 ? " with a pipeline" : ""),
+        "every model runs in DeepSpeed's pipeline engine there, also on one "
+        "stage, and that refuses stages 2 and 3");
   }
   if (plan.zero == 0 && plan.dtype == DType::kBFloat16) {
     return cannot_express(kStack, what,
@@ -101,14 +105,21 @@ void add_model(const ModelSpec& model, std::int64_t tp, Settings& out) {
   out.add("--num-attention-heads", model.attention.heads);
   out.add("--kv-channels", model.attention.head_dim);
   out.add("--seq-length", model.seq);
-  out.add("--max-position-embeddings", model.seq);
   const PositionKind position = model.attention.position;
+  // Its arguments.py asserts that there is none with rotary positions.
+  if (position != PositionKind::kRotary) out.add("--max-position-embeddings", model.seq);
   out.add("--position-embedding-type", position == PositionKind::kAlibi    ? "alibi"
                                        : position == PositionKind::kRotary ? "rotary"
                                                                            : "absolute");
-  if (model.mlp == MlpKind::kSwiglu) out.add("--glu-activation", "swiglu");
+  if (model.mlp == MlpKind::kSwiglu) {
+    out.add("--glu-activation", "swiglu");
+    out.add("--no-bias-gelu-fusion");  // asked for with any gated activation
+  }
   if (model.embedding_norm) out.add("--embed-layernorm");
   if (model.residual_from_after_norm) out.add("--apply-residual-connection-post-layernorm");
+  out.add("--layernorm-epsilon", fmt::format("{}", model.norm_epsilon));
+  out.add("--attention-dropout", fmt::format("{}", model.attention_dropout));
+  out.add("--hidden-dropout", fmt::format("{}", model.hidden_dropout));
   out.add("--pad-vocab-size-to", padded_vocab(model.vocab, tp));
 }
 
@@ -167,21 +178,29 @@ void check_config(SettingReader& in, const DeepSpeedConfig& config, const Plan& 
       config.fp16 != (plan.dtype == DType::kFloat16)) {
     in.fail("precision of arguments and DeepSpeed's JSON differ");
   }
-  if (config.stage >= 2 && plan.degrees.pp > 1) in.fail("ZeRO 2 and 3 exclude pipelines");
+  if (config.stage >= 2) in.fail("DeepSpeed's pipeline engine refuses ZeRO 2 and 3");
 }
 
-void read_model(SettingReader& in, const ModelSpec& model) {
-  in.expect("--num-layers", model.layers);
-  in.expect("--hidden-size", model.hidden);
-  in.expect("--num-attention-heads", model.attention.heads);
-  in.expect("--seq-length", model.seq);
-  for (const char* name :
-       {"--ffn-hidden-size", "--kv-channels", "--max-position-embeddings",
-        "--position-embedding-type", "--glu-activation", "--pad-vocab-size-to"}) {
-    in.text(name);
+constexpr std::array kModelSwitches = {"--embed-layernorm", "--no-bias-gelu-fusion",
+                                       "--apply-residual-connection-post-layernorm"};
+
+// What its arguments.py takes for an option that is left out; empty for one that it wants.
+std::string default_of(std::string_view option, const ModelSpec& model) {
+  if (option == "--ffn-hidden-size") return std::to_string(4 * model.hidden);
+  if (option == "--kv-channels") return std::to_string(model.hidden / model.attention.heads);
+  if (option == "--position-embedding-type") return "absolute";
+  if (option == "--layernorm-epsilon") return "1e-5";
+  if (option == "--attention-dropout" || option == "--hidden-dropout") return "0.1";
+  return "";
+}
+
+void read_model(SettingReader& in, const ModelSpec& model, std::int64_t tp) {
+  Settings wanted;
+  add_model(model, tp, wanted);
+  for (const Setting& setting : wanted.all()) {
+    if (!setting.value.empty()) in.expect(setting, default_of(setting.name, model));
   }
-  in.flag("--embed-layernorm");
-  in.flag("--apply-residual-connection-post-layernorm");
+  in.refuse_other(kModelSwitches, wanted);
 }
 
 void read_precision(SettingReader& in, Plan& plan) {
@@ -219,7 +238,6 @@ Result<Settings> deepspeed_settings(const PlanFile& file) {
   out.add("--tensor-model-parallel-size", plan.degrees.tp);
   out.add("--pipeline-model-parallel-size", plan.degrees.pp);
   out.add("--pp-partition-method", method);
-  if (plan.zero >= 2) out.add("--no-pipeline-parallel");
   out.add("--micro-batch-size", plan.micro_batch);
   out.add("--global-batch-size", plan.global_batch);
   if (plan.dtype != DType::kFloat32) out.add(fmt::format("--{}", name_of(plan.dtype)));
@@ -254,9 +272,9 @@ Result<Plan> plan_of_deepspeed(const ShellSettings& shell, const LaunchFile& con
                                const ModelSpec& model) {
   TPSIM_TRY(const DeepSpeedConfig config, parse_config(config_file));
   SettingReader in(shell.settings);
-  read_model(in, model);
   Plan plan;
   read_stages(in, model, shell, plan);
+  read_model(in, model, plan.degrees.tp);
   plan.micro_batch = in.integer("--micro-batch-size", 0);
   plan.global_batch = in.integer("--global-batch-size", 0);
   read_precision(in, plan);
@@ -271,9 +289,6 @@ Result<Plan> plan_of_deepspeed(const ShellSettings& shell, const LaunchFile& con
   in.expect("--zero-stage", config.stage);
   plan.zero = static_cast<int>(config.stage);
   if (plan.dtype == DType::kBFloat16 && plan.zero == 0) plan.zero = 1;
-  if (in.flag("--no-pipeline-parallel") != (plan.zero >= 2)) {
-    in.fail("--no-pipeline-parallel goes with ZeRO 2 and 3");
-  }
   check_config(in, config, plan);
   TPSIM_TRY_STATUS(in.finish());
   TPSIM_TRY_STATUS(validate(plan, model));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "core/plan_json.h"
 #include "plans/launch_settings.h"
 
@@ -12,35 +14,51 @@ using Files = std::vector<LaunchFile>;
 
 constexpr const char* kConfigFile = "ds_config.json";
 constexpr const char* kJobFile = "job.slurm";
+constexpr const char* kYamlFile = "nemo.yaml";
+constexpr const char* kPlanFile = "plan.json";
 
 std::string shell_name(LaunchStack stack) { return fmt::format("{}.sh", name_of(stack)); }
 
-LaunchFile shell_file(LaunchStack stack, const LaunchSize& size, const Settings& settings) {
-  return {shell_name(stack), shell_text(size, settings)};
+LaunchFile shell_file(LaunchStack stack, const LaunchSize& size, const Settings& settings,
+                      const std::string& environment) {
+  return {shell_name(stack), environment + shell_text(size, settings)};
 }
 
 Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY(const Settings settings, megatron_settings(LaunchStack::kMegatronLm, file));
-  return Files{shell_file(LaunchStack::kMegatronLm, size, settings)};
+  return Files{
+      shell_file(LaunchStack::kMegatronLm, size, settings, ordered_kernels_line(file.plan))};
 }
 
 Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY(const Settings settings, deepspeed_settings(file));
-  return Files{shell_file(LaunchStack::kMegatronDeepSpeed, size, settings),
-               {kConfigFile, deepspeed_json(file)}};
+  return Files{
+      shell_file(LaunchStack::kMegatronDeepSpeed, size, settings, ordered_kernels_line(file.plan)),
+      {kConfigFile, deepspeed_json(file)}};
 }
 
 // The YAML says nothing of the number of GPUs: the launcher's file does.
 Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY(const Settings settings, megatron_settings(LaunchStack::kNemo, file));
   Settings launcher;
-  launcher.add("--config-file", "nemo.yaml");
-  return Files{shell_file(LaunchStack::kNemo, size, launcher), {"nemo.yaml", nemo_yaml(settings)}};
+  launcher.add("--config-file", kYamlFile);
+  return Files{shell_file(LaunchStack::kNemo, size, launcher, ordered_kernels_line(file.plan)),
+               {kYamlFile, nemo_yaml(settings)}};
 }
 
 Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY(const Settings settings, torchtitan_settings(file));
-  return Files{shell_file(LaunchStack::kTorchTitan, size, settings)};
+  return Files{shell_file(LaunchStack::kTorchTitan, size, settings, "")};
+}
+
+// A model is called as its file says: what Slurm or a shell would read otherwise becomes '-'.
+std::string job_name(std::string name) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  for (char& c : name) {
+    if (kPlain.find(c) == std::string_view::npos) c = '-';
+  }
+  return name.empty() ? "tpsim" : name;
 }
 
 std::string job_head(const PlanFile& file, const LaunchSize& size, std::int64_t tasks) {
@@ -48,15 +66,12 @@ std::string job_head(const PlanFile& file, const LaunchSize& size, std::int64_t 
       "#!/bin/bash\n"
       "#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n"
       "#SBATCH --gres=gpu:{}\n#SBATCH --exclusive\n#SBATCH --output=%x-%j.out\n\nset -e\n",
-      file.model.name, size.nodes, tasks, size.gpus_per_node);
+      job_name(file.model.name), size.nodes, tasks, size.gpus_per_node);
 }
 
 // One task on each node starts its ranks with torchrun, as BLOOM was started.
 std::string torchrun_job(const PlanFile& file, const LaunchSize& size, const std::string& shell) {
-  // Ordered kernels let tensor-parallel transfers overlap; Megatron's FSDP refuses them.
-  const char* const connections =
-      file.plan.zero < 2 ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" : "";
-  return job_head(file, size, 1) + shell + connections +
+  return job_head(file, size, 1) + shell +
          "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
          "# Data, tokenizer, optimizer and checkpoints are yours: sbatch job.slurm --data-path "
          "...\n"
@@ -66,14 +81,22 @@ std::string torchrun_job(const PlanFile& file, const LaunchSize& size, const std
          "  --rdzv_endpoint \"$MASTER_ADDR:6000\" pretrain_gpt.py \"${TRAIN_ARGS[@]}\" \"$@\"\n";
 }
 
+// What a stack of the catalogue (data/stacks) is a version of: "megatron-deepspeed-bloom" is one of
+// megatron-deepspeed. A file of someone else's goes by its name too.
+bool is_version_of(const std::string& stack, std::string_view family) {
+  const std::string name = std::filesystem::path(stack).filename().string();
+  return name.starts_with(family) &&
+         (name.size() == family.size() || name[family.size()] == '-' || name[family.size()] == '.');
+}
+
 Result<Files> export_slurm(const PlanFile& file, const LaunchSize& size) {
-  if (file.stack == "reference") {
+  if (is_version_of(file.stack, "reference")) {
     return Files{
         {kJobFile, job_head(file, size, size.gpus_per_node) + "srun tpsim run plan.json\n"},
-        {"plan.json", to_json(file)}};
+        {kPlanFile, to_json(file)}};
   }
-  const bool deepspeed = file.stack == name_of(LaunchStack::kMegatronDeepSpeed);
-  if (!deepspeed && file.stack != name_of(LaunchStack::kMegatronLm)) {
+  const bool deepspeed = is_version_of(file.stack, name_of(LaunchStack::kMegatronDeepSpeed));
+  if (!deepspeed && !is_version_of(file.stack, name_of(LaunchStack::kMegatronLm))) {
     return cannot_express(LaunchStack::kSlurm, fmt::format("the stack '{}'", file.stack),
                           "it starts megatron-lm, megatron-deepspeed or reference");
   }
@@ -91,14 +114,14 @@ Result<Plan> import_deepspeed(const LaunchFile& shell, const Files& files, const
 Result<Plan> import_nemo(const Files& files, const ModelSpec& model) {
   TPSIM_TRY(const LaunchFile launcher, file_named(files, shell_name(LaunchStack::kNemo)));
   TPSIM_TRY(ShellSettings shell, parse_shell(launcher));
-  TPSIM_TRY(const LaunchFile yaml, file_named(files, "nemo.yaml"));
+  TPSIM_TRY(const LaunchFile yaml, file_named(files, kYamlFile));
   TPSIM_TRY(shell.settings, parse_nemo_yaml(yaml));
-  return plan_of_megatron(shell, model);
+  return plan_of_megatron(LaunchStack::kNemo, shell, model);
 }
 
 // The job script tells by its companions whose arguments it holds.
 Result<Plan> import_slurm(const Files& files, const ModelSpec& model) {
-  const auto plan_file = file_named(files, "plan.json");
+  const auto plan_file = file_named(files, kPlanFile);
   if (plan_file.ok()) {
     TPSIM_TRY(const PlanFile plan, parse_plan(plan_file->text, plan_file->name));
     return plan.plan;
@@ -106,7 +129,7 @@ Result<Plan> import_slurm(const Files& files, const ModelSpec& model) {
   TPSIM_TRY(const LaunchFile job, file_named(files, kJobFile));
   if (file_named(files, kConfigFile).ok()) return import_deepspeed(job, files, model);
   TPSIM_TRY(const ShellSettings shell, parse_shell(job));
-  return plan_of_megatron(shell, model);
+  return plan_of_megatron(LaunchStack::kMegatronLm, shell, model);
 }
 
 }  // namespace
@@ -120,6 +143,17 @@ std::string_view name_of(LaunchStack stack) {
     case LaunchStack::kSlurm: return "slurm";
   }
   return "?";
+}
+
+std::vector<std::string> launch_file_names(LaunchStack stack) {
+  switch (stack) {
+    case LaunchStack::kMegatronLm:
+    case LaunchStack::kTorchTitan: return {shell_name(stack)};
+    case LaunchStack::kMegatronDeepSpeed: return {shell_name(stack), kConfigFile};
+    case LaunchStack::kNemo: return {shell_name(stack), kYamlFile};
+    case LaunchStack::kSlurm: return {kJobFile, kConfigFile, kPlanFile};
+  }
+  throw BugError("a launch stack without files");
 }
 
 Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t gpus_per_node) {
@@ -146,7 +180,7 @@ Result<Plan> import_plan(LaunchStack stack, const Files& files, const ModelSpec&
   TPSIM_TRY(const LaunchFile file, file_named(files, shell_name(stack)));
   if (stack == LaunchStack::kMegatronDeepSpeed) return import_deepspeed(file, files, model);
   TPSIM_TRY(const ShellSettings shell, parse_shell(file));
-  return stack == LaunchStack::kMegatronLm ? plan_of_megatron(shell, model)
+  return stack == LaunchStack::kMegatronLm ? plan_of_megatron(stack, shell, model)
                                            : plan_of_torchtitan(shell, model);
 }
 

@@ -30,6 +30,9 @@ struct LaunchFile {
   std::string text;
 };
 
+// The names that files of this stack may have, the one that holds the arguments first.
+std::vector<std::string> launch_file_names(LaunchStack stack);
+
 Result<std::vector<LaunchFile>> export_plan(LaunchStack stack, const PlanFile& file,
                                             std::int64_t gpus_per_node);
 

@@ -2,6 +2,7 @@
 // core. Rules: megatron/training/arguments.py, validate_args, and docs on pipeline layouts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -59,6 +60,8 @@ void add_model(const ModelSpec& model, Settings& out) {
   if (!model.linear_bias) out.add("--disable-bias-linear");
   if (!model.tied_embedding) out.add("--untie-embeddings-and-output-weights");
   if (model.residual_from_after_norm) out.add("--apply-residual-connection-post-layernorm");
+  out.add("--attention-dropout", fmt::format("{}", model.attention_dropout));
+  out.add("--hidden-dropout", fmt::format("{}", model.hidden_dropout));
   out.add("--vocab-size", model.vocab);
   out.add("--make-vocab-size-divisible-by", 128);
 }
@@ -149,26 +152,6 @@ void add_plan(const Plan& plan, Settings& out) {
   out.add("--attention-backend", std::string(name_of(plan.attention)));
 }
 
-void read_model(SettingReader& in, const ModelSpec& model) {
-  in.expect("--num-layers", model.layers);
-  in.expect("--hidden-size", model.hidden);
-  in.expect("--ffn-hidden-size", model.ffn_hidden);
-  in.expect("--num-attention-heads", model.attention.heads);
-  in.expect("--seq-length", model.seq);
-  const std::int64_t groups = in.integer("--num-query-groups", model.attention.heads);
-  if (groups != model.attention.kv_heads) in.fail("--num-query-groups is not the model's");
-  for (const char* name :
-       {"--group-query-attention", "--swiglu", "--disable-bias-linear",
-        "--untie-embeddings-and-output-weights", "--apply-residual-connection-post-layernorm"}) {
-    in.flag(name);
-  }
-  for (const char* name :
-       {"--kv-channels", "--max-position-embeddings", "--position-embedding-type", "--rotary-base",
-        "--normalization", "--norm-epsilon", "--vocab-size", "--make-vocab-size-divisible-by"}) {
-    in.text(name);
-  }
-}
-
 int zero_of(SettingReader& in) {
   const bool fsdp = in.flag("--use-megatron-fsdp");
   const bool distributed = in.flag("--use-distributed-optimizer");
@@ -247,6 +230,8 @@ constexpr std::array kNemoKeys = {
     NemoKey{"--num-query-groups", "model", "num_query_groups"},
     NemoKey{"--kv-channels", "model", "kv_channels"},
     NemoKey{"--seq-length", "model", "seq_length"},
+    NemoKey{"--attention-dropout", "model", "attention_dropout"},
+    NemoKey{"--hidden-dropout", "model", "hidden_dropout"},
     NemoKey{"--vocab-size", "model", "vocab_size"},
     NemoKey{"--make-vocab-size-divisible-by", "model", "make_vocab_size_divisible_by"},
     NemoKey{"--tensor-model-parallel-size", "model", "tensor_model_parallel_size"},
@@ -273,6 +258,43 @@ constexpr std::array kNemoKeys = {
     NemoKey{"--use-tp-pp-dp-mapping", "dist", "use_tp_pp_dp_mapping"},
 };
 
+constexpr std::array kModelSwitches = {
+    "--group-query-attention", "--swiglu", "--disable-bias-linear",
+    "--untie-embeddings-and-output-weights", "--apply-residual-connection-post-layernorm"};
+
+bool has_place(LaunchStack stack, std::string_view option) {
+  return stack != LaunchStack::kNemo ||
+         std::any_of(kNemoKeys.begin(), kNemoKeys.end(),
+                     [&](const NemoKey& row) { return option == row.option; });
+}
+
+// What Megatron-LM takes for an option that is left out; empty for one that it wants.
+std::string default_of(std::string_view option, const ModelSpec& model) {
+  if (option == "--ffn-hidden-size" && model.mlp == MlpKind::kGelu) {
+    return std::to_string(4 * model.hidden);
+  }
+  if (option == "--kv-channels") return std::to_string(model.hidden / model.attention.heads);
+  if (option == "--position-embedding-type") return "learned_absolute";
+  if (option == "--rotary-base") return "10000";
+  if (option == "--normalization") return "LayerNorm";
+  if (option == "--norm-epsilon") return "1e-5";
+  if (option == "--attention-dropout" || option == "--hidden-dropout") return "0.1";
+  if (option == "--make-vocab-size-divisible-by") return "128";
+  return "";
+}
+
+// Everything that a file says of the model is what the model has. A recipe of NeMo already knows
+// what has no place there.
+void read_model(SettingReader& in, LaunchStack stack, const ModelSpec& model) {
+  Settings wanted;
+  add_model(model, wanted);
+  for (const Setting& setting : wanted.all()) {
+    if (setting.value.empty() || !has_place(stack, setting.name)) continue;
+    in.expect(setting, default_of(setting.name, model));
+  }
+  if (stack != LaunchStack::kNemo) in.refuse_other(kModelSwitches, wanted);
+}
+
 Result<Setting> setting_of_nemo(std::string_view section, std::string_view key,
                                 std::string_view value) {
   const bool is_switch = value == "true" || value == "false";
@@ -296,9 +318,10 @@ Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file) {
   return settings;
 }
 
-Result<Plan> plan_of_megatron(const ShellSettings& shell, const ModelSpec& model) {
+Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
+                              const ModelSpec& model) {
   SettingReader in(shell.settings);
-  read_model(in, model);
+  read_model(in, stack, model);
   Plan plan;
   ParallelDegrees& degrees = plan.degrees;
   degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));

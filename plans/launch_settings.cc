@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/text.h"
+
 namespace tpsim {
 namespace {
 
@@ -20,6 +22,11 @@ constexpr std::int64_t kMost = 1 << 20;
 bool parse_whole(std::string_view text, std::int64_t& out) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
   return code == std::errc() && end == text.data() + text.size() && out >= 0 && out <= kMost;
+}
+
+bool parse_number(std::string_view text, double& out) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return code == std::errc() && end == text.data() + text.size();
 }
 
 // Single quotes protect what a shell would read otherwise.
@@ -50,6 +57,7 @@ bool SettingReader::flag(std::string_view name) {
 }
 
 std::optional<std::string> SettingReader::text(std::string_view name) {
+  known_.emplace_back(name);
   const auto found = std::find_if(left_.begin(), left_.end(),
                                   [&](const Setting& setting) { return setting.name == name; });
   if (found == left_.end()) return std::nullopt;
@@ -76,17 +84,47 @@ void SettingReader::expect(std::string_view name, std::int64_t wanted) {
   }
 }
 
+void SettingReader::expect(const Setting& wanted, std::string_view otherwise) {
+  const auto found = text(wanted.name);
+  const std::string_view value = found ? std::string_view(*found) : otherwise;
+  double ours = 0;
+  double theirs = 0;
+  const bool same = value == wanted.value || (parse_number(wanted.value, ours) &&
+                                              parse_number(value, theirs) && ours == theirs);
+  if (same && (found || !otherwise.empty())) return;
+  if (!found && otherwise.empty()) return fail(fmt::format("{} is missing", wanted.name));
+  fail(fmt::format("{} is {}{}; the model has {}", wanted.name, value,
+                   found ? "" : " when it is left out", wanted.value));
+}
+
+void SettingReader::refuse_other(std::span<const char* const> switches, const Settings& wanted) {
+  for (const char* name : switches) {
+    const auto& all = wanted.all();
+    const bool is_wanted =
+        std::any_of(all.begin(), all.end(), [&](const Setting& one) { return one.name == name; });
+    const bool is_set = flag(name);
+    if (is_set == is_wanted) continue;
+    fail(is_set ? fmt::format("{} does not go with the model", name)
+                : fmt::format("{} is missing: the model has it", name));
+  }
+}
+
 void SettingReader::fail(std::string message) {
   if (!error_) error_ = Error{ErrorKind::kBadInput, std::move(message), "", ""};
 }
 
 Status SettingReader::finish() const {
   if (error_) return *error_;
-  if (!left_.empty()) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("unknown or repeated setting '{}'", left_.front().name), "", ""};
+  if (left_.empty()) return Ok{};
+  const std::string& name = left_.front().name;
+  if (std::find(known_.begin(), known_.end(), name) != known_.end()) {
+    return Error{ErrorKind::kBadInput, fmt::format("{} is given twice", name), "", "give it once"};
   }
-  return Ok{};
+  const std::string near = nearest(name, std::span<const std::string>(known_));
+  return Error{ErrorKind::kBadInput, fmt::format("unknown setting '{}'", name), "",
+               near.empty() ? "only what a plan is made of is read; leave data, optimizer and "
+                              "checkpoints out"
+                            : fmt::format("did you mean {}?", near)};
 }
 
 LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node) {
@@ -103,6 +141,10 @@ std::string shell_text(const LaunchSize& size, const Settings& settings) {
     text += "\n";
   }
   return text + ")\n";
+}
+
+std::string ordered_kernels_line(const Plan& plan) {
+  return plan.zero < 2 ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" : "";
 }
 
 Result<ShellSettings> parse_shell(const LaunchFile& file) {

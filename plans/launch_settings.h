@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,12 +43,17 @@ class SettingReader {
   std::int64_t integer(std::string_view name, std::int64_t fallback);
   // Present and equal to `wanted`.
   void expect(std::string_view name, std::int64_t wanted);
+  // As `wanted`; numbers may be written in any form. An absent one stands for the stack's default.
+  void expect(const Setting& wanted, std::string_view otherwise);
+  // None of these switches is set but those that `wanted` sets.
+  void refuse_other(std::span<const char* const> switches, const Settings& wanted);
   void fail(std::string message);
   // The first error, or the first setting that nothing asked for.
   Status finish() const;
 
  private:
   std::vector<Setting> left_;
+  std::vector<std::string> known_;  // every name that was asked for
   std::optional<Error> error_;
 };
 
@@ -60,6 +66,9 @@ LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node);
 
 // "NUM_NODES=48\nGPUS_PER_NODE=8\nTRAIN_ARGS=(\n  --bf16\n...)\n": bash that a launcher sources.
 std::string shell_text(const LaunchSize& size, const Settings& settings);
+// The line that Megatron wants before it, but with FSDP, where it wants it gone: kernels are queued
+// in the order they were issued, so that tensor-parallel transfers start early.
+std::string ordered_kernels_line(const Plan& plan);
 struct ShellSettings {
   LaunchSize size;
   std::vector<Setting> settings;
@@ -73,7 +82,8 @@ Error cannot_express(LaunchStack stack, std::string what, std::string why);
 
 // Each stack writes its files and reads its settings.
 Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file);
-Result<Plan> plan_of_megatron(const ShellSettings& shell, const ModelSpec& model);
+Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
+                              const ModelSpec& model);
 std::string nemo_yaml(const Settings& megatron);
 Result<std::vector<Setting>> parse_nemo_yaml(const LaunchFile& file);
 Result<Settings> deepspeed_settings(const PlanFile& file);

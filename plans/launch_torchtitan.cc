@@ -1,6 +1,6 @@
-// torchtitan's command-line options. Rules: torchtitan/config/job_config.py and
-// torchtitan/distributed/{pipeline_parallel,parallel_dims}.py. The model is a flavour of its
-// registry.
+// torchtitan's command-line options. Rules: torchtitan/config/configs.py as of commit 0014ac2c
+// (2026; later versions count batches in tokens) and tyro, which reads switches as --x and --no-x.
+// The model is a flavour of its registry.
 #include <fmt/format.h>
 
 #include "plans/launch_settings.h"
@@ -10,12 +10,16 @@ namespace {
 
 constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
 
+constexpr const char* kSequenceParallel = "--parallelism.enable-sequence-parallel";
+constexpr const char* kNoSequenceParallel = "--parallelism.no-enable-sequence-parallel";
+
 Status check_model(const ModelSpec& model) {
   const bool llama = model.attention.position == PositionKind::kRotary &&
                      model.norm == NormKind::kRmsNorm && model.mlp == MlpKind::kSwiglu &&
                      !model.linear_bias && !model.tied_embedding && !model.embedding_norm &&
                      !model.residual_from_after_norm;
-  if (llama) return Ok{};
+  if (llama && model.attention_dropout == 0 && model.hidden_dropout == 0) return Ok{};
+  if (llama) return cannot_express(kStack, "dropout", "its models have none");
   return cannot_express(kStack, "the architecture of " + model.name,
                         "its dense models are LLaMA's: rotary, RMSNorm, SwiGLU, untied, no biases");
 }
@@ -30,6 +34,12 @@ Status check_choices(const Plan& plan) {
   }
   if (plan.attention != AttentionKind::kFlash) {
     return refuse("unfused attention", "it calls PyTorch's fused attention");
+  }
+  // Without sharding it casts by autocast, and only where there is nothing but data parallelism.
+  const bool shards = plan.zero >= 2 && plan.degrees.dp > 1;
+  if (plan.dtype == DType::kBFloat16 && !shards && plan.degrees.tp * plan.degrees.pp > 1) {
+    return refuse("bf16 with tensor or pipeline parallelism and nothing sharded",
+                  "its mixed precision would not take effect: use ZeRO 2 or 3 with dp > 1");
   }
   if (plan.dtype == DType::kFloat16) return refuse("fp16", "it trains in bfloat16 or float32");
   if (plan.gradient_dtype != DType::kFloat32) {
@@ -72,7 +82,7 @@ void add_pipeline(const PlanFile& file, std::int64_t missing, Settings& out) {
           (file.model.layers + 2 * missing) / chunk_count(plan));
   out.add("--parallelism.pipeline_parallel_first_stage_less_layers", missing);
   out.add("--parallelism.pipeline_parallel_last_stage_less_layers", missing);
-  out.add("--parallelism.num_pp_microbatches", micro_batches(plan));
+  out.add("--parallelism.pipeline_parallel_microbatch_size", plan.micro_batch);
 }
 
 void add_data_parallel(const Plan& plan, Settings& out) {
@@ -124,10 +134,17 @@ void read_pipeline(SettingReader& in, const ModelSpec& model, Plan& plan) {
 void read_batch(SettingReader& in, Plan& plan) {
   const std::int64_t local = in.integer("--training.local_batch_size", 1);
   plan.global_batch = in.integer("--training.global_batch_size", local * plan.degrees.dp);
-  const std::int64_t pieces = in.integer("--parallelism.num_pp_microbatches", 1);
-  if (pieces < 1 || local % pieces != 0)
+  if (plan.degrees.pp == 1) {
+    plan.micro_batch = local;
+    return;
+  }
+  plan.micro_batch = in.integer("--parallelism.pipeline_parallel_microbatch_size", 1);
+  if (plan.micro_batch < 1 || local % plan.micro_batch != 0) {
     return in.fail("local_batch_size is not whole micro-batches");
-  plan.micro_batch = local / pieces;
+  }
+  if (plan.global_batch != local * plan.degrees.dp) {
+    in.fail("a pipeline holds the whole step in local_batch_size");
+  }
 }
 
 }  // namespace
@@ -151,7 +168,7 @@ Result<Settings> torchtitan_settings(const PlanFile& file) {
   out.add("--training.mixed_precision_reduce", "float32");
   add_data_parallel(plan, out);
   out.add("--parallelism.tensor_parallel_degree", plan.degrees.tp);
-  out.add("--parallelism.enable_sequence_parallel", plan.sequence_parallel ? "true" : "false");
+  out.add(plan.sequence_parallel ? kSequenceParallel : kNoSequenceParallel);
   out.add("--parallelism.context_parallel_degree", plan.degrees.cp);
   if (pipeline) add_pipeline(file, missing, out);
   out.add("--activation_checkpoint.mode", std::string(name_of(plan.recompute)));
@@ -168,8 +185,10 @@ Result<Plan> plan_of_torchtitan(const ShellSettings& shell, const ModelSpec& mod
   plan.degrees.cp = in.integer("--parallelism.context_parallel_degree", 1);
   plan.degrees.pp =
       std::max<std::int64_t>(1, in.integer("--parallelism.pipeline_parallel_degree", 1));
-  plan.sequence_parallel =
-      in.text("--parallelism.enable_sequence_parallel").value_or("true") == "true";
+  const bool on = in.flag(kSequenceParallel);
+  const bool off = in.flag(kNoSequenceParallel);
+  if (on && off) in.fail("sequence parallelism is switched on and off");
+  plan.sequence_parallel = !off && plan.degrees.tp > 1;
   const std::string dtype = in.text("--training.mixed_precision_param").value_or("bfloat16");
   plan.dtype = dtype == "float32" ? DType::kFloat32 : DType::kBFloat16;
   if (in.text("--training.mixed_precision_reduce").value_or("float32") != "float32") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/rank_layout.h"
 
@@ -88,6 +89,23 @@ struct Gap {
   Seconds excess() const { return measured - predicted; }
 };
 
+// Time of the step that no timer covers, over what the prediction leaves uncovered by the same
+// terms: the host's loop between steps. Pipelines wait longer where compute is slower, so the
+// prediction's idle time grows with the compute that was measured.
+std::optional<Gap> gap_outside(const Prediction& predicted, Seconds step,
+                               const std::vector<Gap>& gaps) {
+  const bool has_compute =
+      !gaps.empty() && gaps.front().what == megatron_groups().front().what;  // in their order
+  if (!has_compute || gaps.front().predicted <= Seconds()) return std::nullopt;
+  Gap outside{GapCause::kHostBound, "time outside of all timers", step, predicted.step};
+  for (const Gap& gap : gaps) {
+    outside.measured -= gap.measured;
+    outside.predicted -= gap.predicted;
+  }
+  outside.predicted *= std::max(1.0, gaps.front().measured / gaps.front().predicted);
+  return outside;
+}
+
 std::vector<Gap> gaps_of(const Prediction& predicted, const TrainingLog& log) {
   std::vector<Gap> gaps;
   for (const Group& group : megatron_groups()) {
@@ -103,14 +121,28 @@ std::vector<Gap> gaps_of(const Prediction& predicted, const TrainingLog& log) {
   return gaps;
 }
 
+// How much more blocks the fullest pipeline rank has than the emptiest; nothing where one has none.
+std::optional<double> unevenness(const Plan& plan) {
+  const auto stages = static_cast<std::size_t>(plan.degrees.pp);
+  std::vector<std::int64_t> blocks(stages);
+  for (std::size_t chunk = 0; chunk < plan.stage_layers.size(); ++chunk) {
+    blocks[chunk % stages] += plan.stage_layers[chunk];
+  }
+  const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
+  if (*least == 0) return std::nullopt;
+  return static_cast<double>(*most) / static_cast<double>(*least);
+}
+
 // Compute that differs between ranks by more than stages do: the slowest holds up the others.
-std::vector<Finding> slow_ranks(const TrainingLog& log) {
+std::vector<Finding> slow_ranks(const Plan& plan, const TrainingLog& log) {
+  const std::optional<double> uneven = unevenness(plan);
+  if (!uneven) return {};
   for (const char* timer : {"forward-compute", "backward-compute"}) {
     const auto found = log.timers.find(timer);
     if (found == log.timers.end()) continue;
     const Seconds least = timer_of(found->second, [](const LoggedTimer& row) { return row.least; });
     const Seconds most = most_of(found->second);
-    if (least > Seconds() && most > kSlowRank * least) {
+    if (least > Seconds() && most > kSlowRank * *uneven * least) {
       return {{GapCause::kStraggler, fmt::format("{} takes {} on one rank and {} on another", timer,
                                                  to_string(most), to_string(least))}};
     }
@@ -127,10 +159,15 @@ std::vector<Finding> unsteady_steps(const std::vector<Seconds>& steps, Seconds m
                                              slow, steps.size(), kSlowStep)}};
 }
 
-std::vector<Finding> explained_gap(const Prediction& predicted, const TrainingLog& log,
-                                   Seconds missing) {
-  std::vector<Finding> findings = slow_ranks(log);
+std::vector<Finding> explained_gap(const Plan& plan, const Prediction& predicted,
+                                   const TrainingLog& log, Seconds measured) {
+  const Seconds missing = measured - predicted.step;
+  std::vector<Finding> findings = slow_ranks(plan, log);
   std::vector<Gap> gaps = gaps_of(predicted, log);
+  // A slow rank makes the others wait, inside their timers and outside.
+  if (const auto outside = gap_outside(predicted, measured, gaps); outside && findings.empty()) {
+    gaps.push_back(*outside);
+  }
   std::sort(gaps.begin(), gaps.end(),
             [](const Gap& a, const Gap& b) { return a.excess() > b.excess(); });
   for (const Gap& gap : gaps) {
@@ -161,6 +198,24 @@ Result<std::vector<Seconds>> usable_steps(const Plan& plan, const TrainingLog& l
   }
   if (steps.size() > 2 * kWarmUpSteps) steps.erase(steps.begin(), steps.begin() + kWarmUpSteps);
   return steps;
+}
+
+Status check_layout(const Plan& plan, const LoggedLayout& logged) {
+  const ParallelDegrees& degrees = plan.degrees;
+  const auto differs = [](std::int64_t ran, std::int64_t planned) {
+    return ran != 0 && ran != planned;
+  };
+  if (!differs(logged.gpus, gpu_count(plan)) && !differs(logged.tp, degrees.tp) &&
+      !differs(logged.pp, degrees.pp) && !differs(logged.dp, degrees.dp)) {
+    return Ok{};
+  }
+  return Error{
+      ErrorKind::kBadInput,
+      fmt::format("the log ran tp {} pp {} dp {} on {} GPUs, the plan is tp {} pp {} dp {} "
+                  "on {}",
+                  logged.tp, logged.pp, logged.dp, logged.gpus, degrees.tp, degrees.pp, degrees.dp,
+                  gpu_count(plan)),
+      "", "give the plan that is running"};
 }
 
 Bytes allocator_share(const StageMemory& memory) {
@@ -218,6 +273,7 @@ std::string_view name_of(GapCause cause) {
 
 Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
                            const TrainingLog& log) {
+  TPSIM_TRY_STATUS(check_layout(plan, log.layout));
   TPSIM_TRY(const std::vector<Seconds> steps, usable_steps(plan, log));
   LogCheck check;
   check.steps_used = static_cast<std::int64_t>(steps.size());
@@ -227,7 +283,7 @@ Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Pre
   check.high = predicted.step_high;
   check.time_as_predicted = check.measured >= check.low && check.measured <= check.high;
   if (check.measured > check.high) {
-    check.findings = explained_gap(predicted, log, check.measured - check.predicted);
+    check.findings = explained_gap(plan, predicted, log, check.measured);
   } else if (check.measured < check.low) {
     check.findings = {
         {GapCause::kFaster,

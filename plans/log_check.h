@@ -53,7 +53,7 @@ struct LogCheck {
   bool as_predicted() const { return time_as_predicted && memory_as_predicted; }
 };
 
-// An error when no step of the log has the plan's batch.
+// An error when the log ran another layout, or no step of it has the plan's batch.
 Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
                            const TrainingLog& log);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <optional>
 
 namespace tpsim {
@@ -19,7 +18,9 @@ std::optional<double> number_in(std::string_view text) {
   text = trimmed(text);
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || !std::isfinite(value) || value < 0) return std::nullopt;
+  // More than any clock or memory counts is garbage, and sums of it would leave the numbers.
+  constexpr double kMost = 1e15;
+  if (code != std::errc() || !(value >= 0 && value <= kMost)) return std::nullopt;
   return value;
 }
 
@@ -43,6 +44,21 @@ bool read_iteration(std::string_view line, TrainingLog& log) {
   const double batch = number_after(line, "global batch size:").value_or(0);
   log.steps.push_back({static_cast<std::int64_t>(std::min(*iteration, 1e15)),
                        static_cast<std::int64_t>(std::min(batch, 1e15)), Seconds(*time * unit)});
+  return true;
+}
+
+// "using world size: 384, data-parallel-size: 8, tensor-model-parallel size: 4, ..."; BigScience's
+// fork writes one more dash.
+bool read_layout(std::string_view line, TrainingLog& log) {
+  const auto gpus = number_after(line, "using world size:");
+  if (!gpus) return false;
+  const auto whole = [&](std::string_view label) {
+    return static_cast<std::int64_t>(number_after(line, label).value_or(0));
+  };
+  log.layout.gpus = static_cast<std::int64_t>(*gpus);
+  log.layout.dp = std::max(whole("data-parallel size:"), whole("data-parallel-size:"));
+  log.layout.tp = whole("tensor-model-parallel size:");
+  log.layout.pp = whole("pipeline-model-parallel size:");
   return true;
 }
 
@@ -128,7 +144,9 @@ Result<TrainingLog> parse_training_log(std::string_view text, const std::string&
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (read_own(line, log) || read_memory(line, log) || read_timer_row(line, log)) continue;
+    if (read_layout(line, log) || read_own(line, log) || read_memory(line, log) ||
+        read_timer_row(line, log))
+      continue;
     if (!read_iteration(line, log)) read_timer_range(line, log);
   }
   if (log.steps.empty()) {

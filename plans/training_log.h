@@ -5,8 +5,9 @@
 //   ..." tpsim run              "    10   9.812345     1.2345     1.25 s 1638     93.10    12.5
 //   GiB"
 //
-// Timers are read where Megatron prints them, as "    forward-compute ....: (min, max)" after a
-// line
+// The layout is what Megatron prints at its start: "using world size: 384, data-parallel size: 8,
+// ...". Timers are read where Megatron prints them, as "    forward-compute ....: (min, max)" after
+// a line
 // "(min, max) time across ranks (ms)" or as "time (ms) | optimizer: 12.3 | ...", and memory from
 // "[Rank 3] ... max reserved: 11000.0" in MiB; tpsim states the first rank's. Every other line is
 // passed over.
@@ -35,7 +36,16 @@ struct LoggedTimer {
   Seconds most;
 };
 
+// What a log says of the layout that ran; 0 where it is silent.
+struct LoggedLayout {
+  std::int64_t gpus = 0;
+  std::int64_t tp = 0;
+  std::int64_t pp = 0;
+  std::int64_t dp = 0;
+};
+
 struct TrainingLog {
+  LoggedLayout layout;
   std::vector<LoggedStep> steps;
   std::map<std::string, std::vector<LoggedTimer>> timers;  // by the name in the log
   std::map<std::int64_t, Bytes> reserved;                  // most that the allocator held, by rank

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what tpsim builds with and does not find, on Debian 12 and its relatives.
 #
-# Usage: tools/install_packages.sh [--ci | --dev]
-# --ci adds what .ci/run checks with, --dev also what developers type. Needs root (or sudo) only
-# when something is missing.
+# Usage: tools/install_packages.sh [--full | --ci | --dev]
+# --full adds what the Python module needs; the first plan does not wait for it. --ci adds to that
+# what .ci/run checks with, --dev also what developers type. Needs root (or sudo) only when something
+# is missing.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin # dpkg needs them; a shell started by plain su lacks them
 
@@ -21,6 +22,9 @@ optional=(               # found by CMake: tpsim builds without them too
   libopenblas-dev        # matrix products of the CPU device
   libopenmpi-dev openmpi-bin  # ranks as processes
 )
+full=(
+  pybind11-dev python3-dev    # import tpsim
+)
 ci=(
   clang-format           # tools/format.sh
 )
@@ -32,9 +36,10 @@ developer=(
 wanted=("${build[@]}" "${tests[@]}" "${optional[@]}")
 case "${1:-}" in
   "") ;;
-  --ci) wanted+=("${ci[@]}") ;;
-  --dev) wanted+=("${ci[@]}" "${developer[@]}") ;;
-  *) echo "tools/install_packages.sh: unknown option $1 (known: --ci, --dev)" >&2; exit 2 ;;
+  --full) wanted+=("${full[@]}") ;;
+  --ci) wanted+=("${full[@]}" "${ci[@]}") ;;
+  --dev) wanted+=("${full[@]}" "${ci[@]}" "${developer[@]}") ;;
+  *) echo "tools/install_packages.sh: unknown option $1 (known: --full, --ci, --dev)" >&2; exit 2 ;;
 esac
 
 is_installed() {

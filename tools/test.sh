@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tools/install_packages.sh
+tools/install_packages.sh --full
 cmake --preset release
 cmake --build --preset release
 ctest --preset release --parallel "$(nproc)" "$@"

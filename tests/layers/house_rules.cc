@@ -15,9 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // From the ground up. "generated" holds what configuring wrote for `tpsim --version`.
-constexpr std::array<std::string_view, 11> kLayers = {
-    "core",      "kernels", "reference_model", "profiler", "sim", "plans", "gui",
-    "generated", "cli",     "tools",           "tests"};
+constexpr std::array<std::string_view, 13> kLayers = {
+    "core",      "kernels", "reference_model", "profiler", "sim",  "plans", "library", "gui",
+    "generated", "cli",     "python",          "tools",    "tests"};
 constexpr std::array<std::string_view, 5> kVagueNames = {"common", "utils", "util", "misc",
                                                          "helpers"};
 constexpr std::array<std::string_view, 4> kSourceExtensions = {".h", ".cc", ".cuh", ".cu"};

@@ -5,11 +5,14 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
+#include <random>
+#include <utility>
 
 #include "core/catalogue.h"
 #include "core/files.h"
 #include "core/text.h"
 #include "plans/enumerate.h"
+#include "tests/plans/stack_rules.h"
 #include "tests/sim/small_scenario.h"
 
 namespace tpsim {
@@ -51,6 +54,13 @@ PlanFile llama_file() {
   return file;
 }
 
+// The same model as torchtitan shards it.
+PlanFile titan_file() {
+  PlanFile file = llama_file();
+  file.plan.zero = 3;
+  return file;
+}
+
 const std::vector<LaunchStack> kStacks = {LaunchStack::kMegatronLm, LaunchStack::kMegatronDeepSpeed,
                                           LaunchStack::kNemo, LaunchStack::kTorchTitan,
                                           LaunchStack::kSlurm};
@@ -83,6 +93,36 @@ std::string without(std::string text, const std::string& part, const std::string
   return text.replace(at, part.size(), instead);
 }
 
+// Any plan that is legal for the model, most of its choices made at random.
+Plan random_plan(const ModelSpec& model, std::mt19937& random) {
+  const auto pick = [&](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + static_cast<std::ptrdiff_t>(random() % values.size()));
+  };
+  for (;;) {
+    Plan plan;
+    plan.degrees = {.tp = pick({1, 2, 4}), .pp = pick({1, 2, 3, 4, 8}), .dp = pick({1, 2, 3, 8})};
+    plan.virtual_stages = pick({1, 1, 2, 3});
+    plan.zero = static_cast<int>(pick({0, 1, 2, 3}));
+    plan.micro_batch = pick({1, 2, 3, 5});
+    plan.global_batch = plan.degrees.dp * plan.micro_batch * pick({1, 2, 6, 24});
+    plan.sequence_parallel = pick({0, 1}) == 1;
+    plan.recompute = static_cast<Recompute>(pick({0, 1, 2}));
+    plan.attention = static_cast<AttentionKind>(pick({0, 1}));
+    plan.schedule = static_cast<ScheduleKind>(pick({0, 1, 2}));
+    plan.dtype = static_cast<DType>(pick({0, 1, 2}));
+    plan.gradient_dtype = pick({0, 1}) == 0 ? DType::kFloat32 : static_cast<DType>(pick({0, 1, 2}));
+    plan.rank_order = pick({0, 0, 1}) == 0 ? RankOrder::kTpDpPp : RankOrder::kTpPpDp;
+    plan.stage_layers = even_stage_layers(model.layers, chunk_count(plan), pick({0, 1}) == 1);
+    if (plan.stage_layers.empty()) continue;
+    if (pick({0, 0, 1}) == 1) {  // blocks move to another stage
+      const std::size_t from = random() % plan.stage_layers.size();
+      const std::size_t to = random() % plan.stage_layers.size();
+      plan.stage_layers[to] += std::exchange(plan.stage_layers[from], 0) * (from != to ? 1 : 0);
+    }
+    if (validate(plan, model).ok()) return plan;
+  }
+}
+
 }  // namespace
 
 TEST_CASE("what a stack takes comes back exactly, and what it refuses has a reason") {
@@ -97,6 +137,7 @@ TEST_CASE("what a stack takes comes back exactly, and what it refuses has a reas
           continue;
         }
         ++taken[stack];
+        REQUIRE(test::objection(stack, *files) == "");
         const auto back = import_plan(stack, *files, model);
         INFO(name_of(stack) << " " << short_name(plan)
                             << (back.ok() ? "" : to_string(back.error())));
@@ -111,6 +152,117 @@ TEST_CASE("what a stack takes comes back exactly, and what it refuses has a reas
     CHECK((taken[LaunchStack::kMegatronDeepSpeed] > 0) == !llama);
     CHECK((taken[LaunchStack::kTorchTitan] > 0) == llama);
   }
+}
+
+TEST_CASE("random plans come back exactly in every dimension, or are refused with a reason") {
+  constexpr int kPlans = 6000;
+  std::mt19937 random(20220711);
+  std::map<LaunchStack, int> taken;
+  for (ModelSpec model : {test::small_bloom(), test::small_llama(), test::small_gpt()}) {
+    model.hidden_dropout = model.norm == NormKind::kRmsNorm ? 0 : 0.1;
+    for (int i = 0; i < kPlans; ++i) {
+      const Plan plan = random_plan(model, random);
+      for (const LaunchStack stack : kStacks) {
+        const auto files = export_plan(stack, file_of(model, plan), 1);
+        INFO(name_of(stack) << " " << short_name(plan));
+        if (!files.ok()) {
+          CHECK_FALSE(files.error().hint.empty());
+          continue;
+        }
+        ++taken[stack];
+        REQUIRE(test::objection(stack, *files) == "");
+        const auto back = import_plan(stack, *files, model);
+        if (!back.ok()) FAIL(to_string(back.error()));
+        REQUIRE(*back == plan);
+      }
+    }
+  }
+  for (const LaunchStack stack : kStacks) CHECK(taken[stack] > 30);
+}
+
+TEST_CASE("the stacks' own rules notice a file that breaks them") {
+  const auto objects = [](LaunchStack stack, const PlanFile& file, const std::string& part,
+                          const std::string& instead) {
+    auto files = export_plan(stack, file, 8).value();
+    REQUIRE(test::objection(stack, files) == "");
+    for (LaunchFile& one : files) {
+      const std::size_t at = one.text.find(part);
+      if (at != std::string::npos) one.text.replace(at, part.size(), instead);
+    }
+    return !test::objection(stack, files).empty();
+  };
+  const PlanFile llama = llama_file();
+  const PlanFile bloom = bloom_file();
+  CHECK(objects(LaunchStack::kMegatronLm, llama, "--bf16", "--bf17"));
+  CHECK(objects(LaunchStack::kMegatronLm, llama, "--bf16", "--bf16\n  --fp16"));
+  CHECK(objects(LaunchStack::kMegatronLm, llama, "MAX_CONNECTIONS=1", "MAX_CONNECTIONS=8"));
+  CHECK(objects(LaunchStack::kMegatronLm, llama, "-size 512", "-size 513"));
+  CHECK(objects(LaunchStack::kMegatronLm, llama, "-pipeline-rank 5", "-pipeline-rank 3"));
+  CHECK(objects(LaunchStack::kMegatronDeepSpeed, bloom, "--zero-stage 0", "--zero-stage 2"));
+  CHECK(objects(LaunchStack::kMegatronDeepSpeed, bloom, "steps\": 128", "steps\": 64"));
+  CHECK(objects(LaunchStack::kMegatronDeepSpeed, bloom, "type alibi", "type rotary"));
+  CHECK(objects(LaunchStack::kNemo, llama, "bf16: true", "bf16: maybe"));
+  CHECK(objects(LaunchStack::kTorchTitan, titan_file(), "--parallelism.enable-sequence-parallel",
+                "--parallelism.enable-sequence-parallel true"));
+  CHECK(objects(LaunchStack::kSlurm, bloom, "--nodes=48", "--nodes=47"));
+}
+
+TEST_CASE("every version of a stack that ships has its job script") {
+  PlanFile file = bloom_file();
+  for (const char* stack : {"megatron-deepspeed-bloom", "megatron-deepspeed-bloom-early",
+                            "mine/megatron-deepspeed.json", "reference"}) {
+    file.stack = stack;
+    CHECK(export_plan(LaunchStack::kSlurm, file, 8).ok());
+  }
+  file.stack = "megatron-deepspeedy";
+  CHECK_FALSE(export_plan(LaunchStack::kSlurm, file, 8).ok());
+}
+
+TEST_CASE("a model's name cannot add lines to a job script") {
+  PlanFile file = bloom_file();
+  file.model.name = "evil\nscancel --user=me # $(x)";
+  const auto files = export_plan(LaunchStack::kSlurm, file, 8);
+  REQUIRE(files.ok());
+  CHECK_THAT(files->front().text,
+             Catch::Contains("#SBATCH --job-name=evil-scancel---user-me-----x-\n"));
+}
+
+TEST_CASE("launch files of another model are refused, whatever differs") {
+  const PlanFile file = llama_file();
+  const auto files = export_plan(LaunchStack::kMegatronLm, file, 8).value();
+  const auto refused = [&](auto change) {
+    ModelSpec other = file.model;
+    change(other);
+    const auto back = import_plan(LaunchStack::kMegatronLm, files, other);
+    return !back.ok() && back.error().kind == ErrorKind::kBadInput;
+  };
+  CHECK(refused([](ModelSpec& m) { m.layers -= 1; }));
+  CHECK(refused([](ModelSpec& m) { m.ffn_hidden += 128; }));
+  CHECK(refused([](ModelSpec& m) { m.vocab += 1; }));
+  CHECK(refused([](ModelSpec& m) { m.attention.rope_theta = 1e4; }));
+  CHECK(refused([](ModelSpec& m) { m.attention.kv_heads = m.attention.heads; }));
+  CHECK(refused([](ModelSpec& m) { m.norm = NormKind::kLayerNorm; }));
+  CHECK(refused([](ModelSpec& m) { m.mlp = MlpKind::kGelu; }));
+  CHECK(refused([](ModelSpec& m) { m.linear_bias = true; }));
+  CHECK(refused([](ModelSpec& m) { m.tied_embedding = true; }));
+  CHECK(refused([](ModelSpec& m) { m.hidden_dropout = 0.1; }));
+  CHECK(refused([](ModelSpec& m) { m.norm_epsilon *= 2; }));
+}
+
+TEST_CASE("what people leave out stands for the stack's default, and a typo has a nearest name") {
+  const PlanFile file = bloom_file();
+  auto files = export_plan(LaunchStack::kMegatronDeepSpeed, file, 8).value();
+  const auto text = files[0].text;
+  files[0].text = without(text, "  --ffn-hidden-size 57344\n", "");  // as BLOOM's script does
+  CHECK(import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model).value() == file.plan);
+  files[0].text = without(text, "  --hidden-dropout 0\n", "");
+  const auto dropout = import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model);
+  REQUIRE_FALSE(dropout.ok());
+  CHECK_THAT(dropout.error().message,
+             Catch::Contains("--hidden-dropout is 0.1 when it is left out"));
+  files[0].text = without(text, "--micro-batch-size", "--micro-batch-sise");
+  const auto typo = import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model);
+  REQUIRE_FALSE(typo.ok());
 }
 
 TEST_CASE("uneven stages are laid out for Megatron and refused where stages are equal") {
@@ -159,6 +311,13 @@ TEST_CASE("refusals name what and why") {
   };
   PlanFile zero_2 = bloom_file();
   zero_2.plan.zero = 2;
+  PlanFile zero_3 = bloom_file();  // its engine is the pipeline's on one stage too
+  zero_3.plan.zero = 3;
+  zero_3.plan.degrees = {.tp = 4, .pp = 1, .dp = 96};
+  zero_3.plan.global_batch = 1920;
+  zero_3.plan.stage_layers = {70};
+  PlanFile replicated = llama_file();
+  replicated.plan.zero = 0;
   PlanFile flash = bloom_file();
   flash.plan.attention = AttentionKind::kFlash;
   PlanFile gpipe = llama_file();
@@ -171,7 +330,9 @@ TEST_CASE("refusals name what and why") {
                         Case{LaunchStack::kMegatronDeepSpeed, flash, "flash attention"},
                         Case{LaunchStack::kMegatronLm, bloom_file(), "ALiBi"},
                         Case{LaunchStack::kMegatronLm, gpipe, "gpipe"},
+                        Case{LaunchStack::kMegatronDeepSpeed, zero_3, "ZeRO 3"},
                         Case{LaunchStack::kTorchTitan, llama_file(), "ZeRO 1"},
+                        Case{LaunchStack::kTorchTitan, replicated, "bf16 with tensor"},
                         Case{LaunchStack::kTorchTitan, bloom_file(), "architecture"},
                         Case{LaunchStack::kSlurm, elsewhere, "my/stack.json"}}) {
     const auto files = export_plan(c.stack, c.file, 8);
@@ -217,8 +378,7 @@ TEST_CASE("files that break a rule of their stack are refused") {
 TEST_CASE("the exported files are the golden ones") {
   // Regenerated with tpsim export PLAN --to STACK -o tests/plans/launch_files/CASE/, read as a
   // diff.
-  PlanFile titan = llama_file();
-  titan.plan.zero = 0;
+  const PlanFile titan = titan_file();
   const std::filesystem::path folder =
       std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/plans/launch_files";
   const auto check = [&](LaunchStack stack, const PlanFile& file, const std::string& name) {

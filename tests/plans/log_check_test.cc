@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
 
 #include "sim/simulate.h"
 #include "tests/sim/small_scenario.h"
@@ -170,6 +172,78 @@ TEST_CASE("data loading that takes long is the host's") {
     text.replace(at, quick.size(), fmt::format("batch-generator: {:.4f}", run.step_ms()));
   }
   CHECK(first_cause(checked(run, text)) == GapCause::kHostBound);
+}
+
+TEST_CASE("time outside of all timers is the host's") {
+  const Run run;
+  const double c = run.compute_ms();
+  for (const std::string& text :
+       {megatron_lm(run, 2 * run.step_ms(), c, c, run.gradients_ms()),
+        megatron_deepspeed(run, 2 * run.step_ms(), c, run.gradients_ms())}) {
+    const LogCheck check = checked(run, text);
+    CHECK(first_cause(check) == GapCause::kHostBound);
+    CHECK_THAT(check.findings.front().evidence, Catch::Contains("outside of all timers"));
+  }
+}
+
+TEST_CASE("stages of unequal length are no straggler") {
+  Run run;
+  run.plan.stage_layers = {2, 6};
+  run.predicted = simulate(run.scenario, run.plan).value();
+  const double c = run.compute_ms();
+  const std::string text = megatron_lm(run, run.step_ms() + c, 0.6 * c, 2 * c, run.gradients_ms());
+  CHECK(first_cause(checked(run, text)) == GapCause::kSlowerCompute);
+}
+
+TEST_CASE("a log of another layout is refused, in the words of both Megatrons") {
+  const Run run;
+  const std::string step = "iteration 3/ 9 | elapsed time per iteration (ms): 5.0 |\n";
+  const auto judged = [&](const std::string& head) {
+    return check_log(run.scenario, run.plan, run.predicted,
+                     *parse_training_log(head + "\n" + step, "a.log"));
+  };
+  CHECK(
+      judged("using world size: 16, data-parallel size: 4, context-parallel size: 1, hierarchical "
+             "context-parallel sizes: None, tensor-model-parallel size: 2, "
+             "pipeline-model-parallel size: 2")
+          .ok());
+  CHECK(judged("using world size: 16, data-parallel-size: 4, tensor-model-parallel size: 2, "
+               "pipeline-model-parallel size: 2 ")
+            .ok());
+  const auto other = judged(
+      "using world size: 16, data-parallel-size: 2, tensor-model-parallel "
+      "size: 4, pipeline-model-parallel size: 2 ");
+  REQUIRE_FALSE(other.ok());
+  CHECK_THAT(other.error().message, Catch::Contains("tp 4 pp 2 dp 2"));
+  CHECK_FALSE(judged("using world size: 32").ok());
+}
+
+TEST_CASE("garbled logs are errors or findings, never a bug") {
+  const Run run;
+  const double c = run.compute_ms();
+  const std::string good = "using world size: 16, data-parallel-size: 4\n" +
+                           megatron_lm(run, 2 * run.step_ms(), c, 2 * c, run.gradients_ms()) +
+                           megatron_deepspeed(run, run.step_ms(), c, 1) +
+                           own_log(run, 1, reserved_gib(run, 0)) +
+                           "[Rank 8] memory (MB) | max reserved: 5.0\n";
+  std::mt19937 random(7);
+  const std::string noise = "0123456789.e-|:(),\n\r\t\xff nifRank[]";
+  int judged = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::string text = good;
+    for (int change = 0; change < 40; ++change) {
+      text[random() % text.size()] = noise[random() % noise.size()];
+    }
+    text.resize(random() % text.size());
+    const auto log = parse_training_log(text, "training.log");
+    if (!log.ok()) continue;
+    const auto check = check_log(run.scenario, run.plan, run.predicted, *log);
+    if (!check.ok()) continue;
+    ++judged;
+    CHECK(std::isfinite(check->measured.value()));
+    for (const StageReserved& row : check->memory) CHECK(std::isfinite(row.measured.value()));
+  }
+  CHECK(judged > 100);
 }
 
 TEST_CASE("memory is compared by stage, without what the allocator does not hold") {

@@ -1,3 +1,4 @@
+export CUDA_DEVICE_MAX_CONNECTIONS=1
 NUM_NODES=48
 GPUS_PER_NODE=8
 TRAIN_ARGS=(
@@ -10,6 +11,9 @@ TRAIN_ARGS=(
   --max-position-embeddings 2048
   --position-embedding-type alibi
   --embed-layernorm
+  --layernorm-epsilon 1e-05
+  --attention-dropout 0
+  --hidden-dropout 0
   --pad-vocab-size-to 250880
   --tensor-model-parallel-size 4
   --pipeline-model-parallel-size 12

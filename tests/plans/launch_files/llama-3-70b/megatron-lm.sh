@@ -1,3 +1,4 @@
+export CUDA_DEVICE_MAX_CONNECTIONS=1
 NUM_NODES=32
 GPUS_PER_NODE=8
 TRAIN_ARGS=(
@@ -17,6 +18,8 @@ TRAIN_ARGS=(
   --swiglu
   --disable-bias-linear
   --untie-embeddings-and-output-weights
+  --attention-dropout 0
+  --hidden-dropout 0
   --vocab-size 128256
   --make-vocab-size-divisible-by 128
   --tensor-model-parallel-size 8

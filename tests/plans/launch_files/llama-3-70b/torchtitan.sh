@@ -6,16 +6,17 @@ TRAIN_ARGS=(
   --training.global_batch_size 512
   --training.mixed_precision_param bfloat16
   --training.mixed_precision_reduce float32
-  --parallelism.data_parallel_replicate_degree 8
-  --parallelism.data_parallel_shard_degree 1
+  --parallelism.data_parallel_replicate_degree 1
+  --parallelism.data_parallel_shard_degree 8
+  --parallelism.fsdp_reshard_after_forward always
   --parallelism.tensor_parallel_degree 8
-  --parallelism.enable_sequence_parallel true
+  --parallelism.enable-sequence-parallel
   --parallelism.context_parallel_degree 1
   --parallelism.pipeline_parallel_degree 4
   --parallelism.pipeline_parallel_schedule Interleaved1F1B
   --parallelism.pipeline_parallel_layers_per_stage 4
   --parallelism.pipeline_parallel_first_stage_less_layers 0
   --parallelism.pipeline_parallel_last_stage_less_layers 0
-  --parallelism.num_pp_microbatches 64
+  --parallelism.pipeline_parallel_microbatch_size 1
   --activation_checkpoint.mode none
 )

@@ -1,0 +1,45 @@
+// What commands find out, before anyone prints it: for the commands and for the Python module, so
+// that both give the same answers.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "cli/campaign_view.h"
+#include "cli/options.h"
+#include "core/json_value.h"
+#include "core/plan_file.h"
+#include "core/result.h"
+#include "plans/launch_files.h"
+#include "plans/log_check.h"
+#include "sim/validation.h"
+
+namespace tpsim {
+
+// Hears the done share in [0, 1]; may be empty.
+using Progress = std::function<void(double)>;
+
+// `file` is the plan of --plan, when there is one.
+Result<CampaignReport> campaign_answer(const Arguments& arguments,
+                                       const std::optional<PlanFile>& file,
+                                       const Progress& progress);
+
+// Of --to.
+Result<std::vector<LaunchFile>> export_answer(const Arguments& arguments, const PlanFile& file);
+
+// The plan that lies in the folder or file that the positional names, for --from and --model.
+Result<PlanFile> import_answer(const Arguments& arguments);
+
+// The log is the positional.
+Result<LogCheck> check_log_answer(const Arguments& arguments, const PlanFile& file);
+// {"version": "tpsim-log-report/1", ...}
+JsonValue check_log_json(const LogCheck& check);
+
+// Every row of --runs.
+Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
+                                                const Progress& progress);
+// {"version": "tpsim-validate-report/1", ...}
+JsonValue validate_json(const std::vector<RunOutcome>& outcomes);
+
+}  // namespace tpsim

@@ -1,0 +1,52 @@
+// tpsim as a library: one header for all of its nouns and verbs.
+//
+//   const auto scenario = tpsim::load_scenario({.model = "bloom-176b", .cluster =
+//   "jean-zay-a100"}); const auto found = tpsim::search(*scenario, {.gpus = 384, .global_batch =
+//   2048}, 10, {});
+//
+// Values are plain structs; functions are pure, keep no state and may run on several threads at
+// once. What can go wrong comes back as a Result (core/result.h): ask ok() before reading. Only a
+// bug of tpsim throws. docs/library.md has the tour and the CMake package.
+#pragma once
+
+#include <string>
+
+#include "core/catalogue.h"
+#include "core/plan.h"
+#include "core/plan_json.h"
+#include "core/report.h"
+#include "core/result.h"
+#include "core/run_table.h"
+#include "core/scenario.h"
+#include "core/timeline.h"
+#include "plans/assumptions.h"
+#include "plans/campaign.h"
+#include "plans/launch_files.h"
+#include "plans/log_check.h"
+#include "plans/search.h"
+#include "plans/training_log.h"
+#include "sim/simulate.h"
+#include "sim/validation.h"
+
+namespace tpsim {
+
+// Names of the catalogue, or paths of files. An empty profile or stack is the cluster's own.
+struct ScenarioNames {
+  std::string model;
+  std::string cluster;
+  std::string profile;
+  std::string stack;
+};
+
+Result<Scenario> load_scenario(const Catalogue& catalogue, const ScenarioNames& names);
+
+// The data that came with this package, wherever it was moved to; $TPSIM_DATA goes before it.
+// TPSIM_PACKAGE_DATA is defined for everything that links tpsim::tpsim.
+inline Result<Catalogue> open_catalogue() { return Catalogue::open(TPSIM_PACKAGE_DATA); }
+
+inline Result<Scenario> load_scenario(const ScenarioNames& names) {
+  TPSIM_TRY(const Catalogue catalogue, open_catalogue());
+  return load_scenario(catalogue, names);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,249 @@
+// The native half of the Python module: each function takes options by name, as the command line
+// does, and returns the document that --json prints. tpsim/_results.py gives it types. The GIL is
+// free while tpsim works; Ctrl-C is heard between the parts of long work.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/answers.h"
+#include "cli/campaign_view.h"
+#include "cli/fit.h"
+#include "cli/inputs.h"
+#include "cli/report_json.h"
+#include "cli/values.h"
+#include "core/catalogue.h"
+#include "core/json_document.h"
+#include "core/plan_json.h"
+#include "generated/tpsim_config.h"
+#include "plans/search.h"
+#include "sim/simulate.h"
+
+namespace tpsim {
+namespace {
+
+namespace py = pybind11;
+
+using Options = std::map<std::string, std::string>;  // "micro_batch": "1,2"
+using Text = std::string;
+using FreeGil = py::call_guard<py::gil_scoped_release>;
+
+// An Error on its way to Python.
+struct Failure {
+  Error error;
+};
+
+template <class T>
+T value_of(Result<T> result) {
+  if (!result.ok()) throw Failure{result.error()};
+  return std::move(result).value();
+}
+
+const char* kind_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kBug: return "bug";
+    case ErrorKind::kBadInput: return "bad_input";
+    case ErrorKind::kDoesNotFit: return "does_not_fit";
+    case ErrorKind::kMissing: return "missing";
+  }
+  return "?";
+}
+
+void raise_failures(std::exception_ptr pointer) {
+  try {
+    if (pointer) std::rethrow_exception(pointer);
+  } catch (const Failure& failure) {
+    const Error& error = failure.error;
+    const py::object type = py::module_::import("tpsim._errors").attr("Error");
+    const py::object raised =
+        type(to_string(error), kind_name(error.kind), static_cast<int>(error.kind), error.message,
+             error.where, error.hint);
+    PyErr_SetObject(type.ptr(), raised.ptr());
+  }
+}
+
+// Hears Ctrl-C a few times a second.
+Progress interruptible() {
+  using Clock = std::chrono::steady_clock;
+  return [next = Clock::now()](double) mutable {
+    if (Clock::now() < next) return;
+    next = Clock::now() + std::chrono::milliseconds(100);
+    const py::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  };
+}
+
+std::string keyword_of(const OptionRow& row) {
+  std::string name(row.name);
+  name.erase(0, name.find_first_not_of('-'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// What a command takes from Python: not what only says where its words go.
+std::vector<std::string> keywords(Command command) {
+  std::vector<std::string> names;
+  for (const OptionRow& row : option_rows()) {
+    const bool is_output = row.opt == Opt::kJson || row.opt == Opt::kMarkdown ||
+                           row.opt == Opt::kSave || row.opt == Opt::kTrace ||
+                           row.opt == Opt::kOutputFolder;
+    if (takes(command, row) && !is_output) names.push_back(keyword_of(row));
+  }
+  return names;
+}
+
+Arguments arguments_of(Command command, const Options& options) {
+  Arguments arguments;
+  arguments.command = command;
+  for (const auto& [keyword, text] : options) {
+    const auto row =
+        std::find_if(option_rows().begin(), option_rows().end(), [&](const OptionRow& candidate) {
+          return takes(command, candidate) && keyword_of(candidate) == keyword;
+        });
+    if (row == option_rows().end()) {
+      throw Failure{{ErrorKind::kBadInput, "takes no " + keyword, row_of(command).name, ""}};
+    }
+    arguments.set(row->opt, text);
+  }
+  return arguments;
+}
+
+std::optional<PlanFile> plan_file(const std::optional<Text>& text) {
+  if (!text) return std::nullopt;
+  return value_of(parse_plan(*text, "plan"));
+}
+
+Text read_plan_text(const Text& path) { return to_json(value_of(read_plan(path))); }
+
+struct Space {
+  NamedScenario named;
+  SearchSpace space;
+  SearchResult found;
+};
+
+Space searched(const Arguments& arguments, int top) {
+  Space all;
+  all.named = value_of(load_scenario(arguments, std::nullopt));
+  all.space = value_of(search_space(arguments, all.named.scenario.cluster));
+  all.found = value_of(search(all.named.scenario, all.space, top, interruptible()));
+  if (all.found.plans.empty()) {
+    throw Failure{nothing_fits(all.named.scenario, all.space, all.found)};
+  }
+  return all;
+}
+
+std::pair<Text, std::vector<Text>> plan(const Options& options) {
+  const Arguments arguments = arguments_of(Command::kPlan, options);
+  const std::int64_t top = value_of(integer_of(arguments, Opt::kTop, 10, {1, 10'000}));
+  const Space all = searched(arguments, static_cast<int>(top));
+  std::vector<Text> files;
+  for (const PlannedRun& run : all.found.plans) {
+    files.push_back(to_json(plan_file_of(all.named, run.plan)));
+  }
+  return {to_text(plan_report(all.named, all.space, all.found)), files};
+}
+
+using Predicted = std::pair<NamedScenario, PlannedRun>;
+
+Predicted single(const Arguments& arguments, const std::optional<PlanFile>& file) {
+  const NamedScenario named = value_of(load_scenario(arguments, file));
+  PlannedRun run;
+  run.plan = value_of(single_plan(arguments, named.scenario.model, file));
+  run.predicted = value_of(simulate(named.scenario, run.plan));
+  return {named, run};
+}
+
+std::pair<Text, Text> simulate_plan(const Options& options, const std::optional<Text>& file) {
+  const Arguments arguments = arguments_of(Command::kSimulate, options);
+  const auto [named, run] = single(arguments, plan_file(file));
+  if (run.predicted.p_oom > kRefusedChance && !arguments.has(Opt::kAllowOom)) {
+    throw Failure{does_not_fit(named.scenario, run)};
+  }
+  return {to_text(simulate_report(named, run)), to_json(plan_file_of(named, run.plan))};
+}
+
+std::pair<Text, Text> explain(const Options& options, const std::optional<Text>& file) {
+  const Arguments arguments = arguments_of(Command::kExplain, options);
+  if (arguments.has(Opt::kGpus) && !file) {
+    const Space all = searched(arguments, 1);
+    const PlannedRun& best = all.found.plans.front();
+    return {to_text(explain_report(all.named, best)), to_json(plan_file_of(all.named, best.plan))};
+  }
+  const auto [named, run] = single(arguments, plan_file(file));
+  return {to_text(explain_report(named, run)), to_json(plan_file_of(named, run.plan))};
+}
+
+Text campaign(const Options& options, const std::optional<Text>& file) {
+  const Arguments arguments = arguments_of(Command::kCampaign, options);
+  return to_text(
+      campaign_json(value_of(campaign_answer(arguments, plan_file(file), interruptible()))));
+}
+
+Options export_files(const Options& options, const Text& file) {
+  const Arguments arguments = arguments_of(Command::kExport, options);
+  Options files;
+  for (LaunchFile& launch : value_of(export_answer(arguments, *plan_file(file)))) {
+    files.emplace(std::move(launch.name), std::move(launch.text));
+  }
+  return files;
+}
+
+Text import_plan_file(const Options& options, const Text& path) {
+  Arguments arguments = arguments_of(Command::kImport, options);
+  arguments.positional = path;
+  return to_json(value_of(import_answer(arguments)));
+}
+
+Text check_log_file(const Options& options, const Text& file, const Text& path) {
+  Arguments arguments = arguments_of(Command::kCheckLog, options);
+  arguments.positional = path;
+  return to_text(check_log_json(value_of(check_log_answer(arguments, *plan_file(file)))));
+}
+
+Text validate_runs(const Options& options) {
+  const Arguments arguments = arguments_of(Command::kValidate, options);
+  return to_text(validate_json(value_of(validate_answer(arguments, interruptible()))));
+}
+
+std::vector<std::string> catalogue_names(CatalogueKind kind) {
+  return value_of(Catalogue::open()).list(kind);
+}
+
+}  // namespace
+}  // namespace tpsim
+
+PYBIND11_MODULE(_native, module) {
+  namespace py = pybind11;
+  using tpsim::CatalogueKind;
+  using tpsim::Command;
+  module.doc() = "Answers of tpsim as JSON text; see tpsim for the typed functions.";
+  module.attr("version") = std::string(tpsim::kVersion);
+  py::register_local_exception_translator(tpsim::raise_failures);
+  const std::map<std::string, Command> commands = {
+      {"plan", Command::kPlan},          {"simulate", Command::kSimulate},
+      {"explain", Command::kExplain},    {"campaign", Command::kCampaign},
+      {"export", Command::kExport},      {"import_plan", Command::kImport},
+      {"check_log", Command::kCheckLog}, {"validate", Command::kValidate}};
+  std::map<std::string, std::vector<std::string>> keywords;
+  for (const auto& [name, command] : commands) keywords[name] = tpsim::keywords(command);
+  module.attr("keywords") = keywords;
+  module.def("plan", tpsim::plan, tpsim::FreeGil());
+  module.def("simulate", tpsim::simulate_plan, tpsim::FreeGil());
+  module.def("explain", tpsim::explain, tpsim::FreeGil());
+  module.def("campaign", tpsim::campaign, tpsim::FreeGil());
+  module.def("export", tpsim::export_files, tpsim::FreeGil());
+  module.def("import_plan", tpsim::import_plan_file, tpsim::FreeGil());
+  module.def("check_log", tpsim::check_log_file, tpsim::FreeGil());
+  module.def("validate", tpsim::validate_runs, tpsim::FreeGil());
+  module.def("read_plan", tpsim::read_plan_text, tpsim::FreeGil());
+  module.def("models", [] { return tpsim::catalogue_names(CatalogueKind::kModels); });
+  module.def("clusters", [] { return tpsim::catalogue_names(CatalogueKind::kClusters); });
+  module.def("profiles", [] { return tpsim::catalogue_names(CatalogueKind::kProfiles); });
+  module.def("stacks", [] { return tpsim::catalogue_names(CatalogueKind::kStacks); });
+}

@@ -1,0 +1,103 @@
+"""tpsim plans the training of large language models over many GPUs.
+
+    >>> import tpsim
+    >>> report = tpsim.plan("bloom-176b", gpus=384)
+    >>> report.best.tp, report.best.predicted.step_s
+    >>> run = tpsim.campaign(report.best, tokens=366e9)
+    >>> run.cost.gpu_hours
+
+The functions are the commands of the program tpsim, their keywords its options, and their answers
+the same: report.to_dict() is what the command prints with --json. What goes wrong is a tpsim.Error
+with the command's text. docs/python.md has more.
+"""
+
+from tpsim import _native
+from tpsim._calls import (
+    campaign,
+    check_log,
+    explain,
+    export,
+    import_plan,
+    load_plan,
+    plan,
+    simulate,
+    validate,
+)
+from tpsim._errors import Error
+from tpsim._results import (
+    Assumption,
+    CampaignCost,
+    CampaignReport,
+    CampaignTime,
+    Checkpoints,
+    ExplainReport,
+    Finding,
+    LogReport,
+    Memory,
+    Phase,
+    Plan,
+    PlanReport,
+    Prediction,
+    Profile,
+    Replanned,
+    Replays,
+    Report,
+    Search,
+    SimulateReport,
+    Sources,
+    StageMemory,
+    StageReserved,
+    Term,
+    ValidatedRun,
+    ValidationReport,
+    ValidationSummary,
+)
+
+__version__: str = _native.version
+models = _native.models
+clusters = _native.clusters
+profiles = _native.profiles
+stacks = _native.stacks
+
+__all__ = [
+    "Assumption",
+    "CampaignCost",
+    "CampaignReport",
+    "CampaignTime",
+    "Checkpoints",
+    "Error",
+    "ExplainReport",
+    "Finding",
+    "LogReport",
+    "Memory",
+    "Phase",
+    "Plan",
+    "PlanReport",
+    "Prediction",
+    "Profile",
+    "Replanned",
+    "Replays",
+    "Report",
+    "Search",
+    "SimulateReport",
+    "Sources",
+    "StageMemory",
+    "StageReserved",
+    "Term",
+    "ValidatedRun",
+    "ValidationReport",
+    "ValidationSummary",
+    "campaign",
+    "check_log",
+    "clusters",
+    "explain",
+    "export",
+    "import_plan",
+    "load_plan",
+    "models",
+    "plan",
+    "profiles",
+    "simulate",
+    "stacks",
+    "validate",
+]

@@ -1,0 +1,453 @@
+"""What tpsim answers, as values. Their fields are the keys of the documents that --json prints
+(docs/json.md, docs/campaign.md, docs/check-log.md): times in seconds (_s), memory in GiB."""
+
+import dataclasses
+import json
+import os
+import typing
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+
+from tpsim import _native
+
+T = TypeVar("T")
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def _value(kind: Any, data: Any) -> Any:
+    """The part of a document that a field of this type holds."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if data is None:
+        return None
+    if origin is Union:
+        return _value(next(one for one in inner if one is not type(None)), data)
+    if origin is tuple:
+        return tuple(_value(inner[0], item) for item in data)
+    if origin is dict:
+        return {key: _value(inner[1], item) for key, item in data.items()}
+    if dataclasses.is_dataclass(kind):
+        return _read(typing.cast(Type[Any], kind), data)
+    return float(data) if kind is float else data
+
+
+def _read(kind: Type[T], data: Mapping[str, Any], **own: Any) -> T:
+    """A value from its document; keys that this version of the module does not know are left."""
+    hints = typing.get_type_hints(kind)
+    values = {
+        one.name: _value(hints[one.name], data[one.name])
+        for one in dataclasses.fields(typing.cast(Any, kind))
+        if one.init and one.name not in own and one.name in data
+    }
+    return kind(**values, **own)
+
+
+@dataclass(frozen=True)
+class StageMemory:
+    """Memory of a device of one pipeline stage at the moment of its peak, in GiB."""
+
+    stage: int
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    workspace: float
+    communication: float
+    context: float
+    fragmentation: float
+    total: float
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory of one device in GiB: what it has, what its fullest stage needs, and by stage."""
+
+    capacity: float
+    peak: float
+    by_stage: Tuple[StageMemory, ...]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Shares of the device time that were priced from what."""
+
+    exact_entries: float
+    interpolated_entries: float
+    model: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What tpsim says of a plan. The terms of breakdown_s add up to step_s."""
+
+    step_s: float
+    step_s_low: float
+    step_s_high: float
+    hw_tflops_per_gpu: float
+    model_tflops_per_gpu: float
+    mfu: float
+    tokens_per_s: float
+    bubble_fraction: float
+    p_oom: float
+    memory_gib: Memory
+    breakdown_s: Dict[str, float]
+    sources: Sources
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A layout of a model over GPUs, complete with model and machine, and what is predicted of it.
+
+    Every function that takes a plan takes one of these or the path of a saved one.
+    """
+
+    tp: int
+    pp: int
+    dp: int
+    cp: int
+    virtual_stages: int
+    zero: int
+    micro_batch: int
+    global_batch: int
+    sequence_parallel: bool
+    recompute: str
+    attention: str
+    schedule: str
+    stage_layers: Tuple[int, ...]
+    dtype: str
+    gradient_dtype: str
+    rank_order: str
+    predicted: Optional[Prediction] = None
+    file: str = field(default="", repr=False, compare=False)  # the text of its plan file
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it takes."""
+        return self.tp * self.pp * self.dp * self.cp
+
+    def text(self) -> str:
+        """The text of its plan file. ValueError for a plan that a campaign's report mentions."""
+        if not self.file:
+            raise ValueError("this plan came without its model: simulate it to have one with it")
+        return self.file
+
+    def save(self, path: PathLike) -> None:
+        """Writes the plan file that every command of tpsim reads."""
+        text = self.text()
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+
+    def _repr_html_(self) -> str:
+        """A row for notebooks."""
+        cells = [f"tp {self.tp}", f"pp {self.pp}", f"dp {self.dp}", f"ZeRO {self.zero}"]
+        if self.predicted is not None:
+            cells += [f"{self.predicted.step_s:.4g} s", f"{self.predicted.memory_gib.peak:.1f} GiB"]
+        return "<table><tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr></table>"
+
+
+def plan_from_file(text: str) -> Plan:
+    """The plan of a plan file's text, without a prediction."""
+    return _read(Plan, json.loads(text)["plan"], file=text)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a search went: combinations looked at, those that fit, and why others cannot run."""
+
+    considered: int
+    feasible: int
+    pruned: Dict[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The profile that prices ops, and whether it was measured, published or a datasheet."""
+
+    name: str
+    provenance: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What every report has. to_dict() is the document that the command's --json prints."""
+
+    document: str = field(repr=False, compare=False)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The whole document, as json.loads gives it."""
+        document: Dict[str, Any] = json.loads(self.document)
+        return document
+
+
+@dataclass(frozen=True)
+class PlanReport(Report):
+    """The best plans of a search, best first."""
+
+    model: str
+    cluster: str
+    stack: str
+    gpus: int
+    profile: Profile
+    search: Search
+    plans: Tuple[Plan, ...]
+
+    @property
+    def best(self) -> Plan:
+        """The first of plans."""
+        return self.plans[0]
+
+
+@dataclass(frozen=True)
+class SimulateReport(Report):
+    """One plan with its prediction."""
+
+    model: str
+    cluster: str
+    stack: str
+    gpus: int
+    profile: Profile
+    plan: Plan
+
+    @property
+    def predicted(self) -> Prediction:
+        """The prediction of plan."""
+        assert self.plan.predicted is not None
+        return self.plan.predicted
+
+
+@dataclass(frozen=True)
+class Term:
+    """A share of the step, with its formula, the values in it and where its constants come from."""
+
+    name: str
+    time_s: float
+    formula: str
+    inputs: str
+    source: str
+
+
+@dataclass(frozen=True)
+class ExplainReport(SimulateReport):
+    """One plan with every term of its prediction."""
+
+    terms: Tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class CampaignTime:
+    """Days by what they are spent on; the parts add up to wall_days."""
+
+    wall_days: float
+    wall_days_low: float
+    wall_days_high: float
+    goodput: float
+    steps_days: float
+    checkpoints_days: float
+    failures_days: float
+    waiting_days: float
+    downtime_days: float
+
+
+@dataclass(frozen=True)
+class CampaignCost:
+    """GPU-hours, energy, CO2 and money of a run, of the GPUs alone and in all."""
+
+    gpu_hours: float
+    reserved_gpu_hours: float
+    gpu_kwh: float
+    total_kwh: float
+    gpu_co2_t: float
+    total_co2_t: float
+    usd: float
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Checkpoints of a run, and the best interval by three formulas."""
+
+    bytes: float
+    write_s: float
+    interval_s: float
+    interval_steps: int
+    best_s: float
+    young_s: float
+    daly_s: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Replays:
+    """Campaigns played with random failures."""
+
+    campaigns: int
+    mean_days: float
+    standard_error_days: float
+    p5_days: float
+    median_days: float
+    p95_days: float
+    failures: float
+    lost_h: float
+    waiting_h: float
+
+
+@dataclass(frozen=True)
+class Replanned:
+    """The best plan with some nodes lost for good; only lost_nodes when none fits."""
+
+    lost_nodes: int
+    fits: bool
+    gpus: Optional[int] = None
+    plan: Optional[Plan] = None
+    step_s: Optional[float] = None
+    tokens_per_s: Optional[float] = None
+    peak_gib: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A number that a campaign rests on, with its unit, and where it comes from."""
+
+    value: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Steps of one batch size."""
+
+    global_batch: int
+    steps: int
+    step_s: float
+
+
+@dataclass(frozen=True)
+class CampaignReport(Report):
+    """What a whole run takes."""
+
+    model: str
+    cluster: str
+    gpus: int
+    nodes: int
+    plan: Plan
+    tokens: float
+    step_s: float
+    predicted_step_s: float
+    node_failure_every_s: float
+    spare_nodes_wanted: int
+    time: CampaignTime
+    cost: CampaignCost
+    checkpoints: Checkpoints
+    replays_with_unlimited_spares: Replays
+    replays: Replays
+    replanned: Tuple[Replanned, ...]
+    assumptions: Dict[str, Assumption]
+    phases: Tuple[Phase, ...]
+
+
+@dataclass(frozen=True)
+class StageReserved:
+    """GiB that the allocator held on the fullest rank of a stage that the log speaks of."""
+
+    stage: int
+    reserved: float
+    predicted: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What explains a gap, and the numbers that say so."""
+
+    cause: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class LogReport(Report):
+    """A training log held against the prediction; the main cause of a gap comes first."""
+
+    as_predicted: bool
+    steps: int
+    measured_step_s: float
+    predicted_step_s: float
+    step_s_low: float
+    step_s_high: float
+    time_as_predicted: bool
+    memory_as_predicted: bool
+    memory_gib: Tuple[StageReserved, ...]
+    findings: Tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class ValidatedRun:
+    """One measured run and its prediction; None where one of them has no value."""
+
+    id: str
+    outcome: str
+    calibration: bool
+    measured_step_s: Optional[float]
+    predicted_step_s: Optional[float]
+    low_s: Optional[float]
+    high_s: Optional[float]
+    error_pct: Optional[float]
+    measured_mem_gb: Optional[float]
+    predicted_mem_gb: Optional[float]
+    predicted_fits: Optional[bool]
+    p_oom: Optional[float]
+    skipped_because: Optional[str]
+
+
+@dataclass(frozen=True)
+class ValidationSummary:
+    """Errors over many runs, in percent."""
+
+    n: int
+    mape: float
+    median_ape: float
+    p95_ape: float
+    max_ape: float
+    bias_pct: float
+    kendall_tau: float
+    top1_regret_pct: float
+    interval_coverage_90: float
+    mem_n: int
+    mem_mape: float
+    mem_max_ape: float
+    oom_total: int
+    oom_caught: int
+    false_oom: int
+
+
+@dataclass(frozen=True)
+class ValidationReport(Report):
+    """Published or own runs, predicted."""
+
+    rows: Tuple[ValidatedRun, ...]
+    summary: ValidationSummary
+    summary_test_rows: ValidationSummary
+    summary_calibration_rows: ValidationSummary
+
+
+def report_from(kind: Type[T], document: str) -> T:
+    """A report from the text that --json prints."""
+    return _read(kind, json.loads(document), document=document)
+
+
+def plan_report_from(document: str, files: List[str]) -> PlanReport:
+    """A search's report, each plan with its file."""
+    data = json.loads(document)
+    plans = tuple(_read(Plan, plan, file=text) for plan, text in zip(data["plans"], files))
+    return _read(PlanReport, data, document=document, plans=plans)
+
+
+def single_report_from(kind: Type[T], document: str, file: str) -> T:
+    """The report of simulate, which has the plan's keys beside its own, or of explain."""
+    data = json.loads(document)
+    plan = _read(Plan, data.get("plan", data), file=file)
+    return _read(kind, data, document=document, plan=plan)
+
+
+def plan_text(plan: Union[Plan, PathLike, None]) -> Optional[str]:
+    """The text of a plan's file; an error as the command line's when a path leads to none."""
+    if plan is None:
+        return None
+    return plan.text() if isinstance(plan, Plan) else _native.read_plan(os.fspath(plan))

@@ -1,0 +1,57 @@
+# Installs into a folder, moves the folder, and uses what lies there: the program with data of its
+# own, and a small project that finds the package. Run by ctest with BUILD_DIR, SOURCE_DIR, WORK_DIR.
+cmake_minimum_required(VERSION 3.25)
+
+function(run)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "OUT" "COMMAND")
+  execute_process(COMMAND ${arg_COMMAND} OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${arg_COMMAND} ended with ${code}:\n${out}\n${err}")
+  endif()
+  if(DEFINED arg_OUT)
+    set(${arg_OUT} "${out}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+unset(ENV{TPSIM_DATA})
+file(REMOVE_RECURSE "${WORK_DIR}")
+set(moved "${WORK_DIR}/moved here")
+run(COMMAND "${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${WORK_DIR}/installed")
+file(RENAME "${WORK_DIR}/installed" "${moved}")
+
+# A model that only the moved data has tells them from those of the source tree.
+file(READ "${moved}/share/tpsim/models/bloom-560m.json" model)
+string(REPLACE "\"bloom-560m\"" "\"only-here\"" model "${model}")
+file(WRITE "${moved}/share/tpsim/models/only-here.json" "${model}")
+run(COMMAND "${moved}/bin/tpsim" list models OUT models)
+if(NOT models MATCHES "only-here")
+  message(FATAL_ERROR "the moved program reads other data than its own:\n${models}")
+endif()
+
+set(consumer "${WORK_DIR}/consumer")
+run(COMMAND "${CMAKE_COMMAND}" -S "${SOURCE_DIR}/tests/library/consumer" -B "${consumer}"
+    -G "${GENERATOR}" "-DCMAKE_PREFIX_PATH=${moved}" -DCMAKE_BUILD_TYPE=Release
+    "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
+run(COMMAND "${CMAKE_COMMAND}" --build "${consumer}")
+
+# The library answers what the program answers.
+run(COMMAND "${consumer}/consumer" OUT of_library)
+run(COMMAND "${moved}/bin/tpsim" plan --model bloom-176b --cluster jean-zay-a100 --gpus 384
+    --global-batch 2048 --top 1 --json OUT report)
+set(of_program "")
+foreach(key tp pp dp zero micro_batch)
+  string(JSON value GET "${report}" plans 0 ${key})
+  string(REPLACE "micro_batch" "mb" short "${key}")
+  string(APPEND of_program "${short}${value} ")
+endforeach()
+string(FIND "${of_library}" "${of_program}" at)
+if(NOT at EQUAL 0)
+  message(FATAL_ERROR "library: ${of_library}program: ${of_program}")
+endif()
+
+# And it reads the package's own data, where that was moved to.
+file(REMOVE "${moved}/share/tpsim/models/bloom-176b.json")
+execute_process(COMMAND "${consumer}/consumer" RESULT_VARIABLE code ERROR_VARIABLE err)
+if(NOT code EQUAL 2 OR NOT err MATCHES "bloom-176b")
+  message(FATAL_ERROR "the library reads other data than its package's: ${code} ${err}")
+endif()

@@ -1,0 +1,273 @@
+"""import tpsim answers what the command line answers, with types, and fails with the same text.
+
+Run by ctest with PYTHONPATH and TPSIM_PROGRAM set.
+"""
+
+import ast
+import dataclasses
+import inspect
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+import typing
+import unittest
+
+import tpsim
+from tpsim import _calls, _native, _results
+
+PROGRAM = os.environ["TPSIM_PROGRAM"]
+SOURCE = os.environ["TPSIM_SOURCE_DIR"]
+SMALL = {"tp": 2, "pp": 2, "dp": 4, "micro_batch": 2, "global_batch": 64}
+SMALL_WORDS = "--tp 2 --pp 2 --dp 4 --micro-batch 2 --global-batch 64".split()
+
+
+def run(*words):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def document(*words):
+    code, out, err = run(*words, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def fields_against(test, value, data, path="report"):
+    """Every key of a document is a property that holds the same, and the other way round."""
+    if dataclasses.is_dataclass(value):
+        shown = {one.name for one in dataclasses.fields(value)} - {"document", "file"}
+        optional = {name for name in shown if getattr(value, name) is None}
+        test.assertLessEqual(set(data), shown | {"version"}, path)
+        test.assertLessEqual(shown - optional, set(data), path)
+        for name in shown & set(data):
+            fields_against(test, getattr(value, name), data[name], f"{path}.{name}")
+    elif isinstance(value, tuple):
+        test.assertEqual(len(value), len(data), path)
+        for i, item in enumerate(value):
+            fields_against(test, item, data[i], f"{path}[{i}]")
+    elif isinstance(value, dict):
+        test.assertEqual(set(value), set(data), path)
+        for key, item in value.items():
+            fields_against(test, item, data[key], f"{path}[{key}]")
+    else:
+        test.assertEqual(value, data, path)
+
+
+class SameAnswers(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = os.path.join(self.folder.name, "plan.json")
+
+    def saved(self):
+        report = tpsim.simulate(model="bloom-560m", **SMALL)
+        report.plan.save(self.path)
+        return report.plan
+
+    def test_plan(self):
+        report = tpsim.plan("bloom-560m", gpus=16, global_batch=64, top=3, tp=[1, 2], zero=1)
+        wanted = document(*"plan --model bloom-560m --gpus 16 --global-batch 64 --top 3".split(),
+                          "--tp", "1,2", "--zero", 1)
+        got = report.to_dict()
+        self.assertGreater(got["search"].pop("seconds"), 0)
+        wanted["search"].pop("seconds")
+        self.assertEqual(got, wanted)
+        self.assertEqual(len(report.plans), 3)
+        fields_against(self, report, report.to_dict())
+        self.assertEqual(report.best.gpus, 16)
+
+    def test_the_first_example(self):
+        report = tpsim.plan("bloom-176b", gpus=384)
+        wanted = document(*"plan --model bloom-176b --gpus 384".split())
+        self.assertEqual(report.to_dict()["plans"], wanted["plans"])
+        self.assertEqual(report.best.predicted.step_s, wanted["plans"][0]["predicted"]["step_s"])
+
+    def test_simulate(self):
+        report = tpsim.simulate(model="bloom-560m", **SMALL)
+        wanted = document("simulate", "--model", "bloom-560m", *SMALL_WORDS)
+        self.assertEqual(report.to_dict(), wanted)
+        self.assertEqual(report.predicted.step_s, wanted["predicted"]["step_s"])
+        fields_against(self, report.predicted, wanted["predicted"])
+        parts = sum(report.predicted.breakdown_s.values())
+        self.assertAlmostEqual(parts, report.predicted.step_s, places=9)
+
+    def test_simulate_a_saved_plan_or_a_plan_in_hand(self):
+        plan = self.saved()
+        wanted = document("simulate", self.path, "--micro-batch", 4)
+        self.assertEqual(tpsim.simulate(self.path, micro_batch=4).to_dict(), wanted)
+        self.assertEqual(tpsim.simulate(plan, micro_batch=4).to_dict(), wanted)
+        loaded = tpsim.load_plan(self.path)
+        self.assertEqual(dataclasses.replace(loaded, predicted=plan.predicted), plan)
+
+    def test_switches(self):
+        report = tpsim.simulate(model="llama-3-8b", tp=8, global_batch=8, sequence_parallel=True,
+                                no_count_embedding=True)
+        wanted = document(*"simulate --model llama-3-8b --tp 8 --global-batch 8".split(),
+                          *"--sequence-parallel on --no-count-embedding".split())
+        self.assertEqual(report.to_dict(), wanted)
+
+    def test_explain(self):
+        report = tpsim.explain(model="bloom-560m", **SMALL)
+        wanted = document("explain", "--model", "bloom-560m", *SMALL_WORDS)
+        self.assertEqual(report.to_dict(), wanted)
+        fields_against(self, report, wanted)
+        best = tpsim.explain(model="bloom-560m", gpus=8, global_batch=64)
+        wanted = document(*"explain --model bloom-560m --gpus 8 --global-batch 64".split())
+        self.assertEqual(best.to_dict(), wanted)
+
+    def test_campaign(self):
+        plan = self.saved()
+        got = tpsim.campaign(plan, tokens=3e9, ramp=[16, 16, 1000], lost_nodes=1, seed=5,
+                             downtime="3h", pue=1.1)
+        wanted = document("campaign", "--plan", self.path, "--tokens", "3e9", "--ramp",
+                          "16,16,1000", "--lost-nodes", 1, "--seed", 5, "--downtime", "3h", "--pue",
+                          "1.1")
+        self.assertEqual(got.to_dict(), wanted)
+        fields_against(self, got, wanted)
+        with self.assertRaises(ValueError):
+            got.plan.save(self.path)
+
+    def test_export_and_import(self):
+        plan = self.saved()
+        files = tpsim.export(plan, to="megatron-deepspeed")
+        folder = os.path.join(self.folder.name, "launch")
+        code, _, err = run("export", self.path, "--to", "megatron-deepspeed", "-o", folder)
+        self.assertEqual((code, err), (0, ""))
+        for name, text in files.items():
+            with open(os.path.join(folder, name), encoding="utf-8") as written:
+                self.assertEqual(text, written.read())
+        back = tpsim.import_plan(folder, from_="megatron-deepspeed", model="bloom-560m")
+        self.assertEqual(dataclasses.replace(back, predicted=plan.predicted), plan)
+        code, out, _ = run("import", folder, "--from", "megatron-deepspeed", "--model",
+                           "bloom-560m", "--json")
+        self.assertEqual((code, out), (0, back.text()))
+
+    def test_check_log(self):
+        plan = self.saved()
+        log = os.path.join(self.folder.name, "training.log")
+        with open(log, "w", encoding="utf-8") as out:
+            for i in range(9):
+                out.write(f" iteration {i}/ 9 | elapsed time per iteration (ms): 900000.0 | "
+                          "global batch size: 64 |\n")
+        got = tpsim.check_log(log, plan=plan)
+        wanted = document("check-log", log, "--plan", self.path)
+        self.assertEqual(got.to_dict(), wanted)
+        fields_against(self, got, wanted)
+        self.assertEqual(got.findings[0].cause, "unexplained")
+
+    def test_validate(self):
+        runs = os.path.join(SOURCE, "data", "published_runs", "megatron_selene.csv")
+        got = tpsim.validate(runs)
+        wanted = document("validate", "--runs", runs)
+        self.assertEqual(got.to_dict(), wanted)
+        fields_against(self, got, wanted)
+
+    def test_the_catalogue(self):
+        for kind in ("models", "clusters", "profiles", "stacks"):
+            names = [entry["name"] for entry in document("list", kind)["entries"]]
+            self.assertEqual(getattr(tpsim, kind)(), names)
+
+
+class SameErrors(unittest.TestCase):
+    def check(self, call, *words):
+        code, _, err = run(*words)
+        with self.assertRaises(tpsim.Error) as raised:
+            call()
+        self.assertEqual(f"tpsim: error: {raised.exception}\n", err)
+        self.assertEqual(raised.exception.exit_code, code)
+        return raised.exception
+
+    def test_a_typo_names_the_nearest(self):
+        error = self.check(lambda: tpsim.plan("blom-176b", gpus=8),
+                           *"plan --model blom-176b --gpus 8".split())
+        self.assertEqual((error.kind, error.where), ("bad_input", "--model"))
+        self.assertIn("did you mean", error.hint)
+
+    def test_values(self):
+        self.check(lambda: tpsim.plan("bloom-176b", gpus=0), *"plan --model bloom-176b --gpus 0".split())
+        self.check(lambda: tpsim.plan("bloom-176b", gpus=8, tp="x"),
+                   *"plan --model bloom-176b --gpus 8 --tp x".split())
+        self.check(lambda: tpsim.simulate(), "simulate")
+        self.check(lambda: tpsim.simulate("nowhere.json"), "simulate", "nowhere.json")
+        self.check(lambda: tpsim.campaign(model="bloom-560m", tokens="many"),
+                   *"campaign --model bloom-560m --tokens many".split())
+        self.check(lambda: tpsim.validate("nowhere.csv"), "validate", "--runs", "nowhere.csv")
+
+    def test_what_does_not_fit(self):
+        error = self.check(lambda: tpsim.plan("bloom-7b1", gpus=1, global_batch=8),
+                           *"plan --model bloom-7b1 --gpus 1 --global-batch 8".split())
+        self.assertEqual(error.kind, "does_not_fit")
+        error = self.check(lambda: tpsim.simulate(model="bloom-7b1", global_batch=8),
+                           *"simulate --model bloom-7b1 --global-batch 8".split())
+        self.assertEqual(error.exit_code, 3)
+        roomy = tpsim.simulate(model="bloom-7b1", global_batch=8, allow_oom=True)
+        self.assertGreater(roomy.predicted.p_oom, 0.5)
+
+    def test_what_a_stack_refuses(self):
+        plan = tpsim.simulate(model="bloom-560m", attention="flash").plan
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.json")
+            plan.save(path)
+            self.check(lambda: tpsim.export(plan, to="megatron-deepspeed"), "export", path, "--to",
+                       "megatron-deepspeed")
+
+
+class TypesAndManners(unittest.TestCase):
+    def test_keywords_are_the_options(self):
+        for name, options in _native.keywords.items():
+            own = {"runs", "model", "from_", "launch", "log", "plan", "to"}
+            given = set(inspect.signature(getattr(tpsim, name)).parameters)
+            self.assertEqual(given - own, set(options) - own - {"from"}, name)
+
+    def test_everything_public_says_what_it_is(self):
+        for name in tpsim.__all__:
+            self.assertTrue(getattr(tpsim, name).__doc__ or name in
+                            ("models", "clusters", "profiles", "stacks"), name)
+        for name in _native.keywords:
+            hints = typing.get_type_hints(getattr(tpsim, name))
+            missing = set(inspect.signature(getattr(tpsim, name)).parameters) - set(hints)
+            self.assertEqual(missing, set(), name)
+        folder = os.path.dirname(tpsim.__file__)
+        self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
+
+    def test_the_stub_names_what_the_native_module_has(self):
+        folder = os.path.dirname(tpsim.__file__)
+        with open(os.path.join(folder, "_native.pyi"), encoding="utf-8") as stub:
+            tree = ast.parse(stub.read())
+        named = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        named |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+        self.assertEqual(named, {name for name in dir(_native) if not name.startswith("_")})
+
+    def test_values_are_values(self):
+        plan = tpsim.simulate(model="bloom-560m", **SMALL).plan
+        with self.assertRaises(dataclasses.FrozenInstanceError):
+            plan.tp = 4
+        self.assertIn("tp 2", plan._repr_html_())
+        self.assertEqual(_results.plan_from_file(plan.text()).stage_layers, plan.stage_layers)
+        self.assertEqual(_calls._text([1, 2]), "1,2")
+
+    def test_other_threads_run_while_it_searches(self):
+        ticks = []
+        stop = threading.Event()
+
+        def tick():
+            while not stop.is_set():
+                ticks.append(time.monotonic())
+                time.sleep(0.001)
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        begin = time.monotonic()
+        tpsim.plan("bloom-176b", gpus=384)
+        end = time.monotonic()
+        stop.set()
+        thread.join()
+        during = [at for at in ticks if begin < at < end]
+        self.assertGreater(len(during), 5, f"search of {end - begin:.3f} s")
+
+
+if __name__ == "__main__":
+    unittest.main()
