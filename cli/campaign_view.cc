@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "cli/numbers.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
+#include "core/numbers.h"
 #include "core/plan_json.h"
 
 namespace tpsim {

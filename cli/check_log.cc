@@ -3,12 +3,12 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/numbers.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
 #include "cli/values.h"
 #include "core/files.h"
 #include "core/json_document.h"
+#include "core/numbers.h"
 #include "core/plan_json.h"
 #include "plans/log_check.h"
 #include "sim/simulate.h"

@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "cli/commands.h"
-#include "cli/numbers.h"
 #include "cli/table.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/json_document.h"
+#include "core/numbers.h"
 #include "sim/validation.h"
 
 namespace tpsim {
