@@ -5,9 +5,9 @@
 #include <cmath>
 #include <vector>
 
-#include "cli/numbers.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
+#include "core/numbers.h"
 #include "core/plan_json.h"
 
 namespace tpsim {

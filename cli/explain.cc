@@ -11,11 +11,11 @@
 #include "cli/commands.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
-#include "cli/numbers.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/table.h"
 #include "core/json_document.h"
+#include "core/numbers.h"
 #include "sim/simulate.h"
 
 namespace tpsim {

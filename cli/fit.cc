@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cli/numbers.h"
+#include "core/numbers.h"
 
 namespace tpsim {
 namespace {

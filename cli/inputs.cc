@@ -215,12 +215,6 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
   return plan;
 }
 
-std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t chunks) {
-  const bool counts = (layers + 2) % chunks == 0 || layers % chunks != 0;
-  std::vector<std::int64_t> cut = even_stage_layers(layers, chunks, counts);
-  return cut.empty() ? even_stage_layers(layers, chunks, false) : cut;
-}
-
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {
   return {named.scenario.model, named.cluster, named.profile, named.stack, plan};
 }

@@ -36,11 +36,6 @@ Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& 
 Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
                          const std::optional<PlanFile>& file);
 
-// Stages as they are cut when nothing is said: embedding and head count as a block each where that
-// divides evenly, else blocks alone where that does, else embedding and head count and the rest
-// goes to the middle.
-std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t chunks);
-
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
 
 // An error for the first of `options` that was given; `why` says what stands against it.

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/numbers.h"
 #include "cli/table.h"
 #include "core/catalogue.h"
 #include "core/json_document.h"
 #include "core/json_value.h"
 #include "core/model_json.h"
+#include "core/numbers.h"
 #include "core/text.h"
 
 namespace tpsim {

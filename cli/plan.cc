@@ -10,13 +10,13 @@
 #include "cli/commands.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
-#include "cli/numbers.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/table.h"
 #include "cli/values.h"
 #include "core/files.h"
 #include "core/json_document.h"
+#include "core/numbers.h"
 #include "core/plan_json.h"
 
 namespace tpsim {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/fit.h"
-#include "cli/numbers.h"
 #include "cli/table.h"
+#include "core/numbers.h"
 
 namespace tpsim {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "cli/answers.h"
 #include "cli/commands.h"
-#include "cli/numbers.h"
 #include "cli/table.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/json_document.h"
+#include "core/numbers.h"
 #include "sim/validation.h"
 
 namespace tpsim {

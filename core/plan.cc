@@ -147,6 +147,12 @@ std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t ch
   return result;
 }
 
+std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t chunks) {
+  const bool counts = (layers + 2) % chunks == 0 || layers % chunks != 0;
+  std::vector<std::int64_t> cut = even_stage_layers(layers, chunks, counts);
+  return cut.empty() ? even_stage_layers(layers, chunks, false) : cut;
+}
+
 Status validate(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_degrees(plan));
   TPSIM_TRY_STATUS(check_tensor_parallel(plan, model));

@@ -57,6 +57,11 @@ std::int64_t chunk_count(const Plan& plan);
 std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t chunks,
                                             bool count_embedding);
 
+// Stages as they are cut when nothing is said: embedding and head count as a block each where that
+// divides evenly, else blocks alone where that does, else embedding and head count and the rest
+// goes to the middle.
+std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t chunks);
+
 // Everything that makes a plan illegal for a model, whatever the hardware: heads % tp, batch not
 // divisible, stages that do not add up, an interleaved schedule whose micro-batches are no multiple
 // of pp, sequence parallelism with a sequence that tp does not divide, ... The error names the

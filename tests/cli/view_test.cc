@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include "cli/fit.h"
-#include "cli/numbers.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
+#include "core/numbers.h"
 #include "tests/cli/small_run.h"
 
 namespace tpsim {

@@ -1,4 +1,4 @@
-#include "cli/numbers.h"
+#include "core/numbers.h"
 
 #include <fmt/format.h>
 

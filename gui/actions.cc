@@ -1,0 +1,125 @@
+#include "gui/actions.h"
+
+#include <fmt/format.h>
+
+#include "core/files.h"
+#include "core/json_document.h"
+#include "core/plan_json.h"
+#include "gui/saved_view.h"
+#include "plans/launch_files.h"
+
+namespace tpsim {
+namespace {
+
+Error no_plan() { return Error{ErrorKind::kBadInput, "there is no plan", "", "choose one first"}; }
+
+// Each returns what was done.
+Result<std::string> save_view(const ViewComputer& computer, const AppState& state) {
+  TPSIM_TRY_STATUS(write_file_atomically(state.view_file,
+                                         to_text(view_to_json(state, computer.plan_file(state)))));
+  return "Saved the view to " + state.view_file;
+}
+
+Result<std::string> save_plan(const ViewComputer& computer, const AppState& state) {
+  const auto file = computer.plan_file(state);
+  if (!file) return no_plan();
+  TPSIM_TRY_STATUS(write_file_atomically(state.view_file, to_json(*file)));
+  return "Saved the plan to " + state.view_file;
+}
+
+Result<std::string> open_named_file(AppState& state) {
+  const std::string name = state.view_file;
+  TPSIM_TRY_STATUS(open_file(name, state));
+  return "Opened " + name;
+}
+
+Result<std::string> export_files(const ViewComputer& computer, const AppState& state,
+                                 std::int64_t gpus_per_node) {
+  const auto file = computer.plan_file(state);
+  if (!file) return no_plan();
+  const auto stack = static_cast<LaunchStack>(state.export_stack);
+  TPSIM_TRY(const std::vector<LaunchFile> files, export_plan(stack, *file, gpus_per_node));
+  const std::filesystem::path folder = state.export_folder;
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (code) {
+    return Error{ErrorKind::kBadInput, "is no folder: " + code.message(), folder.string(), ""};
+  }
+  std::string names;
+  for (const LaunchFile& launch : files) {
+    TPSIM_TRY_STATUS(write_file_atomically(folder / launch.name, launch.text));
+    names += (names.empty() ? "" : ", ") + launch.name;
+  }
+  return fmt::format("Wrote {} into {}", names, folder.string());
+}
+
+Result<std::string> copy_command(const ViewComputer& computer, const AppState& state) {
+  const auto file = computer.plan_file(state);
+  if (!file) return no_plan();
+  const std::string command = command_of(*file, state.choice);
+  ImGui::SetClipboardText(command.c_str());
+  return "Copied: " + command;
+}
+
+Result<std::string> done_by(Request request, const ViewComputer& computer, AppState& state) {
+  switch (request) {
+    case Request::kSaveView: return save_view(computer, state);
+    case Request::kSavePlan: return save_plan(computer, state);
+    case Request::kOpenFile: return open_named_file(state);
+    case Request::kCopyCommand: return copy_command(computer, state);
+    case Request::kExport: return export_files(computer, state, computer.gpus_per_node());
+  }
+  return std::string();
+}
+
+std::string quoted(const std::string& word) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("-_./,=").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+}  // namespace
+
+void perform(Request request, const ViewComputer& computer, AppState& state) {
+  const Result<std::string> done = done_by(request, computer, state);
+  state.notice_is_error = !done.ok();
+  state.notice = done.ok() ? *done : to_string(done.error());
+}
+
+Status open_file(const std::filesystem::path& path, AppState& state) {
+  TPSIM_TRY(const JsonValue root, read_json_file(path));
+  const JsonValue* format = root.find("format");
+  const std::string* name = format != nullptr ? format->as<std::string>() : nullptr;
+  if (name != nullptr && name->starts_with("tpsim-view/")) {
+    return read_view(root, path.string(), state);
+  }
+  TPSIM_TRY(const PlanFile file, read_plan(path));
+  show_plan(file, state);
+  return Ok{};
+}
+
+std::string command_of(const PlanFile& file, const Choice& choice) {
+  const Plan& plan = file.plan;
+  std::string text = fmt::format(
+      "tpsim simulate --model {} --cluster {} --profile {} --stack {} --seq {} --global-batch {} "
+      "--tp {} --pp {} --dp {} --micro-batch {} --zero {} --virtual-stages {} --schedule {} "
+      "--recompute {} --attention {} --sequence-parallel {} --dtype {} --gradient-dtype {} "
+      "--stage-layers {}",
+      quoted(choice.opened_model ? file.model.name : choice.model), quoted(file.cluster),
+      quoted(file.profile), quoted(file.stack), file.model.seq, plan.global_batch, plan.degrees.tp,
+      plan.degrees.pp, plan.degrees.dp, plan.micro_batch, plan.zero, plan.virtual_stages,
+      name_of(plan.schedule), name_of(plan.recompute), name_of(plan.attention),
+      plan.sequence_parallel ? "on" : "off", name_of(plan.dtype), name_of(plan.gradient_dtype),
+      fmt::join(plan.stage_layers, ","));
+  if (plan.rank_order != RankOrder::kTpDpPp) {
+    text += fmt::format(" --rank-order {}", name_of(plan.rank_order));
+  }
+  return text;
+}
+
+}  // namespace tpsim

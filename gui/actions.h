@@ -1,0 +1,20 @@
+// What the program does besides showing: files and the clipboard. Each leaves a notice in words.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "gui/ui.h"
+#include "gui/views.h"
+
+namespace tpsim {
+
+void perform(Request request, const ViewComputer& computer, AppState& state);
+
+// Opens a saved view or a plan file, whichever it is; the state is kept on failure.
+Status open_file(const std::filesystem::path& path, AppState& state);
+
+// The command that predicts this plan on this machine.
+std::string command_of(const PlanFile& file, const Choice& choice);
+
+}  // namespace tpsim

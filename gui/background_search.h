@@ -1,0 +1,40 @@
+// Searches in a thread of its own, so that the window never waits for one.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "gui/search_job.h"
+
+namespace tpsim {
+
+class BackgroundSearch : public SearchHost {
+ public:
+  // `on_news` is called from the thread when there are findings: it wakes the window.
+  explicit BackgroundSearch(std::function<void()> on_news);
+  ~BackgroundSearch() override;
+  BackgroundSearch(const BackgroundSearch&) = delete;
+  BackgroundSearch& operator=(const BackgroundSearch&) = delete;
+
+  // A job that is under way is given up after its present piece; its findings are dropped.
+  void begin(SearchJob job) override;
+  std::optional<Findings> news() override;
+  bool is_busy() const override;
+
+ private:
+  void work();
+
+  std::function<void()> on_news_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::optional<SearchJob> next_;
+  std::optional<Findings> findings_;
+  std::uint64_t generation_ = 0;  // of the job asked for last
+  bool is_busy_ = false;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tpsim

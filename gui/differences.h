@@ -1,0 +1,25 @@
+// How two plans differ, in words and in seconds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gui/views.h"
+
+namespace tpsim {
+
+struct TermDifference {
+  std::string name;
+  Seconds time;  // b's less a's
+};
+
+// Largest first by size; terms that differ by less than a thousandth of the step are left out.
+std::vector<TermDifference> term_differences(const Prediction& a, const Prediction& b);
+
+// "B is 12.3 s slower: +8.1 s tensor communication, +3.0 s pipeline bubble"
+std::string summary_of(const PlanView& a, const PlanView& b);
+
+// "A: tp 8, pp 12; B: tp 4, pp 24": the settings in which they differ.
+std::string settings_difference(const Plan& a, const Plan& b);
+
+}  // namespace tpsim

@@ -1,0 +1,45 @@
+// The settings of one plan as things to turn: which values each may take beside the others, and the
+// plan that follows from turning one.
+//
+// The GPUs stay all in use: tensor and pipeline degrees take from the data-parallel one, and the
+// data-parallel degree from the pipeline.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/model_spec.h"
+#include "core/plan.h"
+
+namespace tpsim {
+
+enum class Knob : std::uint8_t { kTp, kPp, kDp, kMicroBatch, kVirtualStages, kZero };
+inline constexpr std::array kKnobs = {
+    Knob::kTp, Knob::kPp, Knob::kDp, Knob::kMicroBatch, Knob::kVirtualStages, Knob::kZero};
+
+const char* label_of(Knob knob);    // "tensor parallel"
+const char* meaning_of(Knob knob);  // a sentence for the tooltip
+std::int64_t value_of(const Plan& plan, Knob knob);
+
+// In ascending order, the present value among them when it is legal.
+std::vector<std::int64_t> values_of(const Plan& plan, Knob knob, const ModelSpec& model,
+                                    std::int64_t gpus);
+
+// The plan after turning the knob: other settings change only as far as they must.
+Plan turned(const Plan& plan, Knob knob, std::int64_t value, const ModelSpec& model,
+            std::int64_t gpus);
+
+// The plan with the other settings replaced by the nearest that agree with the degrees:
+// micro-batch, schedule, chunks, stage layers.
+Plan mended(Plan plan, const ModelSpec& model);
+
+// Moves `blocks` over the boundary between chunk `boundary` and the next, as far as there are any.
+Plan with_boundary_moved(const Plan& plan, std::size_t boundary, std::int64_t blocks);
+
+// The value of `values` nearest to `wanted`; `wanted` when there are none.
+std::int64_t nearest_of(std::span<const std::int64_t> values, std::int64_t wanted);
+
+}  // namespace tpsim

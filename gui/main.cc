@@ -1,0 +1,61 @@
+// The program that `tpsim gui` starts. It reads its options from the pipeline of plain words that
+// `tpsim` hands on, already checked, so it has no help of its own.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "core/files.h"
+#include "gui/actions.h"
+#include "gui/start_options.h"
+#include "gui/window.h"
+#include "gui/windowless.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kMostScriptBytes = std::size_t{1} << 20;
+
+Status run_options_script(const StartOptions& options, ScriptHost& host) {
+  const std::filesystem::path folder = std::filesystem::path(options.screenshot).parent_path();
+  if (!options.script.empty()) {
+    TPSIM_TRY(const std::string text, read_file(options.script, kMostScriptBytes));
+    TPSIM_TRY(const auto lines, parse_script(text, options.script));
+    TPSIM_TRY_STATUS(run_script(lines, options.script, folder, host));
+  } else {
+    TPSIM_TRY_STATUS(wait_for_search(host));
+  }
+  if (options.screenshot.empty()) return Ok{};
+  return write_png(options.screenshot, host.picture());
+}
+
+Status run(int argc, char** argv) {
+  TPSIM_TRY(const StartOptions options, start_options(argc, argv));
+  TPSIM_TRY(Catalogue catalogue, Catalogue::open());
+  TPSIM_TRY(AppState state, start_state(options));
+  if (!options.screenshot.empty()) {
+    WindowlessHost host(std::move(catalogue), std::move(state), options.width, options.height);
+    return run_options_script(options, host);
+  }
+  return run_window(std::move(catalogue), std::move(state), options,
+                    [&](ScriptHost& host) { return run_options_script(options, host); });
+}
+
+int run_and_report(int argc, char** argv) {
+  try {
+    const Status status = run(argc, argv);
+    if (status.ok()) return 0;
+    fmt::print(stderr, "tpsim: error: {}\n", to_string(status.error()));
+    return static_cast<int>(status.error().kind);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tpsim: bug: {} (please report it with what led here)\n", error.what());
+    return static_cast<int>(ErrorKind::kBug);
+  }
+}
+
+}  // namespace
+}  // namespace tpsim
+
+int main(int argc, char** argv) { return tpsim::run_and_report(argc, argv); }

@@ -1,0 +1,147 @@
+#include "gui/plan_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+#include <sstream>
+
+namespace tpsim {
+namespace {
+
+constexpr std::array<std::string_view, 11> kFilterNames = {
+    "tp", "pp", "dp", "zero", "mb", "v", "step", "gib", "oom", "tflops", "gb"};
+constexpr std::array<std::string_view, 10> kFilterWords = {
+    "none", "selective", "full", "flash", "unfused", "sp", "no-sp", "gpipe", "1f1b", "interleaved"};
+
+template <class Names>
+bool is_among(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// "mb<=2" in its parts.
+struct Comparison {
+  std::string name;
+  std::string op;
+  double value = 0;
+};
+
+std::optional<Comparison> comparison_of(const std::string& word) {
+  const std::size_t at = word.find_first_of("<>=");
+  if (at == std::string::npos || at == 0) return std::nullopt;
+  const bool is_long = at + 1 < word.size() && word[at + 1] == '=';
+  Comparison result{word.substr(0, at), word.substr(at, is_long ? 2 : 1), 0};
+  const std::string number = word.substr(at + result.op.size());
+  char* end = nullptr;
+  result.value = std::strtod(number.c_str(), &end);
+  const bool is_number = !number.empty() && *end == '\0';
+  return is_number && is_among(kFilterNames, result.name) ? std::optional(result) : std::nullopt;
+}
+
+double figure_of(const PlannedRun& run, std::string_view name) {
+  const Plan& plan = run.plan;
+  if (name == "tp") return static_cast<double>(plan.degrees.tp);
+  if (name == "pp") return static_cast<double>(plan.degrees.pp);
+  if (name == "dp") return static_cast<double>(plan.degrees.dp);
+  if (name == "zero") return plan.zero;
+  if (name == "mb") return static_cast<double>(plan.micro_batch);
+  if (name == "v") return static_cast<double>(plan.virtual_stages);
+  if (name == "step") return run.predicted.step.value();
+  if (name == "oom") return 100 * run.predicted.p_oom;
+  if (name == "tflops") return run.predicted.hardware_tflops_per_gpu;
+  return run.predicted.peak.value() / (name == "gb" ? kGB : kGiB);
+}
+
+bool holds(const PlannedRun& run, const Comparison& c) {
+  const double figure = figure_of(run, c.name);
+  if (c.op == "<") return figure < c.value;
+  if (c.op == "<=") return figure <= c.value;
+  if (c.op == ">") return figure > c.value;
+  if (c.op == ">=") return figure >= c.value;
+  return figure == c.value;
+}
+
+bool is_called(const Plan& plan, const std::string& word) {
+  if (word == "sp") return plan.sequence_parallel;
+  if (word == "no-sp") return !plan.sequence_parallel;
+  return word == name_of(plan.recompute) || word == name_of(plan.attention) ||
+         word == name_of(plan.schedule);
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+// Words that mean nothing filter nothing: one is typed letter by letter.
+bool passes(const PlannedRun& run, const std::vector<std::string>& words) {
+  return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+    if (const auto comparison = comparison_of(word)) return holds(run, *comparison);
+    return !is_among(kFilterWords, word) || is_called(run.plan, word);
+  });
+}
+
+double key_of(const PlannedRun& run, TableColumnId column) {
+  switch (column) {
+    case TableColumnId::kTp: return figure_of(run, "tp");
+    case TableColumnId::kPp: return figure_of(run, "pp");
+    case TableColumnId::kDp: return figure_of(run, "dp");
+    case TableColumnId::kZero: return figure_of(run, "zero");
+    case TableColumnId::kMicroBatch: return figure_of(run, "mb");
+    case TableColumnId::kRecompute: return static_cast<double>(run.plan.recompute);
+    case TableColumnId::kExtras: return static_cast<double>(extras_of(run.plan).size());
+    case TableColumnId::kStep: return figure_of(run, "step");
+    case TableColumnId::kTflops: return figure_of(run, "tflops");
+    case TableColumnId::kMemory: return figure_of(run, "gib");
+    case TableColumnId::kOom: return run.predicted.p_oom;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<std::size_t> shown_plans(const std::vector<PlannedRun>& plans,
+                                     const TableState& table) {
+  const std::vector<std::string> words = words_of(table.filter);
+  std::vector<std::size_t> shown;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (passes(plans[i], words)) shown.push_back(i);
+  }
+  std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
+    const double left = key_of(plans[a], table.sorted_by);
+    const double right = key_of(plans[b], table.sorted_by);
+    return table.ascending ? left < right : left > right;
+  });
+  return shown;
+}
+
+std::string unknown_filter_word(const std::string& filter) {
+  for (const std::string& word : words_of(filter)) {
+    if (!comparison_of(word) && !is_among(kFilterWords, word)) return word;
+  }
+  return "";
+}
+
+bool ties_with(const Prediction& plan, const Prediction& best) {
+  return plan.step <= best.step_high;
+}
+
+std::string extras_of(const Plan& plan) {
+  std::string text;
+  const auto add = [&](const std::string& word) { text += (text.empty() ? "" : " ") + word; };
+  if (plan.virtual_stages > 1) add(fmt::format("v{}", plan.virtual_stages));
+  if (plan.schedule == ScheduleKind::kGpipe) add("gpipe");
+  if (plan.sequence_parallel) add("sp");
+  if (plan.attention == AttentionKind::kFlash) add("flash");
+  return text;
+}
+
+std::string degrees_text(const Plan& plan) {
+  return fmt::format("tp {} · pp {} · dp {}", plan.degrees.tp, plan.degrees.pp, plan.degrees.dp);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,46 @@
+// The program without a window: the state, what follows from it, and frames. Hosts feed it input
+// through ImGui's IO, call frame(), and draw what ImGui::GetDrawData() holds.
+#pragma once
+
+#include <string>
+
+#include "core/catalogue.h"
+#include "gui/app_state.h"
+#include "gui/search_job.h"
+#include "gui/ui.h"
+#include "gui/views.h"
+
+namespace tpsim {
+
+class Session {
+ public:
+  Session(Catalogue catalogue, SearchHost& host, AppState state);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Lays out one frame of a window of this size in points, `seconds` after the one before.
+  void frame(float width, float height, float seconds);
+
+  AppState& state() { return state_; }
+  const Views& views() const { return *views_; }
+  const Items& items() const { return items_; }
+  const Palette& colors() const { return palette_of(state_.theme); }
+  // Grows when the font atlas was made anew: its texture must be uploaded again.
+  int atlas_revision() const { return atlas_revision_; }
+  bool needs_frames() const { return views_ == nullptr || views_->is_searching; }
+
+ private:
+  void adapt_style(float width, float height);
+
+  ViewComputer computer_;
+  AppState state_;
+  const Views* views_ = nullptr;
+  Items items_;
+  Fonts fonts_;
+  float scale_ = 0;
+  Theme styled_theme_ = Theme::kLight;
+  int atlas_revision_ = 0;
+};
+
+}  // namespace tpsim

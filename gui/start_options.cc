@@ -1,0 +1,91 @@
+#include "gui/start_options.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "gui/actions.h"
+
+namespace tpsim {
+namespace {
+
+// The number at the start of a text, which ends there; negative when it is none.
+std::int64_t whole(const std::string& text) {
+  char* end = nullptr;
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  return end == text.c_str() || *end != '\0' ? -1 : value;
+}
+
+Status set_size(const std::string& text, StartOptions& options) {
+  const std::size_t x = text.find('x');
+  const std::int64_t width = x == std::string::npos ? -1 : whole(text.substr(0, x));
+  const std::int64_t height = x == std::string::npos ? -1 : whole(text.substr(x + 1));
+  if (width < 320 || height < 240 || width > 8192 || height > 8192) {
+    return Error{ErrorKind::kBadInput, "'" + text + "' is no size of a window", "--size",
+                 "from 320x240 to 8192x8192, as 1280x800"};
+  }
+  options.width = static_cast<int>(width);
+  options.height = static_cast<int>(height);
+  return Ok{};
+}
+
+Status set_count(std::string_view name, const std::string& text, std::int64_t& out) {
+  out = whole(text);
+  if (out >= 1) return Ok{};
+  return Error{ErrorKind::kBadInput, "'" + text + "' is no whole number of at least 1",
+               std::string(name), ""};
+}
+
+Status set_option(std::string_view name, const std::string& value, StartOptions& options) {
+  if (name == "--model") return options.model = value, Ok{};
+  if (name == "--cluster") return options.cluster = value, Ok{};
+  if (name == "--gpus") return set_count(name, value, options.gpus);
+  if (name == "--global-batch") return set_count(name, value, options.global_batch);
+  if (name == "--measured") return options.measured = value, Ok{};
+  if (name == "--screenshot") return options.screenshot = value, Ok{};
+  if (name == "--script") return options.script = value, Ok{};
+  if (name == "--size") return set_size(value, options);
+  if (name == "--theme") return options.is_dark = value == "dark", Ok{};
+  return Error{ErrorKind::kBadInput, "unknown option '" + std::string(name) + "'", "",
+               "tpsim gui --help lists them"};
+}
+
+}  // namespace
+
+Result<StartOptions> start_options(int argc, const char* const* argv) {
+  StartOptions options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view name = argv[i];
+    if (!name.starts_with("--")) {
+      options.file = name;
+      continue;
+    }
+    if (i + 1 == argc) {
+      return Error{ErrorKind::kBadInput, "needs a value", std::string(name), ""};
+    }
+    TPSIM_TRY_STATUS(set_option(name, argv[++i], options));
+  }
+  return options;
+}
+
+Result<AppState> start_state(const StartOptions& options) {
+  AppState state;
+  state.theme = options.is_dark ? Theme::kDark : Theme::kLight;
+  if (!options.file.empty()) TPSIM_TRY_STATUS(open_file(options.file, state));
+  Choice& choice = state.choice;
+  if (!options.model.empty()) {
+    choice.model = options.model;
+    choice.opened_model.reset();
+    state.plan.reset();
+  }
+  if (!options.cluster.empty()) {
+    choice.cluster = options.cluster;
+    choice.profile.clear(), choice.stack.clear();
+  }
+  if (options.gpus > 0) choice.gpus = options.gpus, state.plan.reset();
+  if (options.global_batch > 0) choice.global_batch = options.global_batch, state.plan.reset();
+  state.measured_file = options.measured;
+  if (!options.measured.empty()) state.detail = DetailTab::kMeasured;
+  return state;
+}
+
+}  // namespace tpsim

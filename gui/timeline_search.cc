@@ -1,0 +1,70 @@
+#include "gui/timeline_search.h"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+#include <vector>
+
+namespace tpsim {
+namespace {
+
+enum class Field : std::uint8_t { kKind, kMicroBatch, kStage, kChunk };
+
+struct Condition {
+  Field field{};
+  std::int64_t number = 0;
+  std::string text;
+};
+
+bool is_number(const std::string& word) {
+  return !word.empty() && word.size() < 10 &&
+         std::all_of(word.begin(), word.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+std::vector<Condition> conditions_of(const std::string& words) {
+  std::istringstream stream(words);
+  std::vector<Condition> conditions;
+  Field named = Field::kMicroBatch;  // what the next number is
+  for (std::string word; stream >> word;) {
+    if (word.size() > 1 && word[0] == 's' && is_number(word.substr(1))) {
+      conditions.push_back({Field::kStage, std::stoll(word.substr(1)), ""});
+    } else if (is_number(word)) {
+      conditions.push_back({named, std::stoll(word), ""});
+      named = Field::kMicroBatch;
+    } else if (word == "stage") {
+      named = Field::kStage;
+    } else if (word == "chunk") {
+      named = Field::kChunk;
+    } else {
+      conditions.push_back({Field::kKind, 0, word});
+    }
+  }
+  return conditions;
+}
+
+bool holds(const TimelineSpan& span, const Condition& condition) {
+  switch (condition.field) {
+    case Field::kKind: return name_of(span.kind).starts_with(condition.text);
+    case Field::kMicroBatch:
+      return span.kind <= SpanKind::kTransfer && span.micro_batch == condition.number;
+    case Field::kStage: return span.stage == condition.number;
+    case Field::kChunk: return span.kind <= SpanKind::kTransfer && span.chunk == condition.number;
+  }
+  return false;
+}
+
+}  // namespace
+
+SpanMask matching_spans(const Timeline& timeline, const std::string& words) {
+  const std::vector<Condition> conditions = conditions_of(words);
+  SpanMask mask(timeline.spans.size());
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    mask[i] = std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
+      return holds(timeline.spans[i], condition);
+    });
+  }
+  return mask;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,15 @@
+// Finding spans of a timeline by words.
+#pragma once
+
+#include <string>
+
+#include "core/timeline.h"
+#include "gui/timeline_layout.h"
+
+namespace tpsim {
+
+// Spans for which every word holds: a kind ("backward"; its beginning is enough), a micro-batch
+// ("12"), a stage ("stage 3" or "s3"), a model chunk ("chunk 5").
+SpanMask matching_spans(const Timeline& timeline, const std::string& words);
+
+}  // namespace tpsim

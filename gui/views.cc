@@ -1,0 +1,193 @@
+#include "gui/views.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gui/critical_path.h"
+#include "sim/predict.h"
+#include "sim/step.h"
+
+namespace tpsim {
+namespace {
+
+std::shared_ptr<PlanView> compute_plan(PieceCosts& pieces, const Plan& plan) {
+  auto view = std::make_shared<PlanView>();
+  view->plan = plan;
+  if (const Status status = check_plan(pieces.scenario(), plan); !status.ok()) {
+    view->error = status.error();
+    return view;
+  }
+  view->predicted = predict(pieces, plan);
+  view->costs = plan_costs(pieces, plan);
+  step_cost(pieces, plan, view->costs, &view->timeline);
+  view->index = index_of(view->timeline);
+  view->critical_path = critical_path(view->timeline);
+  view->end = std::max(1e-9, to_seconds(view->timeline.end).value());
+  return view;
+}
+
+// Plan A: the chosen one, else the best, else the one that misses by least.
+std::optional<Plan> plan_in_focus(const AppState& state, const Findings& found) {
+  if (state.plan) return state.plan;
+  if (!found.plans.empty()) return found.plans.front().plan;
+  if (found.nearest_miss) return found.nearest_miss->plan;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice) {
+  Scenario scenario;
+  if (choice.opened_model) {
+    scenario.model = *choice.opened_model;
+  } else {
+    TPSIM_TRY(scenario.model, catalogue.load_model(choice.model));
+  }
+  TPSIM_TRY(scenario.cluster, catalogue.load_cluster(choice.cluster));
+  TPSIM_TRY(
+      scenario.profile,
+      catalogue.load_profile(choice.profile.empty() ? scenario.cluster.profile : choice.profile));
+  TPSIM_TRY(scenario.stack,
+            catalogue.load_stack(choice.stack.empty() ? scenario.cluster.stack : choice.stack));
+  scenario.cluster.intra_node.bandwidth *= choice.intra_node;
+  scenario.cluster.inter_node.bandwidth *= choice.inter_node;
+  return scenario;
+}
+
+ViewComputer::ViewComputer(Catalogue catalogue, SearchHost& host)
+    : catalogue_(std::move(catalogue)), host_(host) {
+  views_.models = catalogue_.list(CatalogueKind::kModels);
+  views_.clusters = catalogue_.list(CatalogueKind::kClusters);
+}
+
+ViewComputer::~ViewComputer() = default;
+
+const Views& ViewComputer::views(const AppState& state) {
+  if (!loaded_ || *loaded_ != state.choice) load_choice(state.choice);
+  if (std::optional<Findings> news = host_.news(); news && news->choice == state.choice) {
+    views_.found = std::move(*news);
+    views_.is_stale = false;
+  }
+  views_.is_searching = host_.is_busy();
+  read_measured(state.measured_file);
+  look_at(state);
+  return views_;
+}
+
+void ViewComputer::load_choice(const Choice& choice) {
+  loaded_ = choice;
+  pieces_.reset();
+  views_.error.reset();
+  Result<Scenario> scenario = load_scenario(catalogue_, choice);
+  if (!scenario.ok()) {
+    views_.error = scenario.error();
+    views_.scenario.reset();
+    views_.found = Findings();
+    views_.a.reset();
+    views_.b.reset();
+    return;
+  }
+  views_.scenario = std::make_shared<const Scenario>(std::move(scenario).value());
+  views_.profile = choice.profile.empty() ? views_.scenario->cluster.profile : choice.profile;
+  views_.stack = choice.stack.empty() ? views_.scenario->cluster.stack : choice.stack;
+  pieces_ = std::make_unique<PieceCosts>(*views_.scenario);
+  views_.is_stale = true;
+  host_.begin(SearchJob(choice, views_.scenario));
+}
+
+// While a new search has no answer yet, a plan that nobody chose stays the earlier search's.
+void ViewComputer::look_at(const AppState& state) {
+  if (!pieces_) return;
+  const std::optional<Plan> focus = plan_in_focus(state, views_.found);
+  if (!focus) {
+    views_.a.reset();
+  } else if (state.plan || !views_.is_stale) {
+    views_.a = view_of(*focus, views_.a);
+  }
+  views_.b = state.pinned ? view_of(*state.pinned, views_.b) : nullptr;
+}
+
+std::shared_ptr<const PlanView> ViewComputer::view_of(
+    const Plan& plan, const std::shared_ptr<const PlanView>& before) {
+  const bool is_known = before && before->plan == plan && before->scenario == views_.scenario;
+  if (is_known) return before;
+  std::shared_ptr<PlanView> view = compute_plan(*pieces_, plan);
+  view->scenario = views_.scenario;
+  return view;
+}
+
+void ViewComputer::read_measured(const std::string& file) {
+  if (file == measured_file_) return;
+  measured_file_ = file;
+  views_.measured =
+      file.empty() ? nullptr : std::make_shared<const MeasuredRuns>(read_measured_runs(file));
+}
+
+std::optional<PlanFile> ViewComputer::plan_file(const AppState& state) const {
+  if (!views_.scenario || !views_.a) return std::nullopt;
+  return PlanFile{views_.scenario->model, state.choice.cluster, views_.profile, views_.stack,
+                  views_.a->plan};
+}
+
+namespace {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+void add_plan_facts(Facts& all, const std::string& of, const PlanView& view) {
+  const Plan& plan = view.plan;
+  const auto add = [&](const char* name, std::string value) {
+    all.emplace_back(of + "." + name, std::move(value));
+  };
+  add("tp", std::to_string(plan.degrees.tp));
+  add("pp", std::to_string(plan.degrees.pp));
+  add("dp", std::to_string(plan.degrees.dp));
+  add("zero", std::to_string(plan.zero));
+  add("micro_batch", std::to_string(plan.micro_batch));
+  add("virtual_stages", std::to_string(plan.virtual_stages));
+  add("recompute", std::string(name_of(plan.recompute)));
+  add("attention", std::string(name_of(plan.attention)));
+  add("schedule", std::string(name_of(plan.schedule)));
+  add("sequence_parallel", plan.sequence_parallel ? "on" : "off");
+  add("stage_layers", fmt::format("{}", fmt::join(plan.stage_layers, ",")));
+  add("runs", view.error ? "no" : "yes");
+  if (view.error) return;
+  add("step_s", fmt::format("{:.4g}", view.predicted.step.value()));
+  add("memory_gib", fmt::format("{:.4g}", view.predicted.peak.value() / kGiB));
+  add("p_oom", fmt::format("{:.3f}", view.predicted.p_oom));
+  add("spans", std::to_string(view.timeline.spans.size()));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> facts(const AppState& state, const Views& views) {
+  Facts all;
+  const auto add = [&](const char* name, std::string value) {
+    all.emplace_back(name, std::move(value));
+  };
+  add("model", views.scenario ? views.scenario->model.name : "");
+  add("cluster", state.choice.cluster);
+  add("gpus", std::to_string(state.choice.gpus));
+  add("global_batch", std::to_string(state.choice.global_batch));
+  add("intra_node", fmt::format("{:.2f}", state.choice.intra_node));
+  add("inter_node", fmt::format("{:.2f}", state.choice.inter_node));
+  add("theme", state.theme == Theme::kLight ? "light" : "dark");
+  add("error", views.error ? "yes" : "no");
+  add("searching", views.is_searching ? "yes" : "no");
+  add("plans", std::to_string(views.found.plans.size()));
+  add("feasible", std::to_string(views.found.feasible));
+  add("front", std::to_string(views.found.pareto_front.size()));
+  add("chosen", state.plan ? "yes" : "no");
+  add("pinned", state.pinned ? "yes" : "no");
+  add("filter", state.table.filter);
+  add("timeline.begin", fmt::format("{:.4g}", state.timeline.begin));
+  add("timeline.end", fmt::format("{:.4g}", state.timeline.end));
+  add("timeline.critical", state.timeline.shows_critical_path ? "yes" : "no");
+  add("measured", views.measured ? std::to_string(views.measured->rows.size()) : "0");
+  add("notice", state.notice);
+  if (views.a) add_plan_facts(all, "plan", *views.a);
+  if (views.b) add_plan_facts(all, "other", *views.b);
+  return all;
+}
+
+}  // namespace tpsim

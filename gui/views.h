@@ -1,0 +1,82 @@
+// What follows from the state: scenario, plans, predictions, timelines. Recomputed only when what
+// it depends on has changed.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/catalogue.h"
+#include "core/plan_file.h"
+#include "core/scenario.h"
+#include "gui/app_state.h"
+#include "gui/measured_runs.h"
+#include "gui/search_job.h"
+#include "gui/timeline_layout.h"
+#include "sim/piece_costs.h"
+#include "sim/stage_costs.h"
+
+namespace tpsim {
+
+// One plan, looked at closely.
+struct PlanView {
+  Plan plan;
+  std::shared_ptr<const Scenario> scenario;
+  std::optional<Error> error;  // why it cannot run; the rest is empty then
+  Prediction predicted;
+  PlanCosts costs;
+  Timeline timeline;
+  TimelineIndex index;
+  std::vector<std::uint32_t> critical_path;
+  double end = 0;  // of the timeline, seconds
+};
+
+struct Views {
+  std::vector<std::string> models, clusters;
+  std::shared_ptr<const Scenario> scenario;  // null while the choice cannot be loaded
+  std::string profile, stack;                // their names
+  std::optional<Error> error;                // why it cannot
+  Findings found;
+  bool is_searching = false;
+  bool is_stale = false;                 // `found` and the plans belong to an earlier choice
+  std::shared_ptr<const PlanView> a, b;  // null when there is none
+  std::shared_ptr<const MeasuredRuns> measured;
+};
+
+class ViewComputer {
+ public:
+  ViewComputer(Catalogue catalogue, SearchHost& host);
+  ~ViewComputer();
+
+  // The views of `state`. Plans are predicted at once (milliseconds); a search goes on in the host
+  // and its findings appear in the views of later calls.
+  const Views& views(const AppState& state);
+
+  // The plan file of plan A: what Save, Export and the command line start from.
+  std::optional<PlanFile> plan_file(const AppState& state) const;
+  std::int64_t gpus_per_node() const {
+    return views_.scenario ? views_.scenario->cluster.gpus_per_node : 8;
+  }
+
+ private:
+  void load_choice(const Choice& choice);
+  void look_at(const AppState& state);
+  void read_measured(const std::string& file);
+  std::shared_ptr<const PlanView> view_of(const Plan& plan,
+                                          const std::shared_ptr<const PlanView>& before);
+
+  Catalogue catalogue_;
+  SearchHost& host_;
+  std::optional<Choice> loaded_;
+  std::unique_ptr<PieceCosts> pieces_;
+  std::string measured_file_;
+  Views views_;
+};
+
+Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice);
+
+// The state as pairs of a name and a text, for scripts and tests: "plan.tp" -> "8".
+std::vector<std::pair<std::string, std::string>> facts(const AppState& state, const Views& views);
+
+}  // namespace tpsim
