@@ -8,6 +8,9 @@ set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/tpsim")
 set(library_parts core kernels reference_model sim plans)
 
 install(TARGETS tpsim RUNTIME)
+if(TARGET tpsim-mpi)
+  install(TARGETS tpsim-mpi RUNTIME)
+endif()
 install(DIRECTORY data/ DESTINATION "${CMAKE_INSTALL_DATADIR}/tpsim")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/tpsim")
 

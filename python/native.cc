@@ -51,6 +51,8 @@ const char* kind_name(ErrorKind kind) {
     case ErrorKind::kBadInput: return "bad_input";
     case ErrorKind::kDoesNotFit: return "does_not_fit";
     case ErrorKind::kMissing: return "missing";
+    case ErrorKind::kInterrupted: return "interrupted";
+    case ErrorKind::kTerminated: return "terminated";
   }
   return "?";
 }

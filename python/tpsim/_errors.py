@@ -7,7 +7,7 @@ class Error(Exception):
     str(error) is that text. exit_code is what the command would have ended with.
     """
 
-    kind: str  # "bad_input", "does_not_fit", "missing" or "bug"
+    kind: str  # "bad_input", "does_not_fit", "missing", "interrupted", "terminated" or "bug"
     exit_code: int
     message: str
     where: str  # the option, or file and line; may be empty
