@@ -29,6 +29,14 @@ std::string duration_text(Seconds time) {
 
 std::string large_text(double number) { return count_text(std::llround(number)); }
 
+std::string energy_text(double kwh) {
+  return kwh < 1e4 ? fmt::format("{:.1f} kWh", kwh) : fmt::format("{:.1f} MWh", kwh / 1e3);
+}
+
+std::string mass_text(double tonnes) {
+  return tonnes < 1 ? fmt::format("{:.1f} kg", tonnes * 1e3) : fmt::format("{:.1f} t", tonnes);
+}
+
 std::string row(const Terminal& terminal, const char* label, const std::string& text) {
   return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<14}", label), Ink::kDim), text);
 }
@@ -50,12 +58,12 @@ std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
                           terminal.paint(large_text(cost.gpu_hours), Ink::kBold), campaign.gpus,
                           large_text(cost.reserved_hours)));
   text += row(terminal, "energy",
-              fmt::format("{} MWh of the GPUs alone, {} MWh with their nodes and the building",
-                          terminal.paint(fmt::format("{:.1f}", cost.gpu_kwh / 1e3), Ink::kBold),
-                          large_text(cost.total_kwh / 1e3)));
-  text += row(
-      terminal, "CO2",
-      fmt::format("{:.1f} t of the GPUs alone, {:.1f} t in all", cost.gpu_co2_t, cost.total_co2_t));
+              fmt::format("{} of the GPUs alone, {} with their nodes and the building",
+                          terminal.paint(energy_text(cost.gpu_kwh), Ink::kBold),
+                          energy_text(cost.total_kwh)));
+  text += row(terminal, "CO2",
+              fmt::format("{} of the GPUs alone, {} in all", mass_text(cost.gpu_co2_t),
+                          mass_text(cost.total_co2_t)));
   return text + row(terminal, "money",
                     fmt::format("{} USD for the hours with the spare nodes", large_text(cost.usd)));
 }

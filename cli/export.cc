@@ -80,7 +80,9 @@ Result<PlanFile> import_answer(const Arguments& arguments) {
                  "tpsim import launch/ --from megatron-lm --model llama-3-70b"};
   }
   TPSIM_TRY(const LaunchStack stack, stack_of(arguments, Opt::kFrom));
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, std::nullopt));
+  Arguments without_files = arguments;  // they say nothing of the cluster
+  without_files.positional.clear();
+  TPSIM_TRY(const NamedScenario named, load_scenario(without_files, std::nullopt));
   TPSIM_TRY(const std::vector<LaunchFile> files, files_at(arguments.positional, stack));
   Result<Plan> plan = import_plan(stack, files, named.scenario.model);
   if (!plan.ok()) {

@@ -114,8 +114,8 @@ void SettingReader::fail(std::string message) {
 }
 
 Status SettingReader::finish() const {
-  if (error_) return *error_;
-  if (left_.empty()) return Ok{};
+  if (left_.empty()) return error_ ? Status(*error_) : Ok{};
+  // A name that nothing knows is likelier the cause of an error than its effect.
   const std::string& name = left_.front().name;
   if (std::find(known_.begin(), known_.end(), name) != known_.end()) {
     return Error{ErrorKind::kBadInput, fmt::format("{} is given twice", name), "", "give it once"};

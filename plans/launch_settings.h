@@ -48,7 +48,7 @@ class SettingReader {
   // None of these switches is set but those that `wanted` sets.
   void refuse_other(std::span<const char* const> switches, const Settings& wanted);
   void fail(std::string message);
-  // The first error, or the first setting that nothing asked for.
+  // The first setting that nothing asked for, or the first error.
   Status finish() const;
 
  private:

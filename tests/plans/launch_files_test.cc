@@ -263,6 +263,7 @@ TEST_CASE("what people leave out stands for the stack's default, and a typo has 
   files[0].text = without(text, "--micro-batch-size", "--micro-batch-sise");
   const auto typo = import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model);
   REQUIRE_FALSE(typo.ok());
+  CHECK_THAT(typo.error().hint, Catch::Contains("did you mean --micro-batch-size?"));
 }
 
 TEST_CASE("uneven stages are laid out for Megatron and refused where stages are equal") {
