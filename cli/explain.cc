@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/counterfactuals.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
 #include "cli/plan_view.h"
@@ -22,9 +23,10 @@ namespace tpsim {
 namespace {
 
 constexpr std::size_t kTextWidth = 86;  // what is left of 100 columns beside the labels
-constexpr std::array kSearchOnly = {Opt::kObjective, Opt::kMaxMemory};
-constexpr std::array kSingleOnly = {Opt::kStageLayers, Opt::kCountEmbedding, Opt::kNoCountEmbedding,
-                                    Opt::kRankOrder};
+constexpr std::array kSearchOnly = {Opt::kObjective, Opt::kMaxMemory, Opt::kExclude,
+                                    Opt::kUnevenEnds, Opt::kThreads,  Opt::kWhyNot};
+constexpr std::array kSingleOnly = {Opt::kStageLayers, Opt::kCountEmbedding,
+                                    Opt::kNoCountEmbedding};
 
 std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {
   if (text.empty()) return "";
@@ -120,7 +122,8 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
 Result<PlannedRun> best_run(const Arguments& arguments, const Scenario& scenario) {
   TPSIM_TRY_STATUS(refuse(arguments, kSingleOnly, "with --gpus the search cuts the stages"));
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario.cluster));
-  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
+  TPSIM_TRY(const int threads, threads_of(arguments));
+  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}, threads));
   if (found.plans.empty()) return nothing_fits(scenario, space, found);
   return found.plans.front();
 }
@@ -143,7 +146,11 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, const Scenario& scenar
 Status run_explain(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  if (arguments.has(Opt::kWhyNot) && arguments.has(Opt::kGpus)) {
+    return explain_why_not(arguments, named, terminal);
+  }
   TPSIM_TRY(const PlannedRun run, chosen_run(arguments, named.scenario, file));
+  if (arguments.has(Opt::kWhatIf)) return explain_what_if(arguments, named, run, terminal);
   return print(arguments.has(Opt::kJson) ? to_text(explain_report(named, run))
                                          : report_text(terminal, named, run));
 }

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <thread>
 
 #include "cli/values.h"
 #include "core/catalogue.h"
@@ -14,6 +16,8 @@ namespace {
 constexpr const char* kDefaultCluster = "jean-zay-a100";
 constexpr std::int64_t kDefaultGlobalBatch = 2048;
 constexpr ValueRange kZeroStages{0, 3};
+constexpr std::int64_t kMostUneven = 8;
+constexpr std::int64_t kMostThreads = 256;
 
 // The option's text, else the plan file's, else the default.
 std::string name_for(const Arguments& arguments, Opt opt, const std::string& of_file,
@@ -58,10 +62,13 @@ const std::vector<Recompute> kRecomputes = {Recompute::kNone, Recompute::kSelect
 const std::vector<AttentionKind> kAttentions = {AttentionKind::kUnfused, AttentionKind::kFlash};
 const std::vector<ScheduleKind> kSchedules = {ScheduleKind::kGpipe, ScheduleKind::kOneFOneB,
                                               ScheduleKind::kInterleaved};
+const std::vector<RankOrder> kRankOrders = {RankOrder::kTpDpPp, RankOrder::kTpPpDp};
 const std::vector<DType> kDTypes = {DType::kBFloat16, DType::kFloat16, DType::kFloat32};
 
 Result<Objective> objective_of(const Arguments& arguments) {
-  constexpr std::array<std::string_view, 3> kNames = {"time", "memory", "cost"};  // as Objective
+  const std::array<std::string_view, 4> kNames = {
+      name_of(Objective::kTime), name_of(Objective::kMemory), name_of(Objective::kCost),
+      name_of(Objective::kEnergy)};
   TPSIM_TRY(const std::vector<std::size_t> chosen,
             chosen_names(arguments, Opt::kObjective, kNames));
   TPSIM_TRY_STATUS(check_single(arguments, Opt::kObjective, chosen.size()));
@@ -90,8 +97,7 @@ Status set_choices(const Arguments& arguments, Plan& plan) {
   TPSIM_TRY(plan.dtype, choice_of(arguments, Opt::kDtype, plan.dtype, kDTypes));
   TPSIM_TRY(plan.gradient_dtype,
             choice_of(arguments, Opt::kGradientDtype, plan.gradient_dtype, kDTypes));
-  TPSIM_TRY(plan.rank_order, choice_of(arguments, Opt::kRankOrder, plan.rank_order,
-                                       {RankOrder::kTpDpPp, RankOrder::kTpPpDp}));
+  TPSIM_TRY(plan.rank_order, choice_of(arguments, Opt::kRankOrder, plan.rank_order, kRankOrders));
   return Ok{};
 }
 
@@ -175,6 +181,20 @@ Result<NamedScenario> load_scenario(const Arguments& arguments,
   return named;
 }
 
+Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt) {
+  if (!arguments.has(opt)) return std::vector<SettingValue>();
+  Result<std::vector<SettingValue>> values = parse_settings(*arguments[opt]);
+  if (!values.ok()) return option_error(opt, values.error().message, values.error().hint);
+  return values;
+}
+
+Result<int> threads_of(const Arguments& arguments) {
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  TPSIM_TRY(const std::int64_t threads,
+            integer_of(arguments, Opt::kThreads, cores, {1, kMostThreads}));
+  return static_cast<int>(threads);
+}
+
 Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& cluster) {
   if (!arguments.has(Opt::kGpus)) {
     return option_error(
@@ -194,6 +214,10 @@ Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& 
   TPSIM_TRY(space.sequence_parallel, switches_of(arguments, Opt::kSequenceParallel));
   TPSIM_TRY(space.attention, choices_of<AttentionKind>(arguments, Opt::kAttention, kAttentions));
   TPSIM_TRY(space.schedule, choices_of<ScheduleKind>(arguments, Opt::kSchedule, kSchedules));
+  TPSIM_TRY(space.rank_order, choices_of<RankOrder>(arguments, Opt::kRankOrder, kRankOrders));
+  TPSIM_TRY(space.excluded, settings_of(arguments, Opt::kExclude));
+  TPSIM_TRY(space.uneven_ends,
+            integer_of(arguments, Opt::kUnevenEnds, space.uneven_ends, {0, kMostUneven}));
   TPSIM_TRY(space.dtype, choice_of(arguments, Opt::kDtype, space.dtype, kDTypes));
   TPSIM_TRY(space.gradient_dtype,
             choice_of(arguments, Opt::kGradientDtype, space.gradient_dtype, kDTypes));

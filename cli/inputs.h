@@ -30,6 +30,11 @@ Result<NamedScenario> load_scenario(const Arguments& arguments,
 // The space of `plan`: every option left out leaves its dimension free.
 Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& cluster);
 
+// What --exclude or --why-not lists.
+Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt);
+// Threads that may search.
+Result<int> threads_of(const Arguments& arguments);
+
 // The plan of `simulate`: the plan file's, or tp = pp = dp = 1 with ZeRO 1 and full recompute,
 // changed by the options. Stages are cut anew when their number changes, or when asked for. The
 // result obeys validate().

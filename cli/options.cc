@@ -33,7 +33,8 @@ constexpr std::array kCommands = {
     CommandRow{Command::kExplain, "explain", "show every term of a prediction and its source",
                "plan.json", "a plan saved with --save; options given beside it change it",
                "tpsim explain plan.json\n"
-               "tpsim explain --model bloom-176b --gpus 384    # explains the best plan"},
+               "tpsim explain --model bloom-176b --gpus 384    # explains the best plan\n"
+               "tpsim explain --model bloom-176b --gpus 384 --why-not tp=2,pp=12"},
     CommandRow{Command::kRun, "run", "train a plan on the reference model", "plan.json",
                "a plan saved with --save; options given beside it change it",
                "tpsim run --model my/config.json --seq 128 --tp 2 --global-batch 8 --steps 10\n"
@@ -88,10 +89,24 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
 
     {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches},
     {Opt::kTop, "--top", "N", "plans to show [10]", kSearch, kPlans},
-    {Opt::kObjective, "--objective", "time|memory|cost", "what the best plan has least of [time]",
+    {Opt::kObjective, "--objective", "time|memory|cost|energy",
+     "what the best plan has least of [time]",
      kSearch, kSearches},
     {Opt::kMaxMemory, "--max-memory", "SIZE", "memory of a GPU that plans may use, as 72GiB [all]",
      kSearch, kSearches},
+
+    {Opt::kExclude, "--exclude", "NAME=VALUE,...", "settings no plan may have, as zero=3", kSearch,
+     kSearches},
+    {Opt::kUnevenEnds, "--uneven-ends", "N", "blocks that end stages may be short of [2]", kSearch,
+     kSearches},
+    {Opt::kThreads, "--threads", "N", "that search; the answer is the same [all cores]", kSearch,
+     kPlans | kExplains},
+    {Opt::kPareto, "--pareto", nullptr, "show all plans that no other beats in time and memory",
+     kSearch, kPlans},
+    {Opt::kWhyNot, "--why-not", "NAME=VALUE,...", "compare with the best plan that has these",
+     kSearch, kExplains},
+    {Opt::kWhatIf, "--what-if", nullptr, "other machines and shapes: what would change", kSearch,
+     kExplains},
 
     {Opt::kTp, "--tp", "N", "tensor-parallel degree", kLayout, kAll, true},
     {Opt::kPp, "--pp", "N", "pipeline stages", kLayout, kAll, true},
@@ -108,6 +123,8 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kAttention, "--attention", "unfused|flash", "attention kernel", kLayout, kAll, true},
     {Opt::kSchedule, "--schedule", "gpipe|1f1b|interleaved", "pipeline schedule", kLayout, kAll,
      true},
+    {Opt::kRankOrder, "--rank-order", "tp-dp-pp|tp-pp-dp", "innermost degree first", kLayout, kAll,
+     true},
     {Opt::kDtype, "--dtype", "bf16|fp16|fp32", "of weights and activations [bf16]", kLayout, kAll},
     {Opt::kGradientDtype, "--gradient-dtype", "bf16|fp16|fp32", "in which gradients add up [fp32]",
      kLayout, kAll},
@@ -118,8 +135,6 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      "cut stages with embedding and head as a block each", kCut, kSingle},
     {Opt::kNoCountEmbedding, "--no-count-embedding", nullptr, "cut stages by blocks alone", kCut,
      kSingle},
-    {Opt::kRankOrder, "--rank-order", "tp-dp-pp|tp-pp-dp", "innermost degree first [tp-dp-pp]",
-     kCut, kSingle},
 
     {Opt::kRuns, "--runs", "FILE.csv", "table of measured runs (docs/runs.md)", kWhat, kValidates},
     {Opt::kMarkdown, "--markdown", nullptr, "print a section of docs/accuracy.md", kOutput,

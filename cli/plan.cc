@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,19 @@ std::string ranking(const Terminal& terminal, const SearchResult& found, Objecti
   return text + "  " + terminal.paint(wrapped(reasons, 98, 2), Ink::kDim) + "\n";
 }
 
+// What the search vouches for.
+std::string certificate(const Terminal& terminal, const NamedScenario& named,
+                        const SearchSpace& space, const SearchResult& found) {
+  const std::string claim = fmt::format(
+      "{} combinations: {} ruled out, {} fit and were bounded in closed form, {} of them simulated "
+      "event by event; no other's bound is better than what is shown, so none is better in this "
+      "model. Inputs {}",
+      count_text(found.considered), count_text(found.considered - found.feasible),
+      count_text(found.feasible), count_text(found.simulated),
+      hash_text(named.scenario, space));
+  return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, 98, 2) + "\n";
+}
+
 std::string report_text(const Terminal& terminal, const Arguments& arguments,
                         const NamedScenario& named, const SearchSpace& space,
                         const SearchResult& found) {
@@ -85,14 +99,23 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   text += prediction_view(terminal, best.predicted, named.scenario.profile) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, best.predicted, kTermsShown) + "\n";
-  text += ranking(terminal, found, space.objective);
+  text += ranking(terminal, found, arguments.has(Opt::kPareto) ? Objective::kMemory
+                                                               : space.objective);
+  text += "\n" + certificate(terminal, named, space, found);
   return text + "\n" + next_view(terminal, arguments);
 }
 
-Result<SearchResult> search_with_progress(const Scenario& scenario, const SearchSpace& space,
-                                          int top, const Terminal& terminal) {
+Result<SearchResult> search_with_progress(const Arguments& arguments, const Scenario& scenario,
+                                          const SearchSpace& space, const Terminal& terminal) {
+  TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
+  TPSIM_TRY(const int threads, threads_of(arguments));
   ProgressBar progress(terminal, "searching");
-  return search(scenario, space, top, [&](double share) { progress.show(share); });
+  const auto show = [&](double share) { progress.show(share); };
+  if (!arguments.has(Opt::kPareto)) {
+    return search(scenario, space, static_cast<int>(top), show, threads);
+  }
+  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kTop}, "--pareto shows the whole front"));
+  return pareto_front(scenario, space, show, threads);
 }
 
 }  // namespace
@@ -100,9 +123,8 @@ Result<SearchResult> search_with_progress(const Scenario& scenario, const Search
 Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, std::nullopt));
   TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario.cluster));
-  TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
   TPSIM_TRY(const SearchResult found,
-            search_with_progress(named.scenario, space, static_cast<int>(top), terminal));
+            search_with_progress(arguments, named.scenario, space, terminal));
   const bool found_one = !found.plans.empty();
   if (arguments.has(Opt::kJson)) {
     TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));

@@ -9,6 +9,7 @@
 #include "cli/fit.h"
 #include "cli/table.h"
 #include "core/numbers.h"
+#include "plans/certificate.h"
 
 namespace tpsim {
 namespace {
@@ -62,8 +63,9 @@ std::string cut_name(const Plan& plan) {
   const std::int64_t layers =
       std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
   if (plan.stage_layers == default_stage_layers(layers, chunk_count(plan))) return "";
-  const bool counts = plan.stage_layers == even_stage_layers(layers, chunk_count(plan), true);
-  return counts ? "emb" : "no-emb";
+  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), true)) return "emb";
+  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), false)) return "no-emb";
+  return fmt::format("{}..{}", plan.stage_layers.front(), plan.stage_layers.back());
 }
 
 // What a plan adds to the usual one, in a word each.
@@ -77,6 +79,7 @@ std::string extras_of(const Plan& plan) {
   if (plan.sequence_parallel) add("sp");
   if (plan.attention == AttentionKind::kFlash) add("flash");
   add(cut_name(plan));
+  if (plan.rank_order == RankOrder::kTpPpDp) add("pp-in");
   return text;
 }
 
@@ -164,6 +167,9 @@ std::string plan_view(const Terminal& terminal, const Plan& plan) {
                          plan.recompute == Recompute::kNone ? "no" : name_of(plan.recompute),
                          name_of(plan.attention), plan.sequence_parallel ? "on" : "off",
                          name_of(plan.dtype), name_of(plan.gradient_dtype))) +
+         (plan.rank_order == RankOrder::kTpDpPp
+              ? ""
+              : row(terminal, "ranks", "pipeline stages inside data parallel: tp-pp-dp")) +
          row(terminal, "blocks",
              layers_text(plan.stage_layers) +
                  (plan.virtual_stages > 1 ? " by chunk" : " by stage"));
@@ -261,6 +267,10 @@ std::string sources_text(const Sources& sources) {
   return fmt::format("{:.0f} % exact entries, {:.0f} % interpolated, {:.0f} % modelled",
                      sources.exact_entries * 100, sources.interpolated_entries * 100,
                      sources.model * 100);
+}
+
+std::string hash_text(const Scenario& scenario, const SearchSpace& space) {
+  return fmt::format("fnv1a:{:016x}", inputs_hash(scenario, space));
 }
 
 }  // namespace tpsim

@@ -38,4 +38,7 @@ std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> r
 // Which share of the device time came from where: "82 % exact entries, 12 % interpolated, ..."
 std::string sources_text(const Sources& sources);
 
+// "fnv1a:0123456789abcdef": of all that a search's answer depends on.
+std::string hash_text(const Scenario& scenario, const SearchSpace& space);
+
 }  // namespace tpsim

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "cli/plan_view.h"
 #include "core/plan_json.h"
 
 namespace tpsim {
@@ -48,12 +49,6 @@ JsonValue prediction_json(const Prediction& predicted) {
   });
 }
 
-JsonValue run_json(const PlannedRun& run) {
-  JsonValue json = plan_to_json(run.plan);
-  json.set("predicted", prediction_json(run.predicted));
-  return json;
-}
-
 // What every report opens with.
 JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus) {
   const Scenario& scenario = named.scenario;
@@ -67,12 +62,16 @@ JsonValue report_head(const char* version, const NamedScenario& named, std::int6
                                 {"provenance", name_of(scenario.profile.provenance)}})}});
 }
 
-JsonValue search_json(const SearchResult& found) {
+JsonValue search_json(const NamedScenario& named, const SearchSpace& space,
+                      const SearchResult& found) {
   JsonValue pruned = json_object();
   for (const auto& [reason, count] : found.pruned) pruned.set(reason, count);
   return json_object({{"considered", found.considered},
                       {"feasible", found.feasible},
+                      {"simulated", found.simulated},
                       {"pruned", std::move(pruned)},
+                      {"objective", name_of(space.objective)},
+                      {"inputs_hash", hash_text(named.scenario, space)},
                       {"seconds", found.elapsed.value()}});
 }
 
@@ -86,10 +85,16 @@ JsonValue term_json(const Term& term) {
 
 }  // namespace
 
+JsonValue run_json(const PlannedRun& run) {
+  JsonValue json = plan_to_json(run.plan);
+  json.set("predicted", prediction_json(run.predicted));
+  return json;
+}
+
 JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
                       const SearchResult& found) {
   JsonValue json = report_head("tpsim-plan-report/1", named, space.gpus);
-  json.set("search", search_json(found));
+  json.set("search", search_json(named, space, found));
   json.set("plans", json_array(found.plans, run_json));
   if (found.nearest_miss) json.set("nearest_miss", run_json(*found.nearest_miss));
   return json;

@@ -8,6 +8,9 @@
 
 namespace tpsim {
 
+// A plan with its prediction.
+JsonValue run_json(const PlannedRun& run);
+
 // {"version": "tpsim-plan-report/1", ..., "plans": [...]}
 JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
                       const SearchResult& found);

@@ -28,7 +28,8 @@ Status check_degrees(const Plan& plan) {
   if (plan.zero < 0 || plan.zero > 3) {
     return illegal(fmt::format("zero is {}; ZeRO stages are 0, 1, 2 and 3", plan.zero));
   }
-  if (d.cp != 1) return illegal("context parallelism (cp > 1) is not modelled", "use cp = 1");
+  if (d.cp != 1) return illegal("context parallelism (cp > 1): the reference model keeps whole sequences on a rank",
+                   "use cp = 1; sequence parallelism shards what lies outside attention and MLP");
   return Ok{};
 }
 
@@ -172,6 +173,7 @@ std::string short_name(const Plan& plan) {
   if (plan.virtual_stages > 1) name += fmt::format(" v{}", plan.virtual_stages);
   if (plan.sequence_parallel) name += " sp";
   if (plan.attention == AttentionKind::kFlash) name += " flash";
+  if (plan.rank_order == RankOrder::kTpPpDp) name += " tp-pp-dp";
   return name;
 }
 

@@ -30,6 +30,7 @@ struct GroupPlacement {
   std::int64_t ranks_per_node = 1;   // most members of one group on one node
   std::int64_t groups_per_node = 1;  // groups with members on one node and others beyond it: they
                                      // share its NICs when all of them communicate at once
+  friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
 // The worst placed group of the kind (most nodes). For kPipeline: neighbouring stages; for kModel:
 // the stages of one tensor-parallel rank.

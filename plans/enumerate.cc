@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/rank_layout.h"
+
 namespace tpsim {
 namespace {
 
@@ -10,19 +12,31 @@ void fill_if_empty(std::vector<T>& asked, std::vector<T> all) {
   if (asked.empty()) asked = std::move(all);
 }
 
-bool is_free_or_asked(const std::vector<std::int64_t>& asked, std::int64_t value) {
-  return asked.empty() || std::find(asked.begin(), asked.end(), value) != asked.end();
-}
-
 template <class T>
 bool contains(const std::vector<T>& values, T value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// Cost may prefer fewer GPUs: every number of whole nodes up to the given one.
+// Whether a setting may have this value: asked for where values were asked for, and not excluded.
+bool is_allowed(const SearchSpace& space, const std::vector<std::int64_t>& asked,
+                const SettingValue& value) {
+  if (!asked.empty() && !contains(asked, value.value)) return false;
+  return !contains(space.excluded, value);
+}
+
+template <class T>
+void drop_excluded(const SearchSpace& space, Setting setting, std::vector<T>& values) {
+  std::erase_if(values, [&](T value) {
+    return contains(space.excluded, SettingValue{setting, static_cast<std::int64_t>(value)});
+  });
+}
+
+// Cost and energy may prefer fewer GPUs: every number of whole nodes up to the given one.
 std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space) {
   const std::int64_t per_node = cluster.gpus_per_node;
-  if (space.objective != Objective::kCost || space.gpus <= per_node) return {space.gpus};
+  const bool varies =
+      space.objective == Objective::kCost || space.objective == Objective::kEnergy;
+  if (!varies || space.gpus <= per_node) return {space.gpus};
   std::vector<std::int64_t> counts;
   for (std::int64_t gpus = per_node; gpus <= space.gpus; gpus += per_node) counts.push_back(gpus);
   return counts;
@@ -32,12 +46,53 @@ std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp) {
   return pp == 1 ? 1 : std::max<std::int64_t>(1, (model.layers + 2) / pp);
 }
 
-std::vector<StageCut> even_cuts(const ModelSpec& model, std::int64_t pp, std::int64_t v) {
+// The ends of a pipeline with `first` and `last` blocks, the others evenly between them.
+std::vector<std::int64_t> cut_with_ends(std::int64_t layers, std::int64_t stages,
+                                        std::int64_t first, std::int64_t last) {
+  const std::int64_t between = layers - first - last;
+  if (first < 0 || last < 0 || between < 0 || (stages == 2 && between != 0)) return {};
+  std::vector<std::int64_t> cut = {first};
+  if (stages > 2) {
+    const std::vector<std::int64_t> middle = even_stage_layers(between, stages - 2, false);
+    cut.insert(cut.end(), middle.begin(), middle.end());
+  }
+  cut.push_back(last);
+  return cut;
+}
+
+std::vector<std::vector<std::int64_t>> uneven_layers(std::int64_t layers, std::int64_t stages,
+                                                     std::int64_t most) {
+  std::vector<std::vector<std::int64_t>> cuts;
+  const std::int64_t share = layers / stages;
+  for (std::int64_t first = share; first >= share - most; --first) {
+    if (stages == 2) {
+      cuts.push_back(cut_with_ends(layers, stages, first, layers - first));
+      cuts.push_back(cut_with_ends(layers, stages, layers - first, first));
+      continue;
+    }
+    for (std::int64_t last = share; last >= share - most; --last) {
+      cuts.push_back(cut_with_ends(layers, stages, first, last));
+    }
+  }
+  return cuts;
+}
+
+// All cuts of the space, each once.
+std::vector<StageCut> stage_cuts(const ModelSpec& model, const SearchSpace& space, std::int64_t pp,
+                                 std::int64_t v) {
+  std::vector<std::vector<std::int64_t>> layers = {
+      even_stage_layers(model.layers, pp * v, true),
+      even_stage_layers(model.layers, pp * v, false)};
+  if (pp > 1 && v == 1) {
+    for (auto& uneven : uneven_layers(model.layers, pp, space.uneven_ends)) {
+      layers.push_back(std::move(uneven));
+    }
+  }
   std::vector<StageCut> cuts;
-  for (const bool count_embedding : {true, false}) {
-    std::vector<std::int64_t> layers = even_stage_layers(model.layers, pp * v, count_embedding);
-    const bool repeats = !cuts.empty() && cuts.back().layers == layers;
-    if (!layers.empty() && !repeats) cuts.push_back(stage_cut(std::move(layers), pp));
+  for (std::vector<std::int64_t>& one : layers) {
+    const bool repeats = std::any_of(cuts.begin(), cuts.end(),
+                                     [&](const StageCut& cut) { return cut.layers == one; });
+    if (!one.empty() && !repeats) cuts.push_back(stage_cut(std::move(one), pp));
   }
   return cuts;
 }
@@ -69,9 +124,10 @@ class FamilyWalk {
     add_layouts();
     for (const std::int64_t micro_batch : space_.micro_batches_) {
       plan_.micro_batch = micro_batch;
-      for (const ParallelDegrees& degrees : layouts_) {
-        plan_.degrees = degrees;
-        if (asked_.global_batch / degrees.dp % micro_batch == 0) visit_schedules();
+      for (const Layout& layout : layouts_) {
+        plan_.degrees = layout.degrees;
+        rank_order_matters_ = layout.rank_order_matters;
+        if (asked_.global_batch / layout.degrees.dp % micro_batch == 0) visit_schedules();
       }
     }
     return std::move(count_);
@@ -82,7 +138,9 @@ class FamilyWalk {
     count_.considered += combinations;
     count_.pruned[reason] += combinations;
   }
-  std::int64_t settings() const { return static_cast<std::int64_t>(asked_.zero.size()); }
+  std::int64_t settings() const {
+    return static_cast<std::int64_t>(asked_.zero.size() * asked_.rank_order.size());
+  }
 
   void add_layouts() {
     const std::int64_t tp = plan_.degrees.tp;
@@ -90,14 +148,30 @@ class FamilyWalk {
       if (gpus % tp != 0) continue;
       for (const std::int64_t pp : divisors(gpus / tp)) {
         const ParallelDegrees degrees{tp, pp, gpus / tp / pp, 1};
-        if (!is_free_or_asked(asked_.pp, pp) || !is_free_or_asked(asked_.dp, degrees.dp)) continue;
+        if (!is_allowed(asked_, asked_.pp, {Setting::kPp, pp}) ||
+            !is_allowed(asked_, asked_.dp, {Setting::kDp, degrees.dp})) {
+          continue;
+        }
         if (const char* reason = reason_against(degrees)) {
           prune(reason, settings());
         } else {
-          layouts_.push_back(degrees);
+          layouts_.push_back({degrees, rank_order_matters(degrees)});
         }
       }
     }
+  }
+
+  // Whether some group lies otherwise on the nodes in the one order than in the other.
+  bool rank_order_matters(const ParallelDegrees& degrees) const {
+    const std::int64_t per_node = scenario_.cluster.gpus_per_node;
+    Plan one = plan_, other = plan_;
+    one.degrees = other.degrees = degrees;
+    one.rank_order = RankOrder::kTpDpPp;
+    other.rank_order = RankOrder::kTpPpDp;
+    for (const GroupKind group : {GroupKind::kData, GroupKind::kPipeline, GroupKind::kEmbedding}) {
+      if (place_group(one, group, per_node) != place_group(other, group, per_node)) return true;
+    }
+    return false;
   }
 
   const char* reason_against(const ParallelDegrees& degrees) const {
@@ -143,7 +217,18 @@ class FamilyWalk {
       const char* reason = reason_against_family_;
       if (reason == nullptr) reason = reason_against_zero();
       if (reason != nullptr) {
-        prune(reason, 1);
+        prune(reason, static_cast<std::int64_t>(asked_.rank_order.size()));
+      } else {
+        visit_rank_orders(cut);
+      }
+    }
+  }
+
+  void visit_rank_orders(const StageCut& cut) {
+    for (const RankOrder order : asked_.rank_order) {
+      plan_.rank_order = order;
+      if (!rank_order_matters_ && order != asked_.rank_order.front()) {
+        prune("another rank order moves no group to other nodes", 1);
         continue;
       }
       ++count_.considered;
@@ -172,7 +257,7 @@ class FamilyWalk {
   }
   const char* reason_against_zero() const {
     const ParallelDegrees& d = plan_.degrees;
-    if (d.dp == 1 && plan_.zero > 0 && asked_.zero.front() == 0) {
+    if (d.dp == 1 && plan_.zero > 0 && contains<std::int64_t>(asked_.zero, 0)) {
       return "ZeRO without data parallelism";
     }
     if (plan_.zero >= 2 && d.pp > 1 && !scenario_.stack.zero_2_and_3_with_pipeline) {
@@ -187,7 +272,12 @@ class FamilyWalk {
   const PlanSpace::Visit& visit_;
   Plan plan_;
   const char* reason_against_family_ = nullptr;
-  std::vector<ParallelDegrees> layouts_;
+  struct Layout {
+    ParallelDegrees degrees;
+    bool rank_order_matters = false;
+  };
+  std::vector<Layout> layouts_;
+  bool rank_order_matters_ = false;  // of the layout at hand
   EnumerationCount count_;
 };
 
@@ -201,8 +291,17 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
   fill_if_empty(space_.attention, {AttentionKind::kUnfused, AttentionKind::kFlash});
   fill_if_empty(space_.schedule,
                 {ScheduleKind::kOneFOneB, ScheduleKind::kGpipe, ScheduleKind::kInterleaved});
+  fill_if_empty(space_.rank_order, {RankOrder::kTpDpPp, RankOrder::kTpPpDp});
+  drop_excluded(space_, Setting::kZero, space_.zero);
+  drop_excluded(space_, Setting::kRecompute, space_.recompute);
+  drop_excluded(space_, Setting::kAttention, space_.attention);
+  drop_excluded(space_, Setting::kSchedule, space_.schedule);
+  drop_excluded(space_, Setting::kRankOrder, space_.rank_order);
+  drop_excluded(space_, Setting::kSequenceParallel, space_.sequence_parallel);
   for (const std::int64_t micro_batch : divisors(space_.global_batch)) {
-    if (is_free_or_asked(space_.micro_batch, micro_batch)) micro_batches_.push_back(micro_batch);
+    if (is_allowed(space_, space_.micro_batch, {Setting::kMicroBatch, micro_batch})) {
+      micro_batches_.push_back(micro_batch);
+    }
   }
   add_families();
   add_cuts();
@@ -212,7 +311,8 @@ void PlanSpace::add_families() {
   std::vector<std::int64_t> degrees;
   for (const std::int64_t gpus : gpu_counts_) {
     for (const std::int64_t tp : divisors(gpus)) {
-      if (is_free_or_asked(space_.tp, tp) && !contains(degrees, tp)) degrees.push_back(tp);
+      const bool asked = is_allowed(space_, space_.tp, {Setting::kTp, tp});
+      if (asked && !contains(degrees, tp)) degrees.push_back(tp);
     }
   }
   std::sort(degrees.begin(), degrees.end());
@@ -230,12 +330,13 @@ void PlanSpace::add_families() {
 void PlanSpace::add_cuts() {
   for (const std::int64_t gpus : gpu_counts_) {
     for (const std::int64_t pp : divisors(gpus)) {
-      if (pp > scenario_.model.layers + 2 || !is_free_or_asked(space_.pp, pp)) continue;
+      const bool asked = is_allowed(space_, space_.pp, {Setting::kPp, pp});
+      if (pp > scenario_.model.layers + 2 || !asked) continue;
       std::vector<Cuts>& cuts = cuts_[pp];
       if (!cuts.empty()) continue;
       for (std::int64_t v = 1; v <= most_virtual_stages(scenario_.model, pp); ++v) {
-        if (!is_free_or_asked(space_.virtual_stages, v)) continue;
-        cuts.push_back({v, even_cuts(scenario_.model, pp, v)});
+        if (!is_allowed(space_, space_.virtual_stages, {Setting::kVirtualStages, v})) continue;
+        cuts.push_back({v, stage_cuts(scenario_.model, space_, pp, v)});
       }
     }
   }

@@ -30,6 +30,9 @@ class PlanSpace {
   // `scenario` must outlive the space.
   PlanSpace(const Scenario& scenario, SearchSpace space);
 
+  RankOrder first_rank_order() const {
+    return space_.rank_order.empty() ? RankOrder{} : space_.rank_order.front();
+  }
   std::int64_t families() const { return static_cast<std::int64_t>(families_.size()); }
 
   // Calls `visit` with every legal plan of a family: everything but stage_layers, which are

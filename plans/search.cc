@@ -7,6 +7,7 @@
 #include <chrono>
 #include <limits>
 #include <thread>
+#include <tuple>
 
 #include "plans/enumerate.h"
 #include "sim/plan_bounds.h"
@@ -21,6 +22,7 @@ constexpr const char* kOverMemory = "needs more memory than a GPU has";
 // A plan that fits: what is needed to score it, and to rebuild it.
 struct Candidate {
   double bound = 0;  // no better score is possible
+  double step = 0;   // nor a shorter step
   double peak = 0;
   std::int64_t place = 0;  // in the order of enumeration: ties are broken by it
   Plan plan;               // without stage_layers
@@ -42,7 +44,8 @@ double score_of(Objective objective, const Plan& plan, Seconds step, Bytes peak)
   switch (objective) {
     case Objective::kTime: return step.value();
     case Objective::kMemory: return peak.value();
-    case Objective::kCost: return step.value() * static_cast<double>(gpu_count(plan));
+    case Objective::kCost:
+    case Objective::kEnergy: return step.value() * static_cast<double>(gpu_count(plan));
   }
   return 0;
 }
@@ -62,7 +65,8 @@ class FamilySearch {
         bounds_(pieces_),
         plans_(plans),
         objective_(space.objective),
-        limit_(memory_limit(pieces_.scenario(), space)) {}
+        limit_(memory_limit(pieces_.scenario(), space)),
+        first_order_(plans.first_rank_order()) {}
 
   Found run(std::int64_t family) {
     found_ = {};
@@ -76,17 +80,22 @@ class FamilySearch {
 
  private:
   void consider(const Plan& plan, const StageCut& cut) {
-    if (is_hopeless(plan)) {
+    // Where ranks lie changes no memory: what did not fit in one order fits in none.
+    const bool same_but_order = plan.rank_order != first_order_ && was_over_memory_;
+    was_over_memory_ = same_but_order || is_hopeless(plan);
+    if (was_over_memory_) {
       ++found_.over_memory;
       return;
     }
     const PlanBounds::Value value = bounds_.evaluate(plan, cut, limit_);
     if (value.peak > limit_) {
+      was_over_memory_ = true;
       ++found_.over_memory;
       return;
     }
     const double bound = score_of(objective_, plan, value.step, value.peak);
-    found_.candidates.push_back({bound, value.peak.value(), place_++, plan, &cut});
+    found_.candidates.push_back(
+        {bound, value.step.value(), value.peak.value(), place_++, plan, &cut});
   }
 
   // Whether no plan of this micro-batch, and so of no larger one, can fit.
@@ -106,6 +115,8 @@ class FamilySearch {
   Found found_;
   std::int64_t micro_batch_ = 0;
   bool is_hopeless_ = false;
+  RankOrder first_order_;
+  bool was_over_memory_ = false;  // the plan before
   std::int64_t place_ = 0;
 };
 
@@ -118,16 +129,31 @@ class Search {
         pieces_(prices_),
         plans_(prices_->scenario, space) {}
 
-  SearchResult run(const std::function<void(double)>& progress, int threads) {
+  SearchResult best(const std::function<void(double)>& progress, int threads) {
+    return timed([&] {
+      evaluate_families(threads);
+      choose_best(progress);
+    });
+  }
+
+  SearchResult front(const std::function<void(double)>& progress, int threads) {
+    return timed([&] {
+      evaluate_families(threads);
+      choose_front(progress);
+    });
+  }
+
+ private:
+  template <class Work>
+  SearchResult timed(const Work& work) {
     const auto start = std::chrono::steady_clock::now();
-    evaluate_families(threads);
-    choose_best(progress);
+    work();
+    if (candidates_.empty()) find_nearest_miss();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     result_.elapsed = Seconds(elapsed.count());
     return std::move(result_);
   }
 
- private:
   // Threads take families in turn; what they find is put together in the order of families.
   void evaluate_families(int threads) {
     std::vector<FamilySearch::Found> found(static_cast<std::size_t>(plans_.families()));
@@ -179,14 +205,48 @@ class Search {
       ++result_.simulated;
     }
     for (const Scored& scored : best) result_.plans.push_back(predicted(*scored.candidate));
-    if (best.empty()) find_nearest_miss();
+  }
+
+  // In the order of their bounds: what an exact plan beats with its bound already is beaten.
+  void choose_front(const std::function<void(double)>& progress) {
+    std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
+    });
+    std::vector<Candidate> front;  // with exact steps
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      Candidate candidate = candidates_[i];
+      const auto beats_it = [&](const Candidate& other) { return beats(other, candidate); };
+      if (progress && i % 64 == 0) {
+        progress(static_cast<double>(i) / static_cast<double>(candidates_.size()));
+      }
+      if (std::any_of(front.begin(), front.end(), beats_it)) continue;
+      candidate.step = exact_step(candidate).value();
+      ++result_.simulated;
+      if (std::any_of(front.begin(), front.end(), beats_it)) continue;
+      std::erase_if(front, [&](const Candidate& other) { return beats(candidate, other); });
+      front.push_back(candidate);
+    }
+    std::sort(front.begin(), front.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
+    });
+    for (const Candidate& candidate : front) result_.plans.push_back(predicted(candidate));
+  }
+
+  // No worse in anything; of equals the first of the enumeration.
+  static bool beats(const Candidate& a, const Candidate& b) {
+    const double a_gpus = a.step * static_cast<double>(gpu_count(a.plan));
+    const double b_gpus = b.step * static_cast<double>(gpu_count(b.plan));
+    return a.step <= b.step && a.peak <= b.peak && a_gpus <= b_gpus;
+  }
+
+  Seconds exact_step(const Candidate& candidate) {
+    const Plan plan = whole_plan(candidate.plan, *candidate.cut);
+    return step_cost(pieces_, plan, plan_costs(pieces_, plan), nullptr).step;
   }
 
   double exact_score(const Candidate& candidate) {
     if (space_.objective == Objective::kMemory) return candidate.peak;
-    const Plan plan = whole_plan(candidate.plan, *candidate.cut);
-    const Seconds step = step_cost(pieces_, plan, plan_costs(pieces_, plan), nullptr).step;
-    return score_of(space_.objective, plan, step, Bytes());
+    return score_of(space_.objective, candidate.plan, exact_step(candidate), Bytes());
   }
 
   PlannedRun predicted(const Candidate& candidate) {
@@ -203,7 +263,7 @@ class Search {
       plans_.visit_family(family, [&](const Plan& plan, const StageCut& cut) {
         const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
         const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
-        if (miss.cut == nullptr || peak < lowest) miss = {0, peak.value(), 0, plan, &cut};
+        if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, plan, &cut};
       });
       pieces_.drop_traces();
     }
@@ -219,42 +279,18 @@ class Search {
   std::vector<Candidate> candidates_;
 };
 
-Status check_space(const Scenario& scenario, const SearchSpace& space) {
-  TPSIM_TRY_STATUS(validate(scenario.model));
-  const ClusterSpec& cluster = scenario.cluster;
-  const std::int64_t available = cluster.nodes * cluster.gpus_per_node;
-  if (space.gpus < 1 || space.gpus > available) {
-    return Error{
-        ErrorKind::kBadInput,
-        fmt::format("{} GPUs asked for; cluster {} has {}", space.gpus, cluster.name, available),
-        "--gpus", fmt::format("choose between 1 and {}", available)};
-  }
-  if (space.gpus > cluster.gpus_per_node && space.gpus % cluster.gpus_per_node != 0) {
-    const std::int64_t below = space.gpus / cluster.gpus_per_node * cluster.gpus_per_node;
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("{} GPUs do not fill nodes of {}", space.gpus, cluster.gpus_per_node),
-                 "--gpus",
-                 fmt::format("the nearest are {} and {}", below, below + cluster.gpus_per_node)};
-  }
-  if (space.global_batch < 1) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("a global batch of {} sequences", space.global_batch),
-                 "--global-batch", "it must be at least 1"};
-  }
-  return Ok{};
-}
-
 }  // namespace
-
-Bytes memory_limit(const Scenario& scenario, const SearchSpace& space) {
-  const Bytes capacity = scenario.profile.device.memory;
-  return space.memory_limit > Bytes() ? std::min(space.memory_limit, capacity) : capacity;
-}
 
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads) {
   TPSIM_TRY_STATUS(check_space(scenario, space));
-  return Search(scenario, space, top).run(progress, threads);
+  return Search(scenario, space, top).best(progress, threads);
+}
+
+Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& space,
+                                  const std::function<void(double)>& progress, int threads) {
+  TPSIM_TRY_STATUS(check_space(scenario, space));
+  return Search(scenario, space, 1).front(progress, threads);
 }
 
 }  // namespace tpsim

@@ -6,18 +6,27 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/plan.h"
 #include "core/report.h"
 #include "core/result.h"
 #include "core/scenario.h"
+#include "plans/settings.h"
 
 namespace tpsim {
 
-enum class Objective : std::uint8_t { kTime, kMemory, kCost };
+// Cost and energy are those of a token: both follow the GPU-seconds of a step, and may be least on
+// fewer GPUs than there are.
+enum class Objective : std::uint8_t { kTime, kMemory, kCost, kEnergy };
+std::string_view name_of(Objective objective);
 
 // What to search. An empty list leaves a dimension free: every legal value is tried.
+//
+// Stages are cut evenly, with embedding and head counted as a block each or not; and unevenly: the
+// first and the last stage of a pipeline without virtual stages may each hold up to `uneven_ends`
+// blocks less than an even share, which the stages between them take over evenly.
 struct SearchSpace {
   std::int64_t gpus = 1;
   std::int64_t global_batch = 1;
@@ -26,6 +35,9 @@ struct SearchSpace {
   std::vector<bool> sequence_parallel;
   std::vector<AttentionKind> attention;
   std::vector<ScheduleKind> schedule;
+  std::vector<RankOrder> rank_order;
+  std::vector<SettingValue> excluded;  // plans with any of these are left out
+  std::int64_t uneven_ends = 2;
   DType dtype = DType::kBFloat16;
   DType gradient_dtype = DType::kFloat32;
   Objective objective = Objective::kTime;
@@ -47,6 +59,16 @@ struct SearchResult {
 // answer does not depend on the number of threads.
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads = 1);
+
+// The plans that no other beats in step time and memory at once (and in GPU-seconds, where GPU
+// counts vary), by rising step time, as `plans`. The same guarantees.
+Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& space,
+                                  const std::function<void(double)>& progress, int threads = 1);
+
+// The space with one setting held to a value.
+SearchSpace with_setting(SearchSpace space, const SettingValue& value);
+// Fails on GPU counts that the cluster cannot give, or an impossible batch.
+Status check_space(const Scenario& scenario, const SearchSpace& space);
 
 // What plans of the space may use of a device: at a peak of its capacity, memory runs out in every
 // second run.

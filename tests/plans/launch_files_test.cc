@@ -71,6 +71,8 @@ std::vector<Plan> all_plans(const ModelSpec& model) {
   SearchSpace space;
   space.gpus = 16;
   space.global_batch = 32;
+  space.uneven_ends = 0;
+  space.rank_order = {RankOrder::kTpDpPp};
   enumerate_plans(test::small_scenario(model), space, [&](const Plan& plan) {
     plans.push_back(plan);
     Plan other = plan;

@@ -1,0 +1,133 @@
+// tpsim explain --what-if: how the step answers to the machine's constants, what more memory or
+// bandwidth would unlock, and which sizes of the model suit the GPU badly.
+#include "plans/what_if.h"
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/counterfactuals.h"
+#include "cli/plan_view.h"
+#include "cli/report_json.h"
+#include "cli/table.h"
+#include "core/json_document.h"
+#include "core/numbers.h"
+#include "plans/shape_advice.h"
+
+namespace tpsim {
+namespace {
+
+constexpr double kMostMemory = 2;  // times today's
+
+struct Answers {
+  std::vector<Sensitivity> sensitivities;
+  std::vector<MemoryBreakEven> memory;
+  std::vector<PlanBreakEven> plans;
+  std::vector<ShapeFinding> shapes;
+  bool searched = false;
+};
+
+std::string sensitivity_view(const Terminal& terminal, const Answers& answers) {
+  Table table({{"", Align::kLeft}, {"step"}, {"change"}});
+  for (const Sensitivity& one : answers.sensitivities) {
+    table.add_row({Cell(std::string(name_of(one.constant))), Cell(time_text(one.step)),
+                   Cell(fmt::format("{:+.2f} %", 100 * one.change),
+                        one.change > 0 ? Ink::kBad : Ink::kGood)});
+  }
+  return table.text(terminal);
+}
+
+std::string break_even_view(const Answers& answers, Bytes today) {
+  std::string text;
+  for (const MemoryBreakEven& one : answers.memory) {
+    text += fmt::format("  {} GiB more per GPU unlocks {}: {:+.1f} %\n",
+                        gib_text(one.memory - today), short_name(one.run.plan), 100 * one.gain);
+  }
+  for (const PlanBreakEven& one : answers.plans) {
+    text += fmt::format("  {} x {:.3f}: {} becomes the best\n", name_of(one.constant), one.factor,
+                        short_name(one.after));
+  }
+  return text.empty() ? "  none: the same plan stays the best\n" : text;
+}
+
+std::string shape_view(const Answers& answers) {
+  std::string text;
+  for (const ShapeFinding& finding : answers.shapes) {
+    text += "  " + wrapped(finding.what, 98, 2) + "\n";
+    for (const ShapeFinding::Better& better : finding.better) {
+      text += fmt::format("    {} {} in place of {}: {:+.1f} % model FLOP/s\n", better.change.size,
+                          better.change.to, better.change.from, 100 * better.gain);
+    }
+    if (finding.better.empty()) text += "    nothing near is better by 1 %\n";
+  }
+  return text.empty() ? "  nothing to find fault with\n" : text;
+}
+
+std::string report_text(const Terminal& terminal, const NamedScenario& named,
+                        const PlannedRun& run, const Answers& answers) {
+  std::string text = scenario_view(terminal, named, run.plan) + "\n";
+  text += heading(terminal, "PLAN", time_text(run.predicted.step));
+  text += plan_view(terminal, run.plan) + "\n";
+  text += heading(terminal, "SENSITIVITIES", "the same plan, one constant 10 % larger");
+  text += sensitivity_view(terminal, answers) + "\n";
+  if (answers.searched) {
+    text += heading(terminal, "BREAK-EVEN POINTS", "planned anew");
+    text += break_even_view(answers, run.predicted.capacity) + "\n";
+  }
+  return text + heading(terminal, "SHAPE", "sizes that suit this GPU and plan badly") +
+         shape_view(answers);
+}
+
+JsonValue shape_json(const ShapeFinding& finding) {
+  return json_object({{"what", finding.what},
+                      {"better", json_array(finding.better, [](const auto& better) {
+                         return json_object({{"size", better.change.size},
+                                             {"from", better.change.from},
+                                             {"to", better.change.to},
+                                             {"gain", better.gain}});
+                       })}});
+}
+
+JsonValue report_json(const PlannedRun& run, const Answers& answers) {
+  JsonValue json =
+      json_object({{"version", "tpsim-what-if-report/1"}, {"plan", run_json(run)}});
+  json.set("sensitivities", json_array(answers.sensitivities, [](const Sensitivity& one) {
+             return json_object({{"constant", name_of(one.constant)},
+                                 {"factor", kNudge},
+                                 {"step_s", one.step.value()},
+                                 {"change", one.change}});
+           }));
+  if (answers.searched) {
+    json.set("memory_break_evens", json_array(answers.memory, [](const MemoryBreakEven& one) {
+               return json_object({{"memory_gib", one.memory.value() / kGiB},
+                                   {"gain", one.gain},
+                                   {"plan", run_json(one.run)}});
+             }));
+    json.set("plan_break_evens", json_array(answers.plans, [](const PlanBreakEven& one) {
+               return json_object({{"constant", name_of(one.constant)},
+                                   {"factor", one.factor},
+                                   {"plan", short_name(one.after)}});
+             }));
+  }
+  json.set("shape", json_array(answers.shapes, shape_json));
+  return json;
+}
+
+}  // namespace
+
+Status explain_what_if(const Arguments& arguments, const NamedScenario& named,
+                       const PlannedRun& run, const Terminal& terminal) {
+  Answers answers;
+  answers.sensitivities = sensitivities(named.scenario, run.plan);
+  answers.shapes = shape_findings(named.scenario, run.plan);
+  answers.searched = arguments.has(Opt::kGpus);
+  if (answers.searched) {
+    TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario.cluster));
+    TPSIM_TRY(const int threads, threads_of(arguments));
+    TPSIM_TRY(answers.memory, memory_break_evens(named.scenario, space, kMostMemory, threads));
+    TPSIM_TRY(answers.plans, plan_break_evens(named.scenario, space, threads));
+  }
+  return print(arguments.has(Opt::kJson) ? to_text(report_json(run, answers))
+                                         : report_text(terminal, named, run, answers));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,68 @@
+// What a search space allows, and spaces made from others.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plans/search.h"
+
+namespace tpsim {
+
+Status check_space(const Scenario& scenario, const SearchSpace& space) {
+  TPSIM_TRY_STATUS(validate(scenario.model));
+  const ClusterSpec& cluster = scenario.cluster;
+  const std::int64_t available = cluster.nodes * cluster.gpus_per_node;
+  if (space.gpus < 1 || space.gpus > available) {
+    return Error{
+        ErrorKind::kBadInput,
+        fmt::format("{} GPUs asked for; cluster {} has {}", space.gpus, cluster.name, available),
+        "--gpus", fmt::format("choose between 1 and {}", available)};
+  }
+  if (space.gpus > cluster.gpus_per_node && space.gpus % cluster.gpus_per_node != 0) {
+    const std::int64_t below = space.gpus / cluster.gpus_per_node * cluster.gpus_per_node;
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("{} GPUs do not fill nodes of {}", space.gpus, cluster.gpus_per_node),
+                 "--gpus",
+                 fmt::format("the nearest are {} and {}", below, below + cluster.gpus_per_node)};
+  }
+  if (space.global_batch < 1) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("a global batch of {} sequences", space.global_batch),
+                 "--global-batch", "it must be at least 1"};
+  }
+  return Ok{};
+}
+
+Bytes memory_limit(const Scenario& scenario, const SearchSpace& space) {
+  const Bytes capacity = scenario.profile.device.memory;
+  return space.memory_limit > Bytes() ? std::min(space.memory_limit, capacity) : capacity;
+}
+
+std::string_view name_of(Objective objective) {
+  switch (objective) {
+    case Objective::kTime: return "time";
+    case Objective::kMemory: return "memory";
+    case Objective::kCost: return "cost";
+    case Objective::kEnergy: return "energy";
+  }
+  return "?";
+}
+
+SearchSpace with_setting(SearchSpace space, const SettingValue& value) {
+  std::erase(space.excluded, value);
+  switch (value.setting) {
+    case Setting::kTp: space.tp = {value.value}; break;
+    case Setting::kPp: space.pp = {value.value}; break;
+    case Setting::kDp: space.dp = {value.value}; break;
+    case Setting::kZero: space.zero = {value.value}; break;
+    case Setting::kMicroBatch: space.micro_batch = {value.value}; break;
+    case Setting::kVirtualStages: space.virtual_stages = {value.value}; break;
+    case Setting::kRecompute: space.recompute = {static_cast<Recompute>(value.value)}; break;
+    case Setting::kSequenceParallel: space.sequence_parallel = {value.value != 0}; break;
+    case Setting::kAttention: space.attention = {static_cast<AttentionKind>(value.value)}; break;
+    case Setting::kSchedule: space.schedule = {static_cast<ScheduleKind>(value.value)}; break;
+    case Setting::kRankOrder: space.rank_order = {static_cast<RankOrder>(value.value)}; break;
+  }
+  return space;
+}
+
+}  // namespace tpsim

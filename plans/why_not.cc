@@ -1,0 +1,126 @@
+#include "plans/why_not.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "core/check.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kMostAsked = 8;  // settings: all sets of what to give up are tried
+
+SearchSpace with_settings(SearchSpace space, const std::vector<SettingValue>& values) {
+  for (const SettingValue& value : values) space = with_setting(std::move(space), value);
+  return space;
+}
+
+std::string commonest_reason(const SearchResult& found) {
+  const auto most =
+      std::max_element(found.pruned.begin(), found.pruned.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == found.pruned.end() ? "no such layout fills the GPUs" : most->first;
+}
+
+class Questioner {
+ public:
+  Questioner(const Scenario& scenario, const SearchSpace& space, int threads)
+      : scenario_(scenario), space_(space), threads_(threads) {}
+
+  Result<SearchResult> search_with(const std::vector<SettingValue>& values) const {
+    return search(scenario_, with_settings(space_, values), 1, {}, threads_);
+  }
+
+  // Gives up sets of settings, small ones first, until some plan fits.
+  std::vector<Mend> mends(const std::vector<SettingValue>& asked) const {
+    std::vector<Mend> found;
+    const auto all = static_cast<unsigned>(asked.size());
+    for (int size = 1; size <= static_cast<int>(all) && found.empty(); ++size) {
+      for (unsigned set = 1; set < (1U << all); ++set) {
+        if (std::popcount(set) == size) try_without(asked, set, found);
+      }
+    }
+    std::stable_sort(found.begin(), found.end(), [](const Mend& a, const Mend& b) {
+      return a.run.predicted.step < b.run.predicted.step;
+    });
+    return found;
+  }
+
+  std::int64_t enough_gpus(const std::vector<SettingValue>& asked) const {
+    const ClusterSpec& cluster = scenario_.cluster;
+    const std::int64_t most = cluster.nodes * cluster.gpus_per_node;
+    SearchSpace space = with_settings(space_, asked);
+    for (std::int64_t gpus = 2 * space.gpus; gpus <= most; gpus *= 2) {
+      space.gpus = gpus;
+      const Result<SearchResult> found = search(scenario_, space, 1, {}, threads_);
+      if (found.ok() && !found->plans.empty()) return gpus;
+    }
+    return 0;
+  }
+
+ private:
+  void try_without(const std::vector<SettingValue>& asked, unsigned set,
+                   std::vector<Mend>& found) const {
+    Mend mend;
+    std::vector<SettingValue> kept;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      ((set >> i & 1U) != 0 ? mend.given_up : kept).push_back(asked[i]);
+    }
+    const Result<SearchResult> result = search_with(kept);
+    if (!result.ok() || result->plans.empty()) return;
+    mend.run = result->plans.front();
+    for (const SettingValue& value : mend.given_up) {
+      mend.instead.push_back(setting_of(mend.run.plan, value.setting));
+    }
+    found.push_back(std::move(mend));
+  }
+
+  const Scenario& scenario_;
+  const SearchSpace& space_;
+  int threads_;
+};
+
+}  // namespace
+
+std::vector<TermDifference> term_differences(const Prediction& best, const Prediction& other) {
+  TPSIM_CHECK(best.breakdown.size() == other.breakdown.size(), "predictions of different terms");
+  std::vector<TermDifference> differences;
+  for (std::size_t i = 0; i < best.breakdown.size(); ++i) {
+    differences.push_back(
+        {best.breakdown[i].name, best.breakdown[i].time, other.breakdown[i].time});
+  }
+  return differences;
+}
+
+Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
+                       const std::vector<SettingValue>& asked, int threads) {
+  if (asked.empty() || asked.size() > kMostAsked) {
+    return Error{ErrorKind::kBadInput, fmt::format("{} settings asked for", asked.size()),
+                 "--why-not", fmt::format("give 1 to {}", kMostAsked)};
+  }
+  const Questioner questioner(scenario, space, threads);
+  WhyNot answer;
+  answer.asked = asked;
+  TPSIM_TRY(const SearchResult whole, questioner.search_with({}));
+  if (whole.plans.empty()) {
+    return Error{ErrorKind::kDoesNotFit, "no plan fits, with or without what was asked for",
+                 "--why-not", "see tpsim plan with the same options"};
+  }
+  answer.best = whole.plans.front();
+  TPSIM_TRY(const SearchResult found, questioner.search_with(asked));
+  if (!found.plans.empty()) {
+    answer.other = found.plans.front();
+    answer.waterfall = term_differences(answer.best.predicted, answer.other->predicted);
+    answer.ties = answer.other->predicted.step <= answer.best.predicted.step_high;
+    return answer;
+  }
+  answer.nearest_miss = found.nearest_miss;
+  if (!answer.nearest_miss) answer.illegal = commonest_reason(found);
+  answer.mends = questioner.mends(asked);
+  answer.enough_gpus = questioner.enough_gpus(asked);
+  return answer;
+}
+
+}  // namespace tpsim
