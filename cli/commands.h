@@ -17,10 +17,14 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal);
 // Explains also what does not fit.
 Status run_explain(const Arguments& arguments, const Terminal& terminal);
 
+// Writes a profile. Fails with kMissing without a device that computes.
+Status run_profile(const Arguments& arguments, const Terminal& terminal);
+
 // Trains on ranks that are threads of this process. Fails with kMissing without a CPU device.
 Status run_training(const Arguments& arguments, const Terminal& terminal);
 
-// Predicts every row of a run table and prints how far off the predictions are.
+// Predicts every row of a run table, or one plan that is then run here, and prints how far off the
+// predictions are.
 Status run_validate(const Arguments& arguments, const Terminal& terminal);
 
 // Fails with kDoesNotFit for a run that failures would never let end.

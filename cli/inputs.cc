@@ -9,6 +9,7 @@
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/plan_json.h"
+#include "sim/machine_cluster.h"
 
 namespace tpsim {
 namespace {
@@ -39,22 +40,6 @@ Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
     error.where = arguments.positional.empty() ? "cluster " + cluster : arguments.positional;
   }
   return error;
-}
-
-Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
-                             const std::optional<PlanFile>& file) {
-  if (!arguments.has(Opt::kModel)) {
-    if (file) return file->model;
-    return option_error(Opt::kModel, "is missing: which model?",
-                        "tpsim list models shows the catalogue; a config.json is fine too");
-  }
-  return blaming(catalogue.load_model(*arguments[Opt::kModel]), arguments, Opt::kModel);
-}
-
-Result<ModelSpec> model_with_sequence(const Arguments& arguments, ModelSpec model) {
-  TPSIM_TRY(model.seq, integer_of(arguments, Opt::kSeq, model.seq));
-  TPSIM_TRY_STATUS(validate(model));
-  return model;
 }
 
 const std::vector<Recompute> kRecomputes = {Recompute::kNone, Recompute::kSelective,
@@ -158,26 +143,84 @@ Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments) {
   return std::optional<PlanFile>(std::move(file));
 }
 
+Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
+                             const std::optional<PlanFile>& file) {
+  ModelSpec model;
+  if (arguments.has(Opt::kModel)) {
+    TPSIM_TRY(model,
+              blaming(catalogue.load_model(*arguments[Opt::kModel]), arguments, Opt::kModel));
+  } else if (file) {
+    model = file->model;
+  } else {
+    return option_error(Opt::kModel, "is missing: which model?",
+                        "tpsim list models shows the catalogue; a config.json is fine too");
+  }
+  TPSIM_TRY(model.seq, integer_of(arguments, Opt::kSeq, model.seq));
+  TPSIM_TRY_STATUS(validate(model));
+  return model;
+}
+
+namespace {
+
+// The cluster that is meant, by option, by plan file, or because the profile comes with its own
+// machine.
+Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& catalogue,
+                                 const PlanFile& file) {
+  const std::string name = name_for(arguments, Opt::kCluster, file.cluster, "");
+  if (!name.empty()) return name;
+  if (!arguments.has(Opt::kProfile)) return std::string(kDefaultCluster);
+  TPSIM_TRY(const Profile profile,
+            blaming(catalogue.load_profile(*arguments[Opt::kProfile]), arguments, Opt::kProfile));
+  return std::string(profile.machine.devices > 0 ? kThisMachine : kDefaultCluster);
+}
+
+// The machine of a profile: the profile has to be named.
+Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
+                    const std::string& profile, NamedScenario& named) {
+  if (profile.empty()) {
+    return option_error(Opt::kProfile, "is missing: the cluster this-machine is that of a profile",
+                        "tpsim profile -o profile.json writes one");
+  }
+  named.profile = profile;
+  Scenario& scenario = named.scenario;
+  TPSIM_TRY(scenario.profile,
+            blaming(catalogue.load_profile(named.profile), arguments, Opt::kProfile));
+  if (scenario.profile.machine.devices == 0) {
+    return option_error(Opt::kProfile, fmt::format("{} knows no machine", scenario.profile.name),
+                        "choose a --cluster, or a profile that tpsim profile wrote");
+  }
+  scenario.cluster = machine_cluster(scenario.profile);
+  return Ok{};
+}
+
+}  // namespace
+
 Result<NamedScenario> load_scenario(const Arguments& arguments,
                                     const std::optional<PlanFile>& file) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   const PlanFile names = file.value_or(PlanFile{});
   NamedScenario named;
   Scenario& scenario = named.scenario;
-  TPSIM_TRY(ModelSpec model, load_model(arguments, catalogue, file));
-  TPSIM_TRY(scenario.model, model_with_sequence(arguments, std::move(model)));
-  named.cluster = name_for(arguments, Opt::kCluster, names.cluster, kDefaultCluster);
-  TPSIM_TRY(scenario.cluster,
-            blaming(catalogue.load_cluster(named.cluster), arguments, Opt::kCluster));
+  TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file));
+  TPSIM_TRY(named.cluster, cluster_name(arguments, catalogue, names));
   // Another cluster than the file's brings its own GPUs and software.
   const bool moved = arguments.has(Opt::kCluster);
-  named.profile =
-      name_for(arguments, Opt::kProfile, moved ? "" : names.profile, scenario.cluster.profile);
-  TPSIM_TRY(scenario.profile, blaming(catalogue.load_profile(named.profile), arguments,
-                                      Opt::kProfile, named.cluster));
+  const std::string profile = name_for(arguments, Opt::kProfile, moved ? "" : names.profile, "");
+  if (named.cluster == kThisMachine) {
+    TPSIM_TRY_STATUS(load_machine(arguments, catalogue, profile, named));
+  } else {
+    TPSIM_TRY(scenario.cluster,
+              blaming(catalogue.load_cluster(named.cluster), arguments, Opt::kCluster));
+    named.profile = profile.empty() ? scenario.cluster.profile : profile;
+    TPSIM_TRY(scenario.profile, blaming(catalogue.load_profile(named.profile), arguments,
+                                        Opt::kProfile, named.cluster));
+  }
   named.stack = name_for(arguments, Opt::kStack, moved ? "" : names.stack, scenario.cluster.stack);
   TPSIM_TRY(scenario.stack,
             blaming(catalogue.load_stack(named.stack), arguments, Opt::kStack, named.cluster));
+  if (named.cluster == kThisMachine) {
+    scenario.stack = stack_on_machine(std::move(scenario.stack), scenario.profile);
+  }
   return named;
 }
 

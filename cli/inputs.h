@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/options.h"
+#include "core/catalogue.h"
 #include "core/plan_file.h"
 #include "core/result.h"
 #include "core/scenario.h"
@@ -23,7 +24,12 @@ struct NamedScenario {
 // The plan file that the command line names, if it names one.
 Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments);
 
-// Options win over the plan file, the plan file over the cluster's defaults.
+// The model of the options, else of the plan file, with the sequence length of the options.
+Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
+                             const std::optional<PlanFile>& file);
+
+// Options win over the plan file, the plan file over the cluster's defaults. The cluster
+// this-machine is that of the profile, and stands where a profile has one and no other is named.
 Result<NamedScenario> load_scenario(const Arguments& arguments,
                                     const std::optional<PlanFile>& file);
 

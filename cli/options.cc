@@ -10,6 +10,7 @@ constexpr std::uint16_t kPlans = bit(Command::kPlan);
 constexpr std::uint16_t kSimulates = bit(Command::kSimulate);
 constexpr std::uint16_t kExplains = bit(Command::kExplain);
 constexpr std::uint16_t kCampaigns = bit(Command::kCampaign);
+constexpr std::uint16_t kProfiles = bit(Command::kProfile);
 constexpr std::uint16_t kRuns = bit(Command::kRun);
 constexpr std::uint16_t kValidates = bit(Command::kValidate);
 constexpr std::uint16_t kExports = bit(Command::kExport);
@@ -17,6 +18,7 @@ constexpr std::uint16_t kImports = bit(Command::kImport);
 constexpr std::uint16_t kLogChecks = bit(Command::kCheckLog);
 constexpr std::uint16_t kLists = bit(Command::kList);
 constexpr std::uint16_t kSearches = kPlans | kExplains | kCampaigns;
+constexpr std::uint16_t kMeasures = kProfiles | kRuns | kValidates;
 constexpr std::uint16_t kSingle = kSimulates | kExplains | kRuns | kCampaigns;
 constexpr std::uint16_t kAll = kPlans | kSingle;
 
@@ -35,12 +37,20 @@ constexpr std::array kCommands = {
                "tpsim explain plan.json\n"
                "tpsim explain --model bloom-176b --gpus 384    # explains the best plan\n"
                "tpsim explain --model bloom-176b --gpus 384 --why-not tp=2,pp=12"},
+    CommandRow{
+        Command::kProfile, "profile", "time on this machine what plans need", "plan.json",
+        "a plan saved with --save: only what it needs is timed",
+        "tpsim profile plan.json -o profile.json\n"
+        "tpsim profile --model my/config.json --gpus 2 --global-batch 8 --dtype fp32 --quick "
+        "-o profile.json"},
     CommandRow{Command::kRun, "run", "train a plan on the reference model", "plan.json",
                "a plan saved with --save; options given beside it change it",
                "tpsim run --model my/config.json --seq 128 --tp 2 --global-batch 8 --steps 10\n"
-               "tpsim run --checkpoint my --tokens tokens.safetensors --tp 2 --pp 2 --dtype fp32"},
-    CommandRow{Command::kValidate, "validate", "hold predictions against published runs", nullptr,
-               nullptr,
+               "tpsim run --checkpoint my --tokens tokens.safetensors --tp 2 --pp 2 --dtype fp32\n"
+               "tpsim run plan.json --rank 17 --profile profile.json    # one rank, alone"},
+    CommandRow{Command::kValidate, "validate", "hold predictions against measured runs",
+               "plan.json", "a plan to predict, run on this machine, and compare op by op",
+               "tpsim validate plan.json --profile profile.json\n"
                "tpsim validate --runs data/published_runs/bloom_jean_zay.csv\n"
                "tpsim validate --runs runs.csv --cluster my-cluster.json --json"},
     CommandRow{Command::kCampaign, "campaign", "cost a whole run: days, energy, money, failures",
@@ -77,17 +87,19 @@ constexpr const char* kOutput = "Output";
 
 constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kModel, "--model", "NAME|FILE", "catalogue name, tpsim model or Hugging Face config.json",
-     kWhat, kAll | kImports},
-    {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [jean-zay-a100]", kWhat,
-     kAll | kValidates | kImports},
+     kWhat, kAll | kImports | kProfiles},
+    {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [the profile's own or jean-zay-a100]",
+     kWhat, kAll | kValidates | kImports},
     {Opt::kStack, "--stack", "NAME|FILE", "the training software [the cluster's]", kWhat,
-     kAll | kValidates | kImports},
+     kAll | kValidates | kImports | kProfiles},
     {Opt::kProfile, "--profile", "NAME|FILE", "what its GPU does, op by op [the cluster's]", kWhat,
      kAll | kValidates | kImports},
-    {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat, kAll | kImports},
-    {Opt::kGlobalBatch, "--global-batch", "N", "sequences in a step [2048]", kWhat, kAll},
+    {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat,
+     kAll | kImports | kProfiles},
+    {Opt::kGlobalBatch, "--global-batch", "N", "sequences in a step [2048]", kWhat,
+     kAll | kProfiles},
 
-    {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches},
+    {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches | kProfiles},
     {Opt::kTop, "--top", "N", "plans to show [10]", kSearch, kPlans},
     {Opt::kObjective, "--objective", "time|memory|cost|energy",
      "what the best plan has least of [time]",
@@ -108,26 +120,29 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kWhatIf, "--what-if", nullptr, "other machines and shapes: what would change", kSearch,
      kExplains},
 
-    {Opt::kTp, "--tp", "N", "tensor-parallel degree", kLayout, kAll, true},
-    {Opt::kPp, "--pp", "N", "pipeline stages", kLayout, kAll, true},
-    {Opt::kDp, "--dp", "N", "data-parallel degree", kLayout, kAll, true},
+    {Opt::kTp, "--tp", "N", "tensor-parallel degree", kLayout, kAll | kProfiles, true},
+    {Opt::kPp, "--pp", "N", "pipeline stages", kLayout, kAll | kProfiles, true},
+    {Opt::kDp, "--dp", "N", "data-parallel degree", kLayout, kAll | kProfiles, true},
     {Opt::kZero, "--zero", "0|1|2|3", "ZeRO stage: what data-parallel ranks share out", kLayout,
-     kAll, true},
-    {Opt::kMicroBatch, "--micro-batch", "N", "sequences in a micro-batch", kLayout, kAll, true},
+     kAll | kProfiles, true},
+    {Opt::kMicroBatch, "--micro-batch", "N", "sequences in a micro-batch", kLayout,
+     kAll | kProfiles, true},
     {Opt::kVirtualStages, "--virtual-stages", "N", "model chunks on each pipeline stage", kLayout,
-     kAll, true},
+     kAll | kProfiles, true},
     {Opt::kRecompute, "--recompute", "none|selective|full",
-     "activations computed again in backward", kLayout, kAll, true},
+     "activations computed again in backward", kLayout, kAll | kProfiles, true},
     {Opt::kSequenceParallel, "--sequence-parallel", "on|off", "shard norms over the tensor group",
-     kLayout, kAll, true},
-    {Opt::kAttention, "--attention", "unfused|flash", "attention kernel", kLayout, kAll, true},
-    {Opt::kSchedule, "--schedule", "gpipe|1f1b|interleaved", "pipeline schedule", kLayout, kAll,
+     kLayout, kAll | kProfiles, true},
+    {Opt::kAttention, "--attention", "unfused|flash", "attention kernel", kLayout, kAll | kProfiles,
      true},
-    {Opt::kRankOrder, "--rank-order", "tp-dp-pp|tp-pp-dp", "innermost degree first", kLayout, kAll,
-     true},
-    {Opt::kDtype, "--dtype", "bf16|fp16|fp32", "of weights and activations [bf16]", kLayout, kAll},
+    {Opt::kSchedule, "--schedule", "gpipe|1f1b|interleaved", "pipeline schedule", kLayout,
+     kAll | kProfiles, true},
+    {Opt::kRankOrder, "--rank-order", "tp-dp-pp|tp-pp-dp", "innermost degree first", kLayout,
+     kAll | kProfiles, true},
+    {Opt::kDtype, "--dtype", "bf16|fp16|fp32", "of weights and activations [bf16]", kLayout,
+     kAll | kProfiles},
     {Opt::kGradientDtype, "--gradient-dtype", "bf16|fp16|fp32", "in which gradients add up [fp32]",
-     kLayout, kAll},
+     kLayout, kAll | kProfiles},
 
     {Opt::kStageLayers, "--stage-layers", "N,N,...", "blocks of each chunk, in model order", kCut,
      kSingle},
@@ -175,8 +190,10 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kCampaigns},
     {Opt::kSpareNodes, "--spare-nodes", "N", "kept ready beside the plan's", kAssumed, kCampaigns},
 
-    {Opt::kSteps, "--steps", "N", "steps to train, counted from the first [10]", kTrain, kRuns},
-    {Opt::kDevice, "--device", "cpu", "what computes [cpu]", kTrain, kRuns},
+    {Opt::kSteps, "--steps", "N", "steps to train, counted from the first [10]", kTrain,
+     kRuns | kValidates},
+    {Opt::kRank, "--rank", "R", "run this rank alone, with modelled collectives", kTrain, kRuns},
+    {Opt::kDevice, "--device", "cpu", "what computes [cpu]", kTrain, kMeasures},
     {Opt::kCheckpoint, "--checkpoint", "DIR", "Hugging Face folder: config.json and safetensors",
      kTrain, kRuns},
     {Opt::kRate, "--lr", "X", "learning rate [1e-4]", kTrain, kRuns},
@@ -191,11 +208,16 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kDumpGradients, "--dump-gradients", "FILE", "the first step's gradients, before clipping",
      kTrain, kRuns},
 
+    {Opt::kQuick, "--quick", nullptr, "take fewer samples: done within a minute", kOutput,
+     kProfiles},
+    {Opt::kCollectives, "--collectives", nullptr, "time all collectives, at all sizes", kOutput,
+     kProfiles},
     {Opt::kTo, "--to", "STACK", "megatron-lm, megatron-deepspeed, nemo, torchtitan or slurm",
      kOutput, kExports},
     {Opt::kFrom, "--from", "STACK", "megatron-lm, megatron-deepspeed, nemo, torchtitan or slurm",
      kOutput, kImports},
-    {Opt::kOutputFolder, "-o", "DIR", "folder for the files [print them]", kOutput, kExports},
+    {Opt::kOutputFolder, "-o", "PATH", "folder for the files [print them]; file of the profile",
+     kOutput, kExports | kProfiles},
     {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput,
      kAll | kLogChecks | kLists | kValidates | kRuns | kImports},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",

@@ -20,6 +20,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
     case Command::kPlan: return run_plan(arguments, terminal);
     case Command::kSimulate: return run_simulate(arguments, terminal);
     case Command::kExplain: return run_explain(arguments, terminal);
+    case Command::kProfile: return run_profile(arguments, terminal);
     case Command::kRun: return run_training(arguments, terminal);
     case Command::kValidate: return run_validate(arguments, terminal);
     case Command::kCampaign: return run_campaign(arguments, terminal);

@@ -7,7 +7,9 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/run_rank.h"
 #include "cli/stop_signals.h"
+#include "cli/times_view.h"
 #include "cli/train_on_cpu.h"
 #include "cli/values.h"
 #include "core/json_document.h"
@@ -77,6 +79,7 @@ Status check_device(const Arguments& arguments) {
 }
 
 struct Prepared {
+  NamedScenario named;
   TrainingRun run;
   TokenSource tokens;
 };
@@ -99,6 +102,7 @@ Result<Prepared> prepare(const Arguments& typed) {
   TrainingRun run;
   run.model = named.scenario.model;
   run.options = named.scenario.stack.training;
+  run.time_ops = typed.has(Opt::kJson);
   TPSIM_TRY(run.plan, single_plan(arguments, run.model, file));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));
   TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 10));
@@ -112,7 +116,7 @@ Result<Prepared> prepare(const Arguments& typed) {
     return option_error(Opt::kSaveEvery, "says when to save but not where", "give --state DIR");
   }
   if (!tokens) tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, run.seed);
-  return Prepared{run, *std::move(tokens)};
+  return Prepared{named, run, *std::move(tokens)};
 }
 
 double tokens_per_s(const TrainingRun& run, const StepReport& report) {
@@ -154,9 +158,23 @@ class JsonPrinter {
     }
     return print(text);
   }
-  Status end() { return print(steps_ == 0 ? "]\n}\n" : "\n  ]\n}\n"); }
+  // With where the time of all steps went.
+  Status end(const StepTimes& times) {
+    return print(fmt::format("{}],\n  \"ops\": {},\n  \"collectives\": {}\n}}\n",
+                             steps_ == 0 ? "" : "\n  ", inner(to_text(ops_json(times.ops))),
+                             inner(to_text(collectives_json(times.collectives)))));
+  }
 
  private:
+  // A value as a member of the report.
+  static std::string inner(std::string text) {
+    text.erase(text.find_last_not_of('\n') + 1);
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) {
+      text.insert(at + 1, "  ");
+    }
+    return text;
+  }
+
   int steps_ = 0;
 };
 
@@ -188,6 +206,9 @@ Error stopped_error(const TrainingRun& run, std::int64_t done) {
 Status run_training(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const Prepared prepared, prepare(arguments));
   const TrainingRun& run = prepared.run;
+  if (arguments.has(Opt::kRank)) {
+    return run_rank_alone(arguments, terminal, prepared.named, run, prepared.tokens);
+  }
   TPSIM_TRY(const bool speaks, speaks_for(run));
   const bool json = arguments.has(Opt::kJson);
   JsonPrinter printer;
@@ -196,8 +217,10 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   ProgressBar progress(terminal, "training");
   std::int64_t done = 0;
   Status printed = Ok{};
+  StepTimesSum times;
   const auto on_step = [&](const StepReport& report) {
     done = report.step;
+    times.add(report.times);
     progress.clear();
     const Status status = json ? printer.step(step_json(run, report)) : print_step(run, report);
     if (!status) printed = status;
@@ -209,7 +232,7 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   if (!speaks) return Ok{};
   TPSIM_TRY_STATUS(printed);
   TPSIM_TRY_STATUS(
-      json ? printer.end()
+      json ? printer.end(times.times())
            : print("\n* model FLOPs per rank and second  ** peak allocated by the first "
                    "rank\n"));
   if (stop_requested() && done < run.steps) return stopped_error(run, done);

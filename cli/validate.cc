@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 
 #include "cli/answers.h"
 #include "cli/commands.h"
+#include "cli/inputs.h"
 #include "cli/table.h"
+#include "cli/validate_plan.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/json_document.h"
@@ -241,8 +244,10 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
                                                 const Progress& progress) {
   if (!arguments.has(Opt::kRuns)) {
     return option_error(Opt::kRuns, "is missing: which runs?",
-                        "a table like data/published_runs/bloom_jean_zay.csv");
+                        "a table like data/published_runs/bloom_jean_zay.csv, or give a plan.json");
   }
+  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kSteps, Opt::kDevice},
+                          "the runs of a table are not run again"));
   TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(*arguments[Opt::kRuns]));
   TPSIM_TRY(RunLoader loader, make_loader(arguments));
   std::vector<RunOutcome> outcomes;
@@ -256,6 +261,11 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
 }
 
 Status run_validate(const Arguments& arguments, const Terminal& terminal) {
+  if (!arguments.positional.empty()) {
+    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kRuns, Opt::kMarkdown},
+                            "the plan is run here, and nothing else"));
+    return validate_plan(arguments, terminal);
+  }
   const Result<std::vector<RunOutcome>> outcomes = [&] {
     ProgressBar progress(terminal, "predicting");
     return validate_answer(arguments, [&](double share) { progress.show(share); });

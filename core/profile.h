@@ -76,11 +76,21 @@ struct CollectiveSample {
   Seconds median;
 };
 
+// The machine that a profile was measured on, so that plans for it can be judged.
+struct MachineFacts {
+  std::string description;   // processor, cores, operating system
+  std::int64_t devices = 0;  // of this kind in the machine; 0: not known
+  // Standard deviation of a rank's step over its mean, all devices at work: adds to that of the
+  // software.
+  double rank_jitter = 0;
+};
+
 struct Profile {
   std::string name;
   std::string source;
   std::string date;
   Provenance provenance = Provenance::kDatasheet;
+  MachineFacts machine;
   DeviceFacts device;
   DeviceModel model;
   bool burst_clocks = false;  // op samples were timed in short bursts

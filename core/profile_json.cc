@@ -111,6 +111,12 @@ constexpr auto kModelFields = [](auto& io, auto& model) {
   io.quantity("kernel_latency", model.kernel_latency);
 };
 
+constexpr auto kMachineFields = [](auto& io, auto& machine) {
+  io.text("description", machine.description);
+  io.integer("devices", machine.devices, {0, 1024});
+  io.number("rank_jitter", machine.rank_jitter, {0, 1});
+};
+
 constexpr auto kDocumentFields = [](auto& io, auto& document) {
   auto& profile = document.profile;
   io.format("tpsim-profile/1");
@@ -119,6 +125,8 @@ constexpr auto kDocumentFields = [](auto& io, auto& document) {
   io.text("date", profile.date);
   io.choice("provenance", profile.provenance,
             {Provenance::kMeasuredHere, Provenance::kPublished, Provenance::kDatasheet});
+  io.object(
+      "machine", [&](auto& inner) { kMachineFields(inner, profile.machine); }, kOptional);
   io.object("device", [&](auto& inner) { kDeviceFields(inner, profile.device); });
   io.object("model", [&](auto& inner) { kModelFields(inner, profile.model); });
   io.flag("burst_clocks", profile.burst_clocks);

@@ -66,4 +66,16 @@ std::vector<std::int32_t> TokenSource::sample(std::int64_t step, std::int64_t in
   return sample;
 }
 
+std::vector<std::int32_t> micro_batch_samples(const TokenSource& tokens, const Plan& plan,
+                                              const MicroBatchPlace& at) {
+  const std::int64_t first =
+      at.dp * (plan.global_batch / plan.degrees.dp) + at.micro_batch * plan.micro_batch;
+  std::vector<std::int32_t> all;
+  for (std::int64_t i = 0; i < plan.micro_batch; ++i) {
+    const std::vector<std::int32_t> sample = tokens.sample(at.step, first + i);
+    all.insert(all.end(), sample.begin(), sample.end());
+  }
+  return all;
+}
+
 }  // namespace tpsim

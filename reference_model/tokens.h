@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/plan.h"
 #include "core/result.h"
 
 namespace tpsim {
@@ -33,5 +34,15 @@ class TokenSource {
   std::uint64_t seed_ = 0;
   std::vector<std::int64_t> tokens_;
 };
+
+// Which samples of a step: data-parallel ranks take consecutive shares of the global batch.
+struct MicroBatchPlace {
+  std::int64_t step = 0;  // from 0
+  std::int64_t micro_batch = 0;
+  std::int64_t dp = 0;  // the rank's
+};
+// seq + 1 tokens for each, sample by sample.
+std::vector<std::int32_t> micro_batch_samples(const TokenSource& tokens, const Plan& plan,
+                                              const MicroBatchPlace& at);
 
 }  // namespace tpsim

@@ -2,45 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
 
 #include "core/rank_layout.h"
+#include "kernels/timing_recorder.h"
+#include "reference_model/process_groups.h"
 #include "reference_model/rank_state.h"
 
 namespace tpsim {
 namespace {
-
-// The communicators of a rank, formed in one order by all.
-struct OwnedGroups {
-  std::unique_ptr<Communicator> tensor, data, forward, backward, embedding, model, world;
-
-  ProcessGroups groups() const {
-    return {*tensor, *data, *forward, *backward, *embedding, *model, *world};
-  }
-};
-
-OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
-  const auto form = [&](GroupKind kind) {
-    std::vector<std::int64_t> members = group_members(plan, kind, world.rank());
-    // Stages between the first and the last are alone in their embedding group.
-    const bool alone = kind == GroupKind::kEmbedding &&
-                       std::find(members.begin(), members.end(), world.rank()) == members.end();
-    if (alone) members = {world.rank()};
-    return world.communicator(device, kind, members);
-  };
-  OwnedGroups owned;
-  owned.tensor = form(GroupKind::kTensor);
-  owned.data = form(GroupKind::kData);
-  owned.forward = form(GroupKind::kPipeline);
-  owned.backward = form(GroupKind::kPipeline);
-  owned.embedding = form(GroupKind::kEmbedding);
-  owned.model = form(GroupKind::kModel);
-  owned.world = form(GroupKind::kWorld);
-  return owned;
-}
 
 Status check_run(const World& world, const TrainingRun& run, const TokenSource& tokens) {
   TPSIM_TRY_STATUS(validate(run.model));
@@ -131,11 +103,17 @@ Result<std::optional<StateLock>> lock_state(RankModel& model, const TrainingRun&
 class Trainer {
  public:
   Trainer(RankModel& model, const TrainingRun& run, const TokenSource& tokens)
-      : model_(model), run_(run), tokens_(tokens) {}
+      : model_(model), run_(run), tokens_(tokens) {
+    if (run.time_ops) timer_.emplace(model.context().device);
+  }
 
   Result<StepReport> run_step(std::int64_t step) {
+    if (timer_) timer_->clear();
     const auto start = std::chrono::steady_clock::now();
-    model_.run_pipeline([&](std::int64_t micro_batch) { return samples(step, micro_batch); });
+    model_.run_pipeline([&](std::int64_t micro_batch) {
+      return micro_batch_samples(tokens_, run_.plan,
+                                 {step - 1, micro_batch, model_.context().at.dp});
+    });
     model_.reduce_gradients();
     if (step == 1 && !run_.dump_gradients.empty()) {
       TPSIM_TRY_STATUS(
@@ -144,27 +122,19 @@ class Trainer {
     const StepResult result = model_.update(step);
     model_.context().device.synchronize();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    return StepReport{step, result.loss, result.grad_norm, elapsed.count(),
-                      model_.context().device.peak_allocated_bytes()};
+    return StepReport{step,
+                      result.loss,
+                      result.grad_norm,
+                      elapsed.count(),
+                      model_.context().device.peak_allocated_bytes(),
+                      timer_ ? timer_->take() : StepTimes()};
   }
 
  private:
-  // Data-parallel ranks take consecutive shares of the global batch.
-  std::vector<std::int32_t> samples(std::int64_t step, std::int64_t micro_batch) const {
-    const Plan& plan = run_.plan;
-    const std::int64_t first = model_.context().at.dp * (plan.global_batch / plan.degrees.dp) +
-                               micro_batch * plan.micro_batch;
-    std::vector<std::int32_t> all;
-    for (std::int64_t i = 0; i < plan.micro_batch; ++i) {
-      const std::vector<std::int32_t> sample = tokens_.sample(step - 1, first + i);
-      all.insert(all.end(), sample.begin(), sample.end());
-    }
-    return all;
-  }
-
   RankModel& model_;
   const TrainingRun& run_;
   const TokenSource& tokens_;
+  std::optional<TimingRecorder> timer_;
 };
 
 }  // namespace

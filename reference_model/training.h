@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "core/op_times.h"
 #include "kernels/world.h"
 #include "reference_model/optimizer.h"
 #include "reference_model/rank_model.h"
@@ -23,6 +24,7 @@ struct TrainingRun {
   std::filesystem::path state_folder;    // where training state is saved, and resumed from
   std::int64_t save_every = 0;           // steps; 0 never saves
   std::filesystem::path dump_gradients;  // of the first step, before clipping; empty: none
+  bool time_ops = false;                 // fills StepReport::times
 };
 
 struct StepReport {
@@ -31,6 +33,7 @@ struct StepReport {
   double grad_norm = 0;
   double seconds = 0;
   std::int64_t peak_bytes = 0;  // allocated on this rank's device, highest so far
+  StepTimes times;              // where the step went, as far as ops and collectives account for it
 };
 
 // What else a run may want to hear, and say. All of them may be empty.

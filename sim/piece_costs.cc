@@ -34,8 +34,18 @@ Seconds& end_part(StepEndCost& end, const char* label) {
   return end.optimizer;
 }
 
-QueueCost launch(const HostCost& host, Seconds issue, Seconds run) {
-  return host.blocking_launches ? blocking_op_cost(issue, run) : op_cost(issue, run);
+bool host_waits(const Scenario& scenario) {
+  return scenario.stack.host.blocking_launches || !scenario.profile.device.asynchronous;
+}
+
+// Host and device are one queue where the host waits for every op.
+QueueCost launch(const Scenario& scenario, Seconds issue, Seconds run) {
+  return host_waits(scenario) ? blocking_op_cost(issue, run) : op_cost(issue, run);
+}
+
+// In a row of ops that the host issues ahead, the slower of the two queues counts.
+Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
+  return !scenario.profile.device.asynchronous ? issue + run : std::max(issue, run);
 }
 
 // One trace stands for all data-parallel degrees where ZeRO leaves layers whole. Left out is the
@@ -151,7 +161,8 @@ PieceCosts::PieceCosts(const Scenario& scenario)
 
 PieceCosts::PieceCosts(std::shared_ptr<const PriceLists> prices) : prices_(std::move(prices)) {}
 
-Seconds PieceCosts::price_collective(const CollectiveRecord& record, const Plan& plan) const {
+Seconds PieceCosts::collective(const CollectiveRecord& record, const Plan& plan) const {
+  if (record.kind == CollectiveKind::kReceive) return Seconds();
   return collectives().price(record.kind, Bytes(static_cast<double>(record.bytes)),
                              place_group(plan, record.group, scenario().cluster.gpus_per_node));
 }
@@ -169,7 +180,7 @@ QueueCost PieceCosts::price_op(const OpRecord& op, PhaseCost& phase) {
   const Seconds time = as_traced ? price.time : scenario().stack.eager_traffic * price.time;
   phase.work[static_cast<std::size_t>(work_of(op))] += time;
   phase.by_source[static_cast<std::size_t>(price.source)] += time;
-  return launch(scenario().stack.host, scenario().stack.host.per_op, time);
+  return launch(scenario(), scenario().stack.host.per_op, time);
 }
 
 PhaseCost PieceCosts::price_phase(const LayerTrace& trace, std::size_t begin, std::size_t end,
@@ -181,14 +192,14 @@ PhaseCost PieceCosts::price_phase(const LayerTrace& trace, std::size_t begin, st
       phase.queue = then(phase.queue, price_op(trace.program.ops[event.index], phase));
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
       const CollectiveRecord& record = trace.program.collectives[event.index];
-      const Seconds whole = price_collective(record, plan);
+      const Seconds whole = collective(record, plan);
       const bool hides = record.group == GroupKind::kTensor && plan.sequence_parallel;
       const Seconds time = hides ? (1 - scenario().stack.tensor_overlap) * whole : whole;
       const WorkKind kind = record.group == GroupKind::kTensor ? WorkKind::kTensorCommunication
                                                                : WorkKind::kZeroCommunication;
       phase.work[static_cast<std::size_t>(kind)] += time;
-      const HostCost& host = scenario().stack.host;
-      phase.queue = then(phase.queue, launch(host, host.per_collective, time));
+      phase.queue =
+          then(phase.queue, launch(scenario(), scenario().stack.host.per_collective, time));
     }
   }
   phase.memory =
@@ -221,12 +232,12 @@ StepEndCost PieceCosts::price_end(const StepEndTrace& trace, const Plan& plan) {
       const ProgramEvent& event = trace.program.events[i];
       if (event.kind == ProgramEvent::Kind::kOp) {
         const OpRecord& op = trace.program.ops[event.index];
-        end_part(end, op.label) += std::max(host.per_op, op_price(op).time);
+        end_part(end, op.label) += issued_and_run(scenario(), host.per_op, op_price(op).time);
       } else if (event.kind == ProgramEvent::Kind::kCollective) {
         const CollectiveRecord& record = trace.program.collectives[event.index];
         if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
         end_part(end, record.label) +=
-            std::max(host.per_collective, price_collective(record, plan));
+            issued_and_run(scenario(), host.per_collective, collective(record, plan));
       }
     }
   };
@@ -306,7 +317,7 @@ TransferCost PieceCosts::price_transfer(const Program& program, const Plan& plan
       cost.wire +=
           collectives().price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
     } else if (record.kind == CollectiveKind::kAllGather) {
-      cost.gather += price_collective(record, plan);
+      cost.gather += collective(record, plan);
     }
   }
   cost.bytes = static_cast<double>(program.allocations.front().bytes);

@@ -124,6 +124,9 @@ class PieceCosts {
   // Forgets the traces of layers that were never priced.
   void drop_traces();
 
+  // Of one call among the plan's groups. A transfer is the sender's; to receive costs nothing more.
+  Seconds collective(const CollectiveRecord& record, const Plan& plan) const;
+
   const Scenario& scenario() const { return prices_->scenario; }
   const OpCostModel& ops() const { return prices_->ops; }
   const CollectiveCostModel& collectives() const { return prices_->collectives; }
@@ -144,7 +147,6 @@ class PieceCosts {
   PhaseCost price_phase(const LayerTrace& trace, std::size_t begin, std::size_t end,
                         const Plan& plan);
   StepEndCost price_end(const StepEndTrace& trace, const Plan& plan);
-  Seconds price_collective(const CollectiveRecord& record, const Plan& plan) const;
   TransferCost price_transfer(const Program& program, const Plan& plan) const;
   OpPrice op_price(const OpRecord& op);
   QueueCost price_op(const OpRecord& op, PhaseCost& phase);

@@ -190,15 +190,18 @@ TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
   return trace;
 }
 
-Program trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
-                   std::int64_t rank) {
+RankTrace trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+                     std::int64_t rank) {
   MetaRank meta(model, plan, options, coordinates(plan, rank));
+  RankTrace trace;
   {
     RankModel rank_model(meta.context(), {});
     rank_model.materialize(0);
+    trace.step = meta.recorder().mark();
     rank_model.train_step(1, [](std::int64_t) { return std::vector<std::int32_t>(); });
   }
-  return meta.recorder().program();
+  trace.program = meta.recorder().program();
+  return trace;
 }
 
 }  // namespace tpsim

@@ -63,8 +63,13 @@ struct TransferTrace {
 TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
                              const TrainingOptions& options);
 
-// The whole step of one rank, with its real schedule: every op, collective and allocation.
-Program trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
-                   std::int64_t rank);
+// One rank's weights being allocated and its first step, with its real schedule: every op,
+// collective and allocation.
+struct RankTrace {
+  Program program;
+  std::size_t step = 0;  // the event at which the step begins
+};
+RankTrace trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+                     std::int64_t rank);
 
 }  // namespace tpsim

@@ -21,7 +21,8 @@ static_assert(field_count<StackSpec>() == 13);
 static_assert(field_count<TrainingOptions>() == 7);
 static_assert(field_count<HostCost>() == 7);
 static_assert(field_count<StackMemory>() == 8);
-static_assert(field_count<Profile>() == 9);
+static_assert(field_count<Profile>() == 10);
+static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 9);
 static_assert(field_count<DeviceModel>() == 13);
 static_assert(field_count<MatmulTuning>() == 8);
@@ -118,6 +119,7 @@ Profile odd_profile() {
   profile.source = "a test";
   profile.date = "2026-01-01";
   profile.provenance = Provenance::kMeasuredHere;
+  profile.machine = {.description = "a box", .devices = 3, .rank_jitter = 0.1 * kThird};
   profile.device = {.name = "gpu",
                     .source = "box",
                     .memory = Bytes(81251 * kMiB),

@@ -85,7 +85,8 @@ TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
     for (std::int64_t pp = 0; pp < c.plan.degrees.pp; ++pp) {
       INFO(c.model.name << " " << c.name << " stage " << pp);
       const Program program =
-          trace_rank(c.model, c.plan, scenario.stack.training, global_rank(c.plan, {0, 0, pp}));
+          trace_rank(c.model, c.plan, scenario.stack.training, global_rank(c.plan, {0, 0, pp}))
+              .program;
       // The trace also holds ALiBi slopes and a few scalars.
       CHECK(stages[static_cast<std::size_t>(pp)].total().value() ==
             Approx(traced_peak(program)).epsilon(2e-4));
@@ -110,7 +111,8 @@ TEST_CASE("device time of the pieces equals the price of the whole trace") {
         }
       }
       const Program program = trace_rank(c.model, c.plan, scenario.stack.training,
-                                         global_rank(c.plan, {0, 0, static_cast<std::int64_t>(s)}));
+                                         global_rank(c.plan, {0, 0, static_cast<std::int64_t>(s)}))
+                                  .program;
       Seconds traced;
       for (const OpRecord& op : program.ops) {
         const std::string_view label = op.label;

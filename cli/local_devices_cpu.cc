@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "cli/local_devices.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/thread_world.h"
+
+namespace tpsim {
+namespace {
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
+std::string system_name() {
+  utsname names{};
+  return uname(&names) == 0 ? fmt::format("{} {}", names.sysname, names.release) : "";
+}
+
+Status run_cpu_ranks(int ranks, const DeviceRankBody& body) {
+  return run_on_threads(ranks, [&](World& world) -> Status {
+    TPSIM_TRY(const auto device, CpuDevice::create());
+    return body(world, *device);
+  });
+}
+
+// A rank's device is one core with its share of the memory.
+LocalDevices cpu_cores() {
+  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  LocalDevices devices;
+  devices.facts.name = fmt::format("core of {}", processor_name());
+  devices.facts.source = "this machine";
+  devices.facts.memory = Bytes(memory / static_cast<double>(cores));
+  devices.facts.matmul_dtype = DType::kFloat32;
+  devices.facts.asynchronous = false;
+  devices.machine.description = fmt::format("{}, {} cores, {} memory, {}", processor_name(), cores,
+                                            to_string(Bytes(memory)), system_name());
+  devices.machine.devices = cores;
+  devices.run = run_cpu_ranks;
+  devices.meter = [] { return std::make_unique<ThreadLoadMeter>(); };
+  return devices;
+}
+
+}  // namespace
+
+Result<LocalDevices> local_devices(std::string_view device) {
+  if (device == "cpu") return cpu_cores();
+  if (device == "cuda") {
+    return Error{ErrorKind::kMissing, "this version has no CUDA device", "--device", "use cpu"};
+  }
+  return Error{ErrorKind::kBadInput, fmt::format("unknown device '{}'", device), "--device",
+               "use cpu"};
+}
+
+}  // namespace tpsim

@@ -1,0 +1,26 @@
+// What a run's steps say together, once the first, which warm caches and allocators up, are left
+// out.
+#pragma once
+
+#include <vector>
+
+#include "reference_model/training.h"
+
+namespace tpsim {
+
+struct MeasuredSteps {
+  Seconds step;       // median
+  Seconds mean;       // of the same steps
+  double spread = 0;  // median absolute deviation over median
+  std::int64_t count = 0;
+  StepTimes times;  // of one step, on average
+  Bytes peak;
+};
+
+// Leaves out the first two steps, where there are more.
+MeasuredSteps measured_steps(const std::vector<StepReport>& reports);
+
+// Times divided by `by`, counts too.
+StepTimes divided(const StepTimes& times, std::int64_t by);
+
+}  // namespace tpsim

@@ -1,0 +1,116 @@
+#include "cli/run_rank.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cli/local_devices.h"
+#include "cli/measured_steps.h"
+#include "cli/times_view.h"
+#include "cli/values.h"
+#include "core/json_document.h"
+#include "kernels/modelled/modelled_world.h"
+#include "sim/predict.h"
+#include "sim/rank_times.h"
+#include "sim/step.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kRowsShown = 16;
+
+struct RankMeasurement {
+  std::int64_t rank = 0;
+  MeasuredSteps measured;
+  StepTimes predicted;
+  Bytes predicted_peak;
+
+  Seconds waiting() const { return total(measured.times.collectives); }
+  double accounted() const { return (total(measured.times.ops) + waiting()) / measured.mean; }
+  Seconds predicted_step() const { return total(predicted.ops) + total(predicted.collectives); }
+};
+
+Result<RankMeasurement> measure(const LocalDevices& devices, const PieceCosts& pieces,
+                                TrainingRun run, const TokenSource& tokens, std::int64_t rank) {
+  run.time_ops = true;
+  std::vector<StepReport> reports;
+  const CollectiveSeconds seconds = [&](const CollectiveRecord& record) {
+    return pieces.collective(record, run.plan).value();
+  };
+  TPSIM_TRY_STATUS(devices.run(1, [&](World&, Device& device) -> Status {
+    ModelledWorld alone(static_cast<int>(rank), static_cast<int>(gpu_count(run.plan)), seconds,
+                        run.model.vocab);
+    return train(alone, device, run, tokens,
+                 [&](const StepReport& report) { reports.push_back(report); });
+  }));
+  RankMeasurement measurement;
+  measurement.rank = rank;
+  measurement.measured = measured_steps(reports);
+  return measurement;
+}
+
+JsonValue report_json(const RankMeasurement& m, const TrainingRun& run) {
+  const Comparison comparison = compare(m.predicted, m.measured.times);
+  return json_object({{"version", "tpsim-rank-report/1"},
+                      {"model", run.model.name},
+                      {"plan", short_name(run.plan)},
+                      {"rank", m.rank},
+                      {"steps", m.measured.count},
+                      {"step_s", m.measured.step.value()},
+                      {"step_spread", m.measured.spread},
+                      {"modelled_wait_s", m.waiting().value()},
+                      {"accounted_pct", 100 * m.accounted()},
+                      {"peak_memory_gib", m.measured.peak.value() / kGiB},
+                      {"predicted_step_s", m.predicted_step().value()},
+                      {"predicted_peak_memory_gib", m.predicted_peak.value() / kGiB},
+                      {"op_kinds", compared_json(comparison.kinds)},
+                      {"ops", compared_json(comparison.ops)},
+                      {"collectives", compared_json(comparison.collectives)}});
+}
+
+std::string report_text(const Terminal& terminal, const RankMeasurement& m,
+                        const NamedScenario& named, const TrainingRun& run) {
+  const Comparison comparison = compare(m.predicted, m.measured.times);
+  std::string text =
+      fmt::format("{}, {}, rank {} of {} alone, collectives as modelled for {}\n\n", run.model.name,
+                  short_name(run.plan), m.rank, gpu_count(run.plan), named.scenario.cluster.name);
+  text += fmt::format(
+      "  step    {} measured (median of {}, spread {:.1f} %), {} predicted at the prices of {}\n"
+      "  wait    {} of it in modelled collectives; ops and waits account for {:.1f} %\n"
+      "  memory  {} measured, {} predicted\n\n",
+      to_string(m.measured.step), m.measured.count, 100 * m.measured.spread,
+      to_string(m.predicted_step()), named.scenario.profile.name, to_string(m.waiting()),
+      100 * m.accounted(), to_string(m.measured.peak), to_string(m.predicted_peak));
+  text += compared_table(terminal, "kind of op", comparison.kinds, kRowsShown) + "\n";
+  text += compared_table(terminal, "collective (waits as predicted)", comparison.collectives,
+                         kRowsShown);
+  return text;
+}
+
+// What needs the other ranks' data.
+Status check_options(const Arguments& arguments) {
+  return refuse(arguments, std::array{Opt::kStateFolder, Opt::kSaveEvery, Opt::kDumpGradients},
+                "--rank runs one rank alone: its weights soon mean nothing");
+}
+
+}  // namespace
+
+Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
+                      const NamedScenario& named, const TrainingRun& run,
+                      const TokenSource& tokens) {
+  TPSIM_TRY_STATUS(check_options(arguments));
+  TPSIM_TRY(const std::int64_t rank,
+            integer_of(arguments, Opt::kRank, 0, {0, gpu_count(run.plan) - 1}));
+  TPSIM_TRY_STATUS(check_plan(named.scenario, run.plan));
+  TPSIM_TRY(const LocalDevices devices, local_devices(arguments[Opt::kDevice].value_or("cpu")));
+  PieceCosts pieces(named.scenario);
+  TPSIM_TRY(RankMeasurement m, measure(devices, pieces, run, tokens, rank));
+  m.predicted = predicted_times(pieces, run.plan, rank);
+  const std::vector<StageMemory> memory =
+      memory_by_stage(named.scenario.stack, run.plan, plan_costs(pieces, run.plan));
+  m.predicted_peak = memory[static_cast<std::size_t>(coordinates(run.plan, rank).pp)].total();
+  if (arguments.has(Opt::kJson)) return print(to_text(report_json(m, run)));
+  return print(report_text(terminal, m, named, run));
+}
+
+}  // namespace tpsim

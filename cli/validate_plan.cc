@@ -1,0 +1,198 @@
+#include "cli/validate_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/inputs.h"
+#include "cli/local_devices.h"
+#include "cli/measured_steps.h"
+#include "cli/times_view.h"
+#include "cli/values.h"
+#include "core/json_document.h"
+#include "sim/rank_times.h"
+#include "sim/simulate.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kRowsShown = 16;
+constexpr std::size_t kMostSuspects = 8;
+constexpr double kSuspectShare = 0.005;  // of the step
+
+// All ranks of one plan, run.
+struct Measurement {
+  MeasuredSteps first;            // of the first rank, as `tpsim run` reports it
+  StepTimes times;                // of one step, mean over ranks
+  std::vector<Bytes> stage_peak;  // of the fullest rank of each stage
+  double accounted = 0;           // share of the ranks' time that ops and collectives make up
+};
+
+struct Validation {
+  Plan plan;
+  std::string model;
+  std::string profile;
+  Prediction predicted;
+  Measurement measured;
+  StepTimes predicted_times;  // mean over ranks, without waiting
+  Comparison comparison;
+
+  double step_error() const { return predicted.step / measured.first.step - 1; }
+  // Time that a rank spends in collectives beyond what they take when all arrive together, on
+  // average: the pipeline's bubble, and waiting for slower ranks.
+  Seconds measured_wait() const {
+    return total(measured.times.collectives) - total(predicted_times.collectives);
+  }
+  Seconds predicted_wait() const {
+    Seconds wait;
+    for (const Term& term : predicted.breakdown) {
+      if (term.name == "pipeline_bubble" || term.name == "stragglers") wait += term.time;
+    }
+    return wait;
+  }
+};
+
+Measurement summed(const Plan& plan, const std::vector<std::vector<StepReport>>& reports) {
+  Measurement all;
+  all.first = measured_steps(reports.front());
+  all.stage_peak.resize(static_cast<std::size_t>(plan.degrees.pp));
+  StepTimesSum sum;
+  Seconds known, steps;
+  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+    const MeasuredSteps one = measured_steps(reports[rank]);
+    const auto at = coordinates(plan, static_cast<std::int64_t>(rank));
+    Bytes& peak = all.stage_peak[static_cast<std::size_t>(at.pp)];
+    peak = std::max(peak, one.peak);
+    sum.add(one.times);
+    known += total(one.times.ops) + total(one.times.collectives);
+    steps += one.mean;
+  }
+  all.times = divided(sum.times(), static_cast<std::int64_t>(reports.size()));
+  all.accounted = known / steps;
+  return all;
+}
+
+Result<Measurement> measure(const LocalDevices& devices, const TrainingRun& run,
+                            const Terminal& terminal) {
+  const auto ranks = static_cast<int>(gpu_count(run.plan));
+  std::vector<std::vector<StepReport>> reports(static_cast<std::size_t>(ranks));
+  const TokenSource tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, run.seed);
+  ProgressBar progress(terminal, "running");
+  TPSIM_TRY_STATUS(devices.run(ranks, [&](World& world, Device& device) -> Status {
+    std::vector<StepReport>& mine = reports[static_cast<std::size_t>(world.rank())];
+    return train(world, device, run, tokens, [&](const StepReport& report) {
+      mine.push_back(report);
+      if (world.rank() == 0) {
+        progress.show(static_cast<double>(report.step) / static_cast<double>(run.steps));
+      }
+    });
+  }));
+  return summed(run.plan, reports);
+}
+
+StepTimes mean_prediction(PieceCosts& pieces, const Plan& plan) {
+  StepTimesSum sum;
+  for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
+    sum.add(predicted_times(pieces, plan, rank));
+  }
+  return divided(sum.times(), gpu_count(plan));
+}
+
+JsonValue memory_json(const Validation& v) {
+  JsonValue rows = JsonValue(JsonValue::Array{});
+  for (std::size_t s = 0; s < v.measured.stage_peak.size(); ++s) {
+    const Bytes predicted = v.predicted.memory[s].total();
+    const Bytes measured = v.measured.stage_peak[s];
+    rows.push(json_object({{"stage", static_cast<std::int64_t>(s)},
+                           {"predicted_gib", predicted.value() / kGiB},
+                           {"measured_gib", measured.value() / kGiB},
+                           {"error_pct", 100 * (predicted / measured - 1)}}));
+  }
+  return rows;
+}
+
+JsonValue report_json(const Validation& v) {
+  const Seconds measured = v.measured.first.step;
+  return json_object(
+      {{"version", "tpsim-measured-report/1"},
+       {"model", v.model},
+       {"plan", short_name(v.plan)},
+       {"profile", v.profile},
+       {"steps", v.measured.first.count},
+       {"step_spread", v.measured.first.spread},
+       {"predicted_step_s", v.predicted.step.value()},
+       {"low_s", v.predicted.step_low.value()},
+       {"high_s", v.predicted.step_high.value()},
+       {"measured_step_s", measured.value()},
+       {"error_pct", 100 * v.step_error()},
+       {"accounted_pct", 100 * v.measured.accounted},
+       {"predicted_wait_s", v.predicted_wait().value()},
+       {"measured_wait_s", v.measured_wait().value()},
+       {"memory", memory_json(v)},
+       {"op_kinds", compared_json(v.comparison.kinds)},
+       {"collectives", compared_json(v.comparison.collectives)},
+       {"ops", compared_json(v.comparison.ops)},
+       {"measure_again", compared_json(worth_measuring_again(v.comparison, measured, kSuspectShare,
+                                                             kMostSuspects))}});
+}
+
+std::string head_text(const Validation& v) {
+  std::string text = fmt::format(
+      "{}, {}, on {} ranks of this machine; prices of {}\n\n"
+      "  step    {} predicted ({} to {}), {} measured (median of {}, spread {:.1f} %): {}\n"
+      "  wait    {} predicted, {} measured: bubble and slower ranks, mean over ranks\n",
+      v.model, short_name(v.plan), gpu_count(v.plan), printable(v.profile),
+      to_string(v.predicted.step), to_string(v.predicted.step_low),
+      to_string(v.predicted.step_high), to_string(v.measured.first.step), v.measured.first.count,
+      100 * v.measured.first.spread, error_text(v.step_error()), to_string(v.predicted_wait()),
+      to_string(v.measured_wait()));
+  for (std::size_t s = 0; s < v.measured.stage_peak.size(); ++s) {
+    const Bytes predicted = v.predicted.memory[s].total();
+    const Bytes measured = v.measured.stage_peak[s];
+    text +=
+        fmt::format("  memory  stage {}: {} predicted, {} measured: {}\n", s, to_string(predicted),
+                    to_string(measured), error_text(predicted / measured - 1));
+  }
+  return text + fmt::format("  ops and collectives account for {:.1f} % of the ranks' time\n\n",
+                            100 * v.measured.accounted);
+}
+
+std::string report_text(const Terminal& terminal, const Validation& v) {
+  std::string text = head_text(v);
+  text += compared_table(terminal, "kind of op", v.comparison.kinds, kRowsShown) + "\n";
+  text += compared_table(terminal, "collective (measured with waiting)", v.comparison.collectives,
+                         kRowsShown);
+  const auto again =
+      worth_measuring_again(v.comparison, v.measured.first.step, kSuspectShare, kMostSuspects);
+  if (again.empty()) return text + "\nno op is off by more than 0.5 % of the step\n";
+  return text + "\n" +
+         compared_table(terminal, "measure again (tpsim profile)", again, kMostSuspects);
+}
+
+}  // namespace
+
+Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(const LocalDevices devices, local_devices(arguments[Opt::kDevice].value_or("cpu")));
+  Validation v;
+  v.plan = file->plan;
+  v.model = named.scenario.model.name;
+  v.profile = fmt::format("{} ({})", named.profile, named.scenario.profile.source);
+  TPSIM_TRY(v.predicted, simulate(named.scenario, v.plan));
+  PieceCosts pieces(named.scenario);
+  v.predicted_times = mean_prediction(pieces, v.plan);
+
+  TrainingRun run;
+  run.model = named.scenario.model;
+  run.plan = v.plan;
+  run.options = named.scenario.stack.training;
+  run.time_ops = true;
+  TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 12));
+  TPSIM_TRY(v.measured, measure(devices, run, terminal));
+  v.comparison = compare(v.predicted_times, v.measured.times);
+  if (arguments.has(Opt::kJson)) return print(to_text(report_json(v)));
+  return print(report_text(terminal, v));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,40 @@
+// Collectives that wait as long as a model says; see kernels/modelled/modelled_world.h.
+#pragma once
+
+#include <vector>
+
+#include "kernels/communicator.h"
+#include "kernels/modelled/modelled_world.h"
+
+namespace tpsim {
+
+class ModelledCommunicator final : public Communicator {
+ public:
+  struct Member {
+    GroupKind group{};
+    int rank = 0;
+    int size = 1;
+  };
+  ModelledCommunicator(Device& device, Member member, CollectiveSeconds seconds,
+                       std::int64_t integers_below);
+
+ protected:
+  void do_all_reduce(const Tensor& x, ReduceOp op) override;
+  void do_all_gather(const Tensor& part, const Tensor& all) override;
+  void do_reduce_scatter(const Tensor& all, const Tensor& part) override;
+  void do_broadcast(const Tensor& x, int root) override;
+  void do_send(const Tensor& x, int to) override;
+  void do_receive(const Tensor& x, int from) override;
+
+ private:
+  template <class Work>
+  void timed(CollectiveKind kind, std::int64_t bytes, Work work);
+  void fill(const Tensor& x);
+
+  CollectiveSeconds seconds_;
+  std::int64_t integers_below_;
+  std::vector<std::byte> contents_;  // of one dtype, as long as the longest tensor that arrived
+  DType dtype_ = DType::kFloat32;    // of contents_
+};
+
+}  // namespace tpsim

@@ -1,0 +1,53 @@
+// Times every op and collective of a device, by marks around each.
+//
+// What a collective runs on the device itself counts as the collective's time. Nothing is read from
+// the device before take(), so that an asynchronous one is never made to wait.
+#pragma once
+
+#include <vector>
+
+#include "core/op_times.h"
+#include "kernels/device.h"
+
+namespace tpsim {
+
+class TimingRecorder final : public Recorder {
+ public:
+  // Becomes the device's recorder for as long as it lives.
+  explicit TimingRecorder(Device& device);
+  ~TimingRecorder() override;
+  TimingRecorder(const TimingRecorder&) = delete;
+  TimingRecorder& operator=(const TimingRecorder&) = delete;
+
+  void op_started(const OpRecord&) override;
+  void op_finished(const OpRecord& record) override;
+  void collective_started(const CollectiveRecord&) override;
+  void collective_finished(const CollectiveRecord& record) override;
+
+  // What was recorded since the last call; waits for the device.
+  StepTimes take();
+  // Forgets what was recorded since the last take().
+  void clear();
+
+ private:
+  struct Span {
+    DeviceMark begin, end;
+  };
+  struct TimedOp {
+    OpRecord record;
+    Span span;
+  };
+  struct TimedCollective {
+    CollectiveRecord record;
+    Span span;
+  };
+
+  Device& device_;
+  Recorder* before_;
+  bool inside_collective_ = false;
+  DeviceMark started_;
+  std::vector<TimedOp> ops_;
+  std::vector<TimedCollective> collectives_;
+};
+
+}  // namespace tpsim

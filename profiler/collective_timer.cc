@@ -1,0 +1,146 @@
+#include "profiler/collective_timer.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace tpsim {
+namespace {
+
+constexpr const char* kLabel = "profile";
+// Messages up to here are timed several at a time, which hides how unequally members arrive. For
+// longer ones their data must have just been computed each time, as in a step.
+constexpr std::int64_t kSmallBytes = 4096;
+constexpr int kSmallAtATime = 20;
+
+// One rank's part in one need.
+class Exercise {
+ public:
+  Exercise(Device& device, Communicator& group, const CollectiveNeed& need,
+           const CollectiveTimerSettings& settings)
+      : device_(device), group_(group), need_(need) {
+    // Whole parts of fp32, at least one element each.
+    const std::int64_t parts = need.ranks;
+    const std::int64_t elements = std::max(need.bytes / 4 / parts, std::int64_t{1}) * parts;
+    just_computed_ = need.bytes <= settings.just_computed;
+    const double rotated = just_computed_ ? 0 : settings.rotated.value();
+    do {
+      data_.push_back(
+          device.allocate({elements}, DType::kFloat32, MemoryCategory::kWorkspace, kLabel));
+      device.run(Fill{data_.back(), 1.0F, kLabel});
+    } while (static_cast<double>(std::ssize(data_) * data_.back().bytes()) < rotated);
+  }
+
+  // Before every sample.
+  void prepare() {
+    turn_ = (turn_ + 1) % data_.size();
+    if (just_computed_) device_.run(Scale{all(), 1.0F, kLabel});
+  }
+
+  void run() {
+    if (is_alone()) return;
+    switch (need_.kind) {
+      case CollectiveKind::kAllReduce: return group_.all_reduce(all(), ReduceOp::kMax, kLabel);
+      case CollectiveKind::kAllGather: return group_.all_gather(part(), all(), kLabel);
+      case CollectiveKind::kReduceScatter: return group_.reduce_scatter(all(), part(), kLabel);
+      case CollectiveKind::kBroadcast: return group_.broadcast(all(), 0, kLabel);
+      case CollectiveKind::kSend:
+      case CollectiveKind::kReceive: return there_and_back();
+    }
+  }
+
+  bool is_alone() const { return group_.size() == 1; }
+  std::int64_t bytes() const { return all().bytes(); }
+  // Collectives that one run() makes up.
+  double runs_at_once() const { return need_.kind == CollectiveKind::kSend ? 2 : 1; }
+
+ private:
+  const Tensor& all() const { return data_[turn_]; }
+  Tensor part() const {
+    const std::int64_t count = all().elements() / need_.ranks;
+    return all().slice(group_.rank() % need_.ranks * count, count);
+  }
+
+  // Between the first and the second member; others of a longer pipeline pair up likewise.
+  void there_and_back() {
+    const int other = group_.rank() ^ 1;
+    if (other >= group_.size()) return;
+    if (group_.rank() < other) {
+      group_.send(all(), other, kLabel);
+      group_.receive(all(), other, kLabel);
+    } else {
+      group_.receive(all(), other, kLabel);
+      group_.send(all(), other, kLabel);
+    }
+  }
+
+  Device& device_;
+  Communicator& group_;
+  CollectiveNeed need_;
+  bool just_computed_ = true;
+  std::vector<Tensor> data_;
+  std::size_t turn_ = 0;
+};
+
+double timed_runs(Device& device, Exercise& exercise, int runs) {
+  const DeviceMark begin = device.mark();
+  for (int i = 0; i < runs; ++i) exercise.run();
+  return device.seconds_between(begin, device.mark()) / runs / exercise.runs_at_once();
+}
+
+std::vector<double> times_of(Device& device, Lockstep& lockstep, Exercise& exercise,
+                             const CollectiveTimerSettings& settings) {
+  timed_runs(device, exercise, 2);
+  lockstep.wait();
+  const int at_a_time = exercise.bytes() <= kSmallBytes ? kSmallAtATime : 1;
+
+  std::vector<double> seconds;
+  const DeviceMark begin = device.mark();
+  while (seconds.size() < settings.most_samples) {
+    exercise.prepare();
+    lockstep.wait();
+    seconds.push_back(timed_runs(device, exercise, at_a_time));
+    const double spent = device.seconds_between(begin, device.mark());
+    const bool enough = exercise.is_alone() || (seconds.size() >= settings.least_samples &&
+                                                spent >= settings.budget.value());
+    if (lockstep.all_agree(enough)) break;
+  }
+  device.forget_marks();
+  return seconds;
+}
+
+// The consecutive ranks that this one is among; itself alone where the last group is incomplete.
+std::vector<std::int64_t> block_of(const World& world, std::int64_t ranks) {
+  const std::int64_t first = world.rank() / ranks * ranks;
+  if (first + ranks > world.size()) return {world.rank()};
+  std::vector<std::int64_t> members(static_cast<std::size_t>(ranks));
+  std::iota(members.begin(), members.end(), first);
+  return members;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> size_ladder(std::int64_t most) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t bytes = 8; bytes <= most; bytes *= 4) sizes.push_back(bytes);
+  return sizes;
+}
+
+void time_collectives(World& world, Device& device, Lockstep& lockstep,
+                      const std::vector<CollectiveNeed>& needs,
+                      const CollectiveTimerSettings& settings, Samples& samples) {
+  std::map<std::int64_t, std::unique_ptr<Communicator>> groups;
+  for (const CollectiveNeed& need : needs) {
+    if (need.ranks < 2 || need.ranks > world.size()) continue;
+    std::unique_ptr<Communicator>& group = groups[need.ranks];
+    if (group == nullptr) {
+      group = world.communicator(device, GroupKind::kData, block_of(world, need.ranks));
+    }
+    Exercise exercise(device, *group, need, settings);
+    const std::vector<double> seconds = times_of(device, lockstep, exercise, settings);
+    if (group->size() == 1) continue;
+    for (const double s : seconds) samples.add(need.kind, need.ranks, need.bytes, s);
+  }
+}
+
+}  // namespace tpsim

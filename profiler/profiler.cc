@@ -1,0 +1,62 @@
+#include "profiler/profiler.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "kernels/op_check.h"
+#include "profiler/shrunken_key.h"
+
+namespace tpsim {
+
+Status check_ops(Device& device, const std::vector<OpKey>& keys,
+                 const std::function<void(double)>& progress) {
+  std::set<OpKey> small;
+  for (const OpKey& key : keys) small.insert(shrunken_key(key));
+  std::size_t done = 0;
+  for (const OpKey& key : small) {
+    for (const ResultError& error : errors_against_slow(device, key, 1)) {
+      if (error.within_tolerance()) continue;
+      return Error{ErrorKind::kBug,
+                   fmt::format("{} of {} is off by {:.2g}, more than {:.2g}: the device computes "
+                               "something else",
+                               error.result, to_string(key), error.error, error.tolerance),
+                   "", ""};
+    }
+    progress(static_cast<double>(++done) / static_cast<double>(small.size()));
+  }
+  return Ok{};
+}
+
+Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
+                             const ProfileRequest& request,
+                             const std::function<void(double)>& progress) {
+  Lockstep lockstep(world, device);
+  Samples samples;
+  const auto ranks = static_cast<std::size_t>(world.size());
+  const std::size_t rounds = (request.rehearsals.size() + ranks - 1) / ranks;
+  const auto all = static_cast<double>(rounds + request.ops.size() + 1);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const std::size_t turn = round * ranks + static_cast<std::size_t>(world.rank());
+    TPSIM_TRY_STATUS(rehearse(device, meter, lockstep,
+                              request.rehearsals[turn % request.rehearsals.size()],
+                              request.rehearsal, samples));
+    progress(static_cast<double>(round + 1) / all);
+  }
+  OpTimer timer(device, meter, lockstep, request.op_timer);
+  for (std::size_t i = 0; i < request.ops.size(); ++i) {
+    // All ranks time an op, or none: each has rehearsed other ranks of the plans.
+    const bool known = samples.has(request.ops[i]);
+    if (!lockstep.all_agree(known)) {
+      for (const double seconds : timer.times(request.ops[i])) {
+        if (!known) samples.add(request.ops[i], seconds);
+      }
+    }
+    progress(static_cast<double>(rounds + i + 1) / all);
+  }
+  time_collectives(world, device, lockstep, request.collectives, request.collective_timer, samples);
+  progress(1);
+  return samples;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,35 @@
+// Times what a set of plans needs on the machine at hand. What comes out is a Profile's samples;
+// sim/ reads them from the file.
+//
+// Every rank of a world runs the same profile_rank() at the same time; the samples of all ranks
+// together make the profile. Devices tell the time through their marks alone.
+#pragma once
+
+#include <functional>
+
+#include "profiler/collective_timer.h"
+#include "profiler/op_timer.h"
+#include "profiler/rehearsal.h"
+
+namespace tpsim {
+
+struct ProfileRequest {
+  std::vector<OpKey> ops;  // each once; those that no rehearsal reaches are timed by themselves
+  std::vector<Rehearsal> rehearsals;  // the ranks of the world take one each, in turn
+  std::vector<CollectiveNeed> collectives;
+  OpTimerSettings op_timer;
+  RehearsalSettings rehearsal;
+  CollectiveTimerSettings collective_timer;
+};
+
+// Runs every op, made small, on `device` and on the slow device. The first result that is off is an
+// error of kind kBug which names the op.
+Status check_ops(Device& device, const std::vector<OpKey>& keys,
+                 const std::function<void(double)>& progress);
+
+// `progress` hears the done share in [0,1].
+Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
+                             const ProfileRequest& request,
+                             const std::function<void(double)>& progress);
+
+}  // namespace tpsim

@@ -1,0 +1,54 @@
+#include "profiler/shrunken_key.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace tpsim {
+namespace {
+
+constexpr double kMostProducts = 1 << 21;  // multiplications of a matrix product
+constexpr double kMostElements = 1 << 17;
+
+bool is_flash(OpKind kind) {
+  return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
+}
+
+// Extents that may be halved, by position in OpKey::dims.
+std::vector<std::size_t> free_extents(OpKind kind) {
+  if (is_flash(kind)) return {0, 1};           // batch and sequence
+  if (kind == OpKind::kRotary) return {0, 1};  // rows and heads
+  if (kind == OpKind::kMatmul) return {0, 1, 2, 3};
+  return {0, 1, 2};
+}
+
+double work_of(const OpKey& key) {
+  double work = 1;
+  for (const std::int64_t extent : key.dims) {
+    if (extent > 0) work *= static_cast<double>(extent);
+  }
+  return is_flash(key.kind) ? work * static_cast<double>(key.dims[1]) : work;
+}
+
+}  // namespace
+
+OpKey shrunken_key(const OpKey& key) {
+  OpKey small = key;
+  if (is_flash(key.kind)) {
+    small.dims[2] = key.dims[2] / key.dims[3];  // heads for each key head
+    small.dims[3] = 1;
+  }
+  const bool multiplies = key.kind == OpKind::kMatmul || is_flash(key.kind);
+  const double most = multiplies ? kMostProducts : kMostElements;
+  const std::vector<std::size_t> extents = free_extents(key.kind);
+  while (work_of(small) > most) {
+    const std::size_t longest = *std::max_element(
+        extents.begin(), extents.end(),
+        [&](std::size_t a, std::size_t b) { return small.dims[a] < small.dims[b]; });
+    if (small.dims[longest] <= 1) break;
+    small.dims[longest] /= 2;
+  }
+  return small;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,22 @@
+// The communicators of a rank, formed in one order by all.
+#pragma once
+
+#include <memory>
+
+#include "kernels/world.h"
+#include "reference_model/rank_context.h"
+
+namespace tpsim {
+
+struct OwnedGroups {
+  std::unique_ptr<Communicator> tensor, data, forward, backward, embedding, model, world;
+
+  ProcessGroups groups() const {
+    return {*tensor, *data, *forward, *backward, *embedding, *model, *world};
+  }
+};
+
+// Every rank of the plan's world calls this.
+OwnedGroups form_groups(World& world, Device& device, const Plan& plan);
+
+}  // namespace tpsim

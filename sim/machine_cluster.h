@@ -1,0 +1,22 @@
+// The machine that a profile was measured on, as a cluster of one node.
+#pragma once
+
+#include <string_view>
+
+#include "core/cluster_spec.h"
+#include "core/profile.h"
+#include "core/stack_spec.h"
+
+namespace tpsim {
+
+// What --cluster and plan files call it.
+inline constexpr std::string_view kThisMachine = "this-machine";
+
+// A device for each rank: the cores of a CPU, the GPUs. The link between them has the best bus
+// bandwidth and the least latency of the profile's collectives; without any, the device's memory
+// bandwidth. The profile says how many devices there are (machine.devices above zero).
+ClusterSpec machine_cluster(const Profile& profile);
+// The software, with what its ranks' times vary on this machine.
+StackSpec stack_on_machine(StackSpec stack, const Profile& profile);
+
+}  // namespace tpsim

@@ -1,0 +1,88 @@
+// Profile, plan, validate and a rank alone, end to end on a tiny model.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "core/json_document.h"
+#include "core/profile_json.h"
+
+namespace tpsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kModel = R"({
+  "format": "tpsim-model/1", "name": "tiny", "source": "a test", "layers": 2, "hidden": 64,
+  "ffn_hidden": 256, "vocab": 128, "seq": 32,
+  "attention": {"heads": 4, "kv_heads": 4, "head_dim": 16, "position": "alibi"},
+  "norm": "layer_norm", "mlp": "gelu", "linear_bias": true, "fused_qkv": true,
+  "tied_embedding": true, "embedding_norm": true, "residual_from_after_norm": false,
+  "norm_epsilon": 1e-05, "initializer_range": 0.02})";
+
+class Workplace {
+ public:
+  Workplace() : folder_(fs::temp_directory_path() / ("tpsim_measure_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+    std::ofstream(folder_ / "model.json") << kModel;
+  }
+  ~Workplace() { fs::remove_all(folder_); }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
+  fs::path path(const char* name) const { return folder_ / name; }
+  // The exit code of `tpsim arguments`, whose output goes to a file.
+  int tpsim(const std::string& arguments, const char* output) const {
+    const std::string command = "cd " + folder_.string() + " && " TPSIM_BINARY_DIR "/tpsim " +
+                                arguments + " > " + output + " 2>&1";
+    return WEXITSTATUS(std::system(command.c_str()));
+  }
+  double number(const char* report, const char* key) const {
+    const auto json = read_json_file(path(report));
+    REQUIRE(json.ok());
+    const JsonValue* value = json->find(key);
+    REQUIRE(value != nullptr);
+    if (const auto* whole = value->as<std::int64_t>()) return static_cast<double>(*whole);
+    return *value->as<double>();
+  }
+
+ private:
+  fs::path folder_;
+};
+
+}  // namespace
+
+TEST_CASE("a plan is profiled, predicted, run and compared on this machine") {
+  const Workplace here;
+  constexpr const char* kLayout =
+      "--model model.json --global-batch 4 --tp 2 --dtype fp32 --recompute none";
+  REQUIRE(here.tpsim(std::string("profile --gpus 2 --micro-batch 1 --quick --attention unfused "
+                                 "--sequence-parallel off -o profile.json ") +
+                         kLayout,
+                     "profile.txt") == 0);
+  const auto profile = read_profile(here.path("profile.json"));
+  REQUIRE(profile.ok());
+  CHECK(profile->provenance == Provenance::kMeasuredHere);
+  CHECK(profile->machine.devices >= 1);
+  CHECK(profile->ops.size() > 30);
+  if (profile->machine.devices < 2) {
+    WARN("skipped: one core has no two ranks");
+    return;
+  }
+
+  REQUIRE(here.tpsim(std::string("simulate --profile profile.json --save plan.json ") + kLayout,
+                     "simulate.txt") == 0);
+  REQUIRE(here.tpsim("validate plan.json --steps 6 --json", "validate.json") == 0);
+  CHECK(here.number("validate.json", "measured_step_s") > 0);
+  CHECK(here.number("validate.json", "accounted_pct") > 80);  // of very short ops
+  CHECK(here.number("validate.json", "accounted_pct") <= 100);
+
+  REQUIRE(here.tpsim("run plan.json --rank 1 --steps 4 --json", "rank.json") == 0);
+  CHECK(here.number("rank.json", "peak_memory_gib") ==
+        Approx(here.number("rank.json", "predicted_peak_memory_gib")).epsilon(0.02));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,93 @@
+// Times of single ops, on a clock that only the ops move.
+#include "profiler/op_timer.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "kernels/modelled/modelled_world.h"
+#include "tests/kernels/clock_device.h"
+
+namespace tpsim {
+namespace {
+
+using test::ClockDevice;
+
+constexpr OpKey kFillKey{OpKind::kFill, DType::kFloat32, 0, {1024}};
+
+// Says of every n-th stretch that it was disturbed, and tells the device.
+class FakeMeter final : public LoadMeter {
+ public:
+  explicit FakeMeter(int every) : every_(every) {}
+  void start() override { disturbed_ = every_ > 0 && ++stretches_ % every_ == 0; }
+  bool was_alone() override { return !disturbed_; }
+  bool disturbed() const { return disturbed_; }
+
+ private:
+  int every_;
+  int stretches_ = 0;
+  bool disturbed_ = false;
+};
+
+struct Bench {
+  ClockDevice device;
+  FakeMeter meter;
+  ModelledWorld world{0, 1, [](const CollectiveRecord&) { return 0.0; }, 1};
+  Lockstep lockstep{world, device};
+  OpTimerSettings settings;
+
+  explicit Bench(int disturbed_every = 0) : meter(disturbed_every) {}
+  std::vector<double> times(const OpKey& key) {
+    return OpTimer(device, meter, lockstep, settings).times(key);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an op's time is what the device took for one run, however many are timed at once") {
+  Bench bench;
+  for (const std::int64_t nanoseconds : {200, 30'000, 2'000'000}) {
+    bench.device.duration = [=](const Op&) { return nanoseconds; };
+    const std::vector<double> times = bench.times(kFillKey);
+    CHECK(times.size() >= bench.settings.least_samples);
+    for (const double seconds : times) {
+      CHECK(seconds == Approx(1e-9 * static_cast<double>(nanoseconds)));
+    }
+  }
+}
+
+TEST_CASE("samples that other programs disturbed are thrown away, not averaged in") {
+  Bench bench(3);
+  bench.device.duration = [&](const Op&) {
+    return std::int64_t{bench.meter.disturbed() ? 900'000 : 100'000};
+  };
+  const std::vector<double> times = bench.times(kFillKey);
+  REQUIRE(!times.empty());
+  CHECK(*std::max_element(times.begin(), times.end()) == Approx(100e-6));
+}
+
+TEST_CASE("on a machine that is never quiet there are no samples, and an end to it") {
+  Bench bench(1);
+  CHECK(bench.times(kFillKey).empty());
+}
+
+TEST_CASE("operands rotate through as many bytes as asked for") {
+  Bench bench;
+  bench.settings.rotated = Bytes(10 * 4096);
+  bench.times(kFillKey);
+  CHECK(bench.device.written().size() == 10);
+}
+
+TEST_CASE("steady times end the samples early, scattered ones when the budget is spent") {
+  Bench steady;
+  steady.device.duration = [](const Op&) { return std::int64_t{1'000'000}; };
+  CHECK(steady.times(kFillKey).size() == 10);  // two rounds of five
+
+  Bench scattered;
+  std::int64_t turn = 0;
+  scattered.device.duration = [&](const Op&) { return std::int64_t{500'000} * (1 + turn++ % 3); };
+  const std::size_t taken = scattered.times(kFillKey).size();
+  CHECK(taken > 200);  // 0.3 s of 1 ms on average
+  CHECK(taken < 400);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,129 @@
+// From samples to a profile: statistics, checks and fitted constants.
+#include "profiler/profiler.h"
+
+#include <catch2/catch.hpp>
+
+#include "kernels/modelled/modelled_world.h"
+#include "kernels/slow/slow_device.h"
+#include "profiler/device_fit.h"
+#include "profiler/shrunken_key.h"
+#include "tests/kernels/clock_device.h"
+
+namespace tpsim {
+namespace {
+
+constexpr auto kFp32 = DType::kFloat32;
+
+void hear_nothing(double) {}
+
+}  // namespace
+
+TEST_CASE("the middle of samples ignores a few that are far off") {
+  const Middle middle = middle_of({10, 11, 9, 10, 1000});
+  CHECK(middle.median == 10);
+  CHECK(middle.spread == Approx(0.1));
+  CHECK(middle_of({1, 2, 3, 4}).median == 2.5);
+}
+
+TEST_CASE("samples of several ranks become one entry") {
+  const OpKey key{OpKind::kFill, kFp32, 0, {8}};
+  Samples first, second;
+  first.add(key, 1.0);
+  second.add(key, 3.0);
+  second.add(CollectiveKind::kAllReduce, 2, 64, 5.0);
+  first.add(second);
+  REQUIRE(first.ops().size() == 1);
+  CHECK(first.ops()[0].median.value() == 2);
+  CHECK(first.ops()[0].count == 2);
+  REQUIRE(first.collectives().size() == 1);
+  CHECK(first.collectives()[0].bytes.value() == 64);
+}
+
+TEST_CASE("a shrunken key is the same op, small") {
+  const OpKey keys[] = {
+      {OpKind::kMatmul, DType::kBFloat16, kTransposeA | kAccumulate, {1, 4096, 14336, 14336}},
+      {OpKind::kFlashForward, kFp32, 1, {4, 2048, 32, 8, 128}},
+      {OpKind::kRotary, kFp32, 0, {8192, 64, 128}},
+      {OpKind::kEmbeddingForward, kFp32, 0, {4096, 1024, 250880}},
+      {OpKind::kAdamW, kFp32, 0, {123456789}}};
+  for (const OpKey& key : keys) {
+    const OpKey small = shrunken_key(key);
+    INFO(to_string(small));
+    CHECK(small.kind == key.kind);
+    CHECK(small.variant == key.variant);
+    double extents = 1;
+    for (std::size_t i = 0; i < key.dims.size(); ++i) {
+      CHECK(small.dims[i] <= key.dims[i]);
+      CHECK((small.dims[i] > 0) == (key.dims[i] > 0));
+      if (key.dims[i] > 0) extents *= static_cast<double>(small.dims[i]);
+    }
+    CHECK(extents <= 1 << 21);
+  }
+  CHECK(shrunken_key(keys[1]).dims[2] / shrunken_key(keys[1]).dims[3] == 4);
+  CHECK(shrunken_key(keys[2]).dims[2] == 128);
+}
+
+TEST_CASE("a device that computes something else is caught before it is timed") {
+  const std::vector<OpKey> keys = {{OpKind::kMatmul, kFp32, 0, {1, 512, 512, 512}}};
+  SlowDevice right;
+  CHECK(check_ops(right, keys, hear_nothing).ok());
+  test::ClockDevice wrong;  // computes nothing
+  const Status status = check_ops(wrong, keys, hear_nothing);
+  REQUIRE(!status.ok());
+  CHECK(status.error().kind == ErrorKind::kBug);
+  CHECK_THAT(status.error().message, Catch::Contains("matmul"));
+}
+
+TEST_CASE("constants are read back from samples that were made with them") {
+  constexpr double kPeak = 1e11, kBandwidth = 2e10;
+  const std::vector<OpRecord> probes = probe_ops(kFp32);
+  Profile profile;
+  for (const OpRecord& probe : probes) {
+    const bool product = probe.key.kind == OpKind::kMatmul;
+    const double seconds = 1e-7 + (product ? probe.flops / kPeak : probe.bytes / kBandwidth);
+    profile.ops.push_back({probe.key, Seconds(seconds)});
+  }
+  fit_device(probes, profile);
+  CHECK(profile.device.matmul_peak.value() == Approx(kPeak).epsilon(1e-3));
+  CHECK(profile.device.memory_bandwidth.value() == Approx(kBandwidth).epsilon(1e-3));
+  CHECK(profile.model.kernel_latency.value() == Approx(1e-7).epsilon(0.1));
+  CHECK(profile.model.matmul_efficiency == Approx(1).epsilon(1e-3));
+}
+
+TEST_CASE("a rehearsed step gives every op of it a sample; the rest is timed by itself") {
+  ModelSpec model;
+  model.name = "tiny";
+  model.layers = 2;
+  model.hidden = 16;
+  model.ffn_hidden = 32;
+  model.vocab = 24;
+  model.seq = 4;
+  model.attention.heads = model.attention.kv_heads = 2;
+  model.attention.head_dim = 8;
+  Plan plan;
+  plan.degrees = {2, 1, 1, 1};
+  plan.dtype = kFp32;
+  plan.stage_layers = {2};
+  const OpKey other{OpKind::kFill, kFp32, 0, {77}};
+  ProfileRequest request;
+  request.ops = {other};
+  request.rehearsals = {{model, plan, {}, 0}};
+  request.collectives = {{CollectiveKind::kAllReduce, 2, 64}};  // no two ranks here
+
+  test::ClockDevice device;
+  OwnDeviceMeter meter;
+  ModelledWorld world(
+      0, 1, [](const CollectiveRecord&) { return 0.0; }, 1);
+  const auto samples = profile_rank(world, device, meter, request, hear_nothing);
+  REQUIRE(samples.ok());
+  CHECK(samples->has(other));
+  CHECK(samples->has({OpKind::kMatmul, kFp32, kTransposeB, {1, 4, 16, 16}}));  // MLP, first half
+  for (const OpSample& sample : samples->ops()) {
+    CHECK(sample.median.value() == Approx(1e-6));
+    CHECK(sample.count >= static_cast<int>(request.rehearsal.least_steps));
+  }
+  CHECK(samples->collectives().empty());
+  CHECK(samples->rank_jitter() == Approx(0).margin(1e-9));
+}
+
+}  // namespace tpsim

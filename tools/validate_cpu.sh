@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Holds predictions against measured steps on this machine's CPU: 2 ranks on 2 cores, two models, every
+# kind of parallelism. Writes a table in Markdown to standard output.
+#
+# Usage: tools/validate_cpu.sh [TPSIM [STEPS [small|large]]]. On a quiet machine: other programs disturb
+# the runs.
+set -euo pipefail
+tpsim=${1:-build/release/tpsim}
+steps=${2:-20}
+sizes=${3:-small large}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# name, hidden, layers, heads, sequence, vocabulary
+model() {
+  cat > "$work/$1.json" <<JSON
+{"format": "tpsim-model/1", "name": "bloom-h$2-l$3-s$5", "source": "the architecture of BLOOM, small",
+ "layers": $3, "hidden": $2, "ffn_hidden": $((4 * $2)), "vocab": $6, "seq": $5,
+ "attention": {"heads": $4, "kv_heads": $4, "head_dim": $(($2 / $4)), "position": "alibi"},
+ "norm": "layer_norm", "mlp": "gelu", "linear_bias": true, "fused_qkv": true,
+ "tied_embedding": true, "embedding_norm": true, "residual_from_after_norm": false,
+ "norm_epsilon": 1e-05, "initializer_range": 0.02}
+JSON
+}
+model small 256 4 8 256 2048
+model large 512 8 8 128 4096
+
+common=(--global-batch 8 --micro-batch 2 --attention unfused --dtype fp32 --sequence-parallel off)
+plans=("--tp 2" "--pp 2" "--dp 2 --zero 0" "--dp 2 --zero 1" "--dp 2 --zero 2" "--dp 2 --zero 3")
+
+echo "| model | plan | recompute | predicted | measured | spread | error | memory predicted | measured | error |"
+echo "|---|---|---|---|---|---|---|---|---|---|"
+for name in $sizes; do
+  for recompute in none full; do
+    # A profile for each: with recompute, ops find more of their operands in the caches.
+    "$tpsim" profile --model "$work/$name.json" --gpus 2 "${common[@]}" --recompute $recompute \
+      -o "$work/profile.json" >&2
+    for plan in "${plans[@]}"; do
+      # shellcheck disable=SC2086
+      "$tpsim" simulate --model "$work/$name.json" "${common[@]}" $plan --recompute $recompute \
+        --profile "$work/profile.json" --save "$work/plan.json" > "$work/simulated.txt"
+      "$tpsim" validate "$work/plan.json" --steps "$steps" --json > "$work/report.json"
+      python3 - "$work/report.json" "$name" "${plan//--/}" "$recompute" <<'PYTHON'
+import json, sys
+report = json.load(open(sys.argv[1]))
+memory = max(report["memory"], key=lambda stage: stage["measured_gib"])
+worst = max(report["memory"], key=lambda stage: abs(stage["error_pct"]))
+print("| %s | %s | %s | %.1f ms | %.1f ms | %.1f %% | %+.1f %% | %.1f MiB | %.1f MiB | %+.2f %% |" % (
+    report["model"], sys.argv[3], sys.argv[4], 1e3 * report["predicted_step_s"],
+    1e3 * report["measured_step_s"], 100 * report["step_spread"], report["error_pct"],
+    1024 * memory["predicted_gib"], 1024 * memory["measured_gib"], worst["error_pct"]))
+PYTHON
+    done
+  done
+done
