@@ -27,8 +27,9 @@ struct ClusterSpec {
   std::int64_t nics_per_node = 1;
   LinkSpec intra_node;
   LinkSpec inter_node;
-  // Share of a node's bandwidth that groups with several ranks on it reach: their rings leave the
-  // node through the NICs of few ranks, which then compete.
+  // Share of a node's bandwidth that a group with several ranks on it reaches: its rings leave the
+  // node through the NICs of few ranks. With g such groups at once they collide on NICs: the share
+  // is this one to the power of 1 + log2(g) / 2.
   double several_ranks_share = 1.0;
 };
 

@@ -148,4 +148,10 @@ GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_
   return placement;
 }
 
+double transfers_leaving_node(const Plan& plan, std::int64_t gpus_per_node) {
+  if (gpu_count(plan) <= gpus_per_node) return 0;
+  return std::min(1.0,
+                  static_cast<double>(pipeline_stride(plan)) / static_cast<double>(gpus_per_node));
+}
+
 }  // namespace tpsim

@@ -35,5 +35,7 @@ struct GroupPlacement {
 // The worst placed group of the kind (most nodes). For kPipeline: neighbouring stages; for kModel:
 // the stages of one tensor-parallel rank.
 GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_per_node);
+// Share of the transfers between neighbouring stages that leave a node: ranks `stride` apart.
+double transfers_leaving_node(const Plan& plan, std::int64_t gpus_per_node);
 
 }  // namespace tpsim

@@ -37,6 +37,8 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.flag("tied_embedding", e.tied_embedding, kOptional);
   in.integer("zero", e.zero, {0, 3}, kOptional);
   in.choice("dtype", e.dtype, {DType::kFloat32, DType::kBFloat16, DType::kFloat16}, kOptional);
+  in.text("attention", e.attention, kOptional);
+  in.flag("embedding_counts", e.embedding_counts, kOptional);
   in.text("gradient_dtype", e.gradient_dtype, kOptional);
   in.integer("blocks_per_chunk", e.blocks_per_chunk, {0, 1024}, kOptional);
   in.flag("sequence_parallel", e.sequence_parallel, kOptional);

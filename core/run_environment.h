@@ -44,6 +44,8 @@ struct RunEnvironment {
   bool tied_embedding = true;
   int zero = 1;                       // where a row does not say
   DType dtype = DType::kBFloat16;     // likewise
+  std::string attention;              // likewise; empty: flash
+  bool embedding_counts = false;      // likewise, when stages are cut: as one layer each
   std::string gradient_dtype;         // likewise; empty: fp32 for bf16 training, else the dtype
   std::int64_t blocks_per_chunk = 0;  // likewise, of an interleaved schedule; 0: not interleaved
   bool sequence_parallel = false;     // likewise, with tp > 1

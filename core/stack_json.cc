@@ -14,6 +14,7 @@ constexpr auto kTrainingFields = [](auto& io, auto& training) {
   io.flag("overlap_gradient_reduction", training.overlap_gradient_reduction);
   io.flag("overlap_parameter_gather", training.overlap_parameter_gather);
   io.flag("clip_gradients", training.clip_gradients);
+  io.flag("wide_logits", training.wide_logits, kOptional);
   io.flag("scatter_gather_transfers", training.scatter_gather_transfers);
 };
 
@@ -33,6 +34,7 @@ constexpr auto kMemoryFields = [](auto& io, auto& memory) {
   io.quantity("collective_buffers", memory.collective_buffers);
   io.quantity("allocation_granularity", memory.allocation_granularity);
   io.integer("reduction_bucket", memory.reduction_bucket, {0, 1'000'000'000'000}, kOptional);
+  io.flag("gradient_stand_ins", memory.gradient_stand_ins, kOptional);
   io.flag("caching_allocator", memory.caching_allocator, kOptional);
   io.number("fragmentation", memory.fragmentation, {0, 1});
   io.number("spread", memory.spread, {0.0001, 1});
@@ -51,6 +53,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.number("tensor_overlap", stack.tensor_overlap, {0, 1}, kOptional);
   io.flag("overlap_p2p", stack.overlap_p2p);
   io.number("eager_traffic", stack.eager_traffic, {1, 10}, kOptional);
+  io.number("flash_speed", stack.flash_speed, {0.01, 10}, kOptional);
   io.number("overlap_slowdown", stack.overlap_slowdown, {1, 10});
   io.number("rank_jitter", stack.rank_jitter, {0, 1});
   io.number("run_spread", stack.run_spread, {0, 1});

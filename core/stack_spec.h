@@ -27,6 +27,8 @@ struct TrainingOptions {
   bool overlap_gradient_reduction = false;  // with the last micro-batch's backward
   bool overlap_parameter_gather = false;    // with the next step's first forward
   bool clip_gradients = true;
+  // The loss is taken from an fp32 copy of the logits, and so is their gradient.
+  bool wide_logits = false;
   // Tensor-parallel ranks each send their part of an activation to the next stage, which gathers it
   // (Narayanan et al. 2021, section 4.1), instead of all sending the same.
   bool scatter_gather_transfers = true;
@@ -52,6 +54,9 @@ struct StackMemory {
   // A framework's allocator keeps what is freed and cuts it to the sizes asked for then: tensors of
   // one category seldom fit the holes of another, so each category holds its own peak.
   bool caching_allocator = false;
+  // Where weight gradients are added to their buffer inside the product, autograd is handed a
+  // stand-in instead: one in the weights' dtype for each distinct shape, kept from then on.
+  bool gradient_stand_ins = false;
   // Gradients are copied into a flat buffer of this many elements before they are reduced; 0: not.
   std::int64_t reduction_bucket = 0;
   double fragmentation = 0.0;  // reserved but unused, as a share of activations and workspace
@@ -72,6 +77,8 @@ struct StackSpec {
   // Time of the layers' kernels other than products over that of the fused ones in the traced
   // program: an eager framework passes over memory more often (separate copies, casts and sums).
   double eager_traffic = 1.0;
+  // Speed of the stack's fused attention over that of the profile's, which is the best of its day.
+  double flash_speed = 1.0;
   // Slowdown of compute while a collective runs beside it (measured mean 1.19 in the literature).
   double overlap_slowdown = 1.19;
   // Standard deviation of one rank's micro-batch time over its mean: a step waits for the slowest.

@@ -36,4 +36,14 @@ Tensor Tensor::slice(std::int64_t first, Shape shape) const {
   return Tensor(storage_, first_ + first, shape, dtype_);
 }
 
+bool Tensor::continues_in(const Tensor& next) const {
+  return storage_ == next.storage_ && first_ + elements() == next.first_ && dtype_ == next.dtype_ &&
+         cols() == next.cols();
+}
+
+Tensor Tensor::joined_with(const Tensor& next) const {
+  TPSIM_CHECK(continues_in(next), "tensors do not lie one behind the other");
+  return Tensor(storage_, first_, Shape{rows() + next.rows(), cols()}, dtype_);
+}
+
 }  // namespace tpsim

@@ -85,6 +85,10 @@ class Tensor {
   Tensor slice(std::int64_t first, std::int64_t count) const;
   Tensor slice(std::int64_t first, Shape shape) const;
 
+  // Whether the rows of `next` lie right behind this tensor's, and both as one [rows, cols].
+  bool continues_in(const Tensor& next) const;
+  Tensor joined_with(const Tensor& next) const;
+
  private:
   std::shared_ptr<Storage> storage_;
   std::int64_t first_ = 0;  // in elements

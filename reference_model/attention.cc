@@ -163,16 +163,7 @@ Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
 Tensor Attention::project_qkv(const Tensor& x) const {
   const std::int64_t width = (dims_.heads + 2 * dims_.kv_heads) * dims_.head_dim;
   Tensor qkv = allocate_activation(context_, {dims_.seq, dims_.batch, width}, "attention.qkv");
-  std::int64_t column = 0;
-  for (std::size_t i = 0; i < projections_.size(); ++i) {
-    const Tensor& weight = projections_[i]->weight;
-    Matrix out = matrix_of(qkv);
-    out.cols = weight.rows();
-    out.offset = column;
-    context_.device.run(Matmul{
-        .a = matrix_of(x), .b = matrix_of(weight, true), .c = out, .label = "attention.qkv"});
-    column += weight.rows();
-  }
+  side_by_side_forward(context_, x, projections_, qkv, "attention.qkv");
   if (projection_biases_.size() == 1 && projection_biases_[0] != nullptr) {
     context_.device.run(
         BiasResidual{qkv, projection_biases_[0]->weight, Tensor(), qkv, "attention.qkv_bias"});
@@ -266,26 +257,7 @@ Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
   if (context_.model.attention.position == PositionKind::kRotary) rotate(dqkv, true);
 
   const Tensor x = enter_tensor_parallel(context_, saved.x, "attention.regather");
-  Tensor dx = allocate_activation(context_, x.shape(), "attention.qkv");
-  std::int64_t column = 0;
-  for (std::size_t i = 0; i < projections_.size(); ++i) {
-    Parameter& weight = *projections_[i];
-    Matrix part = matrix_of(dqkv);
-    part.cols = weight.weight.rows();
-    part.offset = column;
-    context_.device.run(Matmul{.a = part,
-                               .b = matrix_of(weight.weight),
-                               .c = matrix_of(dx),
-                               .beta = i == 0 ? 0.0F : 1.0F,
-                               .label = "attention.qkv"});
-    part.transposed = true;
-    context_.device.run(Matmul{.a = part,
-                               .b = matrix_of(x),
-                               .c = matrix_of(weight.gradient),
-                               .beta = accumulation_beta(weight),
-                               .label = "attention.qkv"});
-    column += weight.weight.rows();
-  }
+  Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, "attention.qkv");
   if (projection_biases_.size() == 1) {
     bias_gradient(context_, dqkv, projection_biases_[0], "attention.qkv_bias");
   }

@@ -42,6 +42,8 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
                                 table_.parameters().front().weight, "head.logits");
   store_.end_forward(table_);
 
+  if (context_.options.wide_logits) saved.logits = converted(saved.logits, DType::kFloat32);
+
   const std::int64_t tokens = saved.logits.rows();
   saved.max = allocate_statistic(context_, {tokens}, "head.max");
   device.run(VocabMax{saved.logits, saved.max, sizes.vocab_columns, "head.max"});
@@ -55,11 +57,19 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   return loss;
 }
 
+Tensor Head::converted(const Tensor& logits, DType dtype) const {
+  const Tensor copy =
+      context_.device.allocate(logits.shape(), dtype, MemoryCategory::kActivations, "head.convert");
+  context_.device.run(Cast{logits, copy, "head.convert"});
+  return copy;
+}
+
 Tensor Head::backward(float scale, HeadSaved saved) {
   const LocalSizes sizes = local_sizes(context_);
   context_.device.run(CrossEntropyBackward{saved.logits, saved.max, saved.sums, saved.labels,
                                            sizes.vocab_begin, sizes.vocab_columns, scale,
                                            "head.loss"});
+  if (context_.options.wide_logits) saved.logits = converted(saved.logits, context_.plan.dtype);
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();
   Tensor dx = linear_input_gradient(context_, saved.logits, table.weight, "head.logits");

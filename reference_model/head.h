@@ -11,7 +11,7 @@ namespace tpsim {
 struct HeadSaved {
   NormSaved norm;
   Tensor x;          // after the norm, [seq_share, batch, hidden]
-  Tensor logits;     // [seq, batch, vocab / tp]
+  Tensor logits;     // [seq, batch, vocab / tp], fp32 with options.wide_logits
   Tensor max, sums;  // [T], [2, T] fp32
   Tensor labels;     // [seq, batch] int32
 };
@@ -27,6 +27,8 @@ class Head {
   Tensor backward(float scale, HeadSaved saved);
 
  private:
+  Tensor converted(const Tensor& logits, DType dtype) const;
+
   const RankContext& context_;
   ParameterStore& store_;
   ParameterUnit& table_;

@@ -1,6 +1,23 @@
 #include "reference_model/linear.h"
 
 namespace tpsim {
+namespace {
+
+// Neighbours that lie one behind the other in memory become one.
+std::vector<Tensor> joined(const std::vector<Parameter*>& parameters, Tensor Parameter::*member) {
+  std::vector<Tensor> parts;
+  for (const Parameter* parameter : parameters) {
+    const Tensor& next = parameter->*member;
+    if (!parts.empty() && parts.back().continues_in(next)) {
+      parts.back() = parts.back().joined_with(next);
+    } else {
+      parts.push_back(next);
+    }
+  }
+  return parts;
+}
+
+}  // namespace
 
 Tensor linear_forward(const RankContext& context, const Tensor& x, const Tensor& weight,
                       const char* label) {
@@ -27,6 +44,46 @@ void linear_weight_gradient(const RankContext& context, const Tensor& dy, const 
                             .c = matrix_of(weight.gradient),
                             .beta = accumulation_beta(weight),
                             .label = label});
+}
+
+void side_by_side_forward(const RankContext& context, const Tensor& x,
+                          const std::vector<Parameter*>& weights, const Tensor& y,
+                          const char* label) {
+  std::int64_t column = 0;
+  for (const Tensor& weight : joined(weights, &Parameter::weight)) {
+    Matrix out = matrix_of(y);
+    out.cols = weight.rows();
+    out.offset = column;
+    context.device.run(
+        Matmul{.a = matrix_of(x), .b = matrix_of(weight, true), .c = out, .label = label});
+    column += weight.rows();
+  }
+}
+
+Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
+                             const std::vector<Parameter*>& weights, const char* label) {
+  Tensor dx = allocate_activation(context, x.shape(), label);
+  const std::vector<Tensor> matrices = joined(weights, &Parameter::weight);
+  const std::vector<Tensor> gradients = joined(weights, &Parameter::gradient);
+  TPSIM_CHECK(matrices.size() == gradients.size(), "weights and gradients lie differently");
+  float beta = 0;
+  for (Parameter* weight : weights) beta = accumulation_beta(*weight);  // all are fresh, or none
+  std::int64_t column = 0;
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    Matrix part = matrix_of(dy);
+    part.cols = matrices[i].rows();
+    part.offset = column;
+    context.device.run(Matmul{.a = part,
+                              .b = matrix_of(matrices[i]),
+                              .c = matrix_of(dx),
+                              .beta = i == 0 ? 0.0F : 1.0F,
+                              .label = label});
+    part.transposed = true;
+    context.device.run(Matmul{
+        .a = part, .b = matrix_of(x), .c = matrix_of(gradients[i]), .beta = beta, .label = label});
+    column += matrices[i].rows();
+  }
+  return dx;
 }
 
 void bias_gradient(const RankContext& context, const Tensor& dy, Parameter* bias,

@@ -3,6 +3,8 @@
 // they are fused with what follows; communication is the caller's too (mappings.h).
 #pragma once
 
+#include <vector>
+
 #include "reference_model/parameters.h"
 #include "reference_model/rank_context.h"
 
@@ -18,6 +20,15 @@ Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const
 // weight_gradient (+)= dy' x.
 void linear_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
                             Parameter& weight, const char* label);
+
+// Several matrices that read one input, with adjacent columns of y as outputs: those that lie one
+// behind the other in memory multiply as one.
+void side_by_side_forward(const RankContext& context, const Tensor& x,
+                          const std::vector<Parameter*>& weights, const Tensor& y,
+                          const char* label);
+// Their weight gradients (+)= dy' x; returns dx = dy weights.
+Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
+                             const std::vector<Parameter*>& weights, const char* label);
 // Adds dy's column sums to a bias gradient; nothing for an absent bias.
 void bias_gradient(const RankContext& context, const Tensor& dy, Parameter* bias,
                    const char* label);

@@ -65,15 +65,7 @@ Tensor Mlp::forward(const Tensor& x, MlpSaved& saved) const {
   const std::int64_t ffn = down_.weight.cols();
   const auto branches = static_cast<std::int64_t>(up_.size());
   saved.up = allocate_activation(context_, {s[0], s[1], branches * ffn}, "mlp.up");
-  for (std::int64_t i = 0; i < branches; ++i) {
-    Matrix out = matrix_of(saved.up);
-    out.cols = ffn;
-    out.offset = i * ffn;
-    context_.device.run(Matmul{.a = matrix_of(input),
-                               .b = matrix_of(up_[static_cast<std::size_t>(i)]->weight, true),
-                               .c = out,
-                               .label = "mlp.up"});
-  }
+  side_by_side_forward(context_, input, up_, saved.up, "mlp.up");
   saved.active = allocate_activation(context_, {s[0], s[1], ffn}, "mlp.active");
   if (gated()) {
     context_.device.run(SwigluForward{saved.up, saved.active, "mlp.swiglu"});
@@ -99,25 +91,7 @@ Tensor Mlp::backward(const Tensor& dy, MlpSaved saved) const {
   dactive = saved.up = Tensor();
 
   const Tensor x = enter_tensor_parallel(context_, saved.x, "mlp.regather");
-  Tensor dx = allocate_activation(context_, x.shape(), "mlp.up");
-  const std::int64_t ffn = down_.weight.cols();
-  for (std::size_t i = 0; i < up_.size(); ++i) {
-    Matrix part = matrix_of(dup);
-    part.cols = ffn;
-    part.offset = static_cast<std::int64_t>(i) * ffn;
-    context_.device.run(Matmul{.a = part,
-                               .b = matrix_of(up_[i]->weight),
-                               .c = matrix_of(dx),
-                               .beta = i == 0 ? 0.0F : 1.0F,
-                               .label = "mlp.up"});
-    part.transposed = true;
-    context_.device.run(Matmul{.a = part,
-                               .b = matrix_of(x),
-                               .c = matrix_of(up_[i]->gradient),
-                               .beta = accumulation_beta(*up_[i]),
-                               .label = "mlp.up"});
-  }
-  return dx;
+  return side_by_side_backward(context_, dup, x, up_, "mlp.up");
 }
 
 }  // namespace tpsim

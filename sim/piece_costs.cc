@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <string_view>
 
 namespace tpsim {
@@ -19,8 +20,20 @@ WorkKind work_of(const OpRecord& op) {
   return op.key.kind == OpKind::kMatmul ? WorkKind::kMatmul : WorkKind::kElementwise;
 }
 
-bool is_product(OpKind kind) {
-  return kind == OpKind::kMatmul || kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
+bool is_flash(OpKind kind) {
+  return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
+}
+
+// How much longer an op takes than the profile's kernel for it, in this stack. A rank that holds
+// one part of its sequences attends to each part in turn, half of each pair of parts being masked.
+double stack_factor(const Scenario& scenario, const OpRecord& op) {
+  const StackSpec& stack = scenario.stack;
+  if (is_flash(op.key.kind)) {
+    return static_cast<double>(scenario.sequence_parts) / stack.flash_speed;
+  }
+  const bool as_traced =
+      op.key.kind == OpKind::kMatmul || starts_with(op.label, "accumulate_gradients");
+  return as_traced ? 1.0 : stack.eager_traffic;
 }
 
 // Which part of a step's end an op or collective belongs to.
@@ -176,8 +189,7 @@ OpPrice PieceCosts::op_price(const OpRecord& op) {
 
 QueueCost PieceCosts::price_op(const OpRecord& op, PhaseCost& phase) {
   const OpPrice price = op_price(op);
-  const bool as_traced = is_product(op.key.kind) || starts_with(op.label, "accumulate_gradients");
-  const Seconds time = as_traced ? price.time : scenario().stack.eager_traffic * price.time;
+  const Seconds time = stack_factor(scenario(), op) * price.time;
   phase.work[static_cast<std::size_t>(work_of(op))] += time;
   phase.by_source[static_cast<std::size_t>(price.source)] += time;
   return launch(scenario(), scenario().stack.host.per_op, time);
@@ -309,13 +321,14 @@ const TransferCost& PieceCosts::transfer(const Plan& plan) {
 
 TransferCost PieceCosts::price_transfer(const Program& program, const Plan& plan) const {
   TransferCost cost;
-  const GroupPlacement placement =
-      place_group(plan, GroupKind::kPipeline, scenario().cluster.gpus_per_node);
+  const double leaving = transfers_leaving_node(plan, scenario().cluster.gpus_per_node);
+  const auto senders = static_cast<std::int64_t>(
+      std::lround(leaving * static_cast<double>(scenario().cluster.gpus_per_node)));
   for (const CollectiveRecord& record : program.collectives) {
     const Bytes bytes(static_cast<double>(record.bytes));
     if (record.kind == CollectiveKind::kSend) {
-      cost.wire +=
-          collectives().price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
+      cost.wire += leaving * collectives().price_point_to_point(bytes, true, senders) +
+                   (1 - leaving) * collectives().price_point_to_point(bytes, false, 0);
     } else if (record.kind == CollectiveKind::kAllGather) {
       cost.gather += collective(record, plan);
     }

@@ -68,7 +68,7 @@ void PlanBounds::prepare(const Plan& plan, const StageCut& cut) {
     stage_fixed_.push_back(stage_fixed(fixed, pieces_.scenario().model, stage));
   }
   transfer_ = plan.degrees.pp > 1 ? pieces_.transfer(plan) : TransferCost{};
-  overheads_ = memory_overheads(pieces_.scenario().stack.memory, plan);
+  overheads_ = memory_overheads(pieces_.scenario().stack.memory, plan, block_weights(fixed));
 }
 
 PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, Bytes limit) {

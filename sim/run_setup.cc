@@ -10,6 +10,10 @@ constexpr const char* kOwnZeroOne = "BF16_Optimizer";
 
 Error cannot(std::string reason) { return Error{ErrorKind::kBadInput, std::move(reason), "", ""}; }
 
+const std::string& stated_or(const std::string& stated, const std::string& otherwise) {
+  return stated.empty() ? otherwise : stated;
+}
+
 std::int64_t or_else(std::int64_t stated, std::int64_t otherwise) {
   return stated > 0 ? stated : otherwise;
 }
@@ -26,9 +30,8 @@ Result<DType> dtype_of(const std::string& text, DType otherwise) {
 // training in fp32.
 Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& environment,
                                 DType dtype) {
-  const std::string& stated =
-      run.gradient_dtype.empty() ? environment.gradient_dtype : run.gradient_dtype;
-  return dtype_of(stated, dtype == DType::kBFloat16 ? DType::kFloat32 : dtype);
+  return dtype_of(stated_or(run.gradient_dtype, environment.gradient_dtype),
+                  dtype == DType::kBFloat16 ? DType::kFloat32 : dtype);
 }
 
 Result<int> zero_of(const PublishedRun& run, int otherwise) {
@@ -93,7 +96,8 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
   model.fused_qkv = model.attention.kv_heads == model.attention.heads && !gated;
   model.tied_embedding = environment.tied_embedding && !gated;
   model.embedding_norm = environment.embedding_norm;
-  const bool flash = run.attention != name_of(AttentionKind::kUnfused);
+  const std::string& attention = stated_or(run.attention, environment.attention);
+  const bool flash = attention != name_of(AttentionKind::kUnfused);
   model.attention_dropout = flash ? 0 : environment.attention_dropout;
   model.hidden_dropout = environment.hidden_dropout;
   return model;
@@ -111,17 +115,38 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment)
       run.tp > 1 && run.sequence_parallel.value_or(environment.sequence_parallel);
   TPSIM_TRY(plan.zero, zero_of(run, environment.zero));
   TPSIM_TRY(plan.recompute, recompute_of(run.recompute));
-  TPSIM_TRY(plan.attention, attention_of(run.attention));
+  TPSIM_TRY(plan.attention, attention_of(stated_or(run.attention, environment.attention)));
   TPSIM_TRY(plan.dtype, dtype_of(run.dtype, environment.dtype));
   TPSIM_TRY(plan.gradient_dtype, gradient_dtype_of(run, environment, plan.dtype));
-  plan.stage_layers = even_stage_layers(run.layers, chunk_count(plan),
-                                        run.stage_split.find("embedding") != std::string::npos);
+  plan.stage_layers = even_stage_layers(
+      run.layers, chunk_count(plan),
+      run.stage_split.find("embedding") != std::string::npos || environment.embedding_counts);
   if (plan.stage_layers.empty()) return cannot("the stages cannot be cut as stated");
   if (run.gpus > 0 && run.gpus != gpu_count(plan)) {
     return cannot(
         fmt::format("{} GPUs are stated, the layout takes {}", run.gpus, gpu_count(plan)));
   }
   return plan;
+}
+
+// To all but the attention core, ranks that share out a sequence are data-parallel ranks with
+// shorter ones.
+Status share_out_sequences(RunSetup& setup) {
+  const std::int64_t parts = setup.plan.degrees.cp;
+  if (parts == 1) return Ok{};
+  ModelSpec& model = setup.scenario.model;
+  if (setup.plan.attention != AttentionKind::kFlash) {
+    return cannot("context parallelism (cp > 1) with unfused attention is not modelled");
+  }
+  if (model.seq % parts != 0) {
+    return cannot(fmt::format("sequence length {} does not divide by cp = {}", model.seq, parts));
+  }
+  setup.scenario.sequence_parts = parts;
+  model.seq /= parts;
+  setup.plan.global_batch *= parts;
+  setup.plan.degrees.dp *= parts;
+  setup.plan.degrees.cp = 1;
+  return Ok{};
 }
 
 RunLoader::RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environments,
@@ -166,6 +191,7 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   TPSIM_TRY(setup.plan, plan_of(run, *where));
   TPSIM_TRY(const Machine* machine, this->machine(*where));
   setup.scenario = {model_of(run, *where), machine->cluster, machine->profile, machine->stack};
+  TPSIM_TRY_STATUS(share_out_sequences(setup));
   return setup;
 }
 

@@ -56,6 +56,10 @@ FixedPieces fixed_pieces(PieceCosts& pieces, const Plan& plan) {
           &pieces.fixed(PieceKind::kWordTable, plan), &pieces.fixed(PieceKind::kHead, plan)};
 }
 
+Bytes block_weights(const FixedPieces& pieces) {
+  return Bytes(pieces.block->held[static_cast<std::size_t>(MemoryCategory::kWeights)]);
+}
+
 FixedCost stage_fixed(const FixedPieces& pieces, const ModelSpec& model, const StageKind& stage) {
   FixedCost sum;
   add(sum, *pieces.block, stage.blocks);
@@ -77,6 +81,7 @@ PlanCosts plan_costs(PieceCosts& pieces, const Plan& plan) {
   if (plan.degrees.pp > 1) costs.transfer = pieces.transfer(plan);
   for (const ChunkKind& kind : cut.chunks) costs.kinds.push_back(chunk_cost(pieces, plan, kind));
   const FixedPieces fixed = fixed_pieces(pieces, plan);
+  costs.block_weights = block_weights(fixed);
   for (const StageRun& run : cut.runs) {
     const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
     const FixedCost cost = stage_fixed(fixed, pieces.scenario().model, kind);

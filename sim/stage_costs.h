@@ -26,6 +26,8 @@ struct FixedPieces {
   const FixedCost *block = nullptr, *embedding = nullptr, *table = nullptr, *head = nullptr;
 };
 FixedPieces fixed_pieces(PieceCosts& pieces, const Plan& plan);
+// Weights of one block that a rank holds.
+Bytes block_weights(const FixedPieces& pieces);
 // What a stage costs once per step: all its pieces.
 FixedCost stage_fixed(const FixedPieces& pieces, const ModelSpec& model, const StageKind& stage);
 
@@ -41,6 +43,7 @@ struct PlanCosts {
   std::vector<ChunkCost> kinds;
   std::vector<StageCost> stages;
   TransferCost transfer;  // zero without a pipeline
+  Bytes block_weights;    // see block_weights()
 
   const ChunkCost& chunk(const StageCost& stage, std::size_t i) const {
     return kinds[static_cast<std::size_t>(stage.chunks[i])];

@@ -71,9 +71,10 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
   return peak;
 }
 
-MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan) {
+MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes block_weights) {
   MemoryOverheads overheads;
   overheads.workspace = stack.library_workspace;
+  if (stack.gradient_stand_ins) overheads.workspace += block_weights;
   overheads.buffers = static_cast<double>(communicators(plan)) * stack.collective_buffers;
   // The flat copy of gradients on their way over the data-parallel group.
   if (plan.degrees.dp > 1) {
@@ -104,7 +105,7 @@ StageMemory stage_memory(const StackMemory& stack, const MemoryOverheads& overhe
 std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& plan,
                                          const PlanCosts& costs) {
   const PipelineShape shape = pipeline_shape(plan);
-  const MemoryOverheads overheads = memory_overheads(stack.memory, plan);
+  const MemoryOverheads overheads = memory_overheads(stack.memory, plan, costs.block_weights);
   std::vector<ChunkMemory> chunks;
   for (const ChunkCost& chunk : costs.kinds) {
     chunks.push_back(

@@ -29,7 +29,7 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
 struct MemoryOverheads {
   Bytes workspace, buffers, bucket;  // bucket: at most, see stage_memory()
 };
-MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan);
+MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes block_weights);
 
 // What the device reports as used.
 StageMemory stage_memory(const StackMemory& stack, const MemoryOverheads& overheads,

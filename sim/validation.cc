@@ -7,6 +7,7 @@
 #include <map>
 
 #include "sim/simulate.h"
+#include "sim/stage_memory.h"
 
 namespace tpsim {
 namespace {
@@ -21,18 +22,20 @@ bool is_among(const std::vector<std::string>& ids, const std::string& id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-double allocated_gib(const StageMemory& stage) {
-  return (stage.total() - stage.context - stage.fragmentation).value() / kGiB;
+double allocated_gib(const StageMemory& stage, const RunSetup& setup) {
+  const Bytes buffers = memory_overheads(setup.scenario.stack.memory, setup.plan, Bytes()).buffers;
+  const Bytes outside = stage.context + stage.fragmentation + buffers;
+  return (stage.total() - outside).value() / kGiB;
 }
 
 // Of the stages that the row measured: the first where it says so, else the fullest.
 double memory_meant(const PublishedRun& run, const RunEnvironment& environment,
-                    const Prediction& predicted) {
+                    const RunSetup& setup, const Prediction& predicted) {
   const bool first_only = run.memory_kind.find("first node") != std::string::npos;
   double most = 0;
   for (const StageMemory& stage : predicted.memory) {
     const double gib = environment.memory == MeasuredMemory::kAllocated
-                           ? allocated_gib(stage)
+                           ? allocated_gib(stage, setup)
                            : stage.total().value() / kGiB;
     most = std::max(most, gib);
     if (first_only) break;
@@ -135,7 +138,7 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& run) {
   if (run.outcome == "ok") {
     if (const Result<Seconds> step = measured_step(run); step.ok()) {
       result.measured_step_s = step->value();
-    } else {
+    } else if (!run.memory_gb) {
       result.skipped_because = step.error().message;
     }
   }
@@ -159,7 +162,7 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& run) {
   result.step_s = predicted->step.value();
   result.low_s = predicted->step_low.value();
   result.high_s = predicted->step_high.value();
-  result.memory_gib = memory_meant(run, environment, *predicted);
+  result.memory_gib = memory_meant(run, environment, *setup, *predicted);
   result.p_oom = predicted->p_oom;
   return result;
 }

@@ -24,7 +24,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from published_devices import A100, H100, H200
+from published_devices import A100, A100_40GB, A100_PCIE, B200, H100, H200
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "data"
@@ -45,7 +45,7 @@ HELD_OUT_FLASH = 120
 
 # Constants of the matrix product fit: first guess, first step, bounds.
 FITTED = {
-    "matmul_efficiency": (0.90, 0.05, 0.5, 1.0),
+    "matmul_efficiency": (0.90, 0.05, 0.4, 1.0),
     "wave_rounding": (0.5, 0.4, 0.0, 1.0),
     "small_tile_exponent": (0.2, 0.15, 0.0, 1.0),
     "epilogue_exposed": (0.7, 0.3, 0.0, 1.5),
@@ -54,7 +54,14 @@ FITTED = {
 }
 LARGEST_TILE = (128, 256)  # of cuBLAS on Ampere and Hopper
 
-TRANSPOSE_B = 2  # MatmulVariant: y = x W^T
+# MatmulVariant
+TRANSPOSE_A, TRANSPOSE_B, ACCUMULATE, OUTPUT_FLOAT32 = 1, 2, 4, 8
+
+SIMUMAX = "MooreThreads/SimuMax (Apache-2.0), configs/system"
+# Its names of layouts are column-major: forward, gradient of the input, gradient of the weight.
+SIMUMAX_LAYOUTS = {"TN": TRANSPOSE_B, "NN": 0, "NT": TRANSPOSE_A}
+SIMUMAX_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
+MEBIBYTE = 1 << 20
 
 
 def rows_of(name):
@@ -167,6 +174,7 @@ def report_fit(name, gpu, constants, held_out):
 
 
 def matmul_group(kept):
+    """Forward products."""
     return {"op": "matmul", "variant": TRANSPOSE_B, "dtype": "bf16", "dims": 4,
             "samples": sorted([1, *shape, t] for shape, t in kept)}
 
@@ -214,7 +222,7 @@ def seconds_text(seconds):
     return f"{round(seconds * 1e6, 2):g} us"
 
 
-def model_of(gpu, fit, flash):
+def model_of(gpu, fit, flash, fitted_on=FITTED_PRODUCTS):
     constants = {key: value for key, (value, _) in gpu["published"].items()}
     sources = [f"{key}: {source}" for key, (_, source) in gpu["published"].items()]
     if flash:
@@ -223,7 +231,7 @@ def model_of(gpu, fit, flash):
                        "tokens, head_dim 128 and at least 16 heads in the batch, without the ramp")
         constants["flash_backward_efficiency"] = round(
             constants["flash_forward_efficiency"] * constants.pop("flash_backward_ratio"), 3)
-    fitted = (f"{', '.join(FITTED)}: fitted by tools/build_profiles.py on {FITTED_PRODUCTS} of the "
+    fitted = (f"{', '.join(FITTED)}: fitted by tools/build_profiles.py on {fitted_on} of the "
               "samples below")
     return {
         "source": "; ".join([fitted] + sources),
@@ -249,6 +257,105 @@ def model_of(gpu, fit, flash):
         "flash_backward_efficiency": constants["flash_backward_efficiency"],
         "kernel_latency": seconds_text(constants["kernel_latency"]),
     }
+
+
+def fields_of(text):
+    """The members of "a=1, b=x"."""
+    return dict(part.split("=") for part in text.split(", "))
+
+
+def simumax_products(rows):
+    """Seconds by variant and (batch, m, n, k)."""
+    groups = {}
+    for row in rows:
+        f = fields_of(row["shape_or_message"])
+        variant = SIMUMAX_LAYOUTS[f["layout"]]
+        variant |= ACCUMULATE if f["accumulate"] == "True" else 0
+        variant |= OUTPUT_FLOAT32 if f["out_dtype"] == "fp32" else 0
+        shape = tuple(int(f[name]) for name in ("b", "m", "n", "k"))
+        flops = 2 * math.prod(shape)
+        groups.setdefault(variant, {})[shape] = flops / (float(row["value"]) * 1e12)
+    return groups
+
+
+def simumax_flash(rows, products):
+    """Seconds by (batch, seq, heads, kv_heads, head_dim); FLOPs are counted without the causal half."""
+    times = {}
+    for row in rows:
+        f = fields_of(row["shape_or_message"])
+        if f["qk_head_dim"] != f["v_head_dim"] or f["qkv_contiguous"] != "True":
+            continue
+        key = tuple(int(f[name]) for name in
+                    ("batch", "seq_len", "head_num", "kv_head_num", "qk_head_dim"))
+        batch, seq, heads, _, head_dim = key
+        flops = 2 * products * batch * heads * seq * seq * head_dim
+        times[key] = flops / (float(row["value"]) * 1e12)
+    return times
+
+
+def link_of_fit(name, ranks):
+    """Whether a fit is of `ranks` GPUs: "..._4x: ..." of so many, others of any number."""
+    stated = name.split(":")[0].rsplit("_", 1)[-1]
+    return stated == f"{ranks}x" if stated[:-1].isdigit() else name.startswith("high")
+
+
+def simumax_collectives(rows):
+    """Times at sizes from 1 MiB by its fits of NCCL, t = fixed + latency + bus factor x size / rate:
+    smaller messages are left to the model."""
+    groups = []
+    for collective in SIMUMAX_COLLECTIVES:
+        for ranks in (2, 4, 8):
+            for row in rows:
+                name = row["shape_or_message"]
+                if row["kind"] != f"{collective}_fit" or not link_of_fit(name, ranks):
+                    continue
+                fit = dict(part.split("=") for part in row["value"].split(" "))
+                rate = float(fit["eff"]) * float(name.split("link ")[1].split(" ")[0]) * 1e9
+                latency = (float(fit["lat_us"]) + float(fit["fixed_us"] or 0)) * 1e-6
+                factor = (2 if collective == "all_reduce" else 1) * (ranks - 1) / ranks
+                samples = [[size, float(f"{latency + factor * size / rate:.6g}")]
+                           for size in (MEBIBYTE << i for i in range(0, 13, 2))]
+                groups.append({"collective": collective, "ranks": ranks, "samples": samples})
+    return groups
+
+
+def group_of(op, variant, dims, samples):
+    return {"op": op, "variant": variant, "dtype": "bf16", "dims": dims,
+            "samples": [[*key, float(f"{t:.6g}")] for key, t in sorted(samples.items())]}
+
+
+def simumax_profile(gpu, table):
+    """All of a device's operations are kept: there are few, and in all three layouts."""
+    rows = [row for row in table if row["gpu"] == gpu["gpu"]]
+    by_kind = {}
+    for row in rows:
+        by_kind.setdefault(row["kind"], []).append(row)
+    products = simumax_products(by_kind["gemm_bf16"])
+    forward = simumax_flash(by_kind["flash_attention_fwd"], 2)
+    backward = simumax_flash(by_kind["flash_attention_bwd"], 5)
+    fit = fit_matmul(gpu, [(shape[1:], t) for shape, t in products[TRANSPOSE_B].items()])
+    report_fit(gpu["name"], gpu, fit, [(shape[1:], t) for shape, t in products[TRANSPOSE_B].items()])
+    return {
+        "format": "tpsim-profile/1",
+        "name": gpu["name"],
+        "source": f"{SIMUMAX}: bf16 products in three layouts, flash attention forward and backward; "
+                  "collectives by its fits of NCCL on that machine",
+        "date": "not stated",
+        "provenance": "published",
+        "device": gpu["device"],
+        "model": model_of(gpu, fit, forward, len(products[TRANSPOSE_B])),
+        "burst_clocks": gpu["burst_clocks"],
+        "ops": [group_of("matmul", variant, 4, samples) for variant, samples in sorted(products.items())]
+               + [group_of("flash_forward", 0, 5, forward),
+                  group_of("flash_backward", 0, 5, backward)],
+        "collectives": simumax_collectives(rows),
+    }
+
+
+def sibling_profile(gpu, profile):
+    """The same chip with other memory: what its sibling measured, and its own facts."""
+    return dict(profile, name=gpu["name"], device=gpu["device"],
+                source=f"{profile['source']}; {gpu['measured_on']}")
 
 
 def profile_of(gpu, tables, held_out):
@@ -304,9 +411,12 @@ def outputs():
               "nccl": rows_of("nccl_one_node.csv.gz")}
     held_out = {"products": [], "flash": []}
     texts = {}
-    for gpu in (A100, H100, H200):
-        profile = profile_of(gpu, tables, held_out)
-        texts[DATA / "profiles" / f"{gpu['name']}.json"] = text_of(profile) + "\n"
+    profiles = [profile_of(gpu, tables, held_out) for gpu in (A100, H100, H200)]
+    profiles.append(sibling_profile(A100_40GB, profiles[0]))
+    operations = rows_of("operations_b200_a100_pcie.csv.gz")
+    profiles += [simumax_profile(gpu, operations) for gpu in (B200, A100_PCIE)]
+    for profile in profiles:
+        texts[DATA / "profiles" / f"{profile['name']}.json"] = text_of(profile) + "\n"
     for kind, rows in held_out.items():
         lines = [f"# {AICONFIGURATOR}: rows that data/profiles does not hold (tools/build_profiles.py)",
                  HELD_OUT_COLUMNS[kind], *(",".join(map(str, row)) for row in rows)]

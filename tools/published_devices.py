@@ -22,7 +22,7 @@ A100 = {
         "nn_layout_factor": (1.0, "183 products in three layouts on A100-PCIe, MooreThreads/SimuMax: dgrad and wgrad as fast as forward within 1 %, traffic of fp32 accumulation apart"),
         "tn_layout_factor": (1.0, "the same"),
         "unaligned_rate": (0.5, "vocabulary 50257 against 50304 makes GPT-2 training 25 % slower on A100, karpathy/nanoGPT, which its logits explain at half their rate"),
-        "unaligned_batched_rate": (0.040, "BigScience rows A-032 and A-082 of data/published_runs/bloom_jean_zay.csv: attention products with head_dim 150 at 11 TFLOP/s"),
+        "unaligned_batched_rate": (0.042, "fitted with the calibration rows of bloom_jean_zay in data/published_runs/environments.json, of which A-122 has heads of 108: attention products at 11 TFLOP/s"),
         "streaming_efficiency": (0.82, "streaming kernels reach 0.80-0.85 of the memory bandwidth; aiconfigurator prices memory operations at 0.8"),
         "reduction_efficiency": (0.62, "LayerNorm 1.26 TB/s forward, 1.16 backward, NVIDIA/apex PR 1037"),
         "flash_backward_ratio": (0.82, "flash_backward_efficiency over forward: 168 against 204 TFLOP/s of FlashAttention-2 at 4096 tokens, A100 PCIe, NVIDIA/cudnn-frontend benchmark/"),
@@ -85,4 +85,56 @@ H200 = {
         "flash_backward_ratio": (0.80, "flash_backward_efficiency over forward: 474 against 591 TFLOP/s of cuDNN 9.19 at 4096 tokens, NVIDIA/cudnn-frontend benchmark/"),
         "kernel_latency": (2.5e-6, "kernels of 1-2 TB/s below 3 us of work, NVIDIA/cudnn-frontend benchmark/"),
     },
+}
+A100_40GB = {
+    "name": "a100-sxm4-40gb",
+    "measured_on": "all measured on the A100 with 80 GB, which has the same processors and clocks",
+    "device": dict(
+        A100["device"],
+        name="NVIDIA A100-SXM4-40GB",
+        source="NVIDIA A100 40GB datasheet; memory: total_memory of torch.cuda.get_device_properties",
+        memory="40536 MiB",
+        memory_bandwidth="1555 GB/s"),
+}
+B200 = {
+    "name": "b200",
+    "gpu": "B200-SXM",
+    "device": {
+        "name": "NVIDIA B200",
+        "source": "NVIDIA B200 datasheet: 2.25 PFLOP/s dense bf16, 8 TB/s; memory: as nvidia-smi shows it",
+        "memory": "183359 MiB",
+        "processors": 148,
+        "matmul_peak": "2250 TFLOP/s",
+        "matmul_dtype": "bf16",
+        "vector_peak": "75 TFLOP/s",
+        "memory_bandwidth": "8 TB/s",
+        "asynchronous": True,
+    },
+    "burst_clocks": True,
+    "published": {
+        "sustained_clock": (0.9, "fitted on the calibration rows of simumax_b200_a100pcie in data/published_runs/environments.json: a full step runs slower than its products by themselves"),
+        "nn_layout_factor": (1.0, "not used: products in all three layouts below"),
+        "tn_layout_factor": (1.0, "the same"),
+        "unaligned_rate": (0.68, "as h100-sxm: none measured"),
+        "unaligned_batched_rate": (0.68, "the same"),
+        "streaming_efficiency": (0.85, "as h200"),
+        "reduction_efficiency": (0.75, "as h200"),
+        "flash_backward_ratio": (0.83, "flash_backward_efficiency over forward: 1641 to 1871 against 1961 to 2243 TFLOP/s with 64 and 128 heads of 4096 tokens, samples below"),
+        "kernel_latency": (2.5e-6, "as h200"),
+    },
+}
+A100_PCIE = {
+    "name": "a100-pcie-80gb",
+    "gpu": "A100-80GB-PCIe",
+    "burst_clocks": False,
+    "device": dict(
+        A100["device"],
+        name="NVIDIA A100-PCIe-80GB",
+        source="NVIDIA A100 80GB PCIe datasheet: 300 W, 1935 GB/s; memory: as a100-sxm4-80gb",
+        memory_bandwidth="1935 GB/s"),
+    "published": dict(
+        A100["published"],
+        sustained_clock=(1.0, "the products below were timed at sustained clocks"),
+        nn_layout_factor=(1.0, "not used: products in all three layouts below"),
+        tn_layout_factor=(1.0, "the same")),
 }

@@ -52,13 +52,13 @@ TEST_CASE("every profile has matrix products, collectives and sources of its con
     CHECK(profile.provenance == Provenance::kPublished);
     std::map<OpKind, int> ops;
     for (const OpSample& sample : profile.ops) ++ops[sample.key.kind];
-    CHECK(ops[OpKind::kMatmul] > 1000);
+    CHECK(ops[OpKind::kMatmul] > 150);
     CHECK(ops[OpKind::kMatmul] <= 2500);
     std::map<CollectiveKind, int> collectives;
     for (const CollectiveSample& sample : profile.collectives) ++collectives[sample.kind];
-    CHECK(collectives[CollectiveKind::kAllReduce] > 50);
-    CHECK(collectives[CollectiveKind::kAllGather] > 50);
-    CHECK(collectives[CollectiveKind::kReduceScatter] > 50);
+    CHECK(collectives[CollectiveKind::kAllReduce] > 20);
+    CHECK(collectives[CollectiveKind::kAllGather] > 20);
+    CHECK(collectives[CollectiveKind::kReduceScatter] > 20);
   }
 }
 

@@ -17,10 +17,10 @@ static_assert(field_count<ModelSpec>() == 19);
 static_assert(field_count<AttentionShape>() == 5);
 static_assert(field_count<ClusterSpec>() == 10);
 static_assert(field_count<LinkSpec>() == 4);
-static_assert(field_count<StackSpec>() == 13);
-static_assert(field_count<TrainingOptions>() == 7);
+static_assert(field_count<StackSpec>() == 14);
+static_assert(field_count<TrainingOptions>() == 8);
 static_assert(field_count<HostCost>() == 7);
-static_assert(field_count<StackMemory>() == 8);
+static_assert(field_count<StackMemory>() == 9);
 static_assert(field_count<Profile>() == 10);
 static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 9);
@@ -86,6 +86,7 @@ StackSpec odd_stack() {
                     .overlap_gradient_reduction = true,
                     .overlap_parameter_gather = true,
                     .clip_gradients = false,
+                    .wide_logits = true,
                     .scatter_gather_transfers = false};
   stack.host = {.per_op = Seconds(kThird * 1e-6),
                 .per_collective = Seconds(2e-6),
@@ -99,6 +100,7 @@ StackSpec odd_stack() {
                   .collective_buffers = Bytes(3),
                   .allocation_granularity = Bytes(2 * kMiB),
                   .caching_allocator = true,
+                  .gradient_stand_ins = true,
                   .reduction_bucket = 500000001,
                   .fragmentation = kThird,
                   .spread = 0.04};
@@ -106,6 +108,7 @@ StackSpec odd_stack() {
   stack.overlap_p2p = true;
   stack.tensor_overlap = kThird;
   stack.eager_traffic = 2 + kThird;
+  stack.flash_speed = kThird;
   stack.overlap_slowdown = 1 + kThird;
   stack.rank_jitter = 0.01 * kThird;
   stack.run_spread = 0.02 * kThird;
