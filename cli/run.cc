@@ -149,7 +149,16 @@ Status print_step(const TrainingRun& run, const StepReport& report) {
 // from outside has said what it did.
 class JsonPrinter {
  public:
-  Status begin() { return print("{\n  \"steps\": ["); }
+  Status begin(const TrainingRun& run) {
+    std::string text = to_text(json_object({{"version", "tpsim-run-report/1"},
+                                            {"model", run.model.name},
+                                            {"plan", short_name(run.plan)},
+                                            {"dtype", name_of(run.plan.dtype)},
+                                            {"ranks", gpu_count(run.plan)}}));
+    text.erase(text.find_last_of('}'));
+    text.erase(text.find_last_not_of(" \n") + 1);
+    return print(text + ",\n  \"steps\": [");
+  }
   Status step(const JsonValue& step) {
     std::string text = (steps_++ == 0 ? "\n" : ",\n") + to_text(step);
     text.erase(text.find_last_not_of('\n') + 1);
@@ -212,7 +221,7 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const bool speaks, speaks_for(run));
   const bool json = arguments.has(Opt::kJson);
   JsonPrinter printer;
-  if (speaks) TPSIM_TRY_STATUS(json ? printer.begin() : print_heading(run));
+  if (speaks) TPSIM_TRY_STATUS(json ? printer.begin(run) : print_heading(run));
   catch_stop_signals();
   ProgressBar progress(terminal, "training");
   std::int64_t done = 0;

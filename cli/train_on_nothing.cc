@@ -4,7 +4,7 @@ namespace tpsim {
 
 Result<bool> speaks_for(const TrainingRun&) {
   return Error{ErrorKind::kMissing, "this build has no CPU device", "",
-               "apt-get install libopenblas-dev, then configure and build again"};
+               "apt-get install libdnnl-dev, then configure and build again"};
 }
 
 Status train_on_cpu(const TrainingRun& run, const TokenSource&,

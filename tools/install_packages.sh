@@ -19,7 +19,7 @@ tests=(
   catch2                 # test framework
 )
 optional=(               # found by CMake: tpsim builds without them too
-  libopenblas-dev        # matrix products of the CPU device
+  libdnnl-dev            # matrix products of the CPU device; libopenblas-dev does too, slower
   libopenmpi-dev openmpi-bin  # ranks as processes
 )
 full=(

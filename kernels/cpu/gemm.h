@@ -1,4 +1,5 @@
-// Matrix products of fp32 matrices in host memory, on one thread (OpenBLAS).
+// Matrix products of fp32 matrices in host memory, on one thread: by oneDNN where the build found
+// it, else by OpenBLAS.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,7 @@
-#include "kernels/cpu/gemm.h"
-
 #include <cblas.h>
 
 #include "core/check.h"
+#include "kernels/cpu/gemm.h"
 
 namespace tpsim {
 
