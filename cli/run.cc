@@ -1,6 +1,8 @@
 // tpsim run: trains a plan on the reference model.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -167,23 +169,14 @@ class JsonPrinter {
     }
     return print(text);
   }
-  // With where the time of all steps went.
-  Status end(const StepTimes& times) {
-    return print(fmt::format("{}],\n  \"ops\": {},\n  \"collectives\": {}\n}}\n",
-                             steps_ == 0 ? "" : "\n  ", inner(to_text(ops_json(times.ops))),
-                             inner(to_text(collectives_json(times.collectives)))));
+  // What can be said only now: the members of `totals` follow the steps.
+  Status end(const JsonValue& totals) {
+    std::string members = to_text(totals);
+    members.erase(0, members.find('"'));
+    return print((steps_ == 0 ? "],\n  " : "\n  ],\n  ") + members);
   }
 
  private:
-  // A value as a member of the report.
-  static std::string inner(std::string text) {
-    text.erase(text.find_last_not_of('\n') + 1);
-    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) {
-      text.insert(at + 1, "  ");
-    }
-    return text;
-  }
-
   int steps_ = 0;
 };
 
@@ -197,14 +190,19 @@ Status print_heading(const TrainingRun& run) {
 
 void print_note(const std::string& note) { fmt::print(stderr, "tpsim: {}\n", printable(note)); }
 
+// JSON on a terminal has no whole last line that a bar could stand below.
+Terminal beside(Terminal terminal, bool json) {
+  if (json && ::isatty(STDOUT_FILENO) == 1) terminal.progress = false;
+  return terminal;
+}
+
 Error stopped_error(const TrainingRun& run, std::int64_t done) {
   const char* signal = stop_kind() == ErrorKind::kInterrupted ? "SIGINT" : "SIGTERM";
-  std::string saved = run.save_every > 0 && done > 0
-                          ? fmt::format(
-                                "the state is saved in {}; the same command goes on from "
-                                "there",
-                                run.state_folder.string())
-                          : "";
+  std::string saved;
+  if (run.save_every > 0) {
+    saved = fmt::format("the state is saved in {}; the same command goes on from there",
+                        run.state_folder.string());
+  }
   return Error{stop_kind(),
                fmt::format("stopped by {} after step {} of {}", signal, done, run.steps), "",
                std::move(saved)};
@@ -223,28 +221,36 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   JsonPrinter printer;
   if (speaks) TPSIM_TRY_STATUS(json ? printer.begin(run) : print_heading(run));
   catch_stop_signals();
-  ProgressBar progress(terminal, "training");
+  ProgressBar progress(beside(terminal, json), "training");
   std::int64_t done = 0;
   Status printed = Ok{};
   StepTimesSum times;
+  std::atomic<bool> is_heard = true;  // printing works; read by all ranks
   const auto on_step = [&](const StepReport& report) {
     done = report.step;
     times.add(report.times);
     progress.clear();
     const Status status = json ? printer.step(step_json(run, report)) : print_step(run, report);
-    if (!status) printed = status;
+    if (!status) {
+      printed = status;
+      is_heard = false;
+    }
     progress.show(static_cast<double>(done) / static_cast<double>(run.steps));
   };
   const TrainingHooks hooks{.on_note = print_note,
-                            .should_stop = [&] { return stop_requested() || !printed; }};
+                            .should_stop = [&] { return stop_requested() || !is_heard; }};
   TPSIM_TRY_STATUS(train_on_cpu(run, prepared.tokens, on_step, hooks));
   if (!speaks) return Ok{};
   TPSIM_TRY_STATUS(printed);
+  const bool stopped = done > 0 && done < run.steps;
   TPSIM_TRY_STATUS(
-      json ? printer.end(times.times())
-           : print("\n* model FLOPs per rank and second  ** peak allocated by the first "
-                   "rank\n"));
-  if (stop_requested() && done < run.steps) return stopped_error(run, done);
+      json
+          ? printer.end(json_object({{"completed", !stopped},
+                                     {"ops", ops_json(times.times().ops)},
+                                     {"collectives", collectives_json(times.times().collectives)}}))
+          : print("\n* model FLOPs per rank and second  ** peak allocated by the first "
+                  "rank\n"));
+  if (stopped) return stopped_error(run, done);
   return Ok{};
 }
 

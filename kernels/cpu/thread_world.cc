@@ -33,7 +33,7 @@ class ThreadTeam {
   void fail(int rank, Error error) {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
-    error.message = fmt::format("rank {}: {}", rank, error.message);
+    if (rank != 0) error.message = fmt::format("rank {}: {}", rank, error.message);
     failure_ = std::move(error);
     for (auto& [name, group] : groups_) group->abort(failure_->message);
   }

@@ -119,7 +119,7 @@ TEST_CASE("a run that is asked to stop saves first, and the next start goes on")
     CHECK(count_of(stopped.err, "tpsim: error: stopped by") == 1);
     const std::vector<Step> steps = steps_of(stopped.out);
     CHECK(step_of(states(folder).back()) == steps.back().number);
-    CHECK(stopped.out.ends_with("]\n}\n"));
+    CHECK(stopped.out.find("\"completed\": false") != std::string::npos);
     check_goes_on(folder, steps);
   }
 }
