@@ -102,8 +102,7 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches | kProfiles},
     {Opt::kTop, "--top", "N", "plans to show [10]", kSearch, kPlans},
     {Opt::kObjective, "--objective", "time|memory|cost|energy",
-     "what the best plan has least of [time]",
-     kSearch, kSearches},
+     "what the best plan has least of [time]", kSearch, kSearches},
     {Opt::kMaxMemory, "--max-memory", "SIZE", "memory of a GPU that plans may use, as 72GiB [all]",
      kSearch, kSearches},
 

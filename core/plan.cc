@@ -28,8 +28,10 @@ Status check_degrees(const Plan& plan) {
   if (plan.zero < 0 || plan.zero > 3) {
     return illegal(fmt::format("zero is {}; ZeRO stages are 0, 1, 2 and 3", plan.zero));
   }
-  if (d.cp != 1) return illegal("context parallelism (cp > 1): the reference model keeps whole sequences on a rank",
-                   "use cp = 1; sequence parallelism shards what lies outside attention and MLP");
+  if (d.cp != 1)
+    return illegal(
+        "context parallelism (cp > 1): the reference model keeps whole sequences on a rank",
+        "use cp = 1; sequence parallelism shards what lies outside attention and MLP");
   return Ok{};
 }
 

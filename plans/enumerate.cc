@@ -34,8 +34,7 @@ void drop_excluded(const SearchSpace& space, Setting setting, std::vector<T>& va
 // Cost and energy may prefer fewer GPUs: every number of whole nodes up to the given one.
 std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space) {
   const std::int64_t per_node = cluster.gpus_per_node;
-  const bool varies =
-      space.objective == Objective::kCost || space.objective == Objective::kEnergy;
+  const bool varies = space.objective == Objective::kCost || space.objective == Objective::kEnergy;
   if (!varies || space.gpus <= per_node) return {space.gpus};
   std::vector<std::int64_t> counts;
   for (std::int64_t gpus = per_node; gpus <= space.gpus; gpus += per_node) counts.push_back(gpus);
@@ -80,9 +79,8 @@ std::vector<std::vector<std::int64_t>> uneven_layers(std::int64_t layers, std::i
 // All cuts of the space, each once.
 std::vector<StageCut> stage_cuts(const ModelSpec& model, const SearchSpace& space, std::int64_t pp,
                                  std::int64_t v) {
-  std::vector<std::vector<std::int64_t>> layers = {
-      even_stage_layers(model.layers, pp * v, true),
-      even_stage_layers(model.layers, pp * v, false)};
+  std::vector<std::vector<std::int64_t>> layers = {even_stage_layers(model.layers, pp * v, true),
+                                                   even_stage_layers(model.layers, pp * v, false)};
   if (pp > 1 && v == 1) {
     for (auto& uneven : uneven_layers(model.layers, pp, space.uneven_ends)) {
       layers.push_back(std::move(uneven));
