@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <optional>
+#include <random>
 
 #include "plans/enumerate.h"
 #include "sim/predict.h"
@@ -11,17 +13,58 @@
 namespace tpsim {
 namespace {
 
-// Every plan, simulated event-exactly, with no pruning.
-std::vector<double> brute_force(const Scenario& scenario, const SearchSpace& space) {
+// Every plan that fits, simulated event-exactly, with no pruning: (step, peak).
+struct Exact {
+  double step = 0, peak = 0;
+};
+std::vector<Exact> brute_force(const Scenario& scenario, const SearchSpace& space) {
   PieceCosts pieces(scenario);
-  std::vector<double> steps;
+  std::vector<Exact> all;
   enumerate_plans(scenario, space, [&](const Plan& plan) {
     REQUIRE(check_plan(scenario, plan).ok());
-    const Prediction p = predict(pieces, plan);
-    if (p.p_oom <= 0.5) steps.push_back(p.step.value());
+    const PlanCosts costs = plan_costs(pieces, plan);
+    Bytes peak;
+    for (const StageMemory& stage : memory_by_stage(scenario.stack, plan, costs)) {
+      peak = std::max(peak, stage.total());
+    }
+    if (probability_of_oom(scenario, peak) > 0.5) return;
+    all.push_back({step_cost(pieces, plan, costs, nullptr).step.value(), peak.value()});
   });
-  std::sort(steps.begin(), steps.end());
-  return steps;
+  std::sort(all.begin(), all.end(), [](const Exact& a, const Exact& b) { return a.step < b.step; });
+  return all;
+}
+
+// No other is at least as good in both.
+std::vector<Exact> front_of(std::vector<Exact> all) {
+  std::sort(all.begin(), all.end(), [](const Exact& a, const Exact& b) {
+    return std::pair(a.step, a.peak) < std::pair(b.step, b.peak);
+  });
+  std::vector<Exact> front;
+  for (const Exact& one : all) {
+    if (front.empty() || one.peak < front.back().peak) front.push_back(one);
+  }
+  return front;
+}
+
+// A model and a machine that nobody chose.
+Scenario random_scenario(std::mt19937& random) {
+  const auto pick = [&](std::vector<std::int64_t> values) {
+    return values[random() % values.size()];
+  };
+  Scenario scenario =
+      test::small_scenario(random() % 2 == 0 ? test::small_bloom() : test::small_llama());
+  scenario.model.layers = pick({3, 6, 7, 12});
+  scenario.model.seq = pick({96, 128});
+  scenario.cluster.gpus_per_node = pick({2, 4});
+  scenario.cluster.inter_node.bandwidth = BytesPerSecond(1e9 * static_cast<double>(pick({1, 50})));
+  scenario.profile.device.memory = Bytes(0.1 * kGiB * static_cast<double>(pick({3, 5, 9, 40})));
+  scenario.stack.overlap_p2p = random() % 2 == 0;
+  scenario.stack.rank_jitter = 0.01 * static_cast<double>(pick({0, 1}));
+  scenario.stack.training.fused_gradient_accumulation = random() % 2 == 0;
+  scenario.stack.training.overlap_gradient_reduction = random() % 2 == 0;
+  scenario.stack.memory.caching_allocator = random() % 2 == 0;
+  scenario.stack.memory.fragmentation = 0.1 * static_cast<double>(pick({0, 1}));
+  return scenario;
 }
 
 Scenario tight(const ModelSpec& model) {
@@ -32,22 +75,81 @@ Scenario tight(const ModelSpec& model) {
 
 }  // namespace
 
-TEST_CASE("the search finds what brute force finds") {
-  for (const ModelSpec& model : {test::small_bloom(), test::small_llama()}) {
-    for (const std::int64_t gpus : {1, 4, 8, 16}) {
-      const Scenario scenario = tight(model);
-      SearchSpace space;
-      space.gpus = gpus;
-      space.global_batch = 16;
-      const std::vector<double> all = brute_force(scenario, space);
-      const Result<SearchResult> found = search(scenario, space, 5, {});
-      REQUIRE(found.ok());
-      INFO(model.name << " on " << gpus);
-      CHECK(found->feasible == static_cast<std::int64_t>(all.size()));
-      REQUIRE(found->plans.size() == std::min<std::size_t>(5, all.size()));
-      for (std::size_t i = 0; i < found->plans.size(); ++i) {
-        CHECK(found->plans[i].predicted.step.value() == Approx(all[i]).epsilon(1e-12));
-      }
+TEST_CASE("the search finds what brute force finds, for any model and machine") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 12; ++round) {
+    const Scenario scenario = random_scenario(random);
+    SearchSpace space;
+    space.gpus = scenario.cluster.gpus_per_node * (round % 2 == 0 ? 2 : 4);
+    space.global_batch = 8 + 4 * (round % 3);
+    space.uneven_ends = round % 3;
+    const std::vector<Exact> all = brute_force(scenario, space);
+    const Result<SearchResult> found = search(scenario, space, 5, {});
+    REQUIRE(found.ok());
+    INFO("round " << round << ": " << scenario.model.name << " on " << space.gpus);
+    CHECK(found->feasible == static_cast<std::int64_t>(all.size()));
+    REQUIRE(found->plans.size() == std::min<std::size_t>(5, all.size()));
+    for (std::size_t i = 0; i < found->plans.size(); ++i) {
+      CHECK(found->plans[i].predicted.step.value() == Approx(all[i].step).epsilon(1e-12));
+    }
+    const std::vector<Exact> front = front_of(all);
+    const Result<SearchResult> pareto = pareto_front(scenario, space, {});
+    REQUIRE(pareto.ok());
+    REQUIRE(pareto->plans.size() == front.size());
+    for (std::size_t i = 0; i < front.size(); ++i) {
+      CHECK(pareto->plans[i].predicted.step.value() == Approx(front[i].step).epsilon(1e-12));
+      CHECK(pareto->plans[i].predicted.peak.value() == Approx(front[i].peak).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("any number of threads gives the same answer") {
+  SearchSpace space;
+  space.gpus = 16;
+  space.global_batch = 16;
+  const Scenario scenario = tight(test::small_bloom());
+  const Result<SearchResult> alone = search(scenario, space, 20, {}, 1);
+  REQUIRE(alone.ok());
+  for (const int threads : {2, 3, 4}) {
+    const Result<SearchResult> together = search(scenario, space, 20, {}, threads);
+    REQUIRE(together.ok());
+    CHECK(together->considered == alone->considered);
+    CHECK(together->pruned == alone->pruned);
+    CHECK(together->simulated == alone->simulated);
+    REQUIRE(together->plans.size() == alone->plans.size());
+    for (std::size_t i = 0; i < alone->plans.size(); ++i) {
+      CHECK(together->plans[i].plan == alone->plans[i].plan);
+      CHECK(together->plans[i].predicted.step == alone->plans[i].predicted.step);
+    }
+  }
+}
+
+TEST_CASE("what is excluded is not planned, and the rest is") {
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 16;
+  const Scenario scenario = test::small_scenario(test::small_bloom());
+  for (int i = 0; i < kSettingCount; ++i) {
+    const auto setting = static_cast<Setting>(i);
+    std::int64_t with = 0, others = 0, left = 0;
+    std::optional<SettingValue> excluded;
+    enumerate_plans(scenario, space, [&](const Plan& plan) {
+      const SettingValue value = setting_of(plan, setting);
+      if (!excluded) excluded = value;
+      ++(value == *excluded ? with : others);
+    });
+    SearchSpace without = space;
+    without.excluded = {*excluded};
+    enumerate_plans(scenario, without, [&](const Plan& plan) {
+      CHECK_FALSE(setting_of(plan, setting) == *excluded);
+      ++left;
+    });
+    INFO(to_string(*excluded));
+    CHECK(with > 0);
+    // Selective recompute with flash attention stands for none where none is excluded.
+    if (setting != Setting::kRecompute && setting != Setting::kZero &&
+        setting != Setting::kRankOrder) {
+      CHECK(left == others);
     }
   }
 }
