@@ -22,7 +22,7 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 void environment_fields(FieldReader& in, RunEnvironment& e) {
-  in.text("cluster", e.cluster);
+  in.text("cluster", e.cluster, kOptional);
   in.text("regime", e.regime, kOptional);
   in.text("gpu", e.gpu, kOptional);
   in.text("framework", e.framework, kOptional);
@@ -42,6 +42,7 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.text("gradient_dtype", e.gradient_dtype, kOptional);
   in.integer("blocks_per_chunk", e.blocks_per_chunk, {0, 1024}, kOptional);
   in.flag("sequence_parallel", e.sequence_parallel, kOptional);
+  in.number("extra_spread", e.extra_spread, {0, 1}, kOptional);
   in.choice("memory", e.memory, {MeasuredMemory::kDevice, MeasuredMemory::kAllocated}, kOptional);
   std::string rows;
   in.text("calibration_rows", rows);

@@ -49,6 +49,9 @@ struct RunEnvironment {
   std::string gradient_dtype;         // likewise; empty: fp32 for bf16 training, else the dtype
   std::int64_t blocks_per_chunk = 0;  // likewise, of an interleaved schedule; 0: not interleaved
   bool sequence_parallel = false;     // likewise, with tp > 1
+  // Standard deviation of predictions that comes on top where no constant was fitted on runs of
+  // this environment.
+  double extra_spread = 0;
   MeasuredMemory memory = MeasuredMemory::kDevice;
   std::vector<std::string> calibration_rows;  // ids
   std::vector<RowSetAside> set_aside;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace tpsim {
 namespace {
 
@@ -184,13 +186,16 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   const RunEnvironment* where = environment(run);
   if (where == nullptr) {
     return cannot(
-        fmt::format("no environment is known for cluster '{}', GPU '{}'", run.cluster, run.gpu));
+        fmt::format("no environment is known for cluster '{}', GPU '{}'; --cluster names one",
+                    run.cluster, run.gpu));
   }
   if (where->runs_on.empty()) return cannot(where->source);
   RunSetup setup;
   TPSIM_TRY(setup.plan, plan_of(run, *where));
   TPSIM_TRY(const Machine* machine, this->machine(*where));
   setup.scenario = {model_of(run, *where), machine->cluster, machine->profile, machine->stack};
+  double& spread = setup.scenario.stack.residual_spread;
+  spread = std::hypot(spread, where->extra_spread);
   TPSIM_TRY_STATUS(share_out_sequences(setup));
   return setup;
 }

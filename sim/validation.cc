@@ -145,7 +145,8 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& run) {
   result.measured_memory_gib = run.memory_gb;
   const Result<RunSetup> setup = loader.setup(run);
   if (!setup.ok()) {
-    result.skipped_because = setup.error().message;
+    const Error& error = setup.error();
+    result.skipped_because = error.message + (error.hint.empty() ? "" : "; " + error.hint);
     return result;
   }
   const RunEnvironment& environment = *loader.environment(run);

@@ -147,5 +147,17 @@ TEST_CASE("BLOOM's groups fall on nodes as its chronicles say") {
   CHECK(place_group(plan, GroupKind::kPipeline, 8).nodes == 2);
 }
 
+TEST_CASE("the share of transfers that leave a node is that of a count") {
+  Plan plan;
+  for (const auto& [tp, pp, dp, counted] :
+       {std::tuple{1, 72, 4, 35.0 / 71}, {2, 36, 4, 1.0}, {4, 12, 8, 1.0}, {1, 16, 1, 1.0 / 15}}) {
+    plan.degrees = {tp, pp, dp, 1};
+    CAPTURE(tp, pp, dp);
+    CHECK(transfers_leaving_node(plan, 8) == Approx(counted).margin(0.07));
+  }
+  plan.degrees = {2, 4, 1, 1};
+  CHECK(transfers_leaving_node(plan, 8) == 0);
+}
+
 }  // namespace
 }  // namespace tpsim

@@ -191,4 +191,28 @@ TEST_CASE("a plan for more GPUs than the cluster has is refused") {
   CHECK(p.error().kind == ErrorKind::kBadInput);
 }
 
+TEST_CASE("wide logits and stand-ins take memory where they should") {
+  Scenario scenario = test::small_scenario(test::small_llama());
+  scenario.stack.memory.fragmentation = 0;
+  Plan plan;
+  plan.micro_batch = plan.global_batch = 1;
+  plan.stage_layers = {scenario.model.layers};
+  plan.recompute = Recompute::kFull;
+  plan.attention = AttentionKind::kFlash;
+  const auto peak = [&] {
+    const auto predicted = simulate(scenario, plan);
+    REQUIRE(predicted.ok());
+    return predicted->peak.value();
+  };
+  const double before = peak();
+  scenario.stack.memory.gradient_stand_ins = true;
+  const ModelSpec& m = scenario.model;
+  const double block = static_cast<double>(
+      2 * (m.hidden * (2 * m.hidden + 2 * 256) + 3 * m.hidden * m.ffn_hidden + 2 * m.hidden));
+  CHECK(peak() - before == Approx(block).epsilon(0.01));
+  scenario.stack.memory.gradient_stand_ins = false;
+  scenario.stack.training.wide_logits = true;
+  CHECK(peak() > before);
+}
+
 }  // namespace tpsim

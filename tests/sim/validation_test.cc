@@ -2,6 +2,7 @@
 #include "sim/validation.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 namespace tpsim {
 namespace {
@@ -102,6 +103,56 @@ TEST_CASE("a row says what keeps it from being modelled") {
   const auto plan = plan_of(run, {});
   REQUIRE_FALSE(plan.ok());
   CHECK(plan.error().message == "dtype fp8 is not modelled");
+}
+
+TEST_CASE("a row that shares out its sequences is a plan of shorter ones") {
+  PublishedRun run = small_run();
+  run.cluster = "here";
+  run.cp = 2;
+  run.gpus = 2;
+  RunEnvironment here;
+  here.cluster = "here";
+  here.runs_on = "dgx-a100-node";
+  RunLoader loader(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"), {here}, {});
+  const auto setup = loader.setup(run);
+  REQUIRE(setup.ok());
+  CHECK(setup->scenario.model.seq == 1024);
+  CHECK(setup->scenario.sequence_parts == 2);
+  CHECK(setup->plan.degrees.dp == 2);
+  CHECK(micro_batches(setup->plan) == 8);
+  run.attention = "unfused";
+  CHECK_FALSE(loader.setup(run).ok());
+}
+
+TEST_CASE("a row without a time is judged by its memory") {
+  PublishedRun run = small_run();
+  run.cluster = "here";
+  run.outcome = "ok";
+  run.memory_gb = 10;
+  RunEnvironment here;
+  here.cluster = "here";
+  here.runs_on = "dgx-a100-node";
+  RunLoader loader(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"), {here}, {});
+  const ValidationSummary s = summarize({predict_run(loader, run)});
+  CHECK(s.n == 0);
+  CHECK(s.memory_n == 1);
+}
+
+TEST_CASE("runs that nothing was fitted on have wider intervals") {
+  PublishedRun run = small_run();
+  run.cluster = "here";
+  run.outcome = "ok";
+  run.step_s = 1;
+  RunEnvironment here;
+  here.cluster = "here";
+  here.runs_on = "dgx-a100-node";
+  RunEnvironment elsewhere = here;
+  elsewhere.extra_spread = 0.1;
+  const Catalogue catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data");
+  RunLoader known(catalogue, {here}, {}), unknown(catalogue, {elsewhere}, {});
+  const RunOutcome near = predict_run(known, run), far = predict_run(unknown, run);
+  CHECK(far.step_s == near.step_s);
+  CHECK(far.high_s > near.high_s);
 }
 
 }  // namespace tpsim
