@@ -192,7 +192,7 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kSteps, "--steps", "N", "steps to train, counted from the first [10]", kTrain,
      kRuns | kValidates},
     {Opt::kRank, "--rank", "R", "run this rank alone, with modelled collectives", kTrain, kRuns},
-    {Opt::kDevice, "--device", "cpu", "what computes [cpu]", kTrain, kMeasures},
+    {Opt::kDevice, "--device", "cpu|cuda", "what computes [cpu]", kTrain, kMeasures},
     {Opt::kCheckpoint, "--checkpoint", "DIR", "Hugging Face folder: config.json and safetensors",
      kTrain, kRuns},
     {Opt::kRate, "--lr", "X", "learning rate [1e-4]", kTrain, kRuns},

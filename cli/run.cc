@@ -13,6 +13,7 @@
 #include "cli/stop_signals.h"
 #include "cli/times_view.h"
 #include "cli/train_on_cpu.h"
+#include "cli/train_on_cuda.h"
 #include "cli/values.h"
 #include "core/json_document.h"
 
@@ -71,13 +72,11 @@ Arguments with_defaults(Arguments arguments, bool has_plan_file) {
   return arguments;
 }
 
-Status check_device(const Arguments& arguments) {
-  if (!arguments.has(Opt::kDevice) || *arguments[Opt::kDevice] == "cpu") return Ok{};
-  if (*arguments[Opt::kDevice] == "cuda") {
-    return Error{ErrorKind::kMissing, "this version has no CUDA device", "--device", "use cpu"};
-  }
+Result<bool> on_gpus(const Arguments& arguments) {
+  if (!arguments.has(Opt::kDevice) || *arguments[Opt::kDevice] == "cpu") return false;
+  if (*arguments[Opt::kDevice] == "cuda") return true;
   return option_error(Opt::kDevice, fmt::format("unknown device '{}'", *arguments[Opt::kDevice]),
-                      "use cpu");
+                      "use cpu or cuda");
 }
 
 struct Prepared {
@@ -87,7 +86,6 @@ struct Prepared {
 };
 
 Result<Prepared> prepare(const Arguments& typed) {
-  TPSIM_TRY_STATUS(check_device(typed));
   TPSIM_TRY(const auto file, read_plan_argument(typed));
   Arguments arguments = with_defaults(typed, file.has_value());
   if (!file && !arguments.has(Opt::kGlobalBatch)) {
@@ -180,12 +178,12 @@ class JsonPrinter {
   int steps_ = 0;
 };
 
-Status print_heading(const TrainingRun& run) {
+Status print_heading(const TrainingRun& run, bool gpus) {
   return print(fmt::format(
-      "{}, {}, on {} rank{} of this CPU, {}\n\n{:>6} {:>11} {:>10} {:>10} {:>11} {:>9} {:>11}\n",
-      run.model.name, short_name(run.plan), gpu_count(run.plan),
-      gpu_count(run.plan) == 1 ? "" : "s", name_of(run.plan.dtype), "step", "loss", "grad norm",
-      "time", "tokens/s", "GFLOP/s*", "memory**"));
+      "{}, {}, on {} {}{}{}, {}\n\n{:>6} {:>11} {:>10} {:>10} {:>11} {:>9} {:>11}\n",
+      run.model.name, short_name(run.plan), gpu_count(run.plan), gpus ? "GPU" : "rank",
+      gpu_count(run.plan) == 1 ? "" : "s", gpus ? "" : " of this CPU", name_of(run.plan.dtype),
+      "step", "loss", "grad norm", "time", "tokens/s", "GFLOP/s*", "memory**"));
 }
 
 void print_note(const std::string& note) { fmt::print(stderr, "tpsim: {}\n", printable(note)); }
@@ -211,15 +209,16 @@ Error stopped_error(const TrainingRun& run, std::int64_t done) {
 }  // namespace
 
 Status run_training(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const bool gpus, on_gpus(arguments));
   TPSIM_TRY(const Prepared prepared, prepare(arguments));
   const TrainingRun& run = prepared.run;
   if (arguments.has(Opt::kRank)) {
     return run_rank_alone(arguments, terminal, prepared.named, run, prepared.tokens);
   }
-  TPSIM_TRY(const bool speaks, speaks_for(run));
+  TPSIM_TRY(const bool speaks, gpus ? speaks_for_gpus(run) : speaks_for(run));
   const bool json = arguments.has(Opt::kJson);
   JsonPrinter printer;
-  if (speaks) TPSIM_TRY_STATUS(json ? printer.begin(run) : print_heading(run));
+  if (speaks) TPSIM_TRY_STATUS(json ? printer.begin(run) : print_heading(run, gpus));
   catch_stop_signals();
   ProgressBar progress(beside(terminal, json), "training");
   std::int64_t done = 0;
@@ -239,7 +238,7 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   };
   const TrainingHooks hooks{.on_note = print_note,
                             .should_stop = [&] { return stop_requested() || !is_heard; }};
-  TPSIM_TRY_STATUS(train_on_cpu(run, prepared.tokens, on_step, hooks));
+  TPSIM_TRY_STATUS((gpus ? train_on_cuda : train_on_cpu)(run, prepared.tokens, on_step, hooks));
   if (!speaks) return Ok{};
   TPSIM_TRY_STATUS(printed);
   const bool stopped = done > 0 && done < run.steps;

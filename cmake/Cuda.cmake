@@ -1,8 +1,8 @@
 # Finds nvcc and teaches CMake 3.25 what it does not know about it.
 #
 # Everything compiles without a GPU at hand: the architectures are given, never "native". The
-# runtime is the shared one, as cuBLAS and NCCL use it; two copies of it in one process do not see
-# each other's streams.
+# runtime is linked statically and cuBLASLt and NCCL are opened at run time, so that a program built
+# here starts, and says what is missing, on a machine that has none of them.
 
 set(TPSIM_CUDA_OLDEST 12.0)  # the first nvcc that knows C++20
 
@@ -16,6 +16,14 @@ function(tpsim_find_cuda)
     set(CUDA_MISSING "CUDA ${CUDAToolkit_VERSION} is too old for C++20" PARENT_SCOPE)
     return()
   endif()
+  find_path(TPSIM_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV NCCL_HOME
+            PATH_SUFFIXES include)
+  find_path(TPSIM_CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  mark_as_advanced(TPSIM_NCCL_INCLUDE_DIR TPSIM_CUBLASLT_INCLUDE_DIR)
+  if(NOT TPSIM_NCCL_INCLUDE_DIR OR NOT TPSIM_CUBLASLT_INCLUDE_DIR)
+    set(CUDA_MISSING "the headers of cuBLAS or NCCL are not here" PARENT_SCOPE)
+    return()
+  endif()
   if(NOT DEFINED ENV{CUDACXX})
     set(ENV{CUDACXX} "${CUDAToolkit_NVCC_EXECUTABLE}")  # often not on the PATH
   endif()
@@ -26,17 +34,20 @@ function(tpsim_find_cuda)
     set(CUDA_MISSING "nvcc does not compile with ${CMAKE_CXX_COMPILER}" PARENT_SCOPE)
     return()
   endif()
-  set(CUDA_FOUND_AS "CUDA ${CUDAToolkit_VERSION}")
-  tpsim_not_in_this_version(CUDA "CUDA device")
-  set(CUDA_FOUND_AS "${CUDA_FOUND_AS}" PARENT_SCOPE)
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)  # A100; H100 and H200
+  endif()
+  list(TRANSFORM CMAKE_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE targets)
+  list(JOIN targets " " targets)
+  set(CUDA_FOUND_AS "CUDA ${CUDAToolkit_VERSION} for ${targets}" PARENT_SCOPE)
 endfunction()
 
 # A macro: enable_language() works at file scope only.
 macro(tpsim_enable_cuda_language)
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80 90)  # A100; H100 and H200
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)
   endif()
-  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   enable_language(CUDA)
   # Debian 12's CMake lists no C++20 level for nvcc 12 and newer and refuses CUDA_STANDARD 20.
   if(NOT "cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
@@ -46,4 +57,17 @@ macro(tpsim_enable_cuda_language)
     list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
   endif()
   set(CMAKE_CUDA_STANDARD 20)
+
+  # What the device's sources need; warnings of both of nvcc's compilers.
+  add_library(tpsim_cuda_toolkit INTERFACE)
+  target_include_directories(tpsim_cuda_toolkit SYSTEM INTERFACE
+    ${CUDAToolkit_INCLUDE_DIRS} "${TPSIM_NCCL_INCLUDE_DIR}" "${TPSIM_CUBLASLT_INCLUDE_DIR}")
+  target_link_libraries(tpsim_cuda_toolkit INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  target_compile_options(tpsim_cuda_toolkit INTERFACE
+    $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo --expt-relaxed-constexpr --extended-lambda
+    -Xcompiler=-Wall,-Wextra,-Wshadow>)
+  if(TPSIM_WERROR)
+    target_compile_options(tpsim_cuda_toolkit INTERFACE
+      $<$<COMPILE_LANGUAGE:CUDA>:-Werror all-warnings -Xcompiler=-Werror>)
+  endif()
 endmacro()

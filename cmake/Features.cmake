@@ -36,15 +36,6 @@ function(tpsim_feature name gives packages find)
   set(TPSIM_STATE_${name} "${state}" PARENT_SCOPE)
 endfunction()
 
-# The parts whose sources are not in this version are looked for all the same, so that the table
-# says what a machine has; asking for one by name is worth a warning.
-function(tpsim_not_in_this_version name what)
-  set(${name}_FOUND_AS "${${name}_FOUND_AS} found, but this version has no ${what}" PARENT_SCOPE)
-  if(TPSIM_${name} STREQUAL "ON")
-    message(WARNING "TPSIM_${name}=ON: this version of tpsim has no ${what}")
-  endif()
-endfunction()
-
 function(tpsim_find_blas)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(BLAS_MISSING "the CPU device is written for x86-64" PARENT_SCOPE)

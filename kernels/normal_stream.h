@@ -13,19 +13,19 @@
 namespace tpsim {
 
 // The output of splitmix64 for a given state (Steele, Lea & Flood 2014).
-inline std::uint64_t mix(std::uint64_t state) {
+constexpr std::uint64_t mix(std::uint64_t state) {
   std::uint64_t z = state + 0x9e3779b97f4a7c15ULL;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
   return z ^ (z >> 31);
 }
 
-inline std::uint64_t stream_key(std::uint64_t seed, std::uint64_t tensor_id) {
+constexpr std::uint64_t stream_key(std::uint64_t seed, std::uint64_t tensor_id) {
   return mix(mix(seed) + tensor_id);
 }
 
 // Uniform in (0, 1), never 0 or 1.
-inline double uniform_at(std::uint64_t key, std::uint64_t index) {
+constexpr double uniform_at(std::uint64_t key, std::uint64_t index) {
   return (static_cast<double>(mix(key ^ index) >> 11) + 0.5) * 0x1.0p-53;
 }
 

@@ -148,12 +148,15 @@ struct DropoutBackward {
   const char* label = "";
 };
 // splitmix64 of the seed and the element's index, against the rate.
-inline bool dropout_keeps(std::uint64_t seed, std::uint64_t element, float rate) {
+constexpr std::uint64_t dropout_bits(std::uint64_t seed, std::uint64_t element) {
   std::uint64_t z = seed + (element + 1) * 0x9E3779B97F4A7C15ULL;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-  z ^= z >> 31;
-  return static_cast<double>(z >> 11) >= static_cast<double>(rate) * 0x1.0p53;
+  return (z ^ (z >> 31)) >> 11;
+}
+constexpr bool dropout_keeps(std::uint64_t seed, std::uint64_t element, float rate) {
+  const auto bits = static_cast<double>(dropout_bits(seed, element));
+  return bits >= static_cast<double>(rate) * 0x1.0p53;
 }
 
 // sums[cols] += column sums of x.

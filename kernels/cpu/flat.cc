@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/adamw_factors.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/vector_math.h"
@@ -19,30 +20,6 @@ void for_each_window(std::int64_t elements, Visit visit) {
   for (std::int64_t first = 0; first < elements; first += kWindow) {
     visit(first, std::min(kWindow, elements - first));
   }
-}
-
-// An AdamW step's constants, with the bias corrections folded in.
-struct AdamWFactors {
-  float beta1, beta2, one_minus_beta1, one_minus_beta2;
-  float rate, decayed, inverse_root_correction2, epsilon, gradient_scale;
-};
-
-AdamWFactors factors_of(const AdamW& op) {
-  const double beta1 = static_cast<double>(op.beta1);
-  const double beta2 = static_cast<double>(op.beta2);
-  const double step = static_cast<double>(op.step);
-  const double correction1 = 1.0 - std::pow(beta1, step);
-  const double correction2 = 1.0 - std::pow(beta2, step);
-  const double rate = static_cast<double>(op.rate);
-  return {op.beta1,
-          op.beta2,
-          static_cast<float>(1.0 - beta1),
-          static_cast<float>(1.0 - beta2),
-          static_cast<float>(rate / correction1),
-          static_cast<float>(rate * static_cast<double>(op.decay)),
-          static_cast<float>(1.0 / std::sqrt(correction2)),
-          op.epsilon,
-          op.gradient_scale};
 }
 
 struct AdamWWindow {

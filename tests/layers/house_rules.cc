@@ -51,7 +51,8 @@ std::string include_fault(const std::string& layer, const std::string& header) {
     return "sim/ and profiler/ meet only in the profile file";
   }
   const bool only_plans = layer == "sim" || layer == "plans" || layer == "gui";
-  for (const std::string_view device : {"kernels/cpu/", "kernels/cuda/", "kernels/mpi/"}) {
+  for (const std::string_view device :
+       {"kernels/cpu/", "kernels/cuda/", "kernels/mpi/", "kernels/nccl/"}) {
     if (only_plans && header.starts_with(device)) {
       return layer + "/ needs a device that computes: \"" + header + "\"";
     }

@@ -1,0 +1,145 @@
+#include "kernels/cuda/cuda_device.h"
+
+#include <fmt/format.h>
+
+#include "kernels/cuda/cublas_lt.h"
+#include "kernels/cuda/cuda_check.h"
+#include "kernels/cuda/cuda_ops.h"
+
+namespace tpsim {
+namespace {
+
+constexpr int kOldestMajor = 8;  // the kernels use instructions of Ampere
+
+Result<GpuLimits> limits_of(int index) {
+  cudaDeviceProp gpu{};
+  check_cuda(cudaGetDeviceProperties(&gpu, index), "cudaGetDeviceProperties");
+  if (gpu.major < kOldestMajor) {
+    return no_gpu(fmt::format("{} has compute capability {}.{}; 8.0 is the least", gpu.name,
+                              gpu.major, gpu.minor));
+  }
+  return GpuLimits{gpu.multiProcessorCount, static_cast<std::int64_t>(gpu.sharedMemPerBlockOptin)};
+}
+
+}  // namespace
+
+void fail_cuda(cudaError_t error, const char* what) {
+  throw CudaFailure(
+      fmt::format("{}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)));
+}
+
+Error no_gpu(const std::string& why) {
+  return {ErrorKind::kMissing, "no GPU: " + why, "--device cuda", "use --device cpu"};
+}
+
+GpuCount visible_gpus() {
+  GpuCount count;
+  const cudaError_t error = cudaGetDeviceCount(&count.gpus);
+  if (error == cudaSuccess && count.gpus > 0) return count;
+  static_cast<void>(cudaGetLastError());
+  const bool driver = error == cudaErrorInsufficientDriver;
+  return {0, driver ? "the NVIDIA driver is not here, or older than CUDA needs"
+                    : (error == cudaSuccess ? "the driver sees none" : cudaGetErrorString(error))};
+}
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
+  const GpuCount count = visible_gpus();
+  if (count.gpus == 0) return no_gpu(count.why_none);
+  if (index >= count.gpus) {
+    return no_gpu(fmt::format("number {} of {} (counted from 0) was asked for", index, count.gpus));
+  }
+  if (!cublas_lt().ok()) return cublas_lt().error();
+  TPSIM_TRY(const GpuLimits limits, limits_of(index));
+  check_cuda(cudaSetDevice(index), "cudaSetDevice");
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  auto state = std::make_unique<CudaState>(stream, limits, MatmulPlans(*cublas_lt()));
+  return std::unique_ptr<CudaDevice>(new CudaDevice(std::move(state)));
+}
+
+// No checks: this also runs while unwinding from a device that broke.
+CudaDevice::~CudaDevice() {
+  static_cast<void>(cudaStreamSynchronize(stream()));
+  for (const cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
+  const cudaStream_t work = stream();
+  state_.reset();
+  static_cast<void>(cudaStreamDestroy(work));
+}
+
+void CudaDevice::upload(std::span<const std::byte> from, const Tensor& to) {
+  TPSIM_CHECK(static_cast<std::int64_t>(from.size()) == to.bytes(), "upload fills the tensor");
+  check_cuda(cudaMemcpyAsync(to.raw(), from.data(), from.size(), cudaMemcpyHostToDevice, stream()),
+             "upload");
+  synchronize();
+}
+
+void CudaDevice::download(const Tensor& from, std::span<std::byte> to) {
+  TPSIM_CHECK(static_cast<std::int64_t>(to.size()) == from.bytes(), "download takes the tensor");
+  check_cuda(cudaMemcpyAsync(to.data(), from.raw(), to.size(), cudaMemcpyDeviceToHost, stream()),
+             "download");
+  synchronize();
+}
+
+void CudaDevice::synchronize() { check_cuda(cudaStreamSynchronize(stream()), "the GPU's work"); }
+
+DeviceMark CudaDevice::mark() {
+  if (marks_ == events_.size()) {
+    cudaEvent_t event = nullptr;
+    check_cuda(cudaEventCreate(&event), "cudaEventCreate");
+    events_.push_back(event);
+  }
+  check_cuda(cudaEventRecord(events_[marks_], stream()), "cudaEventRecord");
+  return {static_cast<std::int64_t>(marks_++)};
+}
+
+double CudaDevice::seconds_between(DeviceMark earlier, DeviceMark later) {
+  const auto event = [&](DeviceMark mark) {
+    TPSIM_CHECK(mark.value >= 0 && mark.value < static_cast<std::int64_t>(marks_),
+                "a mark since the last forget_marks()");
+    return events_[static_cast<std::size_t>(mark.value)];
+  };
+  check_cuda(cudaEventSynchronize(event(later)), "cudaEventSynchronize");
+  float milliseconds = 0;
+  check_cuda(cudaEventElapsedTime(&milliseconds, event(earlier), event(later)),
+             "cudaEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+void CudaDevice::execute(const Op& op) {
+  std::visit([&](const auto& any) { compute(any, *state_); }, op);
+  check_cuda(cudaGetLastError(), "launching an op");
+}
+
+void* CudaDevice::acquire(std::int64_t bytes) {
+  void* data = state_->memory.acquire(bytes);
+  if (data == nullptr) {
+    const DriverMemory driver = driver_memory();
+    throw OutOfDeviceMemory(fmt::format(
+        "the GPU has no memory left for a tensor of {} bytes; tensors hold {} of the {} "
+        "that are reserved, and {} of its {} are in use",
+        bytes, allocated_bytes(), state_->memory.reserved_bytes(), driver.used, driver.total));
+  }
+  return data;
+}
+
+void CudaDevice::give_back(void* data, std::int64_t) { state_->memory.give_back(data); }
+
+void CudaScratch::release() {
+  if (data_ != nullptr) memory_.give_back(data_);
+  data_ = nullptr;
+  size_ = 0;
+}
+
+void* CudaScratch::bytes(std::int64_t count) {
+  if (count <= size_) return data_;
+  release();
+  data_ = memory_.acquire(count);
+  if (data_ == nullptr) {
+    throw OutOfDeviceMemory(
+        fmt::format("the GPU has no memory left for {} bytes of working memory", count));
+  }
+  size_ = count;
+  return data_;
+}
+
+}  // namespace tpsim

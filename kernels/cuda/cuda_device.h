@@ -1,0 +1,68 @@
+// One NVIDIA GPU as a device: cuBLASLt products and the kernels of this folder, on one stream.
+//
+// Ops return when they are issued. Arithmetic is in fp32 whatever the tensors' dtype, sums are
+// added in a fixed order, so ops that are given the same values give the same bits (matrix
+// products: while the same algorithms are chosen). One device per process; it is used by one
+// thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "kernels/cuda/cuda_state.h"
+#include "kernels/device.h"
+
+namespace tpsim {
+
+class CudaDevice final : public Device {
+ public:
+  // `index` among the GPUs that this process sees. kMissing, with the reason, when there is no GPU,
+  // no driver, or no cuBLASLt.
+  static Result<std::unique_ptr<CudaDevice>> create(int index = 0);
+  ~CudaDevice() override;
+
+  void upload(std::span<const std::byte> from, const Tensor& to) override;
+  void download(const Tensor& from, std::span<std::byte> to) override;
+  void synchronize() override;
+
+  DeviceMark mark() override;
+  double seconds_between(DeviceMark earlier, DeviceMark later) override;
+  void forget_marks() override { marks_ = 0; }
+
+  // Memory for a communicator's own buffers, outside the count of tensors. Throws
+  // OutOfDeviceMemory.
+  void* acquire_unrecorded(std::int64_t bytes) { return acquire(bytes); }
+  void give_back_unrecorded(void* data) { state_->memory.give_back(data); }
+
+  cudaStream_t stream() const { return state_->stream; }
+  const GpuLimits& limits() const { return state_->limits; }
+  // Counts of the allocator: sizes that were cut for tensors, and what was asked of the driver.
+  const BlockCache& memory() const { return state_->memory; }
+  // The algorithms that were chosen for matrix products; also to be told them.
+  MatmulPlans& matmuls() { return state_->matmuls; }
+
+ protected:
+  void execute(const Op& op) override;
+  void* acquire(std::int64_t bytes) override;
+  void give_back(void* data, std::int64_t bytes) override;
+
+ private:
+  explicit CudaDevice(std::unique_ptr<CudaState> state) : state_(std::move(state)) {}
+
+  std::unique_ptr<CudaState> state_;
+  std::vector<cudaEvent_t> events_;
+  std::size_t marks_ = 0;  // events of events_ in use
+};
+
+// How many GPUs this process sees; 0 with the reason when none. Starts no context.
+struct GpuCount {
+  int gpus = 0;
+  std::string why_none;
+};
+GpuCount visible_gpus();
+// What is said then.
+Error no_gpu(const std::string& why);
+
+}  // namespace tpsim

@@ -1,0 +1,248 @@
+// Token and position tables, and rotary positions.
+#include <cmath>
+#include <vector>
+
+#include "kernels/cuda/cuda_check.h"
+#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/row_block.cuh"
+
+namespace tpsim {
+namespace {
+
+constexpr int kTableThreads = 256;
+
+// The table's row for a token, or -1 when another rank holds it.
+__device__ inline std::int64_t local_row(std::int32_t token, std::int64_t begin,
+                                         std::int64_t rows) {
+  const std::int64_t row = token - begin;
+  return row >= 0 && row < rows ? row : -1;
+}
+
+template <class T, int V>
+__global__ void __launch_bounds__(kTableThreads)
+    embedding_forward_kernel(const std::int32_t* tokens, const T* table, T* y, std::int64_t cols,
+                             std::int64_t vocab_begin, std::int64_t vocab_rows) {
+  const std::int64_t row = local_row(tokens[blockIdx.x], vocab_begin, vocab_rows);
+  T* const out = y + std::int64_t{blockIdx.x} * cols;
+  for (std::int64_t c = std::int64_t{threadIdx.x} * V; c < cols; c += kTableThreads * V) {
+    raw_or_zeros<T, V>(row >= 0 ? table : nullptr, row * cols + c).write(out + c);
+  }
+}
+
+// into += x for one row; each thread has its columns to itself. In packs only for an fp32 table.
+template <class T, int V>
+__device__ inline void add_row(const T* x, const AnyFloats& into, std::int64_t first,
+                               std::int64_t cols) {
+  for (std::int64_t c = std::int64_t{threadIdx.x} * V; c < cols; c += kTableThreads * V) {
+    const Raw<T, V> values = raw_at<T, V>(x + c);
+    if constexpr (V == kPack) {
+      float* const to = static_cast<float*>(into.data) + first + c;
+      Raw<float, V> sums = raw_at<float, V>(to);
+#pragma unroll
+      for (int i = 0; i < V; ++i) sums.set(i, sums[i] + values[i]);
+      sums.write(to);
+    } else {
+      into.set(first + c, into.get(first + c) + values[0]);
+    }
+  }
+}
+
+struct TableRows {
+  const std::int32_t* tokens;
+  int count;
+  AnyFloats dtable;
+  std::int64_t cols, vocab_begin, vocab_rows;
+};
+
+// The block of a token's first occurrence adds up all of them, in order: no atomics, and the same
+// bits in every run.
+template <class T, int V>
+__global__ void __launch_bounds__(kTableThreads)
+    embedding_backward_kernel(const TableRows a, const T* dy) {
+  __shared__ unsigned found[kTableThreads / kWarp];
+  const int mine = static_cast<int>(blockIdx.x);
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int32_t token = a.tokens[mine];
+  const std::int64_t row = local_row(token, a.vocab_begin, a.vocab_rows);
+  if (row < 0) return;
+  bool occurred = false;
+  for (int t = thread; t < mine; t += kTableThreads) occurred = occurred || a.tokens[t] == token;
+  if (__syncthreads_or(occurred ? 1 : 0) != 0) return;
+  for (int first = mine; first < a.count; first += kTableThreads) {
+    const int t = first + thread;
+    const bool matches = t < a.count && a.tokens[t] == token;
+    const unsigned bits = __ballot_sync(0xffffffffU, matches);
+    __syncthreads();  // the previous round's bits have been read
+    if (thread % kWarp == 0) found[thread / kWarp] = bits;
+    __syncthreads();
+    for (int warp = 0; warp < kTableThreads / kWarp; ++warp) {
+      for (unsigned left = found[warp]; left != 0; left &= left - 1) {
+        const int at = first + warp * kWarp + __ffs(static_cast<int>(left)) - 1;
+        add_row<T, V>(dy + std::int64_t{at} * a.cols, a.dtable, row * a.cols, a.cols);
+      }
+    }
+  }
+}
+
+template <class T, int V>
+__global__ void __launch_bounds__(kTableThreads)
+    position_forward_kernel(T* x, const T* table, std::int64_t samples, std::int64_t cols) {
+  T* const row = x + std::int64_t{blockIdx.x} * cols;
+  const T* const added = table + blockIdx.x / samples * cols;
+  for (std::int64_t c = std::int64_t{threadIdx.x} * V; c < cols; c += kTableThreads * V) {
+    Raw<T, V> values = raw_at<T, V>(row + c);
+    const Raw<T, V> more = raw_at<T, V>(added + c);
+#pragma unroll
+    for (int i = 0; i < V; ++i) values.set(i, values[i] + more[i]);
+    values.write(row + c);
+  }
+}
+
+// Sums over the samples of a position in fp32; the table is rounded once.
+template <class T>
+__global__ void __launch_bounds__(kTableThreads)
+    position_backward_kernel(const T* dy, AnyFloats dtable, std::int64_t samples,
+                             std::int64_t cols) {
+  const std::int64_t position = blockIdx.x;
+  for (std::int64_t c = threadIdx.x; c < cols; c += kTableThreads) {
+    float sum = dtable.get(position * cols + c);
+    for (std::int64_t b = 0; b < samples; ++b) {
+      sum += widened(dy[(position * samples + b) * cols + c]);
+    }
+    dtable.set(position * cols + c, sum);
+  }
+}
+
+template <class T>
+struct RotaryRows {
+  T* x;
+  const float* table;  // [position][cosines, then sines of the pairs]
+  std::int64_t batch, position_stride, sample_stride, head_stride;
+  int heads, half;
+  float sign;
+};
+
+// A block per token; (a, b) -> (a cos - b sin, b cos + a sin) for the pairs (d, d + half).
+template <class T, int V>
+__global__ void __launch_bounds__(kTableThreads) rotary_kernel(const RotaryRows<T> a) {
+  const std::int64_t s = blockIdx.x / a.batch, b = blockIdx.x % a.batch;
+  T* const token = a.x + s * a.position_stride + b * a.sample_stride;
+  const float* const angles = a.table + s * 2 * a.half;
+  const int per_head = a.half / V;
+  for (int i = static_cast<int>(threadIdx.x); i < a.heads * per_head; i += kTableThreads) {
+    const int d = i % per_head * V;
+    T* const head = token + i / per_head * a.head_stride + d;
+    Raw<T, V> first = raw_at<T, V>(head), second = raw_at<T, V>(head + a.half);
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      const float cosine = angles[d + j], sine = a.sign * angles[a.half + d + j];
+      const float x = first[j], y = second[j];
+      first.set(j, x * cosine - y * sine);
+      second.set(j, y * cosine + x * sine);
+    }
+    first.write(head);
+    second.write(head + a.half);
+  }
+}
+
+// At least `seq` positions on the device; angles in double on the host, since the last position
+// times the first frequency has few digits left in fp32.
+const RotaryTable& rotary_table(const Rotary& op, CudaState& state) {
+  const std::int64_t dim = op.dims.head_dim, half = dim / 2;
+  RotaryTable& table = state.rotary_tables[{op.theta, dim}];
+  if (table.positions >= op.dims.seq) return table;
+  std::vector<float> angles(static_cast<std::size_t>(op.dims.seq * dim));
+  for (std::int64_t s = 0; s < op.dims.seq; ++s) {
+    for (std::int64_t d = 0; d < half; ++d) {
+      const double exponent = 2.0 * static_cast<double>(d) / static_cast<double>(dim);
+      const double angle =
+          static_cast<double>(s) / std::pow(static_cast<double>(op.theta), exponent);
+      angles[static_cast<std::size_t>(s * dim + d)] = static_cast<float>(std::cos(angle));
+      angles[static_cast<std::size_t>(s * dim + half + d)] = static_cast<float>(std::sin(angle));
+    }
+  }
+  if (table.data != nullptr) state.memory.give_back(table.data);
+  const std::size_t bytes = angles.size() * sizeof(float);
+  table.data = static_cast<float*>(state.memory.acquire(static_cast<std::int64_t>(bytes)));
+  TPSIM_CHECK(table.data != nullptr, "memory for a table of rotary angles");
+  table.positions = op.dims.seq;
+  check_cuda(
+      cudaMemcpyAsync(table.data, angles.data(), bytes, cudaMemcpyHostToDevice, state.stream),
+      "rotary angles");
+  check_cuda(cudaStreamSynchronize(state.stream), "rotary angles");
+  return table;
+}
+
+unsigned blocks(std::int64_t rows) { return static_cast<unsigned>(rows); }
+
+}  // namespace
+
+void compute(const EmbeddingForward& op, CudaState& state) {
+  const std::int64_t cols = op.y.cols();
+  with_type_and_width(op.y.dtype(), pack_width(cols, {op.table, op.y}), [&](auto type, auto v) {
+    using T = typename decltype(type)::type;
+    embedding_forward_kernel<T, v.value><<<blocks(op.y.rows()), kTableThreads, 0, state.stream>>>(
+        elements_of<std::int32_t>(op.tokens), elements_of<T>(op.table), elements_of<T>(op.y), cols,
+        op.vocab_begin, op.table.rows());
+  });
+}
+
+void compute(const EmbeddingBackward& op, CudaState& state) {
+  const std::int64_t cols = op.dy.cols();
+  const TableRows a{elements_of<std::int32_t>(op.tokens),
+                    static_cast<int>(op.dy.rows()),
+                    any_floats(op.dtable),
+                    cols,
+                    op.vocab_begin,
+                    op.dtable.rows()};
+  const bool packed =
+      op.dtable.dtype() == DType::kFloat32 && pack_width(cols, {op.dy, op.dtable}) == kPack;
+  with_type_and_width(op.dy.dtype(), packed ? kPack : 1, [&](auto type, auto v) {
+    using T = typename decltype(type)::type;
+    embedding_backward_kernel<T, v.value>
+        <<<blocks(op.dy.rows()), kTableThreads, 0, state.stream>>>(a, elements_of<T>(op.dy));
+  });
+}
+
+void compute(const PositionForward& op, CudaState& state) {
+  const std::int64_t cols = op.x.cols();
+  with_type_and_width(op.x.dtype(), pack_width(cols, {op.x, op.table}), [&](auto type, auto v) {
+    using T = typename decltype(type)::type;
+    position_forward_kernel<T, v.value><<<blocks(op.x.rows()), kTableThreads, 0, state.stream>>>(
+        elements_of<T>(op.x), elements_of<T>(op.table), op.x.shape()[1], cols);
+  });
+}
+
+void compute(const PositionBackward& op, CudaState& state) {
+  with_type(op.dy.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    position_backward_kernel<T><<<blocks(op.dy.shape()[0]), kTableThreads, 0, state.stream>>>(
+        elements_of<T>(op.dy), any_floats(op.dtable), op.dy.shape()[1], op.dy.cols());
+  });
+}
+
+void compute(const Rotary& op, CudaState& state) {
+  const AttentionDims& d = op.dims;
+  const RotaryTable& table = rotary_table(op, state);
+  const std::int64_t half = d.head_dim / 2;
+  bool packed = pack_width(half, {op.x.tensor}) == kPack;
+  for (const std::int64_t stride :
+       {op.x.offset, op.x.position_stride, op.x.sample_stride, op.x.head_stride}) {
+    packed = packed && stride % kPack == 0;
+  }
+  with_type_and_width(op.x.tensor.dtype(), packed ? kPack : 1, [&](auto type, auto v) {
+    using T = typename decltype(type)::type;
+    const RotaryRows<T> a{elements_of<T>(op.x.tensor) + op.x.offset,
+                          table.data,
+                          d.batch,
+                          op.x.position_stride,
+                          op.x.sample_stride,
+                          op.x.head_stride,
+                          static_cast<int>(d.heads),
+                          static_cast<int>(half),
+                          op.inverse ? -1.0F : 1.0F};
+    rotary_kernel<T, v.value><<<blocks(d.batch * d.seq), kTableThreads, 0, state.stream>>>(a);
+  });
+}
+
+}  // namespace tpsim

@@ -1,0 +1,145 @@
+// What the flash attention kernels share: how heads lie in memory, and tiles of them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/cuda_state.h"
+#include "kernels/cuda/fragments.h"
+#include "kernels/cuda/mma.cuh"
+#include "kernels/ops.h"
+
+namespace tpsim {
+
+inline constexpr float kLog2E = 1.4426950408889634F;
+inline constexpr float kLn2 = 0.6931471805599453F;
+
+// The vectors of all heads; at() gives those of one.
+template <class T>
+struct HeadArray {
+  T* data = nullptr;
+  std::int64_t position = 0, sample = 0, head = 0;  // strides
+
+  __device__ T* at(std::int64_t b, std::int64_t h) const { return data + b * sample + h * head; }
+};
+
+template <class T>
+HeadArray<T> head_array(const Heads& x) {
+  return {static_cast<T*>(x.tensor.raw()) + x.offset, x.position_stride, x.sample_stride,
+          x.head_stride};
+}
+
+struct FlashSizes {
+  int seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  float scale = 1;
+
+  __device__ int group() const { return heads / kv_heads; }
+  // Of per-query numbers, [batch, heads, seq].
+  __device__ std::int64_t row(std::int64_t b, std::int64_t h) const {
+    return (b * heads + h) * seq;
+  }
+};
+
+inline FlashSizes flash_sizes(const AttentionDims& d, float scale) {
+  return {static_cast<int>(d.seq), static_cast<int>(d.heads), static_cast<int>(d.kv_heads),
+          static_cast<int>(d.head_dim), scale};
+}
+
+template <class T>
+struct FlashForwardArgs {
+  FlashSizes sizes;
+  HeadArray<const T> q, k, v;
+  HeadArray<T> o;
+  float* log_sum;
+  const float* slopes;  // null without ALiBi
+};
+
+template <class T>
+struct FlashBackwardArgs {
+  FlashSizes sizes;
+  HeadArray<const T> q, k, v, o, d_o;
+  HeadArray<T> dq, dk, dv;
+  const float* log_sum;
+  const float* slopes;
+  float* along;  // [batch, heads, seq]: o . d_o of each query
+};
+
+template <class T>
+FlashForwardArgs<T> forward_args(const FlashForward& op) {
+  return {flash_sizes(op.dims, op.scale),
+          head_array<const T>(op.q),
+          head_array<const T>(op.k),
+          head_array<const T>(op.v),
+          head_array<T>(op.o),
+          op.log_sum.data<float>(),
+          op.slopes.defined() ? op.slopes.data<float>() : nullptr};
+}
+
+template <class T>
+FlashBackwardArgs<T> backward_args(const FlashBackward& op, float* along) {
+  return {flash_sizes(op.dims, op.scale),
+          head_array<const T>(op.q),
+          head_array<const T>(op.k),
+          head_array<const T>(op.v),
+          head_array<const T>(op.o),
+          head_array<const T>(op.d_o),
+          head_array<T>(op.dq),
+          head_array<T>(op.dk),
+          head_array<T>(op.dv),
+          op.log_sum.data<float>(),
+          op.slopes.defined() ? op.slopes.data<float>() : nullptr,
+          along};
+}
+
+// For every dtype, head_dim and layout, without tensor cores; `args` are those of T.
+void flash_forward_plainly(const FlashForward& op, CudaState& state);
+void flash_backward_plainly(const FlashBackward& op, float* along, CudaState& state);
+// along = o . d_o, for every query.
+void flash_along(const FlashBackward& op, float* along, CudaState& state);
+
+// 2^x. Below -126 the result is zero.
+__device__ inline float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// Starts copying kRows rows of one head, from `first` on, to a tile of D columns; zeros stand for
+// rows from `rows` on and for columns from `head_dim` on. All threads of the block take part.
+template <class T, int D, int kRows, int kThreads>
+__device__ inline void fetch_tile(uint4* tile, const T* head, std::int64_t position_stride,
+                                  int first, int rows, int head_dim) {
+  constexpr int kChunks = D / kChunk;
+  static_assert(kRows * kChunks % kThreads == 0, "an equal share for every thread");
+#pragma unroll
+  for (int i = 0; i < kRows * kChunks / kThreads; ++i) {
+    const int piece = i * kThreads + static_cast<int>(threadIdx.x);
+    const int row = piece / kChunks, chunk = piece % kChunks;
+    const bool present = first + row < rows && chunk * kChunk < head_dim;
+    const T* from = present ? head + (first + row) * position_stride + chunk * kChunk : head;
+    copy_async(tile + swizzled(row, chunk, kChunks), from, present);
+  }
+}
+
+// Writes 16 x D results of a warp, times `factor` of each half's row, to rows from `first` on.
+template <class T, int D>
+__device__ inline void store_result(const float (&sums)[D / 8][4], const float (&factor)[2],
+                                    T* head, std::int64_t position_stride, int first,
+                                    const FlashSizes& sizes) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = first + result_row(lane, 2 * half);
+    if (row >= sizes.seq) continue;
+#pragma unroll
+    for (int d = 0; d < D / 8; ++d) {
+      const int column = d * 8 + result_col(lane, 0);
+      if (column >= sizes.head_dim) continue;
+      *reinterpret_cast<unsigned*>(head + row * position_stride + column) =
+          packed(sums[d][2 * half] * factor[half], sums[d][2 * half + 1] * factor[half], T{});
+    }
+  }
+}
+
+}  // namespace tpsim

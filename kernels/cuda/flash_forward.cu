@@ -1,0 +1,174 @@
+// Flash attention forward on tensor cores (after Dao 2023, "FlashAttention-2"): a block of four
+// warps holds kRows queries and meets the visible keys tile by tile, with a running maximum and sum
+// per query. Keys and values take turns in shared memory: while one is multiplied, the other
+// arrives.
+#include "kernels/cuda/cuda_check.h"
+#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/flash.cuh"
+#include "kernels/cuda/flash_paths.h"
+#include "kernels/cuda/packs.cuh"
+
+namespace tpsim {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarps = kThreads / 32;
+template <int kM>
+constexpr int kRows = kWarps * 16 * kM;
+// Keys of a tile: scores and outputs share 255 registers.
+template <int D>
+constexpr int kKeysOf = D > 64 ? 32 : 64;
+
+// Of one query, in the lanes that hold its scores.
+struct Running {
+  float max = -INFINITY;  // of scores in powers of two
+  float sum = 0;          // of this lane's share
+};
+
+// Scores of one tile become 2^(score - max); the outputs so far are scaled down to the new maximum.
+template <int D, int kM, int kKeys>
+__device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&out)[kM][D / 8][4],
+                                    Running (&running)[kM][2], int first_row, int first_key,
+                                    float scale2, float slope2) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int query = first_row + m * 16 + result_row(lane, 2 * half);
+      Running& r = running[m][half];
+      float max = r.max;
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          const int key = first_key + n * 8 + result_col(lane, i);
+          float& x = scores[m][n][i];
+          x = key <= query ? scale2 * x + slope2 * static_cast<float>(key) : -INFINITY;
+          max = fmaxf(max, x);
+        }
+      }
+      max = fmaxf(max, __shfl_xor_sync(0xffffffffU, max, 1));
+      max = fmaxf(max, __shfl_xor_sync(0xffffffffU, max, 2));
+      const float shrink = exp2_fast(r.max - max);
+      r.max = max;
+      r.sum *= shrink;
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          scores[m][n][i] = exp2_fast(scores[m][n][i] - max);
+          r.sum += scores[m][n][i];
+        }
+      }
+      if (!__any_sync(0xffffffffU, shrink != 1.0F)) continue;  // no maximum has moved
+#pragma unroll
+      for (int d = 0; d < D / 8; ++d) {
+        out[m][d][2 * half] *= shrink;
+        out[m][d][2 * half + 1] *= shrink;
+      }
+    }
+  }
+}
+
+// Grid: (tiles of queries, heads, batch). The longest rows start first.
+template <class T, int D, int kM>
+__global__ void __launch_bounds__(kThreads) flash_forward_kernel(const FlashForwardArgs<T> a) {
+  extern __shared__ __align__(256) uint4 tiles[];
+  constexpr int kChunks = D / kChunk, kKeys = kKeysOf<D>;
+  uint4* const q_tile = tiles;
+  uint4* const k_tile = q_tile + kRows<kM> * kChunks;
+  uint4* const v_tile = k_tile + kKeys * kChunks;
+  const FlashSizes s = a.sizes;
+  const int head = static_cast<int>(blockIdx.y), sample = static_cast<int>(blockIdx.z);
+  const int block_row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows<kM>;
+  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16 * kM;
+  const int first_row = block_row + warp_row;
+  const T* const keys = a.k.at(sample, head / s.group());
+  const T* const values = a.v.at(sample, head / s.group());
+  const float slope = a.slopes != nullptr ? a.slopes[head] : 0.0F;
+
+  fetch_tile<T, D, kRows<kM>, kThreads>(q_tile, a.q.at(sample, head), a.q.position, block_row,
+                                        s.seq, s.head_dim);
+  fetch_tile<T, D, kKeys, kThreads>(k_tile, keys, a.k.position, 0, s.seq, s.head_dim);
+  commit_copies();
+
+  float out[kM][D / 8][4] = {};
+  Running running[kM][2];
+  const int end = min(block_row + kRows<kM>, s.seq);  // keys that some query of the block sees
+  for (int first_key = 0; first_key < end; first_key += kKeys) {
+    wait_for_copies<0>();
+    __syncthreads();  // the keys are here, and the last values have been used
+    fetch_tile<T, D, kKeys, kThreads>(v_tile, values, a.v.position, first_key, s.seq, s.head_dim);
+    commit_copies();
+    const bool sees = first_key <= first_row + 16 * kM - 1;  // this warp, any of these keys
+    float scores[kM][kKeys / 8][4] = {};
+    if (sees) add_product_by_column<T, D, kM, kKeys>(scores, q_tile, warp_row, k_tile);
+    __syncthreads();  // the keys have been used
+    if (first_key + kKeys < end) {
+      fetch_tile<T, D, kKeys, kThreads>(k_tile, keys, a.k.position, first_key + kKeys, s.seq,
+                                        s.head_dim);
+    }
+    commit_copies();
+    if (sees) {
+      softmax_tile<D, kM, kKeys>(scores, out, running, first_row, first_key, s.scale * kLog2E,
+                                 slope * kLog2E);
+    }
+    wait_for_copies<1>();
+    __syncthreads();  // the values are here
+    if (sees) add_product_by_depth<T, D, kM, kKeys>(out, scores, v_tile);
+  }
+
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+    float inverse[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = running[m][half].sum;
+      sum += __shfl_xor_sync(0xffffffffU, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffU, sum, 2);
+      inverse[half] = 1.0F / sum;
+      const int query = first_row + m * 16 + result_row(lane, 2 * half);
+      if (lane % 4 == 0 && query < s.seq) {
+        a.log_sum[s.row(sample, head) + query] = (running[m][half].max + log2f(sum)) * kLn2;
+      }
+    }
+    store_result<T, D>(out[m], inverse, a.o.at(sample, head), a.o.position, first_row + m * 16, s);
+  }
+}
+
+template <class T, int D>
+void launch(const FlashForward& op, const CudaState& state) {
+  constexpr int kM = 2;
+  constexpr int kShared = (kRows<kM> + 2 * kKeysOf<D>)*D * 2;
+  const auto kernel = flash_forward_kernel<T, D, kM>;
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
+             "shared memory of flash attention");
+  const dim3 grid(static_cast<unsigned>((op.dims.seq + kRows<kM> - 1) / kRows<kM>),
+                  static_cast<unsigned>(op.dims.heads), static_cast<unsigned>(op.dims.batch));
+  kernel<<<grid, kThreads, kShared, state.stream>>>(forward_args<T>(op));
+}
+
+template <class T>
+void launch_for_dim(const FlashForward& op, const CudaState& state) {
+  if (op.dims.head_dim <= 64) {
+    launch<T, 64>(op, state);
+  } else {
+    launch<T, 128>(op, state);
+  }
+}
+
+}  // namespace
+
+void compute(const FlashForward& op, CudaState& state) {
+  if (!suits_tensor_cores(op.dims, {&op.q, &op.k, &op.v, &op.o})) {
+    flash_forward_plainly(op, state);
+  } else if (op.q.tensor.dtype() == DType::kBFloat16) {
+    launch_for_dim<__nv_bfloat16>(op, state);
+  } else {
+    launch_for_dim<__half>(op, state);
+  }
+}
+
+}  // namespace tpsim

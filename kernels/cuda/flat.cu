@@ -1,0 +1,252 @@
+// Ops that see a tensor as one array: copies, sums, the optimizer and initial values.
+#include "kernels/adamw_factors.h"
+#include "kernels/cuda/block_sums.cuh"
+#include "kernels/cuda/cuda_check.h"
+#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/elementwise.cuh"
+#include "kernels/normal_stream.h"
+
+namespace tpsim {
+namespace {
+
+template <class From, class To>
+struct AddBody {
+  const From* x;
+  To* into;
+  template <int V>
+  __device__ void operator()(Width<V>, std::int64_t at) const {
+    const Raw<From, V> more = raw_at<From, V>(x + at);
+    Raw<To, V> sum = raw_at<To, V>(into + at);
+#pragma unroll
+    for (int i = 0; i < V; ++i) sum.set(i, sum[i] + more[i]);
+    sum.write(into + at);
+  }
+};
+
+template <class From, class To>
+struct CastBody {
+  const From* from;
+  To* to;
+  template <int V>
+  __device__ void operator()(Width<V>, std::int64_t at) const {
+    const Raw<From, V> values = raw_at<From, V>(from + at);
+    Raw<To, V> rounded;
+#pragma unroll
+    for (int i = 0; i < V; ++i) rounded.set(i, values[i]);
+    rounded.write(to + at);
+  }
+};
+
+template <class T>
+struct ScaleBody {
+  T* x;
+  float factor;
+  template <int V>
+  __device__ void operator()(Width<V>, std::int64_t at) const {
+    Raw<T, V> values = raw_at<T, V>(x + at);
+#pragma unroll
+    for (int i = 0; i < V; ++i) values.set(i, values[i] * factor);
+    values.write(x + at);
+  }
+};
+
+template <class T>
+struct FillBody {
+  T* x;
+  float value;
+  template <int V>
+  __device__ void operator()(Width<V>, std::int64_t at) const {
+    Raw<T, V> values;
+#pragma unroll
+    for (int i = 0; i < V; ++i) values.set(i, value);
+    values.write(x + at);
+  }
+};
+
+template <class Gradient, class Weight>
+struct AdamWBody {
+  AdamWFactors f;
+  float* master;
+  float* momentum;
+  float* variance;
+  const Gradient* gradient;
+  Weight* weights;  // null: the master itself
+  template <int V>
+  __device__ void operator()(Width<V>, std::int64_t at) const {
+    const Raw<Gradient, V> slope = raw_at<Gradient, V>(gradient + at);
+    Raw<float, V> x = raw_at<float, V>(master + at);
+    Raw<float, V> m = raw_at<float, V>(momentum + at);
+    Raw<float, V> v = raw_at<float, V>(variance + at);
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const float g = f.gradient_scale * slope[i];
+      m.set(i, f.beta1 * m[i] + f.one_minus_beta1 * g);
+      v.set(i, f.beta2 * v[i] + f.one_minus_beta2 * g * g);
+      const float root = sqrtf(v[i]) * f.inverse_root_correction2 + f.epsilon;
+      x.set(i, x[i] - (f.rate * m[i] / root + f.decayed * x[i]));
+    }
+    x.write(master + at);
+    m.write(momentum + at);
+    v.write(variance + at);
+    if (weights == nullptr) return;
+    Raw<Weight, V> rounded;
+#pragma unroll
+    for (int i = 0; i < V; ++i) rounded.set(i, x[i]);
+    rounded.write(weights + at);
+  }
+};
+
+// kernels/normal_stream.h's normal_at with the device's functions: both in double, so that what is
+// left after rounding to fp32 differs by a unit in the last place at most.
+__device__ inline double normal_on_device(std::uint64_t key, std::uint64_t index) {
+  const double radius = sqrt(-2.0 * log(uniform_at(key, 2 * index)));
+  return radius * cospi(2.0 * uniform_at(key, 2 * index + 1));
+}
+
+template <class T>
+struct NormalBody {
+  T* x;
+  std::uint64_t key;
+  double deviation;
+  std::int64_t first, cols, global_cols;  // `first`: global index of x's first element
+  template <int V>
+  __device__ std::int64_t column(Width<V>, std::int64_t column) const {
+    return column;
+  }
+  template <int V>
+  __device__ void row(Width<V>, std::int64_t column, std::int64_t at) const {
+    const std::int64_t index = first + (at - column) / cols * global_cols + column;
+#pragma unroll 1  // the code of one element is long
+    for (int i = 0; i < V; ++i) {
+      const double normal = normal_on_device(key, static_cast<std::uint64_t>(index + i));
+      x[at + i] = narrowed<T>(static_cast<float>(deviation * normal));
+    }
+  }
+};
+
+// Sums of squares: eight in fp32, in double from there on.
+template <class T, int V>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    sum_squares_kernel(const T* x, std::int64_t count, double* partial) {
+  const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
+  double total[1] = {0};
+  for (std::int64_t pack = thread; pack < count / V; pack += threads) {
+    const Raw<T, V> values = raw_at<T, V>(x + pack * V);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < V; ++i) sum += values[i] * values[i];
+    total[0] += static_cast<double>(sum);
+  }
+  const std::int64_t rest = count / V * V + thread;
+  if (V > 1 && rest < count) {
+    const float last = widened(x[rest]);
+    total[0] += static_cast<double>(last * last);
+  }
+  block_reduce(total, SumOf());
+  if (threadIdx.x == 0) partial[blockIdx.x] = total[0];
+}
+
+__global__ void __launch_bounds__(kElementwiseThreads)
+    add_partial_sums_kernel(const double* partial, int count, float* sum) {
+  double total[1] = {0};
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
+    total[0] += partial[i];
+  }
+  block_reduce(total, SumOf());
+  if (threadIdx.x == 0) *sum = static_cast<float>(static_cast<double>(*sum) + total[0]);
+}
+
+template <class Launch>
+void with_two_types(DType first, DType second, Launch launch) {
+  with_type(first, [&](auto one) { with_type(second, [&](auto other) { launch(one, other); }); });
+}
+
+}  // namespace
+
+void compute(const Add& op, CudaState& state) {
+  with_two_types(op.x.dtype(), op.into.dtype(), [&](auto from, auto to) {
+    using From = typename decltype(from)::type;
+    using To = typename decltype(to)::type;
+    const AddBody<From, To> body{elements_of<From>(op.x), elements_of<To>(op.into)};
+    launch_flat(body, op.x.elements(), pack_width(kPack, {op.x, op.into}), state);
+  });
+}
+
+void compute(const Scale& op, CudaState& state) {
+  with_type(op.x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    launch_flat(ScaleBody<T>{elements_of<T>(op.x), op.factor}, op.x.elements(),
+                pack_width(kPack, {op.x}), state);
+  });
+}
+
+void compute(const Fill& op, CudaState& state) {
+  with_type(op.x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    launch_flat(FillBody<T>{elements_of<T>(op.x), op.value}, op.x.elements(),
+                pack_width(kPack, {op.x}), state);
+  });
+}
+
+void compute(const Copy& op, CudaState& state) {
+  check_cuda(cudaMemcpyAsync(op.to.raw(), op.from.raw(), static_cast<std::size_t>(op.from.bytes()),
+                             cudaMemcpyDeviceToDevice, state.stream),
+             "a copy");
+}
+
+void compute(const Cast& op, CudaState& state) {
+  with_two_types(op.from.dtype(), op.to.dtype(), [&](auto from, auto to) {
+    using From = typename decltype(from)::type;
+    using To = typename decltype(to)::type;
+    const CastBody<From, To> body{elements_of<From>(op.from), elements_of<To>(op.to)};
+    launch_flat(body, op.from.elements(), pack_width(kPack, {op.from, op.to}), state);
+  });
+}
+
+void compute(const SumSquares& op, CudaState& state) {
+  const std::int64_t count = op.x.elements();
+  const std::int64_t blocks =
+      (count + kElementwiseThreads * kPack - 1) / (std::int64_t{kElementwiseThreads} * kPack);
+  const unsigned grid = blocks_for(blocks, state.limits);
+  auto* partial = state.scratch.array<double>(grid);
+  with_type_and_width(op.x.dtype(), pack_width(kPack, {op.x}), [&](auto type, auto width) {
+    using T = typename decltype(type)::type;
+    sum_squares_kernel<T, width.value>
+        <<<grid, kElementwiseThreads, 0, state.stream>>>(elements_of<T>(op.x), count, partial);
+  });
+  add_partial_sums_kernel<<<1, kElementwiseThreads, 0, state.stream>>>(
+      partial, static_cast<int>(grid), elements_of<float>(op.sum));
+}
+
+void compute(const AdamW& op, CudaState& state) {
+  const bool separate = op.weights.raw() != op.master.raw();
+  with_two_types(op.gradient.dtype(), op.weights.dtype(), [&](auto gradient, auto weight) {
+    using Gradient = typename decltype(gradient)::type;
+    using Weight = typename decltype(weight)::type;
+    const AdamWBody<Gradient, Weight> body{factors_of(op),
+                                           elements_of<float>(op.master),
+                                           elements_of<float>(op.momentum),
+                                           elements_of<float>(op.variance),
+                                           elements_of<Gradient>(op.gradient),
+                                           separate ? elements_of<Weight>(op.weights) : nullptr};
+    launch_flat(body, op.master.elements(),
+                pack_width(kPack, {op.master, op.momentum, op.variance, op.gradient, op.weights}),
+                state);
+  });
+}
+
+void compute(const InitNormal& op, CudaState& state) {
+  with_type(op.x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const NormalBody<T> body{elements_of<T>(op.x),
+                             stream_key(op.seed, op.tensor_id),
+                             static_cast<double>(op.deviation),
+                             op.row_begin * op.global_cols + op.col_begin,
+                             op.x.cols(),
+                             op.global_cols};
+    launch_matrix(body, op.x.rows(), op.x.cols(), pack_width(op.x.cols(), {op.x}), state);
+  });
+}
+
+}  // namespace tpsim

@@ -1,0 +1,42 @@
+// Which algorithm of cuBLASLt serves which matrix product: a line of text each, for a profile.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/dtype.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+// All that cuBLASLt's choice may depend on. Row-major c[m,n] = op(a) op(b); the strides are between
+// rows and between batches, in elements.
+struct MatmulKey {
+  DType dtype{};
+  DType output{};
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulates = false;
+  std::array<std::int64_t, 4> sizes{};  // batch, m, n, k
+  std::array<std::int64_t, 3> row_strides{};
+  std::array<std::int64_t, 3> batch_strides{};
+  std::int64_t alignment = 256;  // of the least aligned operand, in bytes
+  friend auto operator<=>(const MatmulKey&, const MatmulKey&) = default;
+};
+
+struct MatmulChoice {
+  MatmulKey key;
+  std::array<std::uint64_t, 8> algorithm{};  // opaque; of one version of cuBLASLt
+  std::uint64_t workspace = 0;               // bytes it needs
+  friend bool operator==(const MatmulChoice&, const MatmulChoice&) = default;
+};
+
+std::string to_string(const MatmulKey& key);
+std::string to_text(const MatmulChoice& choice);
+// kBadInput when the text is not what to_text() writes.
+Result<MatmulChoice> parse_matmul_choice(std::string_view text);
+
+}  // namespace tpsim

@@ -1,0 +1,34 @@
+// Which rank of which job this process is, as its launcher says: torchrun, srun or mpirun.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/result.h"
+
+namespace tpsim {
+
+struct Launch {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;   // on this machine
+  std::string address;  // of rank 0; empty when a folder is used
+  int port = 0;
+  std::string folder;  // shared by all ranks, empty when the job begins; from TPSIM_RENDEZVOUS
+};
+
+// The value of an environment variable; nothing when it is not set.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+std::optional<std::string> process_environment(const std::string& name);
+
+// Nothing when no launcher started this process, or it started only this one. Reads RANK,
+// WORLD_SIZE, LOCAL_RANK; or SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID; or OMPI_COMM_WORLD_*.
+// Ranks meet at MASTER_ADDR (Slurm: its first node; one machine: itself) and the port after
+// MASTER_PORT, which torchrun itself listens on, or at TPSIM_PORT.
+Result<std::optional<Launch>> launch_from(const Environment& environment);
+
+// The first host of a Slurm node list: "gpu[007-012,015],login1" -> "gpu007".
+std::string first_host(const std::string& node_list);
+
+}  // namespace tpsim

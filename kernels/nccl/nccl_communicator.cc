@@ -1,0 +1,213 @@
+#include "kernels/nccl/nccl_communicator.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "kernels/cuda/cuda_check.h"
+#include "kernels/world.h"
+
+namespace tpsim {
+namespace {
+
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return ncclFloat32;
+    case DType::kBFloat16: return ncclBfloat16;
+    case DType::kFloat16: return ncclFloat16;
+    case DType::kInt32: return ncclInt32;
+    case DType::kUInt8: return ncclUint8;
+  }
+  return ncclUint8;
+}
+
+std::size_t count_of(const Tensor& x) { return static_cast<std::size_t>(x.elements()); }
+
+cudaEvent_t new_event() {
+  cudaEvent_t event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+  return event;
+}
+
+cudaStream_t new_stream() {
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  return stream;
+}
+
+}  // namespace
+
+NcclLine::NcclLine(const NcclLibrary& nccl, ncclComm_t comm)
+    : nccl_(nccl), comm_(comm), unfinished_(new_event()) {}
+
+NcclLine::~NcclLine() {
+  static_cast<void>(cudaEventDestroy(unfinished_));
+  if (aborted_.empty()) nccl_.destroy(comm_);
+}
+
+ncclComm_t NcclLine::comm() const {
+  const std::lock_guard lock(mutex_);
+  if (!aborted_.empty()) throw CommunicatorAborted(aborted_);
+  return comm_;
+}
+
+// The oldest unfinished piece of work is timed: a new one is noted only when none is waited for.
+void NcclLine::issued(cudaStream_t stream) {
+  const std::lock_guard lock(mutex_);
+  if (waits_ && cudaEventQuery(unfinished_) == cudaErrorNotReady) return;
+  check_cuda(cudaEventRecord(unfinished_, stream), "cudaEventRecord");
+  waits_ = true;
+  since_ = std::chrono::steady_clock::now();
+}
+
+std::optional<std::string> NcclLine::trouble(std::chrono::seconds limit) {
+  const std::lock_guard lock(mutex_);
+  if (!aborted_.empty()) return std::nullopt;
+  ncclResult_t result = ncclSuccess;
+  nccl_.async_error(comm_, &result);
+  if (result != ncclSuccess && result != ncclInProgress) {
+    return fmt::format("a collective failed: {} ({})", nccl_.error_string(result),
+                       nccl_.last_error(comm_));
+  }
+  if (!waits_) return std::nullopt;
+  if (cudaEventQuery(unfinished_) != cudaErrorNotReady) {
+    waits_ = false;
+    return std::nullopt;
+  }
+  if (std::chrono::steady_clock::now() - since_ < limit) return std::nullopt;
+  return fmt::format("a collective has not ended within {} s: another rank has stopped or hangs",
+                     limit.count());
+}
+
+void NcclLine::abort(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (!aborted_.empty()) return;
+  aborted_ = reason;
+  nccl_.abort(comm_);
+}
+
+NcclCommunicator::NcclCommunicator(CudaDevice& device, Member member, const NcclLibrary& nccl,
+                                   NcclLines lines)
+    : Communicator(device, member.group, member.rank, member.size),
+      cuda_(device),
+      nccl_(nccl),
+      all_(std::move(lines.all)),
+      handover_(new_event()) {
+  if (lines.up == nullptr) return;
+  up_ = {std::move(lines.up), new_stream()};
+  down_ = {std::move(lines.down), new_stream()};
+  connect_neighbours();
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  for (const Way* way : {&up_, &down_}) {
+    if (way->stream != nullptr) static_cast<void>(cudaStreamSynchronize(way->stream));
+  }
+  forget_sent(true);
+  for (const Way* way : {&up_, &down_}) {
+    if (way->stream != nullptr) static_cast<void>(cudaStreamDestroy(way->stream));
+  }
+  static_cast<void>(cudaEventDestroy(handover_));
+}
+
+void NcclCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
+  nccl_.check(
+      nccl_.all_reduce(x.raw(), x.raw(), count_of(x), type_of(x.dtype()),
+                       op == ReduceOp::kSum ? ncclSum : ncclMax, all_->comm(), cuda_.stream()),
+      "all_reduce");
+  all_->issued(cuda_.stream());
+}
+
+void NcclCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
+  nccl_.check(nccl_.all_gather(part.raw(), all.raw(), count_of(part), type_of(part.dtype()),
+                               all_->comm(), cuda_.stream()),
+              "all_gather");
+  all_->issued(cuda_.stream());
+}
+
+void NcclCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
+  nccl_.check(nccl_.reduce_scatter(all.raw(), part.raw(), count_of(part), type_of(part.dtype()),
+                                   ncclSum, all_->comm(), cuda_.stream()),
+              "reduce_scatter");
+  all_->issued(cuda_.stream());
+}
+
+void NcclCommunicator::do_broadcast(const Tensor& x, int root) {
+  nccl_.check(nccl_.broadcast(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), root, all_->comm(),
+                              cuda_.stream()),
+              "broadcast");
+  all_->issued(cuda_.stream());
+}
+
+const NcclCommunicator::Way& NcclCommunicator::way(int from, int to) const {
+  TPSIM_CHECK(up_.line != nullptr, "messages travel in pipeline groups");
+  return from < to ? up_ : down_;
+}
+
+void NcclCommunicator::stream_waits(cudaStream_t waiting, cudaStream_t first) {
+  check_cuda(cudaEventRecord(handover_, first), "cudaEventRecord");
+  check_cuda(cudaStreamWaitEvent(waiting, handover_, 0), "cudaStreamWaitEvent");
+}
+
+// Frees copies whose messages have left.
+void NcclCommunicator::forget_sent(bool wait) {
+  std::erase_if(sent_, [&](const Sent& sent) {
+    if (!wait && cudaEventQuery(sent.done) == cudaErrorNotReady) return false;
+    cuda_.give_back_unrecorded(sent.copy);
+    static_cast<void>(cudaEventDestroy(sent.done));
+    return true;
+  });
+}
+
+void NcclCommunicator::do_send(const Tensor& x, int to) {
+  const Way& way = this->way(rank(), to);
+  forget_sent(false);
+  const Sent sent{cuda_.acquire_unrecorded(x.bytes()), new_event()};
+  sent_.push_back(sent);
+  check_cuda(cudaMemcpyAsync(sent.copy, x.raw(), static_cast<std::size_t>(x.bytes()),
+                             cudaMemcpyDeviceToDevice, cuda_.stream()),
+             "the copy of a message");
+  stream_waits(way.stream, cuda_.stream());
+  nccl_.check(
+      nccl_.send(sent.copy, count_of(x), type_of(x.dtype()), to, way.line->comm(), way.stream),
+      "send");
+  way.line->issued(way.stream);
+  check_cuda(cudaEventRecord(sent.done, way.stream), "cudaEventRecord");
+}
+
+void NcclCommunicator::do_receive(const Tensor& x, int from) {
+  const Way& way = this->way(from, rank());
+  stream_waits(way.stream, cuda_.stream());  // earlier ops may still use x's memory
+  nccl_.check(
+      nccl_.receive(x.raw(), count_of(x), type_of(x.dtype()), from, way.line->comm(), way.stream),
+      "receive");
+  way.line->issued(way.stream);
+  stream_waits(cuda_.stream(), way.stream);
+}
+
+// NCCL sets up a connection when it is first used, and both sides wait for each other then; two
+// ranks that both send first would never meet. So neighbours exchange an empty word beforehand.
+void NcclCommunicator::connect_neighbours() {
+  const std::set<int> neighbours = {(rank() + 1) % size(), (rank() + size() - 1) % size()};
+  constexpr std::int64_t kWord = kBlockAlignment;
+  auto* const words = static_cast<std::byte*>(cuda_.acquire_unrecorded(2 * kWord));
+  for (const bool upward : {true, false}) {
+    const Way& way = upward ? up_ : down_;
+    nccl_.check(nccl_.group_start(), "connecting neighbours");
+    for (const int peer : neighbours) {
+      const bool sends = (peer > rank()) == upward;
+      const ncclResult_t result =
+          sends ? nccl_.send(words, 1, ncclUint8, peer, way.line->comm(), way.stream)
+                : nccl_.receive(words + kWord, 1, ncclUint8, peer, way.line->comm(), way.stream);
+      nccl_.check(result, "connecting neighbours");
+    }
+    nccl_.check(nccl_.group_end(), "connecting neighbours");
+    way.line->issued(way.stream);
+  }
+  for (const Way* way : {&up_, &down_}) {
+    check_cuda(cudaStreamSynchronize(way->stream), "connecting neighbours");
+  }
+  cuda_.give_back_unrecorded(words);
+}
+
+}  // namespace tpsim

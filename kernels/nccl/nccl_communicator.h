@@ -1,0 +1,97 @@
+// Collectives among GPUs by NCCL.
+//
+// Reductions and gathers run on the device's own stream, in order with its ops. Messages run on two
+// streams with a communicator of NCCL each, one for messages to higher ranks of the group and one
+// for those to lower ones, so that two neighbours may both send first; what is sent is copied
+// before. Messages are for pipeline groups alone. Sums are NCCL's: their order depends on the
+// number of ranks, and 16-bit sums are rounded at every hop.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/communicator.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/nccl/nccl_library.h"
+
+namespace tpsim {
+
+// One communicator of NCCL, watched for errors and for work that does not end.
+class NcclLine {
+ public:
+  NcclLine(const NcclLibrary& nccl, ncclComm_t comm);
+  ~NcclLine();
+  NcclLine(const NcclLine&) = delete;
+  NcclLine& operator=(const NcclLine&) = delete;
+
+  // Throws CommunicatorAborted after abort().
+  ncclComm_t comm() const;
+  // Notes that something was issued to `stream`.
+  void issued(cudaStream_t stream);
+
+  // The rest is called by the watching thread. Why this line is of no use any more, if so.
+  std::optional<std::string> trouble(std::chrono::seconds limit);
+  void abort(const std::string& reason);
+
+ private:
+  const NcclLibrary& nccl_;
+  ncclComm_t comm_;
+  mutable std::mutex mutex_;
+  std::string aborted_;  // why
+  cudaEvent_t unfinished_ = nullptr;
+  bool waits_ = false;  // for unfinished_, since:
+  std::chrono::steady_clock::time_point since_;
+};
+
+// The communicators of NCCL that a group needs; `up` and `down` in pipeline groups only.
+struct NcclLines {
+  std::shared_ptr<NcclLine> all, up, down;
+};
+
+class NcclCommunicator final : public Communicator {
+ public:
+  struct Member {
+    GroupKind group{};
+    int rank = 0;
+    int size = 1;
+  };
+  NcclCommunicator(CudaDevice& device, Member member, const NcclLibrary& nccl, NcclLines lines);
+  ~NcclCommunicator() override;
+
+ protected:
+  void do_all_reduce(const Tensor& x, ReduceOp op) override;
+  void do_all_gather(const Tensor& part, const Tensor& all) override;
+  void do_reduce_scatter(const Tensor& all, const Tensor& part) override;
+  void do_broadcast(const Tensor& x, int root) override;
+  void do_send(const Tensor& x, int to) override;
+  void do_receive(const Tensor& x, int from) override;
+
+ private:
+  // A direction of messages.
+  struct Way {
+    std::shared_ptr<NcclLine> line;
+    cudaStream_t stream = nullptr;
+  };
+  // A copy under way, with the event after which it may be forgotten.
+  struct Sent {
+    void* copy = nullptr;
+    cudaEvent_t done = nullptr;
+  };
+
+  const Way& way(int from, int to) const;
+  void connect_neighbours();
+  void stream_waits(cudaStream_t waiting, cudaStream_t first);
+  void forget_sent(bool wait);
+
+  CudaDevice& cuda_;
+  const NcclLibrary& nccl_;
+  std::shared_ptr<NcclLine> all_;
+  Way up_, down_;
+  cudaEvent_t handover_ = nullptr;
+  std::vector<Sent> sent_;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,65 @@
+// What the CUDA device does on the host: finding libraries, naming algorithms.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/matmul_choice.h"
+#include "kernels/cuda/shared_library.h"
+
+namespace tpsim {
+
+TEST_CASE("a library that is nowhere is missing, and the message says where it was looked for") {
+  setenv("TPSIM_LIBRARY_PATH", "/nowhere/one:/nowhere/two", 1);
+  const auto library = SharedLibrary::open("The Library", {"libtpsim-absent.so.3"});
+  unsetenv("TPSIM_LIBRARY_PATH");
+  REQUIRE_FALSE(library.ok());
+  CHECK(library.error().kind == ErrorKind::kMissing);
+  for (const char* part : {"The Library", "libtpsim-absent.so.3", "/nowhere/one", "/nowhere/two",
+                           "/usr/local/cuda/lib64"}) {
+    CHECK_THAT(library.error().message, Catch::Contains(part));
+  }
+}
+
+TEST_CASE("a library that is there gives its functions, and names one that it lacks") {
+  const auto library = SharedLibrary::open("the C library", {"libc.so.6"});
+  REQUIRE(library.ok());
+  int (*absolute)(int) = nullptr;
+  REQUIRE(library->find("abs", absolute).ok());
+  CHECK(absolute(-3) == 3);
+  const Status missing = library->find("tpsim_has_no_such_function", absolute);
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().kind == ErrorKind::kMissing);
+}
+
+TEST_CASE("a machine without a GPU is told so, and no more") {
+  const GpuCount count = visible_gpus();
+  if (count.gpus > 0) return;  // tests with the label gpu run here
+  CHECK_FALSE(count.why_none.empty());
+  const auto device = CudaDevice::create();
+  REQUIRE_FALSE(device.ok());
+  CHECK(device.error().kind == ErrorKind::kMissing);
+  CHECK_THAT(device.error().message, Catch::StartsWith("no GPU: "));
+}
+
+TEST_CASE("the choice of an algorithm survives being written and read") {
+  MatmulChoice choice;
+  choice.key = {DType::kBFloat16, DType::kFloat32,   true, false, true, {1, 4096, 10752, 14336},
+                {5, 6, 7},        {0, 1LL << 40, 3}, 16};
+  choice.algorithm = {1, 0xffffffffffffffffULL, 0, 3, 4, 5, 6, 7};
+  choice.workspace = 1 << 20;
+  const auto read = parse_matmul_choice(to_text(choice));
+  REQUIRE(read.ok());
+  CHECK(*read == choice);
+}
+
+TEST_CASE("a text that names no algorithm is an error that repeats it") {
+  for (const char* text : {"", "nn bf16", "xn bf16 bf16 1 2 3 4 1 1 1 0 0 0 256 0 0 0 0 0 0 0 0 0",
+                           "nn bf16 int8 1 2 3 4 1 1 1 0 0 0 256 0 0 0 0 0 0 0 0 0",
+                           "nn bf16 bf16 1 2 3 z 1 1 1 0 0 0 256 0 0 0 0 0 0 0 0 0"}) {
+    const auto read = parse_matmul_choice(text);
+    REQUIRE_FALSE(read.ok());
+    CHECK_THAT(read.error().message, Catch::Contains(text));
+  }
+}
+
+}  // namespace tpsim

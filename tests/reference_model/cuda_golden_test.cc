@@ -1,0 +1,85 @@
+// The reference model on a GPU against PyTorch's autograd in float64 (tests/golden), on one rank.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/json_document.h"
+#include "core/model_json.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/lone_world.h"
+#include "reference_model/training.h"
+
+namespace tpsim {
+namespace {
+
+// TPSIM_GOLDEN names the folder where the tests run away from the sources they were built from.
+std::filesystem::path golden_folder() {
+  const char* elsewhere = std::getenv("TPSIM_GOLDEN");
+  if (elsewhere != nullptr) return elsewhere;
+  return std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/golden";
+}
+
+struct Golden {
+  TrainingRun run;
+  TokenSource tokens;
+  std::vector<double> losses;
+};
+
+Golden load(const std::string& name) {
+  const std::filesystem::path folder = golden_folder() / name;
+  Golden golden{{}, *TokenSource::open(folder / "tokens.safetensors"), {}};
+  TrainingRun& run = golden.run;
+  run.model = *read_model(folder / "config.json");
+  run.model.seq = golden.tokens.seq();
+  run.checkpoint = folder;
+  run.optimizer = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0};
+  run.plan.global_batch = 8;
+  run.plan.micro_batch = 4;
+  run.plan.zero = 0;
+  run.plan.recompute = Recompute::kNone;
+  run.plan.stage_layers = {run.model.layers};
+  const JsonValue expected = *read_json_file(folder / "expected.json");
+  for (const JsonValue& x : *expected.find("loss")->as<JsonValue::Array>()) {
+    golden.losses.push_back(*x.as<double>());
+  }
+  run.steps = static_cast<std::int64_t>(golden.losses.size());
+  return golden;
+}
+
+void check_losses(const Golden& golden, double tolerance) {
+  std::int64_t reported = 0;
+  const Status status = run_alone([&](World& world) -> Status {
+    TPSIM_TRY(const auto device, CudaDevice::create());
+    return train(world, *device, golden.run, golden.tokens, [&](const StepReport& report) {
+      INFO("step " << report.step);
+      CHECK(report.loss ==
+            Approx(golden.losses[static_cast<std::size_t>(report.step - 1)]).epsilon(tolerance));
+      ++reported;
+    });
+  });
+  INFO((status.ok() ? std::string() : to_string(status.error())));
+  REQUIRE(status.ok());
+  CHECK(reported == golden.run.steps);
+}
+
+}  // namespace
+
+TEST_CASE("training on CUDA follows PyTorch's losses") {
+  for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
+    for (const AttentionKind attention : {AttentionKind::kUnfused, AttentionKind::kFlash}) {
+      for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+        for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+          Golden golden = load(name);
+          golden.run.plan.attention = attention;
+          golden.run.plan.dtype = dtype;
+          golden.run.plan.recompute = recompute;
+          INFO(name << " in " << name_of(dtype)
+                    << (attention == AttentionKind::kFlash ? ", flash" : ""));
+          check_losses(golden, dtype == DType::kFloat32 ? 1e-4 : 1e-2);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tpsim

@@ -1,0 +1,181 @@
+// Times the ops of one block of BLOOM-176B at tensor parallelism 4, and those around it, on the
+// GPU: seconds, share of the copy rate measured here, TFLOP/s. One line per op, tab-separated.
+//
+// Each op is timed over sets of operands that together are larger than the cache.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/gpu_facts.h"
+#include "kernels/op_cases.h"
+
+namespace tpsim {
+namespace {
+
+constexpr DType kDType = DType::kBFloat16;
+constexpr auto kFloat = static_cast<std::uint8_t>(DType::kFloat32);
+constexpr std::int64_t kTokens = 2048, kHidden = 14336, kTp = 4, kHeads = 112 / kTp, kHeadDim = 128;
+constexpr std::int64_t kQkv = 3 * kHidden / kTp, kFfn = 4 * kHidden / kTp, kVocab = 250880 / kTp;
+constexpr double kCacheBytes = 256e6;  // several times the largest L2
+
+OpKey key(OpKind kind, int variant, std::array<std::int64_t, 5> dims) {
+  return {kind, kDType, static_cast<std::uint8_t>(variant), dims};
+}
+
+// Forward, gradient of the input, gradient of the weight.
+void add_linear(std::vector<OpKey>& keys, std::int64_t in, std::int64_t out) {
+  keys.push_back(key(OpKind::kMatmul, kTransposeB, {1, kTokens, out, in}));
+  keys.push_back(key(OpKind::kMatmul, 0, {1, kTokens, in, out}));
+  keys.push_back(
+      key(OpKind::kMatmul, kTransposeA | kAccumulate | kOutputFloat32, {1, out, in, kTokens}));
+}
+
+std::vector<OpKey> block_ops() {
+  std::vector<OpKey> keys;
+  for (int norm = 0; norm < 2; ++norm) {
+    keys.push_back(key(OpKind::kNormForward, 0, {kTokens, kHidden}));
+    keys.push_back(key(OpKind::kNormBackward, 2 | kFloat << 2, {kTokens, kHidden}));
+    keys.push_back(key(OpKind::kBiasResidual, 3, {kTokens, kHidden}));
+    keys.push_back(key(OpKind::kColumnSum, kFloat, {kTokens, kHidden}));
+  }
+  add_linear(keys, kHidden, kQkv);
+  add_linear(keys, kHidden / kTp, kHidden);
+  add_linear(keys, kHidden, kFfn);
+  add_linear(keys, kFfn, kHidden);
+  keys.push_back(key(OpKind::kBiasResidual, 1, {kTokens, kQkv}));
+  keys.push_back(key(OpKind::kColumnSum, kFloat, {kTokens, kQkv}));
+  keys.push_back(key(OpKind::kBiasGeluForward, 1, {kTokens, kFfn}));
+  keys.push_back(key(OpKind::kBiasGeluBackward, 1, {kTokens, kFfn}));
+  keys.push_back(key(OpKind::kColumnSum, kFloat, {kTokens, kFfn}));
+  keys.push_back(key(OpKind::kSoftmaxForward, 1, {kHeads, kTokens, kTokens}));
+  keys.push_back(key(OpKind::kSoftmaxBackward, 0, {kHeads, kTokens, kTokens}));
+  for (int i = 0; i < 2; ++i) {  // scores and the gradient of the probabilities
+    keys.push_back(key(OpKind::kMatmul, kTransposeB, {kHeads, kTokens, kTokens, kHeadDim}));
+  }
+  for (const int variant : {0, 0, 1, 1}) {  // values; gradients of q, k and v
+    keys.push_back(key(OpKind::kMatmul, variant, {kHeads, kTokens, kHeadDim, kTokens}));
+  }
+  return keys;
+}
+
+std::vector<OpKey> other_ops() {
+  return {key(OpKind::kFlashForward, 0, {1, kTokens, kHeads, kHeads, kHeadDim}),
+          key(OpKind::kFlashBackward, 0, {1, kTokens, kHeads, kHeads, kHeadDim}),
+          key(OpKind::kFlashForward, 1, {1, kTokens, kHeads, kHeads, kHeadDim}),
+          key(OpKind::kFlashForward, 0, {1, 8192, kHeads, kHeads, kHeadDim}),
+          key(OpKind::kFlashBackward, 0, {1, 8192, kHeads, kHeads, kHeadDim}),
+          key(OpKind::kNormForward, 1, {kTokens, kHidden}),
+          key(OpKind::kNormForward, 0, {16384, 2048}),
+          key(OpKind::kNormBackward, 2 | kFloat << 2, {16384, 2048}),
+          key(OpKind::kSwigluForward, 0, {kTokens, kFfn}),
+          key(OpKind::kSwigluBackward, 0, {kTokens, kFfn}),
+          key(OpKind::kDropoutForward, 3, {kTokens, kHidden}),
+          key(OpKind::kDropoutBackward, 0, {kTokens, kHidden}),
+          key(OpKind::kRotary, 0, {kTokens, kHeads, kHeadDim}),
+          key(OpKind::kEmbeddingForward, 0, {kTokens, kHidden, kVocab}),
+          key(OpKind::kEmbeddingBackward, kFloat, {kTokens, kHidden, 4096}),
+          key(OpKind::kVocabMax, 0, {kTokens, kVocab}),
+          key(OpKind::kVocabSums, 0, {kTokens, kVocab}),
+          key(OpKind::kCrossEntropyBackward, 0, {kTokens, kVocab}),
+          key(OpKind::kAdamW, kFloat, {50'000'000}),
+          key(OpKind::kAdd, kFloat, {50'000'000}),
+          key(OpKind::kCast, kFloat, {50'000'000}),
+          key(OpKind::kScale, 0, {100'000'000}),
+          key(OpKind::kSumSquares, 0, {100'000'000}),
+          key(OpKind::kMatmul, kTransposeB, {1, 8192, 8192, 8192})};
+}
+
+struct Timed {
+  double seconds = 0;
+  OpRecord record;
+};
+
+// Median of an op over rotating sets of operands.
+Timed timed(Device& device, const OpKey& op_key) {
+  constexpr int kRuns = 15;
+  std::vector<Op> sets{make_op(device, op_key, 1)};
+  const OpRecord record = describe(sets[0]);
+  const auto wanted =
+      static_cast<std::size_t>(std::clamp(2 * kCacheBytes / record.bytes, 1.0, 16.0));
+  while (sets.size() < wanted) sets.push_back(make_op(device, op_key, sets.size() + 1));
+  const auto run = [&](std::size_t i) {
+    std::visit([&](const auto& op) { device.run(op); }, sets[i % sets.size()]);
+  };
+  for (std::size_t i = 0; i < 3 + sets.size(); ++i) run(i);
+  std::vector<DeviceMark> marks{device.mark()};
+  for (int i = 0; i < kRuns; ++i) {
+    run(static_cast<std::size_t>(i));
+    marks.push_back(device.mark());
+  }
+  std::vector<double> times;
+  for (std::size_t i = 1; i < marks.size(); ++i) {
+    times.push_back(device.seconds_between(marks[i - 1], marks[i]));
+  }
+  device.forget_marks();
+  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
+  return {times[kRuns / 2], record};
+}
+
+class Table {
+ public:
+  explicit Table(CudaDevice& device) : device_(device) {
+    const OpKey copy{OpKind::kCopy, kDType, 0, {500'000'000}};
+    copy_rate_ = 2e9 / timed(device_, copy).seconds;
+    fmt::print("op\tmicroseconds\tGB/s\tof copy\tTFLOP/s\n");
+    fmt::print("copy\t{:.1f}\t{:.0f}\t1.000\t0\n", 2e15 / copy_rate_, copy_rate_ * 1e-9);
+  }
+
+  // Seconds of all of them.
+  double print(const std::vector<OpKey>& keys) {
+    double total = 0;
+    for (const OpKey& one : keys) {
+      const auto [seconds, record] = timed(device_, one);
+      fmt::print("{} variant {}\t{:.1f}\t{:.0f}\t{:.3f}\t{:.1f}\n", to_string(one),
+                 int{one.variant}, seconds * 1e6, record.bytes / seconds * 1e-9,
+                 record.bytes / seconds / copy_rate_, record.flops / seconds * 1e-12);
+      std::fflush(stdout);
+      total += seconds;
+    }
+    return total;
+  }
+
+ private:
+  CudaDevice& device_;
+  double copy_rate_ = 0;
+};
+
+void print_machine(CudaDevice& device) {
+  const HostCosts costs = host_costs(device);
+  const DriverMemory driver = driver_memory();
+  fmt::print("launch on the host\t{:.2f}\t\t\t\n", costs.launch_s * 1e6);
+  fmt::print("host to device\t\t{:.1f}\t\t\n", costs.upload_bytes_per_s * 1e-9);
+  fmt::print("device to host\t\t{:.1f}\t\t\n", costs.download_bytes_per_s * 1e-9);
+  fmt::print("bytes reserved at most\t\t{}\t\t\n", device.memory().peak_reserved_bytes());
+  fmt::print("bytes used at most\t\t{}\t\t\n", device.memory().peak_used_bytes());
+  fmt::print("bytes reserved\t\t{}\t\t\n", device.memory().reserved_bytes());
+  fmt::print("bytes in use, says the driver\t\t{}\t\t\n", driver.used);
+}
+
+Status run() {
+  TPSIM_TRY(const auto device, CudaDevice::create());
+  Table table(*device);
+  const double block = table.print(block_ops());
+  fmt::print("sum of the block's ops, forward and backward, unfused attention\t{:.1f}\t\t\t\n",
+             block * 1e6);
+  table.print(other_ops());
+  print_machine(*device);
+  return Ok{};
+}
+
+}  // namespace
+}  // namespace tpsim
+
+int main() {
+  const tpsim::Status status = tpsim::run();
+  if (status.ok()) return 0;
+  fmt::print(stderr, "{}\n", to_string(status.error()));
+  return static_cast<int>(status.error().kind);
+}

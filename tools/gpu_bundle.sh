@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Builds what tools/gpu_check.sh runs and puts it into one folder that needs nothing of this machine:
+# programs, the few libraries that a bare one lacks, data and golden files.
+#   tools/gpu_bundle.sh [FOLDER, build/gpu/bundle when not given]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bundle=${1:-build/gpu/bundle}
+programs=(tpsim tpsim_cuda_tests tpsim_bench_gpu)
+
+cmake --preset gpu
+cmake --build --preset gpu --target "${programs[@]}"
+rm -rf "$bundle"
+mkdir -p "$bundle/lib"
+for program in "${programs[@]}"; do
+  strip -o "$bundle/$program" "build/gpu/$program"
+  # Beside the C library, which every machine has.
+  ldd "build/gpu/$program" | awk '/=> \// { print $3 }' |
+    { grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' || true; } |
+    while read -r library; do cp -n "$library" "$bundle/lib/"; done
+done
+cp -r data "$bundle/data"
+cp -r tests/golden "$bundle/golden"
+cp tools/gpu_check.sh tools/gpu_against_torch.py "$bundle/"
+du -sh "$bundle"
