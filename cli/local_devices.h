@@ -24,7 +24,9 @@ struct LocalDevices {
   std::function<std::unique_ptr<LoadMeter>()> meter;
 };
 
-// "cpu". kMissing when this build or machine has no such device.
+// "cpu" or "cuda". kMissing when this build or machine has no such device.
 Result<LocalDevices> local_devices(std::string_view device);
+Result<LocalDevices> cpu_devices();
+Result<LocalDevices> cuda_devices();
 
 }  // namespace tpsim

@@ -34,8 +34,10 @@ Status run_cpu_ranks(int ranks, const DeviceRankBody& body) {
   });
 }
 
+}  // namespace
+
 // A rank's device is one core with its share of the memory.
-LocalDevices cpu_cores() {
+Result<LocalDevices> cpu_devices() {
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   const double memory =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
@@ -51,17 +53,6 @@ LocalDevices cpu_cores() {
   devices.run = run_cpu_ranks;
   devices.meter = [] { return std::make_unique<ThreadLoadMeter>(); };
   return devices;
-}
-
-}  // namespace
-
-Result<LocalDevices> local_devices(std::string_view device) {
-  if (device == "cpu") return cpu_cores();
-  if (device == "cuda") {
-    return Error{ErrorKind::kMissing, "this version has no CUDA device", "--device", "use cpu"};
-  }
-  return Error{ErrorKind::kBadInput, fmt::format("unknown device '{}'", device), "--device",
-               "use cpu"};
 }
 
 }  // namespace tpsim

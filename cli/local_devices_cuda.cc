@@ -1,0 +1,45 @@
+// GPUs of this machine for tpsim profile, validate and run --rank.
+#include <fmt/format.h>
+
+#include "cli/local_devices.h"
+#include "kernels/cuda/gpu_facts.h"
+#include "kernels/lone_world.h"
+#include "kernels/nccl/nccl_world.h"
+
+namespace tpsim {
+namespace {
+
+// One rank in this process, or this process's rank of the job that a launcher started.
+Status run_gpu_ranks(int ranks, const DeviceRankBody& body) {
+  TPSIM_TRY(const std::optional<Launch> launch, launch_from(process_environment));
+  const int started = launch ? launch->size : 1;
+  if (started != ranks) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("{} ranks are wanted, and {} were started", ranks, started),
+                 "--device cuda", "start one process per GPU with torchrun, srun or mpirun"};
+  }
+  if (launch) return run_under_nccl(*launch, body);
+  TPSIM_TRY(const auto device, CudaDevice::create());
+  return run_alone([&](World& world) -> Status { return body(world, *device); });
+}
+
+}  // namespace
+
+Result<LocalDevices> cuda_devices() {
+  const GpuCount count = visible_gpus();
+  if (count.gpus == 0) return no_gpu(count.why_none);
+  const GpuFacts gpu = gpu_facts();
+  LocalDevices devices;
+  devices.facts.name = gpu.name;
+  devices.facts.source = "this machine";
+  devices.facts.memory = Bytes(static_cast<double>(gpu.memory_bytes));
+  devices.facts.processors = gpu.multiprocessors;
+  devices.machine.description =
+      fmt::format("{}, CUDA {}, driver {}", gpu.name, gpu.runtime_version, gpu.driver_version);
+  devices.machine.devices = count.gpus;
+  devices.run = run_gpu_ranks;
+  devices.meter = [] { return std::make_unique<OwnDeviceMeter>(); };
+  return devices;
+}
+
+}  // namespace tpsim
