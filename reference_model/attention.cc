@@ -176,8 +176,8 @@ void Attention::rotate(const Tensor& qkv, bool inverse) const {
   AttentionDims keys = dims_;
   keys.heads = dims_.kv_heads;
   const auto theta = static_cast<float>(context_.model.attention.rope_theta);
-  context_.device.run(Rotary{dims_, view.q, theta, inverse, "attention.rotary"});
-  context_.device.run(Rotary{keys, view.k, theta, inverse, "attention.rotary"});
+  context_.device.run(Rotary{dims_, view.q, theta, inverse, 0, "attention.rotary"});
+  context_.device.run(Rotary{keys, view.k, theta, inverse, 0, "attention.rotary"});
 }
 
 void Attention::core_forward(AttentionSaved& saved) const {
