@@ -92,7 +92,15 @@ enum class CollectiveKind : std::uint8_t {
   kSend,
   kReceive
 };
-enum class GroupKind : std::uint8_t { kTensor, kData, kPipeline, kEmbedding, kModel, kWorld };
+enum class GroupKind : std::uint8_t {
+  kTensor,
+  kData,  // ranks that hold the same weights: data x context parallel
+  kPipeline,
+  kEmbedding,
+  kModel,
+  kWorld,
+  kContext  // ranks that share the sequences
+};
 
 struct CollectiveRecord {
   CollectiveKind kind{};

@@ -25,8 +25,9 @@ enum class WorkKind : std::uint8_t {
   kElementwise,          // norms, activations, residuals, embedding, loss
   kTensorCommunication,  // inside the tensor group
   kZeroCommunication,    // gathers and reductions of ZeRO 2 and 3 around every layer
+  kContextCommunication,  // keys and values over the context group
 };
-inline constexpr int kWorkKindCount = 5;
+inline constexpr int kWorkKindCount = 6;
 
 struct PhaseCost {
   QueueCost queue;
