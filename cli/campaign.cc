@@ -129,8 +129,9 @@ Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
 Result<Plan> plan_of(const Arguments& arguments, const Scenario& scenario,
                      const std::optional<PlanFile>& file) {
   if (!arguments.has(Opt::kGpus)) {
-    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kObjective, Opt::kMaxMemory, Opt::kExclude, Opt::kUnevenEnds},
-                            "it steers a search: give --gpus"));
+    TPSIM_TRY_STATUS(refuse(
+        arguments, std::array{Opt::kObjective, Opt::kMaxMemory, Opt::kExclude, Opt::kUnevenEnds},
+        "it steers a search: give --gpus"));
     return single_plan(arguments, scenario.model, file);
   }
   if (file) return refuse(arguments, std::array{Opt::kGpus}, "the plan file says how many").error();

@@ -102,8 +102,7 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches | kProfiles},
     {Opt::kTop, "--top", "N", "plans to show [10]", kSearch, kPlans},
     {Opt::kObjective, "--objective", "time|memory|cost|energy",
-     "what the best plan has least of [time]",
-     kSearch, kSearches},
+     "what the best plan has least of [time]", kSearch, kSearches},
     {Opt::kMaxMemory, "--max-memory", "SIZE", "memory of a GPU that plans may use, as 72GiB [all]",
      kSearch, kSearches},
 
@@ -123,6 +122,8 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kTp, "--tp", "N", "tensor-parallel degree", kLayout, kAll | kProfiles, true},
     {Opt::kPp, "--pp", "N", "pipeline stages", kLayout, kAll | kProfiles, true},
     {Opt::kDp, "--dp", "N", "data-parallel degree", kLayout, kAll | kProfiles, true},
+    {Opt::kCp, "--cp", "N", "context-parallel degree: ranks that share a sequence", kLayout,
+     kAll | kProfiles, true},
     {Opt::kZero, "--zero", "0|1|2|3", "ZeRO stage: what data-parallel ranks share out", kLayout,
      kAll | kProfiles, true},
     {Opt::kMicroBatch, "--micro-batch", "N", "sequences in a micro-batch", kLayout,

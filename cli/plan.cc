@@ -82,8 +82,7 @@ std::string certificate(const Terminal& terminal, const NamedScenario& named,
       "event by event; no other's bound is better than what is shown, so none is better in this "
       "model. Inputs {}",
       count_text(found.considered), count_text(found.considered - found.feasible),
-      count_text(found.feasible), count_text(found.simulated),
-      hash_text(named.scenario, space));
+      count_text(found.feasible), count_text(found.simulated), hash_text(named.scenario, space));
   return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, 98, 2) + "\n";
 }
 
@@ -99,8 +98,8 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   text += prediction_view(terminal, best.predicted, named.scenario.profile) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, best.predicted, kTermsShown) + "\n";
-  text += ranking(terminal, found, arguments.has(Opt::kPareto) ? Objective::kMemory
-                                                               : space.objective);
+  text +=
+      ranking(terminal, found, arguments.has(Opt::kPareto) ? Objective::kMemory : space.objective);
   text += "\n" + certificate(terminal, named, space, found);
   return text + "\n" + next_view(terminal, arguments);
 }

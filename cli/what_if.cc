@@ -62,8 +62,8 @@ std::string shape_view(const Answers& answers) {
   return text.empty() ? "  nothing to find fault with\n" : text;
 }
 
-std::string report_text(const Terminal& terminal, const NamedScenario& named,
-                        const PlannedRun& run, const Answers& answers) {
+std::string report_text(const Terminal& terminal, const NamedScenario& named, const PlannedRun& run,
+                        const Answers& answers) {
   std::string text = scenario_view(terminal, named, run.plan) + "\n";
   text += heading(terminal, "PLAN", time_text(run.predicted.step));
   text += plan_view(terminal, run.plan) + "\n";
@@ -78,18 +78,17 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
 }
 
 JsonValue shape_json(const ShapeFinding& finding) {
-  return json_object({{"what", finding.what},
-                      {"better", json_array(finding.better, [](const auto& better) {
-                         return json_object({{"size", better.change.size},
-                                             {"from", better.change.from},
-                                             {"to", better.change.to},
-                                             {"gain", better.gain}});
-                       })}});
+  return json_object(
+      {{"what", finding.what}, {"better", json_array(finding.better, [](const auto& better) {
+                                  return json_object({{"size", better.change.size},
+                                                      {"from", better.change.from},
+                                                      {"to", better.change.to},
+                                                      {"gain", better.gain}});
+                                })}});
 }
 
 JsonValue report_json(const PlannedRun& run, const Answers& answers) {
-  JsonValue json =
-      json_object({{"version", "tpsim-what-if-report/1"}, {"plan", run_json(run)}});
+  JsonValue json = json_object({{"version", "tpsim-what-if-report/1"}, {"plan", run_json(run)}});
   json.set("sensitivities", json_array(answers.sensitivities, [](const Sensitivity& one) {
              return json_object({{"constant", name_of(one.constant)},
                                  {"factor", kNudge},

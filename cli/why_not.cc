@@ -68,10 +68,10 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   const std::string asked = to_string(answer.asked);
   if (answer.other) {
     const double slower = answer.other->predicted.step / answer.best.predicted.step - 1;
-    text += heading(terminal, "BEST WITH " + asked,
-                    fmt::format("{}, {} slower{}", time_text(answer.other->predicted.step),
-                                percent_text(slower),
-                                answer.ties ? ": a tie within the 90 % interval" : ""));
+    text += heading(
+        terminal, "BEST WITH " + asked,
+        fmt::format("{}, {} slower{}", time_text(answer.other->predicted.step),
+                    percent_text(slower), answer.ties ? ": a tie within the 90 % interval" : ""));
     text += plan_view(terminal, answer.other->plan) + "\n";
     return text + heading(terminal, "WHY", "term by term; the changes add up") +
            waterfall_view(terminal, answer);

@@ -48,9 +48,9 @@ std::string to_json(const SearchSpace& space) {
 
 std::uint64_t inputs_hash(const Scenario& scenario, const SearchSpace& space) {
   std::uint64_t hash = 14695981039346656037ULL;
-  for (const std::string& text : {to_json(scenario.model), to_json(scenario.cluster),
-                                  to_json(scenario.stack), to_json(scenario.profile),
-                                  to_json(space)}) {
+  for (const std::string& text :
+       {to_json(scenario.model), to_json(scenario.cluster), to_json(scenario.stack),
+        to_json(scenario.profile), to_json(space)}) {
     hash = hashed(hash, text);
   }
   return hash;

@@ -10,9 +10,18 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<std::string_view, kSettingCount> kNames = {
-    "tp",        "pp",                "dp",        "zero",     "micro-batch", "virtual-stages",
-    "recompute", "sequence-parallel", "attention", "schedule", "rank-order"};
+constexpr std::array<std::string_view, kSettingCount> kNames = {"tp",
+                                                                "pp",
+                                                                "dp",
+                                                                "cp",
+                                                                "zero",
+                                                                "micro-batch",
+                                                                "virtual-stages",
+                                                                "recompute",
+                                                                "sequence-parallel",
+                                                                "attention",
+                                                                "schedule",
+                                                                "rank-order"};
 
 constexpr std::int64_t kMost = 1 << 20;
 
@@ -41,8 +50,8 @@ Result<SettingValue> parse_setting(std::string_view text) {
   if (equals == std::string_view::npos) {
     return bad_setting(fmt::format("'{}' is no setting", text), "write NAME=VALUE, as tp=8");
   }
-  TPSIM_TRY(const std::size_t index, choose("setting", text.substr(0, equals),
-                                            std::span<const std::string_view>(kNames)));
+  TPSIM_TRY(const std::size_t index,
+            choose("setting", text.substr(0, equals), std::span<const std::string_view>(kNames)));
   const auto setting = static_cast<Setting>(index);
   const std::string_view value = text.substr(equals + 1);
   const std::vector<std::string_view> names = value_names(setting);
@@ -70,8 +79,7 @@ std::string_view name_of(Setting setting) { return kNames[static_cast<std::size_
 std::string to_string(const SettingValue& value) {
   const std::vector<std::string_view> names = value_names(value.setting);
   if (names.empty()) return fmt::format("{}={}", name_of(value.setting), value.value);
-  return fmt::format("{}={}", name_of(value.setting),
-                     names[static_cast<std::size_t>(value.value)]);
+  return fmt::format("{}={}", name_of(value.setting), names[static_cast<std::size_t>(value.value)]);
 }
 
 std::string to_string(const std::vector<SettingValue>& values) {
@@ -86,6 +94,7 @@ SettingValue setting_of(const Plan& plan, Setting setting) {
       case Setting::kTp: return plan.degrees.tp;
       case Setting::kPp: return plan.degrees.pp;
       case Setting::kDp: return plan.degrees.dp;
+      case Setting::kCp: return plan.degrees.cp;
       case Setting::kZero: return plan.zero;
       case Setting::kMicroBatch: return plan.micro_batch;
       case Setting::kVirtualStages: return plan.virtual_stages;

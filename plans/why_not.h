@@ -29,8 +29,8 @@ struct Mend {
 
 struct WhyNot {
   std::vector<SettingValue> asked;
-  PlannedRun best;                  // of the whole space
-  std::optional<PlannedRun> other;  // the best plan with what was asked for, if one fits
+  PlannedRun best;                        // of the whole space
+  std::optional<PlannedRun> other;        // the best plan with what was asked for, if one fits
   std::vector<TermDifference> waterfall;  // other against best
   bool ties = false;                      // other lies in the interval of best
   // Nothing with what was asked for fits: the plan that misses by least, and the memory of one GPU

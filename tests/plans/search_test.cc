@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "plans/enumerate.h"
 #include "sim/predict.h"
@@ -39,6 +40,7 @@ TEST_CASE("the search finds what brute force finds") {
       SearchSpace space;
       space.gpus = gpus;
       space.global_batch = 16;
+      if (gpus == 4) space.cp = {1, 2, 4};
       const std::vector<double> all = brute_force(scenario, space);
       const Result<SearchResult> found = search(scenario, space, 5, {});
       REQUIRE(found.ok());
@@ -50,6 +52,29 @@ TEST_CASE("the search finds what brute force finds") {
       }
     }
   }
+}
+
+TEST_CASE("sequences are shared when asked, and unasked only when they are long") {
+  Scenario scenario = test::small_scenario(test::small_llama());
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 16;
+  const auto degrees = [&] {
+    std::set<std::int64_t> seen;
+    enumerate_plans(scenario, space, [&](const Plan& plan) {
+      CHECK(check_plan(scenario, plan).ok());
+      CHECK(gpu_count(plan) == space.gpus);
+      seen.insert(plan.degrees.cp);
+    });
+    return seen;
+  };
+  CHECK(degrees() == std::set<std::int64_t>{1});
+  scenario.model.seq = 16384;
+  CHECK(degrees() == std::set<std::int64_t>{1, 2, 4});
+  space.cp = {2, 8};
+  CHECK(degrees() == std::set<std::int64_t>{2, 8});
+  scenario.model.seq = 136;  // 8 divides it, 16 does not
+  CHECK(degrees() == std::set<std::int64_t>{2});
 }
 
 TEST_CASE("considered plans are feasible or counted with a reason") {

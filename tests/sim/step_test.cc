@@ -156,7 +156,8 @@ TEST_CASE("context-parallel ranks share the work of attention equally") {
     std::vector<double> flops;
     for (std::int64_t cp = 0; cp < 4; ++cp) {
       double sum = 0;
-      for (const OpRecord& op : trace_rank(model, plan, {}, global_rank(plan, {.cp = cp})).program.ops) {
+      const RankTrace trace = trace_rank(model, plan, {}, global_rank(plan, {.cp = cp}));
+      for (const OpRecord& op : trace.program.ops) {
         const bool adds_up = std::string_view(op.label) == "attention.add_key_values";
         if (!adds_up) sum += op.flops;
       }
