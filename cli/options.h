@@ -57,6 +57,7 @@ enum class Opt : std::uint8_t {
   kTp,
   kPp,
   kDp,
+  kCp,
   kZero,
   kMicroBatch,
   kVirtualStages,

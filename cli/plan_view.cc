@@ -74,6 +74,7 @@ std::string extras_of(const Plan& plan) {
   const auto add = [&](const std::string& word) {
     if (!word.empty()) text += (text.empty() ? "" : " ") + word;
   };
+  if (plan.degrees.cp > 1) add(fmt::format("cp{}", plan.degrees.cp));
   if (plan.virtual_stages > 1) add(fmt::format("v{}", plan.virtual_stages));
   if (plan.schedule == ScheduleKind::kGpipe) add("gpipe");
   if (plan.sequence_parallel) add("sp");
@@ -157,7 +158,9 @@ std::string plan_view(const Terminal& terminal, const Plan& plan) {
   std::string schedule(name_of(plan.schedule));
   if (plan.virtual_stages > 1) schedule += fmt::format(" x {}", plan.virtual_stages);
   const std::string degrees =
-      terminal.paint(fmt::format("tp {}, pp {}, dp {}", d.tp, d.pp, d.dp), Ink::kBold);
+      terminal.paint(fmt::format("tp {}, pp {}, dp {}{}", d.tp, d.pp, d.dp,
+                                 d.cp > 1 ? fmt::format(", cp {}", d.cp) : ""),
+                     Ink::kBold);
   return row(terminal, "layout",
              fmt::format("{}, ZeRO {}, {} micro-batch{} of {}, {}", degrees, plan.zero,
                          micro_batches(plan), micro_batches(plan) == 1 ? "" : "es",

@@ -28,10 +28,17 @@ Status check_degrees(const Plan& plan) {
   if (plan.zero < 0 || plan.zero > 3) {
     return illegal(fmt::format("zero is {}; ZeRO stages are 0, 1, 2 and 3", plan.zero));
   }
-  if (d.cp != 1)
+  return Ok{};
+}
+
+// Causal attention gives late positions more to do: every rank takes one early and one late chunk.
+Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
+  const std::int64_t cp = plan.degrees.cp;
+  if (cp > 1 && model.seq % (2 * cp) != 0) {
     return illegal(
-        "context parallelism (cp > 1): the reference model keeps whole sequences on a rank",
-        "use cp = 1; sequence parallelism shards what lies outside attention and MLP");
+        fmt::format("sequence length {} does not divide by 2 x cp = {}", model.seq, 2 * cp),
+        "each context-parallel rank takes two of 2 x cp equal chunks");
+  }
   return Ok{};
 }
 
@@ -65,9 +72,12 @@ Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
   if (plan.sequence_parallel && tp == 1) {
     return illegal("sequence parallelism needs tp > 1", "it shards over the tensor group");
   }
-  if (plan.sequence_parallel && model.seq % tp != 0) {
-    return illegal(fmt::format("sequence length {} does not divide by tp = {}", model.seq, tp),
-                   "switch sequence parallelism off");
+  const std::int64_t positions = model.seq / plan.degrees.cp;
+  if (plan.sequence_parallel && positions % tp != 0) {
+    const char* of_whom = plan.degrees.cp > 1 ? " of a context-parallel rank" : "";
+    return illegal(
+        fmt::format("sequence length {}{} does not divide by tp = {}", positions, of_whom, tp),
+        "switch sequence parallelism off");
   }
   return Ok{};
 }
@@ -124,6 +134,8 @@ std::int64_t gpu_count(const Plan& plan) {
   return plan.degrees.tp * plan.degrees.pp * plan.degrees.dp * plan.degrees.cp;
 }
 
+std::int64_t data_ranks(const Plan& plan) { return plan.degrees.dp * plan.degrees.cp; }
+
 std::int64_t micro_batches(const Plan& plan) {
   return plan.global_batch / (plan.degrees.dp * plan.micro_batch);
 }
@@ -158,6 +170,7 @@ std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t
 
 Status validate(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_degrees(plan));
+  TPSIM_TRY_STATUS(check_context_parallel(plan, model));
   TPSIM_TRY_STATUS(check_tensor_parallel(plan, model));
   TPSIM_TRY_STATUS(check_batch(plan));
   TPSIM_TRY_STATUS(check_stages(plan, model));
@@ -170,7 +183,8 @@ Status validate(const Plan& plan, const ModelSpec& model) {
 
 std::string short_name(const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
-  std::string name = fmt::format("tp{} pp{} dp{} zero{} mb{} {}-recompute", d.tp, d.pp, d.dp,
+  const std::string cp = d.cp > 1 ? fmt::format(" cp{}", d.cp) : "";
+  std::string name = fmt::format("tp{} pp{} dp{}{} zero{} mb{} {}-recompute", d.tp, d.pp, d.dp, cp,
                                  plan.zero, plan.micro_batch, name_of(plan.recompute));
   if (plan.virtual_stages > 1) name += fmt::format(" v{}", plan.virtual_stages);
   if (plan.sequence_parallel) name += " sp";

@@ -1,6 +1,7 @@
 // A plan: how one model is laid out over the GPUs and how a step is run. Plain values.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,14 +17,15 @@ struct ParallelDegrees {
   std::int64_t tp = 1;  // tensor
   std::int64_t pp = 1;  // pipeline
   std::int64_t dp = 1;  // data
-  std::int64_t cp = 1;  // context
-  friend bool operator==(const ParallelDegrees&, const ParallelDegrees&) = default;
+  std::int64_t cp = 1;  // context: ranks that share every sequence
+  friend auto operator<=>(const ParallelDegrees&, const ParallelDegrees&) = default;
 };
 
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
 enum class AttentionKind : std::uint8_t { kUnfused, kFlash };
 enum class ScheduleKind : std::uint8_t { kGpipe, kOneFOneB, kInterleaved };
-// Which degree varies fastest over consecutive ranks, first letter innermost.
+// Which degree varies fastest over consecutive ranks, first letter innermost. Context-parallel
+// ranks always follow the tensor-parallel ones.
 enum class RankOrder : std::uint8_t { kTpDpPp, kTpPpDp };
 
 struct Plan {
@@ -47,6 +49,9 @@ struct Plan {
 };
 
 std::int64_t gpu_count(const Plan& plan);
+// Ranks that hold the same weights, each for other tokens: data x context parallel. Gradients are
+// reduced and ZeRO shards over them.
+std::int64_t data_ranks(const Plan& plan);
 // Micro-batches that one data-parallel rank runs in a step.
 std::int64_t micro_batches(const Plan& plan);
 std::int64_t chunk_count(const Plan& plan);
@@ -64,11 +69,12 @@ std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t
 
 // Everything that makes a plan illegal for a model, whatever the hardware: heads % tp, batch not
 // divisible, stages that do not add up, an interleaved schedule whose micro-batches are no multiple
-// of pp, sequence parallelism with a sequence that tp does not divide, ... The error names the
-// rule.
+// of pp, a sequence that does not divide into equal parts of the context- or sequence-parallel
+// ranks, ... The error names the rule.
 Status validate(const Plan& plan, const ModelSpec& model);
 
-// "tp4 pp12 dp8 zero1 mb2 full-recompute": enough to tell plans apart in a table.
+// "tp4 pp12 dp8 zero1 mb2 full-recompute", with "cp2" after dp where it is: enough to tell plans
+// apart in a table.
 std::string short_name(const Plan& plan);
 
 std::string_view name_of(Recompute);

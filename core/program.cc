@@ -35,6 +35,7 @@ constexpr std::array<std::string_view, kOpKindCount> kOpNames = {"matmul",
                                                                  "scale",
                                                                  "fill",
                                                                  "copy",
+                                                                 "copy_matrices",
                                                                  "cast",
                                                                  "sum_squares",
                                                                  "adamw",
@@ -46,8 +47,8 @@ constexpr std::array<std::string_view, 6> kCollectiveNames = {
 constexpr std::array<std::string_view, kMemoryCategoryCount> kCategoryNames = {
     "weights", "gradients", "optimizer", "activations", "workspace", "communication"};
 
-constexpr std::array<std::string_view, 6> kGroupNames = {"tensor",    "data",  "pipeline",
-                                                         "embedding", "model", "world"};
+constexpr std::array<std::string_view, 7> kGroupNames = {"tensor", "data",  "pipeline", "embedding",
+                                                         "model",  "world", "context"};
 
 }  // namespace
 

@@ -23,9 +23,11 @@ enum class OpKind : std::uint8_t {
   kNormForward,  // variant: NormKind
   // variant: NormKind, bit 1: with residual, from bit 2: dtype of the gradients it adds to
   kNormBackward,
-  kSoftmaxForward,    // dims: batch*heads, query rows, key cols; variant 1 with ALiBi
-  kSoftmaxBackward,   // the same
-  kFlashForward,      // dims: batch, seq, heads, kv_heads, head_dim; variant 1 with ALiBi
+  kSoftmaxForward,   // dims: batch*heads, query rows, key cols; variant 1 with ALiBi
+  kSoftmaxBackward,  // the same
+  // dims: batch, queries, heads, kv_heads, head_dim, keys where there are more of them than
+  // queries; variant 1 with ALiBi
+  kFlashForward,
   kFlashBackward,     // the same
   kBiasGeluForward,   // variant 1 with bias
   kBiasGeluBackward,  // the same
@@ -48,7 +50,8 @@ enum class OpKind : std::uint8_t {
   kScale,
   kFill,
   kCopy,
-  kCast,  // dtype: of the source; variant: dtype of the destination
+  kCopyMatrices,  // dims: matrices, rows, cols
+  kCast,          // dtype: of the source; variant: dtype of the destination
   kSumSquares,
   kAdamW,  // dtype: of the updated weights; variant: dtype of the gradients
   kInitNormal,
@@ -63,12 +66,14 @@ enum MatmulVariant : std::uint8_t {
   kOutputFloat32 = 8,  // C is fp32 while A and B are narrower
 };
 
+using OpDims = std::array<std::int64_t, 6>;
+
 // What decides how long an op takes: two ops with equal keys take equal time.
 struct OpKey {
   OpKind kind{};
   DType dtype{};
   std::uint8_t variant = 0;
-  std::array<std::int64_t, 5> dims{};
+  OpDims dims{};
   friend auto operator<=>(const OpKey&, const OpKey&) = default;
 };
 
@@ -87,7 +92,15 @@ enum class CollectiveKind : std::uint8_t {
   kSend,
   kReceive
 };
-enum class GroupKind : std::uint8_t { kTensor, kData, kPipeline, kEmbedding, kModel, kWorld };
+enum class GroupKind : std::uint8_t {
+  kTensor,
+  kData,  // ranks that hold the same weights: data x context parallel
+  kPipeline,
+  kEmbedding,
+  kModel,
+  kWorld,
+  kContext  // ranks that share the sequences
+};
 
 struct CollectiveRecord {
   CollectiveKind kind{};

@@ -14,28 +14,45 @@ std::vector<std::int64_t> strided(std::int64_t first, std::int64_t stride, std::
   return members;
 }
 
-std::int64_t data_stride(const Plan& plan) {
-  const ParallelDegrees& d = plan.degrees;
-  return plan.rank_order == RankOrder::kTpDpPp ? d.tp : d.tp * d.pp;
+// Tensor- and context-parallel ranks of one stage and replica: always neighbours.
+std::int64_t inner_ranks(const Plan& plan) { return plan.degrees.tp * plan.degrees.cp; }
+
+std::int64_t replica_stride(const Plan& plan) {
+  const std::int64_t inner = inner_ranks(plan);
+  return plan.rank_order == RankOrder::kTpDpPp ? inner : inner * plan.degrees.pp;
 }
 
 std::int64_t pipeline_stride(const Plan& plan) {
-  const ParallelDegrees& d = plan.degrees;
-  return plan.rank_order == RankOrder::kTpDpPp ? d.tp * d.dp : d.tp;
+  const std::int64_t inner = inner_ranks(plan);
+  return plan.rank_order == RankOrder::kTpDpPp ? inner * plan.degrees.dp : inner;
 }
 
-// A group as arithmetic: `ranks` members `stride` apart; groups interleave within blocks of
-// stride * ranks.
+// A group as arithmetic: `ranks` members `stride` apart, and that `rows` times, `row_stride` apart.
+// Groups interleave within blocks of their extent.
 struct Strides {
   std::int64_t stride = 1;
   std::int64_t ranks = 1;
+  std::int64_t row_stride = 0;
+  std::int64_t rows = 1;
+
+  // Rank distance from a group's first member to its last.
+  std::int64_t span() const { return stride * (ranks - 1) + row_stride * (rows - 1); }
 };
+
+// Context-parallel ranks and replicas; one row where they lie evenly.
+Strides data_strides(const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  if (d.cp == 1) return {replica_stride(plan), d.dp};
+  if (d.dp == 1 || plan.rank_order == RankOrder::kTpDpPp) return {d.tp, d.cp * d.dp};
+  return {d.tp, d.cp, replica_stride(plan), d.dp};
+}
 
 Strides strides_of(const Plan& plan, GroupKind group) {
   const ParallelDegrees& d = plan.degrees;
   switch (group) {
     case GroupKind::kTensor: return {1, d.tp};
-    case GroupKind::kData: return {data_stride(plan), d.dp};
+    case GroupKind::kContext: return {d.tp, d.cp};
+    case GroupKind::kData: return data_strides(plan);
     case GroupKind::kPipeline: return {pipeline_stride(plan), std::min<std::int64_t>(2, d.pp)};
     case GroupKind::kEmbedding:
       return {(d.pp - 1) * pipeline_stride(plan), std::min<std::int64_t>(2, d.pp)};
@@ -46,27 +63,37 @@ Strides strides_of(const Plan& plan, GroupKind group) {
 }
 
 std::int64_t nodes_of(std::int64_t first, const Strides& s, std::int64_t gpus_per_node) {
-  if (s.stride >= gpus_per_node) return s.ranks;
-  return (first + s.stride * (s.ranks - 1)) / gpus_per_node - first / gpus_per_node + 1;
+  if (s.stride >= gpus_per_node) return s.ranks * s.rows;
+  std::int64_t nodes = 0, last = -1;
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    const std::int64_t begin = (first + row * s.row_stride) / gpus_per_node;
+    const std::int64_t end =
+        (first + row * s.row_stride + s.stride * (s.ranks - 1)) / gpus_per_node;
+    nodes += end - begin + (begin == last ? 0 : 1);
+    last = end;
+  }
+  return nodes;
 }
 
 // Nodes of the worst placed group. What counts is where on its node a group starts. Groups of one
 // dimension lie in blocks of all its ranks, and where on a node blocks start soon repeats.
 std::int64_t most_nodes(const Plan& plan, GroupKind group, std::int64_t gpus_per_node) {
   const Strides s = strides_of(plan, group);
-  if (s.stride >= gpus_per_node) return s.ranks;
+  if (s.stride >= gpus_per_node) return s.ranks * s.rows;
   const bool in_pipeline =
       group == GroupKind::kPipeline || group == GroupKind::kEmbedding || group == GroupKind::kModel;
-  const std::int64_t block =
-      in_pipeline ? pipeline_stride(plan) * plan.degrees.pp : s.stride * s.ranks;
+  const std::int64_t block = in_pipeline ? pipeline_stride(plan) * plan.degrees.pp
+                                         : std::max(s.stride * s.ranks, s.row_stride * s.rows);
   const std::int64_t blocks =
       std::min(gpu_count(plan) / block, gpus_per_node / std::gcd(block, gpus_per_node));
   // Neighbouring stages start anywhere on a node; other groups start in their block's first stride.
-  const std::int64_t span = s.stride * (s.ranks - 1);
-  const std::int64_t starts = std::min(block - span, gpus_per_node);
+  const std::int64_t all = block - s.span();
+  const std::int64_t starts = s.rows > 1 ? all : std::min(all, gpus_per_node);
   std::int64_t most = 1;
   for (std::int64_t first = 0; first < blocks * block; first += block) {
     for (std::int64_t start = 0; start < starts; ++start) {
+      // Groups of several rows interleave within the extent of one row.
+      if (s.rows > 1 && start % (s.stride * s.ranks) >= s.stride) continue;
       most = std::max(most, nodes_of(first + start, s, gpus_per_node));
     }
   }
@@ -78,7 +105,8 @@ std::int64_t first_of(const Plan& plan, GroupKind group, std::int64_t rank) {
   const RankCoordinates at = coordinates(plan, rank);
   switch (group) {
     case GroupKind::kTensor: return rank - at.tp;
-    case GroupKind::kData: return rank - at.dp * data_stride(plan);
+    case GroupKind::kContext: return rank - at.cp * plan.degrees.tp;
+    case GroupKind::kData: return rank - at.dp * replica_stride(plan) - at.cp * plan.degrees.tp;
     case GroupKind::kPipeline: return rank;
     case GroupKind::kEmbedding:
     case GroupKind::kModel: return rank - at.pp * pipeline_stride(plan);
@@ -90,13 +118,19 @@ std::int64_t first_of(const Plan& plan, GroupKind group, std::int64_t rank) {
 }  // namespace
 
 std::int64_t global_rank(const Plan& plan, const RankCoordinates& at) {
-  return at.tp + at.dp * data_stride(plan) + at.pp * pipeline_stride(plan);
+  return at.tp + at.cp * plan.degrees.tp + at.dp * replica_stride(plan) +
+         at.pp * pipeline_stride(plan);
+}
+
+std::int64_t data_rank(const Plan& plan, const RankCoordinates& at) {
+  return at.dp * plan.degrees.cp + at.cp;
 }
 
 RankCoordinates coordinates(const Plan& plan, std::int64_t rank) {
   const ParallelDegrees& d = plan.degrees;
   TPSIM_CHECK(rank >= 0 && rank < gpu_count(plan), "rank out of range");
-  return {rank % d.tp, rank / data_stride(plan) % d.dp, rank / pipeline_stride(plan) % d.pp};
+  return {rank % d.tp, rank / replica_stride(plan) % d.dp, rank / pipeline_stride(plan) % d.pp,
+          rank / d.tp % d.cp};
 }
 
 std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::int64_t rank) {
@@ -104,8 +138,14 @@ std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::
   const RankCoordinates at = coordinates(plan, rank);
   switch (group) {
     case GroupKind::kTensor: return strided(rank - at.tp, 1, d.tp);
-    case GroupKind::kData:
-      return strided(rank - at.dp * data_stride(plan), data_stride(plan), d.dp);
+    case GroupKind::kContext: return strided(rank - at.cp * d.tp, d.tp, d.cp);
+    case GroupKind::kData: {
+      std::vector<std::int64_t> members;
+      for (std::int64_t i = 0; i < data_ranks(plan); ++i) {
+        members.push_back(global_rank(plan, {at.tp, i / d.cp, at.pp, i % d.cp}));
+      }
+      return members;
+    }
     case GroupKind::kPipeline:
       return strided(rank - at.pp * pipeline_stride(plan), pipeline_stride(plan), d.pp);
     case GroupKind::kEmbedding: {
@@ -117,7 +157,7 @@ std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::
       std::vector<std::int64_t> members;
       for (std::int64_t pp = 0; pp < d.pp; ++pp) {
         for (std::int64_t tp = 0; tp < d.tp; ++tp) {
-          members.push_back(global_rank(plan, {tp, at.dp, pp}));
+          members.push_back(global_rank(plan, {tp, at.dp, pp, at.cp}));
         }
       }
       return members;
@@ -130,7 +170,7 @@ std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::
 GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_per_node) {
   const Strides strides = strides_of(plan, group);
   GroupPlacement placement;
-  placement.ranks = strides.ranks;
+  placement.ranks = strides.ranks * strides.rows;
   placement.nodes = most_nodes(plan, group, gpus_per_node);
   std::int64_t crossing = 0;
   std::int64_t last_first = -1;

@@ -13,11 +13,15 @@ struct RankCoordinates {
   std::int64_t tp = 0;
   std::int64_t dp = 0;
   std::int64_t pp = 0;
+  std::int64_t cp = 0;
   friend bool operator==(const RankCoordinates&, const RankCoordinates&) = default;
 };
 
-// Default order: (pp * DP + dp) * TP + tp; with RankOrder::kTpPpDp: (dp * PP + pp) * TP + tp.
+// Default order: ((pp * DP + dp) * CP + cp) * TP + tp, Megatron's tp-cp-dp-pp; with
+// RankOrder::kTpPpDp: ((dp * PP + pp) * CP + cp) * TP + tp, its tp-cp-pp-dp.
 std::int64_t global_rank(const Plan& plan, const RankCoordinates& at);
+// Index in the data group: dp * CP + cp.
+std::int64_t data_rank(const Plan& plan, const RankCoordinates& at);
 RankCoordinates coordinates(const Plan& plan, std::int64_t rank);
 
 // Global ranks of the group of this kind that `rank` belongs to, in group order.

@@ -13,10 +13,6 @@ struct Scenario {
   ClusterSpec cluster;
   Profile profile;
   StackSpec stack;
-  // Context parallelism: this many ranks share out each sequence, and model.seq is the part of one.
-  // Its attention core then works through all parts (ring attention); their exchange is taken to be
-  // hidden behind that.
-  std::int64_t sequence_parts = 1;
 };
 
 }  // namespace tpsim

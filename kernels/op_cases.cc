@@ -24,7 +24,7 @@ Matrix operand_matrix(const Tensor& tensor, std::int64_t rows, std::int64_t cols
 }
 
 Op matmul(Operands& make, const OpKey& key) {
-  const auto [batch, m, n, k, unused] = key.dims;
+  const auto [batch, m, n, k, x4, x5] = key.dims;
   const auto has = [&](MatmulVariant bit) { return (key.variant & bit) != 0; };
   const DType output = has(kOutputFloat32) ? kFloat : key.dtype;
   return Matmul{.a = operand_matrix(make.normal({batch, m, k}, key.dtype), m, k, has(kTransposeA)),
@@ -36,7 +36,7 @@ Op matmul(Operands& make, const OpKey& key) {
 }
 
 NormForward norm_forward(Operands& make, const OpKey& key, NormKind kind) {
-  const auto [rows, cols, x2, x3, x4] = key.dims;
+  const auto [rows, cols, x2, x3, x4, x5] = key.dims;
   const bool centred = kind == NormKind::kLayerNorm;
   return {.kind = kind,
           .x = make.normal(rows_by_cols(key), key.dtype, 2.0, 0.5),
@@ -69,7 +69,7 @@ Op norm_backward(Operands& make, const OpKey& key) {
 }
 
 SoftmaxForward softmax_forward(Operands& make, const OpKey& key, bool alibi) {
-  const auto [matrices, queries, keys, x3, x4] = key.dims;
+  const auto [matrices, queries, keys, x3, x4, x5] = key.dims;
   return {.scores = make.normal({matrices, queries, keys}, key.dtype, 3.0),
           .slopes = alibi ? make.slopes(matrices) : Tensor(),
           .heads = matrices,
@@ -89,14 +89,15 @@ Heads heads_of(const Tensor& tensor, const AttentionDims& d, std::int64_t heads)
 }
 
 FlashForward flash_forward(Operands& make, const OpKey& key) {
-  const AttentionDims d{key.dims[0], key.dims[1], key.dims[2], key.dims[3], key.dims[4]};
-  const auto random = [&](std::int64_t heads) {
-    return heads_of(make.normal({d.seq, d.batch, heads * d.head_dim}, key.dtype), d, heads);
+  const auto [batch, queries, heads, kv_heads, head_dim, keys] = key.dims;
+  const AttentionDims d{batch, queries, heads, kv_heads, head_dim, keys};
+  const auto random = [&](std::int64_t positions, std::int64_t count) {
+    return heads_of(make.normal({positions, d.batch, count * d.head_dim}, key.dtype), d, count);
   };
   return {.dims = d,
-          .q = random(d.heads),
-          .k = random(d.kv_heads),
-          .v = random(d.kv_heads),
+          .q = random(d.seq, d.heads),
+          .k = random(key_count(d), d.kv_heads),
+          .v = random(key_count(d), d.kv_heads),
           .o = heads_of(make.empty({d.seq, d.batch, d.heads * d.head_dim}, key.dtype), d, d.heads),
           .log_sum = make.empty({d.batch, d.heads, d.seq}, kFloat),
           .slopes = key.variant != 0 ? make.slopes(d.heads) : Tensor(),
@@ -127,7 +128,7 @@ Op flash_backward(Operands& make, const OpKey& key) {
 }
 
 Op rotary(Operands& make, const OpKey& key) {
-  const auto [rows, heads, head_dim, x3, x4] = key.dims;
+  const auto [rows, heads, head_dim, x3, x4, x5] = key.dims;
   const AttentionDims d{1, rows, heads, heads, head_dim};
   const Tensor x = make.normal({rows, 1, heads * head_dim}, key.dtype);
   return Rotary{.dims = d, .x = heads_of(x, d, heads), .label = kLabel};
@@ -190,7 +191,7 @@ Op column_sum(Operands& make, const OpKey& key) {
 }
 
 Op embedding_forward(Operands& make, const OpKey& key) {
-  const auto [tokens, hidden, vocab, x3, x4] = key.dims;
+  const auto [tokens, hidden, vocab, x3, x4, x5] = key.dims;
   return EmbeddingForward{.tokens = make.integers({tokens}, vocab),
                           .table = make.normal({vocab, hidden}, key.dtype),
                           .y = make.empty({tokens, hidden}, key.dtype),
@@ -198,7 +199,7 @@ Op embedding_forward(Operands& make, const OpKey& key) {
 }
 
 Op embedding_backward(Operands& make, const OpKey& key) {
-  const auto [tokens, hidden, vocab, x3, x4] = key.dims;
+  const auto [tokens, hidden, vocab, x3, x4, x5] = key.dims;
   return EmbeddingBackward{.tokens = make.integers({tokens}, vocab),
                            .dy = make.normal({tokens, hidden}, key.dtype),
                            .dtable = make.normal({vocab, hidden}, static_cast<DType>(key.variant)),
@@ -206,13 +207,13 @@ Op embedding_backward(Operands& make, const OpKey& key) {
 }
 
 Op position_forward(Operands& make, const OpKey& key) {
-  const auto [rows, cols, x2, x3, x4] = key.dims;
+  const auto [rows, cols, x2, x3, x4, x5] = key.dims;
   return PositionForward{make.normal({rows, 1, cols}, key.dtype),
                          make.normal({rows, cols}, key.dtype), kLabel};
 }
 
 Op position_backward(Operands& make, const OpKey& key) {
-  const auto [rows, cols, x2, x3, x4] = key.dims;
+  const auto [rows, cols, x2, x3, x4, x5] = key.dims;
   return PositionBackward{make.normal({rows, 1, cols}, key.dtype),
                           make.normal({rows, cols}, static_cast<DType>(key.variant)), kLabel};
 }
@@ -248,6 +249,16 @@ Op cross_entropy_backward(Operands& make, const OpKey& key) {
                               .columns = f.columns,
                               .scale = 0.125F,
                               .label = kLabel};
+}
+
+Op copy_matrices(Operands& make, const OpKey& key) {
+  const auto [matrices, rows, cols, x3, x4, x5] = key.dims;
+  const Tensor from = make.normal({matrices, rows, cols}, key.dtype);
+  const Tensor to = make.normal({matrices, rows, cols}, key.dtype);
+  return CopyMatrices{.from = operand_matrix(from, rows, cols, false),
+                      .to = operand_matrix(to, rows, cols, false),
+                      .outer = matrices,
+                      .label = kLabel};
 }
 
 Op adamw(Operands& make, const OpKey& key) {
@@ -316,6 +327,7 @@ Op make(Operands& make, const OpKey& key) {
     case OpKind::kVocabSums: return vocab_sums(make, key);
     case OpKind::kCrossEntropyLoss: return cross_entropy_loss(make, key);
     case OpKind::kCrossEntropyBackward: return cross_entropy_backward(make, key);
+    case OpKind::kCopyMatrices: return copy_matrices(make, key);
     case OpKind::kAdamW: return adamw(make, key);
     case OpKind::kInitNormal: return init_normal(make, key);
     default: return flat_op(make, key);

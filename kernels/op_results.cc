@@ -40,6 +40,7 @@ Results results(const Add& op) { return {{"into", op.into}}; }
 Results results(const Scale& op) { return {{"x", op.x}}; }
 Results results(const Fill& op) { return {{"x", op.x}}; }
 Results results(const Copy& op) { return {{"to", op.to}}; }
+Results results(const CopyMatrices& op) { return {{"to", op.to.tensor}}; }
 Results results(const Cast& op) { return {{"to", op.to}}; }
 Results results(const SumSquares& op) { return {{"sum", op.sum}}; }
 Results results(const AdamW& op) {

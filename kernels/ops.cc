@@ -5,8 +5,6 @@
 namespace tpsim {
 namespace {
 
-using Dims = std::array<std::int64_t, 5>;
-
 void require(bool condition, const char* label, const char* rule) {
   TPSIM_CHECK(condition, std::string(label) + ": " + rule);
 }
@@ -17,7 +15,7 @@ double bytes_of(const Tensors&... tensors) {
   return static_cast<double>(((tensors.defined() ? tensors.bytes() : 0) + ...));
 }
 
-OpRecord record_of(OpKind kind, DType dtype, std::uint8_t variant, Dims dims, double flops,
+OpRecord record_of(OpKind kind, DType dtype, std::uint8_t variant, OpDims dims, double flops,
                    double bytes, const char* label) {
   return {{kind, dtype, variant, dims}, flops, bytes, label};
 }
@@ -39,26 +37,36 @@ OpRecord flat(OpKind kind, const Tensor& x, std::uint8_t variant, double flops_p
 }
 
 void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const char* label) {
-  const std::int64_t last = m.offset + (outer - 1) * m.outer_stride + (inner - 1) * m.inner_stride +
-                            (m.rows - 1) * m.row_stride + m.cols;
-  require(m.rows >= 1 && m.cols >= 1 && last <= m.tensor.elements(), label,
+  std::int64_t first = m.offset, last = m.offset + m.cols;
+  for (const auto& [count, stride] :
+       {std::pair{outer, m.outer_stride}, {inner, m.inner_stride}, {m.rows, m.row_stride}}) {
+    (stride < 0 ? first : last) += (count - 1) * stride;
+  }
+  require(m.rows >= 1 && m.cols >= 1 && first >= 0 && last <= m.tensor.elements(), label,
           "the matrix lies inside its tensor");
 }
 
-// Causal attention does half of the full square, rounded up by the diagonal.
+// Queries are the last of the keys, each sees what is not after it: half of the full square,
+// rounded up by the diagonal, and all that lies before the first query.
 double causal_pairs(const AttentionDims& d) {
-  return static_cast<double>(d.batch * d.heads * d.seq) * (static_cast<double>(d.seq) + 1) / 2;
+  const auto queries = static_cast<double>(d.seq), keys = static_cast<double>(key_count(d));
+  return static_cast<double>(d.batch * d.heads * d.seq) * (2 * keys - queries + 1) / 2;
 }
 
 OpRecord flash_record(OpKind kind, const AttentionDims& d, const Heads& q, const Tensor& slopes,
                       int matmuls, const char* label) {
   require(d.kv_heads >= 1 && d.heads % d.kv_heads == 0, label, "kv_heads divides heads");
-  const double q_bytes =
-      static_cast<double>(d.batch * d.seq * d.heads * d.head_dim * size_of(q.tensor.dtype()));
-  const double kv_bytes = q_bytes * static_cast<double>(d.kv_heads) / static_cast<double>(d.heads);
+  const std::int64_t keys = key_count(d);
+  require(keys >= d.seq, label, "every query is one of the keys");
+  const auto bytes_of_heads = [&](std::int64_t positions, std::int64_t heads) {
+    return static_cast<double>(d.batch * positions * heads * d.head_dim *
+                               size_of(q.tensor.dtype()));
+  };
+  const double q_bytes = bytes_of_heads(d.seq, d.heads);
+  const double kv_bytes = bytes_of_heads(keys, d.kv_heads);
   const double passes = kind == OpKind::kFlashForward ? 1 : 2;
   return record_of(kind, q.tensor.dtype(), slopes.defined() ? 1 : 0,
-                   {d.batch, d.seq, d.heads, d.kv_heads, d.head_dim},
+                   {d.batch, d.seq, d.heads, d.kv_heads, d.head_dim, keys > d.seq ? keys : 0},
                    2.0 * matmuls * causal_pairs(d) * static_cast<double>(d.head_dim),
                    passes * (2 * q_bytes + 2 * kv_bytes), label);
 }
@@ -116,6 +124,7 @@ OpRecord describe(const NormBackward& op) {
 OpRecord describe(const SoftmaxForward& op) {
   const Shape& s = op.scores.shape();
   require(s.rank() == 3 && s[0] % op.heads == 0, op.label, "scores are [batch*heads, q, k]");
+  require(s[2] >= s[1], op.label, "every query is one of the keys");
   require(!op.slopes.defined() || op.slopes.elements() == op.heads, op.label, "one slope per head");
   return record_of(OpKind::kSoftmaxForward, op.scores.dtype(), op.slopes.defined() ? 1 : 0,
                    {s[0], s[1], s[2]}, 6.0 * static_cast<double>(s.elements()),
@@ -124,7 +133,7 @@ OpRecord describe(const SoftmaxForward& op) {
 
 OpRecord describe(const SoftmaxBackward& op) {
   const Shape& s = op.probs.shape();
-  require(s == op.dprobs.shape() && s.rank() == 3, op.label, "shapes");
+  require(s == op.dprobs.shape() && s.rank() == 3 && s[2] >= s[1], op.label, "shapes");
   return record_of(OpKind::kSoftmaxBackward, op.probs.dtype(), 0, {s[0], s[1], s[2]},
                    5.0 * static_cast<double>(s.elements()), bytes_of(op.probs) * 3, op.label);
 }
@@ -139,7 +148,7 @@ OpRecord describe(const FlashBackward& op) {
 
 OpRecord describe(const Rotary& op) {
   const AttentionDims& d = op.dims;
-  require(d.head_dim % 2 == 0, op.label, "head_dim is even");
+  require(d.head_dim % 2 == 0 && op.first_position >= 0, op.label, "head_dim is even");
   const double elements = static_cast<double>(d.batch * d.seq * d.heads * d.head_dim);
   return record_of(OpKind::kRotary, op.x.tensor.dtype(), 0, {d.batch * d.seq, d.heads, d.head_dim},
                    3 * elements, 2 * elements * static_cast<double>(size_of(op.x.tensor.dtype())),
@@ -268,6 +277,18 @@ OpRecord describe(const Copy& op) {
   require(op.from.elements() == op.to.elements() && op.from.dtype() == op.to.dtype(), op.label,
           "shapes and dtypes");
   return flat(OpKind::kCopy, op.from, 0, 0, bytes_of(op.from, op.to), op.label);
+}
+
+OpRecord describe(const CopyMatrices& op) {
+  require(op.from.rows == op.to.rows && op.from.cols == op.to.cols, op.label, "shapes");
+  require(!op.from.transposed && !op.to.transposed, op.label, "nothing is transposed");
+  require(op.from.tensor.dtype() == op.to.tensor.dtype(), op.label, "dtypes");
+  for (const Matrix* x : {&op.from, &op.to}) require_fits(*x, op.outer, op.inner, op.label);
+  const std::int64_t matrices = op.outer * op.inner;
+  const auto elements = static_cast<double>(matrices * op.from.rows * op.from.cols);
+  const DType dtype = op.from.tensor.dtype();
+  return record_of(OpKind::kCopyMatrices, dtype, 0, {matrices, op.from.rows, op.from.cols}, 0,
+                   2 * elements * static_cast<double>(size_of(dtype)), op.label);
 }
 
 OpRecord describe(const Cast& op) {

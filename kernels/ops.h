@@ -15,12 +15,13 @@
 
 namespace tpsim {
 
-// A row-major matrix inside a tensor, possibly strided, possibly one of outer x inner such.
+// A row-major matrix inside a tensor, possibly strided, possibly one of outer x inner such. The
+// elements of a row are adjacent.
 struct Matrix {
   Tensor tensor;
   std::int64_t rows = 0;  // as stored
   std::int64_t cols = 0;
-  std::int64_t row_stride = 0;  // elements between rows; columns are adjacent
+  std::int64_t row_stride = 0;  // elements between rows; below zero runs backwards from offset
   std::int64_t offset = 0;
   std::int64_t outer_stride = 0;  // between batches
   std::int64_t inner_stride = 0;
@@ -56,7 +57,8 @@ struct NormBackward {
 };
 
 // In place: p = softmax(scale * scores + slope * key position), keys after the query masked out.
-// scores [batch * heads, queries, keys]; slopes [heads] fp32, undefined without ALiBi.
+// scores [batch * heads, queries, keys]: the queries are the last of the keys, so that query q sees
+// keys 0 .. q + keys - queries. slopes [heads] fp32, undefined without ALiBi.
 struct SoftmaxForward {
   Tensor scores, slopes;
   std::int64_t heads = 1;
@@ -80,10 +82,18 @@ struct Heads {
   std::int64_t head_stride = 0;
 };
 struct AttentionDims {
-  std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  std::int64_t batch = 0;
+  std::int64_t seq = 0;  // of the queries
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::int64_t keys = 0;  // 0: as many as queries
 };
+inline std::int64_t key_count(const AttentionDims& dims) {
+  return dims.keys > 0 ? dims.keys : dims.seq;
+}
 // o = softmax(scale q k' + ALiBi, causal) v without the score matrix; log_sum [batch, heads, seq]
-// fp32. Query head h reads key head h / (heads / kv_heads).
+// fp32. q, o and their gradients have `seq` positions, k, v and theirs key_count(dims): the queries
+// are the last of the keys, as in SoftmaxForward. Query head h reads key head
+// h / (heads / kv_heads).
 struct FlashForward {
   AttentionDims dims;
   Heads q, k, v, o;
@@ -100,11 +110,13 @@ struct FlashBackward {
   const char* label = "";
 };
 // Rotates (d, d + head_dim/2) pairs in place by position / theta^(2d/head_dim); backward inverts.
+// x's first position counts as first_position.
 struct Rotary {
   AttentionDims dims;  // heads of x in dims.heads
   Heads x;
   float theta = 10000.0F;
   bool inverse = false;
+  std::int64_t first_position = 0;
   const char* label = "";
 };
 
@@ -233,6 +245,14 @@ struct Copy {
   Tensor from, to;  // equal dtypes
   const char* label = "";
 };
+// outer x inner matrices, row by row, between two ways to lie in memory. Neither is transposed; the
+// two do not overlap.
+struct CopyMatrices {
+  Matrix from, to;
+  std::int64_t outer = 1;
+  std::int64_t inner = 1;
+  const char* label = "";
+};
 struct Cast {
   Tensor from, to;
   const char* label = "";
@@ -265,8 +285,8 @@ using Op =
                  FlashBackward, Rotary, BiasGeluForward, BiasGeluBackward, SwigluForward,
                  SwigluBackward, BiasResidual, DropoutForward, DropoutBackward, ColumnSum,
                  EmbeddingForward, EmbeddingBackward, PositionForward, PositionBackward, VocabMax,
-                 VocabSums, CrossEntropyLoss, CrossEntropyBackward, Add, Scale, Fill, Copy, Cast,
-                 SumSquares, AdamW, InitNormal>;
+                 VocabSums, CrossEntropyLoss, CrossEntropyBackward, Add, Scale, Fill, Copy,
+                 CopyMatrices, Cast, SumSquares, AdamW, InitNormal>;
 
 OpRecord describe(const Matmul&);
 OpRecord describe(const NormForward&);
@@ -296,6 +316,7 @@ OpRecord describe(const Add&);
 OpRecord describe(const Scale&);
 OpRecord describe(const Fill&);
 OpRecord describe(const Copy&);
+OpRecord describe(const CopyMatrices&);
 OpRecord describe(const Cast&);
 OpRecord describe(const SumSquares&);
 OpRecord describe(const AdamW&);

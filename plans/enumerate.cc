@@ -31,6 +31,22 @@ void drop_excluded(const SearchSpace& space, Setting setting, std::vector<T>& va
   });
 }
 
+// Below this a rank has too little to do between gathers to be worth trying: published recipes keep
+// 4096 positions (LLaMA 3.1 at 8192 with cp = 2, NVIDIA/dgxc-benchmarking) to 8192 (at 131072 with
+// cp = 16, Grattafiori et al. 2024, table 4).
+constexpr std::int64_t kLeastPositions = 4096;
+
+// Unasked, a sequence is shared only as long as every rank keeps kLeastPositions of it.
+std::vector<std::int64_t> context_degrees(const ModelSpec& model, const SearchSpace& space,
+                                          std::int64_t ranks) {
+  std::vector<std::int64_t> degrees = divisors(ranks);
+  std::erase_if(degrees, [&](std::int64_t cp) {
+    const bool short_parts = cp > 1 && model.seq < cp * kLeastPositions;
+    return (space.cp.empty() && short_parts) || !is_allowed(space, space.cp, {Setting::kCp, cp});
+  });
+  return degrees;
+}
+
 // Cost and energy may prefer fewer GPUs: every number of whole nodes up to the given one.
 std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space) {
   const std::int64_t per_node = cluster.gpus_per_node;
@@ -145,17 +161,20 @@ class FamilyWalk {
     for (const std::int64_t gpus : space_.gpu_counts_) {
       if (gpus % tp != 0) continue;
       for (const std::int64_t pp : divisors(gpus / tp)) {
-        const ParallelDegrees degrees{tp, pp, gpus / tp / pp, 1};
-        if (!is_allowed(asked_, asked_.pp, {Setting::kPp, pp}) ||
-            !is_allowed(asked_, asked_.dp, {Setting::kDp, degrees.dp})) {
-          continue;
-        }
-        if (const char* reason = reason_against(degrees)) {
-          prune(reason, settings());
-        } else {
-          layouts_.push_back({degrees, rank_order_matters(degrees)});
+        if (!is_allowed(asked_, asked_.pp, {Setting::kPp, pp})) continue;
+        for (const std::int64_t cp : context_degrees(scenario_.model, asked_, gpus / tp / pp)) {
+          add_layout({tp, pp, gpus / tp / pp / cp, cp});
         }
       }
+    }
+  }
+
+  void add_layout(const ParallelDegrees& degrees) {
+    if (!is_allowed(asked_, asked_.dp, {Setting::kDp, degrees.dp})) return;
+    if (const char* reason = reason_against(degrees)) {
+      prune(reason, settings());
+    } else {
+      layouts_.push_back({degrees, rank_order_matters(degrees)});
     }
   }
 
@@ -177,6 +196,12 @@ class FamilyWalk {
     if (model.attention.heads % degrees.tp != 0 || model.attention.kv_heads % degrees.tp != 0 ||
         model.ffn_hidden % degrees.tp != 0) {
       return "heads or widths do not divide by tp";
+    }
+    if (degrees.cp > 1 && model.seq % (2 * degrees.cp) != 0) {
+      return "the sequence does not divide by 2 x cp";
+    }
+    if (plan_.sequence_parallel && model.seq / degrees.cp % degrees.tp != 0) {
+      return "the sequence does not divide by tp";
     }
     if (degrees.pp > model.layers + 2) return "fewer layers than stages";
     if (asked_.global_batch % degrees.dp != 0) return "global batch does not divide by dp";
@@ -240,9 +265,6 @@ class FamilyWalk {
     if (plan_.sequence_parallel && tp == 1) {
       return "sequence parallelism without tensor parallelism";
     }
-    if (plan_.sequence_parallel && scenario_.model.seq % tp != 0) {
-      return "the sequence does not divide by tp";
-    }
     const bool is_flash = plan_.attention == AttentionKind::kFlash;
     if (is_flash && scenario_.model.attention_dropout > 0) {
       return "the flash core has no dropout";
@@ -255,7 +277,7 @@ class FamilyWalk {
   }
   const char* reason_against_zero() const {
     const ParallelDegrees& d = plan_.degrees;
-    if (d.dp == 1 && plan_.zero > 0 && contains<std::int64_t>(asked_.zero, 0)) {
+    if (data_ranks(plan_) == 1 && plan_.zero > 0 && contains<std::int64_t>(asked_.zero, 0)) {
       return "ZeRO without data parallelism";
     }
     if (plan_.zero >= 2 && d.pp > 1 && !scenario_.stack.zero_2_and_3_with_pipeline) {

@@ -55,6 +55,7 @@ Status check_choices(const Plan& plan) {
     return refuse(fmt::format("the {} schedule", name_of(plan.schedule)),
                   "DeepSpeed's pipeline engine runs 1f1b");
   }
+  if (plan.degrees.cp > 1) return refuse("context parallelism", "it has none");
   if (plan.sequence_parallel) return refuse("sequence parallelism", "it has none");
   if (plan.recompute == Recompute::kSelective) {
     return refuse("selective recompute", "it recomputes whole blocks");

@@ -29,6 +29,10 @@ Status check_choices(LaunchStack stack, const Plan& plan) {
     return cannot_express(stack, fmt::format("ZeRO {} with a pipeline", plan.zero),
                           "tpsim exports its FSDP without pipelines only: use ZeRO 0 or 1");
   }
+  if (plan.degrees.cp > 1 && plan.attention == AttentionKind::kUnfused) {
+    return cannot_express(stack, "unfused attention with context parallelism",
+                          "its context parallelism runs flash or fused attention: use flash");
+  }
   const bool own = plan.gradient_dtype == plan.dtype;
   if (!own && plan.gradient_dtype != DType::kFloat32) {
     return cannot_express(stack,
@@ -135,6 +139,7 @@ void add_plan(const Plan& plan, Settings& out) {
   out.add("--tensor-model-parallel-size", plan.degrees.tp);
   out.add("--pipeline-model-parallel-size", plan.degrees.pp);
   out.add("--context-parallel-size", plan.degrees.cp);
+  if (plan.degrees.cp > 1) out.add("--cp-comm-type", "all_gather");
   add_stages(plan, out);
   if (plan.rank_order == RankOrder::kTpPpDp) out.add("--use-tp-pp-dp-mapping");
   if (plan.sequence_parallel) out.add("--sequence-parallel");
@@ -237,6 +242,7 @@ constexpr std::array kNemoKeys = {
     NemoKey{"--tensor-model-parallel-size", "model", "tensor_model_parallel_size"},
     NemoKey{"--pipeline-model-parallel-size", "model", "pipeline_model_parallel_size"},
     NemoKey{"--context-parallel-size", "model", "context_parallel_size"},
+    NemoKey{"--cp-comm-type", "model", "cp_comm_type"},
     NemoKey{"--num-virtual-stages-per-pipeline-rank", "model",
             "virtual_pipeline_model_parallel_size"},
     NemoKey{"--pipeline-model-parallel-layout", "model", "pipeline_model_parallel_layout"},
@@ -327,6 +333,10 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
   degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
   degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
   degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
+  const std::string exchange = in.text("--cp-comm-type").value_or("p2p");
+  if (degrees.cp > 1 && exchange != "all_gather") {
+    in.fail(fmt::format("--cp-comm-type is {}; keys and values are all-gathered", exchange));
+  }
   const std::int64_t world = shell.size.nodes * shell.size.gpus_per_node;
   const std::int64_t replica = degrees.tp * degrees.pp * degrees.cp;
   if (world % replica != 0) in.fail(fmt::format("{} GPUs do not divide by {}", world, replica));

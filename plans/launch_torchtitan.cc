@@ -28,6 +28,10 @@ Status check_choices(const Plan& plan) {
   const auto refuse = [](std::string what, const char* why) {
     return cannot_express(kStack, std::move(what), why);
   };
+  if (plan.degrees.cp > 1 && plan.zero < 2) {
+    return refuse(fmt::format("ZeRO {} with context parallelism", plan.zero),
+                  "it shards weights over context-parallel ranks: use ZeRO 2 or 3");
+  }
   if (plan.zero == 1) return refuse("ZeRO 1", "it replicates, or shards gradients and weights too");
   if (plan.recompute == Recompute::kSelective) {
     return refuse("selective recompute", "what it calls selective keeps other tensors");
@@ -36,7 +40,7 @@ Status check_choices(const Plan& plan) {
     return refuse("unfused attention", "it calls PyTorch's fused attention");
   }
   // Without sharding it casts by autocast, and only where there is nothing but data parallelism.
-  const bool shards = plan.zero >= 2 && plan.degrees.dp > 1;
+  const bool shards = plan.zero >= 2 && data_ranks(plan) > 1;
   if (plan.dtype == DType::kBFloat16 && !shards && plan.degrees.tp * plan.degrees.pp > 1) {
     return refuse("bf16 with tensor or pipeline parallelism and nothing sharded",
                   "its mixed precision would not take effect: use ZeRO 2 or 3 with dp > 1");

@@ -31,6 +31,7 @@ struct SearchSpace {
   std::int64_t gpus = 1;
   std::int64_t global_batch = 1;
   std::vector<std::int64_t> tp, pp, dp, zero, micro_batch, virtual_stages;
+  std::vector<std::int64_t> cp;  // free: as far as every rank keeps 4096 positions of a sequence
   std::vector<Recompute> recompute;
   std::vector<bool> sequence_parallel;
   std::vector<AttentionKind> attention;

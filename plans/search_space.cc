@@ -53,6 +53,7 @@ SearchSpace with_setting(SearchSpace space, const SettingValue& value) {
     case Setting::kTp: space.tp = {value.value}; break;
     case Setting::kPp: space.pp = {value.value}; break;
     case Setting::kDp: space.dp = {value.value}; break;
+    case Setting::kCp: space.cp = {value.value}; break;
     case Setting::kZero: space.zero = {value.value}; break;
     case Setting::kMicroBatch: space.micro_batch = {value.value}; break;
     case Setting::kVirtualStages: space.virtual_stages = {value.value}; break;

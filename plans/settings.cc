@@ -10,11 +10,17 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<std::string_view, kSettingCount> kNames = {"tp",          "pp",
-                                                                "dp",          "zero",
-                                                                "micro-batch", "virtual-stages",
-                                                                "recompute",   "sequence-parallel",
-                                                                "attention",   "schedule",
+constexpr std::array<std::string_view, kSettingCount> kNames = {"tp",
+                                                                "pp",
+                                                                "dp",
+                                                                "cp",
+                                                                "zero",
+                                                                "micro-batch",
+                                                                "virtual-stages",
+                                                                "recompute",
+                                                                "sequence-parallel",
+                                                                "attention",
+                                                                "schedule",
                                                                 "rank-order"};
 
 constexpr std::int64_t kMost = 1 << 20;
@@ -88,6 +94,7 @@ SettingValue setting_of(const Plan& plan, Setting setting) {
       case Setting::kTp: return plan.degrees.tp;
       case Setting::kPp: return plan.degrees.pp;
       case Setting::kDp: return plan.degrees.dp;
+      case Setting::kCp: return plan.degrees.cp;
       case Setting::kZero: return plan.zero;
       case Setting::kMicroBatch: return plan.micro_batch;
       case Setting::kVirtualStages: return plan.virtual_stages;

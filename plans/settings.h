@@ -15,6 +15,7 @@ enum class Setting : std::uint8_t {
   kTp,
   kPp,
   kDp,
+  kCp,
   kZero,
   kMicroBatch,
   kVirtualStages,

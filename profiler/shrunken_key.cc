@@ -16,7 +16,7 @@ bool is_flash(OpKind kind) {
 
 // Extents that may be halved, by position in OpKey::dims.
 std::vector<std::size_t> free_extents(OpKind kind) {
-  if (is_flash(kind)) return {0, 1};           // batch and sequence
+  if (is_flash(kind)) return {0, 1, 5};        // batch, queries and keys
   if (kind == OpKind::kRotary) return {0, 1};  // rows and heads
   if (kind == OpKind::kMatmul) return {0, 1, 2, 3};
   return {0, 1, 2};
@@ -27,7 +27,18 @@ double work_of(const OpKey& key) {
   for (const std::int64_t extent : key.dims) {
     if (extent > 0) work *= static_cast<double>(extent);
   }
-  return is_flash(key.kind) ? work * static_cast<double>(key.dims[1]) : work;
+  const bool square = is_flash(key.kind) && key.dims[5] == 0;
+  return square ? work * static_cast<double>(key.dims[1]) : work;
+}
+
+bool is_softmax(OpKind kind) {
+  return kind == OpKind::kSoftmaxForward || kind == OpKind::kSoftmaxBackward;
+}
+
+// Every query stays one of the keys.
+void keep_queries_among_keys(OpKey& key) {
+  if (is_softmax(key.kind)) key.dims[2] = std::max(key.dims[1], key.dims[2]);
+  if (is_flash(key.kind) && key.dims[5] <= key.dims[1]) key.dims[5] = 0;
 }
 
 }  // namespace
@@ -47,6 +58,7 @@ OpKey shrunken_key(const OpKey& key) {
         [&](std::size_t a, std::size_t b) { return small.dims[a] < small.dims[b]; });
     if (small.dims[longest] <= 1) break;
     small.dims[longest] /= 2;
+    keep_queries_among_keys(small);
   }
   return small;
 }

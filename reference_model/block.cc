@@ -55,7 +55,7 @@ Tensor Block::forward(const Tensor& x, BlockSaved& saved) {
 Tensor Block::run_forward(const Tensor& x, BlockSaved& saved) const {
   const bool after_norm = context_.model.residual_from_after_norm;
   const Tensor n1 = norm1_.forward(context_, x, saved.norm1, "block.norm1");
-  saved.attention.seed = seed_of(saved, 0, true);
+  saved.attention.core.seed = seed_of(saved, 0, true);
   const bool by_rank = context_.plan.sequence_parallel;
   const Tensor y = add_residual(attention_.forward(n1, saved.attention), after_norm ? n1 : x,
                                 {attention_.output_bias(), saved.attention_mask,

@@ -1,5 +1,6 @@
 #include "reference_model/embedding.h"
 
+#include "reference_model/context_parallel.h"
 #include "reference_model/mappings.h"
 
 namespace tpsim {
@@ -49,11 +50,15 @@ Parameter* Embedding::positions() const {
   return rest_ == nullptr ? nullptr : find_parameter(*rest_, kPositions);
 }
 
-// The rows of this rank's part of the sequence.
-Tensor Embedding::position_rows(const Tensor& table) const {
-  const std::int64_t share = local_sizes(context_).seq_share;
-  const std::int64_t first = context_.plan.sequence_parallel ? context_.at.tp * share : 0;
-  return table.slice(first * table.cols(), Shape{share, table.cols()});
+std::vector<Embedding::PositionRows> Embedding::position_rows(const Tensor& x,
+                                                              const Tensor& table) const {
+  const std::int64_t batch = x.shape()[1], hidden = x.shape()[2];
+  std::vector<PositionRows> rows;
+  for (const SequenceRun& run : share_runs(context_)) {
+    rows.push_back({x.slice(run.row * batch * hidden, Shape{run.count, batch, hidden}),
+                    table.slice(run.position * hidden, Shape{run.count, hidden})});
+  }
+  return rows;
 }
 
 Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
@@ -81,7 +86,9 @@ Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
 Tensor Embedding::finish(Tensor x, EmbeddingSaved& saved) {
   store_.begin_forward(*rest_);
   if (Parameter* p = positions(); p != nullptr) {
-    context_.device.run(PositionForward{x, position_rows(p->weight), "embedding.positions"});
+    for (const auto& [part, table] : position_rows(x, p->weight)) {
+      context_.device.run(PositionForward{part, table, "embedding.positions"});
+    }
   }
   if (norm_ != nullptr) x = norm_->forward(context_, x, saved.norm, "embedding.norm");
   store_.end_forward(*rest_);
@@ -113,7 +120,9 @@ void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
       dx = norm_->backward(context_, dx, saved.norm, Tensor(), "embedding.norm");
     if (Parameter* p = positions(); p != nullptr) {
       zero_if_fresh(context_.device, *p);
-      context_.device.run(PositionBackward{dx, position_rows(p->gradient), "embedding.positions"});
+      for (const auto& [part, table] : position_rows(dx, p->gradient)) {
+        context_.device.run(PositionBackward{part, table, "embedding.positions"});
+      }
     }
     store_.end_backward(*rest_);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "reference_model/norm.h"
 #include "reference_model/parameters.h"
@@ -33,7 +34,11 @@ class Embedding {
  private:
   Tensor lookup(const Tensor& tokens);
   Parameter* positions() const;
-  Tensor position_rows(const Tensor& table) const;
+  // This rank's rows of activations with the rows of a position table that belong to them.
+  struct PositionRows {
+    Tensor x, table;
+  };
+  std::vector<PositionRows> position_rows(const Tensor& x, const Tensor& table) const;
   // Positions and norm, where the model has them.
   Tensor finish(Tensor x, EmbeddingSaved& saved);
 

@@ -64,22 +64,22 @@ ParameterUnit& ParameterStore::add_unit(std::string name, std::vector<ParameterS
     }
     unit.parameters_.push_back({std::move(spec), begin, {}, {}, false});
   }
-  unit.size_ = round_up(end, kAlignment * context_.plan.degrees.dp);
+  unit.size_ = round_up(end, kAlignment * data_ranks(context_.plan));
   unit.segments_.back().end = unit.size_;
   if (unit.replicated_begin_ < 0) unit.replicated_begin_ = unit.size_;
   return unit;
 }
 
 int ParameterStore::zero_stage() const {
-  return context_.plan.degrees.dp == 1 ? 0 : context_.plan.zero;
+  return data_ranks(context_.plan) == 1 ? 0 : context_.plan.zero;
 }
 
 std::int64_t ParameterStore::share_size(const ParameterUnit& unit) const {
-  return zero_stage() == 0 ? unit.size() : unit.size() / context_.plan.degrees.dp;
+  return zero_stage() == 0 ? unit.size() : unit.size() / data_ranks(context_.plan);
 }
 
 std::int64_t ParameterStore::share_begin(const ParameterUnit& unit) const {
-  return zero_stage() == 0 ? 0 : context_.at.dp * share_size(unit);
+  return zero_stage() == 0 ? 0 : data_rank(context_.plan, context_.at) * share_size(unit);
 }
 
 void ParameterStore::materialize(std::uint64_t seed) {

@@ -2,7 +2,7 @@
 //
 // Parameters live in units (a block, the word table, ...). A unit is one flat range: sharded
 // tensors first, tensors that every tensor-parallel rank repeats last, padded so that the
-// data-parallel ranks own equal shares. ZeRO works unit by unit:
+// ranks of a data group (data x context parallel) own equal shares. ZeRO works unit by unit:
 //   stage 0, 1  weights and gradients are whole
 //   stage 2     a unit's gradients exist while its backward runs, then only this rank's share
 //   stage 3     so do its weights, gathered around every forward and backward
@@ -67,7 +67,7 @@ class ParameterUnit {
   bool repeats_first_stage() const { return repeats_first_stage_; }
 
   Tensor weights;         // whole, flat; undefined while cut
-  Tensor weight_share;    // this data-parallel rank's share, flat
+  Tensor weight_share;    // this rank's share in its data group, flat
   Tensor gradients;       // whole, flat
   Tensor gradient_share;  // what the optimizer reads
 
@@ -106,7 +106,7 @@ class ParameterStore {
   void clear_gradients();
 
   std::deque<ParameterUnit>& units() { return units_; }
-  int zero_stage() const;  // 0 where there is one data-parallel rank
+  int zero_stage() const;  // 0 where a data group has one rank
   std::int64_t share_size(const ParameterUnit& unit) const;
   std::int64_t share_begin(const ParameterUnit& unit) const;
   // Gradients of tensors that every tensor-parallel rank repeats, each rank having seen its part of

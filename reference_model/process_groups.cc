@@ -23,6 +23,7 @@ OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
   owned.embedding = form(GroupKind::kEmbedding);
   owned.model = form(GroupKind::kModel);
   owned.world = form(GroupKind::kWorld);
+  owned.context = form(GroupKind::kContext);
   return owned;
 }
 

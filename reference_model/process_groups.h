@@ -9,10 +9,10 @@
 namespace tpsim {
 
 struct OwnedGroups {
-  std::unique_ptr<Communicator> tensor, data, forward, backward, embedding, model, world;
+  std::unique_ptr<Communicator> tensor, data, forward, backward, embedding, model, world, context;
 
   ProcessGroups groups() const {
-    return {*tensor, *data, *forward, *backward, *embedding, *model, *world};
+    return {*tensor, *data, *forward, *backward, *embedding, *model, *world, *context};
   }
 };
 

@@ -9,8 +9,8 @@ LocalSizes local_sizes(const RankContext& context) {
   const std::int64_t tp = context.plan.degrees.tp;
   LocalSizes sizes;
   sizes.batch = context.plan.micro_batch;
-  sizes.seq = model.seq;
-  sizes.seq_share = context.plan.sequence_parallel ? model.seq / tp : model.seq;
+  sizes.seq = model.seq / context.plan.degrees.cp;
+  sizes.seq_share = context.plan.sequence_parallel ? sizes.seq / tp : sizes.seq;
   sizes.heads = model.attention.heads / tp;
   sizes.kv_heads = model.attention.kv_heads / tp;
   sizes.ffn = model.ffn_hidden / tp;
@@ -31,9 +31,9 @@ Tensor allocate_mask(const RankContext& context, const Tensor& like, const char*
 
 std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::int64_t draw,
                            int place, bool by_rank) {
-  // Data-parallel ranks see other samples and draw other masks; tensor-parallel ranks do where
-  // told.
-  const std::int64_t parts[] = {layer, draw, place, context.at.dp, by_rank ? context.at.tp : 0};
+  // Ranks that see other tokens draw other masks; tensor-parallel ranks do where told.
+  const std::int64_t parts[] = {layer, draw, place, data_rank(context.plan, context.at),
+                                by_rank ? context.at.tp : 0};
   std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a over whole numbers
   for (const std::int64_t part : parts) {
     hash = (hash ^ static_cast<std::uint64_t>(part)) * 1099511628211ULL;

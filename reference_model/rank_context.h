@@ -16,12 +16,13 @@ namespace tpsim {
 // two pipeline communicators, so that messages between two ranks stay in one order each.
 struct ProcessGroups {
   Communicator& tensor;
-  Communicator& data;
+  Communicator& data;  // holds the same weights: data x context parallel
   Communicator& pipeline_forward;
   Communicator& pipeline_backward;
   Communicator& embedding;  // first and last stage; of one rank elsewhere
-  Communicator& model;      // tensor x pipeline: one replica
+  Communicator& model;      // tensor x pipeline: all weights once
   Communicator& world;
+  Communicator& context;  // shares every sequence
 };
 
 struct RankContext {
@@ -36,7 +37,7 @@ struct RankContext {
 // Sizes of a rank's share of the tensors of one micro-batch.
 struct LocalSizes {
   std::int64_t batch = 0;      // micro-batch
-  std::int64_t seq = 0;        // positions inside the tensor-parallel region
+  std::int64_t seq = 0;        // positions inside the tensor-parallel region: seq / cp
   std::int64_t seq_share = 0;  // positions outside it: seq / tp with sequence parallelism
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;

@@ -162,8 +162,8 @@ std::filesystem::path file_of_rank(const std::filesystem::path& folder,
   return folder / file_name_of(global_rank(context.plan, context.at));
 }
 
-// One data-parallel rank of each shard writes for all.
-bool writes(const RankContext& context) { return context.at.dp == 0; }
+// One rank of each data group writes for all.
+bool writes(const RankContext& context) { return data_rank(context.plan, context.at) == 0; }
 
 Status write_rank_file(RankModel& model, const std::vector<TensorBlock>& blocks,
                        const std::filesystem::path& folder) {

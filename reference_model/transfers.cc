@@ -1,5 +1,7 @@
 #include "reference_model/transfers.h"
 
+#include "reference_model/context_parallel.h"
+
 namespace tpsim {
 namespace {
 
@@ -36,16 +38,19 @@ Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, in
 
 namespace {
 
-// Sample-major to sequence-major.
-std::vector<std::int32_t> by_position(const std::vector<std::int32_t>& samples, std::int64_t batch,
-                                      std::int64_t seq, std::int64_t shift) {
+// Sample-major and whole to sequence-major and this rank's.
+std::vector<std::int32_t> by_position(const RankContext& context,
+                                      const std::vector<std::int32_t>& samples,
+                                      std::int64_t shift) {
+  const std::int64_t seq = context.model.seq, batch = context.plan.micro_batch;
   TPSIM_CHECK(static_cast<std::int64_t>(samples.size()) == batch * (seq + 1),
               "a micro-batch has micro_batch x (seq + 1) tokens");
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(seq * batch));
-  for (std::int64_t s = 0; s < seq; ++s) {
-    for (std::int64_t b = 0; b < batch; ++b) {
-      ids[static_cast<std::size_t>(s * batch + b)] =
-          samples[static_cast<std::size_t>(b * (seq + 1) + s + shift)];
+  std::vector<std::int32_t> ids;
+  for (const SequenceRun& run : sequence_runs(context)) {
+    for (std::int64_t s = run.position; s < run.position + run.count; ++s) {
+      for (std::int64_t b = 0; b < batch; ++b) {
+        ids.push_back(samples[static_cast<std::size_t>(b * (seq + 1) + s + shift)]);
+      }
     }
   }
   return ids;
@@ -55,11 +60,11 @@ std::vector<std::int32_t> by_position(const std::vector<std::int32_t>& samples, 
 
 Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>& samples,
                     std::int64_t shift, const char* label) {
-  const std::int64_t seq = context.model.seq, batch = context.plan.micro_batch;
-  Tensor tokens =
-      context.device.allocate({seq, batch}, DType::kInt32, MemoryCategory::kActivations, label);
+  const LocalSizes sizes = local_sizes(context);
+  Tensor tokens = context.device.allocate({sizes.seq, sizes.batch}, DType::kInt32,
+                                          MemoryCategory::kActivations, label);
   if (!samples.empty()) {
-    const std::vector<std::int32_t> ids = by_position(samples, batch, seq, shift);
+    const std::vector<std::int32_t> ids = by_position(context, samples, shift);
     context.device.upload(std::as_bytes(std::span(ids)), tokens);
   }
   context.groups.tensor.broadcast(tokens, 0, label);

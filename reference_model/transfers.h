@@ -17,8 +17,9 @@ void send_to_stage(const RankContext& context, Communicator& pipeline, const Ten
 Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, int stage,
                           const char* label);
 
-// Tokens shift .. shift + seq of every sample (seq + 1 tokens each, sample by sample), [seq, batch]
-// int32 on every rank of the tensor group. Its first rank has the samples; the others pass none.
+// Tokens shift .. shift + seq of every sample (seq + 1 tokens each, sample by sample), of these the
+// positions of this rank: [seq / cp, batch] int32 on every rank of the tensor group. Its first rank
+// has the samples; the others pass none.
 Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>& samples,
                     std::int64_t shift, const char* label);
 

@@ -18,29 +18,32 @@ constexpr double kForwardProducts = 2;
 constexpr double kBackwardProducts = 5;
 
 struct AttentionExtents {
-  double batch, seq, heads, kv_heads, head_dim;
+  double batch, queries, heads, kv_heads, head_dim, keys;
+  // A square with as many visible keys per query.
+  double length() const { return 2 * keys - queries; }
 };
 
 AttentionExtents extents_of(const OpKey& key) {
-  return {static_cast<double>(key.dims[0]), static_cast<double>(key.dims[1]),
-          static_cast<double>(key.dims[2]), static_cast<double>(key.dims[3]),
-          static_cast<double>(key.dims[4])};
+  const auto [batch, queries, heads, kv_heads, head_dim, keys] = key.dims;
+  return {static_cast<double>(batch),    static_cast<double>(queries),
+          static_cast<double>(heads),    static_cast<double>(kv_heads),
+          static_cast<double>(head_dim), static_cast<double>(std::max(keys, queries))};
 }
 
 double forward_flops(const AttentionExtents& a) {
-  return kForwardProducts * a.batch * a.heads * a.seq * (a.seq + 1) * a.head_dim;
+  return kForwardProducts * a.batch * a.heads * a.queries * (a.length() + 1) * a.head_dim;
 }
 
 double blocks_of(const AttentionExtents& a) {
-  return a.batch * a.heads * std::ceil(a.seq / static_cast<double>(kBlockQueries));
+  return a.batch * a.heads * std::ceil(a.queries / static_cast<double>(kBlockQueries));
 }
 
 // Coordinates of the residual field over lengths fitted by leave-one-out on both tables.
 FieldPoint point_of(const OpKey& key, std::int64_t processors) {
   const AttentionExtents a = extents_of(key);
   const double waves = blocks_of(a) / static_cast<double>(processors);
-  return {static_cast<float>(std::log2(a.batch * a.heads * a.seq) / 1.5),
-          static_cast<float>(std::log2(a.seq) / 1.4),
+  return {static_cast<float>(std::log2(a.batch * a.heads * a.queries) / 1.5),
+          static_cast<float>(std::log2(a.length()) / 1.4),
           static_cast<float>(std::log2(a.heads / a.kv_heads) / 0.8),
           static_cast<float>(std::log2(a.head_dim) / 0.5),
           static_cast<float>(std::log2(waves / std::ceil(waves)) / 1.6),
@@ -71,14 +74,14 @@ FlashModel::FlashModel(const Profile& profile) : device_(profile.device), model_
 Seconds FlashModel::forward_bound(const OpKey& key) const {
   const AttentionExtents a = extents_of(key);
   const double rate = model_.flash_forward_efficiency *
-                      std::pow(a.head_dim / kReferenceHeadDim, kHeadDimExponent) * a.seq /
-                      (a.seq + kRampTokens);
+                      std::pow(a.head_dim / kReferenceHeadDim, kHeadDimExponent) * a.length() /
+                      (a.length() + kRampTokens);
   const Seconds compute = Flops(forward_flops(a)) / (rate * device_.matmul_peak);
   const double longest =
-      2 * kForwardProducts * static_cast<double>(kBlockQueries) * a.seq * a.head_dim;
+      2 * kForwardProducts * static_cast<double>(kBlockQueries) * a.keys * a.head_dim;
   const Seconds block =
       Flops(longest) * static_cast<double>(device_.processors) / (kBlockRate * device_.matmul_peak);
-  const Bytes traffic(2 * a.batch * a.seq * a.head_dim * (a.heads + a.kv_heads) *
+  const Bytes traffic(2 * a.batch * a.head_dim * (a.queries * a.heads + a.keys * a.kv_heads) *
                       static_cast<double>(size_of(key.dtype)));
   const Seconds memory = traffic / (model_.streaming_efficiency * device_.memory_bandwidth);
   return kFlashLatency + std::max({compute, block, memory});

@@ -3,11 +3,12 @@
 // The forward pass follows
 //   t = latency + max(flops / (rate peak), longest block, traffic / bandwidth)
 //   rate = forward efficiency * (d / 128)^0.35 * s / (s + 600)        s tokens, d head_dim
-// where the longest block is the last 128 queries of one head, which see all s keys and run on one
-// processor; measured forward samples of similar shapes correct it. The backward pass takes the
-// forward's time by their FLOPs and efficiencies, corrected by backward samples where a profile has
-// them. The ramp constants and the latency fit the A100 (FlashAttention-2) and H200
-// (FlashAttention-3) tables of data/microbench.
+// where the longest block is the last 128 queries of one head, which see all keys and run on one
+// processor, and queries that are the last of more keys ramp up like a longer sequence of which a
+// query sees as many keys (s = 2 keys - queries); measured forward samples of similar shapes
+// correct it. The backward pass takes the forward's time by their FLOPs and efficiencies, corrected
+// by backward samples where a profile has them. The ramp constants and the latency fit the A100
+// (FlashAttention-2) and H200 (FlashAttention-3) tables of data/microbench.
 #pragma once
 
 #include <array>

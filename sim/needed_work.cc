@@ -44,7 +44,7 @@ void add_step(StepTimesSum& sum, const RankTrace& trace) {
 
 Plan shortened(const Plan& plan) {
   Plan few = plan;
-  if (few.degrees.dp == 1) few.zero = 0;
+  if (data_ranks(few) == 1) few.zero = 0;
   few.schedule = ScheduleKind::kOneFOneB;
   few.virtual_stages = 1;
   few.stage_layers.assign(static_cast<std::size_t>(few.degrees.pp), 1);
@@ -55,14 +55,17 @@ Plan shortened(const Plan& plan) {
 std::vector<std::int64_t> distinct_ranks(const Plan& plan) {
   constexpr std::int64_t kMostShards = 16;
   const ParallelDegrees& d = plan.degrees;
-  const std::int64_t shards = plan.zero == 0 ? 1 : std::min(d.dp, kMostShards);
+  const std::int64_t all = data_ranks(plan);
+  const std::int64_t shards = plan.zero == 0 ? 1 : std::min(all, kMostShards);
+  std::set<std::int64_t> replicas;  // by data rank: every part of the sequence, and shares of ZeRO
+  for (std::int64_t cp = 0; cp < d.cp; ++cp) replicas.insert(cp);
+  for (std::int64_t i = 1; i < shards; ++i) replicas.insert(i * (all - 1) / (shards - 1));
   std::vector<std::int64_t> ranks;
   for (const std::int64_t pp : std::set<std::int64_t>{0, d.pp / 2, d.pp - 1}) {
-    for (std::int64_t i = 0; i < shards; ++i) {
-      const std::int64_t dp = shards == 1 ? 0 : i * (d.dp - 1) / (shards - 1);
+    for (const std::int64_t replica : replicas) {
       // The first of a tensor group counts replicated parameters in the norm; the others do not.
       for (const std::int64_t tp : std::set<std::int64_t>{0, d.tp - 1}) {
-        ranks.push_back(global_rank(plan, {tp, dp, pp}));
+        ranks.push_back(global_rank(plan, {tp, replica / d.cp, pp, replica % d.cp}));
       }
     }
   }

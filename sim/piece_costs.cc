@@ -20,17 +20,20 @@ WorkKind work_of(const OpRecord& op) {
   return op.key.kind == OpKind::kMatmul ? WorkKind::kMatmul : WorkKind::kElementwise;
 }
 
+WorkKind work_of(const CollectiveRecord& collective) {
+  if (collective.group == GroupKind::kTensor) return WorkKind::kTensorCommunication;
+  if (collective.group == GroupKind::kContext) return WorkKind::kContextCommunication;
+  return WorkKind::kZeroCommunication;
+}
+
 bool is_flash(OpKind kind) {
   return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
 }
 
-// How much longer an op takes than the profile's kernel for it, in this stack. A rank that holds
-// one part of its sequences attends to each part in turn, half of each pair of parts being masked.
+// How much longer an op takes than the profile's kernel for it, in this stack.
 double stack_factor(const Scenario& scenario, const OpRecord& op) {
   const StackSpec& stack = scenario.stack;
-  if (is_flash(op.key.kind)) {
-    return static_cast<double>(scenario.sequence_parts) / stack.flash_speed;
-  }
+  if (is_flash(op.key.kind)) return 1 / stack.flash_speed;
   const bool as_traced =
       op.key.kind == OpKind::kMatmul || starts_with(op.label, "accumulate_gradients");
   return as_traced ? 1.0 : stack.eager_traffic;
@@ -66,7 +69,10 @@ Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
 // elements.
 Plan traced_plan(const PieceKey& key, const Plan& plan) {
   Plan traced = plan;
-  if (key.degrees.dp == 0) traced.degrees.dp = 1;
+  if (key.degrees.dp == 0) {
+    traced.degrees.dp = 1;
+    traced.zero = key.zero;
+  }
   return traced;
 }
 
@@ -113,9 +119,10 @@ StepEndCost operator*(double n, const StepEndCost& once) {
 
 PieceKey layer_key(PieceKind kind, const Plan& plan) {
   const bool is_block = kind == PieceKind::kBlock;
-  const bool cuts_layers = plan.degrees.dp > 1 && plan.zero >= 2;  // ZeRO works around every layer
+  const bool cuts_layers = data_ranks(plan) > 1 && plan.zero >= 2;  // ZeRO works around every layer
   PieceKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
   key.degrees.tp = plan.degrees.tp;
+  key.degrees.cp = plan.degrees.cp;
   key.micro_batch = plan.micro_batch;
   key.sequence_parallel = plan.sequence_parallel;
   if (is_block) {
@@ -133,8 +140,8 @@ PieceKey layer_key(PieceKind kind, const Plan& plan) {
 
 PieceKey fixed_key(PieceKind kind, const Plan& plan) {
   PieceKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
-  key.degrees = {plan.degrees.tp, 0, plan.degrees.dp, 0};
-  key.zero = plan.degrees.dp == 1 ? 0 : plan.zero;
+  key.degrees = {plan.degrees.tp, 0, plan.degrees.dp, plan.degrees.cp};
+  key.zero = data_ranks(plan) == 1 ? 0 : plan.zero;
   key.sequence_parallel = plan.sequence_parallel;
   key.rank_order = plan.rank_order;
   // Where groups lie: those of the tied table always, the others where pp is inside of dp.
@@ -207,9 +214,7 @@ PhaseCost PieceCosts::price_phase(const LayerTrace& trace, std::size_t begin, st
       const Seconds whole = collective(record, plan);
       const bool hides = record.group == GroupKind::kTensor && plan.sequence_parallel;
       const Seconds time = hides ? (1 - scenario().stack.tensor_overlap) * whole : whole;
-      const WorkKind kind = record.group == GroupKind::kTensor ? WorkKind::kTensorCommunication
-                                                               : WorkKind::kZeroCommunication;
-      phase.work[static_cast<std::size_t>(kind)] += time;
+      phase.work[static_cast<std::size_t>(work_of(record))] += time;
       phase.queue =
           then(phase.queue, launch(scenario(), scenario().stack.host.per_collective, time));
     }

@@ -20,13 +20,14 @@ namespace tpsim {
 
 // What a device is busy with in forward and backward.
 enum class WorkKind : std::uint8_t {
-  kMatmul,               // linear layers
-  kAttention,            // scores, softmax, values
-  kElementwise,          // norms, activations, residuals, embedding, loss
-  kTensorCommunication,  // inside the tensor group
-  kZeroCommunication,    // gathers and reductions of ZeRO 2 and 3 around every layer
+  kMatmul,                // linear layers
+  kAttention,             // scores, softmax, values
+  kElementwise,           // norms, activations, residuals, embedding, loss
+  kTensorCommunication,   // inside the tensor group
+  kZeroCommunication,     // gathers and reductions of ZeRO 2 and 3 around every layer
+  kContextCommunication,  // keys and values over the context group
 };
-inline constexpr int kWorkKindCount = 5;
+inline constexpr int kWorkKindCount = 6;
 
 struct PhaseCost {
   QueueCost queue;

@@ -131,26 +131,6 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment)
   return plan;
 }
 
-// To all but the attention core, ranks that share out a sequence are data-parallel ranks with
-// shorter ones.
-Status share_out_sequences(RunSetup& setup) {
-  const std::int64_t parts = setup.plan.degrees.cp;
-  if (parts == 1) return Ok{};
-  ModelSpec& model = setup.scenario.model;
-  if (setup.plan.attention != AttentionKind::kFlash) {
-    return cannot("context parallelism (cp > 1) with unfused attention is not modelled");
-  }
-  if (model.seq % parts != 0) {
-    return cannot(fmt::format("sequence length {} does not divide by cp = {}", model.seq, parts));
-  }
-  setup.scenario.sequence_parts = parts;
-  model.seq /= parts;
-  setup.plan.global_batch *= parts;
-  setup.plan.degrees.dp *= parts;
-  setup.plan.degrees.cp = 1;
-  return Ok{};
-}
-
 RunLoader::RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environments,
                      RunOverrides overrides)
     : catalogue_(std::move(catalogue)),
@@ -196,14 +176,14 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   setup.scenario = {model_of(run, *where), machine->cluster, machine->profile, machine->stack};
   double& spread = setup.scenario.stack.residual_spread;
   spread = std::hypot(spread, where->extra_spread);
-  TPSIM_TRY_STATUS(share_out_sequences(setup));
   return setup;
 }
 
 Result<Seconds> measured_step(const PublishedRun& run) {
   if (run.step_s && *run.step_s > 0) return Seconds(*run.step_s);
   const auto tokens = static_cast<double>(run.global_batch * run.seq);
-  const auto gpus = static_cast<double>(or_else(run.gpus, run.tp * run.pp * run.dp));
+  const auto gpus =
+      static_cast<double>(or_else(run.gpus, run.tp * run.pp * run.dp * or_else(run.cp, 1)));
   if (run.tokens_per_s_per_gpu && *run.tokens_per_s_per_gpu > 0) {
     return Seconds(tokens / (*run.tokens_per_s_per_gpu * gpus));
   }

@@ -39,7 +39,8 @@ std::int64_t communicators(const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
   std::int64_t count = gpu_count(plan) > 1 ? 1 : 0;  // world
   if (d.tp > 1) ++count;
-  if (d.dp > 1) ++count;
+  if (data_ranks(plan) > 1) ++count;
+  if (d.cp > 1) ++count;
   if (d.pp > 1) count += 2;
   return count;
 }
@@ -77,7 +78,7 @@ MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Byt
   if (stack.gradient_stand_ins) overheads.workspace += block_weights;
   overheads.buffers = static_cast<double>(communicators(plan)) * stack.collective_buffers;
   // The flat copy of gradients on their way over the data-parallel group.
-  if (plan.degrees.dp > 1) {
+  if (data_ranks(plan) > 1) {
     overheads.bucket =
         Bytes(static_cast<double>(stack.reduction_bucket * size_of(plan.gradient_dtype)));
   }

@@ -19,6 +19,7 @@ enum class StepTerm : std::uint8_t {
   kElementwise,
   kTensorCommunication,
   kZeroCommunication,
+  kContextCommunication,
   kHostWait,           // the device waits for the host to issue work
   kTransfer,           // sending activations, gathering received ones
   kBubble,             // waiting for other stages

@@ -12,6 +12,7 @@ constexpr std::array<std::string_view, kStepTermCount> kNames = {"matmul",
                                                                  "elementwise",
                                                                  "tensor_communication",
                                                                  "zero_communication",
+                                                                 "context_communication",
                                                                  "host_wait",
                                                                  "pipeline_transfer",
                                                                  "pipeline_bubble",
@@ -62,6 +63,11 @@ Term work_term(const Scenario& s, const Plan& plan, StepTerm term, std::int64_t 
   } else if (term == StepTerm::kZeroCommunication) {
     result.formula = "m x (gather weights twice + reduce gradients) per block, ZeRO 2 and 3";
     result.inputs = fmt::format("ZeRO {}; {}", plan.zero, group_text(plan, GroupKind::kData, s));
+    result.source = cluster_source(s);
+  } else if (term == StepTerm::kContextCommunication) {
+    result.formula = "m x (gather keys and values twice + reduce their gradients) per block";
+    result.inputs =
+        fmt::format("cp = {}; {}", plan.degrees.cp, group_text(plan, GroupKind::kContext, s));
     result.source = cluster_source(s);
   }
   return result;
@@ -123,7 +129,8 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
       return {{},
               {},
               "AdamW over the rank's share + clearing the gradients, slowest stage",
-              fmt::format("ZeRO {} over dp = {}", plan.zero, d.dp),
+              fmt::format("ZeRO {} over dp = {}{}", plan.zero, d.dp,
+                          d.cp > 1 ? fmt::format(" x cp = {}", d.cp) : ""),
               device_source(s)};
     case StepTerm::kWeightGather:
       return {{},

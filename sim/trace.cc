@@ -19,11 +19,15 @@ int embedding_group_size(const Plan& plan, std::int64_t stage) {
   return pp > 1 && (stage == 0 || stage == pp - 1) ? 2 : 1;
 }
 
+// Context-parallel ranks do equal work on chunks of other lengths. The last holds the two in the
+// middle of the sequence and needs the most memory for gradients of keys and values.
+RankCoordinates traced_rank(const Plan& plan) { return {.cp = plan.degrees.cp - 1}; }
+
 // Runs the layers of a piece forward and backward.
 class LayerTracer {
  public:
   LayerTracer(const ModelSpec& model, const Plan& plan, const TrainingOptions& options)
-      : rank_(model, plan, options, {}),
+      : rank_(model, plan, options, traced_rank(plan)),
         context_(rank_.context()),
         table_store_(context_),
         store_(context_) {}
@@ -136,7 +140,7 @@ void add_units(PieceKind kind, const RankContext& context, ParameterStore& store
 MetaRank::MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                    const RankCoordinates& at)
     : tensor_(device_, GroupKind::kTensor, as_int(at.tp), as_int(plan.degrees.tp)),
-      data_(device_, GroupKind::kData, as_int(at.dp), as_int(plan.degrees.dp)),
+      data_(device_, GroupKind::kData, as_int(data_rank(plan, at)), as_int(data_ranks(plan))),
       forward_(device_, GroupKind::kPipeline, as_int(at.pp), as_int(plan.degrees.pp)),
       backward_(device_, GroupKind::kPipeline, as_int(at.pp), as_int(plan.degrees.pp)),
       embedding_(device_, GroupKind::kEmbedding, at.pp == 0 ? 0 : 1,
@@ -144,7 +148,8 @@ MetaRank::MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptio
       model_(device_, GroupKind::kModel, as_int(at.pp * plan.degrees.tp + at.tp),
              as_int(plan.degrees.tp * plan.degrees.pp)),
       world_(device_, GroupKind::kWorld, as_int(global_rank(plan, at)), as_int(gpu_count(plan))),
-      context_{device_, {tensor_, data_, forward_, backward_, embedding_, model_, world_},
+      sharing_(device_, GroupKind::kContext, as_int(at.cp), as_int(plan.degrees.cp)),
+      context_{device_, {tensor_, data_, forward_, backward_, embedding_, model_, world_, sharing_},
                at,      model,
                plan,    options} {
   device_.set_recorder(&recorder_);
@@ -157,7 +162,7 @@ LayerTrace trace_layers(PieceKind kind, const ModelSpec& model, const Plan& plan
 
 StepEndTrace trace_step_end(PieceKind kind, const ModelSpec& model, const Plan& plan,
                             const TrainingOptions& options) {
-  MetaRank rank(model, plan, options, {});
+  MetaRank rank(model, plan, options, traced_rank(plan));
   ParameterStore store(rank.context());
   ParameterStore table_store(rank.context());
   Optimizer optimizer(rank.context(), store, {});
@@ -177,7 +182,7 @@ StepEndTrace trace_step_end(PieceKind kind, const ModelSpec& model, const Plan& 
 
 TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
                              const TrainingOptions& options) {
-  MetaRank rank(model, plan, options, {});
+  MetaRank rank(model, plan, options, traced_rank(plan));
   const RankContext& context = rank.context();
   TransferTrace trace;
   {

@@ -24,7 +24,7 @@ class MetaRank {
  private:
   TraceRecorder recorder_;  // outlives the device, whose storages report to it
   MetaDevice device_;
-  MetaCommunicator tensor_, data_, forward_, backward_, embedding_, model_, world_;
+  MetaCommunicator tensor_, data_, forward_, backward_, embedding_, model_, world_, sharing_;
   RankContext context_;
 };
 

@@ -47,6 +47,7 @@ void compute(const Add&, CpuState&);
 void compute(const Scale&, CpuState&);
 void compute(const Fill&, CpuState&);
 void compute(const Copy&, CpuState&);
+void compute(const CopyMatrices&, CpuState&);
 void compute(const Cast&, CpuState&);
 void compute(const SumSquares&, CpuState&);
 void compute(const AdamW&, CpuState&);

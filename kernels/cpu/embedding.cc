@@ -19,12 +19,13 @@ void add_into(const float* x, std::int64_t count, float* into) {
   for (std::int64_t c = 0; c < count; ++c) into[c] += x[c];
 }
 
-// [position][pair][cos, sin] for at least `seq` positions; angles in double, since the last
-// position times the first frequency has few digits left in fp32.
+// [position][pair][cos, sin] for all positions up to the op's last; angles in double, since the
+// last position times the first frequency has few digits left in fp32.
 const std::vector<float>& rotary_table(const Rotary& op, CpuState& state) {
   const std::int64_t dim = op.dims.head_dim;
   std::vector<float>& table = state.rotary_tables[{op.theta, dim}];
-  for (auto s = static_cast<std::int64_t>(table.size()) / dim; s < op.dims.seq; ++s) {
+  for (auto s = static_cast<std::int64_t>(table.size()) / dim; s < op.first_position + op.dims.seq;
+       ++s) {
     for (std::int64_t d = 0; d < dim / 2; ++d) {
       const double exponent = 2.0 * static_cast<double>(d) / static_cast<double>(dim);
       const double angle =
@@ -113,7 +114,8 @@ void compute(const Rotary& op, CpuState& state) {
       for (std::int64_t h = 0; h < d.heads; ++h) {
         const std::int64_t first =
             op.x.offset + s * op.x.position_stride + b * op.x.sample_stride + h * op.x.head_stride;
-        rotate(x.load(first, d.head_dim), d.head_dim, table.data() + s * d.head_dim, sign);
+        rotate(x.load(first, d.head_dim), d.head_dim,
+               table.data() + (op.first_position + s) * d.head_dim, sign);
         x.store(first, d.head_dim);
       }
     }

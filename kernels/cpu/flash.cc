@@ -1,5 +1,5 @@
 // Attention without the score matrix: a block of query rows at a time, whose scores over all
-// visible keys stay in cache (kQueryBlock x seq floats), then the softmax row by row, then the
+// visible keys stay in cache (kQueryBlock x keys floats), then the softmax row by row, then the
 // product with v. Backward computes the block's probabilities again from log_sum.
 //
 // The masked half is skipped but for a triangle of kQueryBlock per block.
@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::int64_t kQueryBlock = 64;
 
-// One head of one sample as an fp32 matrix [seq, head_dim].
+// One head of one sample as an fp32 matrix [positions, head_dim].
 class HeadMatrix {
  public:
-  HeadMatrix(const Heads& heads, const AttentionDims& dims, Scratch& scratch)
-      : heads_(heads), seq_(dims.seq), dim_(dims.head_dim) {
-    if (heads.tensor.dtype() != DType::kFloat32) buffer_ = scratch.floats(seq_ * dim_);
+  HeadMatrix(const Heads& heads, std::int64_t positions, std::int64_t head_dim, Scratch& scratch)
+      : heads_(heads), positions_(positions), dim_(head_dim) {
+    if (heads.tensor.dtype() != DType::kFloat32) buffer_ = scratch.floats(positions_ * dim_);
   }
 
   // Turns to a head; its values are loaded when `read`.
@@ -29,13 +29,13 @@ class HeadMatrix {
     first_ = heads_.offset + sample * heads_.sample_stride + head * heads_.head_stride;
     data_ = buffer_ != nullptr ? buffer_ : heads_.tensor.data<float>() + first_;
     if (buffer_ == nullptr || !read) return;
-    for (std::int64_t s = 0; s < seq_; ++s) {
+    for (std::int64_t s = 0; s < positions_; ++s) {
       load_floats(address(s), heads_.tensor.dtype(), dim_, buffer_ + s * dim_);
     }
   }
   void store() const {
     if (buffer_ == nullptr) return;
-    for (std::int64_t s = 0; s < seq_; ++s) {
+    for (std::int64_t s = 0; s < positions_; ++s) {
       store_floats(buffer_ + s * dim_, dim_, heads_.tensor.dtype(), address(s));
     }
   }
@@ -53,7 +53,7 @@ class HeadMatrix {
   }
 
   const Heads& heads_;
-  std::int64_t seq_;
+  std::int64_t positions_;
   std::int64_t dim_;
   std::int64_t first_ = 0;
   float* data_ = nullptr;
@@ -63,18 +63,21 @@ class HeadMatrix {
 struct QueryBlock {
   std::int64_t begin = 0;
   std::int64_t count = 0;
-  std::int64_t end() const { return begin + count; }  // also the number of visible keys
+  std::int64_t earlier = 0;  // keys before the first query of all
+  std::int64_t keys() const { return earlier + begin + count; }  // that some query here sees
+  std::int64_t visible(std::int64_t i) const { return earlier + begin + i + 1; }
 };
 
 template <class Visit>
-void for_each_query_block(std::int64_t seq, Visit visit) {
-  for (std::int64_t begin = 0; begin < seq; begin += kQueryBlock) {
-    visit(QueryBlock{begin, std::min(kQueryBlock, seq - begin)});
+void for_each_query_block(const AttentionDims& dims, Visit visit) {
+  const std::int64_t earlier = key_count(dims) - dims.seq;
+  for (std::int64_t begin = 0; begin < dims.seq; begin += kQueryBlock) {
+    visit(QueryBlock{begin, std::min(kQueryBlock, dims.seq - begin), earlier});
   }
 }
 
 FloatMatrix block_matrix(const float* data, QueryBlock block, bool transposed = false) {
-  return {data, block.count, block.end(), block.end(), transposed};
+  return {data, block.count, block.keys(), block.keys(), transposed};
 }
 
 // The slope of a head's ALiBi bias; 0 without.
@@ -82,12 +85,12 @@ float slope_of(const Tensor& slopes, std::int64_t head) {
   return slopes.defined() ? slopes.data<float>()[head] : 0.0F;
 }
 
-// scores [block.count, block.end()] of raw products become exponentials; o's rows are divided by
-// their sums later, when they hold head_dim numbers instead of block.end().
+// scores [block.count, block.keys()] of raw products become exponentials; o's rows are divided by
+// their sums later, when they hold head_dim numbers instead of block.keys().
 void softmax_block(QueryBlock block, float scale, float slope, float* scores, RowSoftmax* rows) {
   for (std::int64_t i = 0; i < block.count; ++i) {
-    float* row = scores + i * block.end();
-    rows[i] = exponentiate(row, block.begin + i + 1, block.end(), scale, slope);
+    float* row = scores + i * block.keys();
+    rows[i] = exponentiate(row, block.visible(i), block.keys(), scale, slope);
   }
 }
 
@@ -104,11 +107,11 @@ struct ForwardHead {
 };
 
 void forward_head(const FlashForward& op, const ForwardHead& h, ForwardBuffers& buffers) {
-  for_each_query_block(op.dims.seq, [&](QueryBlock block) {
-    gemm(h.q.rows(block.begin, block.count), h.k.rows(0, block.end(), true), buffers.scores,
-         block.end(), 1.0F, 0.0F);
+  for_each_query_block(op.dims, [&](QueryBlock block) {
+    gemm(h.q.rows(block.begin, block.count), h.k.rows(0, block.keys(), true), buffers.scores,
+         block.keys(), 1.0F, 0.0F);
     softmax_block(block, op.scale, h.slope, buffers.scores, buffers.rows);
-    gemm(block_matrix(buffers.scores, block), h.v.rows(0, block.end()), h.o.row(block.begin),
+    gemm(block_matrix(buffers.scores, block), h.v.rows(0, block.keys()), h.o.row(block.begin),
          h.o.stride(), 1.0F, 0.0F);
     for (std::int64_t i = 0; i < block.count; ++i) {
       const RowSoftmax& s = buffers.rows[i];
@@ -127,7 +130,7 @@ struct BackwardHead {
   const float* log_sum;
   float slope;
 };
-// Scores and their gradients of one block; gradients of k and v [seq, head_dim].
+// Scores and their gradients of one block; gradients of k and v [keys, head_dim].
 struct BackwardBuffers {
   float *scores, *dscores, *dk, *dv;
 };
@@ -137,9 +140,9 @@ void backward_rows(const FlashBackward& op, const BackwardHead& h, QueryBlock bl
                    const BackwardBuffers& buffers) {
   for (std::int64_t i = 0; i < block.count; ++i) {
     const std::int64_t query = block.begin + i;
-    const std::int64_t visible = query + 1;
-    float* p = buffers.scores + i * block.end();
-    float* ds = buffers.dscores + i * block.end();
+    const std::int64_t visible = block.visible(i);
+    float* p = buffers.scores + i * block.keys();
+    float* ds = buffers.dscores + i * block.keys();
     const float* o = h.o.row(query);
     const float* d_o = h.d_o.row(query);
     const float along =
@@ -152,23 +155,23 @@ void backward_rows(const FlashBackward& op, const BackwardHead& h, QueryBlock bl
       p[k] = prob;
       ds[k] = op.scale * prob * (ds[k] - along);
     }
-    std::fill(p + visible, p + block.end(), 0.0F);
-    std::fill(ds + visible, ds + block.end(), 0.0F);
+    std::fill(p + visible, p + block.keys(), 0.0F);
+    std::fill(ds + visible, ds + block.keys(), 0.0F);
   }
 }
 
 // Adds to dk and dv, sets dq.
 void backward_head(const FlashBackward& op, const BackwardHead& h, const BackwardBuffers& buffers) {
   const std::int64_t dim = op.dims.head_dim;
-  for_each_query_block(op.dims.seq, [&](QueryBlock block) {
+  for_each_query_block(op.dims, [&](QueryBlock block) {
     const FloatMatrix q = h.q.rows(block.begin, block.count);
     const FloatMatrix d_o = h.d_o.rows(block.begin, block.count);
-    gemm(q, h.k.rows(0, block.end(), true), buffers.scores, block.end(), 1.0F, 0.0F);
-    gemm(d_o, h.v.rows(0, block.end(), true), buffers.dscores, block.end(), 1.0F, 0.0F);
+    gemm(q, h.k.rows(0, block.keys(), true), buffers.scores, block.keys(), 1.0F, 0.0F);
+    gemm(d_o, h.v.rows(0, block.keys(), true), buffers.dscores, block.keys(), 1.0F, 0.0F);
     backward_rows(op, h, block, buffers);
     gemm(block_matrix(buffers.scores, block, true), d_o, buffers.dv, dim, 1.0F, 1.0F);
     gemm(block_matrix(buffers.dscores, block, true), q, buffers.dk, dim, 1.0F, 1.0F);
-    gemm(block_matrix(buffers.dscores, block), h.k.rows(0, block.end()), h.dq.row(block.begin),
+    gemm(block_matrix(buffers.dscores, block), h.k.rows(0, block.keys()), h.dq.row(block.begin),
          h.dq.stride(), 1.0F, 0.0F);
   });
 }
@@ -183,9 +186,10 @@ void copy_rows(const float* from, std::int64_t rows, std::int64_t dim, const Hea
 void compute(const FlashForward& op, CpuState& state) {
   const AttentionDims& dims = op.dims;
   Scratch& scratch = state.scratch;
-  HeadMatrix q(op.q, dims, scratch), k(op.k, dims, scratch);
-  HeadMatrix v(op.v, dims, scratch), o(op.o, dims, scratch);
-  ForwardBuffers buffers{scratch.floats(kQueryBlock * dims.seq), {}};
+  const std::int64_t keys = key_count(dims);
+  HeadMatrix q(op.q, dims.seq, dims.head_dim, scratch), o(op.o, dims.seq, dims.head_dim, scratch);
+  HeadMatrix k(op.k, keys, dims.head_dim, scratch), v(op.v, keys, dims.head_dim, scratch);
+  ForwardBuffers buffers{scratch.floats(kQueryBlock * keys), {}};
   const std::int64_t group = dims.heads / dims.kv_heads;
   for (std::int64_t sample = 0; sample < dims.batch; ++sample) {
     for (std::int64_t head = 0; head < dims.heads; ++head) {
@@ -203,11 +207,13 @@ void compute(const FlashForward& op, CpuState& state) {
 void compute(const FlashBackward& op, CpuState& state) {
   const AttentionDims& dims = op.dims;
   Scratch& scratch = state.scratch;
-  HeadMatrix q(op.q, dims, scratch), k(op.k, dims, scratch), v(op.v, dims, scratch);
-  HeadMatrix o(op.o, dims, scratch), d_o(op.d_o, dims, scratch), dq(op.dq, dims, scratch);
-  HeadMatrix dk(op.dk, dims, scratch), dv(op.dv, dims, scratch);
-  const std::int64_t block = kQueryBlock * dims.seq;
-  const std::int64_t whole = dims.seq * dims.head_dim;
+  const std::int64_t keys = key_count(dims), dim = dims.head_dim;
+  HeadMatrix q(op.q, dims.seq, dim, scratch), dq(op.dq, dims.seq, dim, scratch);
+  HeadMatrix o(op.o, dims.seq, dim, scratch), d_o(op.d_o, dims.seq, dim, scratch);
+  HeadMatrix k(op.k, keys, dim, scratch), v(op.v, keys, dim, scratch);
+  HeadMatrix dk(op.dk, keys, dim, scratch), dv(op.dv, keys, dim, scratch);
+  const std::int64_t block = kQueryBlock * keys;
+  const std::int64_t whole = keys * dim;
   const BackwardBuffers buffers{scratch.floats(block), scratch.floats(block), scratch.floats(whole),
                                 scratch.floats(whole)};
   const std::int64_t group = dims.heads / dims.kv_heads;
@@ -224,8 +230,8 @@ void compute(const FlashBackward& op, CpuState& state) {
         backward_head(op, {q, k, v, o, d_o, dq, log_sum, slope_of(op.slopes, head)}, buffers);
         dq.store();
       }
-      copy_rows(buffers.dk, dims.seq, dims.head_dim, dk);
-      copy_rows(buffers.dv, dims.seq, dims.head_dim, dv);
+      copy_rows(buffers.dk, keys, dim, dk);
+      copy_rows(buffers.dv, keys, dim, dv);
     }
   }
 }

@@ -76,6 +76,21 @@ void compute(const Copy& op, CpuState&) {
   std::memmove(op.to.raw(), op.from.raw(), static_cast<std::size_t>(op.from.bytes()));
 }
 
+void compute(const CopyMatrices& op, CpuState&) {
+  const DType dtype = op.from.tensor.dtype();
+  const auto row_bytes = static_cast<std::size_t>(op.from.cols * size_of(dtype));
+  const auto row_of = [&](const Matrix& m, std::int64_t batch, std::int64_t row) {
+    return element_address(m.tensor.raw(), dtype,
+                           m.offset + batch / op.inner * m.outer_stride +
+                               batch % op.inner * m.inner_stride + row * m.row_stride);
+  };
+  for (std::int64_t batch = 0; batch < op.outer * op.inner; ++batch) {
+    for (std::int64_t row = 0; row < op.from.rows; ++row) {
+      std::memcpy(row_of(op.to, batch, row), row_of(op.from, batch, row), row_bytes);
+    }
+  }
+}
+
 void compute(const Cast& op, CpuState& state) {
   const FloatWindow from(op.from, kWindow, state.scratch), to(op.to, kWindow, state.scratch);
   for_each_window(op.from.elements(), [&](std::int64_t first, std::int64_t count) {

@@ -17,7 +17,7 @@ void compute(const SoftmaxForward& op, CpuState& state) {
     const float slope = slopes != nullptr ? slopes[matrix % op.heads] : 0.0F;
     for (std::int64_t query = 0; query < queries; ++query) {
       const std::int64_t first = (matrix * queries + query) * keys;
-      const std::int64_t visible = std::min(query + 1, keys);
+      const std::int64_t visible = query + 1 + keys - queries;
       float* row = scores.load(first, visible);
       const RowSoftmax s = exponentiate(row, visible, keys, op.scale, slope);
       const float inverse = static_cast<float>(1.0 / s.sum);
@@ -33,7 +33,7 @@ void compute(const SoftmaxBackward& op, CpuState& state) {
   const std::int64_t keys = op.probs.shape()[2];
   const FloatWindow probs(op.probs, keys, state.scratch), dprobs(op.dprobs, keys, state.scratch);
   for (std::int64_t row = 0; row < op.probs.rows(); ++row) {
-    const std::int64_t visible = std::min(row % queries + 1, keys);
+    const std::int64_t visible = row % queries + 1 + keys - queries;
     const float* p = probs.load(row * keys, visible);
     float* d = dprobs.load(row * keys, visible);
     const float along =

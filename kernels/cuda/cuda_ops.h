@@ -37,6 +37,7 @@ void compute(const Add&, CudaState&);
 void compute(const Scale&, CudaState&);
 void compute(const Fill&, CudaState&);
 void compute(const Copy&, CudaState&);
+void compute(const CopyMatrices&, CudaState&);
 void compute(const Cast&, CudaState&);
 void compute(const SumSquares&, CudaState&);
 void compute(const AdamW&, CudaState&);

@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kTableThreads)
 template <class T>
 struct RotaryRows {
   T* x;
-  const float* table;  // [position][cosines, then sines of the pairs]
+  const float* table;  // of the first position on: [position][cosines, then sines of the pairs]
   std::int64_t batch, position_stride, sample_stride, head_stride;
   int heads, half;
   float sign;
@@ -145,14 +145,15 @@ __global__ void __launch_bounds__(kTableThreads) rotary_kernel(const RotaryRows<
   }
 }
 
-// At least `seq` positions on the device; angles in double on the host, since the last position
-// times the first frequency has few digits left in fp32.
+// All positions up to the op's last on the device; angles in double on the host, since the last
+// position times the first frequency has few digits left in fp32.
 const RotaryTable& rotary_table(const Rotary& op, CudaState& state) {
   const std::int64_t dim = op.dims.head_dim, half = dim / 2;
   RotaryTable& table = state.rotary_tables[{op.theta, dim}];
-  if (table.positions >= op.dims.seq) return table;
-  std::vector<float> angles(static_cast<std::size_t>(op.dims.seq * dim));
-  for (std::int64_t s = 0; s < op.dims.seq; ++s) {
+  const std::int64_t positions = op.first_position + op.dims.seq;
+  if (table.positions >= positions) return table;
+  std::vector<float> angles(static_cast<std::size_t>(positions * dim));
+  for (std::int64_t s = 0; s < positions; ++s) {
     for (std::int64_t d = 0; d < half; ++d) {
       const double exponent = 2.0 * static_cast<double>(d) / static_cast<double>(dim);
       const double angle =
@@ -165,7 +166,7 @@ const RotaryTable& rotary_table(const Rotary& op, CudaState& state) {
   const std::size_t bytes = angles.size() * sizeof(float);
   table.data = static_cast<float*>(state.memory.acquire(static_cast<std::int64_t>(bytes)));
   TPSIM_CHECK(table.data != nullptr, "memory for a table of rotary angles");
-  table.positions = op.dims.seq;
+  table.positions = positions;
   check_cuda(
       cudaMemcpyAsync(table.data, angles.data(), bytes, cudaMemcpyHostToDevice, state.stream),
       "rotary angles");
@@ -233,7 +234,7 @@ void compute(const Rotary& op, CudaState& state) {
   with_type_and_width(op.x.tensor.dtype(), packed ? kPack : 1, [&](auto type, auto v) {
     using T = typename decltype(type)::type;
     const RotaryRows<T> a{elements_of<T>(op.x.tensor) + op.x.offset,
-                          table.data,
+                          table.data + op.first_position * d.head_dim,
                           d.batch,
                           op.x.position_stride,
                           op.x.sample_stride,

@@ -30,9 +30,19 @@ HeadArray<T> head_array(const Heads& x) {
           x.head_stride};
 }
 
+// Rows of a head that exist, of how many numbers.
+struct HeadExtent {
+  int rows, head_dim;
+};
+
 struct FlashSizes {
-  int seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  int seq = 0, keys = 0, heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 1;
+
+  // Keys before the first query: query q sees keys 0 .. q + earlier().
+  __device__ int earlier() const { return keys - seq; }
+  __device__ HeadExtent queries() const { return {seq, head_dim}; }
+  __device__ HeadExtent keys_and_values() const { return {keys, head_dim}; }
 
   __device__ int group() const { return heads / kv_heads; }
   // Of per-query numbers, [batch, heads, seq].
@@ -42,8 +52,8 @@ struct FlashSizes {
 };
 
 inline FlashSizes flash_sizes(const AttentionDims& d, float scale) {
-  return {static_cast<int>(d.seq), static_cast<int>(d.heads), static_cast<int>(d.kv_heads),
-          static_cast<int>(d.head_dim), scale};
+  return {static_cast<int>(d.seq),      static_cast<int>(key_count(d)), static_cast<int>(d.heads),
+          static_cast<int>(d.kv_heads), static_cast<int>(d.head_dim),   scale};
 }
 
 template <class T>
@@ -126,16 +136,16 @@ __device__ inline void fetch_tile(uint4* tile, const T* head, std::int64_t posit
 template <class T, int D>
 __device__ inline void store_result(const float (&sums)[D / 8][4], const float (&factor)[2],
                                     T* head, std::int64_t position_stride, int first,
-                                    const FlashSizes& sizes) {
+                                    HeadExtent extent) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = first + result_row(lane, 2 * half);
-    if (row >= sizes.seq) continue;
+    if (row >= extent.rows) continue;
 #pragma unroll
     for (int d = 0; d < D / 8; ++d) {
       const int column = d * 8 + result_col(lane, 0);
-      if (column >= sizes.head_dim) continue;
+      if (column >= extent.head_dim) continue;
       *reinterpret_cast<unsigned*>(head + row * position_stride + column) =
           packed(sums[d][2 * half] * factor[half], sums[d][2 * half + 1] * factor[half], T{});
     }

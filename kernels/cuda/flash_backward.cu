@@ -44,9 +44,9 @@ __global__ void __launch_bounds__(kThreads, 2) flash_dq_kernel(const FlashBackwa
   const float slope2 = (a.slopes != nullptr ? a.slopes[head] : 0.0F) * kLog2E;
   const float scale2 = s.scale * kLog2E;
   const auto fetch = [&](int first_key, int turn) {
-    fetch_tile<T, D, kMet, kThreads>(tiles.met(0, turn), keys, a.k.position, first_key, s.seq,
+    fetch_tile<T, D, kMet, kThreads>(tiles.met(0, turn), keys, a.k.position, first_key, s.keys,
                                      s.head_dim);
-    fetch_tile<T, D, kMet, kThreads>(tiles.met(1, turn), values, a.v.position, first_key, s.seq,
+    fetch_tile<T, D, kMet, kThreads>(tiles.met(1, turn), values, a.v.position, first_key, s.keys,
                                      s.head_dim);
     commit_copies();
   };
@@ -68,13 +68,14 @@ __global__ void __launch_bounds__(kThreads, 2) flash_dq_kernel(const FlashBackwa
   }
 
   float dq[1][D / 8][4] = {};
-  const int end = min(block_row + kKept, s.seq);
+  const int end = min(block_row + kKept + s.earlier(), s.keys);
   int turn = 0;
   for (int first_key = 0; first_key < end; first_key += kMet, turn ^= 1) {
     wait_for_copies<0>();
     __syncthreads();  // these tiles are here, and the last ones have been used
     if (first_key + kMet < end) fetch(first_key + kMet, turn ^ 1);
-    if (first_key > block_row + warp_row + 15) continue;  // this warp sees none of these keys
+    if (first_key > block_row + warp_row + 15 + s.earlier())
+      continue;  // this warp sees none of these keys
     float scores[1][kMet / 8][4] = {}, slopes[1][kMet / 8][4] = {};
     add_product_by_column<T, D, 1, kMet>(scores, tiles.kept(0), warp_row, tiles.met(0, turn));
     add_product_by_column<T, D, 1, kMet>(slopes, tiles.kept(1), warp_row, tiles.met(1, turn));
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kThreads, 2) flash_dq_kernel(const FlashBackwa
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int key = first_key + n * 8 + result_col(lane, i);
-        const bool seen = key <= query[i / 2] && query[i / 2] < s.seq;
+        const bool seen = key <= query[i / 2] + s.earlier() && query[i / 2] < s.seq;
         const float score2 = scale2 * scores[0][n][i] + slope2 * static_cast<float>(key);
         const float prob = seen ? exp2_fast(score2 - log_sum2[i / 2]) : 0.0F;
         slopes[0][n][i] = s.scale * prob * (slopes[0][n][i] - along[i / 2]);
@@ -92,7 +93,8 @@ __global__ void __launch_bounds__(kThreads, 2) flash_dq_kernel(const FlashBackwa
     add_product_by_depth<T, D, 1, kMet>(dq, slopes, tiles.met(0, turn));
   }
   const float one[2] = {1, 1};
-  store_result<T, D>(dq[0], one, a.dq.at(sample, head), a.dq.position, block_row + warp_row, s);
+  store_result<T, D>(dq[0], one, a.dq.at(sample, head), a.dq.position, block_row + warp_row,
+                     s.queries());
 }
 
 // Grid: (tiles of keys, kv_heads, batch). Scores are [key][query]; the queries of all heads that
@@ -116,11 +118,12 @@ __global__ void __launch_bounds__(kThreads, 2) flash_dkv_kernel(const FlashBackw
   };
 
   fetch_tile<T, D, kKept, kThreads>(tiles.kept(0), a.k.at(sample, kv_head), a.k.position, block_row,
-                                    s.seq, s.head_dim);
+                                    s.keys, s.head_dim);
   fetch_tile<T, D, kKept, kThreads>(tiles.kept(1), a.v.at(sample, kv_head), a.v.position, block_row,
-                                    s.seq, s.head_dim);
-  // Queries before the block's first key see none of its keys.
-  int head = kv_head * s.group(), first_query = block_row, turn = 0;
+                                    s.keys, s.head_dim);
+  // Queries before this one see none of the block's keys.
+  const int start = max(block_row - s.earlier(), 0);
+  int head = kv_head * s.group(), first_query = start, turn = 0;
   const int last_head = head + s.group() - 1;
   fetch(head, first_query, turn);
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
@@ -128,13 +131,14 @@ __global__ void __launch_bounds__(kThreads, 2) flash_dkv_kernel(const FlashBackw
        head = next_head, first_query = next_query, turn ^= 1) {
     next_query = first_query + kMet;
     if (next_query >= s.seq) {
-      next_query = block_row;
+      next_query = start;
       next_head = head + 1;
     }
     wait_for_copies<0>();
     __syncthreads();  // these tiles are here, and the last ones have been used
     if (next_head <= last_head) fetch(next_head, next_query, turn ^ 1);
-    if (first_query + kMet <= block_row + warp_row) continue;  // none sees this warp's keys
+    if (first_query + kMet + s.earlier() <= block_row + warp_row)
+      continue;  // none sees this warp's keys
     const float slope2 = (a.slopes != nullptr ? a.slopes[head] : 0.0F) * kLog2E;
     float probs[1][kMet / 8][4] = {}, slopes[1][kMet / 8][4] = {};
     add_product_by_column<T, D, 1, kMet>(probs, tiles.kept(0), warp_row, tiles.met(0, turn));
@@ -153,7 +157,8 @@ __global__ void __launch_bounds__(kThreads, 2) flash_dkv_kernel(const FlashBackw
         for (int i = side; i < 4; i += 2) {
           const int key = block_row + warp_row + result_row(lane, i);
           const float score2 = scale2 * probs[0][n][i] + slope2 * static_cast<float>(key);
-          const float prob = real && key <= query ? exp2_fast(score2 - log_sum2) : 0.0F;
+          const float prob =
+              real && key <= query + s.earlier() ? exp2_fast(score2 - log_sum2) : 0.0F;
           probs[0][n][i] = prob;
           slopes[0][n][i] = s.scale * prob * (slopes[0][n][i] - along);
         }
@@ -164,24 +169,28 @@ __global__ void __launch_bounds__(kThreads, 2) flash_dkv_kernel(const FlashBackw
   }
   const float one[2] = {1, 1};
   const int first = block_row + warp_row;
-  store_result<T, D>(dk[0], one, a.dk.at(sample, kv_head), a.dk.position, first, s);
-  store_result<T, D>(dv[0], one, a.dv.at(sample, kv_head), a.dv.position, first, s);
+  store_result<T, D>(dk[0], one, a.dk.at(sample, kv_head), a.dk.position, first,
+                     s.keys_and_values());
+  store_result<T, D>(dv[0], one, a.dv.at(sample, kv_head), a.dv.position, first,
+                     s.keys_and_values());
 }
 
 template <class T, int D>
 void launch(const FlashBackward& op, float* along, const CudaState& state) {
   const FlashBackwardArgs<T> args = backward_args<T>(op, along);
-  const auto tiles = static_cast<unsigned>((op.dims.seq + kKept - 1) / kKept);
+  const auto tiles = [](std::int64_t rows) {
+    return static_cast<unsigned>((rows + kKept - 1) / kKept);
+  };
   const auto batch = static_cast<unsigned>(op.dims.batch);
-  const auto start = [&](auto kernel, std::int64_t heads) {
+  const auto start = [&](auto kernel, std::int64_t rows, std::int64_t heads) {
     check_cuda(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tiles<D>::kBytes),
         "shared memory of flash attention");
-    kernel<<<dim3(tiles, static_cast<unsigned>(heads), batch), kThreads, Tiles<D>::kBytes,
+    kernel<<<dim3(tiles(rows), static_cast<unsigned>(heads), batch), kThreads, Tiles<D>::kBytes,
              state.stream>>>(args);
   };
-  start(flash_dq_kernel<T, D>, op.dims.heads);
-  start(flash_dkv_kernel<T, D>, op.dims.kv_heads);
+  start(flash_dq_kernel<T, D>, op.dims.seq, op.dims.heads);
+  start(flash_dkv_kernel<T, D>, key_count(op.dims), op.dims.kv_heads);
 }
 
 template <class T>

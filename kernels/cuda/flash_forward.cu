@@ -26,16 +26,17 @@ struct Running {
 };
 
 // Scores of one tile become 2^(score - max); the outputs so far are scaled down to the new maximum.
+// The tile's first query sees keys up to `last_seen`.
 template <int D, int kM, int kKeys>
 __device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&out)[kM][D / 8][4],
-                                    Running (&running)[kM][2], int first_row, int first_key,
+                                    Running (&running)[kM][2], int last_seen, int first_key,
                                     float scale2, float slope2) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int query = first_row + m * 16 + result_row(lane, 2 * half);
+      const int last = last_seen + m * 16 + result_row(lane, 2 * half);
       Running& r = running[m][half];
       float max = r.max;
 #pragma unroll
@@ -44,7 +45,7 @@ __device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&o
         for (int i = 2 * half; i < 2 * half + 2; ++i) {
           const int key = first_key + n * 8 + result_col(lane, i);
           float& x = scores[m][n][i];
-          x = key <= query ? scale2 * x + slope2 * static_cast<float>(key) : -INFINITY;
+          x = key <= last ? scale2 * x + slope2 * static_cast<float>(key) : -INFINITY;
           max = fmaxf(max, x);
         }
       }
@@ -90,28 +91,29 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(const FlashForw
 
   fetch_tile<T, D, kRows<kM>, kThreads>(q_tile, a.q.at(sample, head), a.q.position, block_row,
                                         s.seq, s.head_dim);
-  fetch_tile<T, D, kKeys, kThreads>(k_tile, keys, a.k.position, 0, s.seq, s.head_dim);
+  fetch_tile<T, D, kKeys, kThreads>(k_tile, keys, a.k.position, 0, s.keys, s.head_dim);
   commit_copies();
 
   float out[kM][D / 8][4] = {};
   Running running[kM][2];
-  const int end = min(block_row + kRows<kM>, s.seq);  // keys that some query of the block sees
+  const int last_seen = first_row + s.earlier();
+  const int end = min(block_row + kRows<kM> + s.earlier(), s.keys);  // seen by some query here
   for (int first_key = 0; first_key < end; first_key += kKeys) {
     wait_for_copies<0>();
     __syncthreads();  // the keys are here, and the last values have been used
-    fetch_tile<T, D, kKeys, kThreads>(v_tile, values, a.v.position, first_key, s.seq, s.head_dim);
+    fetch_tile<T, D, kKeys, kThreads>(v_tile, values, a.v.position, first_key, s.keys, s.head_dim);
     commit_copies();
-    const bool sees = first_key <= first_row + 16 * kM - 1;  // this warp, any of these keys
+    const bool sees = first_key <= last_seen + 16 * kM - 1;  // this warp, any of these keys
     float scores[kM][kKeys / 8][4] = {};
     if (sees) add_product_by_column<T, D, kM, kKeys>(scores, q_tile, warp_row, k_tile);
     __syncthreads();  // the keys have been used
     if (first_key + kKeys < end) {
-      fetch_tile<T, D, kKeys, kThreads>(k_tile, keys, a.k.position, first_key + kKeys, s.seq,
+      fetch_tile<T, D, kKeys, kThreads>(k_tile, keys, a.k.position, first_key + kKeys, s.keys,
                                         s.head_dim);
     }
     commit_copies();
     if (sees) {
-      softmax_tile<D, kM, kKeys>(scores, out, running, first_row, first_key, s.scale * kLog2E,
+      softmax_tile<D, kM, kKeys>(scores, out, running, last_seen, first_key, s.scale * kLog2E,
                                  slope * kLog2E);
     }
     wait_for_copies<1>();
@@ -134,7 +136,8 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(const FlashForw
         a.log_sum[s.row(sample, head) + query] = (running[m][half].max + log2f(sum)) * kLn2;
       }
     }
-    store_result<T, D>(out[m], inverse, a.o.at(sample, head), a.o.position, first_row + m * 16, s);
+    store_result<T, D>(out[m], inverse, a.o.at(sample, head), a.o.position, first_row + m * 16,
+                       s.queries());
   }
 }
 

@@ -15,15 +15,15 @@ constexpr unsigned kAllLanes = 0xffffffffU;
 
 __device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-// This warp's place among all rows [batch, heads, seq]; `row` may lie past the end.
+// This warp's place among all rows [batch, heads, positions]; it may lie past the end.
 struct RowPlace {
   int position, head, sample;
   bool exists;
 };
-__device__ inline RowPlace row_place(const FlashSizes& s, int heads, std::int64_t rows) {
+__device__ inline RowPlace row_place(int positions, int heads, std::int64_t rows) {
   const std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
-  return {static_cast<int>(row % s.seq), static_cast<int>(row / s.seq % heads),
-          static_cast<int>(row / s.seq / heads), row < rows};
+  return {static_cast<int>(row % positions), static_cast<int>(row / positions % heads),
+          static_cast<int>(row / positions / heads), row < rows};
 }
 
 // The warp's i-th vector of head_dim floats in shared memory.
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
     flash_forward_plain_kernel(const FlashForwardArgs<T> a, std::int64_t rows) {
   extern __shared__ float vectors[];
   const FlashSizes s = a.sizes;
-  const RowPlace at = row_place(s, s.heads, rows);
+  const RowPlace at = row_place(s.seq, s.heads, rows);
   if (!at.exists) return;
   float* const q = own_vector(vectors, 2, 0, s.head_dim);
   float* const out = own_vector(vectors, 2, 1, s.head_dim);
@@ -83,11 +83,12 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
   const T* const values = a.v.at(at.sample, at.head / s.group());
   const float slope = a.slopes != nullptr ? a.slopes[at.head] : 0.0F;
   float max = -INFINITY, sum = 0;
-  for (int first = 0; first <= at.position; first += kWarp) {
+  const int visible = at.position + 1 + s.earlier();
+  for (int first = 0; first < visible; first += kWarp) {
     const int key = first + lane_of_thread();
-    const int count = min(kWarp, at.position + 1 - first);
+    const int count = min(kWarp, visible - first);
     float score = -INFINITY;
-    if (key <= at.position) {
+    if (key < visible) {
       score =
           s.scale * dot(q, keys + key * a.k.position, s.head_dim) + slope * static_cast<float>(key);
     }
@@ -110,7 +111,7 @@ template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp, 4)
     flash_along_kernel(const FlashBackwardArgs<T> a, std::int64_t rows) {
   const FlashSizes s = a.sizes;
-  const RowPlace at = row_place(s, s.heads, rows);
+  const RowPlace at = row_place(s.seq, s.heads, rows);
   if (!at.exists) return;
   const T* const o = a.o.at(at.sample, at.head) + at.position * a.o.position;
   const T* const d_o = a.d_o.at(at.sample, at.head) + at.position * a.d_o.position;
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
     flash_dq_plain_kernel(const FlashBackwardArgs<T> a, std::int64_t rows) {
   extern __shared__ float vectors[];
   const FlashSizes s = a.sizes;
-  const RowPlace at = row_place(s, s.heads, rows);
+  const RowPlace at = row_place(s.seq, s.heads, rows);
   if (!at.exists) return;
   float* const q = own_vector(vectors, 3, 0, s.head_dim);
   float* const d_o = own_vector(vectors, 3, 1, s.head_dim);
@@ -137,17 +138,18 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
   const T* const values = a.v.at(at.sample, at.head / s.group());
   const float slope = a.slopes != nullptr ? a.slopes[at.head] : 0.0F;
   const std::int64_t row = s.row(at.sample, at.head) + at.position;
-  for (int first = 0; first <= at.position; first += kWarp) {
+  const int visible = at.position + 1 + s.earlier();
+  for (int first = 0; first < visible; first += kWarp) {
     const int key = first + lane_of_thread();
     float weight = 0;
-    if (key <= at.position) {
+    if (key < visible) {
       const float score =
           s.scale * dot(q, keys + key * a.k.position, s.head_dim) + slope * static_cast<float>(key);
       const float dprob = dot(d_o, values + key * a.v.position, s.head_dim);
       weight = s.scale * expf(score - a.log_sum[row]) * (dprob - a.along[row]);
     }
-    add_weighted(weight, min(kWarp, at.position + 1 - first), keys + first * a.k.position,
-                 a.k.position, s.head_dim, dq);
+    add_weighted(weight, min(kWarp, visible - first), keys + first * a.k.position, a.k.position,
+                 s.head_dim, dq);
   }
   store_vector(dq, 1.0F, s.head_dim, a.dq.at(at.sample, at.head) + at.position * a.dq.position);
 }
@@ -157,7 +159,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
     flash_dkv_plain_kernel(const FlashBackwardArgs<T> a, std::int64_t rows) {
   extern __shared__ float vectors[];
   const FlashSizes s = a.sizes;
-  const RowPlace at = row_place(s, s.kv_heads, rows);
+  const RowPlace at = row_place(s.keys, s.kv_heads, rows);
   if (!at.exists) return;
   float* const k = own_vector(vectors, 4, 0, s.head_dim);
   float* const v = own_vector(vectors, 4, 1, s.head_dim);
@@ -172,7 +174,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
     const T* const d_os = a.d_o.at(at.sample, head);
     const float slope = a.slopes != nullptr ? a.slopes[head] : 0.0F;
     const std::int64_t row = s.row(at.sample, head);
-    for (int first = at.position; first < s.seq; first += kWarp) {
+    for (int first = max(at.position - s.earlier(), 0); first < s.seq; first += kWarp) {
       const int query = first + lane_of_thread();
       const int count = min(kWarp, s.seq - first);
       float prob = 0, weight = 0;
@@ -224,7 +226,7 @@ void flash_along(const FlashBackward& op, float* along, CudaState& state) {
 
 void flash_backward_plainly(const FlashBackward& op, float* along, CudaState& state) {
   const std::int64_t queries = op.dims.batch * op.dims.heads * op.dims.seq;
-  const std::int64_t keys = op.dims.batch * op.dims.kv_heads * op.dims.seq;
+  const std::int64_t keys = op.dims.batch * op.dims.kv_heads * key_count(op.dims);
   with_type(op.q.tensor.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const FlashBackwardArgs<T> args = backward_args<T>(op, along);

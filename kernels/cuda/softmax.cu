@@ -17,7 +17,7 @@ struct ScoreRows {
   __device__ T* row(T* matrix) const { return matrix + std::int64_t{blockIdx.x} * keys; }
   __device__ int visible() const {
     const int query = static_cast<int>(blockIdx.x % static_cast<unsigned>(queries));
-    return min(query + 1, keys);
+    return query + 1 + keys - queries;
   }
   __device__ float slope() const {
     return slopes != nullptr ? slopes[blockIdx.x / queries % heads] : 0.0F;

@@ -9,12 +9,12 @@ namespace {
 
 using Index = std::int64_t;
 
-// Causal softmax of one query's scores; `log_sum` receives the logarithm of the exponentials' sum.
-std::vector<double> causal_softmax(std::vector<double> scores, Index query, double* log_sum) {
+// Softmax of one query's scores, of which the last `later` are of keys after it; `log_sum` receives
+// the logarithm of the exponentials' sum.
+std::vector<double> causal_softmax(std::vector<double> scores, Index later, double* log_sum) {
   double sum = 0, max = scores[0];
-  const auto visible = static_cast<std::size_t>(query + 1);
-  for (std::size_t k = 0; k < std::min(visible, scores.size()); ++k)
-    max = std::fmax(max, scores[k]);
+  const std::size_t visible = scores.size() - static_cast<std::size_t>(later);
+  for (std::size_t k = 0; k < visible; ++k) max = std::fmax(max, scores[k]);
   for (std::size_t k = 0; k < scores.size(); ++k) {
     scores[k] = k < visible ? std::exp(scores[k] - max) : 0.0;
     sum += scores[k];
@@ -58,18 +58,18 @@ std::vector<double> probabilities(const Flash& op, Query at, const SlowMemory& m
   const double slope = op.slopes.defined() ? memory.at(op.slopes)[at.head] : 0.0;
   const Index kv_head = at.head / (op.dims.heads / op.dims.kv_heads);
   std::vector<double> scores;
-  for (Index key = 0; key < op.dims.seq; ++key) {
+  for (Index key = 0; key < key_count(op.dims); ++key) {
     double product = 0;
     for (Index d = 0; d < op.dims.head_dim; ++d) {
       product += q.at(at.position, at.sample, at.head, d) * k.at(key, at.sample, kv_head, d);
     }
     scores.push_back(static_cast<double>(op.scale) * product + slope * static_cast<double>(key));
   }
-  return causal_softmax(std::move(scores), at.position, log_sum);
+  return causal_softmax(std::move(scores), op.dims.seq - 1 - at.position, log_sum);
 }
 
-void clear(const HeadView& x, const AttentionDims& dims, Index heads) {
-  for (Index i = 0; i < dims.seq * dims.batch * heads * dims.head_dim; ++i) {
+void clear(const HeadView& x, const AttentionDims& dims, Index positions, Index heads) {
+  for (Index i = 0; i < positions * dims.batch * heads * dims.head_dim; ++i) {
     const Index d = i % dims.head_dim, row = i / dims.head_dim;
     x.at(row / heads / dims.batch, row / heads % dims.batch, row % heads, d) = 0.0;
   }
@@ -87,7 +87,8 @@ void compute_slowly(const SoftmaxForward& op, const SlowMemory& memory) {
     for (Index k = 0; k < keys; ++k) {
       biased.push_back(static_cast<double>(op.scale) * scores[k] + slope * static_cast<double>(k));
     }
-    const std::vector<double> p = causal_softmax(std::move(biased), row % queries, nullptr);
+    const std::vector<double> p =
+        causal_softmax(std::move(biased), queries - 1 - row % queries, nullptr);
     for (Index k = 0; k < keys; ++k) scores[k] = p[static_cast<std::size_t>(k)];
   }
 }
@@ -111,7 +112,7 @@ void compute_slowly(const FlashForward& op, const SlowMemory& memory) {
     const Index kv_head = at.head / (op.dims.heads / op.dims.kv_heads);
     for (Index d = 0; d < op.dims.head_dim; ++d) {
       double sum = 0;
-      for (Index key = 0; key < op.dims.seq; ++key) {
+      for (Index key = 0; key < key_count(op.dims); ++key) {
         sum += p[static_cast<std::size_t>(key)] * v.at(key, at.sample, kv_head, d);
       }
       o.at(at.position, at.sample, at.head, d) = sum;
@@ -124,23 +125,23 @@ void compute_slowly(const FlashBackward& op, const SlowMemory& memory) {
   const HeadView q = view(op.q, memory), k = view(op.k, memory), v = view(op.v, memory);
   const HeadView d_o = view(op.d_o, memory);
   const HeadView dq = view(op.dq, memory), dk = view(op.dk, memory), dv = view(op.dv, memory);
-  clear(dq, dims, dims.heads);
-  clear(dk, dims, dims.kv_heads);
-  clear(dv, dims, dims.kv_heads);
+  clear(dq, dims, dims.seq, dims.heads);
+  clear(dk, dims, key_count(dims), dims.kv_heads);
+  clear(dv, dims, key_count(dims), dims.kv_heads);
   for_each_query(dims, [&](Query at) {
     const auto& [b, h, s] = at;
     const Index kv_head = h / (dims.heads / dims.kv_heads);
     const std::vector<double> p = probabilities(op, at, memory, nullptr);
     std::vector<double> dp(p.size());
     double along = 0;
-    for (Index key = 0; key < dims.seq; ++key) {
+    for (Index key = 0; key < key_count(dims); ++key) {
       const auto i = static_cast<std::size_t>(key);
       for (Index d = 0; d < dims.head_dim; ++d) {
         dp[i] += d_o.at(s, b, h, d) * v.at(key, b, kv_head, d);
       }
       along += p[i] * dp[i];
     }
-    for (Index key = 0; key < dims.seq; ++key) {
+    for (Index key = 0; key < key_count(dims); ++key) {
       const auto i = static_cast<std::size_t>(key);
       const double ds = static_cast<double>(op.scale) * p[i] * (dp[i] - along);
       for (Index d = 0; d < dims.head_dim; ++d) {
@@ -156,10 +157,11 @@ void compute_slowly(const Rotary& op, const SlowMemory& memory) {
   const HeadView x = view(op.x, memory);
   const Index half = op.dims.head_dim / 2;
   for_each_query(op.dims, [&](Query at) {
+    const auto position = static_cast<double>(op.first_position + at.position);
     for (Index d = 0; d < half; ++d) {
       const double exponent = 2.0 * static_cast<double>(d) / static_cast<double>(op.dims.head_dim);
       const double frequency = std::pow(static_cast<double>(op.theta), -exponent);
-      const double angle = (op.inverse ? -1.0 : 1.0) * static_cast<double>(at.position) * frequency;
+      const double angle = (op.inverse ? -1.0 : 1.0) * position * frequency;
       double& first = x.at(at.position, at.sample, at.head, d);
       double& second = x.at(at.position, at.sample, at.head, d + half);
       const double a = first, b = second;

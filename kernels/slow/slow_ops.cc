@@ -279,6 +279,22 @@ void compute_slowly(const Copy& op, const SlowMemory& memory) {
   for (Index i = 0; i < op.from.elements(); ++i) to[i] = from[i];
 }
 
+void compute_slowly(const CopyMatrices& op, const SlowMemory& memory) {
+  const double* from = memory.at(op.from.tensor);
+  double* to = memory.at(op.to.tensor);
+  for (Index batch = 0; batch < op.outer * op.inner; ++batch) {
+    const auto at = [&](const Matrix& m) {
+      return batch / op.inner * m.outer_stride + batch % op.inner * m.inner_stride;
+    };
+    for (Index row = 0; row < op.from.rows; ++row) {
+      for (Index col = 0; col < op.from.cols; ++col) {
+        to[op.to.offset + at(op.to) + row * op.to.row_stride + col] =
+            element(from, op.from, at(op.from), row, col);
+      }
+    }
+  }
+}
+
 void compute_slowly(const Cast& op, const SlowMemory& memory) {
   const double* from = memory.at(op.from);
   double* to = memory.at(op.to);

@@ -50,6 +50,7 @@ void compute_slowly(const Add&, const SlowMemory&);
 void compute_slowly(const Scale&, const SlowMemory&);
 void compute_slowly(const Fill&, const SlowMemory&);
 void compute_slowly(const Copy&, const SlowMemory&);
+void compute_slowly(const CopyMatrices&, const SlowMemory&);
 void compute_slowly(const Cast&, const SlowMemory&);
 void compute_slowly(const SumSquares&, const SlowMemory&);
 void compute_slowly(const AdamW&, const SlowMemory&);

@@ -73,10 +73,18 @@ void check_illegal(Change change, const std::string& words) {
 
 TEST_CASE("an illegal plan names the rule that it breaks") {
   REQUIRE(validate(legal_plan(), small_model()).ok());
+  Plan shared = legal_plan();
+  shared.degrees.cp = 4;
+  REQUIRE(validate(shared, small_model()).ok());
+  CHECK(gpu_count(shared) == 32);
+  CHECK(data_ranks(shared) == 8);
+  CHECK(micro_batches(shared) == micro_batches(legal_plan()));
+  CHECK(short_name(shared).starts_with("tp2 pp2 dp2 cp4 zero1"));
   check_illegal([](Plan& p) { p.degrees.tp = 3; }, "8 attention heads");
   check_illegal([](Plan& p) { p.degrees.tp = 0; }, "tp is 0");
   check_illegal([](Plan& p) { p.degrees.dp = -1; }, "dp is -1");
-  check_illegal([](Plan& p) { p.degrees.cp = 2; }, "context parallelism");
+  check_illegal([](Plan& p) { p.degrees.cp = 3; },
+                "sequence length 128 does not divide by 2 x cp = 6");
   check_illegal([](Plan& p) { p.zero = 4; }, "ZeRO");
   check_illegal([](Plan& p) { p.global_batch = 15; }, "global batch 15");
   check_illegal([](Plan& p) { p.stage_layers = {8}; }, "stage_layers has 1");
@@ -89,6 +97,13 @@ TEST_CASE("an illegal plan names the rule that it breaks") {
         p.sequence_parallel = true;
       },
       "sequence parallelism needs tp > 1");
+  check_illegal(
+      [](Plan& p) {
+        p.degrees.cp = 32;
+        p.sequence_parallel = true;
+        p.degrees.tp = 8;
+      },
+      "sequence length 4 of a context-parallel rank does not divide by tp = 8");
   check_illegal(
       [](Plan& p) {
         p.schedule = ScheduleKind::kInterleaved;

@@ -11,8 +11,9 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array kGroups = {GroupKind::kTensor,    GroupKind::kData,  GroupKind::kPipeline,
-                                GroupKind::kEmbedding, GroupKind::kModel, GroupKind::kWorld};
+constexpr std::array kGroups = {GroupKind::kTensor,   GroupKind::kContext,   GroupKind::kData,
+                                GroupKind::kPipeline, GroupKind::kEmbedding, GroupKind::kModel,
+                                GroupKind::kWorld};
 
 std::vector<Plan> random_plans() {
   std::mt19937 random(11);
@@ -20,7 +21,8 @@ std::vector<Plan> random_plans() {
   std::vector<Plan> plans;
   for (int i = 0; i < 60; ++i) {
     Plan plan;
-    plan.degrees = {pick({1, 2, 3, 4, 8}), pick({1, 2, 3, 5, 8}), pick({1, 2, 4, 7}), 1};
+    plan.degrees = {pick({1, 2, 3, 4, 8}), pick({1, 2, 3, 5, 8}), pick({1, 2, 4, 7}),
+                    pick({1, 1, 2, 3})};
     plan.rank_order = i % 2 == 0 ? RankOrder::kTpDpPp : RankOrder::kTpPpDp;
     plans.push_back(plan);
   }
@@ -32,8 +34,8 @@ TEST_CASE("every rank is placed once and knows its coordinates") {
     std::set<std::int64_t> placed;
     for (std::int64_t pp = 0; pp < plan.degrees.pp; ++pp) {
       for (std::int64_t dp = 0; dp < plan.degrees.dp; ++dp) {
-        for (std::int64_t tp = 0; tp < plan.degrees.tp; ++tp) {
-          const RankCoordinates at{tp, dp, pp};
+        for (std::int64_t i = 0; i < plan.degrees.tp * plan.degrees.cp; ++i) {
+          const RankCoordinates at{i % plan.degrees.tp, dp, pp, i / plan.degrees.tp};
           const std::int64_t rank = global_rank(plan, at);
           CHECK(placed.insert(rank).second);
           CHECK(coordinates(plan, rank) == at);
@@ -52,6 +54,24 @@ TEST_CASE("BLOOM's ranks lie as BLOOM's did") {
   CHECK(global_rank(plan, {3, 5, 7}) == 7 * 32 + 5 * 4 + 3);
   plan.rank_order = RankOrder::kTpPpDp;
   CHECK(global_rank(plan, {3, 5, 7}) == 5 * 48 + 7 * 4 + 3);
+}
+
+TEST_CASE("context-parallel ranks lie between tensor- and data-parallel ones, as Megatron's do") {
+  Plan plan;
+  plan.degrees = {.tp = 4, .pp = 3, .dp = 5, .cp = 2};
+  CHECK(global_rank(plan, {.tp = 3, .dp = 4, .pp = 2, .cp = 1}) == ((2 * 5 + 4) * 2 + 1) * 4 + 3);
+  plan.rank_order = RankOrder::kTpPpDp;
+  CHECK(global_rank(plan, {.tp = 3, .dp = 4, .pp = 2, .cp = 1}) == ((4 * 3 + 2) * 2 + 1) * 4 + 3);
+}
+
+TEST_CASE("a data group lists its ranks by replica, then by part of the sequence") {
+  for (const Plan& plan : random_plans()) {
+    for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
+      const auto members = group_members(plan, GroupKind::kData, rank);
+      const auto index = static_cast<std::size_t>(data_rank(plan, coordinates(plan, rank)));
+      CHECK(members.at(index) == rank);
+    }
+  }
 }
 
 TEST_CASE("the groups of a kind part the ranks, and all members agree on their group") {
@@ -80,7 +100,8 @@ TEST_CASE("group sizes multiply to the degrees") {
       return static_cast<std::int64_t>(group_members(plan, kind, gpu_count(plan) - 1).size());
     };
     CHECK(size(GroupKind::kTensor) == d.tp);
-    CHECK(size(GroupKind::kData) == d.dp);
+    CHECK(size(GroupKind::kContext) == d.cp);
+    CHECK(size(GroupKind::kData) == d.dp * d.cp);
     CHECK(size(GroupKind::kPipeline) == d.pp);
     CHECK(size(GroupKind::kModel) == d.tp * d.pp);
     CHECK(size(GroupKind::kEmbedding) == std::min<std::int64_t>(2, d.pp));
@@ -93,17 +114,17 @@ TEST_CASE("an embedding group joins the first and the last stage of one pipeline
     for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
       const auto members = group_members(plan, GroupKind::kEmbedding, rank);
       const RankCoordinates at = coordinates(plan, rank);
-      CHECK(coordinates(plan, members.front()) == RankCoordinates{at.tp, at.dp, 0});
+      CHECK(coordinates(plan, members.front()) == RankCoordinates{at.tp, at.dp, 0, at.cp});
       CHECK(coordinates(plan, members.back()) ==
-            RankCoordinates{at.tp, at.dp, plan.degrees.pp - 1});
+            RankCoordinates{at.tp, at.dp, plan.degrees.pp - 1, at.cp});
     }
   }
 }
 
 TEST_CASE("placement counts the nodes that the worst group touches") {
   for (const Plan& plan : random_plans()) {
-    for (const GroupKind kind :
-         {GroupKind::kTensor, GroupKind::kData, GroupKind::kEmbedding, GroupKind::kWorld}) {
+    for (const GroupKind kind : {GroupKind::kTensor, GroupKind::kContext, GroupKind::kData,
+                                 GroupKind::kEmbedding, GroupKind::kWorld}) {
       constexpr std::int64_t kPerNode = 8;
       std::size_t worst = 0;
       for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {

@@ -42,7 +42,7 @@ ModelSpec odd_model() {
   model.hidden = 30;
   model.ffn_hidden = 78;
   model.vocab = 12345;
-  model.seq = 33;
+  model.seq = 36;
   model.attention = {12, 4, 10, PositionKind::kRotary, 500000.0 * kThird};
   model.norm = NormKind::kRmsNorm;
   model.mlp = MlpKind::kSwiglu;
@@ -60,7 +60,7 @@ ModelSpec odd_model() {
 
 Plan odd_plan() {
   Plan plan;
-  plan.degrees = {2, 2, 3, 1};
+  plan.degrees = {2, 2, 3, 6};
   plan.virtual_stages = 2;
   plan.zero = 2;
   plan.micro_batch = 2;

@@ -13,7 +13,7 @@ class Cases {
  public:
   explicit Cases(DType dtype) : dtype_(dtype) {}
 
-  void add(OpKind kind, int variant, std::array<std::int64_t, 5> dims, std::string what = "",
+  void add(OpKind kind, int variant, OpDims dims, std::string what = "",
            OpChange change = nullptr) {
     cases_.push_back({{kind, dtype_, static_cast<std::uint8_t>(variant), dims},
                       std::move(what),
@@ -22,8 +22,7 @@ class Cases {
 
   // Lets `change` see the op as the type that `kind` is.
   template <class AnyOp, class Change>
-  void add_changed(OpKind kind, int variant, std::array<std::int64_t, 5> dims, std::string what,
-                   Change change) {
+  void add_changed(OpKind kind, int variant, OpDims dims, std::string what, Change change) {
     add(kind, variant, dims, std::move(what), [=](Op& op) { change(std::get<AnyOp>(op)); });
   }
 
@@ -150,28 +149,38 @@ void add_softmaxes(Cases& cases) {
                                       op.heads = 3;
                                       op.slopes = op.slopes.slice(0, 3);
                                     });
+  // The queries are the last of more keys.
+  for (const auto& [matrices, queries, keys] :
+       {std::tuple{1, 1, 9}, {6, 5, 10}, {3, 17, 48}, {2, 64, 257}}) {
+    for (const int alibi : {0, 1}) {
+      cases.add(OpKind::kSoftmaxForward, alibi, {matrices, queries, keys});
+    }
+    // Of a single row in few bits what cancels is rounding.
+    if (queries > 1) cases.add(OpKind::kSoftmaxBackward, 0, {matrices, queries, keys});
+  }
 }
 
 // The strides of [sample][head][position][d].
-void lay_by_head(Heads& x, const AttentionDims& d, std::int64_t heads) {
-  x.position_stride = d.head_dim;
-  x.head_stride = d.seq * d.head_dim;
+void lay_by_head(Heads& x, std::int64_t positions, std::int64_t heads, std::int64_t head_dim) {
+  x.position_stride = head_dim;
+  x.head_stride = positions * head_dim;
   x.sample_stride = heads * x.head_stride;
 }
 
-void add_flash(Cases& cases, std::array<std::int64_t, 5> dims) {
+void add_flash(Cases& cases, OpDims dims) {
   for (const int alibi : {0, 1}) {
     cases.add(OpKind::kFlashForward, alibi, dims);
     // Of a single position the gradient is zero, and what is computed is rounding.
-    if (dims[1] > 1) cases.add(OpKind::kFlashBackward, alibi, dims);
+    if (dims[1] > 1 || dims[5] > 1) cases.add(OpKind::kFlashBackward, alibi, dims);
   }
   cases.add_changed<FlashForward>(OpKind::kFlashForward, 1, dims, "head by head",
                                   [](FlashForward& op) {
+                                    const AttentionDims& d = op.dims;
                                     for (Heads* x : {&op.q, &op.o}) {
-                                      lay_by_head(*x, op.dims, op.dims.heads);
+                                      lay_by_head(*x, d.seq, d.heads, d.head_dim);
                                     }
                                     for (Heads* x : {&op.k, &op.v}) {
-                                      lay_by_head(*x, op.dims, op.dims.kv_heads);
+                                      lay_by_head(*x, key_count(d), d.kv_heads, d.head_dim);
                                     }
                                   });
 }
@@ -186,7 +195,30 @@ void add_rotaries(Cases& cases) {
       op.dims.seq = 17;
       op.x.position_stride *= 2;
     });
+    cases.add_changed<Rotary>(OpKind::kRotary, 0, {17, 3, 16}, "later positions", [=](Rotary& op) {
+      op.inverse = inverse;
+      op.first_position = 29;
+    });
   }
+}
+
+void add_matrix_copies(Cases& cases) {
+  for (const OpDims& dims : {OpDims{1, 1, 1}, {1, 17, 48}, {6, 5, 257}}) {
+    cases.add(OpKind::kCopyMatrices, 0, dims);
+  }
+  cases.add_changed<CopyMatrices>(OpKind::kCopyMatrices, 0, {6, 7, 5}, "batches side by side",
+                                  [](CopyMatrices& op) {
+                                    op.outer = 2;
+                                    op.inner = 3;
+                                    lay_side_by_side(op.from, 2, 3);
+                                    op.to.outer_stride = 3 * 35;
+                                    op.to.inner_stride = 35;
+                                  });
+  cases.add_changed<CopyMatrices>(OpKind::kCopyMatrices, 0, {1, 7, 48}, "last row first",
+                                  [](CopyMatrices& op) {
+                                    op.to.offset = 6 * 48;
+                                    op.to.row_stride = -48;
+                                  });
 }
 
 void add_flat(Cases& cases, std::int64_t n) {
@@ -216,13 +248,17 @@ std::vector<OpCase> odd_cases(const std::vector<DType>& dtypes) {
     }
     add_samples_per_position(cases);
     add_softmaxes(cases);
-    for (const auto& dims : {std::array<std::int64_t, 5>{1, 1, 1, 1, 2},
+    for (const auto& dims : {OpDims{1, 1, 1, 1, 2},
                              {2, 17, 3, 3, 16},
                              {1, 130, 6, 2, 8},
-                             {2, 65, 4, 1, 5}}) {
+                             {2, 65, 4, 1, 5},
+                             {1, 1, 2, 2, 8, 9},
+                             {2, 17, 3, 3, 16, 34},
+                             {2, 70, 4, 2, 8, 140}}) {
       add_flash(cases, dims);
     }
     add_rotaries(cases);
+    add_matrix_copies(cases);
     for (const std::int64_t n : {1, 5, 1023, 1025, 4099}) add_flat(cases, n);
     if (dtype == DType::kFloat32) cases.add(OpKind::kCrossEntropyLoss, 0, {17});
     for (OpCase& one : cases.taken()) all.push_back(std::move(one));

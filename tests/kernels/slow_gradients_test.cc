@@ -66,7 +66,7 @@ void check_slopes(Objective& objective, const Tensor& input, const Values& gradi
 }
 
 template <class AnyOp>
-AnyOp made(SlowDevice& device, OpKind kind, int variant, std::array<std::int64_t, 5> dims) {
+AnyOp made(SlowDevice& device, OpKind kind, int variant, OpDims dims) {
   return std::get<AnyOp>(
       make_op(device, {kind, DType::kFloat32, static_cast<std::uint8_t>(variant), dims}, 11));
 }
@@ -103,35 +103,64 @@ TEST_CASE("the norms' backward is the slope of their forward") {
 }
 
 TEST_CASE("the softmax's backward is the slope of its forward in the unscaled scores") {
-  SlowDevice device;
-  const auto f = made<SoftmaxForward>(device, OpKind::kSoftmaxForward, 1, {2, 5, 5});
-  const Tensor scores = like(device, f.scores);
-  device.run(Copy{f.scores, scores});
-  device.run(f);
-  const auto weights = made<Copy>(device, OpKind::kCopy, 0, {50}).from.reshaped({2, 5, 5});
-  const Values dprobs = values_of(device, weights);
-  device.run(SoftmaxBackward{f.scores, weights, f.scale});
-  const Values gradient = values_of(device, weights);
-  Objective objective(device, {Copy{scores, f.scores}, f}, f.scores, dprobs);
-  check_slopes(objective, scores, gradient);
+  for (const std::int64_t keys : {5, 9}) {
+    SlowDevice device;
+    const auto f = made<SoftmaxForward>(device, OpKind::kSoftmaxForward, 1, {2, 5, keys});
+    const Tensor scores = like(device, f.scores);
+    device.run(Copy{f.scores, scores});
+    device.run(f);
+    const auto weights =
+        made<Copy>(device, OpKind::kCopy, 0, {10 * keys}).from.reshaped({2, 5, keys});
+    const Values dprobs = values_of(device, weights);
+    device.run(SoftmaxBackward{f.scores, weights, f.scale});
+    const Values gradient = values_of(device, weights);
+    Objective objective(device, {Copy{scores, f.scores}, f}, f.scores, dprobs);
+    check_slopes(objective, scores, gradient);
+  }
 }
 
 TEST_CASE("flash attention's backward is the slope of its forward") {
+  for (const OpDims& dims : {OpDims{2, 4, 4, 2, 3}, {2, 3, 4, 2, 3, 7}}) {
+    SlowDevice device;
+    const auto b = made<FlashBackward>(device, OpKind::kFlashBackward, 1, dims);
+    device.run(b);
+    const FlashForward f{.dims = b.dims,
+                         .q = b.q,
+                         .k = b.k,
+                         .v = b.v,
+                         .o = b.o,
+                         .log_sum = b.log_sum,
+                         .slopes = b.slopes,
+                         .scale = b.scale};
+    Objective objective(device, {f}, b.o.tensor, values_of(device, b.d_o.tensor));
+    check_slopes(objective, b.q.tensor, values_of(device, b.dq.tensor));
+    check_slopes(objective, b.k.tensor, values_of(device, b.dk.tensor));
+    check_slopes(objective, b.v.tensor, values_of(device, b.dv.tensor));
+  }
+}
+
+TEST_CASE("queries that are the last of the keys get what they get among all queries") {
   SlowDevice device;
-  const auto b = made<FlashBackward>(device, OpKind::kFlashBackward, 1, {2, 4, 4, 2, 3});
-  device.run(b);
-  const FlashForward f{.dims = b.dims,
-                       .q = b.q,
-                       .k = b.k,
-                       .v = b.v,
-                       .o = b.o,
-                       .log_sum = b.log_sum,
-                       .slopes = b.slopes,
-                       .scale = b.scale};
-  Objective objective(device, {f}, b.o.tensor, values_of(device, b.d_o.tensor));
-  check_slopes(objective, b.q.tensor, values_of(device, b.dq.tensor));
-  check_slopes(objective, b.k.tensor, values_of(device, b.dk.tensor));
-  check_slopes(objective, b.v.tensor, values_of(device, b.dv.tensor));
+  const auto all = made<FlashForward>(device, OpKind::kFlashForward, 1, {2, 7, 4, 2, 3});
+  device.run(all);
+  const Values expected = values_of(device, all.o.tensor);
+  const auto skip = [](Heads x) {
+    x.offset += 4 * x.position_stride;
+    return x;
+  };
+  FlashForward last = all;
+  last.dims.seq = 3;
+  last.dims.keys = 7;
+  last.q = skip(all.q);
+  last.o = skip(all.o);
+  last.log_sum = device.allocate({2, 4, 3}, DType::kFloat32, MemoryCategory::kWorkspace, "sums");
+  device.run(Fill{all.o.tensor, 0.0F});
+  device.run(last);
+  const Values actual = values_of(device, all.o.tensor);
+  const std::size_t first = actual.size() / 7 * 4;
+  for (std::size_t i = first; i < actual.size(); ++i) CHECK(actual[i] == Approx(expected[i]));
+  const OpRecord record = describe(last);
+  CHECK(record.flops == Approx(describe(all).flops * (5 + 6 + 7) / 28));
 }
 
 TEST_CASE("flash attention equals softmax of scores times values") {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 #include <random>
+#include <set>
 
 #include "plans/enumerate.h"
 #include "sim/predict.h"
@@ -83,6 +84,7 @@ TEST_CASE("the search finds what brute force finds, for any model and machine") 
     space.gpus = scenario.cluster.gpus_per_node * (round % 2 == 0 ? 2 : 4);
     space.global_batch = 8 + 4 * (round % 3);
     space.uneven_ends = round % 3;
+    if (round % 4 == 1) space.cp = {1, 2};
     const std::vector<Exact> all = brute_force(scenario, space);
     const Result<SearchResult> found = search(scenario, space, 5, {});
     REQUIRE(found.ok());
@@ -152,6 +154,29 @@ TEST_CASE("what is excluded is not planned, and the rest is") {
       CHECK(left == others);
     }
   }
+}
+
+TEST_CASE("sequences are shared when asked, and unasked only when they are long") {
+  Scenario scenario = test::small_scenario(test::small_llama());
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 16;
+  const auto degrees = [&] {
+    std::set<std::int64_t> seen;
+    enumerate_plans(scenario, space, [&](const Plan& plan) {
+      CHECK(check_plan(scenario, plan).ok());
+      CHECK(gpu_count(plan) == space.gpus);
+      seen.insert(plan.degrees.cp);
+    });
+    return seen;
+  };
+  CHECK(degrees() == std::set<std::int64_t>{1});
+  scenario.model.seq = 16384;
+  CHECK(degrees() == std::set<std::int64_t>{1, 2, 4});
+  space.cp = {2, 8};
+  CHECK(degrees() == std::set<std::int64_t>{2, 8});
+  scenario.model.seq = 136;  // 8 divides it, 16 does not
+  CHECK(degrees() == std::set<std::int64_t>{2});
 }
 
 TEST_CASE("considered plans are feasible or counted with a reason") {

@@ -240,8 +240,9 @@ std::string objection_of_nemo(const Script& script, const std::string& yaml) {
   if (!fault.empty()) return fault;
   const std::int64_t tp = number(v, "model.tensor_model_parallel_size", 1);
   const std::int64_t pp = number(v, "model.pipeline_model_parallel_size", 1);
-  if (world_of(script) % (tp * pp) != 0) return "world size % (tp pp)";
-  const std::int64_t dp = world_of(script) / (tp * pp);
+  const std::int64_t cp = number(v, "model.context_parallel_size", 1);
+  if (world_of(script) % (tp * pp * cp) != 0) return "world size % (tp pp cp)";
+  const std::int64_t dp = world_of(script) / (tp * pp * cp);
   return first_broken(
       {{number(v, "train.global_batch_size", 0) % (number(v, "train.micro_batch_size", 1) * dp) ==
             0,
@@ -263,15 +264,17 @@ std::string objection_of_titan(const Script& script) {
   const std::int64_t shards = degree("data_parallel_shard_degree");
   const std::int64_t tp = degree("tensor_parallel_degree");
   const std::int64_t pp = degree("pipeline_parallel_degree");
+  const std::int64_t cp = degree("context_parallel_degree");
   const std::int64_t local = number(v, "--training.local_batch_size", 8);
   const bool narrow = word(v, "--training.mixed_precision_param", "bfloat16") == "bfloat16";
   const bool looped = word(v, "--parallelism.pipeline_parallel_schedule") == "Interleaved1F1B";
   return first_broken(
-      {{copies * shards * tp * pp == world_of(script), "degrees and world size"},
+      {{copies * shards * tp * pp * cp == world_of(script), "degrees and world size"},
        {number(v, "--training.global_batch_size", 1) % (local * copies * shards) == 0,
         "global batch % (local batch dp)"},
        {local % degree("pipeline_parallel_microbatch_size") == 0, "local batch % micro-batch"},
-       {!narrow || shards > 1 || tp * pp == 1, "mixed precision without FSDP, beside DDP alone"},
+       {!narrow || shards * cp > 1 || tp * pp == 1,
+        "mixed precision without FSDP, beside DDP alone"},
        {!looped || pp > 1, "a looped schedule on one stage"}});
 }
 

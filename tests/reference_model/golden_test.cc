@@ -146,6 +146,40 @@ std::vector<Layout> layouts(const ModelSpec& model) {
       l.plan.recompute = Recompute::kFull;
     });
   }
+  for (const std::int64_t cp : {2, 3, 4}) {
+    const std::string name = "cp" + std::to_string(cp);
+    add(name, {1, 1, 1, cp}, 4, nothing);
+    add(name + " flash", {1, 1, 1, cp}, 2,
+        [](Layout& l) { l.plan.attention = AttentionKind::kFlash; });
+    add(name + " tp2 sequence parallel", {2, 1, 1, cp}, 4, [](Layout& l) {
+      l.plan.sequence_parallel = true;
+      l.plan.recompute = Recompute::kSelective;
+    });
+  }
+  add("cp2 tp3 sequence parallel", {3, 1, 1, 2}, 4,
+      [](Layout& l) { l.plan.sequence_parallel = true; });
+  for (const int zero : {0, 1, 2, 3}) {
+    add("cp2 dp2 zero" + std::to_string(zero), {1, 1, 2, 2}, 2, [zero](Layout& l) {
+      l.plan.zero = zero;
+      l.plan.recompute = Recompute::kFull;
+    });
+  }
+  add("cp2 tp2 pp2 zero1 sequence parallel, flash", {2, 2, 1, 2}, 2, [](Layout& l) {
+    l.plan.zero = 1;
+    l.plan.sequence_parallel = true;
+    l.plan.attention = AttentionKind::kFlash;
+    l.plan.recompute = Recompute::kFull;
+  });
+  add("cp2 interleaved", {1, 2, 1, 2}, 1, [&](Layout& l) {
+    l.plan.schedule = ScheduleKind::kInterleaved;
+    l.plan.virtual_stages = 2;
+    l.plan.stage_layers = even_stage_layers(model.layers, 4, false);
+  });
+  add("cp2 dp2 pp2 gpipe, tp-pp-dp rank order", {1, 2, 2, 2}, 1, [](Layout& l) {
+    l.plan.schedule = ScheduleKind::kGpipe;
+    l.plan.rank_order = RankOrder::kTpPpDp;
+    l.plan.zero = 1;
+  });
   add("zero1 all-reduced gradients", {1, 1, 2, 1}, 2, [](Layout& l) {
     l.plan.zero = 1;
     l.options.gradient_reduction = GradientReduction::kAllReduce;
@@ -233,7 +267,8 @@ TEST_CASE("training resumes in another layout where it stopped") {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / "tpsim-golden-resume";
   std::filesystem::remove_all(folder);
-  TrainingRun first = run_of(golden, plan_of(golden.model, {2, 2, 1, 1}, 2));
+  TrainingRun first = run_of(golden, plan_of(golden.model, {2, 1, 1, 2}, 2));
+  first.plan.zero = 1;
   first.state_folder = folder;
   first.save_every = 6;
   first.steps = 6;

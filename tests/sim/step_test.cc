@@ -51,6 +51,24 @@ std::vector<Case> cases() {
       c.plan.zero = 3;
       c.plan.attention = AttentionKind::kFlash;
     });
+    add("context", {1, 1, 1, 2}, [](Case& c) { c.plan.attention = AttentionKind::kFlash; });
+    add("context, unfused", {1, 1, 1, 4},
+        [](Case& c) { c.plan.recompute = Recompute::kSelective; });
+    add("context, tensor and pipeline", {2, 2, 1, 2}, [](Case& c) {
+      c.plan.sequence_parallel = true;
+      c.plan.recompute = Recompute::kNone;
+      c.plan.attention = AttentionKind::kFlash;
+    });
+    add("context and zero", {1, 1, 2, 2}, [](Case& c) {
+      c.plan.zero = 3;
+      c.plan.recompute = Recompute::kNone;
+    });
+    add("context, zero 1 and interleaved", {1, 2, 2, 2}, [](Case& c) {
+      c.plan.zero = 1;
+      c.plan.schedule = ScheduleKind::kInterleaved;
+      c.plan.virtual_stages = 2;
+      c.plan.stage_layers = even_stage_layers(c.model.layers, 4, false);
+    });
     add("separate gradients", {2, 2, 2, 1}, [](Case& c) { c.fused_accumulation = false; });
   }
   return list;
@@ -61,6 +79,11 @@ Scenario scenario_of(const Case& c) {
   scenario.stack.training.fused_gradient_accumulation = c.fused_accumulation;
   scenario.stack.memory.allocation_granularity = Bytes(1);
   return scenario;
+}
+
+// The rank of a stage that pieces are traced for.
+std::int64_t rank_of(const Plan& plan, std::int64_t stage) {
+  return global_rank(plan, {.pp = stage, .cp = plan.degrees.cp - 1});
 }
 
 // Highest total of a traced program, counted after its weights exist.
@@ -85,8 +108,7 @@ TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
     for (std::int64_t pp = 0; pp < c.plan.degrees.pp; ++pp) {
       INFO(c.model.name << " " << c.name << " stage " << pp);
       const Program program =
-          trace_rank(c.model, c.plan, scenario.stack.training, global_rank(c.plan, {0, 0, pp}))
-              .program;
+          trace_rank(c.model, c.plan, scenario.stack.training, rank_of(c.plan, pp)).program;
       // The trace also holds ALiBi slopes and a few scalars.
       CHECK(stages[static_cast<std::size_t>(pp)].total().value() ==
             Approx(traced_peak(program)).epsilon(2e-4));
@@ -111,7 +133,7 @@ TEST_CASE("device time of the pieces equals the price of the whole trace") {
         }
       }
       const Program program = trace_rank(c.model, c.plan, scenario.stack.training,
-                                         global_rank(c.plan, {0, 0, static_cast<std::int64_t>(s)}))
+                                         rank_of(c.plan, static_cast<std::int64_t>(s)))
                                   .program;
       Seconds traced;
       for (const OpRecord& op : program.ops) {
@@ -124,6 +146,42 @@ TEST_CASE("device time of the pieces equals the price of the whole trace") {
       CHECK(composed.value() == Approx(traced.value()).epsilon(1e-9));
     }
   }
+}
+
+TEST_CASE("context-parallel ranks share the work of attention equally") {
+  const ModelSpec model = test::small_llama();
+  for (const AttentionKind attention : {AttentionKind::kFlash, AttentionKind::kUnfused}) {
+    Plan plan = plan_of(model, {1, 1, 1, 4}, 1);
+    plan.attention = attention;
+    std::vector<double> flops;
+    for (std::int64_t cp = 0; cp < 4; ++cp) {
+      double sum = 0;
+      const RankTrace trace = trace_rank(model, plan, {}, global_rank(plan, {.cp = cp}));
+      for (const OpRecord& op : trace.program.ops) {
+        const bool adds_up = std::string_view(op.label) == "attention.add_key_values";
+        if (!adds_up) sum += op.flops;
+      }
+      flops.push_back(sum);
+    }
+    for (const double rank : flops) CHECK(rank == Approx(flops.front()).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("sharing sequences shares activations and the work of a step") {
+  const ModelSpec model = test::small_llama();
+  const Scenario scenario = small_scenario(model);
+  Plan one = plan_of(model, {1, 1, 1, 1}, 4);
+  one.attention = AttentionKind::kFlash;
+  Plan four = one;
+  four.degrees.cp = 4;
+  const Prediction alone = *simulate(scenario, one), shared = *simulate(scenario, four);
+  const auto activations = [](const Prediction& p) {
+    return p.memory[0].by_category[static_cast<std::size_t>(MemoryCategory::kActivations)];
+  };
+  CHECK(activations(shared) < 0.5 * activations(alone));
+  CHECK(activations(shared) > 0.25 * activations(alone));
+  CHECK(shared.model_tflops_per_gpu * shared.step.value() ==
+        Approx(alone.model_tflops_per_gpu * alone.step.value() / 4));
 }
 
 TEST_CASE("terms add up to the step and none is negative") {

@@ -1,0 +1,86 @@
+// The causal core of attention: softmax(q k') v over this rank's heads and queries.
+//
+// Unfused (scores, softmax, values: what BLOOM ran) or flash. q, k and v are read through strides
+// out of the projection's output; nothing is copied. With context parallelism the queries are two
+// runs of positions, and the keys those of the whole sequence up to each run's end
+// (reference_model/context_parallel.h).
+#pragma once
+
+#include <vector>
+
+#include "reference_model/context_parallel.h"
+
+namespace tpsim {
+
+struct CoreSaved {
+  // Of one run of queries.
+  struct Run {
+    Tensor probs;          // unfused: [batch * heads, queries, keys]; undefined while recomputed
+    Tensor mask, dropped;  // with dropout: which probs were kept; what is left of them
+    Tensor log_sum;        // flash: [batch, heads, queries] fp32
+  };
+  Tensor qkv;              // [seq, batch, (heads + 2 kv_heads) * head_dim], rotated
+  std::uint64_t seed = 0;  // of the dropout
+  std::vector<Run> runs;
+  Tensor context;  // [seq, batch, heads * head_dim]
+};
+
+class AttentionCore {
+ public:
+  // Uploads the ALiBi slopes of this rank's heads.
+  explicit AttentionCore(const RankContext& context);
+
+  const QkvLayout& layout() const { return layout_; }
+  // Rotates the queries and keys of qkv, or of its gradient back, by their positions.
+  void rotate(const Tensor& qkv, bool inverse) const;
+  // Sets saved.context and what backward needs. Dropout draws from saved.seed.
+  void forward(CoreSaved& saved) const;
+  // From the gradient of saved.context to that of saved.qkv. Lets go of the probabilities.
+  Tensor backward(const Tensor& dcontext, CoreSaved& saved) const;
+
+ private:
+  // A run of queries: the last of the keys that they see.
+  struct Run {
+    AttentionDims dims;
+    std::int64_t row = 0;       // where the queries begin in qkv
+    std::int64_t position = 0;  // and in the sequence
+  };
+  // What a run reads, and in backward the gradients that it writes: q from its first query on.
+  struct Operands {
+    QkvView x, dx;
+    Heads out, dout;
+  };
+
+  bool shares_sequences() const { return context_.plan.degrees.cp > 1; }
+  Heads queries_of(const Run& run, Heads heads) const;
+  Heads context_view(const Tensor& context) const;
+  Operands operands(const Run& run, const Tensor& qkv, const QkvView& keys,
+                    const Tensor& out) const;
+  void run_forward(const Run& run, const Operands& x, std::uint64_t seed,
+                   CoreSaved::Run& saved) const;
+  void run_backward(const Run& run, const Operands& x, std::uint64_t seed,
+                    CoreSaved::Run& saved) const;
+  // Gradients of all keys and values from the queries of this rank.
+  Tensor key_value_gradients(const Tensor& dcontext, const Tensor& dqkv, CoreSaved& saved) const;
+  // saved.probs, and with dropout saved.dropped; the result is what multiplies the values.
+  Tensor draw_probs(const Run& run, const Operands& x, std::uint64_t seed,
+                    CoreSaved::Run& saved) const;
+  Tensor unfused_probs(const Run& run, const Operands& x) const;
+  void unfused_values(const Run& run, const Operands& x, const Tensor& probs) const;
+  void unfused_backward(const Run& run, const Operands& x, std::uint64_t seed,
+                        CoreSaved::Run& saved) const;
+  void flash_forward(const Run& run, const Operands& x, CoreSaved::Run& saved) const;
+  void flash_backward(const Run& run, const Operands& x, const CoreSaved::Run& saved) const;
+
+  const RankContext& context_;
+  QkvLayout layout_;
+  std::vector<Run> runs_;  // the one with the most keys last
+  float scale_;
+  Tensor slopes_;  // [heads] fp32; undefined without ALiBi
+};
+
+// ALiBi slopes of all heads (Press et al. 2022): powers of 2^(-8/n) for the largest power of two n
+// <= heads, then every second power of 2^(-4/n).
+std::vector<float> alibi_slopes(std::int64_t heads);
+
+}  // namespace tpsim
