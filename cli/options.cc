@@ -41,8 +41,7 @@ constexpr std::array kCommands = {
         Command::kProfile, "profile", "time on this machine what plans need", "plan.json",
         "a plan saved with --save: only what it needs is timed",
         "tpsim profile plan.json -o profile.json\n"
-        "tpsim profile --model my/config.json --gpus 2 --global-batch 8 --dtype fp32 --quick "
-        "-o profile.json"},
+        "tpsim profile --model my/config.json --gpus 2 --dtype fp32 --quick -o profile.json"},
     CommandRow{Command::kRun, "run", "train a plan on the reference model", "plan.json",
                "a plan saved with --save; options given beside it change it",
                "tpsim run --model my/config.json --seq 128 --tp 2 --global-batch 8 --steps 10\n"

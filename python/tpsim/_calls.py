@@ -68,9 +68,14 @@ def plan(
     top: Optional[int] = None,
     objective: Optional[str] = None,
     max_memory: Optional[str] = None,
+    exclude: Texts = None,
+    uneven_ends: Optional[int] = None,
+    threads: Optional[int] = None,
+    pareto: bool = False,
     tp: Ints = None,
     pp: Ints = None,
     dp: Ints = None,
+    cp: Ints = None,
     zero: Ints = None,
     micro_batch: Ints = None,
     virtual_stages: Ints = None,
@@ -78,15 +83,17 @@ def plan(
     sequence_parallel: Bools = None,
     attention: Texts = None,
     schedule: Texts = None,
+    rank_order: Texts = None,
     dtype: Optional[str] = None,
     gradient_dtype: Optional[str] = None,
 ) -> PlanReport:
     """Finds the best layouts of a model over a number of GPUs; see tpsim plan --help.
 
     model is a catalogue name, a tpsim model file or a Hugging Face config.json. Raises Error, of
-    kind "does_not_fit", when nothing fits.
+    kind "does_not_fit", when nothing fits. With pareto, the plans that no other beats in both time
+    and memory.
     """
-    given = _options(locals())
+    given = _options(locals(), "pareto")
     document, files = _native.plan(given)
     return plan_report_from(document, files)
 
@@ -103,6 +110,7 @@ def simulate(
     tp: Optional[int] = None,
     pp: Optional[int] = None,
     dp: Optional[int] = None,
+    cp: Optional[int] = None,
     zero: Optional[int] = None,
     micro_batch: Optional[int] = None,
     virtual_stages: Optional[int] = None,
@@ -110,12 +118,12 @@ def simulate(
     sequence_parallel: Optional[bool] = None,
     attention: Optional[str] = None,
     schedule: Optional[str] = None,
+    rank_order: Optional[str] = None,
     dtype: Optional[str] = None,
     gradient_dtype: Optional[str] = None,
     stage_layers: Ints = None,
     count_embedding: bool = False,
     no_count_embedding: bool = False,
-    rank_order: Optional[str] = None,
     allow_oom: bool = False,
 ) -> SimulateReport:
     """Predicts one plan: a given one changed by the keywords, or one made of them.
@@ -140,9 +148,13 @@ def explain(
     global_batch: Optional[int] = None,
     objective: Optional[str] = None,
     max_memory: Optional[str] = None,
+    exclude: Texts = None,
+    uneven_ends: Optional[int] = None,
+    threads: Optional[int] = None,
     tp: Ints = None,
     pp: Ints = None,
     dp: Ints = None,
+    cp: Ints = None,
     zero: Ints = None,
     micro_batch: Ints = None,
     virtual_stages: Ints = None,
@@ -150,12 +162,12 @@ def explain(
     sequence_parallel: Bools = None,
     attention: Texts = None,
     schedule: Texts = None,
+    rank_order: Texts = None,
     dtype: Optional[str] = None,
     gradient_dtype: Optional[str] = None,
     stage_layers: Ints = None,
     count_embedding: bool = False,
     no_count_embedding: bool = False,
-    rank_order: Optional[str] = None,
 ) -> ExplainReport:
     """Every term of a prediction with its formula, inputs and source. With gpus, of the best plan."""
     given = _options(locals(), "count_embedding", "no_count_embedding")
@@ -176,9 +188,12 @@ def campaign(
     global_batch: Optional[int] = None,
     objective: Optional[str] = None,
     max_memory: Optional[str] = None,
+    exclude: Texts = None,
+    uneven_ends: Optional[int] = None,
     tp: Ints = None,
     pp: Ints = None,
     dp: Ints = None,
+    cp: Ints = None,
     zero: Ints = None,
     micro_batch: Ints = None,
     virtual_stages: Ints = None,
@@ -186,12 +201,12 @@ def campaign(
     sequence_parallel: Bools = None,
     attention: Texts = None,
     schedule: Texts = None,
+    rank_order: Texts = None,
     dtype: Optional[str] = None,
     gradient_dtype: Optional[str] = None,
     stage_layers: Ints = None,
     count_embedding: bool = False,
     no_count_embedding: bool = False,
-    rank_order: Optional[str] = None,
     ramp: Ints = None,
     step_time: Optional[str] = None,
     checkpoint_every: Optional[str] = None,

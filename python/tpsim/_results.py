@@ -155,7 +155,10 @@ class Search:
 
     considered: int
     feasible: int
+    simulated: int  # of those that fit: the ones that could be among the best
     pruned: Dict[str, int]
+    objective: str
+    inputs_hash: str  # of the model, cluster, stack, profile and constraints
     seconds: float
 
 
