@@ -42,4 +42,7 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal);
 
 Status run_list(const Arguments& arguments, const Terminal& terminal);
 
+// Becomes the program with the window; fails with kMissing where it is not built.
+Status run_gui(const Arguments& arguments, const Terminal& terminal);
+
 }  // namespace tpsim

@@ -17,6 +17,7 @@ constexpr std::uint16_t kExports = bit(Command::kExport);
 constexpr std::uint16_t kImports = bit(Command::kImport);
 constexpr std::uint16_t kLogChecks = bit(Command::kCheckLog);
 constexpr std::uint16_t kLists = bit(Command::kList);
+constexpr std::uint16_t kExplores = bit(Command::kGui);
 constexpr std::uint16_t kSearches = kPlans | kExplains | kCampaigns;
 constexpr std::uint16_t kMeasures = kProfiles | kRuns | kValidates;
 constexpr std::uint16_t kSingle = kSimulates | kExplains | kRuns | kCampaigns;
@@ -73,6 +74,11 @@ constexpr std::array kCommands = {
                "models, clusters, profiles or stacks",
                "tpsim list models\n"
                "tpsim list clusters --json"},
+    CommandRow{Command::kGui, "gui", "explore plans by eye", "plan.json",
+               "a plan saved with --save, or a view saved in the window",
+               "tpsim gui --model bloom-176b --gpus 384\n"
+               "tpsim gui plan.json\n"
+               "tpsim gui plan.json --screenshot picture.png"},
 };
 
 constexpr const char* kWhat = "Model and machine";
@@ -89,6 +95,9 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kWhat, kAll | kImports | kProfiles},
     {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [the profile's own or jean-zay-a100]",
      kWhat, kAll | kValidates | kImports},
+     kWhat, kAll | kImports | kExplores},
+    {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [jean-zay-a100]", kWhat,
+     kAll | kValidates | kImports | kExplores},
     {Opt::kStack, "--stack", "NAME|FILE", "the training software [the cluster's]", kWhat,
      kAll | kValidates | kImports | kProfiles},
     {Opt::kProfile, "--profile", "NAME|FILE", "what its GPU does, op by op [the cluster's]", kWhat,
@@ -99,6 +108,11 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kAll | kProfiles},
 
     {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches | kProfiles},
+    {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat, kAll | kImports},
+    {Opt::kGlobalBatch, "--global-batch", "N", "sequences in a step [2048]", kWhat,
+     kAll | kExplores},
+
+    {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches | kExplores},
     {Opt::kTop, "--top", "N", "plans to show [10]", kSearch, kPlans},
     {Opt::kObjective, "--objective", "time|memory|cost|energy",
      "what the best plan has least of [time]", kSearch, kSearches},
@@ -226,6 +240,16 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kOutput, kSimulates},
     {Opt::kAllowOom, "--allow-oom", nullptr, "accept a plan that does not fit in memory", kOutput,
      kSimulates},
+    {Opt::kPlot, "--plot", "FILE.svg", "draw the plans: time, memory, the best one's step", kOutput,
+     kPlans},
+    {Opt::kScreenshot, "--screenshot", "FILE.png", "draw without a window, and end", kOutput,
+     kExplores},
+    {Opt::kScript, "--script", "FILE", "use the program as the file says (docs/gui.md)", kOutput,
+     kExplores},
+    {Opt::kWindowSize, "--size", "WxH", "of the window or picture [1280x800]", kOutput, kExplores},
+    {Opt::kTheme, "--theme", "light|dark", "colours [light]", kOutput, kExplores},
+    {Opt::kMeasured, "--measured", "FILE", "report of validate --json to show beside", kOutput,
+     kExplores},
 }};
 
 constexpr bool in_order() {

@@ -23,8 +23,9 @@ enum class Command : std::uint8_t {
   kImport,
   kCheckLog,
   kList,
+  kGui,
 };
-inline constexpr int kCommandCount = static_cast<int>(Command::kList) + 1;
+inline constexpr int kCommandCount = static_cast<int>(Command::kGui) + 1;
 
 struct CommandRow {
   Command command;
@@ -114,8 +115,14 @@ enum class Opt : std::uint8_t {
   kSave,
   kTrace,
   kAllowOom,
+  kPlot,
+  kScreenshot,
+  kScript,
+  kWindowSize,
+  kTheme,
+  kMeasured,
 };
-inline constexpr int kOptCount = static_cast<int>(Opt::kAllowOom) + 1;
+inline constexpr int kOptCount = static_cast<int>(Opt::kMeasured) + 1;
 
 inline constexpr std::string_view kLayoutGroup = "Layout";
 

@@ -19,6 +19,7 @@
 #include "core/json_document.h"
 #include "core/numbers.h"
 #include "core/plan_json.h"
+#include "gui/plan_picture.h"
 
 namespace tpsim {
 namespace {
@@ -117,6 +118,20 @@ Result<SearchResult> search_with_progress(const Arguments& arguments, const Scen
   return pareto_front(scenario, space, show, threads);
 }
 
+// The picture shows more plans than the table: enough for the whole of the Pareto front.
+Status write_picture(const Arguments& arguments, const NamedScenario& named,
+                     const SearchSpace& space) {
+  constexpr int kPlansInPicture = 1500;
+  const std::string& path = *arguments[Opt::kPlot];
+  if (!path.ends_with(".svg")) {
+    return option_error(Opt::kPlot, fmt::format("'{}' is no name of an SVG file", path),
+                        "it must end in .svg; tpsim gui --screenshot draws a .png");
+  }
+  TPSIM_TRY(const SearchResult all, search(named.scenario, space, kPlansInPicture, {}));
+  TPSIM_TRY(const std::string picture, plan_picture(named.scenario, all.plans));
+  return write_file_atomically(path, picture);
+}
+
 }  // namespace
 
 Status run_plan(const Arguments& arguments, const Terminal& terminal) {
@@ -131,6 +146,7 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(print(report_text(terminal, arguments, named, space, found)));
   }
   if (!found_one) return nothing_fits(named.scenario, space, found);
+  if (arguments.has(Opt::kPlot)) TPSIM_TRY_STATUS(write_picture(arguments, named, space));
   if (!arguments.has(Opt::kSave)) return Ok{};
   return write_file_atomically(*arguments[Opt::kSave],
                                to_json(plan_file_of(named, found.plans.front().plan)));

@@ -28,6 +28,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
     case Command::kImport: return run_import(arguments, terminal);
     case Command::kCheckLog: return run_check_log(arguments, terminal);
     case Command::kList: return run_list(arguments, terminal);
+    case Command::kGui: return run_gui(arguments, terminal);
   }
   throw BugError("a command without an implementation");
 }

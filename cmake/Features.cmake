@@ -107,7 +107,7 @@ function(tpsim_find_gui)
   find_package(PkgConfig QUIET)
   if(PkgConfig_FOUND)
     pkg_check_modules(TPSIM_IMGUI QUIET IMPORTED_TARGET GLOBAL imgui>=1.86)
-    pkg_check_modules(TPSIM_PNG QUIET IMPORTED_TARGET GLOBAL libpng)
+    pkg_check_modules(TPSIM_PNG QUIET IMPORTED_TARGET GLOBAL libpng zlib)
   endif()
   find_package(glfw3 3.3 QUIET)
   find_path(TPSIM_INTER_DIR Inter-Regular.otf

@@ -249,8 +249,10 @@ void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float l
   draw_stage_names(ui, track, left);
   if (*name == '\0') return;
   fill(ui, {{left - ui.px(8), track.area.min.y}, {left - ui.px(5), track.area.max.y}}, mark);
-  put_text(ui, ui.fonts.bold, {track.area.max.x - ui.px(4), track.area.min.y}, mark, name,
-           Align::kRight);
+  const ImVec2 corner{track.area.max.x - ui.px(20), track.area.min.y};
+  fill(ui, {corner, {track.area.max.x, corner.y + ui.px(18)}}, mark, ui.px(3));
+  put_text(ui, ui.fonts.bold, {corner.x + ui.px(10), corner.y + ui.px(1)}, ui.colors.on_accent,
+           name, Align::kCenter);
 }
 
 // Buttons and the search field, right of the title; the legend between them and the note.

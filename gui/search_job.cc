@@ -8,8 +8,9 @@
 namespace tpsim {
 namespace {
 
-constexpr int kBestPlans = 24;      // what the table needs at once
-constexpr int kPlansOfSlice = 400;  // what a scatter can show
+constexpr int kBestPlans = 24;        // what the table needs at once
+constexpr int kFastestOfSlice = 400;  // what a scatter can show
+constexpr int kSmallestOfSlice = 60;
 
 bool is_faster(const PlannedRun& a, const PlannedRun& b) {
   return a.predicted.step < b.predicted.step;
@@ -61,8 +62,13 @@ void SearchJob::find_best() {
 void SearchJob::find_all(std::int64_t tp) {
   SearchSpace part = space_;
   part.tp = {tp};
-  Result<SearchResult> found = search(*scenario_, part, kPlansOfSlice, {});
-  if (found.ok()) add(std::move(found).value());
+  // The fastest, and the smallest: both ends of the Pareto front.
+  for (const Objective objective : {Objective::kTime, Objective::kMemory}) {
+    part.objective = objective;
+    const int most = objective == Objective::kTime ? kFastestOfSlice : kSmallestOfSlice;
+    Result<SearchResult> found = search(*scenario_, part, most, {});
+    if (found.ok()) add(std::move(found).value());
+  }
 }
 
 // What is known already is not added twice.

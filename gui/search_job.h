@@ -1,6 +1,6 @@
 // The search behind the plan table, in pieces short enough to do between two frames or to give up
-// between: first the best plans of the whole space, then, for the scatter, every plan that fits,
-// one tensor-parallel degree at a time.
+// between: first the best plans of the whole space, then, for the scatter, the fastest and the
+// smallest of each tensor-parallel degree.
 #pragma once
 
 #include <memory>

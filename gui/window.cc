@@ -14,7 +14,6 @@
 namespace tpsim {
 namespace {
 
-constexpr double kIdleSeconds = 0.5;  // a blinking cursor, a tooltip that waits
 constexpr unsigned kColorBuffer = 0x4000, kRgba = 0x1908, kUnsignedByte = 0x1401,
                    kPackAlign = 0x0D05;
 
@@ -49,8 +48,7 @@ std::string last_glfw_error() {
 
 Error no_window(const std::string& what) {
   return Error{ErrorKind::kMissing, what + ": " + last_glfw_error(), "tpsim gui",
-               "without a display, --screenshot out.png draws without one, and tpsim report --html "
-               "makes a page for a browser"};
+               "without a display, --screenshot out.png draws without one"};
 }
 
 // GLFW and its one window, as long as they live.
@@ -146,12 +144,12 @@ class WindowHost : public ScriptHost {
 
   bool is_open() const { return glfwWindowShouldClose(window_.get()) == GLFW_FALSE; }
 
-  // A few frames after the last input, until everything has settled; then none.
+  // Sleeps until there is input or news, unless something moves by itself.
   void wait_for_work() {
     if (session_.needs_frames() || ImGui::GetIO().WantTextInput || ImGui::IsAnyMouseDown()) {
       return glfwWaitEventsTimeout(1.0 / 60);
     }
-    glfwWaitEventsTimeout(kIdleSeconds);
+    glfwWaitEvents();
   }
 
  private:

@@ -2,9 +2,8 @@
 # Installs what tpsim builds with and does not find, on Debian 12 and its relatives.
 #
 # Usage: tools/install_packages.sh [--full | --ci | --dev]
-# --full adds what the Python module needs; the first plan does not wait for it. --ci adds to that
-# what .ci/run checks with, --dev also what developers type. Needs root (or sudo) only when something
-# is missing.
+# --full adds what the Python module and the window need; the first plan does not wait for them. --ci adds to that what .ci/run checks with, --dev also what developers type. Needs
+# root (or sudo) only when something is missing.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin # dpkg needs them; a shell started by plain su lacks them
 
@@ -24,9 +23,11 @@ optional=(               # found by CMake: tpsim builds without them too
 )
 full=(
   pybind11-dev python3-dev    # import tpsim
+  pkg-config libimgui-dev libglfw3-dev libpng-dev fonts-inter  # tpsim gui
 )
 ci=(
   clang-format           # tools/format.sh
+  xvfb libgl1-mesa-dri   # the window on a virtual display
 )
 developer=(
   clang-tidy             # tools/tidy.sh

@@ -1,0 +1,17 @@
+// The plans of a search as one picture for a report: step time against memory with the Pareto
+// front, memory of the best plan's stages, and its step in time. Light, without a window.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/report.h"
+#include "core/result.h"
+#include "core/scenario.h"
+
+namespace tpsim {
+
+// SVG text. `plans` holds at least one, the best first; the others are points of the scatter.
+Result<std::string> plan_picture(const Scenario& scenario, const std::vector<PlannedRun>& plans);
+
+}  // namespace tpsim

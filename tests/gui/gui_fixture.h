@@ -1,0 +1,42 @@
+// The program without a window, for tests: a small cluster's search, a script, the state after it.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "gui/windowless.h"
+
+namespace tpsim {
+
+// Starts on bloom-7b1 over 16 GPUs: few plans, so that tests are quick.
+inline AppState small_state() {
+  AppState state;
+  state.choice.model = "bloom-7b1";
+  state.choice.gpus = 16;
+  state.choice.global_batch = 64;
+  return state;
+}
+
+class GuiFixture {
+ public:
+  explicit GuiFixture(AppState state = small_state(), int width = 1280, int height = 800)
+      : host_(Catalogue(std::string(TPSIM_SOURCE_DIR) + "/data"), std::move(state), width, height) {
+  }
+
+  // What went wrong on the first line that failed; empty when all went well.
+  std::string run(const std::string& script) {
+    const auto lines = parse_script(script, "script");
+    if (!lines.ok()) return to_string(lines.error());
+    const Status status = run_script(*lines, "script", "", host_);
+    return status.ok() ? "" : to_string(status.error());
+  }
+
+  WindowlessHost& host() { return host_; }
+  AppState& state() { return host_.session().state(); }
+  const Views& views() { return host_.session().views(); }
+
+ private:
+  WindowlessHost host_;
+};
+
+}  // namespace tpsim

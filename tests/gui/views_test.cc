@@ -1,0 +1,202 @@
+// What the panels show, computed without drawing.
+#include "gui/views.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "core/catalogue.h"
+#include "gui/axis.h"
+#include "gui/critical_path.h"
+#include "gui/knobs.h"
+#include "gui/plan_picture.h"
+#include "gui/plan_table.h"
+#include "gui/search_job.h"
+#include "gui/timeline_layout.h"
+#include "gui/timeline_search.h"
+#include "sim/simulate.h"
+
+namespace tpsim {
+namespace {
+
+Scenario small_scenario() {
+  Choice choice;
+  choice.model = "bloom-7b1";
+  return *load_scenario(Catalogue(std::string(TPSIM_SOURCE_DIR) + "/data"), choice);
+}
+
+Plan small_plan() {
+  Plan plan;
+  plan.degrees = {2, 4, 2, 1};
+  plan.micro_batch = 2;
+  plan.global_batch = 64;
+  plan.stage_layers = default_stage_layers(30, 4);
+  return plan;
+}
+
+// Stages that forward one micro-batch after the other, a microsecond each.
+Timeline ladder(std::int64_t stages, std::int64_t micro_batches) {
+  Timeline timeline;
+  timeline.stages = stages;
+  for (std::int64_t s = 0; s < stages; ++s) {
+    for (std::int64_t m = 0; m < micro_batches; ++m) {
+      const Picoseconds begin = (s + m) * 1'000'000;
+      timeline.spans.push_back({s, SpanKind::kForward, s, m, begin, begin + 1'000'000});
+    }
+  }
+  timeline.end = (stages + micro_batches) * 1'000'000;
+  return timeline;
+}
+
+const TimelineColors kColors{palette_of(Theme::kLight).span, {255, 255, 255, 255}};
+
+}  // namespace
+
+TEST_CASE("a timeline never costs more rectangles than its lanes have pixels") {
+  const Timeline timeline = ladder(16, 6250);  // 100,000 spans
+  const TimelineIndex index = index_of(timeline);
+  const double step = to_seconds(timeline.end).value();
+  std::vector<TimelineRect> rects;
+  lay_out_timeline(timeline, index, {0, step, 1000}, {}, kColors, rects);
+  CHECK(rects.size() <= 16 * 1000);
+  for (std::size_t i = 1; i < rects.size(); ++i) {
+    if (rects[i].lane == rects[i - 1].lane) CHECK(rects[i].left >= rects[i - 1].left);
+  }
+  rects.clear();
+  lay_out_timeline(timeline, index, {step / 2, step / 2 + 20e-6, 1000}, {}, kColors, rects);
+  CHECK(rects.size() <= 16 * 22);
+  CHECK(rects.size() >= 16 * 20);
+}
+
+TEST_CASE("the span under the pointer is the one drawn there") {
+  const Timeline timeline = ladder(2, 10);
+  const TimelineIndex index = index_of(timeline);
+  CHECK(timeline.spans[span_at(timeline, index, 0, 3.5e-6)].micro_batch == 3);
+  CHECK(timeline.spans[span_at(timeline, index, 2, 3.5e-6)].micro_batch == 2);
+  CHECK(span_at(timeline, index, 2, 0.5e-6) == kManySpans);
+  CHECK(span_at(timeline, index, 99, 0) == kManySpans);
+}
+
+TEST_CASE("zooming keeps the moment under the pointer and stays inside the step") {
+  const TimelineWindow window{0, 10, 1000};
+  const TimelineWindow closer = zoomed(window, 0.5, 4, 10);
+  CHECK(closer.x_of(4) == Approx(window.x_of(4)));
+  CHECK(panned(closer, 1e6, 10).end == Approx(10));
+  CHECK(zoomed(closer, 1e6, 4, 10).end == Approx(10));
+}
+
+TEST_CASE("the critical path of a step has no gap and ends with it") {
+  const auto timeline = simulate_timeline(small_scenario(), small_plan());
+  REQUIRE(timeline.ok());
+  const std::vector<std::uint32_t> path = critical_path(*timeline);
+  REQUIRE(path.size() > 10);
+  CHECK(timeline->spans[path.front()].begin == 0);
+  for (std::size_t i = 1; i < path.size(); ++i) {
+    CHECK(timeline->spans[path[i]].begin >= timeline->spans[path[i - 1]].end);
+  }
+}
+
+TEST_CASE("every value that a knob offers gives a plan that is legal on all the GPUs") {
+  const Scenario scenario = small_scenario();
+  for (const Knob knob : kKnobs) {
+    for (const std::int64_t value : values_of(small_plan(), knob, scenario.model, 16)) {
+      const Plan plan = turned(small_plan(), knob, value, scenario.model, 16);
+      INFO(label_of(knob) << " " << value);
+      CHECK(validate(plan, scenario.model).ok());
+      CHECK(gpu_count(plan) == 16);
+      CHECK(value_of(plan, knob) == value);
+    }
+  }
+}
+
+TEST_CASE("nothing beats a plan of the Pareto front, and something beats every other") {
+  std::mt19937 random(7);
+  std::vector<PlannedRun> plans(60);
+  for (PlannedRun& run : plans) {
+    run.predicted.step = Seconds(1 + static_cast<double>(random() % 50));
+    run.predicted.peak = Bytes(1 + static_cast<double>(random() % 50));
+  }
+  const std::vector<std::size_t> front = pareto_front(plans);
+  const auto beats = [](const PlannedRun& a, const PlannedRun& b) {
+    return a.predicted.step <= b.predicted.step && a.predicted.peak <= b.predicted.peak &&
+           (a.predicted.step < b.predicted.step || a.predicted.peak < b.predicted.peak);
+  };
+  for (const std::size_t i : front) {
+    for (const PlannedRun& other : plans) CHECK_FALSE(beats(other, plans[i]));
+  }
+  CHECK(front.size() > 1);
+}
+
+TEST_CASE("the search in pieces finds what one search finds") {
+  Choice choice;
+  choice.model = "bloom-7b1";
+  choice.gpus = 16;
+  choice.global_batch = 64;
+  const auto scenario = std::make_shared<const Scenario>(small_scenario());
+  SearchJob job(choice, scenario);
+  while (!job.done()) job.step();
+  SearchSpace space;
+  space.gpus = 16;
+  space.global_batch = 64;
+  const auto whole = search(*scenario, space, 10'000, {});
+  REQUIRE(whole.ok());
+  const std::vector<PlannedRun>& plans = job.findings().plans;
+  CHECK(plans.front().plan == whole->plans.front().plan);
+  const auto is_smaller = [](const PlannedRun& a, const PlannedRun& b) {
+    return a.predicted.peak < b.predicted.peak;
+  };
+  CHECK(std::min_element(plans.begin(), plans.end(), is_smaller)->predicted.peak ==
+        std::min_element(whole->plans.begin(), whole->plans.end(), is_smaller)->predicted.peak);
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    CHECK(plans[i - 1].predicted.step <= plans[i].predicted.step);
+  }
+}
+
+TEST_CASE("words find spans") {
+  const Timeline timeline = ladder(3, 5);
+  const auto count = [&](const char* words) {
+    const SpanMask mask = matching_spans(timeline, words);
+    return std::count(mask.begin(), mask.end(), true);
+  };
+  CHECK(count("") == 15);
+  CHECK(count("4") == 3);
+  CHECK(count("stage 1") == 5);
+  CHECK(count("s1 4 forward") == 1);
+  CHECK(count("backward") == 0);
+}
+
+TEST_CASE("ticks are round numbers inside the axis") {
+  for (const double most : {0.003, 7.0, 83.8, 12345.0}) {
+    const std::vector<Tick> marks = ticks({0, most, false}, 6);
+    CHECK(marks.size() >= 3);
+    CHECK(marks.size() <= 8);
+    CHECK(marks.back().value <= most * (1 + 1e-9));
+  }
+  CHECK(ticks({0, 80, false}, 5)[1].label == "20");
+}
+
+TEST_CASE("the picture of a search is SVG that names the plan and its figures") {
+  SearchSpace space;
+  space.gpus = 16;
+  space.global_batch = 64;
+  const Scenario scenario = small_scenario();
+  const auto found = search(scenario, space, 200, {});
+  REQUIRE(found.ok());
+  const auto picture = plan_picture(scenario, found->plans);
+  REQUIRE(picture.ok());
+  CHECK(picture->starts_with("<svg "));
+  CHECK(picture->ends_with("</svg>\n"));
+  CHECK(picture->find("bloom-7b1 on 16 GPUs") != std::string::npos);
+  CHECK(picture->size() < 1'000'000);
+}
+
+TEST_CASE("two data colours never look alike, nor like what lies behind them") {
+  for (const Theme theme : {Theme::kLight, Theme::kDark}) {
+    const Palette& palette = palette_of(theme);
+    for (std::size_t i = 0; i < palette.memory.size(); ++i) {
+      CHECK_FALSE(palette.memory[i] == palette.panel);
+      for (std::size_t j = 0; j < i; ++j) CHECK_FALSE(palette.memory[i] == palette.memory[j]);
+    }
+  }
+}
+
+}  // namespace tpsim

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Draws the pictures of docs/ without a display.
+#
+# Usage: tools/screenshots.sh [build folder: build/release]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tpsim=${1:-build/release}/tpsim
+script=$(mktemp)
+trap 'rm -f "$script"' EXIT
+
+cat >"$script" <<'ACTIONS'
+wait
+screenshot gui-light.png
+click "plan 2"
+click "Pin as B"
+click "plan 9"
+move "sort by step s" 0.5 0.5
+screenshot gui-compare.png
+click "Pin as B"
+theme dark
+wheel timeline 12 0.2 0.5
+click "Critical path"
+wheel timeline 11 0.02 0.5
+move timeline 0.4 0.1
+screenshot gui-dark.png
+ACTIONS
+"$tpsim" gui --model bloom-176b --gpus 384 --script "$script" --screenshot docs/last.png
+rm docs/last.png
+"$tpsim" plan --model bloom-176b --gpus 384 --plot docs/plan.svg >/dev/null
