@@ -5,6 +5,7 @@
 #include "cli/trace_json.h"
 #include "core/json_document.h"
 #include "tests/cli/small_run.h"
+#include "tests/sim/small_scenario.h"
 
 namespace tpsim {
 namespace {
