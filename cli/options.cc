@@ -92,12 +92,9 @@ constexpr const char* kOutput = "Output";
 
 constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kModel, "--model", "NAME|FILE", "catalogue name, tpsim model or Hugging Face config.json",
-     kWhat, kAll | kImports | kProfiles},
+     kWhat, kAll | kImports | kProfiles | kExplores},
     {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [the profile's own or jean-zay-a100]",
-     kWhat, kAll | kValidates | kImports},
-     kWhat, kAll | kImports | kExplores},
-    {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [jean-zay-a100]", kWhat,
-     kAll | kValidates | kImports | kExplores},
+     kWhat, kAll | kValidates | kImports | kExplores},
     {Opt::kStack, "--stack", "NAME|FILE", "the training software [the cluster's]", kWhat,
      kAll | kValidates | kImports | kProfiles},
     {Opt::kProfile, "--profile", "NAME|FILE", "what its GPU does, op by op [the cluster's]", kWhat,
@@ -105,14 +102,10 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat,
      kAll | kImports | kProfiles},
     {Opt::kGlobalBatch, "--global-batch", "N", "sequences in a step [2048]", kWhat,
-     kAll | kProfiles},
+     kAll | kProfiles | kExplores},
 
-    {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches | kProfiles},
-    {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat, kAll | kImports},
-    {Opt::kGlobalBatch, "--global-batch", "N", "sequences in a step [2048]", kWhat,
-     kAll | kExplores},
-
-    {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch, kSearches | kExplores},
+    {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch,
+     kSearches | kProfiles | kExplores},
     {Opt::kTop, "--top", "N", "plans to show [10]", kSearch, kPlans},
     {Opt::kObjective, "--objective", "time|memory|cost|energy",
      "what the best plan has least of [time]", kSearch, kSearches},
