@@ -21,7 +21,7 @@ constexpr std::int64_t kTokens = 2048, kHidden = 14336, kTp = 4, kHeads = 112 / 
 constexpr std::int64_t kQkv = 3 * kHidden / kTp, kFfn = 4 * kHidden / kTp, kVocab = 250880 / kTp;
 constexpr double kCacheBytes = 256e6;  // several times the largest L2
 
-OpKey key(OpKind kind, int variant, std::array<std::int64_t, 5> dims) {
+OpKey key(OpKind kind, int variant, const OpDims& dims) {
   return {kind, kDType, static_cast<std::uint8_t>(variant), dims};
 }
 

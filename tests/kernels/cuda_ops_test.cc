@@ -51,17 +51,21 @@ std::vector<OpKey> wide_keys(DType dtype) {
     keys.push_back({OpKind::kSoftmaxForward, dtype, 1, {2, 3, seq}});
     keys.push_back({OpKind::kSoftmaxBackward, dtype, 0, {2, 3, seq}});
   }
-  for (const std::array<std::int64_t, 5>& dims : {std::array<std::int64_t, 5>{1, 200, 4, 2, 64},
-                                                  {2, 131, 2, 1, 128},
-                                                  {1, 257, 3, 3, 96},
-                                                  {1, 64, 2, 2, 80},
-                                                  {1, 300, 1, 1, 128},
-                                                  {1, 33, 2, 2, 256}}) {
+  for (const OpDims& dims : {OpDims{1, 200, 4, 2, 64},
+                             {2, 131, 2, 1, 128},
+                             {1, 257, 3, 3, 96},
+                             {1, 64, 2, 2, 80},
+                             {1, 300, 1, 1, 128},
+                             {1, 33, 2, 2, 256},
+                             {1, 130, 2, 1, 128, 300},
+                             {2, 70, 4, 2, 64, 333},
+                             {1, 33, 2, 2, 256, 65}}) {
     for (const auto alibi : {std::uint8_t{0}, std::uint8_t{1}}) {
       keys.push_back({OpKind::kFlashForward, dtype, alibi, dims});
       keys.push_back({OpKind::kFlashBackward, dtype, alibi, dims});
     }
   }
+  keys.push_back({OpKind::kCopyMatrices, dtype, 0, {5, 70, 256}});
   keys.push_back({OpKind::kRotary, dtype, 0, {70, 3, 128}});
   keys.push_back({OpKind::kAdamW, dtype, 0, {100'003}});
   keys.push_back({OpKind::kSumSquares, dtype, 0, {100'003}});
