@@ -49,10 +49,10 @@ void add_folders_above(const fs::path& file, std::vector<fs::path>& folders) {
   }
 }
 
-std::vector<fs::path> usual_folders(const fs::path& otherwise) {
+std::vector<fs::path> usual_folders(const fs::path& packaged) {
   std::vector<fs::path> folders;
+  if (!packaged.empty()) folders.push_back(packaged);
   for (const fs::path& file : own_files()) add_folders_above(file, folders);
-  if (!otherwise.empty()) folders.push_back(otherwise);
   folders.emplace_back(TPSIM_SOURCE_DATA_DIR);
   return folders;
 }
@@ -76,7 +76,7 @@ std::string_view name_of(CatalogueKind kind) {
   return "?";
 }
 
-Result<Catalogue> Catalogue::open(const fs::path& otherwise) {
+Result<Catalogue> Catalogue::open(const fs::path& packaged) {
   if (const char* chosen = std::getenv("TPSIM_DATA"); chosen != nullptr && *chosen != '\0') {
     if (holds_catalogue(chosen)) return Catalogue(chosen);
     return Error{
@@ -84,7 +84,7 @@ Result<Catalogue> Catalogue::open(const fs::path& otherwise) {
         fmt::format("'{}' is no data folder of tpsim: it lacks models/ or clusters/", chosen),
         "$TPSIM_DATA", "unset it to use the data that ships with tpsim"};
   }
-  for (const fs::path& folder : usual_folders(otherwise)) {
+  for (const fs::path& folder : usual_folders(packaged)) {
     if (holds_catalogue(folder)) return Catalogue(folder.lexically_normal());
   }
   return Error{ErrorKind::kMissing,

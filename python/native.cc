@@ -96,7 +96,7 @@ std::vector<std::string> keywords(Command command) {
     const bool is_question = row.opt == Opt::kWhyNot || row.opt == Opt::kWhatIf;
     const bool is_output = row.opt == Opt::kJson || row.opt == Opt::kMarkdown ||
                            row.opt == Opt::kSave || row.opt == Opt::kTrace ||
-                           row.opt == Opt::kOutputFolder;
+                           row.opt == Opt::kOutputFolder || row.opt == Opt::kPlot;
     if (takes(command, row) && !is_output && !is_question) names.push_back(keyword_of(row));
   }
   return names;

@@ -18,7 +18,7 @@ std::vector<std::string> keys_of(const JsonValue& value) {
 
 NamedScenario named_scenario() {
   NamedScenario named;
-  named.scenario.model = test::small_bloom();
+  named.scenario = test::small_scenario(test::small_bloom());
   named.scenario.model.name = "m";
   named.scenario.cluster.name = "c";
   named.scenario.profile.name = "p";
