@@ -89,15 +89,17 @@ std::string keyword_of(const OptionRow& row) {
 }
 
 // What a command takes from Python: not what only says where its words go, nor the questions that
-// have reports of their own.
+// have reports of their own, nor what runs ranks on this machine.
 std::vector<std::string> keywords(Command command) {
   std::vector<std::string> names;
   for (const OptionRow& row : option_rows()) {
     const bool is_question = row.opt == Opt::kWhyNot || row.opt == Opt::kWhatIf;
+    const bool runs_here = row.opt == Opt::kSteps || row.opt == Opt::kDevice;
     const bool is_output = row.opt == Opt::kJson || row.opt == Opt::kMarkdown ||
                            row.opt == Opt::kSave || row.opt == Opt::kTrace ||
                            row.opt == Opt::kOutputFolder || row.opt == Opt::kPlot;
-    if (takes(command, row) && !is_output && !is_question) names.push_back(keyword_of(row));
+    if (takes(command, row) && !is_output && !is_question && !runs_here)
+      names.push_back(keyword_of(row));
   }
   return names;
 }
@@ -136,10 +138,9 @@ Space searched(const Arguments& arguments, int top) {
   all.named = value_of(load_scenario(arguments, std::nullopt));
   all.space = value_of(search_space(arguments, all.named.scenario.cluster));
   const int threads = value_of(threads_of(arguments));
-  all.found = value_of(
-      arguments.has(Opt::kPareto)
-          ? pareto_front(all.named.scenario, all.space, interruptible(), threads)
-          : search(all.named.scenario, all.space, top, interruptible(), threads));
+  all.found = value_of(arguments.has(Opt::kPareto)
+                           ? pareto_front(all.named.scenario, all.space, interruptible(), threads)
+                           : search(all.named.scenario, all.space, top, interruptible(), threads));
   if (all.found.plans.empty()) {
     throw Failure{nothing_fits(all.named.scenario, all.space, all.found)};
   }
