@@ -19,9 +19,9 @@ std::string_view name_of(CatalogueKind);  // "models": also the folder's name
 
 class Catalogue {
  public:
-  // The data folder is $TPSIM_DATA where that is set; else `packaged`, where that is there; else the
-  // nearest data/ or share/tpsim/ in a folder above the program (or shared library) that this is
-  // part of; else that of the source tree.
+  // The data folder is $TPSIM_DATA where that is set; else `packaged`, where that is there; else
+  // the nearest data/ or share/tpsim/ in a folder above the program (or shared library) that this
+  // is part of; else that of the source tree.
   static Result<Catalogue> open(const std::filesystem::path& packaged = {});
   explicit Catalogue(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
