@@ -39,7 +39,8 @@ std::vector<std::int64_t> chunk_counts(const Plan& plan, const ModelSpec& model)
 
 // ZeRO keeps its own knob; sequence parallelism needs a tensor group and an even split.
 bool can_shard_sequence(const Plan& plan, const ModelSpec& model) {
-  return plan.degrees.tp > 1 && model.seq % plan.degrees.tp == 0;
+  const ParallelDegrees& d = plan.degrees;
+  return d.tp > 1 && model.seq % (d.cp * d.tp) == 0;
 }
 
 }  // namespace
@@ -95,6 +96,7 @@ std::int64_t value_of(const Plan& plan, Knob knob) {
 std::vector<std::int64_t> values_of(const Plan& plan, Knob knob, const ModelSpec& model,
                                     std::int64_t gpus) {
   const std::int64_t tp = plan.degrees.tp;
+  gpus /= plan.degrees.cp;  // which no knob turns
   switch (knob) {
     case Knob::kTp: {
       std::vector<std::int64_t> degrees = tensor_degrees(model, gpus);
@@ -157,6 +159,7 @@ Plan turned(const Plan& plan, Knob knob, std::int64_t value, const ModelSpec& mo
             std::int64_t gpus) {
   Plan next = plan;
   ParallelDegrees& d = next.degrees;
+  gpus /= d.cp;
   switch (knob) {
     case Knob::kTp:
       d.tp = value;

@@ -142,6 +142,7 @@ void add_plan_facts(Facts& all, const std::string& of, const PlanView& view) {
   add("tp", std::to_string(plan.degrees.tp));
   add("pp", std::to_string(plan.degrees.pp));
   add("dp", std::to_string(plan.degrees.dp));
+  add("cp", std::to_string(plan.degrees.cp));
   add("zero", std::to_string(plan.zero));
   add("micro_batch", std::to_string(plan.micro_batch));
   add("virtual_stages", std::to_string(plan.virtual_stages));

@@ -97,13 +97,19 @@ TEST_CASE("the critical path of a step has no gap and ends with it") {
 
 TEST_CASE("every value that a knob offers gives a plan that is legal on all the GPUs") {
   const Scenario scenario = small_scenario();
-  for (const Knob knob : kKnobs) {
-    for (const std::int64_t value : values_of(small_plan(), knob, scenario.model, 16)) {
-      const Plan plan = turned(small_plan(), knob, value, scenario.model, 16);
-      INFO(label_of(knob) << " " << value);
-      CHECK(validate(plan, scenario.model).ok());
-      CHECK(gpu_count(plan) == 16);
-      CHECK(value_of(plan, knob) == value);
+  Plan shared = small_plan();  // the same layout, with sequences in two parts
+  shared.degrees.cp = 2;
+  for (const auto& [start, gpus] : {std::pair(small_plan(), 16), std::pair(shared, 32)}) {
+    REQUIRE(gpu_count(start) == gpus);
+    for (const Knob knob : kKnobs) {
+      for (const std::int64_t value : values_of(start, knob, scenario.model, gpus)) {
+        const Plan plan = turned(start, knob, value, scenario.model, gpus);
+        INFO(label_of(knob) << " " << value << ", cp " << start.degrees.cp);
+        CHECK(validate(plan, scenario.model).ok());
+        CHECK(gpu_count(plan) == gpus);
+        CHECK(plan.degrees.cp == start.degrees.cp);
+        CHECK(value_of(plan, knob) == value);
+      }
     }
   }
 }
