@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(kRowThreads) norm_backward_any_kernel(const Ba
   const int step = static_cast<int>(blockDim.x);
   const int begin = static_cast<int>(threadIdx.x);
   for (int c = begin; c < a.cols; c += step) dgain[c] = dbias[c] = 0;
-  const float n = static_cast<float>(a.cols);
+  const float share = 1.0F / static_cast<float>(a.cols);
   for (std::int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
     const std::int64_t first = row * a.cols;
     const float mean = a.mean != nullptr ? a.mean[row] : 0.0F;
@@ -280,13 +280,14 @@ __global__ void __launch_bounds__(kRowThreads) norm_backward_any_kernel(const Ba
       sums[1] += g * (widened(a.x[first + c]) - mean) * rstd;
     }
     block_reduce(sums, SumOf());
-    const float average = a.mean != nullptr ? sums[0] / n : 0.0F;
+    const float average = a.mean != nullptr ? sums[0] * share : 0.0F;
+    const float along = sums[1] * share;
     for (int c = begin; c < a.cols; c += step) {
       const float xhat = (widened(a.x[first + c]) - mean) * rstd;
       const float slope = widened(a.dy[first + c]);
       const float bypass = a.residual != nullptr ? widened(a.residual[first + c]) : 0.0F;
       const float g = slope * widened(a.gain[c]);
-      a.dx[first + c] = narrowed<T>(rstd * (g - average - xhat * sums[1] / n) + bypass);
+      a.dx[first + c] = narrowed<T>(rstd * (g - average - xhat * along) + bypass);
       dgain[c] += slope * xhat;
       dbias[c] += slope;
     }
