@@ -25,8 +25,9 @@
 namespace tpsim {
 namespace {
 
-// Calculon (Isaev et al., SC'23) evaluates this many plans in a second on one core with its debug
-// logging taken out, as reported in this project's comparison of planners; not measured here.
+// Calculon (Isaev et al., SC'23) on BLOOM-176B over 384 GPUs, plans in a second on one core with
+// its debug logging taken out: timed once on another machine, before this project began; not run
+// here.
 constexpr double kCalculonPlansPerSecond = 1200;
 
 constexpr double kLeast = 1e-9;  // of a second, so that ratios stay finite
@@ -117,7 +118,7 @@ void report_closed_form(const Case& c, const Scenario& scenario, int repeat) {
       "  closed form, warm       {:8.2f} M plans/s   goal 1; {} plans, each with its peak "
       "and its bound\n",
       rate / 1e6, done.plans);
-  fmt::print("  over Calculon's         {:8.0f} x   {} plans/s per core, as published\n",
+  fmt::print("  over Calculon's         {:8.0f} x   {} plans/s per core, timed elsewhere\n",
              rate / kCalculonPlansPerSecond, kCalculonPlansPerSecond);
 }
 
