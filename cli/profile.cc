@@ -127,7 +127,8 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
     request.rehearsals = rehearsals_of(subject, world, kMemoryShare * devices.facts.memory);
   }
   if (arguments.has(Opt::kQuick)) {
-    constexpr Seconds kAll(15);  // for ops one by one, and as much for collectives
+    constexpr Seconds kAll(12);  // for rehearsals, for ops one by one, and for collectives
+    request.rehearsal_budget = kAll;
     request.op_timer.budget = kAll / static_cast<double>(request.ops.size());
     request.collective_timer.budget =
         kAll / static_cast<double>(std::max<std::size_t>(1, request.collectives.size()));

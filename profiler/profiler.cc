@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <set>
 
 #include "kernels/op_check.h"
@@ -36,7 +37,13 @@ Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
   const auto ranks = static_cast<std::size_t>(world.size());
   const std::size_t rounds = (request.rehearsals.size() + ranks - 1) / ranks;
   const auto all = static_cast<double>(rounds + request.ops.size() + 1);
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
   for (std::size_t round = 0; round < rounds; ++round) {
+    if (request.rehearsal_budget) {
+      const double passed = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (lockstep.all_agree(passed > request.rehearsal_budget->value())) break;
+    }
     const std::size_t turn = round * ranks + static_cast<std::size_t>(world.rank());
     TPSIM_TRY_STATUS(rehearse(device, meter, lockstep,
                               request.rehearsals[turn % request.rehearsals.size()],

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "profiler/collective_timer.h"
 #include "profiler/op_timer.h"
@@ -19,6 +21,8 @@ struct ProfileRequest {
   std::vector<CollectiveNeed> collectives;
   OpTimerSettings op_timer;
   RehearsalSettings rehearsal;
+  // No rehearsal begins after this long; what the others would have reached is timed by itself.
+  std::optional<Seconds> rehearsal_budget;
   CollectiveTimerSettings collective_timer;
 };
 
