@@ -52,6 +52,31 @@ constexpr std::array<std::string_view, 7> kGroupNames = {"tensor", "data",  "pip
 
 }  // namespace
 
+bool is_flash(OpKind kind) {
+  return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
+}
+
+bool is_softmax(OpKind kind) {
+  return kind == OpKind::kSoftmaxForward || kind == OpKind::kSoftmaxBackward;
+}
+
+bool runs_on_matrix_units(OpKind kind) { return kind == OpKind::kMatmul || is_flash(kind); }
+
+bool is_reduction(OpKind kind) {
+  switch (kind) {
+    case OpKind::kNormForward:
+    case OpKind::kNormBackward:
+    case OpKind::kSoftmaxForward:
+    case OpKind::kSoftmaxBackward:
+    case OpKind::kColumnSum:
+    case OpKind::kEmbeddingBackward:
+    case OpKind::kPositionBackward:
+    case OpKind::kVocabMax:
+    case OpKind::kVocabSums: return true;
+    default: return false;
+  }
+}
+
 std::string_view name_of(OpKind kind) { return kOpNames[static_cast<std::size_t>(kind)]; }
 std::string_view name_of(CollectiveKind kind) {
   return kCollectiveNames[static_cast<std::size_t>(kind)];

@@ -140,6 +140,12 @@ struct Program {
   std::vector<ProgramEvent> events;
 };
 
+bool is_flash(OpKind);
+bool is_softmax(OpKind);
+bool runs_on_matrix_units(OpKind);  // products and flash attention
+// Reads whole rows or columns before it can write: slower than a pass of one element at a time.
+bool is_reduction(OpKind);
+
 std::string_view name_of(OpKind);
 std::string_view name_of(CollectiveKind);
 std::string_view name_of(GroupKind);

@@ -38,9 +38,8 @@ double growth_of(const OpKey& key) {
 // A score of size a is held to a x 2^-24 in fp32, and so is the logarithm of its probability.
 // ALiBi's reach the number of keys.
 double score_rounding(const OpKey& key) {
-  const bool softmax = key.kind == OpKind::kSoftmaxForward || key.kind == OpKind::kSoftmaxBackward;
-  const bool flash = key.kind == OpKind::kFlashForward || key.kind == OpKind::kFlashBackward;
-  if ((!softmax && !flash) || key.variant != 1) return 0;
+  const bool softmax = is_softmax(key.kind);
+  if ((!softmax && !is_flash(key.kind)) || key.variant != 1) return 0;
   const std::int64_t keys = softmax ? key.dims[2] : std::max(key.dims[1], key.dims[5]);
   return std::ldexp(static_cast<double>(keys), -24);
 }

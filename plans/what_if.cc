@@ -15,10 +15,6 @@ constexpr double kWorthTelling = 0.01;  // of speed
 constexpr double kFurthest = 4;         // times today's value
 constexpr double kPrecision = 1e-3;
 
-bool runs_on_matrix_units(OpKind kind) {
-  return kind == OpKind::kMatmul || kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
-}
-
 void scale_samples(Profile& profile, bool products, double speed) {
   for (OpSample& sample : profile.ops) {
     if (runs_on_matrix_units(sample.key.kind) == products) sample.median *= 1 / speed;

@@ -16,23 +16,6 @@ constexpr std::int64_t kCopiedElements = 8 << 20;
 constexpr double kLargeFlops = 1e8;
 constexpr double kLargeBytes = 8e6;
 
-bool is_flash(OpKind kind) {
-  return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
-}
-
-bool is_reduction(OpKind kind) {
-  switch (kind) {
-    case OpKind::kNormForward:
-    case OpKind::kNormBackward:
-    case OpKind::kSoftmaxForward:
-    case OpKind::kSoftmaxBackward:
-    case OpKind::kColumnSum:
-    case OpKind::kVocabMax:
-    case OpKind::kVocabSums: return true;
-    default: return false;
-  }
-}
-
 // A sample with what it did.
 struct Rated {
   OpKey key;
@@ -80,14 +63,14 @@ double byte_rate(const Rated& one) { return one.bytes / one.seconds; }
 bool is_product(const Rated& one) { return one.key.kind == OpKind::kMatmul; }
 bool is_large_product(const Rated& one) { return is_product(one) && one.flops >= kLargeFlops; }
 bool passes_over_memory(const Rated& one) {
-  return !is_product(one) && !is_flash(one.key.kind) && one.bytes >= kLargeBytes;
+  return !runs_on_matrix_units(one.key.kind) && one.bytes >= kLargeBytes;
 }
 
 void fit_rates(const std::vector<Rated>& all, DeviceFacts& device) {
   constexpr double kAtLeast = 1;  // a rate above zero, whatever was sampled
   device.matmul_peak = FlopsPerSecond(best_over(all, is_product, flop_rate, kAtLeast));
   device.vector_peak = FlopsPerSecond(best_over(
-      all, [](const Rated& one) { return !is_product(one) && !is_flash(one.key.kind); }, flop_rate,
+      all, [](const Rated& one) { return !runs_on_matrix_units(one.key.kind); }, flop_rate,
       kAtLeast));
   const auto copies = [](const Rated& one) {
     return one.key.kind == OpKind::kCopy && one.bytes >= kLargeBytes;

@@ -10,10 +10,6 @@ namespace {
 constexpr double kMostProducts = 1 << 21;  // multiplications of a matrix product
 constexpr double kMostElements = 1 << 17;
 
-bool is_flash(OpKind kind) {
-  return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
-}
-
 // Extents that may be halved, by position in OpKey::dims.
 std::vector<std::size_t> free_extents(OpKind kind) {
   if (is_flash(kind)) return {0, 1, 5};        // batch, queries and keys
@@ -31,10 +27,6 @@ double work_of(const OpKey& key) {
   return square ? work * static_cast<double>(key.dims[1]) : work;
 }
 
-bool is_softmax(OpKind kind) {
-  return kind == OpKind::kSoftmaxForward || kind == OpKind::kSoftmaxBackward;
-}
-
 // Every query stays one of the keys.
 void keep_queries_among_keys(OpKey& key) {
   if (is_softmax(key.kind)) key.dims[2] = std::max(key.dims[1], key.dims[2]);
@@ -49,7 +41,7 @@ OpKey shrunken_key(const OpKey& key) {
     small.dims[2] = key.dims[2] / key.dims[3];  // heads for each key head
     small.dims[3] = 1;
   }
-  const bool multiplies = key.kind == OpKind::kMatmul || is_flash(key.kind);
+  const bool multiplies = runs_on_matrix_units(key.kind);
   const double most = multiplies ? kMostProducts : kMostElements;
   const std::vector<std::size_t> extents = free_extents(key.kind);
   while (work_of(small) > most) {

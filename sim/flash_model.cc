@@ -58,8 +58,7 @@ FlashModel::FlashModel(const Profile& profile) : device_(profile.device), model_
   std::array<std::vector<FieldSample>, 2> samples;
   for (const OpSample& sample : profile.ops) {
     const OpKey& key = sample.key;
-    const bool flash = key.kind == OpKind::kFlashForward || is_backward(key);
-    if (!flash || sample.median.value() <= 0) continue;
+    if (!is_flash(key.kind) || sample.median.value() <= 0) continue;
     samples[is_backward(key) ? 1 : 0].push_back(
         {point_of(key, device_.processors),
          static_cast<float>(std::log(sample.median / bound(key)))});

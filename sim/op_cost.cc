@@ -12,27 +12,6 @@ constexpr double kPowerExponent = 8;
 
 // Norms, softmax, sums over rows or columns and scattered additions reach less of the memory
 // bandwidth than kernels that stream.
-bool is_reduction(OpKind kind) {
-  switch (kind) {
-    case OpKind::kNormForward:
-    case OpKind::kNormBackward:
-    case OpKind::kSoftmaxForward:
-    case OpKind::kSoftmaxBackward:
-    case OpKind::kColumnSum:
-    case OpKind::kEmbeddingBackward:
-    case OpKind::kPositionBackward:
-    case OpKind::kVocabMax:
-    case OpKind::kVocabSums: return true;
-    default: return false;
-  }
-}
-
-bool is_flash(OpKind kind) {
-  return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
-}
-
-bool uses_matrix_units(OpKind kind) { return kind == OpKind::kMatmul || is_flash(kind); }
-
 // fp16 and bf16 run at the same rate and move the same bytes: one name for both.
 OpKey canonical(OpKey key) {
   if (key.dtype == DType::kFloat16) key.dtype = DType::kBFloat16;
@@ -45,7 +24,8 @@ OpKey canonical(OpKey key) {
 }
 
 std::vector<OpSample> memory_bound_samples(std::vector<OpSample> samples) {
-  std::erase_if(samples, [](const OpSample& sample) { return uses_matrix_units(sample.key.kind); });
+  std::erase_if(samples,
+                [](const OpSample& sample) { return runs_on_matrix_units(sample.key.kind); });
   for (OpSample& sample : samples) sample.key = canonical(sample.key);
   return samples;
 }
@@ -75,7 +55,7 @@ OpCostModel::OpCostModel(const Profile& profile)
 
 OpPrice OpCostModel::price(const OpRecord& op) const {
   OpPrice price = burst_price(op);
-  if (burst_clocks_ && uses_matrix_units(op.key.kind)) price.time *= slowdown(op, price.time);
+  if (burst_clocks_ && runs_on_matrix_units(op.key.kind)) price.time *= slowdown(op, price.time);
   return price;
 }
 

@@ -26,10 +26,6 @@ WorkKind work_of(const CollectiveRecord& collective) {
   return WorkKind::kZeroCommunication;
 }
 
-bool is_flash(OpKind kind) {
-  return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
-}
-
 // How much longer an op takes than the profile's kernel for it, in this stack.
 double stack_factor(const Scenario& scenario, const OpRecord& op) {
   const StackSpec& stack = scenario.stack;
