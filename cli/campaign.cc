@@ -130,7 +130,8 @@ Result<Plan> plan_of(const Arguments& arguments, const Scenario& scenario,
                      const std::optional<PlanFile>& file) {
   if (!arguments.has(Opt::kGpus)) {
     TPSIM_TRY_STATUS(refuse(
-        arguments, std::array{Opt::kObjective, Opt::kMaxMemory, Opt::kExclude, Opt::kUnevenEnds},
+        arguments,
+        std::array{Opt::kObjective, Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude, Opt::kUnevenEnds},
         "it steers a search: give --gpus"));
     return single_plan(arguments, scenario.model, file);
   }

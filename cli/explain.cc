@@ -23,7 +23,7 @@ namespace tpsim {
 namespace {
 
 constexpr std::size_t kTextWidth = 86;  // what is left of 100 columns beside the labels
-constexpr std::array kSearchOnly = {Opt::kObjective,  Opt::kMaxMemory, Opt::kExclude,
+constexpr std::array kSearchOnly = {Opt::kObjective,  Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude,
                                     Opt::kUnevenEnds, Opt::kThreads,   Opt::kWhyNot};
 constexpr std::array kSingleOnly = {Opt::kStageLayers, Opt::kCountEmbedding,
                                     Opt::kNoCountEmbedding};

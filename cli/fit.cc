@@ -19,11 +19,6 @@ std::string largest_category(const StageMemory& memory) {
   return fmt::format("{:.0f} % of it {}", *largest / memory.total() * 100, name_of(category));
 }
 
-Bytes limit_of(const Prediction& predicted, const SearchSpace& space) {
-  return space.memory_limit.value() > 0 ? std::min(space.memory_limit, predicted.capacity)
-                                        : predicted.capacity;
-}
-
 std::int64_t gpus_of(const ClusterSpec& cluster) { return cluster.nodes * cluster.gpus_per_node; }
 
 // The best plan of a space, when there is one.
@@ -42,6 +37,9 @@ struct Relaxation {
   const char* option;
   SearchSpace space;
 };
+
+// The risk that is taken when nothing is left to give up.
+constexpr double kDaring = 0.5;
 
 template <class Values>
 void relax(std::vector<Relaxation>& all, const SearchSpace& space, const char* option,
@@ -89,6 +87,13 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space) {
   for (const Relaxation& without : constraints) {
     if (const auto run = best_of(scenario, without.space)) {
       return fmt::format("without {}: {}", without.option, fits_text(*run));
+    }
+  }
+  if (space.oom_risk < kDaring) {
+    SearchSpace daring = space;
+    daring.oom_risk = kDaring;
+    if (const auto run = best_of(scenario, daring)) {
+      return fmt::format("with --max-oom {:.0f}%: {}", 100 * kDaring, fits_text(*run));
     }
   }
   SearchSpace open = unconstrained(space);
@@ -168,12 +173,13 @@ const StageMemory& fullest_stage(const Prediction& predicted) {
 
 std::string shortage_text(const Prediction& predicted, Bytes limit) {
   const StageMemory& stage = fullest_stage(predicted);
-  const Bytes missing = predicted.peak - limit;
-  const std::string margin =
-      missing.value() > 0 ? fmt::format("{} GiB too much", gib_text(missing))
-                          : fmt::format("{} likely to run out", chance_text(predicted.p_oom));
-  return fmt::format("needs {} GiB of {} GiB on stage {}, {}, {}", gib_text(predicted.peak),
-                     gib_text(limit), stage.stage, margin, largest_category(stage));
+  const std::string allowed = limit < predicted.capacity
+                                  ? fmt::format("the {} of {} GiB that plans may use",
+                                                gib_text(limit), gib_text(predicted.capacity))
+                                  : fmt::format("the GPU's {} GiB", gib_text(predicted.capacity));
+  return fmt::format("needs {} GiB on stage {}, {} GiB more than {}, {}", gib_text(predicted.peak),
+                     stage.stage, gib_text(predicted.peak - limit), allowed,
+                     largest_category(stage));
 }
 
 Error does_not_fit(const Scenario& scenario, const PlannedRun& run) {
@@ -198,7 +204,7 @@ Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const Sea
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("no plan of {} fits on {}: the nearest miss, {}, {}",
                            scenario.model.name, gpus_text(space.gpus), short_name(miss.plan),
-                           shortage_text(miss.predicted, limit_of(miss.predicted, space))),
+                           shortage_text(miss.predicted, memory_limit(scenario, space))),
                "", remedy(scenario, space)};
 }
 

@@ -268,6 +268,7 @@ Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& 
             choice_of(arguments, Opt::kGradientDtype, space.gradient_dtype, kDTypes));
   TPSIM_TRY(space.objective, objective_of(arguments));
   TPSIM_TRY(space.memory_limit, bytes_of(arguments, Opt::kMaxMemory));
+  TPSIM_TRY(space.oom_risk, probability_of(arguments, Opt::kMaxOom, space.oom_risk));
   return space;
 }
 

@@ -111,6 +111,8 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      "what the best plan has least of [time]", kSearch, kSearches},
     {Opt::kMaxMemory, "--max-memory", "SIZE", "memory of a GPU that plans may use, as 72GiB [all]",
      kSearch, kSearches},
+    {Opt::kMaxOom, "--max-oom", "SHARE", "risk of running out of memory that plans may take [5%]",
+     kSearch, kSearches},
 
     {Opt::kExclude, "--exclude", "NAME=VALUE,...", "settings no plan may have, as zero=3", kSearch,
      kSearches},

@@ -49,6 +49,7 @@ enum class Opt : std::uint8_t {
   kTop,
   kObjective,
   kMaxMemory,
+  kMaxOom,
   kExclude,
   kUnevenEnds,
   kThreads,

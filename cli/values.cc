@@ -122,6 +122,21 @@ Result<bool> switch_of(const Arguments& arguments, Opt opt, bool fallback) {
   return values.empty() ? fallback : values.front();
 }
 
+Result<double> probability_of(const Arguments& arguments, Opt opt, double fallback) {
+  if (!arguments.has(opt)) return fallback;
+  const std::string_view text = *arguments[opt];
+  const bool in_percent = text.ends_with('%');
+  const char* const last = text.data() + text.size() - (in_percent ? 1 : 0);
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), last, value);
+  if (in_percent) value /= 100;
+  if (code != std::errc() || end != last || !(value > 0 && value < 1)) {
+    return option_error(opt, fmt::format("'{}' is no probability between 0 and 1", text),
+                        "as 0.05 or 5%");
+  }
+  return value;
+}
+
 Result<Bytes> bytes_of(const Arguments& arguments, Opt opt) {
   if (!arguments.has(opt)) return Bytes();
   Result<Bytes> bytes = parse_bytes(*arguments[opt]);

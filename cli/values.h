@@ -60,6 +60,9 @@ Result<E> choice_of(const Arguments& arguments, Opt opt, E fallback,
 Result<std::vector<bool>> switches_of(const Arguments& arguments, Opt opt);
 Result<bool> switch_of(const Arguments& arguments, Opt opt, bool fallback);
 
+// "5%" or "0.05": a probability above 0 and below 1.
+Result<double> probability_of(const Arguments& arguments, Opt opt, double fallback);
+
 // "72GiB"; zero when absent.
 Result<Bytes> bytes_of(const Arguments& arguments, Opt opt);
 

@@ -52,12 +52,14 @@ std::string mends_view(const WhyNot& answer) {
   return text.empty() ? "  nothing found\n" : text;
 }
 
-std::string obstacle_view(const WhyNot& answer, Bytes limit) {
+std::string obstacle_view(const WhyNot& answer, const Scenario& scenario,
+                          const SearchSpace& space) {
   if (!answer.nearest_miss) return fmt::format("  no such plan is legal: {}\n", answer.illegal);
   const Prediction& predicted = answer.nearest_miss->predicted;
   return fmt::format("  the nearest miss, {},\n  {}; it would fit a GPU of {} GiB\n",
-                     short_name(answer.nearest_miss->plan), shortage_text(predicted, limit),
-                     gib_text(predicted.peak));
+                     short_name(answer.nearest_miss->plan),
+                     shortage_text(predicted, memory_limit(scenario, space)),
+                     gib_text(memory_for(scenario, space, predicted.peak)));
 }
 
 std::string report_text(const Terminal& terminal, const NamedScenario& named,
@@ -77,7 +79,7 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
            waterfall_view(terminal, answer);
   }
   text += heading(terminal, "WHAT STANDS AGAINST " + asked);
-  text += obstacle_view(answer, memory_limit(named.scenario, space)) + "\n";
+  text += obstacle_view(answer, named.scenario, space) + "\n";
   return text + heading(terminal, "WHAT WOULD MEND IT", "fewest changes first") +
          mends_view(answer);
 }

@@ -17,7 +17,7 @@
 namespace tpsim {
 namespace {
 
-constexpr const char* kOverMemory = "needs more memory than a GPU has";
+constexpr const char* kOverMemory = "would run out of memory";
 
 // A plan that fits: what is needed to score it, and to rebuild it.
 struct Candidate {

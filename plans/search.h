@@ -42,7 +42,8 @@ struct SearchSpace {
   DType dtype = DType::kBFloat16;
   DType gradient_dtype = DType::kFloat32;
   Objective objective = Objective::kTime;
-  Bytes memory_limit;  // zero: the device's capacity
+  Bytes memory_limit;      // zero: the device's capacity
+  double oom_risk = 0.05;  // what is likelier than this to run out of memory does not fit
 };
 
 struct SearchResult {
@@ -71,8 +72,10 @@ SearchSpace with_setting(SearchSpace space, const SettingValue& value);
 // Fails on GPU counts that the cluster cannot give, or an impossible batch.
 Status check_space(const Scenario& scenario, const SearchSpace& space);
 
-// What plans of the space may use of a device: at a peak of its capacity, memory runs out in every
-// second run.
+// What plans of the space may use of a device, so that they run out of memory no likelier than the
+// space allows (at a peak of its whole capacity every second run would).
 Bytes memory_limit(const Scenario& scenario, const SearchSpace& space);
+// The memory that a device must have for a plan of this peak to fit.
+Bytes memory_for(const Scenario& scenario, const SearchSpace& space, Bytes peak);
 
 }  // namespace tpsim

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plans/search.h"
+#include "sim/predict.h"
 
 namespace tpsim {
 
@@ -33,8 +34,12 @@ Status check_space(const Scenario& scenario, const SearchSpace& space) {
 }
 
 Bytes memory_limit(const Scenario& scenario, const SearchSpace& space) {
-  const Bytes capacity = scenario.profile.device.memory;
-  return space.memory_limit > Bytes() ? std::min(space.memory_limit, capacity) : capacity;
+  const Bytes at_risk = peak_at_risk(scenario, space.oom_risk);
+  return space.memory_limit > Bytes() ? std::min(space.memory_limit, at_risk) : at_risk;
+}
+
+Bytes memory_for(const Scenario& scenario, const SearchSpace& space, Bytes peak) {
+  return scenario.profile.device.memory * (peak / peak_at_risk(scenario, space.oom_risk));
 }
 
 std::string_view name_of(Objective objective) {

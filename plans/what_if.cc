@@ -161,7 +161,7 @@ Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario
     const double gain = best > Seconds() ? best / predicted.step - 1 : INFINITY;
     const double last = all.empty() ? 0 : all.back().gain;
     if ((1 + gain) / (1 + last) < 1 + kWorthTelling) continue;
-    all.push_back({predicted.peak, *run, gain});
+    all.push_back({memory_for(scenario, space, predicted.peak), *run, gain});
   }
   return all;
 }

@@ -16,5 +16,7 @@ Prediction predict(PieceCosts& pieces, const Plan& plan);
 // That a peak of this size does not fit: the prediction of memory is off by a normal error of
 // relative size stack.memory.spread.
 double probability_of_oom(const Scenario& scenario, Bytes peak);
+// The peak that runs out of memory with probability `risk`, in (0, 1).
+Bytes peak_at_risk(const Scenario& scenario, double risk);
 
 }  // namespace tpsim

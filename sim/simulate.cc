@@ -81,6 +81,11 @@ double probability_of_oom(const Scenario& scenario, Bytes peak) {
   return normal_cdf((peak - scenario.profile.device.memory).value() / spread);
 }
 
+Bytes peak_at_risk(const Scenario& scenario, double risk) {
+  const double spread = scenario.stack.memory.spread;
+  return scenario.profile.device.memory / (1 - normal_quantile(risk) * spread);
+}
+
 Status check_plan(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(validate(scenario.model));
   TPSIM_TRY_STATUS(validate(plan, scenario.model));

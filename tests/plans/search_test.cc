@@ -28,7 +28,7 @@ std::vector<Exact> brute_force(const Scenario& scenario, const SearchSpace& spac
     for (const StageMemory& stage : memory_by_stage(scenario.stack, plan, costs)) {
       peak = std::max(peak, stage.total());
     }
-    if (probability_of_oom(scenario, peak) > 0.5) return;
+    if (probability_of_oom(scenario, peak) > space.oom_risk) return;
     all.push_back({step_cost(pieces, plan, costs, nullptr).step.value(), peak.value()});
   });
   std::sort(all.begin(), all.end(), [](const Exact& a, const Exact& b) { return a.step < b.step; });
@@ -84,6 +84,7 @@ TEST_CASE("the search finds what brute force finds, for any model and machine") 
     space.gpus = scenario.cluster.gpus_per_node * (round % 2 == 0 ? 2 : 4);
     space.global_batch = 8 + 4 * (round % 3);
     space.uneven_ends = round % 3;
+    space.oom_risk = round % 2 == 0 ? 0.05 : 0.5;
     if (round % 4 == 1) space.cp = {1, 2};
     const std::vector<Exact> all = brute_force(scenario, space);
     const Result<SearchResult> found = search(scenario, space, 5, {});
