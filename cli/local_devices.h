@@ -3,8 +3,10 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
+#include "core/plan.h"
 #include "core/profile.h"
 #include "core/result.h"
 #include "kernels/world.h"
@@ -15,11 +17,18 @@ namespace tpsim {
 // What a rank does on its own device.
 using DeviceRankBody = std::function<Status(World&, Device&)>;
 
+// Who starts ranks. Processes that a launcher started are the ranks, and this is one of them.
+struct RankStarter {
+  int started = 0;     // processes of the job; 0 where run() starts as many ranks as are wanted
+  bool speaks = true;  // whether this process prints and writes files: the first rank's does
+  std::string launch;  // how to start another number, which follows: "mpirun -n"
+  std::function<Status(int ranks, const DeviceRankBody& body)> run;
+};
+
 struct LocalDevices {
   DeviceFacts facts;  // rates are left to a profile
   MachineFacts machine;
-  // Runs that many ranks at the same time, each with a device of its own, and waits for all.
-  std::function<Status(int ranks, const DeviceRankBody& body)> run;
+  RankStarter ranks;
   // For one thread.
   std::function<std::unique_ptr<LoadMeter>()> meter;
 };
@@ -28,5 +37,12 @@ struct LocalDevices {
 Result<LocalDevices> local_devices(std::string_view device);
 Result<LocalDevices> cpu_devices();
 Result<LocalDevices> cuda_devices();
+
+// kBadInput, naming the plan's degrees, when a launcher started another number of processes.
+Status check_started(const RankStarter& starter, const Plan& plan);
+
+// Runs that many ranks at the same time, each with a device of its own, and returns when those of
+// this process have ended. kBadInput when a launcher started another number.
+Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& body);
 
 }  // namespace tpsim

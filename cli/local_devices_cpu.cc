@@ -6,9 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "cli/local_devices.h"
-#include "kernels/cpu/cpu_device.h"
-#include "kernels/cpu/thread_world.h"
+#include "cli/cpu_ranks.h"
 
 namespace tpsim {
 namespace {
@@ -27,13 +25,6 @@ std::string system_name() {
   return uname(&names) == 0 ? fmt::format("{} {}", names.sysname, names.release) : "";
 }
 
-Status run_cpu_ranks(int ranks, const DeviceRankBody& body) {
-  return run_on_threads(ranks, [&](World& world) -> Status {
-    TPSIM_TRY(const auto device, CpuDevice::create());
-    return body(world, *device);
-  });
-}
-
 }  // namespace
 
 // A rank's device is one core with its share of the memory.
@@ -50,7 +41,7 @@ Result<LocalDevices> cpu_devices() {
   devices.machine.description = fmt::format("{}, {} cores, {} memory, {}", processor_name(), cores,
                                             to_string(Bytes(memory)), system_name());
   devices.machine.devices = cores;
-  devices.run = run_cpu_ranks;
+  devices.ranks = cpu_ranks();
   devices.meter = [] { return std::make_unique<ThreadLoadMeter>(); };
   return devices;
 }

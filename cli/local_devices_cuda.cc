@@ -10,17 +10,17 @@ namespace tpsim {
 namespace {
 
 // One rank in this process, or this process's rank of the job that a launcher started.
-Status run_gpu_ranks(int ranks, const DeviceRankBody& body) {
-  TPSIM_TRY(const std::optional<Launch> launch, launch_from(process_environment));
-  const int started = launch ? launch->size : 1;
-  if (started != ranks) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("{} ranks are wanted, and {} were started", ranks, started),
-                 "--device cuda", "start one process per GPU with torchrun, srun or mpirun"};
-  }
-  if (launch) return run_under_nccl(*launch, body);
-  TPSIM_TRY(const auto device, CudaDevice::create());
-  return run_alone([&](World& world) -> Status { return body(world, *device); });
+RankStarter gpu_ranks(const std::optional<Launch>& launch) {
+  RankStarter ranks;
+  ranks.started = launch ? launch->size : 1;
+  ranks.speaks = !launch || launch->rank == 0;
+  ranks.launch = "start one process per GPU with torchrun, or srun or mpirun -n";
+  ranks.run = [launch](int, const DeviceRankBody& body) -> Status {
+    if (launch) return run_under_nccl(*launch, body);
+    TPSIM_TRY(const auto device, CudaDevice::create());
+    return run_alone([&](World& world) -> Status { return body(world, *device); });
+  };
+  return ranks;
 }
 
 }  // namespace
@@ -28,6 +28,7 @@ Status run_gpu_ranks(int ranks, const DeviceRankBody& body) {
 Result<LocalDevices> cuda_devices() {
   const GpuCount count = visible_gpus();
   if (count.gpus == 0) return no_gpu(count.why_none);
+  TPSIM_TRY(const std::optional<Launch> launch, launch_from(process_environment));
   const GpuFacts gpu = gpu_facts();
   LocalDevices devices;
   devices.facts.name = gpu.name;
@@ -37,7 +38,7 @@ Result<LocalDevices> cuda_devices() {
   devices.machine.description =
       fmt::format("{}, CUDA {}, driver {}", gpu.name, gpu.runtime_version, gpu.driver_version);
   devices.machine.devices = count.gpus;
-  devices.run = run_gpu_ranks;
+  devices.ranks = gpu_ranks(launch);
   devices.meter = [] { return std::make_unique<OwnDeviceMeter>(); };
   return devices;
 }

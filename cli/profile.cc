@@ -156,7 +156,7 @@ Result<Samples> measured(const LocalDevices& devices, const ProfileRequest& requ
     samples.add(mine);
     return Ok{};
   };
-  TPSIM_TRY_STATUS(devices.run(static_cast<int>(world), body));
+  TPSIM_TRY_STATUS(run_ranks(devices, static_cast<int>(world), body));
   return samples;
 }
 

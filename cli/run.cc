@@ -9,11 +9,10 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/local_devices.h"
 #include "cli/run_rank.h"
 #include "cli/stop_signals.h"
 #include "cli/times_view.h"
-#include "cli/train_on_cpu.h"
-#include "cli/train_on_cuda.h"
 #include "cli/values.h"
 #include "core/json_document.h"
 
@@ -70,13 +69,6 @@ Arguments with_defaults(Arguments arguments, bool has_plan_file) {
   if (!arguments.has(Opt::kStack)) arguments.set(Opt::kStack, "reference");
   if (!arguments.has(Opt::kRecompute)) arguments.set(Opt::kRecompute, "none");
   return arguments;
-}
-
-Result<bool> on_gpus(const Arguments& arguments) {
-  if (!arguments.has(Opt::kDevice) || *arguments[Opt::kDevice] == "cpu") return false;
-  if (*arguments[Opt::kDevice] == "cuda") return true;
-  return option_error(Opt::kDevice, fmt::format("unknown device '{}'", *arguments[Opt::kDevice]),
-                      "use cpu or cuda");
 }
 
 struct Prepared {
@@ -209,16 +201,18 @@ Error stopped_error(const TrainingRun& run, std::int64_t done) {
 }  // namespace
 
 Status run_training(const Arguments& arguments, const Terminal& terminal) {
-  TPSIM_TRY(const bool gpus, on_gpus(arguments));
   TPSIM_TRY(const Prepared prepared, prepare(arguments));
   const TrainingRun& run = prepared.run;
   if (arguments.has(Opt::kRank)) {
     return run_rank_alone(arguments, terminal, prepared.named, run, prepared.tokens);
   }
-  TPSIM_TRY(const bool speaks, gpus ? speaks_for_gpus(run) : speaks_for(run));
+  const std::string device = arguments[Opt::kDevice].value_or("cpu");
+  TPSIM_TRY(const LocalDevices devices, local_devices(device));
+  TPSIM_TRY_STATUS(check_started(devices.ranks, run.plan));
+  const bool speaks = devices.ranks.speaks;
   const bool json = arguments.has(Opt::kJson);
   JsonPrinter printer;
-  if (speaks) TPSIM_TRY_STATUS(json ? printer.begin(run) : print_heading(run, gpus));
+  if (speaks) TPSIM_TRY_STATUS(json ? printer.begin(run) : print_heading(run, device == "cuda"));
   catch_stop_signals();
   ProgressBar progress(beside(terminal, json), "training");
   std::int64_t done = 0;
@@ -238,7 +232,13 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   };
   const TrainingHooks hooks{.on_note = print_note,
                             .should_stop = [&] { return stop_requested() || !is_heard; }};
-  TPSIM_TRY_STATUS((gpus ? train_on_cuda : train_on_cpu)(run, prepared.tokens, on_step, hooks));
+  const auto ranks = static_cast<int>(gpu_count(run.plan));
+  TPSIM_TRY_STATUS(run_ranks(devices, ranks, [&](World& world, Device& own) -> Status {
+    const auto report_first = [&](const StepReport& report) {
+      if (world.rank() == 0) on_step(report);
+    };
+    return train(world, own, run, prepared.tokens, report_first, hooks);
+  }));
   if (!speaks) return Ok{};
   TPSIM_TRY_STATUS(printed);
   const bool stopped = done > 0 && done < run.steps;

@@ -37,7 +37,7 @@ Result<RankMeasurement> measure(const LocalDevices& devices, const PieceCosts& p
   const CollectiveSeconds seconds = [&](const CollectiveRecord& record) {
     return pieces.collective(record, run.plan).value();
   };
-  TPSIM_TRY_STATUS(devices.run(1, [&](World&, Device& device) -> Status {
+  TPSIM_TRY_STATUS(run_ranks(devices, 1, [&](World&, Device& device) -> Status {
     ModelledWorld alone(static_cast<int>(rank), static_cast<int>(gpu_count(run.plan)), seconds,
                         run.model.vocab);
     return train(alone, device, run, tokens,

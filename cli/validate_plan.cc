@@ -78,7 +78,7 @@ Result<Measurement> measure(const LocalDevices& devices, const TrainingRun& run,
   std::vector<std::vector<StepReport>> reports(static_cast<std::size_t>(ranks));
   const TokenSource tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, run.seed);
   ProgressBar progress(terminal, "running");
-  TPSIM_TRY_STATUS(devices.run(ranks, [&](World& world, Device& device) -> Status {
+  TPSIM_TRY_STATUS(run_ranks(devices, ranks, [&](World& world, Device& device) -> Status {
     std::vector<StepReport>& mine = reports[static_cast<std::size_t>(world.rank())];
     return train(world, device, run, tokens, [&](const StepReport& report) {
       mine.push_back(report);

@@ -1,0 +1,12 @@
+// Ranks on the cores of CPUs. What they are is the program's choice at link time: threads of this
+// process, or processes that mpirun started, of which this is one.
+#pragma once
+
+#include "cli/local_devices.h"
+
+namespace tpsim {
+
+// Under mpirun between MPI's start and its end.
+RankStarter cpu_ranks();
+
+}  // namespace tpsim
