@@ -1,5 +1,5 @@
-// tpsim-mpi: `tpsim run` as one process of an MPI job. A program of its own, so that planning never
-// needs MPI's library; tpsim turns into it under mpirun.
+// tpsim-mpi: `tpsim run`, `profile` or `validate` as one process of an MPI job. A program of its
+// own, so that planning never needs MPI's library; tpsim turns into it under mpirun.
 #include "cli/program.h"
 #include "kernels/mpi/mpi_world.h"
 

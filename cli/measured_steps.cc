@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/packed.h"
 #include "profiler/samples.h"
 
 namespace tpsim {
@@ -17,6 +18,60 @@ StepTimes divided(const StepTimes& times, std::int64_t by) {
     call.time = call.time / static_cast<double>(by);
   }
   return result;
+}
+
+std::string packed(const MeasuredSteps& steps) {
+  Packer packer;
+  for (const double number : {steps.step.value(), steps.mean.value(), steps.spread,
+                              static_cast<double>(steps.count), steps.peak.value()}) {
+    packer.put(number);
+  }
+  packer.put(steps.times.ops.size());
+  for (const OpTime& op : steps.times.ops) {
+    packer.put(op.record.key);
+    packer.put(op.record.flops);
+    packer.put(op.record.bytes);
+    packer.put(op.count);
+    packer.put(op.time);
+  }
+  packer.put(steps.times.collectives.size());
+  for (const CollectiveTime& call : steps.times.collectives) {
+    packer.put(call.record.kind);
+    packer.put(call.record.group);
+    packer.put(call.record.ranks);
+    packer.put(call.record.bytes);
+    packer.put(call.count);
+    packer.put(call.time);
+  }
+  return packer.take();
+}
+
+MeasuredSteps unpacked_steps(std::string_view bytes) {
+  Unpacker from(bytes);
+  MeasuredSteps steps;
+  steps.step = Seconds(from.get<double>());
+  steps.mean = Seconds(from.get<double>());
+  steps.spread = from.get<double>();
+  steps.count = static_cast<std::int64_t>(from.get<double>());
+  steps.peak = Bytes(from.get<double>());
+  steps.times.ops.resize(from.get<std::size_t>());
+  for (OpTime& op : steps.times.ops) {
+    op.record.key = from.get<OpKey>();
+    op.record.flops = from.get<double>();
+    op.record.bytes = from.get<double>();
+    op.count = from.get<std::int64_t>();
+    op.time = from.get<Seconds>();
+  }
+  steps.times.collectives.resize(from.get<std::size_t>());
+  for (CollectiveTime& call : steps.times.collectives) {
+    call.record.kind = from.get<CollectiveKind>();
+    call.record.group = from.get<GroupKind>();
+    call.record.ranks = from.get<std::int64_t>();
+    call.record.bytes = from.get<std::int64_t>();
+    call.count = from.get<std::int64_t>();
+    call.time = from.get<Seconds>();
+  }
+  return steps;
 }
 
 MeasuredSteps measured_steps(const std::vector<StepReport>& reports) {

@@ -2,6 +2,8 @@
 // out.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "reference_model/training.h"
@@ -19,6 +21,10 @@ struct MeasuredSteps {
 
 // Leaves out the first two steps, where there are more.
 MeasuredSteps measured_steps(const std::vector<StepReport>& reports);
+
+// As bytes, for another process of this program. Labels stay behind: they point into this one.
+std::string packed(const MeasuredSteps& steps);
+MeasuredSteps unpacked_steps(std::string_view bytes);
 
 // Times divided by `by`, counts too.
 StepTimes divided(const StepTimes& times, std::int64_t by);

@@ -1,11 +1,11 @@
 // tpsim profile: times on this machine what a model's plans need.
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <map>
-#include <mutex>
 #include <set>
 
 #include "cli/commands.h"
@@ -15,6 +15,7 @@
 #include "cli/values.h"
 #include "core/files.h"
 #include "core/profile_json.h"
+#include "kernels/gathered.h"
 #include "plans/enumerate.h"
 #include "profiler/device_fit.h"
 #include "profiler/profiler.h"
@@ -137,13 +138,28 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
   return request;
 }
 
-// Runs the request on all ranks and puts their samples together.
+// A profile describes one node: its collectives do not tell links inside from links between nodes.
+Status check_one_node(World& ranks, Device& device) {
+  utsname names{};
+  ::uname(&names);
+  const std::vector<std::string> hosts = gathered(ranks, device, names.nodename);
+  for (const std::string& host : hosts) {
+    if (host == hosts.front()) continue;
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("ranks were started on {} and on {}", hosts.front(), host), "profile",
+                 "a profile is of one node: start all of them there; links between nodes are the "
+                 "cluster file's"};
+  }
+  return Ok{};
+}
+
+// Runs the request on all ranks and puts their samples together, in the process of the first.
 Result<Samples> measured(const LocalDevices& devices, const ProfileRequest& request,
                          std::int64_t world, const Terminal& terminal) {
-  std::mutex mutex;
   Samples samples;
   const DeviceRankBody body = [&](World& ranks, Device& device) -> Status {
     const bool first = ranks.rank() == 0;
+    TPSIM_TRY_STATUS(check_one_node(ranks, device));
     if (first) {
       ProgressBar progress(terminal, "checking");
       TPSIM_TRY_STATUS(check_ops(device, request.ops, [&](double share) { progress.show(share); }));
@@ -152,8 +168,9 @@ Result<Samples> measured(const LocalDevices& devices, const ProfileRequest& requ
     const std::unique_ptr<LoadMeter> meter = devices.meter();
     TPSIM_TRY(const Samples mine, profile_rank(ranks, device, *meter, request,
                                                [&](double share) { progress.show(share); }));
-    const std::lock_guard lock(mutex);
-    samples.add(mine);
+    for (const std::string& text : gathered(ranks, device, mine.packed())) {
+      if (first) samples.add(Samples::unpacked(text));
+    }
     return Ok{};
   };
   TPSIM_TRY_STATUS(run_ranks(devices, static_cast<int>(world), body));
@@ -172,7 +189,8 @@ Profile profile_of(const Arguments& arguments, const LocalDevices& devices, cons
   Profile profile;
   profile.name = "this-machine";
   profile.date = today();
-  profile.source = fmt::format("{} on {}, {}", printable(arguments.command_line),
+  profile.source = fmt::format("{}{} on {}, {}", printable(arguments.command_line),
+                               devices.ranks.started > 1 ? " as processes of a launcher" : "",
                                devices.machine.description, profile.date);
   profile.provenance = Provenance::kMeasuredHere;
   profile.machine = devices.machine;
@@ -186,7 +204,15 @@ Profile profile_of(const Arguments& arguments, const LocalDevices& devices, cons
   return profile;
 }
 
-std::string summary(const Profile& profile, const StepTimes& work, const std::string& path) {
+// The largest group whose collectives were needed and had too few ranks here; 0 without.
+std::int64_t group_left_out(const std::vector<CollectiveNeed>& needs, std::int64_t world) {
+  std::int64_t most = 0;
+  for (const CollectiveNeed& need : needs) most = std::max(most, need.ranks);
+  return most > world ? most : 0;
+}
+
+std::string summary(const Profile& profile, const StepTimes& work, std::int64_t left_out,
+                    const std::string& path) {
   double widest = 0;
   for (const OpSample& sample : profile.ops) widest = std::max(widest, sample.spread);
   std::string text = fmt::format(
@@ -200,6 +226,10 @@ std::string summary(const Profile& profile, const StepTimes& work, const std::st
         "{} ops have no sample: other programs kept the cores busy; measure again on a quiet "
         "machine\n",
         work.ops.size() - profile.ops.size());
+  }
+  if (left_out > 0) {
+    text +=
+        fmt::format("collectives of up to {} ranks were left out: more than ran here\n", left_out);
   }
   return text + fmt::format("wrote {}\n", printable(path));
 }
@@ -218,13 +248,16 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   for (const OpRecord& probe : probe_ops(dtype)) sum.add(probe, Seconds());
   const StepTimes work = sum.times();
 
-  const std::int64_t world = std::min(subject.ranks, devices.machine.devices);
+  const std::int64_t world = devices.ranks.started > 0
+                                 ? devices.ranks.started
+                                 : std::min(subject.ranks, devices.machine.devices);
   const ProfileRequest request = request_of(arguments, subject, work, devices, world);
   TPSIM_TRY(const Samples samples, measured(devices, request, world, terminal));
+  if (!devices.ranks.speaks) return Ok{};
   const Profile profile = profile_of(arguments, devices, work, samples);
   const std::string& path = *arguments[Opt::kOutputFolder];
   TPSIM_TRY_STATUS(write_file_atomically(path, to_json(profile)));
-  return print(summary(profile, work, path));
+  return print(summary(profile, work, group_left_out(request.collectives, world), path));
 }
 
 }  // namespace tpsim

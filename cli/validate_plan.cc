@@ -10,6 +10,7 @@
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
+#include "kernels/gathered.h"
 #include "sim/rank_times.h"
 #include "sim/simulate.h"
 
@@ -32,6 +33,7 @@ struct Validation {
   Plan plan;
   std::string model;
   std::string profile;
+  bool launched = false;  // ranks were processes of a launcher
   Prediction predicted;
   Measurement measured;
   StepTimes predicted_times;  // mean over ranks, without waiting
@@ -52,14 +54,14 @@ struct Validation {
   }
 };
 
-Measurement summed(const Plan& plan, const std::vector<std::vector<StepReport>>& reports) {
+Measurement summed(const Plan& plan, const std::vector<MeasuredSteps>& ranks) {
   Measurement all;
-  all.first = measured_steps(reports.front());
+  all.first = ranks.front();
   all.stage_peak.resize(static_cast<std::size_t>(plan.degrees.pp));
   StepTimesSum sum;
   Seconds known, steps;
-  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
-    const MeasuredSteps one = measured_steps(reports[rank]);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const MeasuredSteps& one = ranks[rank];
     const auto at = coordinates(plan, static_cast<std::int64_t>(rank));
     Bytes& peak = all.stage_peak[static_cast<std::size_t>(at.pp)];
     peak = std::max(peak, one.peak);
@@ -67,27 +69,33 @@ Measurement summed(const Plan& plan, const std::vector<std::vector<StepReport>>&
     known += total(one.times.ops) + total(one.times.collectives);
     steps += one.mean;
   }
-  all.times = divided(sum.times(), static_cast<std::int64_t>(reports.size()));
+  all.times = divided(sum.times(), static_cast<std::int64_t>(ranks.size()));
   all.accounted = known / steps;
   return all;
 }
 
-Result<Measurement> measure(const LocalDevices& devices, const TrainingRun& run,
-                            const Terminal& terminal) {
+// Of every rank, wherever it ran; empty in a process whose rank is not the first.
+Result<std::vector<MeasuredSteps>> measure(const LocalDevices& devices, const TrainingRun& run,
+                                           const Terminal& terminal) {
   const auto ranks = static_cast<int>(gpu_count(run.plan));
-  std::vector<std::vector<StepReport>> reports(static_cast<std::size_t>(ranks));
+  std::vector<MeasuredSteps> steps;
   const TokenSource tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, run.seed);
   ProgressBar progress(terminal, "running");
-  TPSIM_TRY_STATUS(run_ranks(devices, ranks, [&](World& world, Device& device) -> Status {
-    std::vector<StepReport>& mine = reports[static_cast<std::size_t>(world.rank())];
-    return train(world, device, run, tokens, [&](const StepReport& report) {
-      mine.push_back(report);
-      if (world.rank() == 0) {
-        progress.show(static_cast<double>(report.step) / static_cast<double>(run.steps));
-      }
-    });
-  }));
-  return summed(run.plan, reports);
+  const DeviceRankBody body = [&](World& world, Device& device) -> Status {
+    const bool first = world.rank() == 0;
+    std::vector<StepReport> reports;
+    TPSIM_TRY_STATUS(train(world, device, run, tokens, [&](const StepReport& report) {
+      reports.push_back(report);
+      const double share = static_cast<double>(report.step) / static_cast<double>(run.steps);
+      if (first) progress.show(share);
+    }));
+    for (const std::string& text : gathered(world, device, packed(measured_steps(reports)))) {
+      if (first) steps.push_back(unpacked_steps(text));
+    }
+    return Ok{};
+  };
+  TPSIM_TRY_STATUS(run_ranks(devices, ranks, body));
+  return steps;
 }
 
 StepTimes mean_prediction(PieceCosts& pieces, const Plan& plan) {
@@ -138,10 +146,11 @@ JsonValue report_json(const Validation& v) {
 
 std::string head_text(const Validation& v) {
   std::string text = fmt::format(
-      "{}, {}, on {} ranks of this machine; prices of {}\n\n"
+      "{}, {}, on {} {}; prices of {}\n\n"
       "  step    {} predicted ({} to {}), {} measured (median of {}, spread {:.1f} %): {}\n"
       "  wait    {} predicted, {} measured: bubble and slower ranks, mean over ranks\n",
-      v.model, short_name(v.plan), gpu_count(v.plan), printable(v.profile),
+      v.model, short_name(v.plan), gpu_count(v.plan),
+      v.launched ? "processes" : "ranks of this machine", printable(v.profile),
       to_string(v.predicted.step), to_string(v.predicted.step_low),
       to_string(v.predicted.step_high), to_string(v.measured.first.step), v.measured.first.count,
       100 * v.measured.first.spread, error_text(v.step_error()), to_string(v.predicted_wait()),
@@ -177,6 +186,7 @@ Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const LocalDevices devices, local_devices(arguments[Opt::kDevice].value_or("cpu")));
   Validation v;
   v.plan = file->plan;
+  v.launched = devices.ranks.started > 1;
   v.model = named.scenario.model.name;
   v.profile = fmt::format("{} ({})", named.profile, named.scenario.profile.source);
   TPSIM_TRY(v.predicted, simulate(named.scenario, v.plan));
@@ -189,7 +199,10 @@ Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   run.options = named.scenario.stack.training;
   run.time_ops = true;
   TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 12));
-  TPSIM_TRY(v.measured, measure(devices, run, terminal));
+  TPSIM_TRY_STATUS(check_started(devices.ranks, v.plan));
+  TPSIM_TRY(const auto measured, measure(devices, run, terminal));
+  if (!devices.ranks.speaks) return Ok{};
+  v.measured = summed(v.plan, measured);
   v.comparison = compare(v.predicted_times, v.measured.times);
   if (arguments.has(Opt::kJson)) return print(to_text(report_json(v)));
   return print(report_text(terminal, v));

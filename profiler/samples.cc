@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/packed.h"
 
 namespace tpsim {
 namespace {
@@ -13,6 +14,17 @@ double median_of(std::vector<double>& numbers) {
   std::nth_element(numbers.begin(), middle, numbers.end());
   if (numbers.size() % 2 == 1) return *middle;
   return (*middle + *std::max_element(numbers.begin(), middle)) / 2;
+}
+
+void put_all(Packer& packer, const std::vector<double>& numbers) {
+  packer.put(numbers.size());
+  for (const double number : numbers) packer.put(number);
+}
+
+std::vector<double> get_all(Unpacker& unpacker) {
+  std::vector<double> numbers(unpacker.get<std::size_t>());
+  for (double& number : numbers) number = unpacker.get<double>();
+  return numbers;
 }
 
 }  // namespace
@@ -43,6 +55,42 @@ void Samples::add(const Samples& other) {
   for (const auto& [call, seconds] : other.collectives_) {
     collectives_[call].insert(collectives_[call].end(), seconds.begin(), seconds.end());
   }
+}
+
+std::string Samples::packed() const {
+  Packer packer;
+  put_all(packer, step_spreads_);
+  packer.put(ops_.size());
+  for (const auto& [key, seconds] : ops_) {
+    packer.put(key);
+    put_all(packer, seconds);
+  }
+  packer.put(collectives_.size());
+  for (const auto& [call, seconds] : collectives_) {
+    const auto& [kind, ranks, bytes] = call;
+    packer.put(kind);
+    packer.put(ranks);
+    packer.put(bytes);
+    put_all(packer, seconds);
+  }
+  return packer.take();
+}
+
+Samples Samples::unpacked(std::string_view bytes) {
+  Unpacker unpacker(bytes);
+  Samples samples;
+  samples.step_spreads_ = get_all(unpacker);
+  for (auto left = unpacker.get<std::size_t>(); left > 0; --left) {
+    const auto key = unpacker.get<OpKey>();
+    samples.ops_[key] = get_all(unpacker);
+  }
+  for (auto left = unpacker.get<std::size_t>(); left > 0; --left) {
+    const auto kind = unpacker.get<CollectiveKind>();
+    const auto ranks = unpacker.get<std::int64_t>();
+    const auto size = unpacker.get<std::int64_t>();
+    samples.collectives_[{kind, ranks, size}] = get_all(unpacker);
+  }
+  return samples;
 }
 
 std::vector<OpSample> Samples::ops() const {

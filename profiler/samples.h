@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -26,6 +28,9 @@ class Samples {
   // Durations of one rank's undisturbed steps; at least two say how much they vary.
   void add_steps(const std::vector<double>& seconds);
   void add(const Samples& other);
+  // All of it as bytes, for another process of this program (core/packed.h).
+  std::string packed() const;
+  static Samples unpacked(std::string_view bytes);
 
   bool has(const OpKey& key) const { return ops_.contains(key); }
   // By key.
