@@ -6,7 +6,8 @@
 
 namespace tpsim {
 
-// Under mpirun between MPI's start and its end.
-RankStarter cpu_ranks();
+// Under mpirun between MPI's start and its end. kMissing when MPI and the launcher do not
+// understand each other.
+Result<RankStarter> cpu_ranks();
 
 }  // namespace tpsim

@@ -4,7 +4,7 @@
 
 namespace tpsim {
 
-RankStarter cpu_ranks() {
+Result<RankStarter> cpu_ranks() {
   RankStarter ranks;
   ranks.run = [](int count, const DeviceRankBody& body) {
     return run_on_threads(count, [&](World& world) -> Status {

@@ -25,9 +25,10 @@ Result<LocalDevices> local_devices(std::string_view device) {
 Status check_started(const RankStarter& starter, const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
   const std::int64_t wanted = gpu_count(plan);
-  return check_number(
-      starter, wanted,
-      fmt::format("the plan has tp {} x pp {} x dp {} = {} ranks", d.tp, d.pp, d.dp, wanted));
+  const std::string context = d.cp > 1 ? fmt::format(" x cp {}", d.cp) : "";
+  return check_number(starter, wanted,
+                      fmt::format("the plan has tp {}{} x pp {} x dp {} = {} ranks", d.tp, context,
+                                  d.pp, d.dp, wanted));
 }
 
 Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& body) {

@@ -41,7 +41,7 @@ Result<LocalDevices> cpu_devices() {
   devices.machine.description = fmt::format("{}, {} cores, {} memory, {}", processor_name(), cores,
                                             to_string(Bytes(memory)), system_name());
   devices.machine.devices = cores;
-  devices.ranks = cpu_ranks();
+  TPSIM_TRY(devices.ranks, cpu_ranks());
   devices.meter = [] { return std::make_unique<ThreadLoadMeter>(); };
   return devices;
 }

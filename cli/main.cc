@@ -1,6 +1,9 @@
-// tpsim. Under mpirun a command that runs ranks gives way to the program that is one of them.
-// Without it, a training run is looked after: its ranks are threads of a child process.
+// tpsim. Ranks are looked after by a parent that says what became of them: threads of a child
+// process, or, under mpirun, a child that becomes the program that is one of them.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 #include "cli/mpi_launch.h"
@@ -9,6 +12,15 @@
 #include "kernels/launcher.h"
 
 namespace {
+
+bool has_word(int argc, char** argv, std::string_view option, std::string_view value) {
+  const std::string joined = std::string(option) + "=" + std::string(value);
+  for (int i = 1; i < argc; ++i) {
+    const bool apart = argv[i] == option && i + 1 < argc && argv[i + 1] == value;
+    if (apart || argv[i] == joined) return true;
+  }
+  return false;
+}
 
 // validate --runs only predicts.
 bool has_ranks(int argc, char** argv) {
@@ -22,8 +34,15 @@ bool has_ranks(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!has_ranks(argc, argv)) return tpsim::run_and_report(argc, argv);
-  if (tpsim::started_by_mpi_launcher()) return tpsim::run_as_mpi_rank(argv);
-  if (std::string_view(argv[1]) != "run") return tpsim::run_and_report(argc, argv);
-  return tpsim::supervised([&] { return tpsim::run_and_report(argc, argv); });
+  using namespace tpsim;
+  if (!has_ranks(argc, argv)) return run_and_report(argc, argv);
+  if (started_by_mpi_launcher()) {
+    return supervised(fmt::format("the process of rank {}", rank_given_by_launcher()),
+                      [&] { return run_as_mpi_rank(argv); });
+  }
+  // NCCL's ranks find each other by what any launcher says.
+  const auto task = lone_task(process_environment);
+  if (task && !has_word(argc, argv, "--device", "cuda")) return refuse_lone_task(*task);
+  if (std::string_view(argv[1]) != "run") return run_and_report(argc, argv);
+  return supervised("the process of the ranks", [&] { return run_and_report(argc, argv); });
 }

@@ -10,9 +10,19 @@
 #include <thread>
 
 #include "cli/program.h"
-#include "kernels/launcher.h"
 
 namespace tpsim {
+namespace {
+
+int report_once(int rank, const Error& error) {
+  if (rank == 0) return report(error);
+  // The launcher ends the whole job with the first process that fails: let that be the one that
+  // speaks.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return static_cast<int>(error.kind);
+}
+
+}  // namespace
 
 int run_as_mpi_rank(char* const* argv) {
   std::error_code failed;
@@ -26,11 +36,20 @@ int run_as_mpi_rank(char* const* argv) {
                     "",
                     "apt-get install libopenmpi-dev openmpi-bin, then configure and build again; "
                     "or run it without mpirun"};
-  if (rank_given_by_launcher() == 0) return report(error);
-  // The launcher ends the whole job with the first process that fails: let that be the one that
-  // speaks.
-  std::this_thread::sleep_for(std::chrono::seconds(1));
-  return static_cast<int>(error.kind);
+  return report_once(rank_given_by_launcher(), error);
+}
+
+int refuse_lone_task(const LoneTask& task) {
+  return report_once(
+      task.rank,
+      Error{ErrorKind::kMissing,
+            fmt::format("{} started {} processes, but none of them knows of the others",
+                        task.launcher, task.size),
+            "",
+            task.launcher == "srun"
+                ? "srun --mpi=pmix, or mpirun inside the allocation; srun -n 1 for ranks that are "
+                  "threads of one process"
+                : "ranks on CPUs are started by mpirun or srun --mpi=pmix"});
 }
 
 }  // namespace tpsim

@@ -1,10 +1,16 @@
 // From tpsim to the program that mpirun's processes run.
 #pragma once
 
+#include "kernels/launcher.h"
+
 namespace tpsim {
 
 // Replaces this process by tpsim-mpi, which lies beside it, with the same arguments. Returns only
 // when that cannot be done: the exit code, the reason being printed by the first rank.
 int run_as_mpi_rank(char* const* argv);
+
+// For a process of several that cannot know of each other: the exit code, the reason being printed
+// by the first of them.
+int refuse_lone_task(const LoneTask& task);
 
 }  // namespace tpsim

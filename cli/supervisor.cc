@@ -16,9 +16,11 @@ namespace tpsim {
 namespace {
 
 std::atomic<pid_t> child_process{0};
+std::atomic<bool> asked_to_end{false};
 
 // A terminal sends its signals to the child as well; only those of kill() are passed on.
 void pass_on(int signal, siginfo_t* info, void*) {
+  asked_to_end = true;
   const pid_t child = child_process.load();
   if (info->si_code <= 0 && child > 0) ::kill(child, signal);
 }
@@ -43,7 +45,7 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-int supervised(const std::function<int()>& work) {
+int supervised(const std::string& name, const std::function<int()>& work) {
   const pid_t parent = ::getpid();
   set_handlers(pass_on);
   const pid_t child = ::fork();
@@ -58,12 +60,13 @@ int supervised(const std::function<int()>& work) {
   const int status = wait_for(child);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   const int signal = WTERMSIG(status);
-  fmt::print(
-      stderr,
-      "tpsim: error: the process of the ranks ended by signal {} ({}){}; with --state DIR the "
-      "same command goes on from the last saved step\n",
-      signal, ::strsignal(signal),
-      signal == SIGKILL ? ": killed, perhaps by the system for want of memory" : "");
+  // A launcher that ends a job, or a user, has asked for it: no news.
+  if (asked_to_end && signal == SIGTERM) return 128 + signal;
+  fmt::print(stderr,
+             "tpsim: error: {} ended by signal {} ({}){}; with --state DIR the "
+             "same command goes on from the last saved step\n",
+             name, signal, ::strsignal(signal),
+             signal == SIGKILL ? ": killed, perhaps by the system for want of memory" : "");
   return 128 + signal;
 }
 

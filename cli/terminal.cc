@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "kernels/launcher.h"
+
 namespace tpsim {
 namespace {
 
@@ -60,6 +62,8 @@ double now() {
 
 Terminal Terminal::detect() {
   Terminal terminal;
+  // mpirun gives its processes a terminal of its own, wherever its output goes.
+  if (started_by_mpi_launcher()) return terminal;
   const bool watched = ::isatty(STDOUT_FILENO) == 1;
   const bool dumb = environment("TERM") == "dumb";
   terminal.color = watched && !dumb && environment("NO_COLOR").empty();

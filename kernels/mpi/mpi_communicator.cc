@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/cpu/reduce.h"
+#include "kernels/mpi/mpi_watch.h"
 
 namespace tpsim {
 namespace {
@@ -106,6 +107,7 @@ void MpiCommunicator::all_reduce_small(const Tensor& x, ReduceOp op) {
 }
 
 void MpiCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
+  const MpiCall call("all_reduce");
   TPSIM_CHECK(is_floating(x.dtype()), "reductions are of floating numbers");
   if (x.bytes() <= kSmallBytes) return all_reduce_small(x, op);
   for (std::int64_t first = 0; first < x.elements(); first += kPieceElements) {
@@ -119,6 +121,7 @@ void MpiCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
 }
 
 void MpiCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
+  const MpiCall call("reduce_scatter");
   TPSIM_CHECK(is_floating(part.dtype()), "reductions are of floating numbers");
   TPSIM_CHECK(all.elements() <= std::numeric_limits<int>::max(), "MPI counts elements in an int");
   const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / size());
@@ -135,6 +138,7 @@ void MpiCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
 }
 
 void MpiCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
+  const MpiCall call("all_gather");
   const MPI_Datatype type = type_of(all.dtype());
   const int count = count_of(part.elements());
   const bool in_place = part.raw() == address(all.raw(), all.dtype(), rank() * part.elements());
@@ -142,6 +146,7 @@ void MpiCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
 }
 
 void MpiCommunicator::do_broadcast(const Tensor& x, int root) {
+  const MpiCall call("broadcast");
   MPI_Bcast(x.raw(), count_of(x.elements()), type_of(x.dtype()), root, comm_);
 }
 
@@ -171,6 +176,7 @@ void MpiCommunicator::do_send(const Tensor& x, int to) {
 }
 
 void MpiCommunicator::do_receive(const Tensor& x, int from) {
+  const MpiCall call("receive");
   MPI_Status status;
   MPI_Recv(x.raw(), count_of(x.elements()), type_of(x.dtype()), from, kTag, comm_, &status);
   int received = 0;

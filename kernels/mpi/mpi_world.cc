@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <thread>
 
+#include "kernels/launcher.h"
 #include "kernels/mpi/mpi_communicator.h"
+#include "kernels/mpi/mpi_watch.h"
 
 namespace tpsim {
 namespace {
@@ -31,6 +35,7 @@ class MpiWorld final : public World {
     MPI_Comm_group(MPI_COMM_WORLD, &world_group);
     MPI_Group_incl(world_group, static_cast<int>(ranks.size()), ranks.data(), &some);
     MPI_Comm comm = MPI_COMM_NULL;
+    const MpiCall call("forming a group");
     MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &comm);
     MPI_Group_free(&some);
     MPI_Group_free(&world_group);
@@ -48,21 +53,40 @@ std::chrono::milliseconds patience_of(int rank, bool thrown_out) {
   return std::chrono::milliseconds(rank == 0 ? 0 : 500 + 10 * std::min(rank, 100));
 }
 
-void end_job(int rank, Error error, const std::function<int(const Error&)>& report) {
+Error with_rank(int rank, Error error) {
   if (rank != 0) error.message = fmt::format("rank {}: {}", rank, error.message);
-  MPI_Abort(MPI_COMM_WORLD, report(error));
+  return error;
+}
+
+// On the watch's thread, while MPI is busy on another: nothing of MPI can be called, and the
+// launcher ends the job with the first process that ends like this.
+void give_up(int rank, std::chrono::seconds patience, const std::string& what,
+             const MpiErrorReport& report) {
+  std::this_thread::sleep_for(patience_of(rank, false));
+  const Error error{
+      ErrorKind::kMissing,
+      fmt::format("another rank has not answered for {} s ({})", patience.count(), what), "",
+      "it hangs, or TPSIM_TIMEOUT, in seconds, is too short"};
+  std::_Exit(report(with_rank(rank, error)));
 }
 
 }  // namespace
 
 std::unique_ptr<World> mpi_world() { return std::make_unique<MpiWorld>(); }
 
-Status run_under_mpi(const RankBody& body, const std::function<int(const Error&)>& report) {
+Status run_under_mpi(const RankBody& body, const MpiErrorReport& report) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   MpiWorld world;
+  const auto patience = collective_patience(process_environment);
+  std::optional<MpiWatch> watch;
+  if (patience) {
+    watch.emplace(*patience,
+                  [&](const std::string& what) { give_up(world.rank(), *patience, what, report); });
+  }
   bool thrown_out = false;
-  const Status status = outcome_of(world, [&](World& ranks) {
+  const Status status = outcome_of(world, [&](World& ranks) -> Status {
+    if (!patience) return patience.error();
     try {
       return body(ranks);
     } catch (const CommunicatorAborted&) {
@@ -72,8 +96,9 @@ Status run_under_mpi(const RankBody& body, const std::function<int(const Error&)
   });
   if (!status) {
     std::this_thread::sleep_for(patience_of(world.rank(), thrown_out));
-    end_job(world.rank(), status.error(), report);
+    MPI_Abort(MPI_COMM_WORLD, report(with_rank(world.rank(), status.error())));
   }
+  const MpiCall call("the end of the job");
   MPI_Finalize();
   return Ok{};
 }

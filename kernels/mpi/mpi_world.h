@@ -8,6 +8,9 @@ namespace tpsim {
 // All ranks as this process sees them, between MPI's start and its end.
 std::unique_ptr<World> mpi_world();
 
+// Tells the user; the exit code.
+using MpiErrorReport = std::function<int(const Error&)>;
+
 // Runs `body` as this process's rank, between MPI's start and its end. Once per process.
 //
 // When it fails, `report` is told the error with the rank's number in front (left out where the
@@ -15,6 +18,9 @@ std::unique_ptr<World> mpi_world();
 // processes of the job are ended with that code: the others may be waiting for this one. Others
 // hold back for a moment, so that a failure of all ranks is reported once, by the first; a rank
 // that another has thrown out (CommunicatorAborted) says nothing.
-Status run_under_mpi(const RankBody& body, const std::function<int(const Error&)>& report);
+//
+// A rank that waits for another longer than TPSIM_TIMEOUT (kernels/launcher.h) reports that the
+// same way, with kind kMissing, and ends its process.
+Status run_under_mpi(const RankBody& body, const MpiErrorReport& report);
 
 }  // namespace tpsim

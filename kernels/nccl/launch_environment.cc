@@ -4,7 +4,6 @@
 
 #include <array>
 #include <charconv>
-#include <cstdlib>
 
 namespace tpsim {
 namespace {
@@ -66,12 +65,6 @@ Result<Launch> read_launch(const Environment& environment, const LauncherNames& 
 }
 
 }  // namespace
-
-std::optional<std::string> process_environment(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
 
 std::string first_host(const std::string& node_list) {
   const std::size_t end = node_list.find_first_of(",[");

@@ -1,11 +1,11 @@
 // Which rank of which job this process is, as its launcher says: torchrun, srun or mpirun.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "core/result.h"
+#include "kernels/launcher.h"
 
 namespace tpsim {
 
@@ -17,10 +17,6 @@ struct Launch {
   int port = 0;
   std::string folder;  // shared by all ranks, empty when the job begins; from TPSIM_RENDEZVOUS
 };
-
-// The value of an environment variable; nothing when it is not set.
-using Environment = std::function<std::optional<std::string>(const std::string& name)>;
-std::optional<std::string> process_environment(const std::string& name);
 
 // Nothing when no launcher started this process, or it started only this one. Reads RANK,
 // WORLD_SIZE, LOCAL_RANK; or SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID; or OMPI_COMM_WORLD_*.

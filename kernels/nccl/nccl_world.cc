@@ -141,19 +141,8 @@ class NcclWorld final : public World {
   std::map<std::string, int> formed_;
 };
 
-Result<std::chrono::seconds> time_limit() {
-  constexpr std::chrono::seconds kDefault(600);
-  const auto text = process_environment("TPSIM_TIMEOUT");
-  if (!text) return kDefault;
-  char* end = nullptr;
-  const long seconds = std::strtol(text->c_str(), &end, 10);
-  if (*end == '\0' && seconds > 0) return std::chrono::seconds(seconds);
-  return Error{ErrorKind::kBadInput, fmt::format("'{}' is no number of seconds", *text),
-               "TPSIM_TIMEOUT", ""};
-}
-
 Status run_rank(const Launch& launch, const GpuRankBody& body) {
-  TPSIM_TRY(const std::chrono::seconds limit, time_limit());
+  TPSIM_TRY(const std::chrono::seconds limit, collective_patience(process_environment));
   if (!nccl_library().ok()) return nccl_library().error();
   const GpuCount count = visible_gpus();
   const int gpu = count.gpus > 0 ? launch.local_rank % count.gpus : 0;

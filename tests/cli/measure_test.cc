@@ -36,9 +36,21 @@ class Workplace {
   fs::path path(const char* name) const { return folder_ / name; }
   // The exit code of `tpsim arguments`, whose output goes to a file.
   int tpsim(const std::string& arguments, const char* output) const {
-    const std::string command = "cd " + folder_.string() + " && " TPSIM_BINARY_DIR "/tpsim " +
-                                arguments + " > " + output + " 2>&1";
-    return WEXITSTATUS(std::system(command.c_str()));
+    return run(TPSIM_BINARY_DIR "/tpsim " + arguments, output);
+  }
+  int mpirun(int ranks, const std::string& arguments, const char* output) const {
+    return run("mpirun -q --oversubscribe --allow-run-as-root -n " + std::to_string(ranks) +
+                   " " TPSIM_BINARY_DIR "/tpsim " + arguments,
+               output);
+  }
+  // Lines of an output that hold `text`.
+  int lines(const char* output, const std::string& text) const {
+    std::ifstream file(path(output));
+    int count = 0;
+    for (std::string line; std::getline(file, line);) {
+      if (line.find(text) != std::string::npos) ++count;
+    }
+    return count;
   }
   double number(const char* report, const char* key) const {
     const auto json = read_json_file(path(report));
@@ -50,6 +62,11 @@ class Workplace {
   }
 
  private:
+  int run(const std::string& command, const char* output) const {
+    const std::string line = "cd " + folder_.string() + " && " + command + " > " + output + " 2>&1";
+    return WEXITSTATUS(std::system(line.c_str()));
+  }
+
   fs::path folder_;
 };
 
@@ -83,6 +100,39 @@ TEST_CASE("a plan is profiled, predicted, run and compared on this machine") {
   REQUIRE(here.tpsim("run plan.json --rank 1 --steps 4 --json", "rank.json") == 0);
   CHECK(here.number("rank.json", "peak_memory_gib") ==
         Approx(here.number("rank.json", "predicted_peak_memory_gib")).epsilon(0.02));
+}
+
+TEST_CASE("processes of mpirun profile their own collectives into one file, and run the plan",
+          "[mpirun]") {
+  const Workplace here;
+  constexpr const char* kLayout =
+      "--model model.json --global-batch 4 --tp 2 --dtype fp32 --recompute none";
+  REQUIRE(here.mpirun(2,
+                      std::string("profile --gpus 2 --micro-batch 1 --quick --attention unfused "
+                                  "--sequence-parallel off -o profile.json ") +
+                          kLayout,
+                      "profile.txt") == 0);
+  const auto profile = read_profile(here.path("profile.json"));
+  REQUIRE(profile.ok());
+  CHECK(profile->source.find("as processes of a launcher") != std::string::npos);
+  CHECK(profile->ops.size() > 30);
+  REQUIRE_FALSE(profile->collectives.empty());
+  for (const CollectiveSample& sample : profile->collectives) CHECK(sample.ranks == 2);
+  CHECK(here.lines("profile.txt", "wrote profile.json") == 1);
+  CHECK(here.lines("profile.txt", "\033[") == 0);  // mpirun's own terminal is nobody's
+
+  REQUIRE(here.tpsim(std::string("simulate --profile profile.json --save plan.json ") + kLayout,
+                     "simulate.txt") == 0);
+  REQUIRE(here.mpirun(2, "validate plan.json --steps 6 --json", "validate.json") == 0);
+  CHECK(here.number("validate.json", "measured_step_s") > 0);
+  CHECK(here.number("validate.json", "accounted_pct") > 50);
+  CHECK(here.number("validate.json", "accounted_pct") <= 100);
+  const auto report = read_json_file(here.path("validate.json"));
+  REQUIRE(report.ok());
+  CHECK(report->find("memory")->as<JsonValue::Array>()->size() == 1);
+
+  CHECK(here.mpirun(3, "validate plan.json", "refused.txt") == 2);
+  CHECK(here.lines("refused.txt", "but 3 processes were started (mpirun -n 2)") == 1);
 }
 
 }  // namespace tpsim

@@ -102,10 +102,27 @@ TEST_CASE("a killed rank of mpirun ends the job, and the next start goes on", "[
   REQUIRE(ranks.size() == kRanks);
   ::kill(ranks.back(), SIGKILL);
   const Finished killed = run.finish();
-  CHECK(killed.code != 0);
-  CHECK(killed.err.find("exited on signal 9") != std::string::npos);
-  CHECK(count_of(killed.err, "tpsim: ") == 0);
+  CHECK(killed.code == 128 + SIGKILL);
+  INFO(killed.err);
+  CHECK(count_of(killed.err, "tpsim: ") == 1);
+  CHECK(killed.err.find("tpsim: error: the process of rank ") != std::string::npos);
+  CHECK(killed.err.find(" ended by signal 9") != std::string::npos);
   check_goes_on(folder, steps_of(killed.out));
+}
+
+TEST_CASE("a rank of mpirun that hangs is given up, and the next start goes on", "[mpirun]") {
+  const Folder folder;
+  Process run("export TPSIM_TIMEOUT=5; " + under_mpirun(kRanks, saving(folder) + kForever));
+  REQUIRE(run.prints("\"step\": 5,"));
+  const std::vector<pid_t> ranks = run.descendants("tpsim-mpi");
+  REQUIRE(ranks.size() == kRanks);
+  ::kill(ranks.back(), SIGSTOP);
+  const Finished given_up = run.finish();
+  INFO(given_up.err);
+  CHECK(given_up.code == 4);
+  CHECK(count_of(given_up.err, "tpsim: ") == 1);
+  CHECK(given_up.err.find("another rank has not answered for 5 s (") != std::string::npos);
+  check_goes_on(folder, steps_of(given_up.out));
 }
 
 TEST_CASE("a run that is asked to stop saves first, and the next start goes on") {
@@ -179,6 +196,39 @@ TEST_CASE("a full disk is reported once, with nothing lost and nothing left behi
   CHECK(full.err.find("File too large") != std::string::npos);
   CHECK(full.err.find((folder / "state").string()) != std::string::npos);
   check_goes_on(folder, before);
+}
+
+// Shared memory between processes would meet the limit too.
+TEST_CASE("ranks of mpirun that meet a full disk say so once and lose nothing", "[mpirun]") {
+  const Folder folder;
+  const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(4)));
+  const Finished full =
+      run("exec mpirun --oversubscribe --allow-run-as-root --mca btl self,tcp -n " +
+          std::to_string(kRanks) + " bash -c 'ulimit -f 100; " +
+          tpsim_run(saving(folder) + steps_up_to(9)) + "'");
+  INFO(full.err);
+  CHECK(full.code == 2);
+  CHECK(count_of(full.err, "tpsim: error") == 1);
+  CHECK(full.err.find("File too large") != std::string::npos);
+  check_goes_on(folder, before);
+}
+
+TEST_CASE("tasks that srun started without MPI are refused once", "[mpirun]") {
+  const std::string step = "unset PMIX_RANK PMI_RANK; export SLURM_STEP_NUM_TASKS=2 ";
+  const std::string command = tpsim_run(golden_arguments("bloom-tiny") + kLayout + "--steps 1");
+  const Finished first = run(step + "SLURM_PROCID=0; " + command);
+  CHECK(first.code == 4);
+  CHECK(count_of(first.err, "tpsim: error: srun started 2 processes") == 1);
+  const Finished second = run(step + "SLURM_PROCID=1; " + command);
+  CHECK(second.code == 4);
+  CHECK(second.err.empty());
+  // As with a plug-in that this MPI does not speak.
+  const Finished deaf = run(step + "PMI_SIZE=2 PMI_RANK=0; " + command);
+  CHECK(deaf.code == 4);
+  CHECK(count_of(deaf.err, "tpsim: error: 2 processes were started, but MPI sees") == 1);
+  // The shell of a batch script has the job's number of tasks, and starts none of them.
+  const Finished batch = run("export SLURM_NTASKS=2 SLURM_PROCID=0; " + command);
+  CHECK(batch.code == 0);
 }
 
 TEST_CASE("what only the first rank of mpirun meets is reported once, and ends all", "[mpirun]") {

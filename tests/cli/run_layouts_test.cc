@@ -138,6 +138,11 @@ TEST_CASE("as many processes as the plan has ranks, or one clear refusal", "[mpi
   const std::size_t first = refused.err.find(message);
   CHECK(first != std::string::npos);
   CHECK(refused.err.find("tpsim: ", first + 1) == std::string::npos);
+  const Finished with_context =
+      run(under_mpirun(3, golden_arguments("llama-tiny") + "--tp 2 --cp 2"));
+  CHECK(
+      with_context.err.find("the plan has tp 2 x cp 2 x pp 1 x dp 1 = 4 ranks, but 3 processes") !=
+      std::string::npos);
 }
 
 TEST_CASE("half precision stays within a hundredth of PyTorch's losses") {

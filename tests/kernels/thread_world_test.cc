@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/gathered.h"
 #include "tests/kernels/collective_checks.h"
 
 namespace tpsim {
@@ -23,6 +24,22 @@ std::vector<std::int64_t> all_ranks(int size) {
 std::unique_ptr<CpuDevice> cpu() { return std::move(CpuDevice::create()).value(); }
 
 }  // namespace
+
+TEST_CASE("ranks hear what all of them say, however long") {
+  for (const int size : {1, 2, 3}) {
+    const Status status = run_on_threads(size, [&](World& world) -> Status {
+      const auto device = cpu();
+      const auto rank = static_cast<std::size_t>(world.rank());
+      const std::string mine(rank * rank * 1000, static_cast<char>('a' + rank));
+      const std::vector<std::string> all = gathered(world, *device, mine);
+      bool right = std::ssize(all) == size && all[rank] == mine && all[0].empty();
+      if (size > 1) right = right && all[1] == std::string(1000, 'b');
+      return right ? Status(Ok{}) : Error{ErrorKind::kBug, "something else was heard", "", ""};
+    });
+    INFO("with " << size << " ranks");
+    REQUIRE((status.ok() ? "" : status.error().message) == std::string());
+  }
+}
 
 TEST_CASE("collectives of threads move what their names say") {
   for (const int size : {2, 3, 4, 8}) {

@@ -39,6 +39,24 @@ TEST_CASE("samples of several ranks become one entry") {
   CHECK(first.collectives()[0].bytes.value() == 64);
 }
 
+TEST_CASE("samples survive the way to another process") {
+  const OpKey key{OpKind::kMatmul, kFp32, kTransposeB, {1, 8, 16, 32}};
+  Samples here;
+  here.add(key, 1.0);
+  here.add(key, 4.0);
+  here.add(CollectiveKind::kReduceScatter, 4, 64, 5.0);
+  here.add_steps({1.0, 1.1, 1.2});
+  const Samples there = Samples::unpacked(here.packed());
+  REQUIRE(there.ops().size() == 1);
+  CHECK(there.ops()[0].key == key);
+  CHECK(there.ops()[0].median.value() == 2.5);
+  CHECK(there.ops()[0].count == 2);
+  REQUIRE(there.collectives().size() == 1);
+  CHECK(there.collectives()[0].kind == CollectiveKind::kReduceScatter);
+  CHECK(there.collectives()[0].ranks == 4);
+  CHECK(there.rank_jitter() == here.rank_jitter());
+}
+
 TEST_CASE("a shrunken key is the same op, small") {
   const OpKey keys[] = {
       {OpKind::kMatmul, DType::kBFloat16, kTransposeA | kAccumulate, {1, 4096, 14336, 14336}},
