@@ -45,4 +45,7 @@ Status run_list(const Arguments& arguments, const Terminal& terminal);
 // Becomes the program with the window; fails with kMissing where it is not built.
 Status run_gui(const Arguments& arguments, const Terminal& terminal);
 
+// Fails with kMissing where the page's program is not built.
+Status run_report(const Arguments& arguments, const Terminal& terminal);
+
 }  // namespace tpsim

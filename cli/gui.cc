@@ -1,5 +1,8 @@
-// tpsim gui: hands its options on to the program with the window, which stands beside this one and
-// is the only one that needs Dear ImGui and GLFW.
+// tpsim gui: hands its options on to the program with the window. Pictures in pixels are drawn by
+// that program too.
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,7 +13,10 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/gui_program.h"
 #include "cli/values.h"
+#include "core/files.h"
+#include "core/json_document.h"
 
 namespace tpsim {
 namespace {
@@ -20,6 +26,45 @@ namespace fs = std::filesystem;
 constexpr std::array kHandedOn = {Opt::kModel,       Opt::kCluster,    Opt::kGpus,
                                   Opt::kGlobalBatch, Opt::kScreenshot, Opt::kScript,
                                   Opt::kWindowSize,  Opt::kTheme,      Opt::kMeasured};
+
+Result<fs::path> gui_program(const char* command) {
+  std::error_code code;
+  const fs::path program = fs::read_symlink("/proc/self/exe", code).parent_path() / "tpsim-gui";
+  if (fs::exists(program, code)) return program;
+  return Error{ErrorKind::kMissing, "the window is not built here", command,
+               "tools/install_packages.sh --full installs what it needs; then configure and build "
+               "again. tpsim plan --plot out.svg draws without it"};
+}
+
+// Its words as C wants them; they live as long as `words`.
+std::vector<char*> argv_of(std::vector<std::string>& words) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  return argv;
+}
+
+Error not_started(const fs::path& program, int code) {
+  return Error{ErrorKind::kMissing, std::string("cannot be started: ") + std::strerror(code),
+               program.string(), ""};
+}
+
+// A file for another program to read, as long as this lives.
+class HandedFile {
+ public:
+  explicit HandedFile(const std::string& name)
+      : path_(fs::temp_directory_path() / fmt::format("tpsim-{}-{}", ::getpid(), name)) {}
+  ~HandedFile() {
+    std::error_code code;
+    fs::remove(path_, code);
+  }
+  HandedFile(const HandedFile&) = delete;
+  HandedFile& operator=(const HandedFile&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
 
 Result<std::vector<std::string>> words_of(const Arguments& arguments, const fs::path& program) {
   std::vector<std::string> words = {program.string()};
@@ -41,21 +86,27 @@ Result<std::vector<std::string>> words_of(const Arguments& arguments, const fs::
 }  // namespace
 
 Status run_gui(const Arguments& arguments, const Terminal&) {
-  std::error_code code;
-  const fs::path program = fs::read_symlink("/proc/self/exe", code).parent_path() / "tpsim-gui";
-  if (!fs::exists(program, code)) {
-    return Error{
-        ErrorKind::kMissing, "the window is not built here", "tpsim gui",
-        "tools/install_packages.sh --full installs what it needs; then configure and build "
-        "again. tpsim plan --plot out.svg draws without it"};
-  }
+  TPSIM_TRY(const fs::path program, gui_program("tpsim gui"));
   TPSIM_TRY(std::vector<std::string> words, words_of(arguments, program));
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execv(program.c_str(), argv.data());
-  return Error{ErrorKind::kMissing, std::string("cannot be started: ") + std::strerror(errno),
-               program.string(), ""};
+  execv(program.c_str(), argv_of(words).data());
+  return not_started(program, errno);
+}
+
+Status write_png_of(const Drawing& drawing, const std::string& path) {
+  TPSIM_TRY(const fs::path program, gui_program("--plot"));
+  const HandedFile shapes("drawing.json");
+  TPSIM_TRY_STATUS(write_file_atomically(shapes.path(), to_text(json_of(drawing))));
+  std::vector<std::string> words = {program.string(), "--drawing", shapes.path().string(),
+                                    "--screenshot", path};
+  pid_t child = 0;
+  const int code =
+      posix_spawn(&child, program.c_str(), nullptr, nullptr, argv_of(words).data(), environ);
+  if (code != 0) return not_started(program, code);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Ok{};
+  return Error{ErrorKind::kBadInput, "was not written: tpsim-gui failed", path, ""};
 }
 
 }  // namespace tpsim

@@ -18,6 +18,7 @@ constexpr std::uint16_t kImports = bit(Command::kImport);
 constexpr std::uint16_t kLogChecks = bit(Command::kCheckLog);
 constexpr std::uint16_t kLists = bit(Command::kList);
 constexpr std::uint16_t kExplores = bit(Command::kGui);
+constexpr std::uint16_t kReports = bit(Command::kReport);
 constexpr std::uint16_t kSearches = kPlans | kExplains | kCampaigns;
 constexpr std::uint16_t kMeasures = kProfiles | kRuns | kValidates;
 constexpr std::uint16_t kSingle = kSimulates | kExplains | kRuns | kCampaigns;
@@ -79,6 +80,10 @@ constexpr std::array kCommands = {
                "tpsim gui --model bloom-176b --gpus 384\n"
                "tpsim gui plan.json\n"
                "tpsim gui plan.json --screenshot picture.png"},
+    CommandRow{Command::kReport, "report", "make a page that explores a plan in any browser",
+               "plan.json", "a plan saved with --save",
+               "tpsim report plan.json --html report.html\n"
+               "tpsim report plan.json --measured validation.json --html report.html"},
 };
 
 constexpr const char* kWhat = "Model and machine";
@@ -235,8 +240,9 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kOutput, kSimulates},
     {Opt::kAllowOom, "--allow-oom", nullptr, "accept a plan that does not fit in memory", kOutput,
      kSimulates},
-    {Opt::kPlot, "--plot", "FILE.svg", "draw the plans: time, memory, the best one's step", kOutput,
-     kPlans},
+    {Opt::kPlot, "--plot", "FILE.svg|FILE.png", "draw the plans: time, memory, the best one's step",
+     kOutput, kPlans},
+    {Opt::kHtml, "--html", "FILE", "the page to write", kOutput, kReports},
     {Opt::kScreenshot, "--screenshot", "FILE.png", "draw without a window, and end", kOutput,
      kExplores},
     {Opt::kScript, "--script", "FILE", "use the program as the file says (docs/gui.md)", kOutput,
@@ -244,7 +250,7 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kWindowSize, "--size", "WxH", "of the window or picture [1280x800]", kOutput, kExplores},
     {Opt::kTheme, "--theme", "light|dark", "colours [light]", kOutput, kExplores},
     {Opt::kMeasured, "--measured", "FILE", "report of validate --json to show beside", kOutput,
-     kExplores},
+     kExplores | kReports},
 }};
 
 constexpr bool in_order() {

@@ -24,8 +24,9 @@ enum class Command : std::uint8_t {
   kCheckLog,
   kList,
   kGui,
+  kReport,
 };
-inline constexpr int kCommandCount = static_cast<int>(Command::kGui) + 1;
+inline constexpr int kCommandCount = static_cast<int>(Command::kReport) + 1;
 
 struct CommandRow {
   Command command;
@@ -117,6 +118,7 @@ enum class Opt : std::uint8_t {
   kTrace,
   kAllowOom,
   kPlot,
+  kHtml,
   kScreenshot,
   kScript,
   kWindowSize,

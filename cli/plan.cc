@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
+#include "cli/gui_program.h"
 #include "cli/inputs.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
@@ -118,18 +120,21 @@ Result<SearchResult> search_with_progress(const Arguments& arguments, const Scen
   return pareto_front(scenario, space, show, threads);
 }
 
-// The picture shows more plans than the table: enough for the whole of the Pareto front.
+// The picture shows more plans than the table, and all of the Pareto front.
 Status write_picture(const Arguments& arguments, const NamedScenario& named,
                      const SearchSpace& space) {
   constexpr int kPlansInPicture = 1500;
   const std::string& path = *arguments[Opt::kPlot];
-  if (!path.ends_with(".svg")) {
-    return option_error(Opt::kPlot, fmt::format("'{}' is no name of an SVG file", path),
-                        "it must end in .svg; tpsim gui --screenshot draws a .png");
+  const bool is_png = path.ends_with(".png");
+  if (!is_png && !path.ends_with(".svg")) {
+    return option_error(Opt::kPlot, fmt::format("'{}' is no name of a picture", path),
+                        "it must end in .svg or .png");
   }
-  TPSIM_TRY(const SearchResult all, search(named.scenario, space, kPlansInPicture, {}));
-  TPSIM_TRY(const std::string picture, plan_picture(named.scenario, all.plans));
-  return write_file_atomically(path, picture);
+  TPSIM_TRY(SearchResult all, search(named.scenario, space, kPlansInPicture, {}));
+  TPSIM_TRY(SearchResult front, pareto_front(named.scenario, space, {}));
+  std::move(front.plans.begin(), front.plans.end(), std::back_inserter(all.plans));
+  TPSIM_TRY(const Drawing picture, plan_picture(named.scenario, all.plans));
+  return is_png ? write_png_of(picture, path) : write_file_atomically(path, svg_text(picture));
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
     case Command::kCheckLog: return run_check_log(arguments, terminal);
     case Command::kList: return run_list(arguments, terminal);
     case Command::kGui: return run_gui(arguments, terminal);
+    case Command::kReport: return run_report(arguments, terminal);
   }
   throw BugError("a command without an implementation");
 }

@@ -5,7 +5,7 @@
 # A part that was found sets TPSIM_HAS_<NAME>, by which folders select source files, and an imported
 # target tpsim_<name> to link. TPSIM_STATE_<NAME> says what was found: Summary.cmake prints it.
 
-set(TPSIM_FEATURES BLAS MPI CUDA GUI PYTHON)
+set(TPSIM_FEATURES BLAS MPI CUDA GUI WEB PYTHON)
 
 # tpsim_feature(<NAME> <what it gives> <packages> <find function>)
 # The find function sets <NAME>_FOUND_AS to a text with the version, or <NAME>_MISSING to a reason.
@@ -142,10 +142,12 @@ function(tpsim_find_python)
 endfunction()
 
 include(Cuda)
+include(Web)
 tpsim_feature(BLAS "fast matrix products on the CPU" "libdnnl-dev or libopenblas-dev" tpsim_find_blas)
 tpsim_feature(MPI "ranks as processes" "libopenmpi-dev and openmpi-bin" tpsim_find_mpi)
 tpsim_feature(CUDA "the CUDA device" "CUDA Toolkit 12.0 or newer from NVIDIA" tpsim_find_cuda)
 tpsim_feature(GUI "the window" "pkg-config, libimgui-dev, libglfw3-dev, libpng-dev and fonts-inter" tpsim_find_gui)
+tpsim_feature(WEB "pages for browsers" "tools/install_packages.sh --web" tpsim_find_web)
 # Debian's own Python, for which its pybind11 is made, unless -DPython3_EXECUTABLE names another.
 if(NOT Python3_EXECUTABLE AND EXISTS /usr/bin/python3)
   set(Python3_EXECUTABLE /usr/bin/python3)

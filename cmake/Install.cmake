@@ -14,6 +14,10 @@ endif()
 if(TARGET tpsim_gui_program)
   install(TARGETS tpsim_gui_program RUNTIME)
 endif()
+if(TPSIM_HAS_WEB)
+  install(FILES "${PROJECT_BINARY_DIR}/tpsim-page.html" DESTINATION "${CMAKE_INSTALL_DATADIR}/tpsim"
+          OPTIONAL)
+endif()
 install(DIRECTORY data/ DESTINATION "${CMAKE_INSTALL_DATADIR}/tpsim")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/tpsim")
 

@@ -1,6 +1,5 @@
 #include "core/half_floats.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -33,13 +32,17 @@ void decode_each(const std::byte* from, std::span<double> to, Decode decode_one)
 }  // namespace
 
 std::uint16_t to_bfloat16(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &x, sizeof(bits));
   if (std::isnan(x)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
 float from_bfloat16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  const std::uint32_t wide = static_cast<std::uint32_t>(bits) << 16;
+  float x = 0;
+  std::memcpy(&x, &wide, sizeof(x));
+  return x;
 }
 
 std::uint16_t to_float16(float x) {

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "core/dtype.h"
@@ -74,7 +74,11 @@ struct OpKey {
   DType dtype{};
   std::uint8_t variant = 0;
   OpDims dims{};
-  friend auto operator<=>(const OpKey&, const OpKey&) = default;
+  friend bool operator==(const OpKey&, const OpKey&) = default;
+  friend bool operator<(const OpKey& a, const OpKey& b) {  // arrays have no <=> in libc++ 13
+    return std::tie(a.kind, a.dtype, a.variant, a.dims) <
+           std::tie(b.kind, b.dtype, b.variant, b.dims);
+  }
 };
 
 struct OpRecord {

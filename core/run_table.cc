@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "core/files.h"
+#include "core/leading_number.h"
 
 namespace tpsim {
 namespace {
@@ -120,11 +121,17 @@ class CsvReader {
 
 template <class T>
 std::optional<T> parsed(const std::string& text) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code != std::errc() || stop != end) return std::nullopt;
-  return value;
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto leading = leading_number(text);
+    if (!leading || leading->length != text.size()) return std::nullopt;
+    return leading->value;
+  } else {
+    T value{};
+    const char* end = text.data() + text.size();
+    const auto [stop, code] = std::from_chars(text.data(), end, value);
+    if (code != std::errc() || stop != end) return std::nullopt;
+    return value;
+  }
 }
 
 // A number, or the middle of a stated range "149-150".

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <span>
+
+#include "core/leading_number.h"
 
 namespace tpsim {
 namespace {
@@ -66,10 +67,10 @@ Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, 
     return Error{ErrorKind::kBadInput, fmt::format("'{}' is no {}: {}", text, what, why), "",
                  "write a number and a unit of " + known};
   };
-  double number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc()) return error("it does not start with a number");
-  std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const auto leading = leading_number(text);
+  if (!leading) return error("it does not start with a number");
+  const double number = leading->value;
+  std::string_view rest = text.substr(leading->length);
   while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
   if (!std::isfinite(number) || number < 0) return error("the number must be finite and >= 0");
   for (const Unit& unit : units) {

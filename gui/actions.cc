@@ -53,12 +53,35 @@ Result<std::string> export_files(const ViewComputer& computer, const AppState& s
   return fmt::format("Wrote {} into {}", names, folder.string());
 }
 
+std::string quoted(const std::string& word) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("-_./,=").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+// What names the model to `tpsim simulate`: the catalogue's name, else the plan file that holds it.
+Result<std::string> model_words(const ViewComputer& computer, const PlanFile& file,
+                                const AppState& state) {
+  if (!state.choice.opened_model) return "--model " + quoted(state.choice.model);
+  if (computer.catalogue_holds(file.model)) return "--model " + quoted(file.model.name);
+  if (!state.opened_file.empty()) return quoted(state.opened_file);
+  return Error{ErrorKind::kBadInput, "no file holds this model", file.model.name,
+               "save the plan: tpsim simulate plan.json predicts it"};
+}
+
 Result<std::string> copy_command(const ViewComputer& computer, const AppState& state) {
   const auto file = computer.plan_file(state);
   if (!file) return no_plan();
-  const std::string command = command_of(*file, state.choice);
+  TPSIM_TRY(const std::string model, model_words(computer, *file, state));
+  const std::string command = command_of(*file, model);
   ImGui::SetClipboardText(command.c_str());
-  return "Copied: " + command;
+  const bool is_as_it_is = state.choice.intra_node == 1 && state.choice.inter_node == 1;
+  return (is_as_it_is ? "Copied: " : "Copied, with the network as it is: ") + command;
 }
 
 Result<std::string> done_by(Request request, const ViewComputer& computer, AppState& state) {
@@ -70,17 +93,6 @@ Result<std::string> done_by(Request request, const ViewComputer& computer, AppSt
     case Request::kExport: return export_files(computer, state, computer.gpus_per_node());
   }
   return std::string();
-}
-
-std::string quoted(const std::string& word) {
-  const auto is_plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("-_./,=").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
 }
 
 }  // namespace
@@ -100,22 +112,22 @@ Status open_file(const std::filesystem::path& path, AppState& state) {
   }
   TPSIM_TRY(const PlanFile file, read_plan(path));
   show_plan(file, state);
+  state.opened_file = path.string();
   return Ok{};
 }
 
-std::string command_of(const PlanFile& file, const Choice& choice) {
+std::string command_of(const PlanFile& file, const std::string& model) {
   const Plan& plan = file.plan;
   std::string text = fmt::format(
-      "tpsim simulate --model {} --cluster {} --profile {} --stack {} --seq {} --global-batch {} "
+      "tpsim simulate {} --cluster {} --profile {} --stack {} --seq {} --global-batch {} "
       "--tp {} --pp {} --dp {} --micro-batch {} --zero {} --virtual-stages {} --schedule {} "
       "--recompute {} --attention {} --sequence-parallel {} --dtype {} --gradient-dtype {} "
       "--stage-layers {}",
-      quoted(choice.opened_model ? file.model.name : choice.model), quoted(file.cluster),
-      quoted(file.profile), quoted(file.stack), file.model.seq, plan.global_batch, plan.degrees.tp,
-      plan.degrees.pp, plan.degrees.dp, plan.micro_batch, plan.zero, plan.virtual_stages,
-      name_of(plan.schedule), name_of(plan.recompute), name_of(plan.attention),
-      plan.sequence_parallel ? "on" : "off", name_of(plan.dtype), name_of(plan.gradient_dtype),
-      fmt::join(plan.stage_layers, ","));
+      model, quoted(file.cluster), quoted(file.profile), quoted(file.stack), file.model.seq,
+      plan.global_batch, plan.degrees.tp, plan.degrees.pp, plan.degrees.dp, plan.micro_batch,
+      plan.zero, plan.virtual_stages, name_of(plan.schedule), name_of(plan.recompute),
+      name_of(plan.attention), plan.sequence_parallel ? "on" : "off", name_of(plan.dtype),
+      name_of(plan.gradient_dtype), fmt::join(plan.stage_layers, ","));
   if (plan.rank_order != RankOrder::kTpDpPp) {
     text += fmt::format(" --rank-order {}", name_of(plan.rank_order));
   }

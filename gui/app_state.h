@@ -21,6 +21,7 @@ struct Choice {
   std::string profile, stack;  // empty: the cluster's own
   std::int64_t gpus = 384;
   std::int64_t global_batch = 2048;
+  DType dtype = DType::kBFloat16, gradient_dtype = DType::kFloat32;
   // Bandwidth over the cluster's, inside a node and between nodes: "what if the network were..."
   double intra_node = 1.0;
   double inter_node = 1.0;
@@ -53,7 +54,8 @@ struct TableState {
 struct TimelineState {
   double begin = 0;
   double end = 0;
-  std::string search;  // "backward 12", "stage 3"
+  std::string search;    // "backward 12", "stage 3"
+  double found_at = -1;  // where the match begins that was jumped to last
   bool shows_critical_path = false;
   double ruler_begin = 0, ruler_end = 0;  // equal: no ruler
   friend bool operator==(const TimelineState&, const TimelineState&) = default;
@@ -67,6 +69,7 @@ struct AppState {
   std::optional<Plan> pinned;  // plan B
   TableState table;
   TimelineState timeline;
+  std::string opened_file;  // the plan file that was opened last, while its model is planned
   DetailTab detail = DetailTab::kBreakdown;
   Theme theme = Theme::kLight;
   double scale = 0;                     // of everything drawn; zero fits it to the window

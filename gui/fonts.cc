@@ -15,7 +15,11 @@ constexpr ImWchar kRanges[] = {0x20,   0xFF,   0x2013, 0x2014, 0x2018, 0x201D, 0
                                0x2026, 0x2026, 0x2190, 0x2193, 0x2212, 0x2212, 0x2248, 0x2248,
                                0x2264, 0x2265, 0x25B2, 0x25B2, 0x25BC, 0x25BC, 0};
 
-ImFont* add_font(ImFontAtlas& atlas, std::span<const unsigned char> file, float pixels) {
+}  // namespace
+
+ImFont* add_font(ImFontAtlas& atlas, bool is_bold, float pixels) {
+  const FontFiles files = embedded_fonts();
+  const std::span<const unsigned char> file = is_bold ? files.semibold : files.regular;
   ImFontConfig config;
   config.FontDataOwnedByAtlas = false;
   config.OversampleH = 2;
@@ -45,17 +49,14 @@ void align_digits(ImFont& font) {
   }
 }
 
-}  // namespace
-
 Fonts load_fonts(ImFontAtlas& atlas, float scale) {
   atlas.Clear();
   atlas.Flags |= ImFontAtlasFlags_NoPowerOfTwoHeight;
-  const FontFiles files = embedded_fonts();
   Fonts fonts;
-  fonts.body = add_font(atlas, files.regular, kBodySize * scale);
-  fonts.small = add_font(atlas, files.regular, kSmallSize * scale);
-  fonts.bold = add_font(atlas, files.semibold, kBodySize * scale);
-  fonts.big = add_font(atlas, files.semibold, kBigSize * scale);
+  fonts.body = add_font(atlas, false, kBodySize * scale);
+  fonts.small = add_font(atlas, false, kSmallSize * scale);
+  fonts.bold = add_font(atlas, true, kBodySize * scale);
+  fonts.big = add_font(atlas, true, kBigSize * scale);
   atlas.Build();
   for (ImFont* font : {fonts.body, fonts.small, fonts.bold, fonts.big}) align_digits(*font);
   return fonts;

@@ -21,6 +21,11 @@ struct Fonts {
   ImFont* big = nullptr;
 };
 
+// One more font of an atlas that is not built yet, `pixels` high from ascender to descender.
+ImFont* add_font(ImFontAtlas& atlas, bool is_bold, float pixels);
+// Of a font whose atlas is built.
+void align_digits(ImFont& font);
+
 // Fills the atlas for a scale of the interface, replacing what it held.
 Fonts load_fonts(ImFontAtlas& atlas, float scale);
 

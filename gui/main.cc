@@ -8,7 +8,9 @@
 #include <string>
 
 #include "core/files.h"
+#include "core/json_document.h"
 #include "gui/actions.h"
+#include "gui/drawing_pixels.h"
 #include "gui/start_options.h"
 #include "gui/window.h"
 #include "gui/windowless.h"
@@ -31,8 +33,19 @@ Status run_options_script(const StartOptions& options, ScriptHost& host) {
   return write_png(options.screenshot, host.picture());
 }
 
+// What `tpsim plan --plot out.png` hands over: it has no typeface of its own.
+Status draw_shapes(const StartOptions& options) {
+  constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  constexpr float kScale = 2;  // sharp in print and on dense screens
+  TPSIM_TRY(const std::string text, read_file(options.drawing, kMostBytes));
+  TPSIM_TRY(const JsonValue root, parse_json(text, options.drawing));
+  TPSIM_TRY(const Drawing drawing, drawing_from(root, options.drawing));
+  return write_png(options.screenshot, pixels_of(drawing, kScale));
+}
+
 Status run(int argc, char** argv) {
   TPSIM_TRY(const StartOptions options, start_options(argc, argv));
+  if (!options.drawing.empty()) return draw_shapes(options);
   TPSIM_TRY(Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(AppState state, start_state(options));
   if (!options.screenshot.empty()) {

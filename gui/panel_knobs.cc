@@ -49,6 +49,28 @@ bool choice_row(Ui& ui, const char* label, const char* help,
   return true;
 }
 
+// Interleaving takes at least two chunks on each stage: the fewest that are legal.
+bool schedule_row(Ui& ui, Plan& plan) {
+  if (plan.degrees.pp == 1) return false;
+  constexpr std::array kSchedules = {ScheduleKind::kOneFOneB, ScheduleKind::kInterleaved,
+                                     ScheduleKind::kGpipe};
+  constexpr std::array<const char*, 3> kTexts = {"1F1B", "interl.", "GPipe"};
+  const std::vector<std::int64_t> chunks =
+      values_of(plan, Knob::kVirtualStages, ui.views.scenario->model, ui.state.choice.gpus);
+  const auto now = std::find(kSchedules.begin(), kSchedules.end(), plan.schedule);
+  int chosen = static_cast<int>(now - kSchedules.begin());
+  const SegmentRow row{
+      "schedule",
+      "1F1B runs each backward as soon as it can, so few activations are alive. Interleaved does "
+      "so with several chunks of the model on each stage: a shorter bubble, more transfers; the "
+      "micro-batches must divide by the stages. GPipe runs all forwards first.",
+      kTexts, chunks.size() > 1 ? -1 : 1};
+  if (!segment_row(ui, row, chosen)) return false;
+  plan.schedule = kSchedules[static_cast<std::size_t>(chosen)];
+  plan.virtual_stages = plan.schedule == ScheduleKind::kInterleaved ? chunks[1] : 1;
+  return true;
+}
+
 void draw_switches(Ui& ui, Plan plan) {
   bool changed = false;
   int zero = plan.zero;
@@ -74,19 +96,7 @@ void draw_switches(Ui& ui, Plan plan) {
     plan.sequence_parallel = sharded == 1;
     changed = true;
   }
-  int gpipe = plan.schedule == ScheduleKind::kGpipe ? 1 : 0;
-  constexpr std::array<const char*, 2> kSchedules = {"1F1B", "GPipe"};
-  if (plan.degrees.pp > 1 &&
-      segment_row(ui,
-                  {"schedule",
-                   "1F1B runs each backward as soon as it can, so few activations are alive. "
-                   "GPipe runs all forwards first.",
-                   kSchedules},
-                  gpipe)) {
-    plan.schedule = gpipe == 1 ? ScheduleKind::kGpipe : ScheduleKind::kOneFOneB;
-    plan.virtual_stages = 1;
-    changed = true;
-  }
+  changed |= schedule_row(ui, plan);
   if (changed) choose(ui, mended(plan, ui.views.scenario->model));
 }
 

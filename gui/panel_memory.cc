@@ -24,6 +24,10 @@ Bytes part_of(const StageMemory& stage, int part) {
 std::string stage_text(const StageMemory& stage, Bytes capacity) {
   std::string text = fmt::format("Stage {}: {} of {} GiB\n", stage.stage, gib_text(stage.total()),
                                  gib_text(capacity));
+  if (stage.total() > capacity) {
+    text +=
+        fmt::format("{} GiB more than a GPU has (hatched)\n", gib_text(stage.total() - capacity));
+  }
   for (int part = 0; part < kMemoryPartCount; ++part) {
     text += fmt::format("\n{} GiB  {}", gib_text(part_of(stage, part), 2), memory_part_name(part));
   }
@@ -39,6 +43,22 @@ void draw_bar(const Ui& ui, const Plot& plot, const StageMemory& stage, float le
          ui.colors.memory[static_cast<std::size_t>(part)]);
     bottom = top;
   }
+}
+
+// What a GPU has no room for, hatched.
+void draw_overflow(const Ui& ui, const Plot& plot, const StageMemory& stage, Bytes capacity,
+                   Rect bar) {
+  if (stage.total() <= capacity) return;
+  const Rect over{{bar.min.x, plot.y_at(gib(stage.total()))},
+                  {bar.max.x, plot.y_at(gib(capacity))}};
+  ImGui::PushClipRect(over.min, over.max, true);
+  fill(ui, over, with_alpha(ui.colors.panel, 0.45));
+  const float rise = over.height() + over.width();
+  for (float y = over.min.y; y < over.min.y + rise + over.width(); y += ui.px(5)) {
+    line(ui, {over.min.x, y}, {over.max.x, y - over.width()}, ui.colors.bad, ui.px(1.4F));
+  }
+  ImGui::PopClipRect();
+  outline(ui, over, ui.colors.bad, 0, ui.px(1.2F));
 }
 
 // How far the prediction of the fullest stage may be off.
@@ -72,6 +92,8 @@ void draw_group(Ui& ui, const Plot& plot, const Group& group, float from, float 
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const float left = from + slot * static_cast<float>(i);
     draw_bar(ui, plot, stages[i], left + gap / 2, left + slot - gap / 2);
+    draw_overflow(ui, plot, stages[i], group.view->predicted.capacity,
+                  {{left + gap / 2, plot.area.min.y}, {left + slot - gap / 2, plot.area.max.y}});
     const bool is_fullest = stages[i].total() == group.view->predicted.peak;
     if (is_fullest) draw_spread(ui, plot, *group.view, left + slot / 2);
     if (slot >= ui.px(15) || i % 8 == 0) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 #include "core/numbers.h"
 #include "gui/panels.h"
@@ -154,11 +155,18 @@ void draw_filter(Ui& ui, Rect rect) {
 void draw_table(Ui& ui, Rect rect, const std::vector<std::size_t>& shown) {
   const TimeScale scale = time_scale(ui.views.found.plans.front().predicted.step);
   ImGui::SetCursorScreenPos({rect.min.x - ui.px(6), rect.min.y});
-  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(ui.px(4), ui.px(1.5F)));
+  // Whole rows only: half a row at the edge reads as a mistake. They share what is left over.
+  const float head = ui.fonts.small->FontSize + ui.px(3), letter = ui.fonts.body->FontSize;
+  const float least = ui.px(2.5F);
+  const float rows = std::max(1.0F, std::floor((rect.height() - head - least) / (letter + least)));
+  const float padding =
+      std::floor(std::max(least, (rect.height() - head - rows * letter) / (rows + 1))) / 2;
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(ui.px(4), padding));
+  const float height = head + 2 * padding + rows * (letter + 2 * padding);
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp |
                                 ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_PadOuterX;
   if (ImGui::BeginTable("plans", static_cast<int>(kColumns.size()), flags,
-                        {rect.width() + ui.px(12), rect.height()})) {
+                        {rect.width() + ui.px(12), height})) {
     ImGui::TableSetupScrollFreeze(0, 1);
     for (const TableColumn& column : kColumns) {
       ImGui::TableSetupColumn(column.title, ImGuiTableColumnFlags_WidthStretch, column.width);

@@ -58,7 +58,7 @@ struct KeyHelp {
   const char* keys;
   const char* meaning;
 };
-constexpr std::array<KeyHelp, 13> kKeys = {{
+constexpr std::array<KeyHelp, 14> kKeys = {{
     {"wheel, W, S", "zoom the timeline at the pointer (Ctrl finer, Shift coarser)"},
     {"right drag, A, D", "pan"},
     {"left drag", "measure a time"},
@@ -66,7 +66,8 @@ constexpr std::array<KeyHelp, 13> kKeys = {{
     {"double click", "zoom to an op"},
     {"0", "the whole step"},
     {"C", "the critical path"},
-    {"Ctrl+F", "find in the timeline"},
+    {"Ctrl+F", "find in the timeline; Enter goes to the first"},
+    {"N", "the next that was found"},
     {"Tab, arrows", "go from control to control; Space presses, Enter edits"},
     {"Ctrl++, Ctrl+−", "everything larger, smaller"},
     {"= before a time", "ties with the fastest plan: the 90 % intervals overlap"},

@@ -184,6 +184,21 @@ void hover(Ui& ui, const Track& track) {
   }
 }
 
+// Zooms to the next span that the search finds, with its neighbours.
+void jump_to_match(Ui& ui) {
+  TimelineState& state = ui.state.timeline;
+  const PlanView& view = *ui.views.a;
+  if (state.search.empty()) return;
+  const SpanMask mask = matching_spans(view.timeline, state.search);
+  const std::uint32_t match = next_span(view.timeline, mask, state.found_at);
+  if (match == kManySpans) return;
+  const double begin = to_seconds(view.timeline.spans[match].begin).value();
+  const double end = to_seconds(view.timeline.spans[match].end).value();
+  const double air = 4 * std::max(end - begin, 1e-6);
+  keep(state, panned({begin - air, end + air, 1}, 0, view.end), view.end);
+  state.found_at = begin;
+}
+
 void use_keys(Ui& ui, TimelineWindow& window, double step, double about) {
   if (ImGui::GetIO().WantTextInput) return;
   const double seconds = ImGui::GetIO().DeltaTime;
@@ -194,6 +209,10 @@ void use_keys(Ui& ui, TimelineWindow& window, double step, double about) {
   if (is_down('A')) window = panned(window, -span * seconds * kKeySpeed, step);
   if (is_down('D')) window = panned(window, span * seconds * kKeySpeed, step);
   if (ImGui::IsKeyPressed('0', false)) window = {0, step, window.width};
+  if (ImGui::IsKeyPressed('N', false)) {
+    jump_to_match(ui);
+    window = window_of(ui.state.timeline, step, static_cast<float>(window.width));
+  }
   if (ImGui::IsKeyPressed('C', false) && !ImGui::GetIO().KeyCtrl) {
     ui.state.timeline.shows_critical_path = !ui.state.timeline.shows_critical_path;
   }
@@ -255,6 +274,14 @@ void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float l
            name, Align::kCenter);
 }
 
+// How many spans the search finds; what it means that there are none.
+std::string matches_text(const Ui& ui) {
+  if (ui.state.timeline.search.empty()) return "";
+  const SpanMask mask = matching_spans(ui.views.a->timeline, ui.state.timeline.search);
+  const auto count = std::count(mask.begin(), mask.end(), true);
+  return count == 0 ? "none found" : fmt::format("{} found", count_text(count));
+}
+
 // Buttons and the search field, right of the title; the legend between them and the note.
 void draw_tools(Ui& ui, Rect rect) {
   TimelineState& state = ui.state.timeline;
@@ -270,11 +297,15 @@ void draw_tools(Ui& ui, Rect rect) {
   if (ImGui::GetIO().KeyCtrl && ImGui::IsKeyPressed('F', false)) ImGui::SetKeyboardFocusHere();
   if (ImGui::InputTextWithHint("##find", "find: backward 12", text.data(), text.size())) {
     state.search = text.data();
+    state.found_at = -1;
   }
+  const int enter = ImGui::GetKeyIndex(ImGuiKey_Enter);
+  if (ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(enter)) jump_to_match(ui);
   note_item(ui, "find in timeline");
   hover_help(ui,
              "Words that all must hold: a kind (forward, backward, transfer, optimizer), a "
-             "micro-batch (12), a stage (stage 3). Ctrl+F comes here.");
+             "micro-batch (12), a stage (stage 3). Ctrl+F comes here, Enter and then N go from one "
+             "to the next.");
   x -= text_size(ui.fonts.small, "Whole step").x + ui.px(24);
   ImGui::SetCursorScreenPos({x, y});
   if (button(ui, "Whole step", "Zoom out to the whole step (0).")) state.begin = state.end = 0;
@@ -288,10 +319,14 @@ void draw_tools(Ui& ui, Rect rect) {
   }
   ImGui::PopStyleVar();
   ImGui::PopFont();
+  const std::string matches = matches_text(ui);
+  x -= ui.px(12);
+  x -= put_text(ui, ui.fonts.small, {x, rect.min.y - ui.px(23)}, ui.colors.text, matches,
+                Align::kRight);
   ImVec2 at{rect.min.x + ui.px(82), rect.min.y - ui.px(23)};
   for (int kind = 0; kind + 1 < kSpanKindCount; ++kind) {
     const auto name = name_of(static_cast<SpanKind>(kind));
-    if (at.x + text_size(ui.fonts.small, name).x > x - ui.px(40)) break;
+    if (at.x + text_size(ui.fonts.small, name).x > x - ui.px(28)) break;
     at.x = legend_entry(ui, at, ui.colors.span[static_cast<std::size_t>(kind)], name);
   }
 }
@@ -329,6 +364,7 @@ void draw_tracks(Ui& ui, Rect body) {
     track.area.max.y = track.area.min.y + height;
     track.stage_height =
         std::min(height / static_cast<float>(track.view->index.stages()), ui.px(30));
+    note_area(ui, i == 0 ? "timeline A" : "timeline B", track.area);
     tracks.push_back(track);
   }
   const float left = body.min.x + ui.px(has_b ? 8 : 0);

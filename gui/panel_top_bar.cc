@@ -79,6 +79,7 @@ void draw_choices(Ui& ui) {
   const std::string shown = choice.opened_model ? choice.opened_model->name : choice.model;
   if (combo(ui, "model", ui.px(138), ui.views.models, shown, choice.model)) {
     choice.opened_model.reset();
+    choice.dtype = Choice().dtype, choice.gradient_dtype = Choice().gradient_dtype;
     ask_anew(ui);
   }
   label(ui, "cluster");

@@ -2,16 +2,17 @@
 // front, memory of the best plan's stages, and its step in time. Light, without a window.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "core/report.h"
 #include "core/result.h"
 #include "core/scenario.h"
+#include "gui/drawing.h"
 
 namespace tpsim {
 
-// SVG text. `plans` holds at least one, the best first; the others are points of the scatter.
-Result<std::string> plan_picture(const Scenario& scenario, const std::vector<PlannedRun>& plans);
+// `plans` holds at least one, the best first; the others are points of the scatter, all plans of
+// the Pareto front among them.
+Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<PlannedRun>& plans);
 
 }  // namespace tpsim

@@ -27,7 +27,7 @@ Plot draw_axes(const Ui& ui, Rect rect, const AxisScale& x, const AxisScale& y,
   plot.area.min.y += letter + ui.px(5);  // the y title stands on top
   if (!titles.x.empty()) plot.area.max.y -= letter + ui.px(5);
   const std::vector<Tick> y_ticks =
-      ticks(y, std::max(2, static_cast<int>(plot.area.height() / ui.px(24))));
+      ticks(y, std::max(2, static_cast<int>(plot.area.height() / ui.px(19))));
   float label_width = 0;
   for (const Tick& tick : y_ticks)
     label_width = std::max(label_width, text_size(font, tick.label).x);

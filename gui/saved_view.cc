@@ -89,7 +89,12 @@ Status read_view(const JsonValue& root, const std::string& file, AppState& state
   const JsonValue* follows = root.find("follows_best");
   const bool follows_best =
       follows != nullptr && follows->as<bool>() != nullptr && *follows->as<bool>();
-  if (plan) next.choice.opened_model = std::make_shared<const ModelSpec>(plan->model);
+  if (plan) {
+    next.choice.opened_model = std::make_shared<const ModelSpec>(plan->model);
+    next.choice.dtype = plan->plan.dtype;
+    next.choice.gradient_dtype = plan->plan.gradient_dtype;
+  }
+  next.opened_file.clear();  // a view is no plan file
   next.plan = plan && !follows_best ? std::optional(plan->plan) : std::nullopt;
   next.pinned = pinned ? std::optional(pinned->plan) : std::nullopt;
   state = std::move(next);
@@ -106,6 +111,8 @@ void show_plan(const PlanFile& file, AppState& state) {
   choice.stack = file.stack;
   choice.gpus = gpu_count(file.plan);
   choice.global_batch = file.plan.global_batch;
+  choice.dtype = file.plan.dtype;
+  choice.gradient_dtype = file.plan.gradient_dtype;
   state.plan = file.plan;
   state.pinned.reset();
   state.timeline = TimelineState();

@@ -8,9 +8,8 @@
 namespace tpsim {
 namespace {
 
-constexpr int kBestPlans = 24;        // what the table needs at once
-constexpr int kFastestOfSlice = 400;  // what a scatter can show
-constexpr int kSmallestOfSlice = 60;
+constexpr int kBestPlans = 24;      // what the table needs at once
+constexpr int kPlansOfSlice = 400;  // what a scatter can show
 
 bool is_faster(const PlannedRun& a, const PlannedRun& b) {
   return a.predicted.step < b.predicted.step;
@@ -23,15 +22,19 @@ SearchJob::SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario)
   findings_.choice = std::move(choice);
   space_.gpus = findings_.choice.gpus;
   space_.global_batch = findings_.choice.global_batch;
+  space_.dtype = findings_.choice.dtype;
+  space_.gradient_dtype = findings_.choice.gradient_dtype;
 }
 
 void SearchJob::step() {
   if (!findings_.has_best) return find_best();
-  if (!slices_.empty()) {
-    find_all(slices_.back());
+  if (!has_front_) {
+    find_front();
+  } else if (!slices_.empty()) {
+    find_fastest(slices_.back());
     slices_.pop_back();
   }
-  findings_.is_complete = slices_.empty();
+  findings_.is_complete = has_front_ && slices_.empty();
 }
 
 void SearchJob::find_best() {
@@ -50,25 +53,29 @@ void SearchJob::find_best() {
   findings_.pruned = found->pruned;
   findings_.nearest_miss = found->nearest_miss;
   findings_.plans = std::move(found->plans);
-  findings_.pareto_front = pareto_front(findings_.plans);
+  findings_.pareto_front = front_of(findings_.plans);
+  has_front_ = true;
   if (findings_.feasible > static_cast<std::int64_t>(findings_.plans.size())) {
+    has_front_ = false;
     slices_ = divisors(space_.gpus);
     const ModelSpec& model = scenario_->model;
     std::erase_if(slices_, [&](std::int64_t tp) { return model.attention.heads % tp != 0; });
   }
-  findings_.is_complete = slices_.empty();
+  findings_.is_complete = has_front_ && slices_.empty();
 }
 
-void SearchJob::find_all(std::int64_t tp) {
+// All of it, however slow its smallest plans are.
+void SearchJob::find_front() {
+  has_front_ = true;
+  Result<SearchResult> found = pareto_front(*scenario_, space_, {});
+  if (found.ok()) add(std::move(found).value());
+}
+
+void SearchJob::find_fastest(std::int64_t tp) {
   SearchSpace part = space_;
   part.tp = {tp};
-  // The fastest, and the smallest: both ends of the Pareto front.
-  for (const Objective objective : {Objective::kTime, Objective::kMemory}) {
-    part.objective = objective;
-    const int most = objective == Objective::kTime ? kFastestOfSlice : kSmallestOfSlice;
-    Result<SearchResult> found = search(*scenario_, part, most, {});
-    if (found.ok()) add(std::move(found).value());
-  }
+  Result<SearchResult> found = search(*scenario_, part, kPlansOfSlice, {});
+  if (found.ok()) add(std::move(found).value());
 }
 
 // What is known already is not added twice.
@@ -82,10 +89,10 @@ void SearchJob::add(SearchResult found) {
     if (!is_known) findings_.plans.push_back(std::move(run));
   }
   std::stable_sort(findings_.plans.begin(), findings_.plans.end(), is_faster);
-  findings_.pareto_front = pareto_front(findings_.plans);
+  findings_.pareto_front = front_of(findings_.plans);
 }
 
-std::vector<std::size_t> pareto_front(const std::vector<PlannedRun>& plans) {
+std::vector<std::size_t> front_of(const std::vector<PlannedRun>& plans) {
   std::vector<std::size_t> order(plans.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

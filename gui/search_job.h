@@ -1,6 +1,6 @@
 // The search behind the plan table, in pieces short enough to do between two frames or to give up
-// between: first the best plans of the whole space, then, for the scatter, the fastest and the
-// smallest of each tensor-parallel degree.
+// between: first the best plans of the whole space, then its Pareto front, then, for the scatter,
+// the fastest of each tensor-parallel degree.
 #pragma once
 
 #include <memory>
@@ -37,17 +37,20 @@ class SearchJob {
 
  private:
   void find_best();
-  void find_all(std::int64_t tp);
+  void find_front();
+  void find_fastest(std::int64_t tp);
   void add(SearchResult found);
 
   std::shared_ptr<const Scenario> scenario_;
   SearchSpace space_;
+  bool has_front_ = false;
   std::vector<std::int64_t> slices_;  // tensor-parallel degrees still to do
   Findings findings_;
 };
 
-// Indices of the plans that no other beats in both step time and peak memory, by falling time.
-std::vector<std::size_t> pareto_front(const std::vector<PlannedRun>& plans);
+// Indices of those of `plans` that no other of them beats in both step time and peak memory, by
+// falling time.
+std::vector<std::size_t> front_of(const std::vector<PlannedRun>& plans);
 
 // Gives a job its time. There are two: one works until it is done before it answers (windowless,
 // web), one in a thread of its own (gui/background_search.h).

@@ -8,7 +8,7 @@
 namespace tpsim {
 
 Session::Session(Catalogue catalogue, SearchHost& host, AppState state)
-    : computer_(std::move(catalogue), host), state_(std::move(state)) {
+    : computer_(std::move(catalogue), host), state_(std::move(state)), perform_(perform) {
   ImGui::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;  // what must be remembered is in AppState
@@ -44,7 +44,7 @@ void Session::frame(float width, float height, float seconds) {
   Ui ui{state_, *views_, colors(), fonts_, scale_, items_, requests};
   draw_frame(ui);
   ImGui::Render();
-  for (const Request request : requests) perform(request, computer_, state_);
+  for (const Request request : requests) perform_(request, computer_, state_);
 }
 
 }  // namespace tpsim

@@ -2,7 +2,7 @@
 // through ImGui's IO, call frame(), and draw what ImGui::GetDrawData() holds.
 #pragma once
 
-#include <string>
+#include <functional>
 
 #include "core/catalogue.h"
 #include "gui/app_state.h"
@@ -11,6 +11,9 @@
 #include "gui/views.h"
 
 namespace tpsim {
+
+// How requests are done: gui/actions.h, unless the host has ways of its own.
+using Perform = std::function<void(Request, const ViewComputer&, AppState&)>;
 
 class Session {
  public:
@@ -21,6 +24,8 @@ class Session {
 
   // Lays out one frame of a window of this size in points, `seconds` after the one before.
   void frame(float width, float height, float seconds);
+
+  void set_perform(Perform perform) { perform_ = std::move(perform); }
 
   AppState& state() { return state_; }
   const Views& views() const { return *views_; }
@@ -35,6 +40,7 @@ class Session {
 
   ViewComputer computer_;
   AppState state_;
+  Perform perform_;
   const Views* views_ = nullptr;
   Items items_;
   Fonts fonts_;

@@ -42,6 +42,7 @@ Status set_option(std::string_view name, const std::string& value, StartOptions&
   if (name == "--global-batch") return set_count(name, value, options.global_batch);
   if (name == "--measured") return options.measured = value, Ok{};
   if (name == "--screenshot") return options.screenshot = value, Ok{};
+  if (name == "--drawing") return options.drawing = value, Ok{};
   if (name == "--script") return options.script = value, Ok{};
   if (name == "--size") return set_size(value, options);
   if (name == "--theme") return options.is_dark = value == "dark", Ok{};
@@ -75,6 +76,7 @@ Result<AppState> start_state(const StartOptions& options) {
   if (!options.model.empty()) {
     choice.model = options.model;
     choice.opened_model.reset();
+    state.opened_file.clear();
     state.plan.reset();
   }
   if (!options.cluster.empty()) {

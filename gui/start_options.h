@@ -14,6 +14,7 @@ struct StartOptions {
   std::int64_t gpus = 0, global_batch = 0;  // 0: not given
   std::string measured;                     // a validation report
   std::string screenshot, script;
+  std::string drawing;  // of gui/drawing.h as JSON, to draw instead of the program
   int width = 1280, height = 800;
   bool is_dark = false;
 };

@@ -1,6 +1,7 @@
-#include "gui/svg.h"
-
+// A drawing as SVG text.
 #include <fmt/format.h>
+
+#include "gui/drawing.h"
 
 namespace tpsim {
 namespace {
@@ -31,56 +32,74 @@ std::string opacity(Rgba color) {
   return color.a == 255 ? "" : fmt::format(" fill-opacity=\"{}\"", number(color.a / 255.0));
 }
 
+// Many rectangles share a path: a timeline has thousands of them.
+std::string rects_text(const DrawnShape& shape) {
+  const std::vector<double>& n = shape.numbers;
+  if (n.size() == 4) {
+    return fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"{}/>\n",
+                       number(n[0]), number(n[1]), number(n[2]), number(n[3]), hex(shape.color),
+                       opacity(shape.color));
+  }
+  std::string path;
+  for (std::size_t i = 0; i < n.size(); i += 4) {
+    path += fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.1f}h{:.1f}z", n[i], n[i + 1], n[i + 2], n[i + 3],
+                        -n[i + 2]);
+  }
+  return fmt::format("<path d=\"{}\" fill=\"{}\"{}/>\n", path, hex(shape.color),
+                     opacity(shape.color));
+}
+
+std::string line_text(const DrawnShape& shape) {
+  const std::vector<double>& n = shape.numbers;
+  return fmt::format(
+      "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n",
+      number(n[0]), number(n[1]), number(n[2]), number(n[3]), hex(shape.color), number(n[4]),
+      shape.kind == ShapeKind::kDashes ? " stroke-dasharray=\"5 3.5\"" : "");
+}
+
+std::string words_text(const DrawnShape& shape) {
+  static constexpr const char* kAnchors[] = {"start", "middle", "end"};
+  const std::vector<double>& n = shape.numbers;
+  return fmt::format(
+      "<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\" text-anchor=\"{}\"{}>{}</text>\n",
+      number(n[0]), number(n[1]), number(n[2]), hex(shape.color),
+      kAnchors[static_cast<int>(shape.anchor)], shape.is_bold ? " font-weight=\"600\"" : "",
+      escaped(shape.words));
+}
+
+std::string circle_text(const DrawnShape& shape) {
+  const std::vector<double>& n = shape.numbers;
+  const std::string ink =
+      shape.kind == ShapeKind::kRing
+          ? fmt::format("fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"", hex(shape.color),
+                        number(kRingThickness))
+          : fmt::format("fill=\"{}\"{}", hex(shape.color), opacity(shape.color));
+  return fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"{}\" {}/>\n", number(n[0]), number(n[1]),
+                     number(n[2]), ink);
+}
+
+std::string shape_text(const DrawnShape& shape) {
+  switch (shape.kind) {
+    case ShapeKind::kRects: return rects_text(shape);
+    case ShapeKind::kLine:
+    case ShapeKind::kDashes: return line_text(shape);
+    case ShapeKind::kCircle:
+    case ShapeKind::kRing: return circle_text(shape);
+    case ShapeKind::kText: return words_text(shape);
+  }
+  return "";
+}
+
 }  // namespace
 
-Svg::Svg(double width, double height, Rgba background) : width_(width), height_(height) {
-  rect(0, 0, width, height, background);
-}
-
-void Svg::rect(double x, double y, double width, double height, Rgba color) {
-  body_ +=
-      fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"{}/>\n", number(x),
-                  number(y), number(width), number(height), hex(color), opacity(color));
-}
-
-void Svg::line(double x1, double y1, double x2, double y2, Rgba color, double thickness,
-               bool is_dashed) {
-  body_ += fmt::format(
-      "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n",
-      number(x1), number(y1), number(x2), number(y2), hex(color), number(thickness),
-      is_dashed ? " stroke-dasharray=\"5 3.5\"" : "");
-}
-
-void Svg::circle(double x, double y, double radius, Rgba color) {
-  body_ += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\"{}/>\n", number(x),
-                       number(y), number(radius), hex(color), opacity(color));
-}
-
-void Svg::ring(double x, double y, double radius, Rgba color) {
-  body_ += fmt::format(
-      "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"/>\n",
-      number(x), number(y), number(radius), hex(color));
-}
-
-void Svg::text(double x, double y, const SvgText& style, std::string_view words) {
-  static constexpr const char* kAnchors[] = {"start", "middle", "end"};
-  body_ += fmt::format(
-      "<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\" text-anchor=\"{}\"{}>{}</text>\n",
-      number(x), number(y), number(style.size), hex(style.color),
-      kAnchors[static_cast<int>(style.anchor)], style.is_bold ? " font-weight=\"600\"" : "",
-      escaped(words));
-}
-
-void Svg::path(const std::string& d, Rgba color) {
-  body_ += fmt::format("<path d=\"{}\" fill=\"{}\"/>\n", d, hex(color));
-}
-
-std::string Svg::document() const {
+std::string svg_text(const Drawing& drawing) {
+  std::string body;
+  for (const DrawnShape& shape : drawing.shapes()) body += shape_text(shape);
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
       "{1}\" font-family=\"Inter, 'Helvetica Neue', Arial, sans-serif\" "
       "font-variant-numeric=\"tabular-nums\">\n{2}</svg>\n",
-      number(width_), number(height_), body_);
+      number(drawing.width()), number(drawing.height()), body);
 }
 
 }  // namespace tpsim

@@ -67,4 +67,17 @@ SpanMask matching_spans(const Timeline& timeline, const std::string& words) {
   return mask;
 }
 
+std::uint32_t next_span(const Timeline& timeline, const SpanMask& mask, double after_seconds) {
+  const Picoseconds after = to_picoseconds(Seconds(after_seconds));
+  // Those after the moment go before the others, earlier ones before later ones.
+  const auto key = [&](std::uint32_t i) {
+    return std::pair(timeline.spans[i].begin <= after, timeline.spans[i].begin);
+  };
+  std::uint32_t best = kManySpans;
+  for (std::uint32_t i = 0; i < mask.size(); ++i) {
+    if (mask[i] && (best == kManySpans || key(i) < key(best))) best = i;
+  }
+  return best;
+}
+
 }  // namespace tpsim

@@ -168,10 +168,12 @@ bool segment_row(Ui& ui, const SegmentRow& row, int& chosen) {
                           vec(is_on ? ui.colors.accent : with_alpha(ui.colors.raised, 0)));
     if (is_on) ImGui::PushStyleColor(ImGuiCol_ButtonHovered, vec(ui.colors.accent));
     ImGui::PushStyleColor(ImGuiCol_Text, vec(is_on ? ui.colors.on_accent : ui.colors.text));
+    ImGui::BeginDisabled(i == row.illegal);
     if (ImGui::Button(row.texts[static_cast<std::size_t>(i)], {each, 0}) && !is_on) {
       chosen = i;
       changed = true;
     }
+    ImGui::EndDisabled();
     ImGui::PopStyleColor(is_on ? 3 : 2);
     note_item(ui, std::string(row.label) + "=" + row.texts[static_cast<std::size_t>(i)]);
     hover_help(ui, row.help);

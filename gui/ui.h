@@ -82,11 +82,12 @@ struct SliderRow {
 };
 bool slider_row(Ui& ui, const SliderRow& row, int& stop);
 
-// A row "label  [a|b|c]"; true when the choice changed. Null texts are no choices.
+// A row "label  [a|b|c]"; true when the choice changed.
 struct SegmentRow {
   const char* label;
   const char* help;
   std::span<const char* const> texts;
+  int illegal = -1;  // the choice that cannot be made now
 };
 bool segment_row(Ui& ui, const SegmentRow& row, int& chosen);
 

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "core/model_json.h"
 #include "gui/critical_path.h"
+#include "gui/differences.h"
+#include "sim/machine_cluster.h"
 #include "sim/predict.h"
 #include "sim/step.h"
 
@@ -35,6 +38,22 @@ std::optional<Plan> plan_in_focus(const AppState& state, const Findings& found) 
   return std::nullopt;
 }
 
+// The machine that the profile of an opened plan was measured on.
+Status load_machine(const Catalogue& catalogue, const Choice& choice, Scenario& scenario) {
+  if (!choice.profile.empty()) {
+    TPSIM_TRY(scenario.profile, catalogue.load_profile(choice.profile));
+  }
+  if (scenario.profile.machine.devices == 0) {
+    return Error{ErrorKind::kBadInput, "no profile says what this machine is", choice.profile,
+                 "open a plan that was made with a profile of tpsim profile, or choose a cluster"};
+  }
+  scenario.cluster = machine_cluster(scenario.profile);
+  TPSIM_TRY(StackSpec stack,
+            catalogue.load_stack(choice.stack.empty() ? scenario.cluster.stack : choice.stack));
+  scenario.stack = stack_on_machine(std::move(stack), scenario.profile);
+  return Ok{};
+}
+
 }  // namespace
 
 Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice) {
@@ -44,12 +63,16 @@ Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice)
   } else {
     TPSIM_TRY(scenario.model, catalogue.load_model(choice.model));
   }
-  TPSIM_TRY(scenario.cluster, catalogue.load_cluster(choice.cluster));
-  TPSIM_TRY(
-      scenario.profile,
-      catalogue.load_profile(choice.profile.empty() ? scenario.cluster.profile : choice.profile));
-  TPSIM_TRY(scenario.stack,
-            catalogue.load_stack(choice.stack.empty() ? scenario.cluster.stack : choice.stack));
+  if (choice.cluster == kThisMachine) {
+    TPSIM_TRY_STATUS(load_machine(catalogue, choice, scenario));
+  } else {
+    TPSIM_TRY(scenario.cluster, catalogue.load_cluster(choice.cluster));
+    TPSIM_TRY(
+        scenario.profile,
+        catalogue.load_profile(choice.profile.empty() ? scenario.cluster.profile : choice.profile));
+    TPSIM_TRY(scenario.stack,
+              catalogue.load_stack(choice.stack.empty() ? scenario.cluster.stack : choice.stack));
+  }
   scenario.cluster.intra_node.bandwidth *= choice.intra_node;
   scenario.cluster.inter_node.bandwidth *= choice.inter_node;
   return scenario;
@@ -130,6 +153,13 @@ std::optional<PlanFile> ViewComputer::plan_file(const AppState& state) const {
                   views_.a->plan};
 }
 
+bool ViewComputer::catalogue_holds(const ModelSpec& model) const {
+  Result<ModelSpec> own = catalogue_.load_model(model.name);
+  if (!own.ok()) return false;
+  own->seq = model.seq;
+  return to_json(*own) == to_json(model);
+}
+
 namespace {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
@@ -188,6 +218,12 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   add("notice", state.notice);
   if (views.a) add_plan_facts(all, "plan", *views.a);
   if (views.b) add_plan_facts(all, "other", *views.b);
+  if (views.a && views.b && !views.a->error && !views.b->error) {
+    const auto terms = term_differences(views.a->predicted, views.b->predicted);
+    add("difference.term", terms.empty() ? "" : terms.front().name);
+    add("difference.s",
+        fmt::format("{:.4g}", (views.b->predicted.step - views.a->predicted.step).value()));
+  }
   return all;
 }
 

@@ -55,6 +55,8 @@ class ViewComputer {
 
   // The plan file of plan A: what Save, Export and the command line start from.
   std::optional<PlanFile> plan_file(const AppState& state) const;
+  // Whether the catalogue has this very model under its name, for sequences of whatever length.
+  bool catalogue_holds(const ModelSpec& model) const;
   std::int64_t gpus_per_node() const {
     return views_.scenario ? views_.scenario->cluster.gpus_per_node : 8;
   }

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 #include "core/json_document.h"
 #include "core/json_fields.h"
+#include "core/leading_number.h"
 #include "core/text.h"
 
 namespace tpsim {
@@ -77,12 +77,12 @@ const AssumptionRow& row_of(Assumption assumption) {
 }
 
 Result<double> parse_assumption(const AssumptionRow& row, std::string_view text) {
-  double value = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, code] = std::from_chars(text.data(), last, value);
-  std::string_view unit(end, static_cast<std::size_t>(last - end));
+  const auto leading = leading_number(text);
+  if (!leading) return wrong_text(row, text);
+  const double value = leading->value;
+  std::string_view unit = text.substr(leading->length);
   while (unit.starts_with(' ')) unit.remove_prefix(1);
-  if (code != std::errc() || unit != row.unit) return wrong_text(row, text);
+  if (unit != row.unit) return wrong_text(row, text);
   const bool whole = !row.whole || value == static_cast<double>(static_cast<std::int64_t>(value));
   if (!(value >= row.least && value <= row.most) || !whole) {
     return Error{ErrorKind::kBadInput,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/leading_number.h"
 #include "core/text.h"
 
 namespace tpsim {
@@ -25,8 +26,10 @@ bool parse_whole(std::string_view text, std::int64_t& out) {
 }
 
 bool parse_number(std::string_view text, double& out) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return code == std::errc() && end == text.data() + text.size();
+  const auto leading = leading_number(text);
+  if (!leading || leading->length != text.size()) return false;
+  out = leading->value;
+  return true;
 }
 
 // Single quotes protect what a shell would read otherwise.

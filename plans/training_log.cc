@@ -1,8 +1,9 @@
 #include "plans/training_log.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
+
+#include "core/leading_number.h"
 
 namespace tpsim {
 namespace {
@@ -15,13 +16,11 @@ std::string_view trimmed(std::string_view text) {
 
 // The number that `text` starts with, if it is finite and not negative.
 std::optional<double> number_in(std::string_view text) {
-  text = trimmed(text);
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto leading = leading_number(trimmed(text));
   // More than any clock or memory counts is garbage, and sums of it would leave the numbers.
   constexpr double kMost = 1e15;
-  if (code != std::errc() || !(value >= 0 && value <= kMost)) return std::nullopt;
-  return value;
+  if (!leading || !(leading->value >= 0 && leading->value <= kMost)) return std::nullopt;
+  return leading->value;
 }
 
 // The number behind `label`.

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what tpsim builds with and does not find, on Debian 12 and its relatives.
 #
-# Usage: tools/install_packages.sh [--full | --ci | --dev]
-# --full adds what the Python module and the window need; the first plan does not wait for them. --ci adds to that what .ci/run checks with, --dev also what developers type. Needs
-# root (or sudo) only when something is missing.
+# Usage: tools/install_packages.sh [--full | --web | --ci | --dev]
+# --full adds what the Python module and the window need; the first plan does not wait for them.
+# --web adds to that what pages for browsers are compiled with (0.8 GB), --ci what .ci/run checks
+# with, --dev also what developers type. Needs root (or sudo) only when something is missing.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin # dpkg needs them; a shell started by plain su lacks them
 
@@ -25,9 +26,13 @@ full=(
   pybind11-dev python3-dev    # import tpsim
   pkg-config libimgui-dev libglfw3-dev libpng-dev fonts-inter  # tpsim gui
 )
+web=(
+  emscripten python3 xz-utils # tpsim report; Dear ImGui's sources come by tools/fetch_imgui.sh
+)
 ci=(
   clang-format           # tools/format.sh
   xvfb libgl1-mesa-dri   # the window on a virtual display
+  chromium               # the page in a browser
 )
 developer=(
   clang-tidy             # tools/tidy.sh
@@ -38,9 +43,13 @@ wanted=("${build[@]}" "${tests[@]}" "${optional[@]}")
 case "${1:-}" in
   "") ;;
   --full) wanted+=("${full[@]}") ;;
-  --ci) wanted+=("${full[@]}" "${ci[@]}") ;;
-  --dev) wanted+=("${full[@]}" "${ci[@]}" "${developer[@]}") ;;
-  *) echo "tools/install_packages.sh: unknown option $1 (known: --full, --ci, --dev)" >&2; exit 2 ;;
+  --web) wanted+=("${full[@]}" "${web[@]}") ;;
+  --ci) wanted+=("${full[@]}" "${web[@]}" "${ci[@]}") ;;
+  --dev) wanted+=("${full[@]}" "${web[@]}" "${ci[@]}" "${developer[@]}") ;;
+  *)
+    echo "tools/install_packages.sh: unknown option $1 (known: --full, --web, --ci, --dev)" >&2
+    exit 2
+    ;;
 esac
 
 is_installed() {
@@ -51,7 +60,10 @@ missing=()
 for package in "${wanted[@]}"; do
   is_installed "$package" || missing+=("$package")
 done
-if ((${#missing[@]} == 0)); then exit 0; fi
+lacks_sources() { # of Dear ImGui, where the page is wanted
+  [[ " ${wanted[*]} " == *" emscripten "* && ! -f /usr/local/src/imgui/imgui.cpp ]]
+}
+if ((${#missing[@]} == 0)) && ! lacks_sources; then exit 0; fi
 
 if ! command -v apt-get >/dev/null; then
   echo "tools/install_packages.sh: no apt-get here; install the equivalents of: ${missing[*]}" >&2
@@ -66,16 +78,22 @@ if ((EUID != 0)); then
   as_root=(sudo)
 fi
 
-echo "installing: ${missing[*]}"
 apt() {
   # The lock timeout waits for another apt instead of failing at once.
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@" </dev/null
 }
-apt update || echo "tools/install_packages.sh: apt-get update failed; trying with the old lists" >&2
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-if ! apt install --yes --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
-  cat "$log" >&2
-  exit 4
+if ((${#missing[@]} > 0)); then
+  echo "installing: ${missing[*]}"
+  apt update || echo "tools/install_packages.sh: apt-get update failed; trying with the old lists" >&2
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  if ! apt install --yes --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
+    cat "$log" >&2
+    exit 4
+  fi
 fi
+if lacks_sources && ! "${as_root[@]}" "$(dirname "$0")/fetch_imgui.sh"; then
+  [[ $1 == --web ]] && exit 4 # the others do without pages
+fi
+exit 0

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/catalogue.h"
+#include "core/json_document.h"
 #include "gui/axis.h"
 #include "gui/critical_path.h"
 #include "gui/knobs.h"
@@ -121,7 +122,7 @@ TEST_CASE("nothing beats a plan of the Pareto front, and something beats every o
     run.predicted.step = Seconds(1 + static_cast<double>(random() % 50));
     run.predicted.peak = Bytes(1 + static_cast<double>(random() % 50));
   }
-  const std::vector<std::size_t> front = pareto_front(plans);
+  const std::vector<std::size_t> front = front_of(plans);
   const auto beats = [](const PlannedRun& a, const PlannedRun& b) {
     return a.predicted.step <= b.predicted.step && a.predicted.peak <= b.predicted.peak &&
            (a.predicted.step < b.predicted.step || a.predicted.peak < b.predicted.peak);
@@ -158,6 +159,16 @@ TEST_CASE("the search in pieces finds what one search finds") {
   for (std::size_t i = 1; i < plans.size(); ++i) {
     CHECK(plans[i - 1].predicted.step <= plans[i].predicted.step);
   }
+  space.objective = Objective::kTime;
+  const auto front = pareto_front(*scenario, space, {});
+  REQUIRE(front.ok());
+  const std::vector<std::size_t>& shown = job.findings().pareto_front;
+  REQUIRE(shown.size() == front->plans.size());
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const PlannedRun& expected = front->plans[shown.size() - 1 - i];  // by rising time
+    CHECK(plans[shown[i]].predicted.step.value() == expected.predicted.step.value());
+    CHECK(plans[shown[i]].predicted.peak.value() == expected.predicted.peak.value());
+  }
 }
 
 TEST_CASE("words find spans") {
@@ -192,10 +203,19 @@ TEST_CASE("the picture of a search is SVG that names the plan and its figures") 
   REQUIRE(found.ok());
   const auto picture = plan_picture(scenario, found->plans);
   REQUIRE(picture.ok());
-  CHECK(picture->starts_with("<svg "));
-  CHECK(picture->ends_with("</svg>\n"));
-  CHECK(picture->find("bloom-7b1 on 16 GPUs") != std::string::npos);
-  CHECK(picture->size() < 1'000'000);
+  const std::string svg = svg_text(*picture);
+  CHECK(svg.starts_with("<svg "));
+  CHECK(svg.ends_with("</svg>\n"));
+  CHECK(svg.find("bloom-7b1 on 16 GPUs") != std::string::npos);
+  CHECK(svg.size() < 1'000'000);
+
+  // What is handed to the program that draws pixels is the same picture.
+  const auto json = parse_json(to_text(json_of(*picture)), "drawing");
+  REQUIRE(json.ok());
+  const auto again = drawing_from(*json, "drawing");
+  REQUIRE(again.ok());
+  CHECK(svg_text(*again) == svg);
+  CHECK_FALSE(drawing_from(json_object(), "drawing").ok());
 }
 
 TEST_CASE("two data colours never look alike, nor like what lies behind them") {

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Packs the program for browsers into one page.
+
+pack_page.py page.html program.js program.wasm data-folder out.html
+
+The script, the program and the catalogue (models, clusters, profiles, stacks) are compressed and
+stand in the page as text. `tpsim report` puts the plan in.
+"""
+import base64
+import gzip
+import json
+import pathlib
+import sys
+
+
+def packed(data: bytes) -> str:
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
+
+
+def catalogue_of(folder: pathlib.Path) -> bytes:
+    files = {}
+    for kind in ("models", "clusters", "profiles", "stacks"):
+        for path in sorted((folder / kind).glob("*.json")):
+            files[f"{kind}/{path.name}"] = json.dumps(json.loads(path.read_text()),
+                                                      separators=(",", ":"))
+    return json.dumps(files).encode()
+
+
+def main() -> None:
+    page, script, program, data, out = map(pathlib.Path, sys.argv[1:])
+    text = page.read_text()
+    parts = {"SCRIPT": script.read_bytes(), "PROGRAM": program.read_bytes(),
+             "CATALOGUE": catalogue_of(data)}
+    for name, part in parts.items():
+        assert f"@{name}@" in text, name
+        text = text.replace(f"@{name}@", packed(part))
+    out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Opens the page of `tpsim report` in headless Chromium and uses it.
+
+web_test.py tpsim folder: from disk it loads, a slider is dragged, the plan changes, a picture is
+taken. Exits with 77 where there is no Chromium or no page: ctest calls that skipped.
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+from browser import PATIENCE, Browser, BrowserError
+
+MOST_BYTES = 1_500_000
+
+
+class Page:
+    """The program in the tab: what it says of itself, and its controls by their labels."""
+
+    def __init__(self, browser: Browser):
+        self.browser = browser
+
+    def facts(self) -> dict:
+        text = self.browser.value("typeof Module === 'object' && Module._tpsim_facts ? "
+                                  "JSON.stringify(tpsimFacts()) : '{}'")
+        return json.loads(text or "{}")
+
+    def wait_until(self, what: str, holds) -> dict:
+        end = time.time() + PATIENCE
+        now = {}
+        while time.time() < end:
+            now = self.facts()
+            if holds(now):
+                return now
+            time.sleep(0.1)
+        raise BrowserError(f"waited in vain until {what}; the page says "
+                           f"{self.browser.value('document.body.innerText')!r}, its errors are "
+                           f"{self.browser.errors}, its facts "
+                           f"{ {k: v for k, v in now.items() if not k.startswith('at:')} }")
+
+    def settle(self) -> None:
+        """Until input has been seen by a frame."""
+        drawn = self.facts()["frames"]
+        self.wait_until("a frame is drawn", lambda now: now["frames"] >= drawn + 2)
+
+    def place(self, label: str, x: float = 0.5, y: float = 0.5) -> tuple:
+        left, top, right, bottom = map(float, self.facts()[f"at:{label}"].split())
+        return left + x * (right - left), top + y * (bottom - top)
+
+    def click(self, label: str) -> None:
+        x, y = self.place(label)
+        self.browser.mouse("mouseMoved", x, y)
+        self.settle()
+        self.browser.mouse("mousePressed", x, y, True)
+        self.settle()
+        self.browser.mouse("mouseReleased", x, y)
+        self.settle()
+
+    def slide(self, label: str, share: float) -> None:
+        x, y = self.place(label)
+        end = self.place(label, share)[0]
+        self.browser.mouse("mouseMoved", x, y)
+        self.settle()
+        self.browser.mouse("mousePressed", x, y, True)
+        self.settle()
+        for i in range(1, 6):
+            self.browser.mouse("mouseMoved", x + (end - x) * i / 5, y, True)
+            self.settle()
+        self.browser.mouse("mouseReleased", end, y)
+        self.settle()
+
+
+def is_ready(now: dict) -> bool:
+    return now.get("plan.runs") == "yes" and now.get("searching") == "no"
+
+
+def colors_of(png: bytes) -> int:
+    """How many bytes of the picture's pixels differ: a page that drew nothing has very few."""
+    at, packed = 8, b""
+    while at < len(png):
+        size, kind = int.from_bytes(png[at:at + 4], "big"), png[at + 4:at + 8]
+        if kind == b"IDAT":
+            packed += png[at + 8:at + 8 + size]
+        at += size + 12
+    return len(set(zlib.decompress(packed)))
+
+
+def use(page: Page, folder: pathlib.Path) -> str:
+    shown = page.wait_until("the plan is shown", is_ready)
+    assert shown["model"] == "bloom-7b1" and shown["gpus"] == "16", shown
+    assert shown["chosen"] == "yes", "the plan of the file is looked at"
+    assert int(shown["plans"]) > 10, shown
+
+    page.slide("tensor parallel", 0.98)
+    turned = page.wait_until("the slider turned the plan", lambda now: now["plan.tp"] == "16")
+    assert turned["plan.step_s"] != shown["plan.step_s"], turned
+    (folder / "report.png").write_bytes(picture := page.browser.picture())
+    assert colors_of(picture) > 100, "the picture is all but empty"
+
+    x, y = page.place("timeline")
+    page.browser.mouse("mouseMoved", x, y)
+    page.browser.wheel(x, y, -300)
+    page.wait_until("the wheel zoomed", lambda now: float(now["timeline.begin"]) > 0)
+    page.browser.key("0", "0")
+    page.wait_until("0 shows the whole step", lambda now: float(now["timeline.begin"]) == 0)
+    page.click("Theme")
+    page.wait_until("the theme changed", lambda now: now["theme"] == "dark")
+    (folder / "report-dark.png").write_bytes(page.browser.picture())
+
+    page.click("Save")
+    page.click("Save plan")
+    saved = page.wait_until("the plan is downloaded", lambda now: now["notice"] != "")
+    assert saved["notice"].startswith("Saved the plan"), saved["notice"]
+    page.settle()
+
+    idle = page.facts()["frames"]
+    time.sleep(1)
+    assert page.facts()["frames"] - idle <= 2, "frames are drawn while nothing happens"
+    assert page.browser.errors == [], page.browser.errors
+    strangers = [url for url in page.browser.requests if not url.startswith(("file:", "blob:"))]
+    assert strangers == [], strangers
+    return (f"tensor parallel {shown['plan.tp']} -> {turned['plan.tp']}, "
+            f"step {shown['plan.step_s']} s -> {turned['plan.step_s']} s")
+
+
+def main() -> int:
+    tpsim, folder = map(pathlib.Path, sys.argv[1:])
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        print("skipped: no Chromium here (apt-get install chromium)")
+        return 77
+    if not (tpsim.parent / "tpsim-page.html").exists():
+        print("skipped: built without pages for browsers (TPSIM_WEB)")
+        return 77
+    folder.mkdir(parents=True, exist_ok=True)
+    plan, page = folder / "plan.json", folder / "report.html"
+    subprocess.run([tpsim, "plan", "--model", "bloom-7b1", "--gpus", "16", "--global-batch", "64",
+                    "--save", plan], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([tpsim, "report", plan, "--html", page], check=True, stdout=subprocess.DEVNULL)
+    size = page.stat().st_size
+    assert size < MOST_BYTES, f"the page has {size} bytes"
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        started = time.time()
+        browser = Browser(chromium, page.resolve(), profile)
+        try:
+            said = use(Page(browser), folder)
+        finally:
+            browser.close()
+    print(f"{size} bytes; {said}; {time.time() - started:.0f} s in the browser")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

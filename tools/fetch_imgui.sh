@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Unpacks Dear ImGui's sources into /usr/local/src/imgui, from the source package of the distribution's own
+# libimgui-dev: the page for browsers is compiled from them. Does nothing where they are already.
+#
+# Usage: tools/fetch_imgui.sh      as root; tools/install_packages.sh --web calls it
+set -euo pipefail
+target=/usr/local/src/imgui
+[[ -f $target/imgui.cpp ]] && exit 0
+give_up() {
+  echo "tools/fetch_imgui.sh: $1; tpsim report stays out" >&2
+  exit 4
+}
+command -v apt-get >/dev/null || give_up "no apt-get here to fetch ImGui's source package with"
+mkdir --parents "$target" || give_up "$target cannot be written to"
+
+# Where this machine's packages come from, asked for source packages, beside its settings.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/lists" "$folder/parts"
+for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+  [[ -f $file ]] || continue
+  sed -n 's/^deb\([[:space:]]\)/deb-src\1/p' "$file" >"$folder/parts/$(basename "${file%.list}").list"
+done
+for file in /etc/apt/sources.list.d/*.sources; do
+  [[ -f $file ]] || continue
+  sed 's/^Types:.*/Types: deb-src/' "$file" >"$folder/parts/$(basename "$file")"
+done
+apt() {
+  apt-get -qq -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$folder/parts" \
+    -o "Dir::State::lists=$folder/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= \
+    -o APT::Sandbox::User=root "$@" </dev/null >/dev/null
+}
+cd "$folder"
+apt update && apt --download-only source imgui || give_up "ImGui's source package cannot be fetched"
+tar --extract --file imgui_*.orig.tar.* --strip-components 1 --directory "$target"
+echo "unpacked Dear ImGui's sources into $target"
