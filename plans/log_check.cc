@@ -206,16 +206,19 @@ Status check_layout(const Plan& plan, const LoggedLayout& logged) {
     return ran != 0 && ran != planned;
   };
   if (!differs(logged.gpus, gpu_count(plan)) && !differs(logged.tp, degrees.tp) &&
-      !differs(logged.pp, degrees.pp) && !differs(logged.dp, degrees.dp)) {
+      !differs(logged.pp, degrees.pp) && !differs(logged.dp, degrees.dp) &&
+      !differs(logged.cp, degrees.cp)) {
     return Ok{};
   }
-  return Error{
-      ErrorKind::kBadInput,
-      fmt::format("the log ran tp {} pp {} dp {} on {} GPUs, the plan is tp {} pp {} dp {} "
-                  "on {}",
-                  logged.tp, logged.pp, logged.dp, logged.gpus, degrees.tp, degrees.pp, degrees.dp,
-                  gpu_count(plan)),
-      "", "give the plan that is running"};
+  const auto layout = [](const ParallelDegrees& d) {
+    return fmt::format("tp {} pp {} dp {}{}", d.tp, d.pp, d.dp,
+                       d.cp > 1 ? fmt::format(" cp {}", d.cp) : "");
+  };
+  const ParallelDegrees ran{.tp = logged.tp, .pp = logged.pp, .dp = logged.dp, .cp = logged.cp};
+  return Error{ErrorKind::kBadInput,
+               fmt::format("the log ran {} on {} GPUs, the plan is {} on {}", layout(ran),
+                           logged.gpus, layout(degrees), gpu_count(plan)),
+               "", "give the plan that is running"};
 }
 
 Bytes allocator_share(const StageMemory& memory) {

@@ -58,6 +58,8 @@ bool read_layout(std::string_view line, TrainingLog& log) {
   log.layout.dp = std::max(whole("data-parallel size:"), whole("data-parallel-size:"));
   log.layout.tp = whole("tensor-model-parallel size:");
   log.layout.pp = whole("pipeline-model-parallel size:");
+  // Its first number: "hierarchical context-parallel sizes:" is another label.
+  log.layout.cp = whole("context-parallel size:");
   return true;
 }
 

@@ -42,6 +42,7 @@ struct LoggedLayout {
   std::int64_t tp = 0;
   std::int64_t pp = 0;
   std::int64_t dp = 0;
+  std::int64_t cp = 0;
 };
 
 struct TrainingLog {

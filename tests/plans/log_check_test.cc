@@ -216,6 +216,13 @@ TEST_CASE("a log of another layout is refused, in the words of both Megatrons") 
   REQUIRE_FALSE(other.ok());
   CHECK_THAT(other.error().message, Catch::Contains("tp 4 pp 2 dp 2"));
   CHECK_FALSE(judged("using world size: 32").ok());
+  const auto context = judged(
+      "using world size: 16, data-parallel size: 2, context-parallel size: 2, hierarchical "
+      "context-parallel sizes: None, tensor-model-parallel size: 2, pipeline-model-parallel size: "
+      "2");
+  REQUIRE_FALSE(context.ok());
+  CHECK_THAT(context.error().message, Catch::Contains("tp 2 pp 2 dp 2 cp 2 on 16 GPUs"));
+  CHECK_FALSE(judged("using world size: 16, context-parallel size: 4").ok());
 }
 
 TEST_CASE("garbled logs are errors or findings, never a bug") {
