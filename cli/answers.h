@@ -29,7 +29,11 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
 Result<std::vector<LaunchFile>> export_answer(const Arguments& arguments, const PlanFile& file);
 
 // The plan that lies in the folder or file that the positional names, for --from and --model.
-Result<PlanFile> import_answer(const Arguments& arguments);
+struct ImportAnswer {
+  PlanFile file;
+  std::vector<std::string> outside;  // settings that no plan is made of
+};
+Result<ImportAnswer> import_answer(const Arguments& arguments);
 
 // The log is the positional.
 Result<LogCheck> check_log_answer(const Arguments& arguments, const PlanFile& file);

@@ -1,5 +1,6 @@
 // tpsim export and tpsim import: a plan as the launch files of a training stack, and back.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <filesystem>
@@ -71,10 +72,11 @@ Result<std::vector<LaunchFile>> export_answer(const Arguments& arguments, const 
   TPSIM_TRY(const LaunchStack stack, stack_of(arguments, Opt::kTo));
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(file.cluster));
-  return export_plan(stack, file, cluster.gpus_per_node);
+  TPSIM_TRY(const StackSpec software, catalogue.load_stack(file.stack));
+  return export_plan(stack, file, cluster.gpus_per_node, software.training);
 }
 
-Result<PlanFile> import_answer(const Arguments& arguments) {
+Result<ImportAnswer> import_answer(const Arguments& arguments) {
   if (arguments.positional.empty()) {
     return Error{ErrorKind::kBadInput, "which launch files? None were given", "import",
                  "tpsim import launch/ --from megatron-lm --model llama-3-70b"};
@@ -84,13 +86,13 @@ Result<PlanFile> import_answer(const Arguments& arguments) {
   without_files.positional.clear();
   TPSIM_TRY(const NamedScenario named, load_scenario(without_files, std::nullopt));
   TPSIM_TRY(const std::vector<LaunchFile> files, files_at(arguments.positional, stack));
-  Result<Plan> plan = import_plan(stack, files, named.scenario.model);
-  if (!plan.ok()) {
-    Error error = plan.error();
+  const Result<ImportedPlan> imported = import_plan(stack, files, named.scenario.model);
+  if (!imported.ok()) {
+    Error error = imported.error();
     error.where = arguments.positional + (error.where.empty() ? "" : "/" + error.where);
     return error;
   }
-  return plan_file_of(named, *plan);
+  return ImportAnswer{plan_file_of(named, imported->plan), imported->outside};
 }
 
 Status run_export(const Arguments& arguments, const Terminal& terminal) {
@@ -111,10 +113,15 @@ Status run_export(const Arguments& arguments, const Terminal& terminal) {
 }
 
 Status run_import(const Arguments& arguments, const Terminal& terminal) {
-  TPSIM_TRY(const PlanFile file, import_answer(arguments));
+  TPSIM_TRY(const ImportAnswer answer, import_answer(arguments));
+  const PlanFile& file = answer.file;
   const bool saves = arguments.has(Opt::kSave);
   if (saves) {
     TPSIM_TRY_STATUS(write_file_atomically(*arguments[Opt::kSave], to_json(file)));
+  }
+  if (!answer.outside.empty()) {
+    fmt::print(stderr, "tpsim: left out, no part of a plan: {}\n",
+               printable(fmt::format("{}", fmt::join(answer.outside, ", "))));
   }
   if (arguments.has(Opt::kJson)) return print(to_json(file));
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);

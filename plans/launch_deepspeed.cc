@@ -2,9 +2,11 @@
 // megatron/arguments.py, deepspeed/runtime/config.py and deepspeed/runtime/pipe/engine.py.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "core/json_document.h"
+#include "core/text.h"
 #include "plans/launch_settings.h"
 
 namespace tpsim {
@@ -146,13 +148,67 @@ bool enabled_at(const JsonValue& json, std::string_view key) {
   return enabled != nullptr && *enabled;
 }
 
+// What a plan is made of, and what it is not.
+constexpr std::string_view kConfigKeys[] = {"train_batch_size",
+                                            "train_micro_batch_size_per_gpu",
+                                            "gradient_accumulation_steps",
+                                            "zero_optimization",
+                                            "bf16",
+                                            "fp16",
+                                            "gradient_clipping",
+                                            "steps_per_print",
+                                            "wall_clock_breakdown",
+                                            "optimizer",
+                                            "scheduler",
+                                            "zero_allow_untested_optimizer",
+                                            "zero_force_ds_cpu_optimizer",
+                                            "tensorboard",
+                                            "wandb",
+                                            "csv_monitor",
+                                            "comet",
+                                            "flops_profiler",
+                                            "comms_logger",
+                                            "dump_state",
+                                            "prescale_gradients",
+                                            "seed"};
+constexpr std::string_view kZeroKeys[] = {
+    "stage",
+    "allgather_partitions",
+    "allgather_bucket_size",
+    "overlap_comm",
+    "reduce_scatter",
+    "reduce_bucket_size",
+    "contiguous_gradients",
+    "round_robin_gradients",
+    "load_from_fp32_weights",
+    "elastic_checkpoint",
+    "ignore_unused_parameters",
+    "sub_group_size",
+};
+
+Status check_keys(const JsonValue& json, std::span<const std::string_view> known,
+                  const std::string& file) {
+  const auto* members = json.as<JsonValue::Object>();
+  if (members == nullptr) return Error{ErrorKind::kBadInput, "is no JSON object", file, ""};
+  for (const JsonMember& member : *members) {
+    if (std::find(known.begin(), known.end(), member.key) != known.end()) continue;
+    const std::string near = nearest(member.key, known);
+    return Error{ErrorKind::kBadInput, fmt::format("unknown setting '{}'", member.key), file,
+                 near.empty() ? "tpsim's plans know nothing that it could stand for"
+                              : fmt::format("did you mean {}?", near)};
+  }
+  return Ok{};
+}
+
 Result<DeepSpeedConfig> parse_config(const LaunchFile& file) {
   TPSIM_TRY(const JsonValue json, parse_json(file.text, file.name));
+  TPSIM_TRY_STATUS(check_keys(json, kConfigKeys, file.name));
   DeepSpeedConfig config;
   config.train_batch = whole_at(json, "train_batch_size");
   config.micro_batch = whole_at(json, "train_micro_batch_size_per_gpu");
   config.accumulation = whole_at(json, "gradient_accumulation_steps");
   const JsonValue* zero = json.find("zero_optimization");
+  if (zero != nullptr) TPSIM_TRY_STATUS(check_keys(*zero, kZeroKeys, file.name));
   config.stage = zero == nullptr ? 0 : whole_at(*zero, "stage");
   config.bf16 = enabled_at(json, "bf16");
   config.fp16 = enabled_at(json, "fp16");

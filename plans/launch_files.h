@@ -12,6 +12,7 @@
 
 #include "core/plan_file.h"
 #include "core/result.h"
+#include "core/stack_spec.h"
 
 namespace tpsim {
 
@@ -33,12 +34,21 @@ struct LaunchFile {
 // The names that files of this stack may have, the one that holds the arguments first.
 std::vector<std::string> launch_file_names(LaunchStack stack);
 
+// `training` says what the stack that predicted the plan overlaps with compute; the files ask for
+// it where a stack has a switch.
 Result<std::vector<LaunchFile>> export_plan(LaunchStack stack, const PlanFile& file,
-                                            std::int64_t gpus_per_node);
+                                            std::int64_t gpus_per_node,
+                                            const TrainingOptions& training = {});
+
+struct ImportedPlan {
+  Plan plan;
+  std::vector<std::string> outside;  // settings that no plan is made of: "--lr"
+};
 
 // The plan of files that export_plan wrote, or that people wrote in the same form. The model is
-// what the files are for; they must agree with it. An unknown setting is an error.
-Result<Plan> import_plan(LaunchStack stack, const std::vector<LaunchFile>& files,
-                         const ModelSpec& model);
+// what the files are for; they must agree with it. A setting that is unknown, or that makes another
+// plan of it (experts, offload), is an error.
+Result<ImportedPlan> import_plan(LaunchStack stack, const std::vector<LaunchFile>& files,
+                                 const ModelSpec& model);
 
 }  // namespace tpsim

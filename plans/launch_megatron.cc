@@ -1,8 +1,7 @@
-// Megatron-LM's arguments and the YAML overrides of Megatron-Bridge, which configures the same
-// core. Rules: megatron/training/arguments.py, validate_args, and docs on pipeline layouts.
+// Megatron-LM's arguments; Megatron-Bridge configures the same core with them (launch_nemo.cc).
+// Rules: megatron/training/arguments.py, validate_args, and docs on pipeline layouts.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -10,6 +9,9 @@
 
 namespace tpsim {
 namespace {
+
+constexpr const char* kOverlapReduction = "--overlap-grad-reduce";
+constexpr const char* kOverlapGather = "--overlap-param-gather";
 
 Status check_model(LaunchStack stack, const ModelSpec& model) {
   if (model.attention.position == PositionKind::kAlibi) {
@@ -28,6 +30,10 @@ Status check_choices(LaunchStack stack, const Plan& plan) {
   if (plan.zero >= 2 && plan.degrees.pp > 1) {
     return cannot_express(stack, fmt::format("ZeRO {} with a pipeline", plan.zero),
                           "tpsim exports its FSDP without pipelines only: use ZeRO 0 or 1");
+  }
+  if (stack == LaunchStack::kNemo && plan.zero >= 2 && plan.rank_order == RankOrder::kTpPpDp) {
+    return cannot_express(stack, "ranks in the order tp-pp-dp with ZeRO 2 or 3",
+                          "its FSDP refuses use_tp_pp_dp_mapping");
   }
   if (plan.degrees.cp > 1 && plan.attention == AttentionKind::kUnfused) {
     return cannot_express(stack, "unfused attention with context parallelism",
@@ -125,6 +131,22 @@ void add_sharding(const Plan& plan, Settings& out) {
   out.add("--ckpt-format", "fsdp_dtensor");
 }
 
+// What the stack that predicted the plan overlaps, as far as Megatron can: gathers only of what it
+// has sharded.
+void add_overlap(const Plan& plan, const TrainingOptions& training, Settings& out) {
+  if (data_ranks(plan) == 1 || !training.overlap_gradient_reduction) return;
+  out.add(kOverlapReduction);
+  if (plan.zero > 0 && training.overlap_parameter_gather) out.add(kOverlapGather);
+}
+
+// They say nothing of the plan: the stack does.
+void check_overlap(SettingReader& in, const Plan& plan) {
+  const bool reduces = in.flag(kOverlapReduction);
+  const bool gathers = in.flag(kOverlapGather);
+  if (gathers && plan.zero == 0) in.fail("--overlap-param-gather needs a distributed optimizer");
+  if (gathers && !reduces) in.fail("--overlap-param-gather needs --overlap-grad-reduce");
+}
+
 void add_precision(const Plan& plan, Settings& out) {
   if (plan.dtype != DType::kFloat32) out.add(fmt::format("--{}", name_of(plan.dtype)));
   if (plan.dtype == DType::kFloat32) return;
@@ -219,59 +241,12 @@ void read_stages(SettingReader& in, const ModelSpec& model, Plan& plan) {
   plan.schedule = plan.virtual_stages > 1 ? ScheduleKind::kInterleaved : ScheduleKind::kOneFOneB;
 }
 
-// Options of Megatron-LM and where Megatron-Bridge keeps them. A recipe already knows what has no
-// place: the kind of model and what follows from other settings.
-struct NemoKey {
-  const char* option;
-  const char* section;
-  const char* key;
-  const char* when_set = "true";  // what a switch becomes
-};
-constexpr std::array kNemoKeys = {
-    NemoKey{"--num-layers", "model", "num_layers"},
-    NemoKey{"--hidden-size", "model", "hidden_size"},
-    NemoKey{"--ffn-hidden-size", "model", "ffn_hidden_size"},
-    NemoKey{"--num-attention-heads", "model", "num_attention_heads"},
-    NemoKey{"--num-query-groups", "model", "num_query_groups"},
-    NemoKey{"--kv-channels", "model", "kv_channels"},
-    NemoKey{"--seq-length", "model", "seq_length"},
-    NemoKey{"--attention-dropout", "model", "attention_dropout"},
-    NemoKey{"--hidden-dropout", "model", "hidden_dropout"},
-    NemoKey{"--vocab-size", "model", "vocab_size"},
-    NemoKey{"--make-vocab-size-divisible-by", "model", "make_vocab_size_divisible_by"},
-    NemoKey{"--tensor-model-parallel-size", "model", "tensor_model_parallel_size"},
-    NemoKey{"--pipeline-model-parallel-size", "model", "pipeline_model_parallel_size"},
-    NemoKey{"--context-parallel-size", "model", "context_parallel_size"},
-    NemoKey{"--cp-comm-type", "model", "cp_comm_type"},
-    NemoKey{"--num-virtual-stages-per-pipeline-rank", "model",
-            "virtual_pipeline_model_parallel_size"},
-    NemoKey{"--pipeline-model-parallel-layout", "model", "pipeline_model_parallel_layout"},
-    NemoKey{"--sequence-parallel", "model", "sequence_parallel"},
-    NemoKey{"--bf16", "model", "bf16"},
-    NemoKey{"--fp16", "model", "fp16"},
-    NemoKey{"--recompute-granularity", "model", "recompute_granularity"},
-    NemoKey{"--recompute-method", "model", "recompute_method"},
-    NemoKey{"--recompute-num-layers", "model", "recompute_num_layers"},
-    NemoKey{"--attention-backend", "model", "attention_backend"},
-    NemoKey{"--micro-batch-size", "train", "micro_batch_size"},
-    NemoKey{"--global-batch-size", "train", "global_batch_size"},
-    NemoKey{"--use-distributed-optimizer", "ddp", "use_distributed_optimizer"},
-    NemoKey{"--use-megatron-fsdp", "ddp", "use_megatron_fsdp"},
-    NemoKey{"--data-parallel-sharding-strategy", "ddp", "data_parallel_sharding_strategy"},
-    NemoKey{"--accumulate-allreduce-grads-in-fp32", "ddp", "grad_reduce_in_fp32"},
-    NemoKey{"--grad-reduce-in-bf16", "ddp", "grad_reduce_in_fp32", "false"},
-    NemoKey{"--ckpt-format", "checkpoint", "ckpt_format"},
-    NemoKey{"--use-tp-pp-dp-mapping", "dist", "use_tp_pp_dp_mapping"},
-};
-
 constexpr std::array kModelSwitches = {
     "--group-query-attention", "--swiglu", "--disable-bias-linear",
     "--untie-embeddings-and-output-weights", "--apply-residual-connection-post-layernorm"};
 
 bool has_place(LaunchStack stack, std::string_view option) {
-  return stack != LaunchStack::kNemo ||
-         std::any_of(kNemoKeys.begin(), kNemoKeys.end(),
-                     [&](const NemoKey& row) { return option == row.option; });
+  return stack != LaunchStack::kNemo || nemo_has(option);
 }
 
 // What Megatron-LM takes for an option that is left out; empty for one that it wants.
@@ -301,26 +276,16 @@ void read_model(SettingReader& in, LaunchStack stack, const ModelSpec& model) {
   if (stack != LaunchStack::kNemo) in.refuse_other(kModelSwitches, wanted);
 }
 
-Result<Setting> setting_of_nemo(std::string_view section, std::string_view key,
-                                std::string_view value) {
-  const bool is_switch = value == "true" || value == "false";
-  for (const NemoKey& row : kNemoKeys) {
-    if (section != row.section || key != row.key) continue;
-    if (is_switch && value != row.when_set) continue;
-    return Setting{row.option, is_switch ? "" : std::string(value)};
-  }
-  return Error{ErrorKind::kBadInput, fmt::format("unknown setting {}.{}: {}", section, key, value),
-               "", ""};
-}
-
 }  // namespace
 
-Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file) {
+Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file,
+                                   const TrainingOptions& training) {
   TPSIM_TRY_STATUS(check_model(stack, file.model));
   TPSIM_TRY_STATUS(check_choices(stack, file.plan));
   Settings settings;
   add_model(file.model, settings);
   add_plan(file.plan, settings);
+  add_overlap(file.plan, training, settings);
   return settings;
 }
 
@@ -347,6 +312,7 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
   plan.micro_batch = in.integer("--micro-batch-size", 1);
   plan.global_batch = in.integer("--global-batch-size", plan.micro_batch * degrees.dp);
   plan.zero = zero_of(in);
+  check_overlap(in, plan);
   read_precision(in, plan);
   plan.recompute = recompute_of(in);
   const std::string attention = in.text("--attention-backend").value_or("flash");
@@ -355,49 +321,6 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
   TPSIM_TRY_STATUS(in.finish());
   TPSIM_TRY_STATUS(validate(plan, model));
   return plan;
-}
-
-std::string nemo_yaml(const Settings& megatron) {
-  std::string text;
-  for (const char* section : {"model", "train", "ddp", "checkpoint", "dist"}) {
-    std::string lines;
-    for (const Setting& setting : megatron.all()) {
-      for (const NemoKey& row : kNemoKeys) {
-        if (setting.name != row.option || std::string_view(section) != row.section) continue;
-        const std::string value = setting.value.empty() ? row.when_set : setting.value;
-        const bool plain = value.find_first_of("|*") == std::string::npos;
-        lines += fmt::format(fmt::runtime(plain ? "  {}: {}\n" : "  {}: \"{}\"\n"), row.key, value);
-      }
-    }
-    if (!lines.empty()) text += fmt::format("{}:\n{}", section, lines);
-  }
-  return text;
-}
-
-Result<std::vector<Setting>> parse_nemo_yaml(const LaunchFile& file) {
-  std::vector<Setting> settings;
-  std::string section;
-  std::string_view rest = file.text;
-  for (int number = 1; !rest.empty(); ++number) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.empty() || line.starts_with('#')) continue;
-    const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos) {
-      return Error{ErrorKind::kBadInput, fmt::format("'{}' is no 'key: value'", line),
-                   fmt::format("{}:{}", file.name, number), ""};
-    }
-    if (line.front() != ' ') {
-      section = line.substr(0, colon);
-      continue;
-    }
-    std::string_view value = line.substr(std::min(colon + 2, line.size()));
-    if (value.starts_with('"') && value.ends_with('"')) value = value.substr(1, value.size() - 2);
-    TPSIM_TRY(Setting setting, setting_of_nemo(section, line.substr(2, colon - 2), value));
-    settings.push_back(std::move(setting));
-  }
-  return settings;
 }
 
 }  // namespace tpsim

@@ -81,9 +81,11 @@ Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_
 Error cannot_express(LaunchStack stack, std::string what, std::string why);
 
 // Each stack writes its files and reads its settings.
-Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file);
+Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file,
+                                   const TrainingOptions& training);
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
                               const ModelSpec& model);
+bool nemo_has(std::string_view option);  // whether this option of Megatron-LM has a key there
 std::string nemo_yaml(const Settings& megatron);
 Result<std::vector<Setting>> parse_nemo_yaml(const LaunchFile& file);
 Result<Settings> deepspeed_settings(const PlanFile& file);

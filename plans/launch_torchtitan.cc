@@ -55,6 +55,23 @@ Status check_choices(const Plan& plan) {
   return Ok{};
 }
 
+// Its parallelize functions want this of every model; PyTorch's single-stage schedules of theirs.
+Status check_sizes(const PlanFile& file) {
+  const Plan& plan = file.plan;
+  const std::int64_t pieces = 2 * plan.degrees.tp * plan.degrees.cp;
+  const bool splits = plan.degrees.tp * plan.degrees.cp > 1;
+  if (splits && file.model.seq % pieces != 0) {
+    return cannot_express(kStack, fmt::format("sequences of {} tokens here", file.model.seq),
+                          fmt::format("it wants a multiple of 2 x tp x cp = {}", pieces));
+  }
+  if (plan.virtual_stages == 1 && micro_batches(plan) < plan.degrees.pp) {
+    return cannot_express(
+        kStack, fmt::format("{} micro-batches on {} stages", micro_batches(plan), plan.degrees.pp),
+        "its schedules need at least as many micro-batches as stages");
+  }
+  return Ok{};
+}
+
 // Blocks that the first and the last chunk have less than the others: 0 or 1.
 Result<std::int64_t> missing_at_ends(const PlanFile& file) {
   const std::int64_t chunks = chunk_count(file.plan);
@@ -157,6 +174,7 @@ Result<Settings> torchtitan_settings(const PlanFile& file) {
   const Plan& plan = file.plan;
   TPSIM_TRY_STATUS(check_model(file.model));
   TPSIM_TRY_STATUS(check_choices(plan));
+  TPSIM_TRY_STATUS(check_sizes(file));
   TPSIM_TRY(const std::int64_t missing, missing_at_ends(file));
   const bool pipeline = plan.degrees.pp > 1;
   if (!pipeline && plan.schedule == ScheduleKind::kGpipe) {

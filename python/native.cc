@@ -206,7 +206,7 @@ Options export_files(const Options& options, const Text& file) {
 Text import_plan_file(const Options& options, const Text& path) {
   Arguments arguments = arguments_of(Command::kImport, options);
   arguments.positional = path;
-  return to_json(value_of(import_answer(arguments)));
+  return to_json(value_of(import_answer(arguments)).file);
 }
 
 Text check_log_file(const Options& options, const Text& file, const Text& path) {

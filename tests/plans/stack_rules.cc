@@ -146,6 +146,11 @@ std::string validate_megatron(const Values& v, const Script& script) {
        {!fsdp || word(v, "--ckpt-format") == "fsdp_dtensor", "FSDP's checkpoint format"},
        {!fsdp || !ordered, "FSDP wants more than one connection"},
        {fsdp || tp * cp == 1 || ordered, "tensor parallelism wants one connection"},
+       {!has(v, "--overlap-param-gather") || has(v, "--overlap-grad-reduce"),
+        "overlap of gathers alone"},
+       {!has(v, "--overlap-param-gather") || fsdp || has(v, "--use-distributed-optimizer"),
+        "overlap of gathers without shards"},
+       {cp == 1 || number(v, "--seq-length", 0) % (2 * cp) == 0, "sequence % 2 cp"},
        {!has(v, "--sequence-parallel") || tp > 1, "sequence parallelism would be switched off"}});
 }
 
@@ -248,6 +253,13 @@ std::string objection_of_nemo(const Script& script, const std::string& yaml) {
             0,
         "global batch % (micro-batch dp)"},
        {word(v, "model.sequence_parallel") != "true" || tp > 1, "sequence parallelism"},
+       {word(v, "ddp.use_megatron_fsdp") == word(v, "dist.use_megatron_fsdp"),
+        "FSDP is switched on in ddp and in dist"},
+       {word(v, "ddp.use_megatron_fsdp") != "true" ||
+            word(v, "dist.use_tp_pp_dp_mapping") != "true",
+        "FSDP and the mapping tp-pp-dp"},
+       {!has(v, "ddp.overlap_param_gather") || has(v, "ddp.overlap_grad_reduce"),
+        "overlap of gathers alone"},
        {word(v, "ddp.use_megatron_fsdp") != "true" ||
             word(v, "checkpoint.ckpt_format") == "fsdp_dtensor",
         "FSDP's checkpoint format"}});
@@ -273,6 +285,10 @@ std::string objection_of_titan(const Script& script) {
        {number(v, "--training.global_batch_size", 1) % (local * copies * shards) == 0,
         "global batch % (local batch dp)"},
        {local % degree("pipeline_parallel_microbatch_size") == 0, "local batch % micro-batch"},
+       {looped || pp == 1 || local / degree("pipeline_parallel_microbatch_size") >= pp,
+        "fewer micro-batches than stages"},
+       {tp * cp == 1 || number(v, "--training.seq_len", 0) % (2 * tp * cp) == 0,
+        "sequence % (2 tp cp)"},
        {!narrow || shards * cp > 1 || tp * pp == 1,
         "mixed precision without FSDP, beside DDP alone"},
        {!looped || pp > 1, "a looped schedule on one stage"}});
@@ -285,10 +301,11 @@ std::string objection_of_slurm(const Script& script, const std::map<std::string,
     directives[directive.substr(0, equals)] =
         equals == std::string::npos ? "" : directive.substr(equals + 1);
   }
-  for (const char* wanted : {"--job-name", "--nodes", "--ntasks-per-node", "--gres"}) {
+  for (const char* wanted : {"--job-name", "--nodes", "--ntasks-per-node"}) {
     if (!has(directives, wanted)) return std::string("no ") + wanted;
   }
   if (by.count("plan.json") > 0) return "";
+  if (!has(directives, "--gres")) return "no --gres";
   if (directives["--nodes"] != script.variables.at("NUM_NODES")) return "nodes asked and used";
   if (directives["--gres"] != "gpu:" + script.variables.at("GPUS_PER_NODE")) return "GPUs asked";
   const auto config = by.find("ds_config.json");
