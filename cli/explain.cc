@@ -143,16 +143,22 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, const Scenario& scenar
 
 }  // namespace
 
-Status run_explain(const Arguments& arguments, const Terminal& terminal) {
-  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
+                                   const Terminal& terminal) {
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
   if (arguments.has(Opt::kWhyNot) && arguments.has(Opt::kGpus)) {
     return explain_why_not(arguments, named, terminal);
   }
   TPSIM_TRY(const PlannedRun run, chosen_run(arguments, named.scenario, file));
   if (arguments.has(Opt::kWhatIf)) return explain_what_if(arguments, named, run, terminal);
-  return print(arguments.has(Opt::kJson) ? to_text(explain_report(named, run))
-                                         : report_text(terminal, named, run));
+  return Explanation{explain_report(named, run), report_text(terminal, named, run),
+                     plan_file_of(named, run.plan)};
+}
+
+Status run_explain(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  TPSIM_TRY(const Explanation answer, explain_answer(arguments, file, terminal));
+  return print(arguments.has(Opt::kJson) ? to_text(answer.document) : answer.text);
 }
 
 }  // namespace tpsim

@@ -113,8 +113,8 @@ JsonValue report_json(const PlannedRun& run, const Answers& answers) {
 
 }  // namespace
 
-Status explain_what_if(const Arguments& arguments, const NamedScenario& named,
-                       const PlannedRun& run, const Terminal& terminal) {
+Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
+                                    const PlannedRun& run, const Terminal& terminal) {
   Answers answers;
   answers.sensitivities = sensitivities(named.scenario, run.plan);
   answers.shapes = shape_findings(named.scenario, run.plan);
@@ -125,8 +125,8 @@ Status explain_what_if(const Arguments& arguments, const NamedScenario& named,
     TPSIM_TRY(answers.memory, memory_break_evens(named.scenario, space, kMostMemory, threads));
     TPSIM_TRY(answers.plans, plan_break_evens(named.scenario, space, threads));
   }
-  return print(arguments.has(Opt::kJson) ? to_text(report_json(run, answers))
-                                         : report_text(terminal, named, run, answers));
+  return Explanation{report_json(run, answers), report_text(terminal, named, run, answers),
+                     plan_file_of(named, run.plan)};
 }
 
 }  // namespace tpsim

@@ -116,14 +116,14 @@ JsonValue report_json(const WhyNot& answer) {
 
 }  // namespace
 
-Status explain_why_not(const Arguments& arguments, const NamedScenario& named,
-                       const Terminal& terminal) {
+Result<Explanation> explain_why_not(const Arguments& arguments, const NamedScenario& named,
+                                    const Terminal& terminal) {
   TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario.cluster));
   TPSIM_TRY(const std::vector<SettingValue> asked, settings_of(arguments, Opt::kWhyNot));
   TPSIM_TRY(const int threads, threads_of(arguments));
   TPSIM_TRY(const WhyNot answer, why_not(named.scenario, space, asked, threads));
-  return print(arguments.has(Opt::kJson) ? to_text(report_json(answer))
-                                         : report_text(terminal, named, space, answer));
+  return Explanation{report_json(answer), report_text(terminal, named, space, answer),
+                     plan_file_of(named, answer.best.plan)};
 }
 
 }  // namespace tpsim

@@ -14,6 +14,7 @@
 
 #include "cli/answers.h"
 #include "cli/campaign_view.h"
+#include "cli/counterfactuals.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
 #include "cli/report_json.h"
@@ -88,18 +89,16 @@ std::string keyword_of(const OptionRow& row) {
   return name;
 }
 
-// What a command takes from Python: not what only says where its words go, nor the questions that
-// have reports of their own, nor what runs ranks on this machine.
+// What a command takes from Python: not what only says where its words go, nor what runs ranks on
+// this machine.
 std::vector<std::string> keywords(Command command) {
   std::vector<std::string> names;
   for (const OptionRow& row : option_rows()) {
-    const bool is_question = row.opt == Opt::kWhyNot || row.opt == Opt::kWhatIf;
     const bool runs_here = row.opt == Opt::kSteps || row.opt == Opt::kDevice;
     const bool is_output = row.opt == Opt::kJson || row.opt == Opt::kMarkdown ||
                            row.opt == Opt::kSave || row.opt == Opt::kTrace ||
                            row.opt == Opt::kOutputFolder || row.opt == Opt::kPlot;
-    if (takes(command, row) && !is_output && !is_question && !runs_here)
-      names.push_back(keyword_of(row));
+    if (takes(command, row) && !is_output && !runs_here) names.push_back(keyword_of(row));
   }
   return names;
 }
@@ -179,13 +178,8 @@ std::pair<Text, Text> simulate_plan(const Options& options, const std::optional<
 
 std::pair<Text, Text> explain(const Options& options, const std::optional<Text>& file) {
   const Arguments arguments = arguments_of(Command::kExplain, options);
-  if (arguments.has(Opt::kGpus) && !file) {
-    const Space all = searched(arguments, 1);
-    const PlannedRun& best = all.found.plans.front();
-    return {to_text(explain_report(all.named, best)), to_json(plan_file_of(all.named, best.plan))};
-  }
-  const auto [named, run] = single(arguments, plan_file(file));
-  return {to_text(explain_report(named, run)), to_json(plan_file_of(named, run.plan))};
+  const Explanation answer = value_of(explain_answer(arguments, plan_file(file), Terminal{}));
+  return {to_text(answer.document), to_json(answer.plan)};
 }
 
 Text campaign(const Options& options, const std::optional<Text>& file) {

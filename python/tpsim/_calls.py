@@ -5,7 +5,7 @@ tp="4,8". A size or time is text with its unit: max_memory="72GiB", step_time="1
 """
 
 import os
-from typing import Any, Dict, Iterable, Optional, Union
+from typing import Any, Dict, Iterable, Literal, Optional, Union, overload
 
 from tpsim import _native
 from tpsim._results import (
@@ -17,6 +17,8 @@ from tpsim._results import (
     PlanReport,
     SimulateReport,
     ValidationReport,
+    WhatIfReport,
+    WhyNotReport,
     plan_from_file,
     plan_report_from,
     plan_text,
@@ -137,6 +139,7 @@ def simulate(
     return single_report_from(SimulateReport, document, file)
 
 
+@overload
 def explain(
     plan: Optional[AnyPlan] = None,
     *,
@@ -170,10 +173,136 @@ def explain(
     stage_layers: Ints = None,
     count_embedding: bool = False,
     no_count_embedding: bool = False,
-) -> ExplainReport:
-    """Every term of a prediction with its formula, inputs and source. With gpus, of the best plan."""
-    given = _options(locals(), "count_embedding", "no_count_embedding")
+    why_not: None = None,
+    what_if: Literal[False] = False,
+) -> ExplainReport: ...
+
+
+@overload
+def explain(
+    plan: Optional[AnyPlan] = None,
+    *,
+    model: Optional[PathLike] = None,
+    gpus: Union[int, str, None] = None,
+    cluster: Optional[PathLike] = None,
+    stack: Optional[PathLike] = None,
+    profile: Optional[PathLike] = None,
+    seq: Optional[int] = None,
+    global_batch: Optional[int] = None,
+    objective: Optional[str] = None,
+    max_memory: Optional[str] = None,
+    max_oom: Union[float, str, None] = None,
+    exclude: Texts = None,
+    uneven_ends: Optional[int] = None,
+    threads: Optional[int] = None,
+    tp: Ints = None,
+    pp: Ints = None,
+    dp: Ints = None,
+    cp: Ints = None,
+    zero: Ints = None,
+    micro_batch: Ints = None,
+    virtual_stages: Ints = None,
+    recompute: Texts = None,
+    sequence_parallel: Bools = None,
+    attention: Texts = None,
+    schedule: Texts = None,
+    rank_order: Texts = None,
+    dtype: Optional[str] = None,
+    gradient_dtype: Optional[str] = None,
+    stage_layers: Ints = None,
+    count_embedding: bool = False,
+    no_count_embedding: bool = False,
+    why_not: Union[str, Iterable[str]],
+    what_if: Literal[False] = False,
+) -> WhyNotReport: ...
+
+
+@overload
+def explain(
+    plan: Optional[AnyPlan] = None,
+    *,
+    model: Optional[PathLike] = None,
+    gpus: Union[int, str, None] = None,
+    cluster: Optional[PathLike] = None,
+    stack: Optional[PathLike] = None,
+    profile: Optional[PathLike] = None,
+    seq: Optional[int] = None,
+    global_batch: Optional[int] = None,
+    objective: Optional[str] = None,
+    max_memory: Optional[str] = None,
+    max_oom: Union[float, str, None] = None,
+    exclude: Texts = None,
+    uneven_ends: Optional[int] = None,
+    threads: Optional[int] = None,
+    tp: Ints = None,
+    pp: Ints = None,
+    dp: Ints = None,
+    cp: Ints = None,
+    zero: Ints = None,
+    micro_batch: Ints = None,
+    virtual_stages: Ints = None,
+    recompute: Texts = None,
+    sequence_parallel: Bools = None,
+    attention: Texts = None,
+    schedule: Texts = None,
+    rank_order: Texts = None,
+    dtype: Optional[str] = None,
+    gradient_dtype: Optional[str] = None,
+    stage_layers: Ints = None,
+    count_embedding: bool = False,
+    no_count_embedding: bool = False,
+    why_not: None = None,
+    what_if: Literal[True],
+) -> WhatIfReport: ...
+
+
+def explain(
+    plan: Optional[AnyPlan] = None,
+    *,
+    model: Optional[PathLike] = None,
+    gpus: Union[int, str, None] = None,
+    cluster: Optional[PathLike] = None,
+    stack: Optional[PathLike] = None,
+    profile: Optional[PathLike] = None,
+    seq: Optional[int] = None,
+    global_batch: Optional[int] = None,
+    objective: Optional[str] = None,
+    max_memory: Optional[str] = None,
+    max_oom: Union[float, str, None] = None,
+    exclude: Texts = None,
+    uneven_ends: Optional[int] = None,
+    threads: Optional[int] = None,
+    tp: Ints = None,
+    pp: Ints = None,
+    dp: Ints = None,
+    cp: Ints = None,
+    zero: Ints = None,
+    micro_batch: Ints = None,
+    virtual_stages: Ints = None,
+    recompute: Texts = None,
+    sequence_parallel: Bools = None,
+    attention: Texts = None,
+    schedule: Texts = None,
+    rank_order: Texts = None,
+    dtype: Optional[str] = None,
+    gradient_dtype: Optional[str] = None,
+    stage_layers: Ints = None,
+    count_embedding: bool = False,
+    no_count_embedding: bool = False,
+    why_not: Texts = None,
+    what_if: bool = False,
+) -> Union[ExplainReport, WhyNotReport, WhatIfReport]:
+    """Every term of a prediction with its formula, inputs and source. With gpus, of the best plan.
+
+    why_not="tp=8" asks what the best plan has over the best with tp 8, or what stands against that;
+    it takes gpus. what_if asks which other machines and shapes would change the plan.
+    """
+    given = _options(locals(), "count_embedding", "no_count_embedding", "what_if")
     document, file = _native.explain(given, plan_text(plan))
+    if why_not is not None:
+        return report_from(WhyNotReport, document)
+    if what_if:
+        return report_from(WhatIfReport, document)
     return single_report_from(ExplainReport, document, file)
 
 

@@ -34,9 +34,9 @@ def _read(kind: Type[T], data: Mapping[str, Any], **own: Any) -> T:
     """A value from its document; keys that this version of the module does not know are left."""
     hints = typing.get_type_hints(kind)
     values = {
-        one.name: _value(hints[one.name], data[one.name])
+        one.name: _value(hints[one.name], data[one.name.rstrip("_")])  # from_: a word of Python
         for one in dataclasses.fields(typing.cast(Any, kind))
-        if one.init and one.name not in own and one.name in data
+        if one.init and one.name not in own and one.name.rstrip("_") in data
     }
     return kind(**values, **own)
 
@@ -234,6 +234,97 @@ class ExplainReport(SimulateReport):
     """One plan with every term of its prediction."""
 
     terms: Tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class TermDifference:
+    """A share of the step in the best plan and in the other; the differences add up."""
+
+    name: str
+    best_s: float
+    other_s: float
+    difference_s: float
+
+
+@dataclass(frozen=True)
+class Mend:
+    """A wish given up, what is there instead, and the best plan then."""
+
+    given_up: str
+    instead: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class WhyNotReport(Report):
+    """The best plan against the best that has what was asked for; or what stands against that."""
+
+    asked: str
+    best: Plan
+    other: Optional[Plan] = None
+    ties: bool = False
+    waterfall: Tuple[TermDifference, ...] = ()
+    nearest_miss: Optional[Plan] = None
+    illegal: str = ""
+    mends: Tuple[Mend, ...] = ()
+    enough_gpus: int = 0
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The step of the same plan where a constant of the machine is factor times as large."""
+
+    constant: str
+    factor: float
+    step_s: float
+    change: float
+
+
+@dataclass(frozen=True)
+class MemoryBreakEven:
+    """With so much memory a device, another plan is the best."""
+
+    memory_gib: float
+    gain: float
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class PlanBreakEven:
+    """Where a constant is factor times as large, another plan, named here, is the best."""
+
+    constant: str
+    factor: float
+    plan: str
+
+
+@dataclass(frozen=True)
+class ShapeChange:
+    """Another size of the model and what it gains, in the step's time for the same work."""
+
+    size: str
+    from_: int
+    to: int
+    gain: float
+
+
+@dataclass(frozen=True)
+class ShapeFinding:
+    """A size that suits this GPU and plan badly, and better ones near it."""
+
+    what: str
+    better: Tuple[ShapeChange, ...]
+
+
+@dataclass(frozen=True)
+class WhatIfReport(Report):
+    """What other machines and shapes would change; break-even points where gpus was given."""
+
+    plan: Plan
+    sensitivities: Tuple[Sensitivity, ...]
+    shape: Tuple[ShapeFinding, ...]
+    memory_break_evens: Tuple[MemoryBreakEven, ...] = ()
+    plan_break_evens: Tuple[PlanBreakEven, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,32 @@ class SameAnswers(unittest.TestCase):
         wanted = document(*"explain --model bloom-560m --gpus 8 --global-batch 64".split())
         self.assertEqual(best.to_dict(), wanted)
 
+    def test_why_not(self):
+        asked = dict(model="bloom-560m", gpus=8, global_batch=64)
+        words = "explain --model bloom-560m --gpus 8 --global-batch 64".split()
+        got = tpsim.explain(**asked, why_not="tp=8")
+        wanted = document(*words, "--why-not", "tp=8")
+        self.assertEqual(got.to_dict(), wanted)
+        self.assertIsInstance(got, tpsim.WhyNotReport)
+        self.assertEqual(got.other.tp, 8)
+        self.assertAlmostEqual(sum(row.difference_s for row in got.waterfall),
+                               got.other.predicted.step_s - got.best.predicted.step_s)
+        illegal = tpsim.explain(**asked, why_not=["tp=8", "micro-batch=3"])
+        self.assertEqual(illegal.to_dict(), document(*words, "--why-not", "tp=8,micro-batch=3"))
+        self.assertIsNone(illegal.other)
+
+    def test_what_if(self):
+        got = tpsim.explain(model="bloom-560m", gpus=8, global_batch=64, what_if=True)
+        wanted = document(*"explain --model bloom-560m --gpus 8 --global-batch 64 --what-if".split())
+        self.assertEqual(got.to_dict(), wanted)
+        self.assertIsInstance(got, tpsim.WhatIfReport)
+        self.assertEqual(len(got.sensitivities), len(wanted["sensitivities"]))
+        self.assertEqual(len(got.shape), len(wanted["shape"]))
+        one = tpsim.explain(model="bloom-560m", what_if=True, **SMALL)
+        self.assertEqual(one.to_dict(),
+                         document("explain", "--model", "bloom-560m", "--what-if", *SMALL_WORDS))
+        self.assertEqual(one.plan_break_evens, ())
+
     def test_campaign(self):
         plan = self.saved()
         got = tpsim.campaign(plan, tokens=3e9, ramp=[16, 16, 1000], lost_nodes=1, seed=5,
