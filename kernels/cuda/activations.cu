@@ -44,13 +44,22 @@ struct WithBias {
   }
 };
 
+// Packs of two operands.
+template <class T, int V>
+struct TwoPacks {
+  Raw<T, V> first, second;
+};
+
 template <class T>
 struct GeluForward : WithBias<T> {
   const T* x;
   T* y;
   template <int V>
-  __device__ void row(Width<V>, const Raw<T, V>& bias, std::int64_t at) const {
-    Raw<T, V> values = raw_at<T, V>(x + at);
+  __device__ Raw<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
+    return raw_at<T, V>(x + at);
+  }
+  template <int V>
+  __device__ void write(Width<V>, const Raw<T, V>& bias, Raw<T, V> values, std::int64_t at) const {
 #pragma unroll
     for (int i = 0; i < V; ++i) values.set(i, gelu<T>(values[i] + bias[i]));
     values.write(y + at);
@@ -63,9 +72,13 @@ struct GeluBackward : WithBias<T> {
   const T* x;
   T* dx;
   template <int V>
-  __device__ void row(Width<V>, const Raw<T, V>& bias, std::int64_t at) const {
-    Raw<T, V> slope = raw_at<T, V>(dy + at);
-    const Raw<T, V> values = raw_at<T, V>(x + at);
+  __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
+    return {raw_at<T, V>(dy + at), raw_at<T, V>(x + at)};
+  }
+  template <int V>
+  __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, V> packs,
+                        std::int64_t at) const {
+    auto& [slope, values] = packs;
 #pragma unroll
     for (int i = 0; i < V; ++i) slope.set(i, slope[i] * gelu_slope<T>(values[i] + bias[i]));
     slope.write(dx + at);
@@ -78,9 +91,13 @@ struct BiasResidualBody : WithBias<T> {
   const T* residual;
   T* y;
   template <int V>
-  __device__ void row(Width<V>, const Raw<T, V>& bias, std::int64_t at) const {
-    Raw<T, V> values = raw_at<T, V>(x + at);
-    const Raw<T, V> bypass = raw_or_zeros<T, V>(residual, at);
+  __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
+    return {raw_at<T, V>(x + at), raw_or_zeros<T, V>(residual, at)};
+  }
+  template <int V>
+  __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, V> packs,
+                        std::int64_t at) const {
+    auto& [values, bypass] = packs;
 #pragma unroll
     for (int i = 0; i < V; ++i) values.set(i, values[i] + bias[i] + bypass[i]);
     values.write(y + at);
@@ -96,98 +113,115 @@ struct DropoutBody : WithBias<T> {
   std::uint64_t seed, threshold;  // kept from this many bits on: dropout_keeps in whole numbers
   float scale;
   template <int V>
-  __device__ void row(Width<V>, const Raw<T, V>& bias, std::int64_t at) const {
-    Raw<T, V> values = raw_at<T, V>(x + at);
-    const Raw<T, V> bypass = raw_or_zeros<T, V>(residual, at);
-    union {
-      uint2 words;
-      std::uint8_t kept[kPack];
-    } flags{};
+  __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
+    return {raw_at<T, V>(x + at), raw_or_zeros<T, V>(residual, at)};
+  }
+  template <int V>
+  __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, V> packs,
+                        std::int64_t at) const {
+    auto& [values, bypass] = packs;
+    Raw<std::uint8_t, V> flags;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const bool keeps = dropout_bits(seed, static_cast<std::uint64_t>(at + i)) >= threshold;
-      flags.kept[i] = keeps ? 1 : 0;
+      flags.elements[i] = keeps ? 1 : 0;
       values.set(i, (keeps ? (values[i] + bias[i]) * scale : 0.0F) + bypass[i]);
     }
     values.write(y + at);
-    if constexpr (V == kPack) {
-      *reinterpret_cast<uint2*>(mask + at) = flags.words;
-    } else {
-      mask[at] = flags.kept[0];
-    }
+    flags.write(mask + at);
   }
+};
+
+template <class T, int V>
+struct MaskedPack {
+  Raw<T, V> slope;
+  Raw<std::uint8_t, V> flags;
 };
 
 template <class T>
 struct DropoutSlope {
+  static constexpr int kWidth = kPack;
   const T* dy;
   const std::uint8_t* mask;
   T* dx;
   float scale;
   template <int V>
-  __device__ void operator()(Width<V>, std::int64_t at) const {
-    Raw<T, V> slope = raw_at<T, V>(dy + at);
-    union {
-      uint2 words;
-      std::uint8_t kept[kPack];
-    } flags;
-    if constexpr (V == kPack) {
-      flags.words = *reinterpret_cast<const uint2*>(mask + at);
-    } else {
-      flags.kept[0] = mask[at];
-    }
+  __device__ MaskedPack<T, V> read(Width<V>, std::int64_t at) const {
+    return {raw_at<T, V>(dy + at), raw_at<std::uint8_t, V>(mask + at)};
+  }
+  template <int V>
+  __device__ void write(Width<V>, MaskedPack<T, V> pack, std::int64_t at) const {
+    auto& [slope, flags] = pack;
 #pragma unroll
-    for (int i = 0; i < V; ++i) slope.set(i, flags.kept[i] != 0 ? slope[i] * scale : 0.0F);
+    for (int i = 0; i < V; ++i) {
+      slope.set(i, flags.elements[i] != 0 ? slope[i] * scale : 0.0F);
+    }
     slope.write(dx + at);
   }
 };
 
-// x holds [gate | up] in each row of 2 cols; y and its gradient have cols.
-template <class T>
-struct SwigluForwardBody {
-  const T* x;
-  T* y;
-  std::int64_t cols;
+// x holds [gate | up] in each row of 2 cols; y and its gradient have cols. The column is what rows
+// share: `at` is row * cols + column, the gate's element row * 2 cols + column.
+struct GateColumn {
   template <int V>
   __device__ std::int64_t column(Width<V>, std::int64_t column) const {
     return column;
   }
-  template <int V>
-  __device__ void row(Width<V>, std::int64_t column, std::int64_t at) const {
-    const std::int64_t gate_at = 2 * at - column;  // row * 2 cols + column
-    const Raw<T, V> gate = raw_at<T, V>(x + gate_at);
-    Raw<T, V> up = raw_at<T, V>(x + gate_at + cols);
-#pragma unroll
-    for (int i = 0; i < V; ++i) up.set(i, gate[i] * sigmoid<T>(gate[i]) * up[i]);
-    up.write(y + at);
+  __device__ static std::int64_t gate(std::int64_t column, std::int64_t at) {
+    return 2 * at - column;
   }
 };
 
 template <class T>
-struct SwigluBackwardBody {
+struct SwigluForwardBody : GateColumn {
+  const T* x;
+  T* y;
+  std::int64_t cols;
+  template <int V>
+  __device__ TwoPacks<T, V> read(Width<V>, std::int64_t column, std::int64_t at) const {
+    const T* const from = x + gate(column, at);
+    return {raw_at<T, V>(from), raw_at<T, V>(from + cols)};
+  }
+  template <int V>
+  __device__ void write(Width<V>, std::int64_t, TwoPacks<T, V> packs, std::int64_t at) const {
+    auto& [gates, up] = packs;
+#pragma unroll
+    for (int i = 0; i < V; ++i) up.set(i, gates[i] * sigmoid<T>(gates[i]) * up[i]);
+    up.write(y + at);
+  }
+};
+
+template <class T, int V>
+struct ThreePacks {
+  Raw<T, V> slope, gates, up;
+};
+
+template <class T>
+struct SwigluBackwardBody : GateColumn {
   const T* dy;
   const T* x;
   T* dx;
   std::int64_t cols;
   template <int V>
-  __device__ std::int64_t column(Width<V>, std::int64_t column) const {
-    return column;
+  __device__ ThreePacks<T, V> read(Width<V>, std::int64_t column, std::int64_t at) const {
+    const T* const from = x + gate(column, at);
+    return {raw_at<T, V>(dy + at), raw_at<T, V>(from), raw_at<T, V>(from + cols)};
   }
   template <int V>
-  __device__ void row(Width<V>, std::int64_t column, std::int64_t at) const {
-    const std::int64_t gate_at = 2 * at - column;
-    Raw<T, V> gate = raw_at<T, V>(x + gate_at);
-    Raw<T, V> up = raw_at<T, V>(x + gate_at + cols);
-    const Raw<T, V> slope = raw_at<T, V>(dy + at);
+  __device__ void write(Width<V>, std::int64_t column, ThreePacks<T, V> packs,
+                        std::int64_t at) const {
+    auto& [slope, gates, up] = packs;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      const float s = sigmoid<T>(gate[i]);
-      const float silu = gate[i] * s;
-      gate.set(i, slope[i] * up[i] * (s + silu * (1.0F - s)));
+      const float s = sigmoid<T>(gates[i]);
+      const float silu = gates[i] * s;
+      const float of_gate = slope[i] * up[i] * (s + silu * (1.0F - s));
       up.set(i, slope[i] * silu);
+      gates.set(i, of_gate);
     }
-    gate.write(dx + gate_at);
-    up.write(dx + gate_at + cols);
+    T* const to = dx + gate(column, at);
+    gates.write(to);
+    up.write(to + cols);
   }
 };
 
@@ -223,7 +257,7 @@ void compute(const BiasGeluBackward& op, CudaState& state) {
 void compute(const SwigluForward& op, CudaState& state) {
   with_type(op.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const SwigluForwardBody<T> body{elements_of<T>(op.x), elements_of<T>(op.y), op.y.cols()};
+    const SwigluForwardBody<T> body{{}, elements_of<T>(op.x), elements_of<T>(op.y), op.y.cols()};
     launch_matrix(body, op.y.rows(), op.y.cols(), pack_width(op.y.cols(), {op.x, op.y}), state);
   });
 }
@@ -231,8 +265,8 @@ void compute(const SwigluForward& op, CudaState& state) {
 void compute(const SwigluBackward& op, CudaState& state) {
   with_type(op.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const SwigluBackwardBody<T> body{elements_of<T>(op.dy), elements_of<T>(op.x),
-                                     elements_of<T>(op.dx), op.dy.cols()};
+    const SwigluBackwardBody<T> body{
+        {}, elements_of<T>(op.dy), elements_of<T>(op.x), elements_of<T>(op.dx), op.dy.cols()};
     launch_matrix(body, op.dy.rows(), op.dy.cols(), pack_width(op.dy.cols(), {op.dy, op.x, op.dx}),
                   state);
   });
@@ -271,7 +305,7 @@ void compute(const DropoutBackward& op, CudaState& state) {
     using T = typename decltype(type)::type;
     const DropoutSlope<T> body{elements_of<T>(op.dy), elements_of<std::uint8_t>(op.mask),
                                elements_of<T>(op.dx), 1.0F / (1.0F - op.rate)};
-    launch_flat(body, op.dy.elements(), pack_width(kPack, {op.dy, op.mask, op.dx}), state);
+    launch_flat(body, op.dy.elements(), pack_width(kPack, {op.dy, op.mask, op.dx}) == kPack, state);
   });
 }
 

@@ -1,5 +1,7 @@
 // Copies of matrices between two ways to lie in memory, 16 bytes at a time where all rows allow it.
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "kernels/cuda/cuda_ops.h"
 
@@ -20,15 +22,23 @@ struct MatrixRows {
   }
 };
 
-template <class T>
+// `Index` counts units: 32 bits where they suffice, since divisions of 64 take longer than the
+// copy.
+template <class Index>
+struct Extents {
+  Index inner, rows, units, all;
+};
+
+template <class T, class Index>
 __global__ void __launch_bounds__(kThreads)
-    copy_matrices_kernel(const MatrixRows<const T> from, const MatrixRows<T> to, std::int64_t inner,
-                         std::int64_t rows, std::int64_t units, std::int64_t all) {
-  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
-  for (std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; at < all; at += step) {
-    const std::int64_t row = at / units, unit = at % units;
-    const std::int64_t batch = row / rows, r = row % rows;
-    to.row(batch / inner, batch % inner, r)[unit] = from.row(batch / inner, batch % inner, r)[unit];
+    copy_matrices_kernel(const MatrixRows<const T> from, const MatrixRows<T> to,
+                         const Extents<Index> n) {
+  const Index step = Index{gridDim.x} * kThreads;
+  for (Index at = Index{blockIdx.x} * kThreads + threadIdx.x; at < n.all; at += step) {
+    const Index row = at / n.units, unit = at % n.units;
+    const Index batch = row / n.rows, r = row % n.rows;
+    const Index outer = batch / n.inner, inner = batch % n.inner;
+    to.row(outer, inner, r)[unit] = from.row(outer, inner, r)[unit];
   }
 }
 
@@ -58,9 +68,19 @@ void copy_in(const CopyMatrices& op, const CudaState& state) {
   const std::int64_t all = op.outer * op.inner * op.from.rows * units;
   if (all == 0) return;
   const auto blocks = static_cast<unsigned>(std::min((all + kThreads - 1) / kThreads, kMostBlocks));
-  copy_matrices_kernel<Unit><<<blocks, kThreads, 0, state.stream>>>(
-      rows_of<const Unit, Unit>(op.from), rows_of<Unit, Unit>(op.to), op.inner, op.from.rows, units,
-      all);
+  const auto launch = [&](auto zero) {
+    using Index = decltype(zero);
+    const Extents<Index> extents{static_cast<Index>(op.inner), static_cast<Index>(op.from.rows),
+                                 static_cast<Index>(units), static_cast<Index>(all)};
+    copy_matrices_kernel<Unit, Index><<<blocks, kThreads, 0, state.stream>>>(
+        rows_of<const Unit, Unit>(op.from), rows_of<Unit, Unit>(op.to), extents);
+  };
+  // One step past the end must be counted too.
+  if (all + kMostBlocks * kThreads <= std::numeric_limits<std::uint32_t>::max()) {
+    launch(std::uint32_t{0});
+  } else {
+    launch(std::uint64_t{0});
+  }
 }
 
 }  // namespace

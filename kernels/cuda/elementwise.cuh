@@ -1,5 +1,8 @@
-// Kernels over independent elements: a body is called for every pack of a flat array, or for every
-// pack of a matrix with its column, so that what belongs to a column is read once per thread.
+// Kernels over independent elements: a body reads and writes packs of a flat array, or of a matrix
+// with its column, so that what belongs to a column is read once per thread.
+//
+// Each thread reads two packs before it writes the first: a GPU's memory is kept busy only by tens
+// of kilobytes on their way to every multiprocessor at any time.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +15,26 @@ namespace tpsim {
 
 inline constexpr int kElementwiseThreads = 256;
 
-// body(Width<V>, first element), for packs of V and for the elements that are left over.
+// body.read(Width<V>, first element) loads what a pack needs, body.write(Width<V>, what it gave,
+// first element) does the rest. Packs of V, then the elements that are left over.
 template <int V, class Body>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     flat_kernel(Body body, std::int64_t count) {
   const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
   const std::int64_t packs = count / V;
-  for (std::int64_t pack = thread; pack < packs; pack += threads) body(Width<V>{}, pack * V);
+  std::int64_t pack = thread;
+  for (; pack + threads < packs; pack += 2 * threads) {
+    const std::int64_t at = pack * V, next = (pack + threads) * V;
+    const auto one = body.read(Width<V>{}, at);
+    const auto other = body.read(Width<V>{}, next);
+    body.write(Width<V>{}, one, at);
+    body.write(Width<V>{}, other, next);
+  }
+  if (pack < packs) body.write(Width<V>{}, body.read(Width<V>{}, pack * V), pack * V);
   if constexpr (V > 1) {
     const std::int64_t rest = packs * V + thread;
-    if (rest < count) body(Width<1>{}, rest);
+    if (rest < count) body.write(Width<1>{}, body.read(Width<1>{}, rest), rest);
   }
 }
 
@@ -32,21 +44,22 @@ inline unsigned blocks_for(std::int64_t blocks, const GpuLimits& limits) {
   return static_cast<unsigned>(std::max<std::int64_t>(1, std::min(blocks, most)));
 }
 
+// In packs of Body::kWidth where `packed`.
 template <class Body>
-void launch_flat(const Body& body, std::int64_t count, int width, const CudaState& state) {
+void launch_flat(const Body& body, std::int64_t count, bool packed, const CudaState& state) {
   if (count == 0) return;
-  const std::int64_t packs = (count + width - 1) / width;
-  const std::int64_t blocks = (packs + kElementwiseThreads - 1) / kElementwiseThreads;
-  const unsigned grid = blocks_for(blocks, state.limits);
-  if (width == kPack) {
-    flat_kernel<kPack><<<grid, kElementwiseThreads, 0, state.stream>>>(body, count);
+  constexpr std::int64_t kPacksEach = 2 * kElementwiseThreads;
+  const std::int64_t packs = count / (packed ? Body::kWidth : 1) + 1;
+  const unsigned grid = blocks_for((packs + kPacksEach - 1) / kPacksEach, state.limits);
+  if (packed) {
+    flat_kernel<Body::kWidth><<<grid, kElementwiseThreads, 0, state.stream>>>(body, count);
   } else {
     flat_kernel<1><<<grid, kElementwiseThreads, 0, state.stream>>>(body, count);
   }
 }
 
-// body.column(Width<V>, column) gives what the column's rows share; body.row(shared, row * cols +
-// column) does one pack.
+// body.column(Width<V>, column) gives what the column's rows share; body.read(Width<V>, shared, row
+// * cols + column) and body.write(Width<V>, shared, what it gave, row * cols + column) do one pack.
 template <int V, class Body>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     matrix_kernel(Body body, std::int64_t rows, std::int64_t cols) {
@@ -54,10 +67,17 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
   if (column >= cols) return;
   const auto shared = body.column(Width<V>{}, column);
   const std::int64_t step = std::int64_t{gridDim.y} * blockDim.y;
-  for (std::int64_t row = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y; row < rows;
-       row += step) {
-    body.row(Width<V>{}, shared, row * cols + column);
+  std::int64_t row = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
+  for (; row + step < rows; row += 2 * step) {
+    const std::int64_t at = row * cols + column, next = at + step * cols;
+    const auto one = body.read(Width<V>{}, shared, at);
+    const auto other = body.read(Width<V>{}, shared, next);
+    body.write(Width<V>{}, shared, one, at);
+    body.write(Width<V>{}, shared, other, next);
   }
+  if (row >= rows) return;
+  const std::int64_t at = row * cols + column;
+  body.write(Width<V>{}, shared, body.read(Width<V>{}, shared, at), at);
 }
 
 // Threads side by side along a row, then along the columns.
@@ -74,7 +94,7 @@ void launch_matrix(const Body& body, std::int64_t rows, std::int64_t cols, int w
   const std::int64_t packs = (cols + width - 1) / width;
   const dim3 block = matrix_block(packs);
   const auto across = static_cast<unsigned>((packs + block.x - 1) / block.x);
-  const std::int64_t down = (rows + block.y - 1) / block.y;
+  const std::int64_t down = (rows + 2 * block.y - 1) / (2 * block.y);
   const std::int64_t most =
       std::max<std::int64_t>(1, std::int64_t{blocks_for(down * across, state.limits)} / across);
   const dim3 grid(across, static_cast<unsigned>(std::min<std::int64_t>({down, most, 65535})));

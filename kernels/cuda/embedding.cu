@@ -5,6 +5,7 @@
 #include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/row_block.cuh"
+#include "kernels/device.h"
 
 namespace tpsim {
 namespace {
@@ -133,12 +134,14 @@ __global__ void __launch_bounds__(kTableThreads) rotary_kernel(const RotaryRows<
     const int d = i % per_head * V;
     T* const head = token + i / per_head * a.head_stride + d;
     Raw<T, V> first = raw_at<T, V>(head), second = raw_at<T, V>(head + a.half);
+    const Raw<float, V> cosines = raw_at<float, V>(angles + d);
+    const Raw<float, V> sines = raw_at<float, V>(angles + a.half + d);
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      const float cosine = angles[d + j], sine = a.sign * angles[a.half + d + j];
+      const float sine = a.sign * sines[j];
       const float x = first[j], y = second[j];
-      first.set(j, x * cosine - y * sine);
-      second.set(j, y * cosine + x * sine);
+      first.set(j, x * cosines[j] - y * sine);
+      second.set(j, y * cosines[j] + x * sine);
     }
     first.write(head);
     second.write(head + a.half);
@@ -153,19 +156,21 @@ const RotaryTable& rotary_table(const Rotary& op, CudaState& state) {
   const std::int64_t positions = op.first_position + op.dims.seq;
   if (table.positions >= positions) return table;
   std::vector<float> angles(static_cast<std::size_t>(positions * dim));
-  for (std::int64_t s = 0; s < positions; ++s) {
-    for (std::int64_t d = 0; d < half; ++d) {
-      const double exponent = 2.0 * static_cast<double>(d) / static_cast<double>(dim);
-      const double angle =
-          static_cast<double>(s) / std::pow(static_cast<double>(op.theta), exponent);
+  for (std::int64_t d = 0; d < half; ++d) {
+    const double exponent = 2.0 * static_cast<double>(d) / static_cast<double>(dim);
+    const double period = std::pow(static_cast<double>(op.theta), exponent);
+    for (std::int64_t s = 0; s < positions; ++s) {
+      const double angle = static_cast<double>(s) / period;
       angles[static_cast<std::size_t>(s * dim + d)] = static_cast<float>(std::cos(angle));
       angles[static_cast<std::size_t>(s * dim + half + d)] = static_cast<float>(std::sin(angle));
     }
   }
   if (table.data != nullptr) state.memory.give_back(table.data);
   const std::size_t bytes = angles.size() * sizeof(float);
-  table.data = static_cast<float*>(state.memory.acquire(static_cast<std::int64_t>(bytes)));
-  TPSIM_CHECK(table.data != nullptr, "memory for a table of rotary angles");
+  table = {static_cast<float*>(state.memory.acquire(static_cast<std::int64_t>(bytes))), 0};
+  if (table.data == nullptr) {
+    throw OutOfDeviceMemory("the GPU has no memory left for a table of rotary angles");
+  }
   table.positions = positions;
   check_cuda(
       cudaMemcpyAsync(table.data, angles.data(), bytes, cudaMemcpyHostToDevice, state.stream),

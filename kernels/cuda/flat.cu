@@ -9,27 +9,40 @@
 namespace tpsim {
 namespace {
 
+template <class From, class To, int V>
+struct AddPack {
+  Raw<From, V> more;
+  Raw<To, V> sum;
+};
+
 template <class From, class To>
 struct AddBody {
+  static constexpr int kWidth = kPackOf<From, To>;
   const From* x;
   To* into;
   template <int V>
-  __device__ void operator()(Width<V>, std::int64_t at) const {
-    const Raw<From, V> more = raw_at<From, V>(x + at);
-    Raw<To, V> sum = raw_at<To, V>(into + at);
+  __device__ AddPack<From, To, V> read(Width<V>, std::int64_t at) const {
+    return {raw_at<From, V>(x + at), raw_at<To, V>(into + at)};
+  }
+  template <int V>
+  __device__ void write(Width<V>, AddPack<From, To, V> pack, std::int64_t at) const {
 #pragma unroll
-    for (int i = 0; i < V; ++i) sum.set(i, sum[i] + more[i]);
-    sum.write(into + at);
+    for (int i = 0; i < V; ++i) pack.sum.set(i, pack.sum[i] + pack.more[i]);
+    pack.sum.write(into + at);
   }
 };
 
 template <class From, class To>
 struct CastBody {
+  static constexpr int kWidth = kPackOf<From, To>;
   const From* from;
   To* to;
   template <int V>
-  __device__ void operator()(Width<V>, std::int64_t at) const {
-    const Raw<From, V> values = raw_at<From, V>(from + at);
+  __device__ Raw<From, V> read(Width<V>, std::int64_t at) const {
+    return raw_at<From, V>(from + at);
+  }
+  template <int V>
+  __device__ void write(Width<V>, const Raw<From, V>& values, std::int64_t at) const {
     Raw<To, V> rounded;
 #pragma unroll
     for (int i = 0; i < V; ++i) rounded.set(i, values[i]);
@@ -39,23 +52,34 @@ struct CastBody {
 
 template <class T>
 struct ScaleBody {
+  static constexpr int kWidth = kPackOf<T>;
   T* x;
   float factor;
   template <int V>
-  __device__ void operator()(Width<V>, std::int64_t at) const {
-    Raw<T, V> values = raw_at<T, V>(x + at);
+  __device__ Raw<T, V> read(Width<V>, std::int64_t at) const {
+    return raw_at<T, V>(x + at);
+  }
+  template <int V>
+  __device__ void write(Width<V>, Raw<T, V> values, std::int64_t at) const {
 #pragma unroll
     for (int i = 0; i < V; ++i) values.set(i, values[i] * factor);
     values.write(x + at);
   }
 };
 
+struct Nothing {};
+
 template <class T>
 struct FillBody {
+  static constexpr int kWidth = kPackOf<T>;
   T* x;
   float value;
   template <int V>
-  __device__ void operator()(Width<V>, std::int64_t at) const {
+  __device__ Nothing read(Width<V>, std::int64_t) const {
+    return {};
+  }
+  template <int V>
+  __device__ void write(Width<V>, Nothing, std::int64_t at) const {
     Raw<T, V> values;
 #pragma unroll
     for (int i = 0; i < V; ++i) values.set(i, value);
@@ -63,8 +87,15 @@ struct FillBody {
   }
 };
 
+template <class Gradient, int V>
+struct AdamWPack {
+  Raw<Gradient, V> slope;
+  Raw<float, V> x, m, v;
+};
+
 template <class Gradient, class Weight>
 struct AdamWBody {
+  static constexpr int kWidth = kPackOf<float>;
   AdamWFactors f;
   float* master;
   float* momentum;
@@ -72,11 +103,13 @@ struct AdamWBody {
   const Gradient* gradient;
   Weight* weights;  // null: the master itself
   template <int V>
-  __device__ void operator()(Width<V>, std::int64_t at) const {
-    const Raw<Gradient, V> slope = raw_at<Gradient, V>(gradient + at);
-    Raw<float, V> x = raw_at<float, V>(master + at);
-    Raw<float, V> m = raw_at<float, V>(momentum + at);
-    Raw<float, V> v = raw_at<float, V>(variance + at);
+  __device__ AdamWPack<Gradient, V> read(Width<V>, std::int64_t at) const {
+    return {raw_at<Gradient, V>(gradient + at), raw_at<float, V>(master + at),
+            raw_at<float, V>(momentum + at), raw_at<float, V>(variance + at)};
+  }
+  template <int V>
+  __device__ void write(Width<V>, AdamWPack<Gradient, V> pack, std::int64_t at) const {
+    auto& [slope, x, m, v] = pack;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const float g = f.gradient_scale * slope[i];
@@ -114,7 +147,11 @@ struct NormalBody {
     return column;
   }
   template <int V>
-  __device__ void row(Width<V>, std::int64_t column, std::int64_t at) const {
+  __device__ Nothing read(Width<V>, std::int64_t, std::int64_t) const {
+    return {};
+  }
+  template <int V>
+  __device__ void write(Width<V>, std::int64_t column, Nothing, std::int64_t at) const {
     const std::int64_t index = first + (at - column) / cols * global_cols + column;
 #pragma unroll 1  // the code of one element is long
     for (int i = 0; i < V; ++i) {
@@ -124,13 +161,14 @@ struct NormalBody {
   }
 };
 
-// Sums of squares: eight in fp32, in double from there on.
+// Sums of squares: of a pack in fp32, in double from there on.
 template <class T, int V>
 __global__ void __launch_bounds__(kElementwiseThreads)
     sum_squares_kernel(const T* x, std::int64_t count, double* partial) {
   const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
   double total[1] = {0};
+#pragma unroll 4
   for (std::int64_t pack = thread; pack < count / V; pack += threads) {
     const Raw<T, V> values = raw_at<T, V>(x + pack * V);
     float sum = 0;
@@ -157,6 +195,8 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   if (threadIdx.x == 0) *sum = static_cast<float>(static_cast<double>(*sum) + total[0]);
 }
 
+bool is_packed(std::initializer_list<Tensor> arrays) { return pack_width(kPack, arrays) == kPack; }
+
 template <class Launch>
 void with_two_types(DType first, DType second, Launch launch) {
   with_type(first, [&](auto one) { with_type(second, [&](auto other) { launch(one, other); }); });
@@ -169,23 +209,23 @@ void compute(const Add& op, CudaState& state) {
     using From = typename decltype(from)::type;
     using To = typename decltype(to)::type;
     const AddBody<From, To> body{elements_of<From>(op.x), elements_of<To>(op.into)};
-    launch_flat(body, op.x.elements(), pack_width(kPack, {op.x, op.into}), state);
+    launch_flat(body, op.x.elements(), is_packed({op.x, op.into}), state);
   });
 }
 
 void compute(const Scale& op, CudaState& state) {
   with_type(op.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    launch_flat(ScaleBody<T>{elements_of<T>(op.x), op.factor}, op.x.elements(),
-                pack_width(kPack, {op.x}), state);
+    launch_flat(ScaleBody<T>{elements_of<T>(op.x), op.factor}, op.x.elements(), is_packed({op.x}),
+                state);
   });
 }
 
 void compute(const Fill& op, CudaState& state) {
   with_type(op.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    launch_flat(FillBody<T>{elements_of<T>(op.x), op.value}, op.x.elements(),
-                pack_width(kPack, {op.x}), state);
+    launch_flat(FillBody<T>{elements_of<T>(op.x), op.value}, op.x.elements(), is_packed({op.x}),
+                state);
   });
 }
 
@@ -200,7 +240,7 @@ void compute(const Cast& op, CudaState& state) {
     using From = typename decltype(from)::type;
     using To = typename decltype(to)::type;
     const CastBody<From, To> body{elements_of<From>(op.from), elements_of<To>(op.to)};
-    launch_flat(body, op.from.elements(), pack_width(kPack, {op.from, op.to}), state);
+    launch_flat(body, op.from.elements(), is_packed({op.from, op.to}), state);
   });
 }
 
@@ -210,10 +250,11 @@ void compute(const SumSquares& op, CudaState& state) {
       (count + kElementwiseThreads * kPack - 1) / (std::int64_t{kElementwiseThreads} * kPack);
   const unsigned grid = blocks_for(blocks, state.limits);
   auto* partial = state.scratch.array<double>(grid);
-  with_type_and_width(op.x.dtype(), pack_width(kPack, {op.x}), [&](auto type, auto width) {
+  const bool packed = is_packed({op.x});
+  with_type(op.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    sum_squares_kernel<T, width.value>
-        <<<grid, kElementwiseThreads, 0, state.stream>>>(elements_of<T>(op.x), count, partial);
+    const auto kernel = packed ? sum_squares_kernel<T, kPackOf<T>> : sum_squares_kernel<T, 1>;
+    kernel<<<grid, kElementwiseThreads, 0, state.stream>>>(elements_of<T>(op.x), count, partial);
   });
   add_partial_sums_kernel<<<1, kElementwiseThreads, 0, state.stream>>>(
       partial, static_cast<int>(grid), elements_of<float>(op.sum));
@@ -231,8 +272,7 @@ void compute(const AdamW& op, CudaState& state) {
                                            elements_of<Gradient>(op.gradient),
                                            separate ? elements_of<Weight>(op.weights) : nullptr};
     launch_flat(body, op.master.elements(),
-                pack_width(kPack, {op.master, op.momentum, op.variance, op.gradient, op.weights}),
-                state);
+                is_packed({op.master, op.momentum, op.variance, op.gradient, op.weights}), state);
   });
 }
 

@@ -90,14 +90,14 @@ __global__ void __launch_bounds__(kRowThreads) cross_entropy_backward_kernel(con
 }
 
 struct LossBody {
+  static constexpr int kWidth = 1;
   const float* sums;
   float* loss;
   std::int64_t rows;
-  template <int V>
-  __device__ void operator()(Width<V>, std::int64_t at) const {
-#pragma unroll
-    for (int i = 0; i < V; ++i) loss[at + i] = logf(sums[at + i]) - sums[rows + at + i];
+  __device__ float read(Width<1>, std::int64_t at) const {
+    return logf(sums[at]) - sums[rows + at];
   }
+  __device__ void write(Width<1>, float value, std::int64_t at) const { loss[at] = value; }
 };
 
 // --- Column sums ---
@@ -210,7 +210,7 @@ void compute(const CrossEntropyBackward& op, CudaState& state) {
 
 void compute(const CrossEntropyLoss& op, CudaState& state) {
   const LossBody body{elements_of<float>(op.sums), elements_of<float>(op.loss), op.loss.elements()};
-  launch_flat(body, op.loss.elements(), 1, state);
+  launch_flat(body, op.loss.elements(), false, state);
 }
 
 void compute(const ColumnSum& op, CudaState& state) {

@@ -1,7 +1,8 @@
 // Elements as kernels see them: fp32 in registers, whatever the dtype in memory, in packs of up to
-// kPack that are read and written 16 bytes at a time.
+// kPack that are read and written 16 bytes at a time (8 where four 16-bit elements meet four of
+// 32).
 //
-// A kernel comes in two widths: kPack where rows and addresses allow 16-byte accesses, and 1 where
+// A kernel comes in two widths: packs where rows and addresses allow 16-byte accesses, and 1 where
 // they do not. pack_width() says which.
 #pragma once
 
@@ -10,6 +11,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <type_traits>
 
 #include "core/check.h"
 #include "core/dtype.h"
@@ -18,6 +20,10 @@
 namespace tpsim {
 
 inline constexpr int kPack = 8;
+// Of arrays that lie side by side, element for element: with fp32 among them, neighbouring threads
+// touch neighbouring 16 bytes of it only when each takes four.
+template <class... T>
+inline constexpr int kPackOf = ((sizeof(T) == 4) || ...) ? 4 : kPack;
 
 __device__ inline float widened(float x) { return x; }
 __device__ inline float widened(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -43,10 +49,12 @@ __device__ inline __half narrowed<__half>(float x) {
 template <class T, int V>
 struct Raw {
   static constexpr int kBytes = V * static_cast<int>(sizeof(T));
-  static constexpr int kWords = kBytes >= 16 ? kBytes / 16 : 1;
-  static_assert(kBytes % 16 == 0 || V == 1, "16-byte accesses or single elements");
+  static_assert(kBytes % 16 == 0 || kBytes == 8 || V == 1, "wide accesses or single elements");
+  using Word = std::conditional_t<kBytes % 16 == 0, uint4, uint2>;
+  static constexpr int kWordBytes = static_cast<int>(sizeof(Word));
+  static constexpr int kWords = kBytes >= kWordBytes ? kBytes / kWordBytes : 1;
   union {
-    uint4 words[kWords];
+    Word words[kWords];
     T elements[V];
   };
   __device__ Raw() {}
@@ -56,7 +64,7 @@ struct Raw {
       elements[0] = *from;
     } else {
 #pragma unroll
-      for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const uint4*>(from)[i];
+      for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const Word*>(from)[i];
     }
   }
   __device__ void write(T* to) const {
@@ -64,7 +72,7 @@ struct Raw {
       *to = elements[0];
     } else {
 #pragma unroll
-      for (int i = 0; i < kWords; ++i) reinterpret_cast<uint4*>(to)[i] = words[i];
+      for (int i = 0; i < kWords; ++i) reinterpret_cast<Word*>(to)[i] = words[i];
     }
   }
   // Forgets what was computed from the elements, so that the compiler widens them again rather than
