@@ -6,7 +6,7 @@ function(tpsim_find_web)
     return()
   endif()
   find_program(TPSIM_EMCC emcc)
-  find_program(TPSIM_PYTHON python3)
+  find_program(TPSIM_PAGE_PYTHON python3)
   find_file(TPSIM_EMSCRIPTEN_TOOLCHAIN Emscripten.cmake
             PATHS /usr/share/emscripten/cmake/Modules/Platform
                   "$ENV{EMSDK}/upstream/emscripten/cmake/Modules/Platform")
@@ -14,9 +14,9 @@ function(tpsim_find_web)
   find_path(TPSIM_IMGUI_SOURCE imgui.cpp PATHS /usr/local/src/imgui /usr/src/imgui NO_DEFAULT_PATH
             DOC "Dear ImGui's sources, for the page")
   find_path(TPSIM_HOST_INCLUDE fmt/format.h)
-  mark_as_advanced(TPSIM_EMCC TPSIM_PYTHON TPSIM_EMSCRIPTEN_TOOLCHAIN TPSIM_IMGUI_SOURCE
+  mark_as_advanced(TPSIM_EMCC TPSIM_PAGE_PYTHON TPSIM_EMSCRIPTEN_TOOLCHAIN TPSIM_IMGUI_SOURCE
                    TPSIM_HOST_INCLUDE)
-  if(NOT TPSIM_EMCC OR NOT TPSIM_PYTHON OR NOT TPSIM_EMSCRIPTEN_TOOLCHAIN)
+  if(NOT TPSIM_EMCC OR NOT TPSIM_PAGE_PYTHON OR NOT TPSIM_EMSCRIPTEN_TOOLCHAIN)
     set(WEB_MISSING "Emscripten is not here" PARENT_SCOPE)
   elseif(NOT TPSIM_IMGUI_SOURCE OR NOT TPSIM_HOST_INCLUDE)
     set(WEB_MISSING "Dear ImGui's sources are not here" PARENT_SCOPE)
@@ -39,7 +39,7 @@ function(tpsim_add_page)
       "-DTPSIM_IMGUI_SOURCE=${TPSIM_IMGUI_SOURCE}"
       "-DTPSIM_HOST_INCLUDE=${TPSIM_HOST_INCLUDE}" "-DTPSIM_INTER_DIR=${TPSIM_INTER_DIR}"
     BUILD_COMMAND ${environment} "${CMAKE_COMMAND}" --build <BINARY_DIR> --target tpsim_page
-    INSTALL_COMMAND "${TPSIM_PYTHON}" "<SOURCE_DIR>/pack_page.py" "<SOURCE_DIR>/page.html"
+    INSTALL_COMMAND "${TPSIM_PAGE_PYTHON}" "<SOURCE_DIR>/pack_page.py" "<SOURCE_DIR>/page.html"
       "<BINARY_DIR>/tpsim_page.js" "<BINARY_DIR>/tpsim_page.wasm" "${PROJECT_SOURCE_DIR}/data"
       "${PROJECT_BINARY_DIR}/tpsim-page.html"
     BUILD_ALWAYS ON

@@ -27,16 +27,6 @@ Settings settings_of(const Plan& plan) {
           {"stage layers", layers_text(plan.stage_layers)}};
 }
 
-std::string with_sign(Seconds time) {
-  return fmt::format("{}{}", time.value() < 0 ? "−" : "+",
-                     time_text(Seconds(std::abs(time.value()))));
-}
-
-std::string spaced(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 }  // namespace
 
 std::vector<TermDifference> term_differences(const Prediction& a, const Prediction& b) {
@@ -55,14 +45,11 @@ std::string summary_of(const PlanView& a, const PlanView& b) {
   const Seconds difference = b.predicted.step - a.predicted.step;
   const bool ties =
       b.predicted.step <= a.predicted.step_high && b.predicted.step >= a.predicted.step_low;
-  std::string text = fmt::format("B is {} {}{}", time_text(Seconds(std::abs(difference.value()))),
-                                 difference.value() < 0 ? "faster" : "slower",
-                                 ties ? ", within A's interval" : "");
-  const std::vector<TermDifference> terms = term_differences(a.predicted, b.predicted);
-  for (std::size_t i = 0; i < std::min<std::size_t>(2, terms.size()); ++i) {
-    text += (i == 0 ? ": " : ", ") + with_sign(terms[i].time) + " " + spaced(terms[i].name);
-  }
-  return text;
+  const Bytes memory = b.predicted.peak - a.predicted.peak;
+  return fmt::format(
+      "B is {} {}{}; {} GiB {} memory", time_text(Seconds(std::abs(difference.value()))),
+      difference.value() < 0 ? "faster" : "slower", ties ? ", within A's interval" : "",
+      gib_text(Bytes(std::abs(memory.value()))), memory.value() < 0 ? "less" : "more");
 }
 
 std::string settings_difference(const Plan& a, const Plan& b) {

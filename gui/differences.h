@@ -16,7 +16,7 @@ struct TermDifference {
 // Largest first by size; terms that differ by less than a thousandth of the step are left out.
 std::vector<TermDifference> term_differences(const Prediction& a, const Prediction& b);
 
-// "B is 12.3 s slower: +8.1 s tensor communication, +3.0 s pipeline bubble"
+// "B is 12.3 s slower, within A's interval; 4.2 GiB less memory"
 std::string summary_of(const PlanView& a, const PlanView& b);
 
 // "A: tp 8, pp 12; B: tp 4, pp 24": the settings in which they differ.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plans/enumerate.h"
+#include "sim/predict.h"
 
 namespace tpsim {
 namespace {
@@ -179,6 +180,15 @@ Plan turned(const Plan& plan, Knob knob, std::int64_t value, const ModelSpec& mo
     case Knob::kZero: next.zero = static_cast<int>(value); break;
   }
   return mended(std::move(next), model);
+}
+
+Plan with_runnable_zero(const Plan& plan, const Scenario& scenario) {
+  for (int zero = plan.zero; zero >= 0; --zero) {
+    Plan next = plan;
+    next.zero = zero;
+    if (check_plan(scenario, next).ok()) return next;
+  }
+  return plan;
 }
 
 Plan with_boundary_moved(const Plan& plan, std::size_t boundary, std::int64_t blocks) {

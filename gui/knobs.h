@@ -13,6 +13,7 @@
 
 #include "core/model_spec.h"
 #include "core/plan.h"
+#include "core/scenario.h"
 
 namespace tpsim {
 
@@ -35,6 +36,10 @@ Plan turned(const Plan& plan, Knob knob, std::int64_t value, const ModelSpec& mo
 // The plan with the other settings replaced by the nearest that agree with the degrees:
 // micro-batch, schedule, chunks, stage layers.
 Plan mended(Plan plan, const ModelSpec& model);
+
+// The plan with as much less of ZeRO as it takes for the software to run it; itself where that does
+// not help.
+Plan with_runnable_zero(const Plan& plan, const Scenario& scenario);
 
 // Moves `blocks` over the boundary between chunk `boundary` and the next, as far as there are any.
 Plan with_boundary_moved(const Plan& plan, std::size_t boundary, std::int64_t blocks);

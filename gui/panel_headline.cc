@@ -37,7 +37,7 @@ std::vector<Figure> figures_of(const Ui& ui, const PlanView& view) {
   };
 }
 
-constexpr std::array<float, 7> kShares = {1.15F, 1.75F, 0.95F, 0.95F, 1.25F, 1.05F, 1.15F};
+constexpr std::array<float, 7> kShares = {1.15F, 1.6F, 0.95F, 1.2F, 1.25F, 1.05F, 1.05F};
 
 void draw_message(Ui& ui, Rect rect, const Error& error) {
   fill(ui, {rect.min, {rect.min.x + ui.px(4), rect.max.y}}, ui.colors.bad, ui.px(2));

@@ -34,8 +34,9 @@ void draw_degrees(Ui& ui, const Plan& plan) {
     int stop = static_cast<int>(found - values.begin());
     if (found == values.end()) stop = 0;
     if (slider_row(ui, {label_of(knob), meaning_of(knob), texts}, stop)) {
-      choose(ui, turned(plan, knob, values[static_cast<std::size_t>(stop)], model,
-                        ui.state.choice.gpus));
+      const Plan next =
+          turned(plan, knob, values[static_cast<std::size_t>(stop)], model, ui.state.choice.gpus);
+      choose(ui, with_runnable_zero(next, *ui.views.scenario));
     }
   }
 }

@@ -162,6 +162,8 @@ void draw_table(Ui& ui, Rect rect, const std::vector<std::size_t>& shown) {
   const float padding =
       std::floor(std::max(least, (rect.height() - head - rows * letter) / (rows + 1))) / 2;
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(ui.px(4), padding));
+  // The mark of the chosen row reaches as far as the row, not into its neighbours.
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ui.px(8), 2 * padding));
   const float height = head + 2 * padding + rows * (letter + 2 * padding);
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp |
                                 ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_PadOuterX;
@@ -181,7 +183,7 @@ void draw_table(Ui& ui, Rect rect, const std::vector<std::size_t>& shown) {
     }
     ImGui::EndTable();
   }
-  ImGui::PopStyleVar();
+  ImGui::PopStyleVar(2);
 }
 
 // "of 719 that fit; 103,776 considered", or why there is nothing.
@@ -223,8 +225,10 @@ void draw_plans(Ui& ui, Rect rect) {
     const std::string count =
         fmt::format("{} of {} that fit{}", count_text(static_cast<std::int64_t>(shown.size())),
                     count_text(found.feasible), ui.views.is_searching ? " …" : "");
-    put_text(ui, ui.fonts.small, {body.min.x + ui.px(52), body.min.y - ui.px(22.5F)}, ui.colors.dim,
-             count);
+    const std::string unknown = unknown_filter_word(ui.state.table.filter);
+    put_text(ui, ui.fonts.small, {body.min.x + ui.px(52), body.min.y - ui.px(22.5F)},
+             unknown.empty() ? ui.colors.dim : ui.colors.warn,
+             unknown.empty() ? count : fmt::format("'{}' filters nothing", unknown));
     draw_filter(ui, body);
     if (shown.empty()) {
       return empty_state(ui, body, "No plan passes the filter", "Shorten it or clear it.");

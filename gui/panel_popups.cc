@@ -88,11 +88,14 @@ void draw_help(Ui& ui) {
   ImGui::PushFont(ui.fonts.bold);
   ImGui::TextUnformatted("Keys and mouse");
   ImGui::PopFont();
+  ImGui::Spacing();
   if (ImGui::BeginTable("keys", 2, ImGuiTableFlags_SizingFixedFit)) {
     for (const KeyHelp& key : kKeys) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
+      ImGui::PushFont(ui.fonts.bold);
       ImGui::TextUnformatted(key.keys);
+      ImGui::PopFont();
       ImGui::TableNextColumn();
       ImGui::TextUnformatted(key.meaning);
     }
@@ -104,8 +107,13 @@ void draw_help(Ui& ui) {
   ImGui::PopStyleColor();
 }
 
+// Below the button that opens it.
 template <class Body>
-void popup(Ui& ui, const char* name, Body body) {
+void popup(Ui& ui, const char* name, const char* opener, Body body) {
+  if (const auto found = ui.items.find(opener); found != ui.items.end()) {
+    const Rect& rect = found->second;
+    ImGui::SetNextWindowPos({rect.max.x, rect.max.y + ui.px(4)}, ImGuiCond_Always, {1, 0});
+  }
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.px(14), ui.px(12)));
   if (ImGui::BeginPopup(name)) {
     body(ui);
@@ -117,8 +125,8 @@ void popup(Ui& ui, const char* name, Body body) {
 }  // namespace
 
 void draw_popups(Ui& ui) {
-  popup(ui, "export", draw_export);
-  popup(ui, "files", draw_files);
+  popup(ui, "export", "Export", draw_export);
+  popup(ui, "files", "Save", draw_files);
   draw_help(ui);
 }
 

@@ -92,6 +92,7 @@ void draw_capacity(const Ui& ui, const Plot& plot) {
 }
 
 // A ring for a plan that is looked at; it may lie outside what the search found.
+// A's name stands right of it, B's left, so that neighbours can be told apart.
 void draw_ring(const Ui& ui, const Plot& plot, const PlanView* view, Rgba color, const char* name) {
   if (view == nullptr || view->error) return;
   ImVec2 at = plot.at(gib(view->predicted.peak), view->predicted.step.value());
@@ -100,7 +101,9 @@ void draw_ring(const Ui& ui, const Plot& plot, const PlanView* view, Rgba color,
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddCircleFilled(at, ui.px(5), ui.ink(color));
   list->AddCircle(at, ui.px(8), ui.ink(color), 0, ui.px(1.8F));
-  put_text(ui, ui.fonts.bold, {at.x + ui.px(11), at.y - ui.px(15)}, color, name);
+  const bool is_left = *name == 'B';
+  put_text(ui, ui.fonts.bold, {at.x + ui.px(is_left ? -11 : 11), at.y - ui.px(17)}, color, name,
+           is_left ? Align::kRight : Align::kLeft);
 }
 
 std::size_t nearest_point(const Plot& plot, const std::vector<PlannedRun>& plans,

@@ -363,7 +363,7 @@ void draw_tracks(Ui& ui, Rect body) {
     track.area.min.y += static_cast<float>(i) * (height + between);
     track.area.max.y = track.area.min.y + height;
     track.stage_height =
-        std::min(height / static_cast<float>(track.view->index.stages()), ui.px(30));
+        std::min(height / static_cast<float>(track.view->index.stages()), ui.px(44));
     note_area(ui, i == 0 ? "timeline A" : "timeline B", track.area);
     tracks.push_back(track);
   }

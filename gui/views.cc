@@ -182,6 +182,7 @@ void add_plan_facts(Facts& all, const std::string& of, const PlanView& view) {
   add("sequence_parallel", plan.sequence_parallel ? "on" : "off");
   add("stage_layers", fmt::format("{}", fmt::join(plan.stage_layers, ",")));
   add("runs", view.error ? "no" : "yes");
+  add("error", view.error ? view.error->message : "");
   if (view.error) return;
   add("step_s", fmt::format("{:.4g}", view.predicted.step.value()));
   add("memory_gib", fmt::format("{:.4g}", view.predicted.peak.value() / kGiB));
