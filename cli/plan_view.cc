@@ -94,7 +94,7 @@ std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, boo
       Cell(std::to_string(plan.degrees.dp), ink),
       Cell(std::to_string(plan.zero), ink),
       Cell(std::to_string(plan.micro_batch), ink),
-      Cell(std::string(name_of(plan.recompute)), ink),
+      Cell(recompute_text(plan), ink),
       Cell(extras_of(plan), ink),
       Cell(scaled_text(p.step, scale), ink),
       Cell(fmt::format("{}-{}", scaled_text(p.step_low, scale), scaled_text(p.step_high, scale)),
@@ -167,7 +167,7 @@ std::string plan_view(const Terminal& terminal, const Plan& plan) {
                          plan.micro_batch, schedule)) +
          row(terminal, "kernels",
              fmt::format("{} recompute, {} attention, sequence parallel {}, {}, gradients {}",
-                         plan.recompute == Recompute::kNone ? "no" : name_of(plan.recompute),
+                         plan.recompute == Recompute::kNone ? "no" : recompute_text(plan),
                          name_of(plan.attention), plan.sequence_parallel ? "on" : "off",
                          name_of(plan.dtype), name_of(plan.gradient_dtype))) +
          (plan.rank_order == RankOrder::kTpDpPp

@@ -21,7 +21,9 @@ struct ParallelDegrees {
   friend auto operator<=>(const ParallelDegrees&, const ParallelDegrees&) = default;
 };
 
-enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
+// kBlocks: full for the first Plan::recompute_blocks blocks of every model chunk, none for the
+// rest.
+enum class Recompute : std::uint8_t { kNone, kSelective, kFull, kBlocks };
 enum class AttentionKind : std::uint8_t { kUnfused, kFlash };
 enum class ScheduleKind : std::uint8_t { kGpipe, kOneFOneB, kInterleaved };
 // Which degree varies fastest over consecutive ranks, first letter innermost. Context-parallel
@@ -36,6 +38,7 @@ struct Plan {
   std::int64_t global_batch = 1;    // sequences per step
   bool sequence_parallel = false;
   Recompute recompute = Recompute::kFull;
+  std::int64_t recompute_blocks = 0;  // above zero with Recompute::kBlocks, and with it alone
   AttentionKind attention = AttentionKind::kUnfused;
   ScheduleKind schedule = ScheduleKind::kOneFOneB;
   DType dtype = DType::kBFloat16;
@@ -55,6 +58,11 @@ std::int64_t data_ranks(const Plan& plan);
 // Micro-batches that one data-parallel rank runs in a step.
 std::int64_t micro_batches(const Plan& plan);
 std::int64_t chunk_count(const Plan& plan);
+
+// Of a chunk with so many blocks, those that run forward again in backward: the first ones.
+std::int64_t recomputed_blocks(const Plan& plan, std::int64_t blocks_of_chunk);
+// The plan of one kind of block alone: fully recomputed or not at all.
+Plan with_whole_recompute(Plan plan, bool is_recomputed);
 
 // Blocks per chunk for an even cut of the model. With `count_embedding` the embedding and the
 // head each count as one block, as BLOOM cut its 70 + 2 layers into 12 sixes; what is left over
@@ -78,6 +86,8 @@ Status validate(const Plan& plan, const ModelSpec& model);
 std::string short_name(const Plan& plan);
 
 std::string_view name_of(Recompute);
+// As options and plans are written: "full", "blocks:3".
+std::string recompute_text(const Plan& plan);
 std::string_view name_of(AttentionKind);
 std::string_view name_of(ScheduleKind);
 std::string_view name_of(RankOrder);

@@ -20,7 +20,8 @@ constexpr auto kPlanFields = [](auto& io, auto& plan) {
   io.integer("global_batch", plan.global_batch, kDegree);
   io.flag("sequence_parallel", plan.sequence_parallel);
   io.choice("recompute", plan.recompute,
-            {Recompute::kNone, Recompute::kSelective, Recompute::kFull});
+            {Recompute::kNone, Recompute::kSelective, Recompute::kFull, Recompute::kBlocks});
+  io.integer("recompute_blocks", plan.recompute_blocks, {0, 1 << 20}, kOptional);
   io.choice("attention", plan.attention, {AttentionKind::kUnfused, AttentionKind::kFlash});
   io.choice("schedule", plan.schedule,
             {ScheduleKind::kGpipe, ScheduleKind::kOneFOneB, ScheduleKind::kInterleaved});

@@ -169,6 +169,7 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
   space.gpus = gpus;
   space.global_batch = plan.global_batch;
   space.recompute = {plan.recompute};
+  if (plan.recompute == Recompute::kBlocks) space.recompute_blocks = {plan.recompute_blocks};
   space.attention = {plan.attention};
   space.schedule = {plan.schedule};
   space.sequence_parallel = {plan.sequence_parallel};

@@ -38,6 +38,7 @@ std::string to_json(const SearchSpace& space) {
       {"micro_batch", json_array(space.micro_batch)},
       {"virtual_stages", json_array(space.virtual_stages)},
       {"recompute", names_of(space.recompute)},
+      {"recompute_blocks", json_array(space.recompute_blocks)},
       {"sequence_parallel",
        json_array(space.sequence_parallel, [](bool on) { return JsonValue(on); })},
       {"attention", names_of(space.attention)},

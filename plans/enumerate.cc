@@ -1,6 +1,7 @@
 #include "plans/enumerate.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/rank_layout.h"
 
@@ -148,6 +149,12 @@ class FamilyWalk {
   }
 
  private:
+  // A plan that recomputes some blocks stands for one of every number of them.
+  std::int64_t plans_of(const StageCut& cut) const {
+    return plan_.recompute == Recompute::kBlocks
+               ? static_cast<std::int64_t>(space_.recompute_counts(cut).size())
+               : 1;
+  }
   void prune(const char* reason, std::int64_t combinations) {
     count_.considered += combinations;
     count_.pruned[reason] += combinations;
@@ -220,7 +227,9 @@ class FamilyWalk {
       for (const ScheduleKind schedule : asked_.schedule) {
         plan_.schedule = schedule;
         if (!suits(schedule)) continue;
-        for (const StageCut& cut : by_chunks.cuts) visit_settings(cut);
+        for (const StageCut& cut : by_chunks.cuts) {
+          if (plans_of(cut) > 0) visit_settings(cut);
+        }
       }
     }
   }
@@ -240,7 +249,7 @@ class FamilyWalk {
       const char* reason = reason_against_family_;
       if (reason == nullptr) reason = reason_against_zero();
       if (reason != nullptr) {
-        prune(reason, static_cast<std::int64_t>(asked_.rank_order.size()));
+        prune(reason, plans_of(cut) * static_cast<std::int64_t>(asked_.rank_order.size()));
       } else {
         visit_rank_orders(cut);
       }
@@ -251,10 +260,10 @@ class FamilyWalk {
     for (const RankOrder order : asked_.rank_order) {
       plan_.rank_order = order;
       if (!rank_order_matters_ && order != asked_.rank_order.front()) {
-        prune("another rank order moves no group to other nodes", 1);
+        prune("another rank order moves no group to other nodes", plans_of(cut));
         continue;
       }
-      ++count_.considered;
+      count_.considered += plans_of(cut);
       visit_(plan_, cut);
     }
   }
@@ -306,7 +315,8 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
       space_(std::move(space)),
       gpu_counts_(gpu_counts_of(scenario.cluster, space_)) {
   fill_if_empty(space_.zero, {0, 1, 2, 3});
-  fill_if_empty(space_.recompute, {Recompute::kNone, Recompute::kSelective, Recompute::kFull});
+  fill_if_empty(space_.recompute,
+                {Recompute::kNone, Recompute::kSelective, Recompute::kFull, Recompute::kBlocks});
   fill_if_empty(space_.sequence_parallel, {false, true});
   fill_if_empty(space_.attention, {AttentionKind::kUnfused, AttentionKind::kFlash});
   fill_if_empty(space_.schedule,
@@ -318,6 +328,11 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
   drop_excluded(space_, Setting::kSchedule, space_.schedule);
   drop_excluded(space_, Setting::kRankOrder, space_.rank_order);
   drop_excluded(space_, Setting::kSequenceParallel, space_.sequence_parallel);
+  has_without_recompute_ = contains(space_.recompute, Recompute::kNone);
+  if (space_.recompute_blocks.empty()) {
+    space_.recompute_blocks.resize(static_cast<std::size_t>(scenario.model.layers));
+    std::iota(space_.recompute_blocks.begin(), space_.recompute_blocks.end(), 1);
+  }
   for (const std::int64_t micro_batch : divisors(space_.global_batch)) {
     if (is_allowed(space_, space_.micro_batch, {Setting::kMicroBatch, micro_batch})) {
       micro_batches_.push_back(micro_batch);
@@ -366,6 +381,12 @@ EnumerationCount PlanSpace::visit_family(std::int64_t family, const Visit& visit
   return FamilyWalk(*this, families_[static_cast<std::size_t>(family)], visit).run();
 }
 
+std::span<const std::int64_t> PlanSpace::recompute_counts(const StageCut& cut) const {
+  const std::vector<std::int64_t>& all = space_.recompute_blocks;
+  const std::int64_t largest = *std::max_element(cut.layers.begin(), cut.layers.end());
+  return {all.begin(), std::lower_bound(all.begin(), all.end(), largest)};
+}
+
 std::vector<std::int64_t> divisors(std::int64_t n) {
   std::vector<std::int64_t> low, high;
   for (std::int64_t d = 1; d * d <= n; ++d) {
@@ -385,7 +406,11 @@ EnumerationCount enumerate_plans(const Scenario& scenario, const SearchSpace& sp
     count += plans.visit_family(family, [&](const Plan& settings, const StageCut& cut) {
       Plan plan = settings;
       plan.stage_layers = cut.layers;
-      visit(plan);
+      if (plan.recompute != Recompute::kBlocks) return visit(plan);
+      for (const std::int64_t blocks : plans.recompute_counts(cut)) {
+        plan.recompute_blocks = blocks;
+        visit(plan);
+      }
     });
   }
   return count;

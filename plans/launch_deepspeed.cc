@@ -62,6 +62,9 @@ Status check_choices(const Plan& plan) {
   if (plan.recompute == Recompute::kSelective) {
     return refuse("selective recompute", "it recomputes whole blocks");
   }
+  if (plan.recompute == Recompute::kBlocks) {
+    return refuse("recompute of some blocks", "--checkpoint-activations is for all of them");
+  }
   if (plan.attention == AttentionKind::kFlash) {
     return refuse("flash attention", "its fused kernels are scale, mask and softmax");
   }

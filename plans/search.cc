@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <span>
 #include <thread>
 #include <tuple>
 
@@ -18,6 +19,7 @@ namespace tpsim {
 namespace {
 
 constexpr const char* kOverMemory = "would run out of memory";
+constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
 
 // A plan that fits: what is needed to score it, and to rebuild it.
 struct Candidate {
@@ -30,7 +32,8 @@ struct Candidate {
 };
 
 bool comes_before(const Candidate& a, const Candidate& b) {
-  return std::pair(a.bound, a.place) < std::pair(b.bound, b.place);
+  return std::tuple(a.bound, a.place, a.plan.recompute_blocks) <
+         std::tuple(b.bound, b.place, b.plan.recompute_blocks);
 }
 
 Plan whole_plan(const Plan& settings, const StageCut& cut) {
@@ -51,20 +54,26 @@ double score_of(Objective objective, const Plan& plan, Seconds step, Bytes peak)
 }
 
 // Evaluates the plans of families in closed form; one for each thread.
+//
+// Of plans that differ only in how many blocks they recompute, fewer are never slower: the tasks of
+// the pipeline grow with them and nothing shrinks but what an overlapped reduction leaves exposed,
+// by no more than a last backward has grown by. With virtual stages that backward is of several
+// chunks, not all of which need delay a stage's end: there every number is tried.
 class FamilySearch {
  public:
   struct Found {
     EnumerationCount count;
-    std::int64_t over_memory = 0;
+    std::int64_t over_memory = 0, more_recompute = 0;
     std::vector<Candidate> candidates;
   };
 
   FamilySearch(std::shared_ptr<const PriceLists> prices, const PlanSpace& plans,
-               const SearchSpace& space)
+               const SearchSpace& space, bool trades_memory)
       : pieces_(std::move(prices)),
         bounds_(pieces_),
         plans_(plans),
         objective_(space.objective),
+        trades_memory_(trades_memory),
         limit_(memory_limit(pieces_.scenario(), space)),
         first_order_(plans.first_rank_order()) {}
 
@@ -80,6 +89,11 @@ class FamilySearch {
 
  private:
   void consider(const Plan& plan, const StageCut& cut) {
+    if (plan.recompute == Recompute::kBlocks) {
+      consider_counts(plan, cut);
+      ++place_;
+      return;
+    }
     // Where ranks lie changes no memory: what did not fit in one order fits in none.
     const bool same_but_order = plan.rank_order != first_order_ && was_over_memory_;
     was_over_memory_ = same_but_order || is_hopeless(plan);
@@ -87,15 +101,48 @@ class FamilySearch {
       ++found_.over_memory;
       return;
     }
+    was_over_memory_ = !add_if_it_fits(plan, cut);
+    if (!was_over_memory_) ++place_;
+  }
+
+  bool add_if_it_fits(const Plan& plan, const StageCut& cut) {
     const PlanBounds::Value value = bounds_.evaluate(plan, cut, limit_);
     if (value.peak > limit_) {
-      was_over_memory_ = true;
       ++found_.over_memory;
-      return;
+      return false;
     }
     const double bound = score_of(objective_, plan, value.step, value.peak);
     found_.candidates.push_back(
-        {bound, value.step.value(), value.peak.value(), place_++, plan, &cut});
+        {bound, value.step.value(), value.peak.value(), place_, plan, &cut});
+    return true;
+  }
+
+  bool fewest_is_fastest(const Plan& plan) const {
+    const bool overlaps = pieces_.scenario().stack.training.overlap_gradient_reduction;
+    return !trades_memory_ && (plan.virtual_stages == 1 || !overlaps);
+  }
+
+  // All numbers of recomputed blocks of a plan. They share a place.
+  void consider_counts(Plan plan, const StageCut& cut) {
+    const std::span<const std::int64_t> counts = plans_.recompute_counts(cut);
+    const auto all = static_cast<std::int64_t>(counts.size());
+    const bool wants_fewest = fewest_is_fastest(plan);
+    if (is_hopeless(plan)) {
+      found_.over_memory += all;
+      return;
+    }
+    if (wants_fewest && plans_.has_without_recompute() && bounds_.fits(plan, cut, limit_)) {
+      found_.more_recompute += all;
+      return;
+    }
+    const std::int64_t least = bounds_.least_recomputed_blocks(plan, cut, limit_);
+    auto i = std::lower_bound(counts.begin(), counts.end(), least) - counts.begin();
+    found_.over_memory += i;
+    for (; i < all; ++i) {
+      plan.recompute_blocks = counts[static_cast<std::size_t>(i)];
+      if (add_if_it_fits(plan, cut) && wants_fewest) break;
+    }
+    if (i < all) found_.more_recompute += all - i - 1;
   }
 
   // Whether no plan of this micro-batch, and so of no larger one, can fit.
@@ -111,6 +158,7 @@ class FamilySearch {
   PlanBounds bounds_;
   const PlanSpace& plans_;
   Objective objective_;
+  bool trades_memory_;  // less memory may be worth a longer step
   Bytes limit_;
   Found found_;
   std::int64_t micro_batch_ = 0;
@@ -131,14 +179,14 @@ class Search {
 
   SearchResult best(const std::function<void(double)>& progress, int threads) {
     return timed([&] {
-      evaluate_families(threads);
+      evaluate_families(threads, space_.objective == Objective::kMemory);
       choose_best(progress);
     });
   }
 
   SearchResult front(const std::function<void(double)>& progress, int threads) {
     return timed([&] {
-      evaluate_families(threads);
+      evaluate_families(threads, true);
       choose_front(progress);
     });
   }
@@ -155,11 +203,11 @@ class Search {
   }
 
   // Threads take families in turn; what they find is put together in the order of families.
-  void evaluate_families(int threads) {
+  void evaluate_families(int threads, bool trades_memory) {
     std::vector<FamilySearch::Found> found(static_cast<std::size_t>(plans_.families()));
     std::atomic<std::int64_t> next = 0;
     const auto work = [&] {
-      FamilySearch families(prices_, plans_, space_);
+      FamilySearch families(prices_, plans_, space_, trades_memory);
       for (std::int64_t i = next++; i < plans_.families(); i = next++) {
         found[static_cast<std::size_t>(i)] = families.run(i);
       }
@@ -172,6 +220,7 @@ class Search {
     for (FamilySearch::Found& part : found) {
       count += part.count;
       if (part.over_memory > 0) count.pruned[kOverMemory] += part.over_memory;
+      if (part.more_recompute > 0) count.pruned[kMoreRecompute] += part.more_recompute;
       candidates_.insert(candidates_.end(), part.candidates.begin(), part.candidates.end());
       part.candidates = {};
     }
@@ -180,25 +229,37 @@ class Search {
     result_.feasible = static_cast<std::int64_t>(candidates_.size());
   }
 
+  struct Scored {
+    double score = 0;
+    const Candidate* candidate = nullptr;
+  };
+
+  // Of candidates that share a place only the best stays.
+  void keep(const Scored& scored, std::vector<Scored>& best) const {
+    const auto same = std::find_if(best.begin(), best.end(), [&](const Scored& other) {
+      return other.candidate->place == scored.candidate->place;
+    });
+    if (same != best.end()) {
+      if (same->score <= scored.score) return;
+      best.erase(same);
+    }
+    const auto here =
+        std::upper_bound(best.begin(), best.end(), scored, [](const Scored& a, const Scored& b) {
+          return std::pair(a.score, a.candidate->place) < std::pair(b.score, b.candidate->place);
+        });
+    best.insert(here, scored);
+    if (best.size() > top_) best.pop_back();
+  }
+
   // Bounds never exceed the exact score, so once a bound passes the worst of the best `top` nothing
   // better can follow.
   void choose_best(const std::function<void(double)>& progress) {
     std::sort(candidates_.begin(), candidates_.end(), comes_before);
-    struct Scored {
-      double score = 0;
-      const Candidate* candidate = nullptr;
-    };
     std::vector<Scored> best;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const Candidate& candidate = candidates_[i];
       if (best.size() == top_ && candidate.bound > best.back().score) break;
-      const Scored scored{exact_score(candidate), &candidate};
-      const auto place =
-          std::upper_bound(best.begin(), best.end(), scored, [](const Scored& a, const Scored& b) {
-            return std::pair(a.score, a.candidate->place) < std::pair(b.score, b.candidate->place);
-          });
-      best.insert(place, scored);
-      if (best.size() > top_) best.pop_back();
+      keep({exact_score(candidate), &candidate}, best);
       if (progress && i % 64 == 0) {
         progress(static_cast<double>(i) / static_cast<double>(candidates_.size()));
       }
@@ -260,10 +321,18 @@ class Search {
     PlanBounds bounds(pieces_);
     Candidate miss;
     for (std::int64_t family = 0; family < plans_.families(); ++family) {
-      plans_.visit_family(family, [&](const Plan& plan, const StageCut& cut) {
-        const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
-        const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
-        if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, plan, &cut};
+      plans_.visit_family(family, [&](const Plan& settings, const StageCut& cut) {
+        Plan plan = settings;
+        const auto consider = [&] {
+          const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
+          const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
+          if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, plan, &cut};
+        };
+        if (plan.recompute != Recompute::kBlocks) return consider();
+        for (const std::int64_t blocks : plans_.recompute_counts(cut)) {
+          plan.recompute_blocks = blocks;
+          consider();
+        }
       });
       pieces_.drop_traces();
     }

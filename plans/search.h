@@ -33,6 +33,7 @@ struct SearchSpace {
   std::vector<std::int64_t> tp, pp, dp, zero, micro_batch, virtual_stages;
   std::vector<std::int64_t> cp;  // free: as far as every rank keeps 4096 positions of a sequence
   std::vector<Recompute> recompute;
+  std::vector<std::int64_t> recompute_blocks;  // with Recompute::kBlocks; ascending
   std::vector<bool> sequence_parallel;
   std::vector<AttentionKind> attention;
   std::vector<ScheduleKind> schedule;
@@ -56,9 +57,10 @@ struct SearchResult {
   std::optional<PlannedRun> nearest_miss;  // when nothing fits: the plan that misses by least
 };
 
-// `top` best plans. `progress` hears the done share in [0,1]; it may be empty. Fails on a GPU count
-// beyond the cluster; nothing fitting is no failure: plans is empty and nearest_miss is set. The
-// answer does not depend on the number of threads.
+// `top` best plans; of those that differ only in how many blocks of every chunk they recompute, the
+// best one stands for all. `progress` hears the done share in [0,1]; it may be empty. Fails on a
+// GPU count beyond the cluster; nothing fitting is no failure: plans is empty and nearest_miss is
+// set. The answer does not depend on the number of threads.
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads = 1);
 

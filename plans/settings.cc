@@ -29,7 +29,8 @@ constexpr std::int64_t kMost = 1 << 20;
 std::vector<std::string_view> value_names(Setting setting) {
   switch (setting) {
     case Setting::kRecompute:
-      return {name_of(Recompute::kNone), name_of(Recompute::kSelective), name_of(Recompute::kFull)};
+      return {name_of(Recompute::kNone), name_of(Recompute::kSelective), name_of(Recompute::kFull),
+              name_of(Recompute::kBlocks)};
     case Setting::kSequenceParallel: return {"off", "on"};
     case Setting::kAttention:
       return {name_of(AttentionKind::kUnfused), name_of(AttentionKind::kFlash)};

@@ -92,7 +92,8 @@ struct PieceKey {
   DType gradient_dtype{};
   friend bool operator==(const PieceKey&, const PieceKey&) = default;
 };
-// Keys of a piece's layers, of its share of the step's end, and of a transfer.
+// Keys of a piece's layers, of its share of the step's end, and of a transfer. Blocks of a plan
+// that recomputes some of them are of two kinds: ask with with_whole_recompute().
 PieceKey layer_key(PieceKind kind, const Plan& plan);
 PieceKey fixed_key(PieceKind kind, const Plan& plan);
 PieceKey transfer_key(const Plan& plan);

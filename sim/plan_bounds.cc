@@ -1,6 +1,7 @@
 #include "sim/plan_bounds.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/normal.h"
 #include "sim/step_end.h"
@@ -11,8 +12,27 @@ namespace {
 // Tasks are timed in whole picoseconds: sums of rounded times lie this close to exact ones.
 constexpr double kRounding = 1 - 1e-9;
 
+// Room for rounding where a bound is a whole number of blocks.
+constexpr double kRoundingOfCounts = 1e-6;
+
 // Interleaved schedules look alike from the third group of micro-batches on.
 constexpr std::int64_t kDistinctGroups = 3;
+
+// Micro-batches between forward and backward on a stage: of how many chunks, and in them blocks.
+struct InFlight {
+  double chunks = 0, blocks = 0;
+};
+InFlight in_flight(const StageCut& cut, const StageKind& stage,
+                   std::span<const std::int32_t> by_kind) {
+  InFlight held;
+  for (std::size_t kind = 0; kind < by_kind.size(); ++kind) {
+    const auto n = static_cast<double>(by_kind[kind]);
+    held.chunks += n;
+    held.blocks +=
+        n * static_cast<double>(cut.chunks[static_cast<std::size_t>(stage.kinds[kind])].blocks);
+  }
+  return held;
+}
 
 }  // namespace
 
@@ -23,17 +43,21 @@ PlanBounds::Family& PlanBounds::family_of(const Plan& plan) {
   family.key = key;
   ++family.number;
   family.chunks.resize(4 * static_cast<std::size_t>(pieces_.scenario().model.layers + 1));
+  family.partial.clear();
   return family;
 }
 
-PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const ChunkKind& kind) {
+PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const Plan& plan, const ChunkKind& kind) {
   const std::size_t ends = (kind.is_first ? 2U : 0U) + (kind.is_last ? 1U : 0U);
-  return family.chunks[4 * static_cast<std::size_t>(kind.blocks) + ends];
+  const std::size_t index = 4 * static_cast<std::size_t>(kind.blocks) + ends;
+  if (plan.recompute != Recompute::kBlocks) return family.chunks[index];
+  const auto recomputed = static_cast<std::size_t>(recomputed_blocks(plan, kind.blocks));
+  return family.partial[static_cast<std::int64_t>(recomputed * family.chunks.size() + index)];
 }
 
 const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind) {
   Family& family = family_of(plan);
-  Chunk& chunk = chunk_of(family, kind);
+  Chunk& chunk = chunk_of(family, plan, kind);
   if (chunk.memory_of != family.number) {
     const double transfer = plan.degrees.pp > 1 ? pieces_.transfer(plan).bytes : 0;
     chunk.memory = with_transfers(chunk_memory(pieces_, plan, kind), kind, transfer);
@@ -44,7 +68,7 @@ const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind
 
 const PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind& kind) {
   Family& family = family_of(plan);
-  Chunk& chunk = chunk_of(family, kind);
+  Chunk& chunk = chunk_of(family, plan, kind);
   if (chunk.times_of != family.number) {
     const ChunkCost cost = chunk_cost(pieces_, plan, kind);
     chunk.forward = cost.forward.queue;
@@ -75,6 +99,11 @@ PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, By
   prepare(plan, cut);
   const Bytes highest = peak(plan, cut, limit);
   return {highest, highest > limit ? Seconds() : step(plan, cut)};
+}
+
+bool PlanBounds::fits(const Plan& plan, const StageCut& cut, Bytes limit) {
+  prepare(plan, cut);
+  return peak(plan, cut, limit) <= limit;
 }
 
 const PeakMoments& PlanBounds::moments_of(const Plan& plan, const StageKind& stage) {
@@ -113,9 +142,37 @@ Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
 Bytes PlanBounds::least_peak(const Plan& plan) {
   const StackMemory& stack = pieces_.scenario().stack.memory;
   Plan whole = plan;  // ZeRO 2 and 3 allocate more around a layer
+  if (plan.recompute == Recompute::kBlocks) whole = with_whole_recompute(plan, true);
   whole.zero = 0;
   const LayerMemory& block = pieces_.layer_memory(PieceKind::kBlock, whole);
   return stack.context + stack.library_workspace + Bytes(total(block.forward.highest));
+}
+
+// What is in flight, without what the task at hand needs, falls by the same amount for every block
+// that is recomputed, and by nothing for those that a shorter chunk does not have.
+std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCut& cut,
+                                                 Bytes limit) {
+  prepare(plan, cut);
+  const auto left_by = [&](bool recomputes) {
+    const Plan whole = with_whole_recompute(plan, recomputes);
+    return total(pieces_.layer_memory(PieceKind::kBlock, whole).forward.left);
+  };
+  const double kept = left_by(false);
+  const double saved = kept - left_by(true);
+  if (saved <= 0) return 1;
+  const StackMemory& stack = pieces_.scenario().stack.memory;
+  const Bytes room = limit - stack.context - overheads_.workspace - overheads_.buffers;
+  double least = 1;
+  for (std::size_t i = 0; i < cut.stages.size(); ++i) {
+    const PeakMoments& moments = moments_of(plan, cut.stages[i]);
+    for (std::size_t k = 0; k < moments.size(); ++k) {
+      const InFlight held = in_flight(cut, cut.stages[i], moments.in_flight(k));
+      if (held.chunks == 0) continue;
+      const double over = total(stage_fixed_[i].held) + held.blocks * kept - room.value();
+      least = std::max(least, over / (held.chunks * saved));
+    }
+  }
+  return static_cast<std::int64_t>(std::ceil(least - kRoundingOfCounts));
 }
 
 // The stage with everything that it must do by itself.

@@ -29,6 +29,9 @@ class PlanBounds {
   // Stops at the first stage found above `limit`: then `peak` is what that stage is known to need,
   // above the limit but perhaps below the true peak, and `step` is zero.
   Value evaluate(const Plan& plan, const StageCut& cut, Bytes limit);
+  bool fits(const Plan& plan, const StageCut& cut, Bytes limit);
+  // Of a plan that recomputes some blocks of every chunk: no lower number of them can fit.
+  std::int64_t least_recomputed_blocks(const Plan& plan, const StageCut& cut, Bytes limit);
   // What every plan of this tp, micro-batch, recompute, attention and sequence parallelism needs at
   // least: one block of one micro-batch. Grows with the micro-batch.
   Bytes least_peak(const Plan& plan);
@@ -43,8 +46,9 @@ class PlanBounds {
   // What depends on layer_key() alone.
   struct Family {
     PieceKey key;
-    std::uint32_t number = 0;   // counts the families seen
-    std::vector<Chunk> chunks;  // by blocks and ends
+    std::uint32_t number = 0;                         // counts the families seen
+    std::vector<Chunk> chunks;                        // by blocks and ends
+    std::unordered_map<std::int64_t, Chunk> partial;  // also by how many of them are recomputed
   };
   struct Fixed {
     PieceKey key;
@@ -75,7 +79,7 @@ class PlanBounds {
   };
 
   Family& family_of(const Plan& plan);
-  static Chunk& chunk_of(Family& family, const ChunkKind& kind);
+  static Chunk& chunk_of(Family& family, const Plan& plan, const ChunkKind& kind);
   const ChunkMemory& memory_of(const Plan& plan, const ChunkKind& kind);
   const Chunk& times_of(const Plan& plan, const ChunkKind& kind);
   const FixedPieces& fixed_of(const Plan& plan);

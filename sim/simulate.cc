@@ -17,7 +17,10 @@ namespace {
 Flops hardware_flops(const ModelSpec& model, const Plan& plan) {
   const auto batch = static_cast<double>(plan.global_batch);
   Flops flops = model_flops_per_step(model, plan.global_batch);
-  if (plan.recompute == Recompute::kFull) flops += batch * blocks_forward_flops(model);
+  std::int64_t again = 0;
+  for (const std::int64_t blocks : plan.stage_layers) again += recomputed_blocks(plan, blocks);
+  flops += batch * static_cast<double>(again) / static_cast<double>(model.layers) *
+           blocks_forward_flops(model);
   if (plan.recompute == Recompute::kSelective) flops += batch * attention_core_forward_flops(model);
   return flops;
 }

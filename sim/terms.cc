@@ -54,7 +54,7 @@ Term work_term(const Scenario& s, const Plan& plan, StepTerm term, std::int64_t 
   result.inputs = fmt::format(
       "m = {} micro-batches of {} sequences, {} blocks on stage {}, "
       "{} recompute",
-      m, plan.micro_batch, blocks, stage, name_of(plan.recompute));
+      m, plan.micro_batch, blocks, stage, recompute_text(plan));
   result.source = device_source(s);
   if (term == StepTerm::kTensorCommunication) {
     result.formula = "m x sum over the tensor group's collectives";

@@ -110,6 +110,7 @@ class Plan:
     global_batch: int
     sequence_parallel: bool
     recompute: str
+    recompute_blocks: int
     attention: str
     schedule: str
     stage_layers: Tuple[int, ...]

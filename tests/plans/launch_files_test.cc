@@ -70,7 +70,8 @@ Plan random_plan(const ModelSpec& model, std::mt19937& random) {
     plan.micro_batch = pick({1, 2, 3, 5});
     plan.global_batch = plan.degrees.dp * plan.micro_batch * pick({1, 2, 6, 24});
     plan.sequence_parallel = pick({0, 1}) == 1;
-    plan.recompute = static_cast<Recompute>(pick({0, 1, 2}));
+    plan.recompute = static_cast<Recompute>(pick({0, 1, 2, 3}));
+    if (plan.recompute == Recompute::kBlocks) plan.recompute_blocks = pick({1, 2, 3});
     plan.attention = static_cast<AttentionKind>(pick({0, 1}));
     plan.schedule = static_cast<ScheduleKind>(pick({0, 1, 2}));
     plan.dtype = static_cast<DType>(pick({0, 1, 2}));
@@ -200,6 +201,27 @@ TEST_CASE("a model's name cannot add lines to a job script") {
   REQUIRE(files.ok());
   CHECK_THAT(files->front().text,
              Catch::Contains("#SBATCH --job-name=evil-scancel---user-me-----x-\n"));
+}
+
+TEST_CASE("recompute of some blocks goes to the stacks that recompute the first ones") {
+  PlanFile file = llama_file();
+  file.plan.recompute = Recompute::kBlocks;
+  file.plan.recompute_blocks = 3;
+  const auto megatron = export_plan(LaunchStack::kMegatronLm, file, 8);
+  REQUIRE(megatron.ok());
+  CHECK(holds_line(megatron->front().text, "--recompute-method block"));
+  CHECK(holds_line(megatron->front().text, "--recompute-num-layers 3"));
+  CHECK(import_plan(LaunchStack::kMegatronLm, *megatron, file.model).value() == file.plan);
+
+  auto all = *megatron;  // chunks have four blocks
+  all.front().text =
+      without(all.front().text, "--recompute-num-layers 3", "--recompute-num-layers 4");
+  CHECK(import_plan(LaunchStack::kMegatronLm, all, file.model)->recompute == Recompute::kFull);
+
+  file.plan.zero = 3;
+  const auto titan = export_plan(LaunchStack::kTorchTitan, file, 8);
+  REQUIRE_FALSE(titan.ok());
+  CHECK_THAT(titan.error().message, Catch::Contains("recompute of some blocks"));
 }
 
 TEST_CASE("context parallelism goes to the stacks that run it as the reference model does") {

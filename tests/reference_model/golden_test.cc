@@ -106,6 +106,15 @@ std::vector<Layout> layouts(const ModelSpec& model) {
   add("one rank", {1, 1, 1, 1}, 8, nothing);
   add("one rank, micro-batches", {1, 1, 1, 1}, 2, nothing);
   add("full recompute", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.recompute = Recompute::kFull; });
+  add("some blocks recomputed", {1, 1, 1, 1}, 4, [](Layout& l) {
+    l.plan.recompute = Recompute::kBlocks;
+    l.plan.recompute_blocks = 2;
+  });
+  add("one block of every stage recomputed, zero 3", {1, 2, 2, 1}, 2, [](Layout& l) {
+    l.plan.recompute = Recompute::kBlocks;
+    l.plan.recompute_blocks = 1;
+    l.plan.zero = 3;
+  });
   add("selective", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.recompute = Recompute::kSelective; });
   add("flash", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.attention = AttentionKind::kFlash; });
   for (const std::int64_t tp : {2, 3}) {

@@ -45,6 +45,24 @@ std::vector<Case> cases() {
       c.plan.virtual_stages = 2;
       c.plan.stage_layers = even_stage_layers(c.model.layers, 4, false);
     });
+    add("some blocks recomputed", {1, 2, 1, 1}, [](Case& c) {
+      c.plan.recompute = Recompute::kBlocks;
+      c.plan.recompute_blocks = 3;
+    });
+    add("some blocks of uneven stages recomputed, zero 3", {2, 2, 2, 1}, [](Case& c) {
+      c.plan.recompute = Recompute::kBlocks;
+      c.plan.recompute_blocks = 2;
+      c.plan.stage_layers = {1, 7};
+      c.plan.zero = 3;
+      c.plan.attention = AttentionKind::kFlash;
+    });
+    add("some blocks recomputed, interleaved", {2, 2, 1, 1}, [](Case& c) {
+      c.plan.recompute = Recompute::kBlocks;
+      c.plan.recompute_blocks = 1;
+      c.plan.schedule = ScheduleKind::kInterleaved;
+      c.plan.virtual_stages = 2;
+      c.plan.stage_layers = {1, 3, 3, 1};
+    });
     add("zero 1", {1, 2, 2, 1}, [](Case& c) { c.plan.zero = 1; });
     add("zero 2", {2, 1, 2, 1}, [](Case& c) { c.plan.zero = 2; });
     add("zero 3", {1, 1, 4, 1}, [](Case& c) {
