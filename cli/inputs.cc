@@ -49,6 +49,7 @@ const std::vector<AttentionKind> kAttentions = {AttentionKind::kUnfused, Attenti
 const std::vector<ScheduleKind> kSchedules = {ScheduleKind::kGpipe, ScheduleKind::kOneFOneB,
                                               ScheduleKind::kInterleaved};
 const std::vector<RankOrder> kRankOrders = {RankOrder::kTpDpPp, RankOrder::kTpPpDp};
+const std::vector<Offload> kOffloads = {Offload::kNone, Offload::kOptimizer};
 const std::vector<DType> kDTypes = {DType::kBFloat16, DType::kFloat16, DType::kFloat32};
 
 // "none,blocks:2-4": kinds in their order, and how many blocks of every chunk; none said: any.
@@ -123,6 +124,7 @@ Status set_choices(const Arguments& arguments, Plan& plan) {
   TPSIM_TRY(plan.gradient_dtype,
             choice_of(arguments, Opt::kGradientDtype, plan.gradient_dtype, kDTypes));
   TPSIM_TRY(plan.rank_order, choice_of(arguments, Opt::kRankOrder, plan.rank_order, kRankOrders));
+  TPSIM_TRY(plan.offload, choice_of(arguments, Opt::kOffload, plan.offload, kOffloads));
   return Ok{};
 }
 
@@ -301,6 +303,7 @@ Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& 
   TPSIM_TRY(space.attention, choices_of<AttentionKind>(arguments, Opt::kAttention, kAttentions));
   TPSIM_TRY(space.schedule, choices_of<ScheduleKind>(arguments, Opt::kSchedule, kSchedules));
   TPSIM_TRY(space.rank_order, choices_of<RankOrder>(arguments, Opt::kRankOrder, kRankOrders));
+  TPSIM_TRY(space.offload, choices_of<Offload>(arguments, Opt::kOffload, kOffloads));
   TPSIM_TRY(space.excluded, settings_of(arguments, Opt::kExclude));
   TPSIM_TRY(space.uneven_ends,
             integer_of(arguments, Opt::kUnevenEnds, space.uneven_ends, {0, kMostUneven}));
@@ -324,6 +327,12 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
   TPSIM_TRY_STATUS(set_stages(arguments, model, plan));
   TPSIM_TRY_STATUS(validate(plan, model));
   return plan;
+}
+
+Status check_runs_on(const Plan& plan, std::string_view device) {
+  if (plan.offload == Offload::kNone || device != "cuda") return Ok{};
+  return option_error(Opt::kOffload, "an offloaded optimizer runs on the CPU device only",
+                      "use --device cpu, or --offload none");
 }
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {

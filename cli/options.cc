@@ -154,6 +154,8 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kAll | kProfiles, true},
     {Opt::kRankOrder, "--rank-order", "tp-dp-pp|tp-pp-dp", "innermost degree first", kLayout,
      kAll | kProfiles, true},
+    {Opt::kOffload, "--offload", "none|optimizer", "what lies and works in the host's memory",
+     kLayout, kAll | kProfiles, true},
     {Opt::kDtype, "--dtype", "bf16|fp16|fp32", "of weights and activations [bf16]", kLayout,
      kAll | kProfiles},
     {Opt::kGradientDtype, "--gradient-dtype", "bf16|fp16|fp32", "in which gradients add up [fp32]",

@@ -81,6 +81,7 @@ std::string extras_of(const Plan& plan) {
   if (plan.attention == AttentionKind::kFlash) add("flash");
   add(cut_name(plan));
   if (plan.rank_order == RankOrder::kTpPpDp) add("pp-in");
+  if (plan.offload == Offload::kOptimizer) add("offload");
   return text;
 }
 
@@ -197,6 +198,11 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
               terminal.paint(fmt::format("{:.1f}", predicted.model_tflops_per_gpu), Ink::kBold),
               percent_text(predicted.mfu)));
   text += row(terminal, "memory", memory_line(terminal, predicted));
+  if (predicted.host_memory > Bytes()) {
+    text += row(terminal, "host",
+                fmt::format("{} of {} GiB of a node's memory for the optimizer of its GPUs",
+                            gib_text(predicted.host_memory), gib_text(predicted.host_capacity)));
+  }
   text += row(terminal, "rests on",
               fmt::format("profile {} ({}): {}", printable(profile.name),
                           name_of(profile.provenance), sources_text(predicted.sources)));

@@ -220,6 +220,7 @@ std::string short_name(const Plan& plan) {
   if (plan.sequence_parallel) name += " sp";
   if (plan.attention == AttentionKind::kFlash) name += " flash";
   if (plan.rank_order == RankOrder::kTpPpDp) name += " tp-pp-dp";
+  if (plan.offload == Offload::kOptimizer) name += " offload";
   return name;
 }
 
@@ -250,6 +251,10 @@ std::string_view name_of(ScheduleKind schedule) {
     case ScheduleKind::kInterleaved: return "interleaved";
   }
   return "?";
+}
+
+std::string_view name_of(Offload offload) {
+  return offload == Offload::kOptimizer ? "optimizer" : "none";
 }
 
 std::string_view name_of(RankOrder order) {

@@ -26,6 +26,9 @@ struct ParallelDegrees {
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull, kBlocks };
 enum class AttentionKind : std::uint8_t { kUnfused, kFlash };
 enum class ScheduleKind : std::uint8_t { kGpipe, kOneFOneB, kInterleaved };
+// What lies in the host's memory: nothing, or the optimizer's state, which the host then updates
+// (Ren et al. 2021, ZeRO-Offload): gradients go down, updated weights come up.
+enum class Offload : std::uint8_t { kNone, kOptimizer };
 // Which degree varies fastest over consecutive ranks, first letter innermost. Context-parallel
 // ranks always follow the tensor-parallel ones.
 enum class RankOrder : std::uint8_t { kTpDpPp, kTpPpDp };
@@ -44,6 +47,7 @@ struct Plan {
   DType dtype = DType::kBFloat16;
   DType gradient_dtype = DType::kFloat32;  // in which micro-batch gradients add up
   RankOrder rank_order = RankOrder::kTpDpPp;
+  Offload offload = Offload::kNone;
   // Blocks of every model chunk in model order: chunk c runs on pipeline rank c % pp. Its length is
   // pp * virtual_stages; the entries add up to the model's layers.
   std::vector<std::int64_t> stage_layers;
@@ -91,5 +95,6 @@ std::string recompute_text(const Plan& plan);
 std::string_view name_of(AttentionKind);
 std::string_view name_of(ScheduleKind);
 std::string_view name_of(RankOrder);
+std::string_view name_of(Offload);
 
 }  // namespace tpsim

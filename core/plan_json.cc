@@ -30,6 +30,7 @@ constexpr auto kPlanFields = [](auto& io, auto& plan) {
   io.choice("gradient_dtype", plan.gradient_dtype,
             {DType::kFloat32, DType::kBFloat16, DType::kFloat16});
   io.choice("rank_order", plan.rank_order, {RankOrder::kTpDpPp, RankOrder::kTpPpDp}, kOptional);
+  io.choice("offload", plan.offload, {Offload::kNone, Offload::kOptimizer}, kOptional);
 };
 
 constexpr auto kFileFields = [](auto& io, auto& file) {

@@ -174,6 +174,7 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
   space.schedule = {plan.schedule};
   space.sequence_parallel = {plan.sequence_parallel};
   space.rank_order = {plan.rank_order};
+  space.offload = {plan.offload};
   space.dtype = plan.dtype;
   space.gradient_dtype = plan.gradient_dtype;
   return space;

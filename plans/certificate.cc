@@ -44,6 +44,7 @@ std::string to_json(const SearchSpace& space) {
       {"attention", names_of(space.attention)},
       {"schedule", names_of(space.schedule)},
       {"rank_order", names_of(space.rank_order)},
+      {"offload", names_of(space.offload)},
       {"excluded", to_string(space.excluded)},
       {"uneven_ends", space.uneven_ends},
   }));

@@ -62,7 +62,7 @@ std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp) {
   return pp == 1 ? 1 : std::max<std::int64_t>(1, (model.layers + 2) / pp);
 }
 
-// The ends of a pipeline with `first` and `last` blocks, the others evenly between them.
+// The ends of the model with `first` and `last` blocks, the others evenly between them.
 std::vector<std::int64_t> cut_with_ends(std::int64_t layers, std::int64_t stages,
                                         std::int64_t first, std::int64_t last) {
   const std::int64_t between = layers - first - last;
@@ -98,8 +98,8 @@ std::vector<StageCut> stage_cuts(const ModelSpec& model, const SearchSpace& spac
                                  std::int64_t v) {
   std::vector<std::vector<std::int64_t>> layers = {even_stage_layers(model.layers, pp * v, true),
                                                    even_stage_layers(model.layers, pp * v, false)};
-  if (pp > 1 && v == 1) {
-    for (auto& uneven : uneven_layers(model.layers, pp, space.uneven_ends)) {
+  if (pp > 1) {
+    for (auto& uneven : uneven_layers(model.layers, pp * v, space.uneven_ends)) {
       layers.push_back(std::move(uneven));
     }
   }
@@ -129,6 +129,7 @@ class FamilyWalk {
     plan_.sequence_parallel = family.sequence_parallel;
     plan_.recompute = family.recompute;
     plan_.attention = family.attention;
+    plan_.offload = family.offload;
     plan_.global_batch = asked_.global_batch;
     plan_.dtype = asked_.dtype;
     plan_.gradient_dtype = asked_.gradient_dtype;
@@ -149,18 +150,16 @@ class FamilyWalk {
   }
 
  private:
-  // A plan that recomputes some blocks stands for one of every number of them.
-  std::int64_t plans_of(const StageCut& cut) const {
-    return plan_.recompute == Recompute::kBlocks
-               ? static_cast<std::int64_t>(space_.recompute_counts(cut).size())
-               : 1;
-  }
+  std::int64_t plans_of(const StageCut& cut) const { return space_.plans_of(plan_, cut); }
   void prune(const char* reason, std::int64_t combinations) {
     count_.considered += combinations;
     count_.pruned[reason] += combinations;
   }
   std::int64_t settings() const {
-    return static_cast<std::int64_t>(asked_.zero.size() * asked_.rank_order.size());
+    return static_cast<std::int64_t>(asked_.zero.size()) * rank_orders();
+  }
+  std::int64_t rank_orders() const {
+    return static_cast<std::int64_t>(asked_.rank_order.size()) + space_.impossible_rank_orders_;
   }
 
   void add_layouts() {
@@ -249,7 +248,7 @@ class FamilyWalk {
       const char* reason = reason_against_family_;
       if (reason == nullptr) reason = reason_against_zero();
       if (reason != nullptr) {
-        prune(reason, plans_of(cut) * static_cast<std::int64_t>(asked_.rank_order.size()));
+        prune(reason, plans_of(cut) * rank_orders());
       } else {
         visit_rank_orders(cut);
       }
@@ -257,6 +256,9 @@ class FamilyWalk {
   }
 
   void visit_rank_orders(const StageCut& cut) {
+    if (space_.impossible_rank_orders_ > 0) {
+      prune("the stack has no such rank order", plans_of(cut) * space_.impossible_rank_orders_);
+    }
     for (const RankOrder order : asked_.rank_order) {
       plan_.rank_order = order;
       if (!rank_order_matters_ && order != asked_.rank_order.front()) {
@@ -274,6 +276,9 @@ class FamilyWalk {
     if (plan_.sequence_parallel && tp == 1) {
       return "sequence parallelism without tensor parallelism";
     }
+    const StackChoices& choices = scenario_.stack.choices;
+    if (!contains(choices.recompute, plan_.recompute)) return "the stack has no such recompute";
+    if (!contains(choices.offload, plan_.offload)) return "the stack has no such offload";
     const bool is_flash = plan_.attention == AttentionKind::kFlash;
     if (is_flash && scenario_.model.attention_dropout > 0) {
       return "the flash core has no dropout";
@@ -328,7 +333,13 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
   drop_excluded(space_, Setting::kSchedule, space_.schedule);
   drop_excluded(space_, Setting::kRankOrder, space_.rank_order);
   drop_excluded(space_, Setting::kSequenceParallel, space_.sequence_parallel);
-  has_without_recompute_ = contains(space_.recompute, Recompute::kNone);
+  fill_if_empty(space_.offload, {Offload::kNone});
+  drop_excluded(space_, Setting::kOffload, space_.offload);
+  const StackChoices& choices = scenario.stack.choices;
+  impossible_rank_orders_ = static_cast<std::int64_t>(std::erase_if(
+      space_.rank_order, [&](RankOrder order) { return !contains(choices.rank_orders, order); }));
+  has_without_recompute_ =
+      contains(space_.recompute, Recompute::kNone) && contains(choices.recompute, Recompute::kNone);
   if (space_.recompute_blocks.empty()) {
     space_.recompute_blocks.resize(static_cast<std::size_t>(scenario.model.layers));
     std::iota(space_.recompute_blocks.begin(), space_.recompute_blocks.end(), 1);
@@ -355,7 +366,9 @@ void PlanSpace::add_families() {
     for (const Recompute recompute : space_.recompute) {
       for (const bool sequence_parallel : space_.sequence_parallel) {
         for (const AttentionKind attention : space_.attention) {
-          families_.push_back({tp, sequence_parallel, recompute, attention});
+          for (const Offload offload : space_.offload) {
+            families_.push_back({tp, sequence_parallel, recompute, attention, offload});
+          }
         }
       }
     }

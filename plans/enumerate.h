@@ -47,6 +47,11 @@ class PlanSpace {
   // How many blocks of every chunk a plan of this cut may recompute, ascending: what was asked for,
   // or any number that leaves the largest chunk a block that is not.
   std::span<const std::int64_t> recompute_counts(const StageCut& cut) const;
+  // Plans that a visited one stands for.
+  std::int64_t plans_of(const Plan& plan, const StageCut& cut) const {
+    const bool some = plan.recompute == Recompute::kBlocks;
+    return some ? static_cast<std::int64_t>(recompute_counts(cut).size()) : 1;
+  }
   // Whether plans that recompute some blocks stand beside the same ones that recompute none.
   bool has_without_recompute() const { return has_without_recompute_; }
 
@@ -57,6 +62,7 @@ class PlanSpace {
     bool sequence_parallel = false;
     Recompute recompute{};
     AttentionKind attention{};
+    Offload offload{};
   };
   struct Cuts {
     std::int64_t virtual_stages = 1;
@@ -69,6 +75,7 @@ class PlanSpace {
   const Scenario& scenario_;
   SearchSpace space_;  // every list filled
   std::vector<std::int64_t> gpu_counts_;
+  std::int64_t impossible_rank_orders_ = 0;  // asked for, but not the stack's
   std::vector<std::int64_t> micro_batches_;
   bool has_without_recompute_ = false;
   std::vector<Family> families_;

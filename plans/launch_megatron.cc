@@ -35,6 +35,11 @@ Status check_choices(LaunchStack stack, const Plan& plan) {
     return cannot_express(stack, "ranks in the order tp-pp-dp with ZeRO 2 or 3",
                           "its FSDP refuses use_tp_pp_dp_mapping");
   }
+  if (plan.offload == Offload::kOptimizer && (plan.zero != 1 || plan.dtype == DType::kFloat32)) {
+    return cannot_express(
+        stack, "an offloaded optimizer with these settings",
+        "it offloads the distributed optimizer of half-precision weights: use ZeRO 1");
+  }
   if (plan.degrees.cp > 1 && plan.attention == AttentionKind::kUnfused) {
     return cannot_express(stack, "unfused attention with context parallelism",
                           "its context parallelism runs flash or fused attention: use flash");
@@ -124,6 +129,11 @@ void add_stages(const Plan& plan, Settings& out) {
 
 void add_sharding(const Plan& plan, Settings& out) {
   if (plan.zero == 1) out.add("--use-distributed-optimizer");
+  if (plan.offload == Offload::kOptimizer) {  // core/optimizer/cpu_offloading/README.md
+    out.add("--optimizer-cpu-offload");
+    out.add("--optimizer-offload-fraction", "1.0");
+    out.add("--use-precision-aware-optimizer");
+  }
   if (plan.zero < 2) return;
   out.add("--use-megatron-fsdp");
   out.add("--data-parallel-sharding-strategy",
@@ -196,6 +206,18 @@ int zero_of(SettingReader& in) {
   if (strategy == "optim_grads_params") return 3;
   in.fail(fmt::format("--data-parallel-sharding-strategy '{}' with FSDP", strategy));
   return 0;
+}
+
+Offload offload_of(SettingReader& in) {
+  const bool offloads = in.flag("--optimizer-cpu-offload");
+  const bool aware = in.flag("--use-precision-aware-optimizer");
+  const std::string fraction = in.text("--optimizer-offload-fraction").value_or("1.0");
+  if (offloads != aware || (offloads && fraction != "1.0" && fraction != "1")) {
+    in.fail(
+        "an offloaded optimizer is read whole: --optimizer-cpu-offload with "
+        "--use-precision-aware-optimizer and a fraction of 1.0");
+  }
+  return offloads ? Offload::kOptimizer : Offload::kNone;
 }
 
 void read_precision(SettingReader& in, Plan& plan) {
@@ -326,6 +348,7 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
   plan.global_batch = in.integer("--global-batch-size", plan.micro_batch * degrees.dp);
   plan.zero = zero_of(in);
   check_overlap(in, plan);
+  plan.offload = offload_of(in);
   read_precision(in, plan);
   read_recompute(in, plan);
   const std::string attention = in.text("--attention-backend").value_or("flash");

@@ -19,6 +19,7 @@ namespace tpsim {
 namespace {
 
 constexpr const char* kOverMemory = "would run out of memory";
+constexpr const char* kOverHost = "needs more memory than a host has";
 constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
 
 // A plan that fits: what is needed to score it, and to rebuild it.
@@ -26,6 +27,7 @@ struct Candidate {
   double bound = 0;  // no better score is possible
   double step = 0;   // nor a shorter step
   double peak = 0;
+  double busy = 0;         // what a device works in the pipeline, mean over stages
   std::int64_t place = 0;  // in the order of enumeration: ties are broken by it
   Plan plan;               // without stage_layers
   const StageCut* cut = nullptr;
@@ -42,13 +44,15 @@ Plan whole_plan(const Plan& settings, const StageCut& cut) {
   return plan;
 }
 
-// What the objective minimises.
-double score_of(Objective objective, const Plan& plan, Seconds step, Bytes peak) {
+// What the objective minimises; memory is exact in a candidate already.
+double score_of(Objective objective, const Candidate& candidate, double step) {
+  const auto gpus = static_cast<double>(gpu_count(candidate.plan));
   switch (objective) {
-    case Objective::kTime: return step.value();
-    case Objective::kMemory: return peak.value();
-    case Objective::kCost:
-    case Objective::kEnergy: return step.value() * static_cast<double>(gpu_count(plan));
+    case Objective::kTime: return step;
+    case Objective::kMemory: return candidate.peak;
+    case Objective::kCost: return gpus * step;
+    case Objective::kEnergy:
+      return gpus * (kWaitingDraw * step + (1 - kWaitingDraw) * candidate.busy);
   }
   return 0;
 }
@@ -63,7 +67,7 @@ class FamilySearch {
  public:
   struct Found {
     EnumerationCount count;
-    std::int64_t over_memory = 0, more_recompute = 0;
+    std::int64_t over_memory = 0, over_host = 0, more_recompute = 0;
     std::vector<Candidate> candidates;
   };
 
@@ -89,6 +93,11 @@ class FamilySearch {
 
  private:
   void consider(const Plan& plan, const StageCut& cut) {
+    if (plan.offload == Offload::kOptimizer && !bounds_.fits_hosts(plan, cut)) {
+      found_.over_host += plans_.plans_of(plan, cut);
+      was_over_memory_ = true;
+      return;
+    }
     if (plan.recompute == Recompute::kBlocks) {
       consider_counts(plan, cut);
       ++place_;
@@ -111,9 +120,10 @@ class FamilySearch {
       ++found_.over_memory;
       return false;
     }
-    const double bound = score_of(objective_, plan, value.step, value.peak);
-    found_.candidates.push_back(
-        {bound, value.step.value(), value.peak.value(), place_, plan, &cut});
+    Candidate candidate{
+        0, value.step.value(), value.peak.value(), value.busy.value(), place_, plan, &cut};
+    candidate.bound = score_of(objective_, candidate, candidate.step);
+    found_.candidates.push_back(candidate);
     return true;
   }
 
@@ -220,6 +230,7 @@ class Search {
     for (FamilySearch::Found& part : found) {
       count += part.count;
       if (part.over_memory > 0) count.pruned[kOverMemory] += part.over_memory;
+      if (part.over_host > 0) count.pruned[kOverHost] += part.over_host;
       if (part.more_recompute > 0) count.pruned[kMoreRecompute] += part.more_recompute;
       candidates_.insert(candidates_.end(), part.candidates.begin(), part.candidates.end());
       part.candidates = {};
@@ -307,7 +318,7 @@ class Search {
 
   double exact_score(const Candidate& candidate) {
     if (space_.objective == Objective::kMemory) return candidate.peak;
-    return score_of(space_.objective, candidate.plan, exact_step(candidate), Bytes());
+    return score_of(space_.objective, candidate, exact_step(candidate).value());
   }
 
   PlannedRun predicted(const Candidate& candidate) {
@@ -323,10 +334,11 @@ class Search {
     for (std::int64_t family = 0; family < plans_.families(); ++family) {
       plans_.visit_family(family, [&](const Plan& settings, const StageCut& cut) {
         Plan plan = settings;
+        if (plan.offload == Offload::kOptimizer && !bounds.fits_hosts(plan, cut)) return;
         const auto consider = [&] {
           const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
           const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
-          if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, plan, &cut};
+          if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, 0, plan, &cut};
         };
         if (plan.recompute != Recompute::kBlocks) return consider();
         for (const std::int64_t blocks : plans_.recompute_counts(cut)) {
@@ -348,18 +360,53 @@ class Search {
   std::vector<Candidate> candidates_;
 };
 
+// Whether to look on with the optimizer in the hosts' memory where nothing fits without.
+bool may_offload(const Scenario& scenario, const SearchSpace& space) {
+  const std::vector<Offload>& choices = scenario.stack.choices.offload;
+  const SettingValue offloaded{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
+  return space.offload.empty() &&
+         std::find(choices.begin(), choices.end(), Offload::kOptimizer) != choices.end() &&
+         std::find(space.excluded.begin(), space.excluded.end(), offloaded) == space.excluded.end();
+}
+
+// Of two searches of which the first found nothing.
+SearchResult joined(SearchResult first, SearchResult second) {
+  second.considered += first.considered;
+  for (const auto& [reason, count] : first.pruned) second.pruned[reason] += count;
+  second.elapsed += first.elapsed;
+  if (!second.plans.empty()) return second;
+  const auto peak = [](const SearchResult& found) { return found.nearest_miss->predicted.peak; };
+  const bool first_is_nearer =
+      first.nearest_miss && (!second.nearest_miss || peak(first) <= peak(second));
+  if (first_is_nearer) second.nearest_miss = std::move(first.nearest_miss);
+  return second;
+}
+
+SearchResult with_offload_if_needed(const Scenario& scenario, const SearchSpace& space,
+                                    const std::function<SearchResult(const SearchSpace&)>& run) {
+  SearchResult found = run(space);
+  if (!found.plans.empty() || !may_offload(scenario, space)) return found;
+  SearchSpace offloaded = space;
+  offloaded.offload = {Offload::kOptimizer};
+  return joined(std::move(found), run(offloaded));
+}
+
 }  // namespace
 
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads) {
   TPSIM_TRY_STATUS(check_space(scenario, space));
-  return Search(scenario, space, top).best(progress, threads);
+  return with_offload_if_needed(scenario, space, [&](const SearchSpace& part) {
+    return Search(scenario, part, top).best(progress, threads);
+  });
 }
 
 Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& space,
                                   const std::function<void(double)>& progress, int threads) {
   TPSIM_TRY_STATUS(check_space(scenario, space));
-  return Search(scenario, space, 1).front(progress, threads);
+  return with_offload_if_needed(scenario, space, [&](const SearchSpace& part) {
+    return Search(scenario, part, 1).front(progress, threads);
+  });
 }
 
 }  // namespace tpsim

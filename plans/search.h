@@ -17,16 +17,20 @@
 
 namespace tpsim {
 
-// Cost and energy are those of a token: both follow the GPU-seconds of a step, and may be least on
-// fewer GPUs than there are.
+// Cost and energy are those of a token, and may be least on fewer GPUs than there are. Cost follows
+// the GPU-seconds of a step, since a GPU's hour has one price. Energy tells working GPUs from
+// waiting ones: see kWaitingDraw.
 enum class Objective : std::uint8_t { kTime, kMemory, kCost, kEnergy };
+// What a GPU draws that waits for others, over one that works. Judgement: it spins in a collective
+// at low use of its units, well above the 50 to 70 W of an idle A100 or H100 of 400 and 700 W.
+inline constexpr double kWaitingDraw = 0.3;
 std::string_view name_of(Objective objective);
 
 // What to search. An empty list leaves a dimension free: every legal value is tried.
 //
 // Stages are cut evenly, with embedding and head counted as a block each or not; and unevenly: the
-// first and the last stage of a pipeline without virtual stages may each hold up to `uneven_ends`
-// blocks less than an even share, which the stages between them take over evenly.
+// first and the last chunk of the model may each hold up to `uneven_ends` blocks less than an even
+// share, which the chunks between them take over evenly.
 struct SearchSpace {
   std::int64_t gpus = 1;
   std::int64_t global_batch = 1;
@@ -38,6 +42,7 @@ struct SearchSpace {
   std::vector<AttentionKind> attention;
   std::vector<ScheduleKind> schedule;
   std::vector<RankOrder> rank_order;
+  std::vector<Offload> offload;        // free: with the optimizer only where nothing fits without
   std::vector<SettingValue> excluded;  // plans with any of these are left out
   std::int64_t uneven_ends = 2;
   DType dtype = DType::kBFloat16;

@@ -67,6 +67,7 @@ SearchSpace with_setting(SearchSpace space, const SettingValue& value) {
     case Setting::kAttention: space.attention = {static_cast<AttentionKind>(value.value)}; break;
     case Setting::kSchedule: space.schedule = {static_cast<ScheduleKind>(value.value)}; break;
     case Setting::kRankOrder: space.rank_order = {static_cast<RankOrder>(value.value)}; break;
+    case Setting::kOffload: space.offload = {static_cast<Offload>(value.value)}; break;
   }
   return space;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/normal.h"
+#include "sim/predict.h"
 #include "sim/step_end.h"
 
 namespace tpsim {
@@ -98,7 +99,17 @@ void PlanBounds::prepare(const Plan& plan, const StageCut& cut) {
 PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, Bytes limit) {
   prepare(plan, cut);
   const Bytes highest = peak(plan, cut, limit);
-  return {highest, highest > limit ? Seconds() : step(plan, cut)};
+  if (highest > limit) return {highest, Seconds(), Seconds()};
+  const Seconds least = step(plan, cut);
+  return {highest, least, mean_busy(plan, cut)};
+}
+
+bool PlanBounds::fits_hosts(const Plan& plan, const StageCut& cut) {
+  prepare(plan, cut);
+  Bytes most;
+  for (const FixedCost& fixed : stage_fixed_) most = std::max(most, fixed.host);
+  const ClusterSpec& cluster = pieces_.scenario().cluster;
+  return host_memory_of_node(cluster, plan, most) <= cluster.host.memory;
 }
 
 bool PlanBounds::fits(const Plan& plan, const StageCut& cut, Bytes limit) {
@@ -194,6 +205,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
       bound.backward = backward;
     }
     backwards += backward;
+    bound.device += m * (chunk.forward.device + chunk.backward.device);
     bound.own += m * (forward + backward);
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
     if (!stack.overlap_p2p) bound.own += m * sent * transfer_.wire;
@@ -210,6 +222,14 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
 Seconds PlanBounds::own_without_pipeline(const Plan& plan, const Chunk& chunk) const {
   const QueueCost forward = single_stage_forward(pieces_.scenario().stack, chunk.forward);
   return repeat(then(forward, chunk.backward), micro_batches(plan)).alone();
+}
+
+Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
+  Seconds sum;
+  for (const StageRun& run : cut.runs) {
+    sum += static_cast<double>(run.count) * stages_[static_cast<std::size_t>(run.kind)].device;
+  }
+  return sum / static_cast<double>(plan.degrees.pp);
 }
 
 // A stage's first task waits for one forward of every stage before it; after its last, one backward

@@ -25,10 +25,13 @@ class PlanBounds {
   struct Value {
     Bytes peak;    // of the fullest stage
     Seconds step;  // never above step_cost(); equal to it, but for rounding, without a pipeline
+    Seconds busy;  // of the pipeline's time, what a device works: the mean over stages, exactly
   };
   // Stops at the first stage found above `limit`: then `peak` is what that stage is known to need,
-  // above the limit but perhaps below the true peak, and `step` is zero.
+  // above the limit but perhaps below the true peak, and `step` and `busy` are zero.
   Value evaluate(const Plan& plan, const StageCut& cut, Bytes limit);
+  // Whether what is offloaded fits into the memory of the hosts.
+  bool fits_hosts(const Plan& plan, const StageCut& cut);
   bool fits(const Plan& plan, const StageCut& cut, Bytes limit);
   // Of a plan that recomputes some blocks of every chunk: no lower number of them can fit.
   std::int64_t least_recomputed_blocks(const Plan& plan, const StageCut& cut, Bytes limit);
@@ -58,6 +61,7 @@ class PlanBounds {
   struct StageBound {
     Seconds forward, backward;  // of the first chunk and one micro-batch
     Seconds own;                // all its tasks and sends in a step
+    Seconds device;             // what its device works in them
     Seconds tail;               // from its last task to the global norm
     Seconds update;             // from the norm to the end of the step
   };
@@ -86,6 +90,7 @@ class PlanBounds {
   void prepare(const Plan& plan, const StageCut& cut);
   Bytes peak(const Plan& plan, const StageCut& cut, Bytes limit);
   Seconds step(const Plan& plan, const StageCut& cut);
+  Seconds mean_busy(const Plan& plan, const StageCut& cut) const;
   const PeakMoments& moments_of(const Plan& plan, const StageKind& stage);
   Bytes stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind);
   StageBound bound_of(const Plan& plan, const StageCut& cut, std::size_t kind);

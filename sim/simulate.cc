@@ -58,6 +58,12 @@ void add_memory(Prediction& p, const Scenario& scenario, const Plan& plan, const
   p.memory = memory_by_stage(scenario.stack, plan, costs);
   for (const StageMemory& stage : p.memory) p.peak = std::max(p.peak, stage.total());
   p.p_oom = probability_of_oom(scenario, p.peak);
+  for (const StageCost& stage : costs.stages) {
+    p.host_memory =
+        std::max(p.host_memory, host_memory_of_node(scenario.cluster, plan, stage.host));
+  }
+  p.host_capacity = scenario.cluster.host.memory;
+  if (p.host_memory > p.host_capacity) p.p_oom = 1;
 }
 
 Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
@@ -74,10 +80,19 @@ Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
                              plan.zero),
                  "", "use ZeRO 0 or 1, or pp = 1"};
   }
+  const std::string reason = reason_against(scenario.stack.choices, plan);
+  if (!reason.empty()) {
+    return Error{ErrorKind::kBadInput, fmt::format("{}: {}", scenario.stack.name, reason), "",
+                 scenario.stack.choices.source};
+  }
   return Ok{};
 }
 
 }  // namespace
+
+Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of_rank) {
+  return static_cast<double>(std::min(gpu_count(plan), cluster.gpus_per_node)) * of_rank;
+}
 
 double probability_of_oom(const Scenario& scenario, Bytes peak) {
   const double spread = scenario.stack.memory.spread * peak.value();

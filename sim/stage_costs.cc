@@ -62,6 +62,7 @@ void add(FixedCost& sum, const FixedCost& piece, std::int64_t count) {
     sum.update[i] += n * piece.update[i];
   }
   sum.end += n * piece.end;
+  sum.host += n * piece.host;
 }
 
 }  // namespace
@@ -116,7 +117,7 @@ PlanCosts plan_costs(PieceCosts& pieces, const Plan& plan) {
     const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
     const FixedCost cost = stage_fixed(fixed, pieces.scenario().model, kind);
     costs.stages.insert(costs.stages.end(), static_cast<std::size_t>(run.count),
-                        {kind.chunks, cost.held, cost.update, cost.end});
+                        {kind.chunks, cost.held, cost.update, cost.end, cost.host});
   }
   return costs;
 }

@@ -117,6 +117,7 @@ class Plan:
     dtype: str
     gradient_dtype: str
     rank_order: str
+    offload: str
     predicted: Optional[Prediction] = None
     file: str = field(default="", repr=False, compare=False)  # the text of its plan file
 

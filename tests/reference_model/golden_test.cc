@@ -155,6 +155,12 @@ std::vector<Layout> layouts(const ModelSpec& model) {
       l.plan.recompute = Recompute::kFull;
     });
   }
+  for (const int zero : {0, 1, 2, 3}) {
+    add("dp2 offloaded optimizer, zero" + std::to_string(zero), {1, 1, 2, 1}, 2, [zero](Layout& l) {
+      l.plan.zero = zero;
+      l.plan.offload = Offload::kOptimizer;
+    });
+  }
   for (const std::int64_t cp : {2, 3, 4}) {
     const std::string name = "cp" + std::to_string(cp);
     add(name, {1, 1, 1, cp}, 4, nothing);
