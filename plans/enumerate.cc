@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "core/rank_layout.h"
 
@@ -146,14 +147,24 @@ class FamilyWalk {
         if (asked_.global_batch / layout.degrees.dp % micro_batch == 0) visit_schedules();
       }
     }
+    for (const auto& [reason, count] : pruned_) count_.pruned[reason] += count;
     return std::move(count_);
   }
 
  private:
   std::int64_t plans_of(const StageCut& cut) const { return space_.plans_of(plan_, cut); }
+  std::int64_t plans_of(const PlanSpace::Cuts& cuts) const {
+    return plan_.recompute == Recompute::kBlocks ? cuts.recompute_counts
+                                                 : static_cast<std::int64_t>(cuts.cuts.size());
+  }
   void prune(const char* reason, std::int64_t combinations) {
     count_.considered += combinations;
-    count_.pruned[reason] += combinations;
+    for (auto& [known, count] : pruned_) {
+      if (known != reason) continue;
+      count += combinations;
+      return;
+    }
+    pruned_.emplace_back(reason, combinations);
   }
   std::int64_t settings() const {
     return static_cast<std::int64_t>(asked_.zero.size()) * rank_orders();
@@ -226,6 +237,10 @@ class FamilyWalk {
       for (const ScheduleKind schedule : asked_.schedule) {
         plan_.schedule = schedule;
         if (!suits(schedule)) continue;
+        if (reason_against_family_ != nullptr) {
+          prune(reason_against_family_, settings() * plans_of(by_chunks));
+          continue;
+        }
         for (const StageCut& cut : by_chunks.cuts) {
           if (plans_of(cut) > 0) visit_settings(cut);
         }
@@ -245,9 +260,7 @@ class FamilyWalk {
   void visit_settings(const StageCut& cut) {
     for (const std::int64_t zero : asked_.zero) {
       plan_.zero = static_cast<int>(zero);
-      const char* reason = reason_against_family_;
-      if (reason == nullptr) reason = reason_against_zero();
-      if (reason != nullptr) {
+      if (const char* reason = reason_against_zero()) {
         prune(reason, plans_of(cut) * rank_orders());
       } else {
         visit_rank_orders(cut);
@@ -313,6 +326,7 @@ class FamilyWalk {
   std::vector<Layout> layouts_;
   bool rank_order_matters_ = false;  // of the layout at hand
   EnumerationCount count_;
+  std::vector<std::pair<const char*, std::int64_t>> pruned_;  // so far, few reasons
 };
 
 PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
@@ -384,7 +398,10 @@ void PlanSpace::add_cuts() {
       if (!cuts.empty()) continue;
       for (std::int64_t v = 1; v <= most_virtual_stages(scenario_.model, pp); ++v) {
         if (!is_allowed(space_, space_.virtual_stages, {Setting::kVirtualStages, v})) continue;
-        cuts.push_back({v, stage_cuts(scenario_.model, space_, pp, v)});
+        cuts.push_back({v, 0, stage_cuts(scenario_.model, space_, pp, v)});
+        for (const StageCut& cut : cuts.back().cuts) {
+          cuts.back().recompute_counts += static_cast<std::int64_t>(recompute_counts(cut).size());
+        }
       }
     }
   }

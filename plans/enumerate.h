@@ -66,6 +66,7 @@ class PlanSpace {
   };
   struct Cuts {
     std::int64_t virtual_stages = 1;
+    std::int64_t recompute_counts = 0;  // of all cuts
     std::vector<StageCut> cuts;
   };
 

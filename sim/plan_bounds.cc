@@ -79,21 +79,34 @@ const PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind&
   return chunk;
 }
 
-const FixedPieces& PlanBounds::fixed_of(const Plan& plan) {
+PlanBounds::Fixed& PlanBounds::fixed_of(const Plan& plan) {
   const PieceKey key = fixed_key(PieceKind::kWordTable, plan);
   Fixed& fixed = fixed_[static_cast<std::size_t>(plan.zero)];
-  if (fixed.pieces.block == nullptr || fixed.key != key) fixed = {key, fixed_pieces(pieces_, plan)};
-  return fixed.pieces;
+  if (fixed.number > 0 && fixed.key == key) return fixed;
+  fixed.key = key;
+  fixed.pieces = fixed_pieces(pieces_, plan);
+  ++fixed.number;
+  fixed.stages.resize(4 * static_cast<std::size_t>(pieces_.scenario().model.layers + 1));
+  fixed.of.resize(fixed.stages.size());
+  return fixed;
+}
+
+const FixedCost& PlanBounds::stage_total(Fixed& fixed, const StageKind& stage) const {
+  const std::size_t ends = (stage.is_first ? 2U : 0U) + (stage.is_last ? 1U : 0U);
+  const std::size_t index = 4 * static_cast<std::size_t>(stage.blocks) + ends;
+  if (fixed.of[index] != fixed.number) {
+    fixed.stages[index] = stage_fixed(fixed.pieces, pieces_.scenario().model, stage);
+    fixed.of[index] = fixed.number;
+  }
+  return fixed.stages[index];
 }
 
 void PlanBounds::prepare(const Plan& plan, const StageCut& cut) {
-  const FixedPieces& fixed = fixed_of(plan);
+  Fixed& fixed = fixed_of(plan);
   stage_fixed_.clear();
-  for (const StageKind& stage : cut.stages) {
-    stage_fixed_.push_back(stage_fixed(fixed, pieces_.scenario().model, stage));
-  }
+  for (const StageKind& stage : cut.stages) stage_fixed_.push_back(&stage_total(fixed, stage));
   transfer_ = plan.degrees.pp > 1 ? pieces_.transfer(plan) : TransferCost{};
-  overheads_ = memory_overheads(pieces_.scenario().stack.memory, plan, block_weights(fixed));
+  overheads_ = memory_overheads(pieces_.scenario().stack.memory, plan, block_weights(fixed.pieces));
 }
 
 PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, Bytes limit) {
@@ -107,7 +120,7 @@ PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, By
 bool PlanBounds::fits_hosts(const Plan& plan, const StageCut& cut) {
   prepare(plan, cut);
   Bytes most;
-  for (const FixedCost& fixed : stage_fixed_) most = std::max(most, fixed.host);
+  for (const FixedCost* fixed : stage_fixed_) most = std::max(most, fixed->host);
   const ClusterSpec& cluster = pieces_.scenario().cluster;
   return host_memory_of_node(cluster, plan, most) <= cluster.host.memory;
 }
@@ -134,7 +147,7 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
   for (const std::int32_t chunk : stage.kinds) {
     stage_chunks_.push_back(&memory_of(plan, cut.chunks[static_cast<std::size_t>(chunk)]));
   }
-  const FixedCost& fixed = stage_fixed_[kind];
+  const FixedCost& fixed = *stage_fixed_[kind];
   return stage_memory(pieces_.scenario().stack.memory, overheads_, fixed.held,
                       tensor_peak(fixed, stage_chunks_, moments_of(plan, stage)))
       .total();
@@ -143,7 +156,7 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
 // Later stages of a kind have fewer micro-batches in flight: the first of each decides.
 Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
   Bytes most;
-  for (const FixedCost& fixed : stage_fixed_) most = std::max(most, Bytes(total(fixed.held)));
+  for (const FixedCost* fixed : stage_fixed_) most = std::max(most, Bytes(total(fixed->held)));
   for (std::size_t kind = 0; kind < cut.stages.size() && most <= limit; ++kind) {
     most = std::max(most, stage_peak(plan, cut, kind));
   }
@@ -179,7 +192,7 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
     for (std::size_t k = 0; k < moments.size(); ++k) {
       const InFlight held = in_flight(cut, cut.stages[i], moments.in_flight(k));
       if (held.chunks == 0) continue;
-      const double over = total(stage_fixed_[i].held) + held.blocks * kept - room.value();
+      const double over = total(stage_fixed_[i]->held) + held.blocks * kept - room.value();
       least = std::max(least, over / (held.chunks * saved));
     }
   }
@@ -212,7 +225,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   }
   if (plan.degrees.pp == 1)
     bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
-  const FixedCost& fixed = stage_fixed_[kind_of_stage];
+  const FixedCost& fixed = *stage_fixed_[kind_of_stage];
   bound.tail = before_norm(stack, fixed.end, backwards).total();
   bound.update = fixed.end.optimizer + fixed.end.clear +
                  exposed_gather(stack, fixed.end.gather, bound.forward);

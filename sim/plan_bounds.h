@@ -56,6 +56,9 @@ class PlanBounds {
   struct Fixed {
     PieceKey key;
     FixedPieces pieces;
+    std::uint32_t number = 0;       // counts the keys seen
+    std::vector<std::uint32_t> of;  // of a stage's total: the number that it is for
+    std::vector<FixedCost> stages;  // totals by blocks and ends
   };
   // A kind of stage in the pipeline. Seconds.
   struct StageBound {
@@ -86,7 +89,8 @@ class PlanBounds {
   static Chunk& chunk_of(Family& family, const Plan& plan, const ChunkKind& kind);
   const ChunkMemory& memory_of(const Plan& plan, const ChunkKind& kind);
   const Chunk& times_of(const Plan& plan, const ChunkKind& kind);
-  const FixedPieces& fixed_of(const Plan& plan);
+  Fixed& fixed_of(const Plan& plan);
+  const FixedCost& stage_total(Fixed& fixed, const StageKind& stage) const;
   void prepare(const Plan& plan, const StageCut& cut);
   Bytes peak(const Plan& plan, const StageCut& cut, Bytes limit);
   Seconds step(const Plan& plan, const StageCut& cut);
@@ -103,7 +107,7 @@ class PlanBounds {
   std::unordered_map<MomentsKey, PeakMoments, MomentsHash> moments_;
   std::vector<const ChunkMemory*> stage_chunks_;  // of the stage at hand, by kind
   // Of the plan at hand, by kind of stage.
-  std::vector<FixedCost> stage_fixed_;
+  std::vector<const FixedCost*> stage_fixed_;
   std::vector<StageBound> stages_;
   TransferCost transfer_;
   MemoryOverheads overheads_;

@@ -78,7 +78,7 @@ Plan random_plan(const ModelSpec& model, std::mt19937& random) {
     plan.schedule = static_cast<ScheduleKind>(pick({0, 1, 2}));
     plan.dtype = static_cast<DType>(pick({0, 1, 2}));
     plan.gradient_dtype = pick({0, 1}) == 0 ? DType::kFloat32 : static_cast<DType>(pick({0, 1, 2}));
-    plan.offload = pick({0, 0, 1}) == 0 ? Offload::kNone : Offload::kOptimizer;
+    plan.offload = pick({0, 0, 0, 0, 1}) == 0 ? Offload::kNone : Offload::kOptimizer;
     plan.rank_order = pick({0, 0, 1}) == 0 ? RankOrder::kTpDpPp : RankOrder::kTpPpDp;
     plan.stage_layers = even_stage_layers(model.layers, chunk_count(plan), pick({0, 1}) == 1);
     if (plan.stage_layers.empty()) continue;
