@@ -14,9 +14,11 @@
 #include "cli/inputs.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
+#include "cli/run_rows.h"
 #include "cli/table.h"
 #include "core/json_document.h"
 #include "core/numbers.h"
+#include "sim/heaviest_work.h"
 #include "sim/simulate.h"
 
 namespace tpsim {
@@ -93,6 +95,39 @@ std::string sources_view(const Terminal& terminal, const Scenario& scenario,
   return text;
 }
 
+// What the device spends its time on, op by op.
+std::string heaviest_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
+  constexpr std::size_t kMost = 8;
+  PieceCosts pieces(named.scenario);
+  std::string text =
+      heading(terminal, "HEAVIEST WORK", "of one block and micro-batch on its device");
+  for (const HeavyWork& work : heaviest_work(pieces, plan, kMost)) {
+    text += fmt::format("  {}{:>9} {:>8}   x {}\n",
+                        terminal.paint(fmt::format("{:<26}", printable(work.label)), Ink::kBold),
+                        time_text(work.time), percent_text(work.share), work.calls);
+    text += labelled(terminal, "each", work.how);
+  }
+  return text;
+}
+
+std::string row_view(const Terminal& terminal, const ExplainedRow& row) {
+  std::string text = heading(
+      terminal, "ROW", fmt::format("{} of {}", printable(row.run.id), printable(row.run.source)));
+  const RunOutcome& outcome = row.outcome;
+  if (outcome.measured_step_s) {
+    const double measured = *outcome.measured_step_s;
+    const bool held = outcome.low_s <= measured && measured <= outcome.high_s;
+    text += fmt::format("  measured {}, predicted {} ({:+.1f} %), {} the 90 % interval{}\n",
+                        time_text(Seconds(measured)), time_text(Seconds(outcome.step_s)),
+                        100 * *outcome.error(), held ? "inside" : "outside",
+                        outcome.calibration ? "; constants were fitted on this row" : "");
+  }
+  if (!outcome.skipped_because.empty()) {
+    text += "  not counted: " + printable(outcome.skipped_because) + "\n";
+  }
+  return text + labelled(terminal, "notes", row.run.notes) + "\n";
+}
+
 std::string report_text(const Terminal& terminal, const NamedScenario& named,
                         const PlannedRun& run) {
   constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
@@ -113,6 +148,7 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   for (const Term& term : predicted.breakdown) {
     text += term_view(terminal, term, predicted, sources);
   }
+  text += "\n" + heaviest_view(terminal, named, run.plan);
   text += "\n" + heading(terminal, "MEMORY", "GiB at the peak of each stage");
   text += memory_view(terminal, predicted, kAll);
   text += "\n" + heading(terminal, "SOURCES");
@@ -141,6 +177,22 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, const Scenario& scenar
   return run;
 }
 
+Status explain_row(const Arguments& arguments, const Terminal& terminal) {
+  constexpr std::array kOfRows = {Opt::kRuns,  Opt::kRow,     Opt::kCluster,
+                                  Opt::kStack, Opt::kProfile, Opt::kJson};
+  for (const OptionRow& option : option_rows()) {
+    const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
+    if (!meant) TPSIM_TRY_STATUS(refuse(arguments, std::array{option.opt}, "the row says it"));
+  }
+  if (!arguments.positional.empty()) {
+    return Error{ErrorKind::kBadInput, "a plan file and --runs are two things to explain", "--runs",
+                 "give one of them"};
+  }
+  TPSIM_TRY(const ExplainedRow row, explained_row(arguments));
+  if (arguments.has(Opt::kJson)) return print(to_text(explain_report(row.named, row.planned)));
+  return print(row_view(terminal, row) + report_text(terminal, row.named, row.planned));
+}
+
 }  // namespace
 
 Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
@@ -156,6 +208,8 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
 }
 
 Status run_explain(const Arguments& arguments, const Terminal& terminal) {
+  if (arguments.has(Opt::kRuns)) return explain_row(arguments, terminal);
+  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kRow}, "it names a row of --runs"));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(const Explanation answer, explain_answer(arguments, file, terminal));
   return print(arguments.has(Opt::kJson) ? to_text(answer.document) : answer.text);

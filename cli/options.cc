@@ -38,7 +38,8 @@ constexpr std::array kCommands = {
                "plan.json", "a plan saved with --save; options given beside it change it",
                "tpsim explain plan.json\n"
                "tpsim explain --model bloom-176b --gpus 384    # explains the best plan\n"
-               "tpsim explain --model bloom-176b --gpus 384 --why-not tp=2,pp=12"},
+               "tpsim explain --model bloom-176b --gpus 384 --why-not tp=2,pp=12\n"
+               "tpsim explain --runs data/published_runs/bloom_jean_zay.csv --row A-097"},
     CommandRow{
         Command::kProfile, "profile", "time on this machine what plans need", "plan.json",
         "a plan saved with --save: only what it needs is timed",
@@ -168,7 +169,9 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kNoCountEmbedding, "--no-count-embedding", nullptr, "cut stages by blocks alone", kCut,
      kSingle},
 
-    {Opt::kRuns, "--runs", "FILE.csv", "table of measured runs (docs/runs.md)", kWhat, kValidates},
+    {Opt::kRuns, "--runs", "FILE.csv", "table of measured runs (docs/runs.md)", kWhat,
+     kValidates | kExplains},
+    {Opt::kRow, "--row", "ID", "which of them to explain", kWhat, kExplains},
     {Opt::kMarkdown, "--markdown", nullptr, "print a section of docs/accuracy.md", kOutput,
      kValidates},
 

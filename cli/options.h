@@ -76,6 +76,7 @@ enum class Opt : std::uint8_t {
   kCountEmbedding,
   kNoCountEmbedding,
   kRuns,
+  kRow,
   kMarkdown,
   kPlanFile,
   kTokens,

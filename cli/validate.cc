@@ -9,10 +9,10 @@
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/run_rows.h"
 #include "cli/table.h"
 #include "cli/validate_plan.h"
 #include "cli/values.h"
-#include "core/catalogue.h"
 #include "core/json_document.h"
 #include "core/numbers.h"
 #include "sim/validation.h"
@@ -220,15 +220,6 @@ std::string markdown_text(const std::string& file, const std::vector<RunOutcome>
   return text;
 }
 
-Result<RunLoader> make_loader(const Arguments& arguments) {
-  const auto given = [&](Opt opt) { return arguments[opt].value_or(std::string()); };
-  TPSIM_TRY(Catalogue catalogue, Catalogue::open());
-  const std::filesystem::path known = catalogue.directory() / "published_runs/environments.json";
-  TPSIM_TRY(std::vector<RunEnvironment> environments, read_run_environments(known));
-  return RunLoader(std::move(catalogue), std::move(environments),
-                   {given(Opt::kCluster), given(Opt::kStack), given(Opt::kProfile)});
-}
-
 }  // namespace
 
 JsonValue validate_json(const std::vector<RunOutcome>& outcomes) {
@@ -249,7 +240,7 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
   TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kSteps, Opt::kDevice},
                           "the runs of a table are not run again"));
   TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(*arguments[Opt::kRuns]));
-  TPSIM_TRY(RunLoader loader, make_loader(arguments));
+  TPSIM_TRY(RunLoader loader, run_loader(arguments));
   std::vector<RunOutcome> outcomes;
   for (const PublishedRun& run : runs) {
     outcomes.push_back(predict_run(loader, run));

@@ -41,9 +41,10 @@ struct ClusterSpec {
   LinkSpec intra_node;
   LinkSpec inter_node;
   HostSpec host;
-  // Share of a node's bandwidth that a group with several ranks on it reaches: its rings leave the
-  // node through the NICs of few ranks. With g such groups at once they collide on NICs: the share
-  // is this one to the power of 1 + log2(g) / 2.
+  // What collisions leave of a node's bandwidth where g > 1 groups with several ranks on it each
+  // communicate at once: their rings choose NICs without knowing of each other. The share is this
+  // one to the power of 1 + log2(g) / 2. A group alone has its rings spread over all NICs, and
+  // groups with one rank on the node each use the NIC next to it.
   double several_ranks_share = 1.0;
 };
 

@@ -24,6 +24,7 @@ void model_fields(Io& io, Spec& model) {
   io.integer("hidden", model.hidden, {});
   io.integer("ffn_hidden", model.ffn_hidden, {});
   io.integer("vocab", model.vocab, {});
+  io.integer("vocab_multiple", model.vocab_multiple, {1, 1 << 20}, kOptional);
   io.integer("seq", model.seq, {});
   io.object("attention", [&](auto& inner) { attention_fields(inner, model.attention); });
   io.choice("norm", model.norm, {NormKind::kLayerNorm, NormKind::kRmsNorm});

@@ -62,9 +62,9 @@ Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {
   return 3.0 * static_cast<double>(global_batch) * (blocks_forward_flops(model) + logits);
 }
 
-std::int64_t padded_vocab(std::int64_t vocab, std::int64_t tp, std::int64_t multiple_of) {
-  const std::int64_t multiple = multiple_of * tp;
-  return (vocab + multiple - 1) / multiple * multiple;
+std::int64_t padded_vocab(const ModelSpec& model, std::int64_t tp) {
+  const std::int64_t multiple = model.vocab_multiple * tp;
+  return (model.vocab + multiple - 1) / multiple * multiple;
 }
 
 Status validate(const ModelSpec& model) {

@@ -28,7 +28,9 @@ struct ModelSpec {
   std::int64_t hidden = 0;
   std::int64_t ffn_hidden = 0;  // of one branch: SwiGLU has two branches of this width
   std::int64_t vocab = 0;       // as published, before padding
-  std::int64_t seq = 2048;      // training sequence length
+  // Words that one rank holds are padded to a multiple of this; 1: not padded, odd as they may be.
+  std::int64_t vocab_multiple = 128;
+  std::int64_t seq = 2048;  // training sequence length
   AttentionShape attention;
   NormKind norm = NormKind::kLayerNorm;
   MlpKind mlp = MlpKind::kGelu;
@@ -63,8 +65,8 @@ Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch);
 Flops blocks_forward_flops(const ModelSpec& model);
 Flops attention_core_forward_flops(const ModelSpec& model);
 
-// Vocabulary after padding to a multiple of multiple_of * tp, as Megatron pads.
-std::int64_t padded_vocab(std::int64_t vocab, std::int64_t tp, std::int64_t multiple_of = 128);
+// Vocabulary after padding to a multiple of vocab_multiple * tp, as Megatron pads.
+std::int64_t padded_vocab(const ModelSpec& model, std::int64_t tp);
 
 // Every rule that a usable model obeys (positive sizes, heads % kv_heads == 0, ...).
 Status validate(const ModelSpec& model);

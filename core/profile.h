@@ -25,6 +25,7 @@ struct DeviceFacts {
   std::int64_t processors = 1;  // streaming multiprocessors; cores on a CPU
   FlopsPerSecond matmul_peak;   // dense, of `matmul_dtype`
   DType matmul_dtype = DType::kBFloat16;
+  FlopsPerSecond fp8_peak;     // dense, of 8-bit floats; zero: the matrix units take none
   FlopsPerSecond vector_peak;  // fp32 outside the matrix units
   BytesPerSecond memory_bandwidth;
   bool asynchronous = true;  // the host runs ahead of the device

@@ -73,6 +73,7 @@ constexpr auto kDeviceFields = [](auto& io, auto& device) {
   io.quantity("matmul_peak", device.matmul_peak);
   io.choice("matmul_dtype", device.matmul_dtype,
             {DType::kFloat32, DType::kBFloat16, DType::kFloat16});
+  io.quantity("fp8_peak", device.fp8_peak, kOptional);
   io.quantity("vector_peak", device.vector_peak);
   io.quantity("memory_bandwidth", device.memory_bandwidth);
   io.flag("asynchronous", device.asynchronous);

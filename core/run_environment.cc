@@ -38,6 +38,8 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.integer("zero", e.zero, {0, 3}, kOptional);
   in.choice("dtype", e.dtype, {DType::kFloat32, DType::kBFloat16, DType::kFloat16}, kOptional);
   in.text("attention", e.attention, kOptional);
+  in.flag("unpadded_vocabulary", e.unpadded_vocabulary, kOptional);
+  in.flag("memory_only", e.memory_only, kOptional);
   in.flag("embedding_counts", e.embedding_counts, kOptional);
   in.text("gradient_dtype", e.gradient_dtype, kOptional);
   in.integer("blocks_per_chunk", e.blocks_per_chunk, {0, 1024}, kOptional);

@@ -42,9 +42,13 @@ struct RunEnvironment {
   PositionKind position = PositionKind::kLearned;  // of models without a gated MLP
   bool embedding_norm = false;
   bool tied_embedding = true;
-  int zero = 1;                       // where a row does not say
-  DType dtype = DType::kBFloat16;     // likewise
-  std::string attention;              // likewise; empty: flash
+  int zero = 1;                    // where a row does not say
+  DType dtype = DType::kBFloat16;  // likewise
+  std::string attention;           // likewise; empty: flash
+  // The vocabulary is left as stated where one rank holds all of it (else padded to divide).
+  bool unpadded_vocabulary = false;
+  // Time is not what these runs were for; only their memory counts.
+  bool memory_only = false;
   bool embedding_counts = false;      // likewise, when stages are cut: as one layer each
   std::string gradient_dtype;         // likewise; empty: fp32 for bf16 training, else the dtype
   std::int64_t blocks_per_chunk = 0;  // likewise, of an interleaved schedule; 0: not interleaved

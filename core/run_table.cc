@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -169,39 +170,56 @@ const char* take(PublishedRun& run, const RunColumn& column, const std::string& 
   return nullptr;
 }
 
-Status check_header(const std::vector<std::string>& found, const std::string& file) {
-  const std::string where = file + ":1";
-  for (std::size_t i = 0; i < kColumns.size(); ++i) {
-    if (i < found.size() && found[i] == kColumns[i].name) continue;
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("column {} is '{}'; a run table has '{}' there", i + 1,
-                             i < found.size() ? found[i] : "", kColumns[i].name),
-                 where, fmt::format("the header is: {}", run_table_header())};
-  }
-  if (found.size() == kColumns.size()) return Ok{};
-  return Error{ErrorKind::kBadInput,
-               fmt::format("unknown column '{}' after the last", found[kColumns.size()]), where,
-               ""};
+// What no row can do without; what else a table leaves out, none of its rows states.
+constexpr std::array<std::string_view, 10> kRequired = {
+    "id", "layers", "hidden", "heads", "seq", "tp", "pp", "dp", "micro_batch", "global_batch"};
+
+using Columns = std::vector<const RunColumn*>;
+
+bool has(const Columns& columns, std::string_view name) {
+  return std::any_of(columns.begin(), columns.end(),
+                     [&](const RunColumn* column) { return column->name == name; });
 }
 
-Result<PublishedRun> run_of(const std::vector<std::string>& fields, int line,
-                            const std::string& file) {
+// The columns of a table, in its order.
+Result<Columns> columns_of(const std::vector<std::string>& header, const std::string& file) {
+  const auto refused = [&](const std::string& what) {
+    return Error{ErrorKind::kBadInput, what, file + ":1",
+                 fmt::format("the columns are: {}", run_table_header())};
+  };
+  Columns columns;
+  for (const std::string& name : header) {
+    const auto found = std::find_if(kColumns.begin(), kColumns.end(),
+                                    [&](const RunColumn& column) { return column.name == name; });
+    if (found == kColumns.end()) return refused(fmt::format("no column is called '{}'", name));
+    if (has(columns, name)) return refused(fmt::format("a second column is called '{}'", name));
+    columns.push_back(&*found);
+  }
+  for (const std::string_view name : kRequired) {
+    if (!has(columns, name)) return refused(fmt::format("the column '{}' is missing", name));
+  }
+  return columns;
+}
+
+Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Columns& columns,
+                            int line, const std::string& file) {
   const std::string where = fmt::format("{}:{}", file, line);
-  if (fields.size() != kColumns.size()) {
+  if (fields.size() != columns.size()) {
     return Error{ErrorKind::kBadInput,
-                 fmt::format("{} fields; the header names {}", fields.size(), kColumns.size()),
+                 fmt::format("{} fields; the header names {}", fields.size(), columns.size()),
                  where, "quote fields that hold commas"};
   }
   PublishedRun run;
   run.line = line;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (const char* wanted = take(run, kColumns[i], fields[i])) {
+    if (const char* wanted = take(run, *columns[i], fields[i])) {
       return Error{ErrorKind::kBadInput,
-                   fmt::format("{} is '{}'; it must be {}", kColumns[i].name, fields[i], wanted),
+                   fmt::format("{} is '{}'; it must be {}", columns[i]->name, fields[i], wanted),
                    where, ""};
     }
   }
   if (run.id.empty()) return Error{ErrorKind::kBadInput, "the row has no id", where, ""};
+  if (run.outcome.empty()) run.outcome = "ok";
   if (run.outcome != "ok" && run.outcome != "oom") {
     return Error{ErrorKind::kBadInput,
                  fmt::format("outcome is '{}'; it must be ok or oom", run.outcome), where, ""};
@@ -223,16 +241,18 @@ std::string_view run_table_header() {
 }
 
 Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const std::string& file) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   CsvReader reader(text, file);
   TPSIM_TRY(const std::vector<std::string> header, reader.next_record());
-  TPSIM_TRY_STATUS(check_header(header, file));
+  TPSIM_TRY(const Columns columns, columns_of(header, file));
   std::vector<PublishedRun> runs;
   std::set<std::string> seen;
   while (!reader.at_end()) {
     const int line = reader.line();
     TPSIM_TRY(const std::vector<std::string> fields, reader.next_record());
     if (fields.size() == 1 && fields.front().empty()) continue;  // an empty line
-    TPSIM_TRY(PublishedRun run, run_of(fields, line, file));
+    TPSIM_TRY(PublishedRun run, run_of(fields, columns, line, file));
     if (!seen.insert(run.id).second) {
       return Error{ErrorKind::kBadInput, fmt::format("a second row has the id '{}'", run.id),
                    fmt::format("{}:{}", file, line), ""};

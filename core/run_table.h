@@ -1,9 +1,10 @@
 // Training runs that others measured: rows of data/published_runs/*.csv.
 //
-// The header is fixed (docs/runs.md names every column). An empty field was not stated by the
-// source: a number that is then 0 or absent. A range such as 149-150 counts as its middle. Rows
-// keep the source's own words for what it did (recompute, attention, framework); sim/run_setup.h
-// turns them into a scenario and a plan.
+// The header names columns of docs/runs.md, in any order; those that no plan can do without must be
+// there. An empty field, or one whose column is left out, was not stated by the source: a number
+// that is then 0 or absent. A range such as 149-150 counts as its middle. Rows keep the source's
+// own words for what it did (recompute, attention, framework); sim/run_setup.h turns them into a
+// scenario and a plan.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,13 @@ double bytes_of(const Tensors&... tensors) {
   return static_cast<double>(((tensors.defined() ? tensors.bytes() : 0) + ...));
 }
 
+// Bytes of the scores that some query sees: what is above the diagonal is written, never read.
+double visible_bytes(const Tensor& scores) {
+  const auto queries = static_cast<double>(scores.shape()[1]);
+  const auto keys = static_cast<double>(scores.shape()[2]);
+  return bytes_of(scores) * (1 - (queries - 1) / (2 * keys));
+}
+
 OpRecord record_of(OpKind kind, DType dtype, std::uint8_t variant, OpDims dims, double flops,
                    double bytes, const char* label) {
   return {{kind, dtype, variant, dims}, flops, bytes, label};
@@ -128,14 +135,15 @@ OpRecord describe(const SoftmaxForward& op) {
   require(!op.slopes.defined() || op.slopes.elements() == op.heads, op.label, "one slope per head");
   return record_of(OpKind::kSoftmaxForward, op.scores.dtype(), op.slopes.defined() ? 1 : 0,
                    {s[0], s[1], s[2]}, 6.0 * static_cast<double>(s.elements()),
-                   2 * bytes_of(op.scores), op.label);
+                   visible_bytes(op.scores) + bytes_of(op.scores), op.label);
 }
 
 OpRecord describe(const SoftmaxBackward& op) {
   const Shape& s = op.probs.shape();
   require(s == op.dprobs.shape() && s.rank() == 3 && s[2] >= s[1], op.label, "shapes");
   return record_of(OpKind::kSoftmaxBackward, op.probs.dtype(), 0, {s[0], s[1], s[2]},
-                   5.0 * static_cast<double>(s.elements()), bytes_of(op.probs) * 3, op.label);
+                   5.0 * static_cast<double>(s.elements()),
+                   2 * visible_bytes(op.probs) + bytes_of(op.probs), op.label);
 }
 
 OpRecord describe(const FlashForward& op) {

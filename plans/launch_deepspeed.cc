@@ -130,7 +130,7 @@ void add_model(const ModelSpec& model, std::int64_t tp, Settings& out) {
   out.add("--layernorm-epsilon", fmt::format("{}", model.norm_epsilon));
   out.add("--attention-dropout", fmt::format("{}", model.attention_dropout));
   out.add("--hidden-dropout", fmt::format("{}", model.hidden_dropout));
-  out.add("--pad-vocab-size-to", padded_vocab(model.vocab, tp));
+  out.add("--pad-vocab-size-to", padded_vocab(model, tp));
 }
 
 struct DeepSpeedConfig {

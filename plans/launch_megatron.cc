@@ -2,6 +2,7 @@
 // Rules: megatron/training/arguments.py, validate_args, and docs on pipeline layouts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 

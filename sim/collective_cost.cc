@@ -54,10 +54,11 @@ BytesPerSecond CollectiveCostModel::group_bandwidth(std::int64_t ranks_per_node,
   const double nics = static_cast<double>(cluster_.nics_per_node);
   const double nics_per_gpu = std::max(1.0, nics / static_cast<double>(cluster_.gpus_per_node));
   const double reached = std::min(nics, nics_per_gpu * static_cast<double>(ranks_per_node));
-  const double share = nics / static_cast<double>(std::max<std::int64_t>(1, groups_per_node));
   const double groups = static_cast<double>(std::max<std::int64_t>(1, groups_per_node));
+  const double share = nics / groups;
+  const bool collide = ranks_per_node > 1 && groups > 1;
   const double left =
-      ranks_per_node > 1 ? std::pow(cluster_.several_ranks_share, 1 + std::log2(groups) / 2) : 1.0;
+      collide ? std::pow(cluster_.several_ranks_share, 1 + std::log2(groups) / 2) : 1.0;
   return left * std::min(reached, share) * cluster_.inter_node.efficiency *
          cluster_.inter_node.bandwidth;
 }

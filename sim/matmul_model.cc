@@ -44,7 +44,8 @@ struct Lengths {
 MatmulShape matmul_shape(const OpKey& key) {
   MatmulShape shape{.batch = key.dims[0], .m = key.dims[1], .n = key.dims[2], .k = key.dims[3]};
   shape.element_bytes = as_double(size_of(key.dtype));
-  const double c = (key.variant & kOutputFloat32) != 0 ? 4.0 : shape.element_bytes;
+  // What multiplies 8-bit floats writes 16 bits.
+  const double c = (key.variant & kOutputFloat32) != 0 ? 4.0 : std::max(2.0, shape.element_bytes);
   // Half of the reads of C hide behind the product.
   shape.output_bytes = (key.variant & kAccumulate) != 0 ? 1.5 * c : c;
   const std::int64_t row_a = (key.variant & kTransposeA) != 0 ? shape.m : shape.k;
@@ -101,8 +102,10 @@ void MatmulModel::choose_tiles() {
   }
 }
 
-// Elements wider than what the matrix units take run on the vector units.
+// Elements wider than what the matrix units take run on the vector units. Samples of 16-bit
+// products correct 8-bit ones: tiles and waves are the same.
 FlopsPerSecond MatmulModel::peak_for(const MatmulShape& s) const {
+  if (s.element_bytes < 2) return device_.fp8_peak;
   const bool fits = s.element_bytes <= as_double(size_of(device_.matmul_dtype));
   return fits || device_.vector_peak.value() <= 0 ? device_.matmul_peak : device_.vector_peak;
 }

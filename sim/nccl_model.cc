@@ -41,9 +41,10 @@ CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const Collect
 }
 
 // How often a message of two half-size binary trees crosses the boundary of the busiest node in one
-// direction: between two nodes, once; a node with a parent and two children in one tree and a
-// parent in the other, twice.
-double tree_crossings(std::int64_t nodes) { return std::min(2.0, static_cast<double>(nodes) / 2); }
+// direction: a node with a parent and two children in one tree and a parent in the other. Between
+// two nodes once would do; NCCL's tuner grants trees half of the bus there too, and tensor groups
+// over two nodes took the ring's time (tp 16 of data/published_runs/vtrain_a100_multi.csv).
+constexpr double kTreeCrossings = 2.0;
 
 // All-reduce up and down two binary trees of nodes, a chain inside each node.
 CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path,
@@ -57,8 +58,8 @@ CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path,
   Seconds traffic =
       members > 1 ? 2 * bytes / (path.intra_bandwidth * cost.tree_bandwidth) : Seconds();
   if (path.nodes > 1) {
-    traffic = std::max(
-        traffic, tree_crossings(path.nodes) * bytes / (path.inter_bandwidth * cost.tree_bandwidth));
+    traffic =
+        std::max(traffic, kTreeCrossings * bytes / (path.inter_bandwidth * cost.tree_bandwidth));
   }
   return {latency + traffic, latency, traffic, CollectiveAlgorithm::kTree, cost.protocol};
 }

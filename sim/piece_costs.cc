@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "reference_model/optimizer.h"
+#include "sim/fp8.h"
 
 namespace tpsim {
 namespace {
@@ -26,15 +27,6 @@ WorkKind work_of(const CollectiveRecord& collective) {
   if (collective.group == GroupKind::kTensor) return WorkKind::kTensorCommunication;
   if (collective.group == GroupKind::kContext) return WorkKind::kContextCommunication;
   return WorkKind::kZeroCommunication;
-}
-
-// How much longer an op takes than the profile's kernel for it, in this stack.
-double stack_factor(const Scenario& scenario, const OpRecord& op) {
-  const StackSpec& stack = scenario.stack;
-  if (is_flash(op.key.kind)) return 1 / stack.flash_speed;
-  const bool as_traced =
-      op.key.kind == OpKind::kMatmul || starts_with(op.label, "accumulate_gradients");
-  return as_traced ? 1.0 : stack.eager_traffic;
 }
 
 // Which part of a step's end an op or collective belongs to.
@@ -183,6 +175,14 @@ PieceCosts::PieceCosts(const Scenario& scenario)
 
 PieceCosts::PieceCosts(std::shared_ptr<const PriceLists> prices) : prices_(std::move(prices)) {}
 
+double PieceCosts::stack_factor(const OpRecord& op) const {
+  const StackSpec& stack = scenario().stack;
+  if (is_flash(op.key.kind)) return 1 / stack.flash_speed;
+  const bool as_traced =
+      op.key.kind == OpKind::kMatmul || starts_with(op.label, "accumulate_gradients");
+  return as_traced ? 1.0 : stack.eager_traffic;
+}
+
 Seconds PieceCosts::collective(const CollectiveRecord& record, const Plan& plan) const {
   if (record.kind == CollectiveKind::kReceive) return Seconds();
   return collectives().price(record.kind, Bytes(static_cast<double>(record.bytes)),
@@ -197,8 +197,13 @@ OpPrice PieceCosts::op_price(const OpRecord& op) {
 }
 
 QueueCost PieceCosts::price_op(const OpRecord& op, PhaseCost& phase) {
+  if (scenario().stack.fp8_products && is_linear_layer(op) && op.key.dtype != DType::kUInt8) {
+    const std::optional<OpRecord> cast = cast_before(op);
+    const QueueCost before = cast ? price_op(*cast, phase) : QueueCost{};
+    return then(before, price_op(in_fp8(op), phase));
+  }
   const OpPrice price = op_price(op);
-  const Seconds time = stack_factor(scenario(), op) * price.time;
+  const Seconds time = stack_factor(op) * price.time;
   phase.work[static_cast<std::size_t>(work_of(op))] += time;
   phase.by_source[static_cast<std::size_t>(price.source)] += time;
   return launch(scenario(), scenario().stack.host.per_op, time);

@@ -131,6 +131,9 @@ class PieceCosts {
   // Of one call among the plan's groups. A transfer is the sender's; to receive costs nothing more.
   Seconds collective(const CollectiveRecord& record, const Plan& plan) const;
 
+  // How much longer an op takes in this stack than the profile's kernel for it.
+  double stack_factor(const OpRecord& op) const;
+
   const Scenario& scenario() const { return prices_->scenario; }
   const OpCostModel& ops() const { return prices_->ops; }
   const CollectiveCostModel& collectives() const { return prices_->collectives; }

@@ -8,6 +8,9 @@ namespace tpsim {
 namespace {
 
 constexpr std::int64_t kUsualVocabulary = 51200;  // GPT-2's, padded: what Megatron's papers use
+// Software that was not calibrated on runs of its table: as extra_spread of the environments that
+// stand for any other run.
+constexpr double kForeignSpread = 0.08;
 constexpr const char* kOwnZeroOne = "BF16_Optimizer";
 
 Error cannot(std::string reason) { return Error{ErrorKind::kBadInput, std::move(reason), "", ""}; }
@@ -35,6 +38,9 @@ Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& e
   return dtype_of(stated_or(run.gradient_dtype, environment.gradient_dtype),
                   dtype == DType::kBFloat16 ? DType::kFloat32 : dtype);
 }
+
+// Linear layers of 8 bits, all else as in bf16 training.
+bool is_fp8(const PublishedRun& run) { return run.dtype == "fp8"; }
 
 Result<int> zero_of(const PublishedRun& run, int otherwise) {
   if (run.zero.empty()) return otherwise;
@@ -89,6 +95,7 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
   model.hidden = run.hidden;
   model.ffn_hidden = or_else(run.ffn_hidden, 4 * run.hidden);
   model.vocab = or_else(run.vocab, kUsualVocabulary);
+  if (environment.unpadded_vocabulary && run.tp == 1) model.vocab_multiple = 1;
   model.seq = run.seq;
   model.attention = {run.heads, or_else(run.kv_heads, run.heads), run.hidden / run.heads,
                      gated ? PositionKind::kRotary : environment.position, 1e4};
@@ -118,7 +125,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment)
   TPSIM_TRY(plan.zero, zero_of(run, environment.zero));
   TPSIM_TRY(plan.recompute, recompute_of(run.recompute));
   TPSIM_TRY(plan.attention, attention_of(stated_or(run.attention, environment.attention)));
-  TPSIM_TRY(plan.dtype, dtype_of(run.dtype, environment.dtype));
+  TPSIM_TRY(plan.dtype, dtype_of(is_fp8(run) ? "bf16" : run.dtype, environment.dtype));
   TPSIM_TRY(plan.gradient_dtype, gradient_dtype_of(run, environment, plan.dtype));
   plan.stage_layers = even_stage_layers(
       run.layers, chunk_count(plan),
@@ -174,8 +181,15 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   TPSIM_TRY(setup.plan, plan_of(run, *where));
   TPSIM_TRY(const Machine* machine, this->machine(*where));
   setup.scenario = {model_of(run, *where), machine->cluster, machine->profile, machine->stack};
+  if (is_fp8(run)) {
+    if (machine->profile.device.fp8_peak.value() <= 0) {
+      return cannot(fmt::format("{} has no rate for fp8", machine->profile.name));
+    }
+    setup.scenario.stack.fp8_products = true;
+  }
   double& spread = setup.scenario.stack.residual_spread;
-  spread = std::hypot(spread, where->extra_spread);
+  const bool foreign = !overrides_.stack.empty() && overrides_.stack != where->stack;
+  spread = std::hypot(spread, where->extra_spread, foreign ? kForeignSpread : 0.0);
   return setup;
 }
 

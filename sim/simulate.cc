@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/rank_layout.h"
 #include "sim/normal.h"
 #include "sim/predict.h"
 #include "sim/terms.h"
@@ -25,15 +26,61 @@ Flops hardware_flops(const ModelSpec& model, const Plan& plan) {
   return flops;
 }
 
-// Relative standard deviation of a prediction: how well the stack's calibration rows were met, how
-// far the device's prices are extrapolated, and how much runs differ among themselves.
-double relative_spread(const StackSpec& stack, const Sources& sources) {
+// Terms that are collectives, and their groups.
+constexpr std::pair<StepTerm, GroupKind> kCollectiveTerms[] = {
+    {StepTerm::kTensorCommunication, GroupKind::kTensor},
+    {StepTerm::kZeroCommunication, GroupKind::kData},
+    {StepTerm::kContextCommunication, GroupKind::kContext},
+    {StepTerm::kTransfer, GroupKind::kPipeline},
+    {StepTerm::kGradientReduction, GroupKind::kData},
+    {StepTerm::kTiedEmbedding, GroupKind::kEmbedding},
+    {StepTerm::kWeightGather, GroupKind::kData}};
+
+// Shares of the step that are uncertain each for its own reason.
+struct UncertainShares {
+  double host = 0;     // the device waits for the host
+  double network = 0;  // exposed collectives of groups that span nodes
+  double kernels = 0;  // kernels that are not the profile's: one factor of the stack stands for all
+};
+
+UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, const StepCost& cost) {
+  const auto share_of = [&](StepTerm term) {
+    return cost.terms[static_cast<std::size_t>(term)] / cost.step;
+  };
+  UncertainShares shares;
+  shares.host = share_of(StepTerm::kHostWait) + share_of(StepTerm::kHostStep);
+  if (scenario.stack.flash_speed != 1 && plan.attention == AttentionKind::kFlash) {
+    shares.kernels += share_of(StepTerm::kAttention);
+  }
+  if (scenario.stack.eager_traffic != 1) shares.kernels += share_of(StepTerm::kElementwise);
+  for (const auto& [term, group] : kCollectiveTerms) {
+    const double share = share_of(term);
+    if (share <= 0) continue;
+    if (place_group(plan, group, scenario.cluster.gpus_per_node).nodes > 1) shares.network += share;
+  }
+  return shares;
+}
+
+// Relative standard deviation of a prediction: how well the stack's calibration rows were met
+// (tools/interval_spreads.py), how much runs differ among themselves, and what of this step hangs
+// on prices far from measured ones, on the host, and on the network between nodes.
+double relative_spread(const Scenario& scenario, const Plan& plan, const StepCost& cost,
+                       const Sources& sources) {
   constexpr double kModelSpread = 0.05;         // prices from constants, one device constant off
   constexpr double kInterpolatedSpread = 0.02;  // between measured entries
-  const double price =
-      sources.model * kModelSpread + sources.interpolated_entries * kInterpolatedSpread;
-  return std::sqrt(stack.run_spread * stack.run_spread +
-                   stack.residual_spread * stack.residual_spread + price * price);
+  constexpr double kHostSpread = 0.1;           // other processors, versions and settings
+  constexpr double kNetworkSpread = 0.2;        // other topology, neighbours and settings
+  constexpr double kKernelSpread = 0.1;         // of sizes that the factor was not fitted on
+  const UncertainShares shares = uncertain_shares(scenario, plan, cost);
+  double variance = 0;
+  for (const double spread :
+       {scenario.stack.run_spread, scenario.stack.residual_spread,
+        sources.model * kModelSpread + sources.interpolated_entries * kInterpolatedSpread,
+        shares.host * kHostSpread, shares.network * kNetworkSpread,
+        shares.kernels * kKernelSpread}) {
+    variance += spread * spread;
+  }
+  return std::sqrt(variance);
 }
 
 Sources sources_of(const StepCost& cost) {
@@ -117,7 +164,7 @@ Prediction predict(PieceCosts& pieces, const Plan& plan) {
   Prediction p;
   p.step = cost.step;
   p.sources = sources_of(cost);
-  const double spread = 1.645 * relative_spread(scenario.stack, p.sources);
+  const double spread = 1.645 * relative_spread(scenario, plan, cost, p.sources);
   p.step_low = cost.step * (1 - spread);
   p.step_high = cost.step * (1 + spread);
   p.bubble_fraction = cost.bubble_fraction;

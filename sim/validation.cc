@@ -151,6 +151,7 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& run) {
   }
   const RunEnvironment& environment = *loader.environment(run);
   result.calibration = is_among(environment.calibration_rows, run.id);
+  if (environment.memory_only) result.measured_step_s.reset();
   for (const RowSetAside& aside : environment.set_aside) {
     if (aside.id == run.id) result.skipped_because = aside.reason;
   }

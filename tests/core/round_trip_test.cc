@@ -49,6 +49,7 @@ ModelSpec odd_model() {
   model.linear_bias = false;
   model.fused_qkv = false;
   model.tied_embedding = false;
+  model.vocab_multiple = 64;
   model.embedding_norm = true;
   model.residual_from_after_norm = true;
   model.attention_dropout = 0.1 * kThird;
@@ -109,6 +110,7 @@ StackSpec odd_stack() {
   stack.tensor_overlap = kThird;
   stack.eager_traffic = 2 + kThird;
   stack.flash_speed = kThird;
+  stack.fp8_products = true;
   stack.overlap_slowdown = 1 + kThird;
   stack.rank_jitter = 0.01 * kThird;
   stack.run_spread = 0.02 * kThird;
@@ -129,6 +131,7 @@ Profile odd_profile() {
                     .processors = 107,
                     .matmul_peak = FlopsPerSecond(312e12 * kThird),
                     .matmul_dtype = DType::kFloat16,
+                    .fp8_peak = FlopsPerSecond(2 * 312e12 * kThird),
                     .vector_peak = FlopsPerSecond(7),
                     .memory_bandwidth = BytesPerSecond(2039e9 * kThird),
                     .asynchronous = false};

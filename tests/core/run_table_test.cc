@@ -58,6 +58,27 @@ TEST_CASE("errors name file, line and column") {
   CHECK(bad.error().message.find("tp is 'four'") != std::string::npos);
 }
 
+TEST_CASE("columns stand in any order, and those that rows can do without may be missing") {
+  const auto runs = parse_run_table(
+      "\xEF\xBB\xBFseq,heads,hidden,layers,tp,pp,dp,global_batch,micro_batch,id\n"
+      "1024,8,512,4,1,2,3,24,2,r1\n",
+      "t.csv");
+  REQUIRE(runs.ok());
+  const PublishedRun& run = runs->front();
+  CHECK(run.id == "r1");
+  CHECK(run.dp == 3);
+  CHECK(run.micro_batch == 2);
+  CHECK(run.outcome == "ok");
+  CHECK_FALSE(run.step_s.has_value());
+}
+
+TEST_CASE("unknown, repeated and missing columns are named") {
+  CHECK(parse_run_table("id,speed\n", "t.csv").error().message == "no column is called 'speed'");
+  CHECK(parse_run_table("id,id\n", "t.csv").error().message == "a second column is called 'id'");
+  CHECK(parse_run_table("id,layers\n", "t.csv").error().message ==
+        "the column 'hidden' is missing");
+}
+
 TEST_CASE("a wrong header, a short row, a second id and an unclosed quote are refused") {
   CHECK(parse_run_table("id,tp\n", "t.csv").error().where == "t.csv:1");
   CHECK(parse_run_table(table("r1,ok\n"), "t.csv").error().where == "t.csv:2");

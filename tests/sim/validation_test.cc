@@ -99,10 +99,10 @@ TEST_CASE("BLOOM's own optimizer counts as ZeRO 1") {
 
 TEST_CASE("a row says what keeps it from being modelled") {
   PublishedRun run = small_run();
-  run.dtype = "fp8";
+  run.dtype = "int4";
   const auto plan = plan_of(run, {});
   REQUIRE_FALSE(plan.ok());
-  CHECK(plan.error().message == "dtype fp8 is not modelled");
+  CHECK(plan.error().message == "dtype int4 is not modelled");
 }
 
 TEST_CASE("a row that shares out its sequences is a plan that does") {

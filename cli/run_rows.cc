@@ -1,0 +1,56 @@
+#include "cli/run_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "core/catalogue.h"
+#include "core/text.h"
+#include "sim/simulate.h"
+
+namespace tpsim {
+namespace {
+
+Result<PublishedRun> row_of_table(const std::vector<PublishedRun>& runs, const std::string& id) {
+  std::vector<std::string> ids;
+  for (const PublishedRun& run : runs) {
+    if (run.id == id) return run;
+    ids.push_back(run.id);
+  }
+  const std::string near = nearest(id, ids);
+  return Error{ErrorKind::kBadInput, fmt::format("the table has no row '{}'", id), "--row",
+               near.empty() ? "" : fmt::format("did you mean {}?", near)};
+}
+
+}  // namespace
+
+Result<RunLoader> run_loader(const Arguments& arguments) {
+  const auto given = [&](Opt opt) { return arguments[opt].value_or(std::string()); };
+  TPSIM_TRY(Catalogue catalogue, Catalogue::open());
+  const std::filesystem::path known = catalogue.directory() / "published_runs/environments.json";
+  TPSIM_TRY(std::vector<RunEnvironment> environments, read_run_environments(known));
+  return RunLoader(std::move(catalogue), std::move(environments),
+                   {given(Opt::kCluster), given(Opt::kStack), given(Opt::kProfile)});
+}
+
+Result<ExplainedRow> explained_row(const Arguments& arguments) {
+  if (!arguments.has(Opt::kRow)) {
+    return Error{ErrorKind::kBadInput, "is missing: which row?", "--row", "an id of the table"};
+  }
+  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(*arguments[Opt::kRuns]));
+  TPSIM_TRY(RunLoader loader, run_loader(arguments));
+  ExplainedRow row;
+  TPSIM_TRY(row.run, row_of_table(runs, *arguments[Opt::kRow]));
+  TPSIM_TRY(RunSetup setup, loader.setup(row.run));
+  row.outcome = predict_run(loader, row.run);
+  row.planned.plan = setup.plan;
+  TPSIM_TRY(row.planned.predicted, simulate(setup.scenario, setup.plan));
+  const Scenario& scenario = setup.scenario;
+  row.named = {scenario, scenario.cluster.name, scenario.profile.name, scenario.stack.name};
+  return row;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,228 @@
+// Runs that no table holds: other widths, odd heads, one GPU, tensor groups across nodes. Nothing
+// was measured here; what must hold is what any machine obeys.
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "sim/fp8.h"
+#include "sim/simulate.h"
+#include "sim/trace.h"
+#include "sim/validation.h"
+
+namespace tpsim {
+namespace {
+
+PublishedRun gpt_run(std::int64_t hidden, std::int64_t heads, std::int64_t tp) {
+  PublishedRun run;
+  run.id = "unseen";
+  run.outcome = "ok";
+  run.gpu = "A100-80GB";
+  run.framework = "Megatron-LM";
+  run.layers = 8;
+  run.hidden = hidden;
+  run.heads = heads;
+  run.seq = 1024;
+  run.tp = tp;
+  run.pp = run.dp = run.micro_batch = 1;
+  run.global_batch = 4;
+  run.step_s = 1;
+  return run;
+}
+
+RunLoader loader_of_shipped_data() {
+  const std::filesystem::path data = std::filesystem::path(TPSIM_SOURCE_DIR) / "data";
+  auto environments = read_run_environments(data / "published_runs/environments.json");
+  REQUIRE(environments.ok());
+  return RunLoader(Catalogue(data), *environments, {});
+}
+
+// The prediction of a run on a machine changed by `change`.
+template <class Change>
+double changed_step(const PublishedRun& run, const Change& change) {
+  RunLoader loader = loader_of_shipped_data();
+  auto setup = loader.setup(run);
+  REQUIRE(setup.ok());
+  change(setup->scenario);
+  const auto predicted = simulate(setup->scenario, setup->plan);
+  REQUIRE(predicted.ok());
+  return predicted->step.value();
+}
+
+double step_of(const PublishedRun& run) {
+  return changed_step(run, [](Scenario&) {});
+}
+
+std::string refusal_of(const PublishedRun& run) {
+  RunLoader loader = loader_of_shipped_data();
+  return predict_run(loader, run).skipped_because;
+}
+
+}  // namespace
+
+TEST_CASE("models of any width, head count and framework are priced") {
+  for (const char* gpu :
+       {"A100-80GB", "A100-40GB", "H100-80GB", "H200", "B200", "A100-80GB-PCIe"}) {
+    for (const char* framework : {"", "Megatron-LM", "Megatron-DeepSpeed", "NeMo", "Composer"}) {
+      PublishedRun run = gpt_run(1536, 12, 1);
+      run.gpu = gpu;
+      run.framework = framework;
+      RunLoader loader = loader_of_shipped_data();
+      const RunOutcome outcome = predict_run(loader, run);
+      CAPTURE(gpu, framework, outcome.skipped_because);
+      REQUIRE(outcome.predicted);
+      CHECK(outcome.low_s < outcome.step_s);
+      CHECK(outcome.step_s < outcome.high_s);
+      CHECK(outcome.low_s > 0);
+    }
+  }
+}
+
+TEST_CASE("a wider model, a deeper one and a longer batch take longer") {
+  double last = 0;
+  for (const std::int64_t hidden : {768, 1000, 1024, 2000, 2048, 3072, 5000, 8192}) {
+    CAPTURE(hidden);
+    const double step = step_of(gpt_run(hidden, 8, 1));
+    CHECK(step > 0.9 * last);  // unaligned widths may cost more than the next aligned one
+    last = step;
+  }
+  PublishedRun run = gpt_run(2048, 16, 1);
+  const double once = step_of(run);
+  run.layers *= 2;
+  CHECK(step_of(run) > 1.5 * once);
+  run.layers /= 2;
+  run.global_batch *= 2;
+  CHECK(step_of(run) > 1.8 * once);
+}
+
+TEST_CASE("heads of no multiple of eight and grouped keys are priced, and cost more and less") {
+  CHECK(step_of(gpt_run(2040, 20, 1)) > step_of(gpt_run(2048, 16, 1)));
+  PublishedRun grouped = gpt_run(2048, 16, 1);
+  grouped.kv_heads = 2;
+  CHECK(step_of(grouped) < step_of(gpt_run(2048, 16, 1)));
+}
+
+TEST_CASE("a tensor group across nodes is slower than two replicas of half of it") {
+  PublishedRun across = gpt_run(4096, 32, 16);
+  PublishedRun inside = gpt_run(4096, 32, 8);
+  inside.dp = 2;
+  CHECK(step_of(across) > step_of(inside));
+}
+
+TEST_CASE("no part of the machine that gets faster slows a run down") {
+  PublishedRun run = gpt_run(4096, 32, 2);
+  run.pp = 2;
+  run.dp = 8;
+  run.global_batch = 64;
+  const double step = step_of(run);
+  CHECK(changed_step(run, [](Scenario& s) { s.cluster.inter_node.bandwidth *= 2; }) <= step);
+  CHECK(changed_step(run, [](Scenario& s) { s.cluster.intra_node.bandwidth *= 2; }) <= step);
+  CHECK(changed_step(run, [](Scenario& s) { s.cluster.inter_node.latency *= 0.5; }) <= step);
+  CHECK(changed_step(run, [](Scenario& s) { s.stack.host.per_op *= 0.5; }) <= step);
+  CHECK(changed_step(run, [](Scenario& s) { s.profile.device.memory_bandwidth *= 2; }) < step);
+  CHECK(changed_step(run, [](Scenario& s) { s.stack.rank_jitter *= 0.5; }) <= step);
+}
+
+TEST_CASE("the interval of a run on an unknown network is wider than without a network") {
+  PublishedRun alone = gpt_run(4096, 32, 8);
+  PublishedRun across = gpt_run(4096, 32, 16);
+  RunLoader loader = loader_of_shipped_data();
+  const auto width = [&](const PublishedRun& run) {
+    const RunOutcome outcome = predict_run(loader, run);
+    return (outcome.high_s - outcome.low_s) / outcome.step_s;
+  };
+  CHECK(width(across) > width(alone));
+}
+
+TEST_CASE("a causal softmax reads half of the scores and writes them all") {
+  ModelSpec model = model_of(gpt_run(512, 8, 1), {});
+  Plan plan;
+  plan.attention = AttentionKind::kUnfused;
+  const LayerTrace trace = trace_layers(PieceKind::kBlock, model, plan, {});
+  int softmaxes = 0;
+  for (const OpRecord& op : trace.program.ops) {
+    const bool backward = op.key.kind == OpKind::kSoftmaxBackward;
+    if (op.key.kind != OpKind::kSoftmaxForward && !backward) continue;
+    ++softmaxes;
+    const double scores = 2.0 * static_cast<double>(op.key.dims[0] * op.key.dims[1]) *
+                          static_cast<double>(op.key.dims[2]);
+    CHECK(op.bytes == Approx((backward ? 2.0 : 1.5) * scores).epsilon(0.001));
+  }
+  CHECK(softmaxes >= 2);
+}
+
+TEST_CASE("8 bits are for linear layers, and each of their operands is cast once") {
+  ModelSpec model = model_of(gpt_run(512, 8, 1), {});
+  Plan plan;
+  plan.attention = AttentionKind::kUnfused;
+  plan.recompute = Recompute::kNone;
+  const LayerTrace trace = trace_layers(PieceKind::kBlock, model, plan, {});
+  int linear = 0, casts = 0;
+  for (const OpRecord& op : trace.program.ops) {
+    if (!is_linear_layer(op)) continue;
+    ++linear;
+    const OpRecord narrow = in_fp8(op);
+    CHECK(narrow.flops == op.flops);
+    CHECK(size_of(narrow.key.dtype) == 1);
+    const auto cast = cast_before(op);
+    if (!cast) continue;
+    ++casts;
+    CHECK(cast->bytes == Approx(4.0 * static_cast<double>(op.key.dims[1] * op.key.dims[3])));
+  }
+  CHECK(linear == 12);  // four layers forward, and two gradients of each
+  CHECK(casts == 8);
+}
+
+TEST_CASE("8-bit products make a large model faster, but not twice as fast") {
+  PublishedRun run = gpt_run(12288, 96, 8);
+  run.gpu = "H100-80GB";
+  const double wide = step_of(run);
+  run.dtype = "fp8";
+  const double narrow = step_of(run);
+  CHECK(narrow < 0.85 * wide);
+  CHECK(narrow > 0.5 * wide);
+}
+
+TEST_CASE("runs that were made for their memory have no time to be wrong about") {
+  PublishedRun run = gpt_run(2048, 16, 1);
+  run.cluster = "here";
+  run.memory_gb = 10;
+  RunEnvironment here;
+  here.cluster = "here";
+  here.runs_on = "dgx-a100-node";
+  here.memory_only = true;
+  RunLoader loader(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"), {here}, {});
+  const ValidationSummary s = summarize({predict_run(loader, run)});
+  CHECK(s.n == 0);
+  CHECK(s.memory_n == 1);
+}
+
+TEST_CASE("words are padded to divide, and one rank's words not at all where the runs did not") {
+  PublishedRun run = gpt_run(2048, 16, 1);
+  run.vocab = 50257;
+  RunEnvironment unpadded;
+  unpadded.unpadded_vocabulary = true;
+  CHECK(padded_vocab(model_of(run, {}), 1) == 50304);
+  CHECK(padded_vocab(model_of(run, unpadded), 1) == 50257);
+  run.tp = 4;
+  CHECK(padded_vocab(model_of(run, unpadded), 4) == 50688);
+}
+
+TEST_CASE("a run that cannot be priced says what is wrong with it") {
+  PublishedRun run = gpt_run(2048, 16, 1);
+  run.gpu = "V100-32GB";
+  CHECK_THAT(refusal_of(run), Catch::Contains("V100-32GB") && Catch::Contains("--cluster"));
+  run = gpt_run(2048, 16, 3);
+  CHECK_THAT(refusal_of(run), Catch::Contains("heads"));
+  run = gpt_run(2048, 16, 2);
+  run.gpus = 7;
+  CHECK(refusal_of(run) == "7 GPUs are stated, the layout takes 2");
+  run = gpt_run(2048, 16, 1);
+  run.dtype = "fp8";
+  CHECK(refusal_of(run) == "a100-sxm4-80gb has no rate for fp8");
+  run = gpt_run(2048, 16, 1);
+  run.global_batch = 0;
+  CHECK(refusal_of(run) == "global_batch is not stated");
+  run = gpt_run(2048, 15, 1);
+  CHECK(refusal_of(run) == "hidden 2048 does not divide by 15 heads");
+}
+
+}  // namespace tpsim

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Sets residual_spread of every stack in data/stacks, from which 90 % intervals are made.
+
+A stack's own spread is that of its calibration rows, widened as Student's t widens a small sample.
+Calibration rows were fitted on, so test rows lie further off; how far is learned from the other
+tables alone: one spread on top, such that intervals would hold nine of ten of their test rows (each
+table counts the same). A stack never sees its own test rows. Stacks without calibration rows take
+the median of the others' own spreads. Usage: tools/interval_spreads.py BUILD/tpsim [--write]"""
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from write_accuracy import ROOT, rows_of
+
+NORMAL_90 = 1.645
+# Student's t for 90 % two-sided, by degrees of freedom.
+STUDENT_90 = [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782,
+              1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725]
+# Tables, and the stacks that predict them.
+TABLES = [
+    ("bloom_jean_zay:numa-fixed", ["megatron-deepspeed-bloom"]),
+    ("bloom_jean_zay:before-numa-fix", ["megatron-deepspeed-bloom-early"]),
+    ("vtrain_a100_multi", ["megatron-deepspeed"]),
+    ("vtrain_a100_single", ["megatron-deepspeed"]),
+    ("megatron_selene", ["megatron-lm", "megatron-lm-2021"]),
+    ("pipeline_a100", ["megatron-lm", "megatron-lm-2021"]),
+    ("dgxc_h100", ["nemo"]),
+    ("mosaic_fsdp", ["composer-fsdp", "composer-fsdp-hopper"]),
+    ("simumax_b200_a100pcie", ["megatron-core"]),
+]
+
+
+class Row:
+    def __init__(self, row):
+        self.calibration = row["calibration"]
+        self.error = row["measured_step_s"] / row["predicted_step_s"] - 1
+        # What the interval holds without a stack's residual spread: prices, host, network, repeats.
+        half = (row["high_s"] - row["low_s"]) / 2 / row["predicted_step_s"]
+        self.other_variance = (half / NORMAL_90) ** 2
+
+    def is_held(self, residual):
+        return abs(self.error) <= NORMAL_90 * math.sqrt(residual ** 2 + self.other_variance)
+
+
+def without_residuals(folder):
+    """A copy of data/ whose stacks have no residual spread."""
+    data = folder / "data"
+    shutil.copytree(ROOT / "data", data)
+    for path in (data / "stacks").glob("*.json"):
+        write_spread(path, 0.0)
+    return data
+
+
+def write_spread(path, value):
+    text = path.read_text()
+    path.write_text(re.sub(r'("residual_spread": )[0-9.]+', rf"\g<1>{value:.3g}", text))
+
+
+def read_tables(binary, folder):
+    environment = dict(os.environ, TPSIM_DATA=str(without_residuals(folder)))
+    tables = {}
+    for name, _ in TABLES:
+        done = subprocess.run([binary, "validate", "--runs", str(rows_of(name, folder)), "--json"],
+                              check=True, capture_output=True, text=True, env=environment)
+        tables[name] = [Row(row) for row in json.loads(done.stdout)["rows"]
+                        if row["error_pct"] is not None and not row["skipped_because"]]
+    return tables
+
+
+def own_spread(rows):
+    """Of calibration rows, as a prediction of one more row would need it; None without rows."""
+    if len(rows) < 2:
+        return None
+    widening = STUDENT_90[min(len(rows) - 1, len(STUDENT_90)) - 1] / NORMAL_90
+    squares = sum(row.error ** 2 for row in rows) / len(rows)
+    variance = squares * widening ** 2 * (1 + 1 / len(rows))
+    return math.sqrt(max(0.0, variance - sum(row.other_variance for row in rows) / len(rows)))
+
+
+def gap(tables, spread_of, left_out):
+    """The spread on top of their own with which the other tables hold 90 % on average."""
+    low, high = 0.0, 1.0
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        held = [sum(row.is_held(math.hypot(middle, spread_of[name])) for row in rows) / len(rows)
+                for name, rows in tables.items() if name not in left_out]
+        low, high = (middle, high) if sum(held) / len(held) < 0.9 else (low, middle)
+    return high
+
+
+def main():
+    binary = sys.argv[1]
+    with tempfile.TemporaryDirectory() as folder:
+        tables = read_tables(binary, pathlib.Path(folder))
+    groups = {}
+    for name, stacks in TABLES:
+        groups.setdefault(stacks[0], []).append(name)
+    own = {stack: own_spread([row for name in names for row in tables[name] if row.calibration])
+           for stack, names in groups.items()}
+    known = sorted(spread for spread in own.values() if spread is not None)
+    usual = known[len(known) // 2]
+    spread_of = {name: own[stacks[0]] if own[stacks[0]] is not None else usual
+                 for name, stacks in TABLES}
+    test = {name: [row for row in rows if not row.calibration] for name, rows in tables.items()}
+    print("stack                            own    gap of the others  residual_spread  test rows held")
+    for stack, names in groups.items():
+        on_top = gap(test, spread_of, names)
+        spread = math.hypot(on_top, spread_of[names[0]])
+        held = ", ".join(f"{name} {100 * sum(row.is_held(spread) for row in test[name]) / len(test[name]):.0f} %"
+                         for name in names)
+        print(f"{stack:32} {spread_of[names[0]]:.3f}  {on_top:.3f}              {spread:.3f}            {held}")
+        if "--write" in sys.argv:
+            for name in dict(TABLES)[names[0]]:
+                write_spread(ROOT / "data" / "stacks" / f"{name}.json", spread)
+
+
+if __name__ == "__main__":
+    main()
