@@ -13,6 +13,7 @@ constexpr std::array<std::string_view, kStepTermCount> kNames = {"matmul",
                                                                  "tensor_communication",
                                                                  "zero_communication",
                                                                  "context_communication",
+                                                                 "expert_communication",
                                                                  "host_wait",
                                                                  "pipeline_transfer",
                                                                  "pipeline_bubble",
@@ -85,6 +86,15 @@ Term work_term(const Scenario& s, const Plan& plan, StepTerm term, std::int64_t 
     result.formula = "m x (gather keys and values twice + reduce their gradients) per block";
     result.inputs =
         fmt::format("cp = {}; {}", plan.degrees.cp, group_text(plan, GroupKind::kContext, s));
+    result.source = cluster_source(s);
+  } else if (term == StepTerm::kExpertCommunication) {
+    const ExpertShape& experts = s.model.experts;
+    result.formula = "m x (two all-to-alls forward, two backward) per block";
+    result.inputs = has_experts(s.model)
+                        ? fmt::format("{} of {} experts a token, capacity factor {}, ep = {}; {}",
+                                      experts.per_token, experts.count, experts.capacity_factor,
+                                      plan.degrees.ep, group_text(plan, GroupKind::kExpert, s))
+                        : "no experts";
     result.source = cluster_source(s);
   }
   return result;
