@@ -72,6 +72,7 @@ Plan traced_plan(const PieceKey& key, const Plan& plan) {
   Plan traced = plan;
   traced.zero = key.zero;
   if (key.degrees.dp == 0) traced.degrees.dp = 1;
+  traced.degrees.ep = std::max<std::int64_t>(1, key.degrees.ep);
   return traced;
 }
 
@@ -128,9 +129,9 @@ PieceKey layer_key(PieceKind kind, const Plan& plan) {
     key.recompute = plan.recompute;
     key.attention = plan.attention;
   }
-  key.degrees.ep = plan.degrees.ep;
+  if (is_block) key.degrees.ep = plan.degrees.ep;
   if (cuts_layers) key.zero = plan.zero;
-  if (cuts_layers || plan.degrees.ep > 1) {  // groups of replicas lie somewhere
+  if (cuts_layers || key.degrees.ep > 1) {  // groups of replicas lie somewhere
     key.degrees.dp = plan.degrees.dp;
     key.rank_order = plan.rank_order;
     key.degrees.pp = plan.rank_order == RankOrder::kTpPpDp ? plan.degrees.pp : 0;
