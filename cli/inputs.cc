@@ -106,6 +106,7 @@ Status set_degrees(const Arguments& arguments, Plan& plan) {
   TPSIM_TRY(degrees.pp, integer_of(arguments, Opt::kPp, degrees.pp));
   TPSIM_TRY(degrees.dp, integer_of(arguments, Opt::kDp, degrees.dp));
   TPSIM_TRY(degrees.cp, integer_of(arguments, Opt::kCp, degrees.cp));
+  TPSIM_TRY(degrees.ep, integer_of(arguments, Opt::kEp, degrees.ep));
   TPSIM_TRY(plan.virtual_stages, integer_of(arguments, Opt::kVirtualStages, plan.virtual_stages));
   TPSIM_TRY(const std::int64_t zero, integer_of(arguments, Opt::kZero, plan.zero, kZeroStages));
   plan.zero = static_cast<int>(zero);
@@ -293,6 +294,7 @@ Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& 
   TPSIM_TRY(space.pp, dimension_of(arguments, Opt::kPp));
   TPSIM_TRY(space.dp, dimension_of(arguments, Opt::kDp));
   TPSIM_TRY(space.cp, dimension_of(arguments, Opt::kCp));
+  TPSIM_TRY(space.ep, dimension_of(arguments, Opt::kEp));
   TPSIM_TRY(space.zero, dimension_of(arguments, Opt::kZero, kZeroStages));
   TPSIM_TRY(space.micro_batch, dimension_of(arguments, Opt::kMicroBatch));
   TPSIM_TRY(space.virtual_stages, dimension_of(arguments, Opt::kVirtualStages));

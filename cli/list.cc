@@ -29,16 +29,25 @@ std::string attention_text(const AttentionShape& attention) {
   return fmt::format("{}/{}", attention.heads, attention.kv_heads);
 }
 
+// "swiglu, 2 of 8" where a token passes two of eight experts.
+std::string mlp_text(const ModelSpec& model) {
+  const std::string kind(name_of(model.mlp));
+  if (!has_experts(model)) return kind;
+  return fmt::format("{}, {} of {}", kind, model.experts.per_token, model.experts.count);
+}
+
 Status add_model(const Catalogue& catalogue, const std::string& name, Listing& listing) {
   TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
-  listing.table.add_row(
-      {Cell(name), Cell(parameters_text(parameter_count(model))),
-       Cell(std::to_string(model.layers)), Cell(std::to_string(model.hidden)),
-       Cell(attention_text(model.attention)), Cell(std::to_string(model.seq)),
-       Cell(count_text(model.vocab)), Cell(std::string(name_of(model.attention.position))),
-       Cell(std::string(name_of(model.norm))), Cell(std::string(name_of(model.mlp)))});
+  listing.table.add_row({Cell(name), Cell(parameters_text(parameter_count(model))),
+                         Cell(std::to_string(model.layers)), Cell(std::to_string(model.hidden)),
+                         Cell(attention_text(model.attention)), Cell(std::to_string(model.seq)),
+                         Cell(count_text(model.vocab)),
+                         Cell(std::string(name_of(model.attention.position))),
+                         Cell(std::string(name_of(model.norm))), Cell(mlp_text(model))});
   listing.entries.push(json_object({{"name", name},
                                     {"parameters", parameter_count(model)},
+                                    {"active_parameters", active_parameter_count(model)},
+                                    {"experts", model.experts.count},
                                     {"layers", model.layers},
                                     {"hidden", model.hidden},
                                     {"heads", model.attention.heads},

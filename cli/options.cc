@@ -138,6 +138,8 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kDp, "--dp", "N", "data-parallel degree", kLayout, kAll | kProfiles, true},
     {Opt::kCp, "--cp", "N", "context-parallel degree: ranks that share a sequence", kLayout,
      kAll | kProfiles, true},
+    {Opt::kEp, "--ep", "N", "expert-parallel degree: data-parallel ranks that share the experts",
+     kLayout, kAll | kProfiles, true},
     {Opt::kZero, "--zero", "0|1|2|3", "ZeRO stage: what data-parallel ranks share out", kLayout,
      kAll | kProfiles, true},
     {Opt::kMicroBatch, "--micro-batch", "N", "sequences in a micro-batch", kLayout,

@@ -61,6 +61,7 @@ enum class Opt : std::uint8_t {
   kPp,
   kDp,
   kCp,
+  kEp,
   kZero,
   kMicroBatch,
   kVirtualStages,

@@ -75,6 +75,7 @@ std::string extras_of(const Plan& plan) {
     if (!word.empty()) text += (text.empty() ? "" : " ") + word;
   };
   if (plan.degrees.cp > 1) add(fmt::format("cp{}", plan.degrees.cp));
+  if (plan.degrees.ep > 1) add(fmt::format("ep{}", plan.degrees.ep));
   if (plan.virtual_stages > 1) add(fmt::format("v{}", plan.virtual_stages));
   if (plan.schedule == ScheduleKind::kGpipe) add("gpipe");
   if (plan.sequence_parallel) add("sp");
@@ -145,11 +146,15 @@ std::string heading(const Terminal& terminal, std::string_view title, std::strin
 
 std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
   const Scenario& scenario = named.scenario;
-  return fmt::format("{}, {} parameters, on {} of {} ({}, {})\n",
+  const std::string active =
+      has_experts(scenario.model)
+          ? fmt::format(" ({} active)", parameters_text(active_parameter_count(scenario.model)))
+          : "";
+  return fmt::format("{}, {} parameters{}, on {} of {} ({}, {})\n",
                      terminal.paint(printable(scenario.model.name), Ink::kBold),
-                     parameters_text(parameter_count(scenario.model)), gpus_text(gpu_count(plan)),
-                     printable(scenario.cluster.name), printable(scenario.profile.name),
-                     printable(scenario.stack.name)) +
+                     parameters_text(parameter_count(scenario.model)), active,
+                     gpus_text(gpu_count(plan)), printable(scenario.cluster.name),
+                     printable(scenario.profile.name), printable(scenario.stack.name)) +
          fmt::format("{} sequences of {} tokens in a step\n", count_text(plan.global_batch),
                      count_text(scenario.model.seq));
 }
@@ -159,8 +164,9 @@ std::string plan_view(const Terminal& terminal, const Plan& plan) {
   std::string schedule(name_of(plan.schedule));
   if (plan.virtual_stages > 1) schedule += fmt::format(" x {}", plan.virtual_stages);
   const std::string degrees =
-      terminal.paint(fmt::format("tp {}, pp {}, dp {}{}", d.tp, d.pp, d.dp,
-                                 d.cp > 1 ? fmt::format(", cp {}", d.cp) : ""),
+      terminal.paint(fmt::format("tp {}, pp {}, dp {}{}{}", d.tp, d.pp, d.dp,
+                                 d.cp > 1 ? fmt::format(", cp {}", d.cp) : "",
+                                 d.ep > 1 ? fmt::format(", ep {}", d.ep) : ""),
                      Ink::kBold);
   return row(terminal, "layout",
              fmt::format("{}, ZeRO {}, {} micro-batch{} of {}, {}", degrees, plan.zero,

@@ -92,7 +92,7 @@ std::vector<CollectiveNeed> collective_needs(const StepTimes& work, const Subjec
   for (std::int64_t ranks = 2; all_kinds && ranks <= subject.ranks; ranks *= 2) {
     for (const CollectiveKind kind :
          {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-          CollectiveKind::kBroadcast, CollectiveKind::kSend}) {
+          CollectiveKind::kBroadcast, CollectiveKind::kAllToAll, CollectiveKind::kSend}) {
       largest[{kind, kind == CollectiveKind::kSend ? 2 : ranks}] = kLargest;
     }
   }

@@ -117,11 +117,19 @@ void read_llama(FieldReader& in, ModelSpec& model) {
   even_heads(in, "hidden_size", model);
 }
 
+// A llama whose feed-forward parts are experts. These files say nothing of a capacity: a token is
+// never dropped. The default factor is what such routing costs when it is balanced.
+void read_mixtral(FieldReader& in, ModelSpec& model) {
+  read_llama(in, model);
+  in.integer("num_local_experts", model.experts.count, {1, 1 << 16});
+  in.integer("num_experts_per_tok", model.experts.per_token, {1, 1 << 16});
+}
+
 }  // namespace
 
 Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::string& file) {
-  constexpr std::array<std::string_view, 3> kTypes = {"bloom", "gpt2", "llama"};
-  constexpr std::array kReaders = {read_bloom, read_gpt2, read_llama};
+  constexpr std::array<std::string_view, 4> kTypes = {"bloom", "gpt2", "llama", "mixtral"};
+  constexpr std::array kReaders = {read_bloom, read_gpt2, read_llama, read_mixtral};
   FieldReader in(root, file);
   in.allow_foreign_keys();
   std::string type;
@@ -130,7 +138,7 @@ Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::strin
   const auto index = choose("model_type", type, std::span<const std::string_view>(kTypes));
   if (!index.ok()) {
     in.reject("model_type", fmt::format("'{}' is not supported", type),
-              "supported are bloom, gpt2 and llama; write a tpsim model file for others");
+              "supported are bloom, gpt2, llama and mixtral; write a tpsim model file for others");
     return in.finish().error();
   }
   ModelSpec model;

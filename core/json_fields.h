@@ -101,6 +101,11 @@ class FieldReader {
       adopt(inner.finish());
     }
   }
+  // An object that is written only where `written` holds.
+  template <class Fields>
+  void object_if(bool /*written*/, std::string_view key, Fields&& fields) {
+    object(key, fields, kOptional);
+  }
   // An array of objects, each read by fields(reader, item).
   template <class Item, class Fields>
   void objects(std::string_view key, std::vector<Item>& out, Fields&& fields) {
@@ -208,6 +213,10 @@ class FieldWriter {
     FieldWriter inner;
     fields(inner);
     set(key, std::move(inner).value());
+  }
+  template <class Fields>
+  void object_if(bool written, std::string_view key, Fields&& fields) {
+    if (written) object(key, fields);
   }
   template <class Item, class Fields>
   void objects(std::string_view key, const std::vector<Item>& items, Fields&& fields) {

@@ -17,6 +17,13 @@ void attention_fields(Io& io, Spec& attention) {
 }
 
 template <class Io, class Spec>
+void expert_fields(Io& io, Spec& experts) {
+  io.integer("count", experts.count, {1, 1 << 16});
+  io.integer("per_token", experts.per_token, {1, 1 << 16});
+  io.number("capacity_factor", experts.capacity_factor, {0.01, 1e4}, kOptional);
+}
+
+template <class Io, class Spec>
 void model_fields(Io& io, Spec& model) {
   io.text("name", model.name);
   io.text("source", model.source);
@@ -29,6 +36,8 @@ void model_fields(Io& io, Spec& model) {
   io.object("attention", [&](auto& inner) { attention_fields(inner, model.attention); });
   io.choice("norm", model.norm, {NormKind::kLayerNorm, NormKind::kRmsNorm});
   io.choice("mlp", model.mlp, {MlpKind::kGelu, MlpKind::kSwiglu});
+  io.object_if(model.experts.count > 0, "experts",
+               [&](auto& inner) { expert_fields(inner, model.experts); });
   io.flag("linear_bias", model.linear_bias);
   io.flag("fused_qkv", model.fused_qkv);
   io.flag("tied_embedding", model.tied_embedding);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace tpsim {
@@ -17,7 +19,48 @@ std::int64_t mlp_bias_parameters(const ModelSpec& model) {
   return (mlp_matrices(model) - 1) * model.ffn_hidden + model.hidden;
 }
 
+// Matrices of the feed-forward parts that one token passes, the router among them.
+std::int64_t mlp_weights(const ModelSpec& model, std::int64_t experts) {
+  const std::int64_t one = mlp_matrices(model) * model.hidden * model.ffn_hidden;
+  return has_experts(model) ? experts * one + model.experts.count * model.hidden : one;
+}
+
+std::int64_t block_parameters(const ModelSpec& model, std::int64_t experts) {
+  const std::int64_t qkv_width = query_width(model) + 2 * kv_width(model);
+  const std::int64_t matrices =
+      model.hidden * (qkv_width + query_width(model)) + mlp_weights(model, experts);
+  const std::int64_t biases =
+      model.linear_bias ? qkv_width + model.hidden + mlp_bias_parameters(model) : 0;
+  return matrices + biases + 2 * norm_parameters(model);
+}
+
+Status check_experts(const ModelSpec& model) {
+  const ExpertShape& experts = model.experts;
+  const auto bad = [](std::string message, std::string hint) {
+    return Error{ErrorKind::kBadInput, std::move(message), "", std::move(hint)};
+  };
+  if (experts.per_token < 1 || experts.per_token > experts.count) {
+    return bad(fmt::format("{} of {} experts for a token", experts.per_token, experts.count),
+               fmt::format("experts.per_token lies between 1 and {}", experts.count));
+  }
+  if (!(experts.capacity_factor > 0)) {
+    return bad(fmt::format("experts.capacity_factor is {}", experts.capacity_factor),
+               "it must be above 0; 1 is what balanced experts need");
+  }
+  if (model.linear_bias) {
+    return bad("experts with biases are not modelled", "set linear_bias to false");
+  }
+  return Ok{};
+}
+
 }  // namespace
+
+std::int64_t expert_capacity(const ExpertShape& experts, std::int64_t tokens) {
+  const double even =
+      static_cast<double>(tokens * experts.per_token) / static_cast<double>(experts.count);
+  const auto capacity = static_cast<std::int64_t>(std::ceil(experts.capacity_factor * even));
+  return std::clamp<std::int64_t>(capacity, 1, tokens);
+}
 
 std::int64_t query_width(const ModelSpec& model) {
   return model.attention.heads * model.attention.head_dim;
@@ -28,12 +71,13 @@ std::int64_t kv_width(const ModelSpec& model) {
 }
 
 std::int64_t block_parameter_count(const ModelSpec& model) {
-  const std::int64_t qkv_width = query_width(model) + 2 * kv_width(model);
-  const std::int64_t matrices = model.hidden * (qkv_width + query_width(model)) +
-                                mlp_matrices(model) * model.hidden * model.ffn_hidden;
-  const std::int64_t biases =
-      model.linear_bias ? qkv_width + model.hidden + mlp_bias_parameters(model) : 0;
-  return matrices + biases + 2 * norm_parameters(model);
+  return block_parameters(model, model.experts.count);
+}
+
+std::int64_t active_parameter_count(const ModelSpec& model) {
+  const std::int64_t idle =
+      block_parameter_count(model) - block_parameters(model, model.experts.per_token);
+  return parameter_count(model) - model.layers * idle;
 }
 
 std::int64_t parameter_count(const ModelSpec& model) {
@@ -51,7 +95,7 @@ Flops attention_core_forward_flops(const ModelSpec& model) {
 
 Flops blocks_forward_flops(const ModelSpec& model) {
   const std::int64_t weights = model.hidden * (2 * query_width(model) + 2 * kv_width(model)) +
-                               mlp_matrices(model) * model.hidden * model.ffn_hidden;
+                               mlp_weights(model, model.experts.per_token);
   const double matmul = 2.0 * static_cast<double>(model.seq) * static_cast<double>(weights);
   return Flops(matmul * static_cast<double>(model.layers)) + attention_core_forward_flops(model);
 }
@@ -90,6 +134,7 @@ Status validate(const ModelSpec& model) {
                              model.attention.kv_heads),
                  "", "heads must be a multiple of kv_heads"};
   }
+  if (has_experts(model)) TPSIM_TRY_STATUS(check_experts(model));
   if (model.attention.position == PositionKind::kRotary && model.attention.head_dim % 2 != 0) {
     return Error{
         ErrorKind::kBadInput,

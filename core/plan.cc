@@ -19,7 +19,7 @@ Status check_degrees(const Plan& plan) {
   constexpr std::int64_t kMost = 1 << 20;
   for (const auto& [name, value] :
        {std::pair{"tp", d.tp}, std::pair{"pp", d.pp}, std::pair{"dp", d.dp}, std::pair{"cp", d.cp},
-        std::pair{"virtual_stages", plan.virtual_stages},
+        std::pair{"ep", d.ep}, std::pair{"virtual_stages", plan.virtual_stages},
         std::pair{"micro_batch", plan.micro_batch}, std::pair{"global_batch", plan.global_batch}}) {
     if (value < 1 || value > kMost) {
       return illegal(fmt::format("{} is {}; it must lie between 1 and {}", name, value, kMost));
@@ -38,6 +38,30 @@ Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
     return illegal(
         fmt::format("sequence length {} does not divide by 2 x cp = {}", model.seq, 2 * cp),
         "each context-parallel rank takes two of 2 x cp equal chunks");
+  }
+  return Ok{};
+}
+
+Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
+  const ParallelDegrees& d = plan.degrees;
+  if (!has_experts(model)) {
+    if (d.ep == 1) return Ok{};
+    return illegal(fmt::format("ep is {}; the model has no experts", d.ep), "set ep to 1");
+  }
+  const std::int64_t all = std::gcd(d.dp, model.experts.count);
+  if (all % d.ep != 0) {
+    std::int64_t nearest = 1;
+    for (std::int64_t n = 2; n <= all; ++n) {
+      if (all % n == 0 && std::abs(n - d.ep) < std::abs(nearest - d.ep)) nearest = n;
+    }
+    const bool by_data = d.dp % d.ep != 0;
+    return illegal(fmt::format("{} = {} does not divide by ep = {}", by_data ? "dp" : "experts",
+                               by_data ? d.dp : model.experts.count, d.ep),
+                   fmt::format("the nearest ep that divides both is {}", nearest));
+  }
+  if (d.tp > 1 && !plan.sequence_parallel) {
+    return illegal("experts with tp > 1 need sequence parallelism",
+                   "every tensor-parallel rank routes its own tokens; switch it on");
   }
   return Ok{};
 }
@@ -153,6 +177,8 @@ std::int64_t gpu_count(const Plan& plan) {
 
 std::int64_t data_ranks(const Plan& plan) { return plan.degrees.dp * plan.degrees.cp; }
 
+std::int64_t expert_data_ranks(const Plan& plan) { return data_ranks(plan) / plan.degrees.ep; }
+
 std::int64_t micro_batches(const Plan& plan) {
   return plan.global_batch / (plan.degrees.dp * plan.micro_batch);
 }
@@ -201,6 +227,7 @@ Status validate(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_degrees(plan));
   TPSIM_TRY_STATUS(check_context_parallel(plan, model));
   TPSIM_TRY_STATUS(check_tensor_parallel(plan, model));
+  TPSIM_TRY_STATUS(check_expert_parallel(plan, model));
   TPSIM_TRY_STATUS(check_batch(plan));
   TPSIM_TRY_STATUS(check_stages(plan, model));
   TPSIM_TRY_STATUS(check_recompute(plan));
@@ -213,9 +240,11 @@ Status validate(const Plan& plan, const ModelSpec& model) {
 
 std::string short_name(const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
-  const std::string cp = d.cp > 1 ? fmt::format(" cp{}", d.cp) : "";
-  std::string name = fmt::format("tp{} pp{} dp{}{} zero{} mb{} {}-recompute", d.tp, d.pp, d.dp, cp,
-                                 plan.zero, plan.micro_batch, recompute_text(plan));
+  std::string name = fmt::format("tp{} pp{} dp{}", d.tp, d.pp, d.dp);
+  if (d.cp > 1) name += fmt::format(" cp{}", d.cp);
+  if (d.ep > 1) name += fmt::format(" ep{}", d.ep);
+  name +=
+      fmt::format(" zero{} mb{} {}-recompute", plan.zero, plan.micro_batch, recompute_text(plan));
   if (plan.virtual_stages > 1) name += fmt::format(" v{}", plan.virtual_stages);
   if (plan.sequence_parallel) name += " sp";
   if (plan.attention == AttentionKind::kFlash) name += " flash";

@@ -18,6 +18,7 @@ struct ParallelDegrees {
   std::int64_t pp = 1;  // pipeline
   std::int64_t dp = 1;  // data
   std::int64_t cp = 1;  // context: ranks that share every sequence
+  std::int64_t ep = 1;  // expert: data-parallel ranks that share the experts; divides dp
   friend auto operator<=>(const ParallelDegrees&, const ParallelDegrees&) = default;
 };
 
@@ -59,6 +60,9 @@ std::int64_t gpu_count(const Plan& plan);
 // Ranks that hold the same weights, each for other tokens: data x context parallel. Gradients are
 // reduced and ZeRO shards over them.
 std::int64_t data_ranks(const Plan& plan);
+// Ranks that hold the same experts: gradients of experts are reduced, and ZeRO shards them, over
+// these alone.
+std::int64_t expert_data_ranks(const Plan& plan);
 // Micro-batches that one data-parallel rank runs in a step.
 std::int64_t micro_batches(const Plan& plan);
 std::int64_t chunk_count(const Plan& plan);
@@ -82,11 +86,11 @@ std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t
 // Everything that makes a plan illegal for a model, whatever the hardware: heads % tp, batch not
 // divisible, stages that do not add up, an interleaved schedule whose micro-batches are no multiple
 // of pp, a sequence that does not divide into equal parts of the context- or sequence-parallel
-// ranks, ... The error names the rule.
+// ranks, experts that do not divide by ep, ... The error names the rule.
 Status validate(const Plan& plan, const ModelSpec& model);
 
-// "tp4 pp12 dp8 zero1 mb2 full-recompute", with "cp2" after dp where it is: enough to tell plans
-// apart in a table.
+// "tp4 pp12 dp8 zero1 mb2 full-recompute", with "cp2" and "ep8" after dp where they are: enough to
+// tell plans apart in a table.
 std::string short_name(const Plan& plan);
 
 std::string_view name_of(Recompute);

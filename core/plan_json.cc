@@ -14,6 +14,7 @@ constexpr auto kPlanFields = [](auto& io, auto& plan) {
   io.integer("pp", plan.degrees.pp, kDegree);
   io.integer("dp", plan.degrees.dp, kDegree);
   io.integer("cp", plan.degrees.cp, kDegree, kOptional);
+  io.integer("ep", plan.degrees.ep, kDegree, kOptional);
   io.integer("virtual_stages", plan.virtual_stages, kDegree, kOptional);
   io.integer("zero", plan.zero, {0, 3});
   io.integer("micro_batch", plan.micro_batch, kDegree);

@@ -59,7 +59,7 @@ constexpr auto kOpGroupFields = [](auto& io, auto& group) {
 };
 
 constexpr auto kCollectiveGroupFields = [](auto& io, auto& group) {
-  constexpr int kKinds = static_cast<int>(CollectiveKind::kReceive) + 1;
+  constexpr int kKinds = static_cast<int>(CollectiveKind::kAllToAll) + 1;
   io.choice("collective", group.kind, first_kinds<CollectiveKind>(kKinds));
   io.integer("ranks", group.ranks, {1, 1024});
   io.table("samples", group.rows, {{"bytes", true, kCount}, {"seconds", false, kDuration}}, 2);

@@ -27,6 +27,11 @@ constexpr std::array<std::string_view, kOpKindCount> kOpNames = {"matmul",
                                                                  "embedding_backward",
                                                                  "position_forward",
                                                                  "position_backward",
+                                                                 "route_forward",
+                                                                 "route_backward",
+                                                                 "dispatch_tokens",
+                                                                 "combine_tokens",
+                                                                 "route_weight_gradient",
                                                                  "vocab_max",
                                                                  "vocab_sums",
                                                                  "cross_entropy_loss",
@@ -41,14 +46,15 @@ constexpr std::array<std::string_view, kOpKindCount> kOpNames = {"matmul",
                                                                  "adamw",
                                                                  "init_normal"};
 
-constexpr std::array<std::string_view, 6> kCollectiveNames = {
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send", "receive"};
+constexpr std::array<std::string_view, 7> kCollectiveNames = {
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send", "receive", "all_to_all"};
 
 constexpr std::array<std::string_view, kMemoryCategoryCount + 1> kCategoryNames = {
     "weights", "gradients", "optimizer", "activations", "workspace", "communication", "host"};
 
-constexpr std::array<std::string_view, 7> kGroupNames = {"tensor", "data",  "pipeline", "embedding",
-                                                         "model",  "world", "context"};
+constexpr std::array<std::string_view, 9> kGroupNames = {"tensor",    "data",   "pipeline",
+                                                         "embedding", "model",  "world",
+                                                         "context",   "expert", "expert_data"};
 
 }  // namespace
 
@@ -71,6 +77,9 @@ bool is_reduction(OpKind kind) {
     case OpKind::kColumnSum:
     case OpKind::kEmbeddingBackward:
     case OpKind::kPositionBackward:
+    case OpKind::kRouteForward:
+    case OpKind::kRouteBackward:
+    case OpKind::kRouteWeightGradient:
     case OpKind::kVocabMax:
     case OpKind::kVocabSums: return true;
     default: return false;

@@ -42,9 +42,15 @@ enum class OpKind : std::uint8_t {
   kEmbeddingBackward,  // the same; variant: dtype of the table's gradient
   kPositionForward,    // dims: tokens, hidden
   kPositionBackward,   // variant: dtype of the table's gradient
-  kVocabMax,           // dims: tokens, local vocabulary
-  kVocabSums,          // the same
-  kCrossEntropyLoss,   // dims: tokens
+  kRouteForward,       // dims: tokens, experts, capacity, experts of a token
+  kRouteBackward,      // dims: tokens, experts, experts of a token
+  kDispatchTokens,     // dims: tokens, hidden, experts, capacity, experts of a token; variant 1
+                       // weighted
+  kCombineTokens,      // the same
+  kRouteWeightGradient,   // dims as these
+  kVocabMax,              // dims: tokens, local vocabulary
+  kVocabSums,             // the same
+  kCrossEntropyLoss,      // dims: tokens
   kCrossEntropyBackward,  // dims: tokens, local vocabulary
   kAdd,                   // dims: elements; these are flat
   kScale,
@@ -94,7 +100,8 @@ enum class CollectiveKind : std::uint8_t {
   kReduceScatter,
   kBroadcast,
   kSend,
-  kReceive
+  kReceive,
+  kAllToAll,
 };
 enum class GroupKind : std::uint8_t {
   kTensor,
@@ -103,14 +110,16 @@ enum class GroupKind : std::uint8_t {
   kEmbedding,
   kModel,
   kWorld,
-  kContext  // ranks that share the sequences
+  kContext,     // ranks that share the sequences
+  kExpert,      // data-parallel ranks that share the experts
+  kExpertData,  // ranks that hold the same experts
 };
 
 struct CollectiveRecord {
   CollectiveKind kind{};
   GroupKind group{};
   std::int64_t ranks = 1;
-  // Size of the whole array: what every rank ends with (all-gather), or starts from
+  // Size of the whole array: what every rank ends with (all-gather, all-to-all), or starts from
   // (reduce-scatter), as nccl-tests count.
   std::int64_t bytes = 0;
   const char* label = "";

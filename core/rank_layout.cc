@@ -47,12 +47,24 @@ Strides data_strides(const Plan& plan) {
   return {d.tp, d.cp, replica_stride(plan), d.dp};
 }
 
+// Replicas with the same experts, each `ep` after the one before.
+Strides expert_data_strides(const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  if (d.ep == 1) return data_strides(plan);
+  const std::int64_t stride = replica_stride(plan) * d.ep;
+  if (d.cp == 1) return {stride, d.dp / d.ep};
+  if (d.dp == d.ep) return {d.tp, d.cp};
+  return {d.tp, d.cp, stride, d.dp / d.ep};
+}
+
 Strides strides_of(const Plan& plan, GroupKind group) {
   const ParallelDegrees& d = plan.degrees;
   switch (group) {
     case GroupKind::kTensor: return {1, d.tp};
     case GroupKind::kContext: return {d.tp, d.cp};
     case GroupKind::kData: return data_strides(plan);
+    case GroupKind::kExpert: return {replica_stride(plan), d.ep};
+    case GroupKind::kExpertData: return expert_data_strides(plan);
     case GroupKind::kPipeline: return {pipeline_stride(plan), std::min<std::int64_t>(2, d.pp)};
     case GroupKind::kEmbedding:
       return {(d.pp - 1) * pipeline_stride(plan), std::min<std::int64_t>(2, d.pp)};
@@ -107,6 +119,10 @@ std::int64_t first_of(const Plan& plan, GroupKind group, std::int64_t rank) {
     case GroupKind::kTensor: return rank - at.tp;
     case GroupKind::kContext: return rank - at.cp * plan.degrees.tp;
     case GroupKind::kData: return rank - at.dp * replica_stride(plan) - at.cp * plan.degrees.tp;
+    case GroupKind::kExpert: return rank - at.dp % plan.degrees.ep * replica_stride(plan);
+    case GroupKind::kExpertData:
+      return rank - at.dp / plan.degrees.ep * plan.degrees.ep * replica_stride(plan) -
+             at.cp * plan.degrees.tp;
     case GroupKind::kPipeline: return rank;
     case GroupKind::kEmbedding:
     case GroupKind::kModel: return rank - at.pp * pipeline_stride(plan);
@@ -126,6 +142,14 @@ std::int64_t data_rank(const Plan& plan, const RankCoordinates& at) {
   return at.dp * plan.degrees.cp + at.cp;
 }
 
+std::int64_t expert_rank(const Plan& plan, const RankCoordinates& at) {
+  return at.dp % plan.degrees.ep;
+}
+
+std::int64_t expert_data_rank(const Plan& plan, const RankCoordinates& at) {
+  return at.dp / plan.degrees.ep * plan.degrees.cp + at.cp;
+}
+
 RankCoordinates coordinates(const Plan& plan, std::int64_t rank) {
   const ParallelDegrees& d = plan.degrees;
   TPSIM_CHECK(rank >= 0 && rank < gpu_count(plan), "rank out of range");
@@ -143,6 +167,17 @@ std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::
       std::vector<std::int64_t> members;
       for (std::int64_t i = 0; i < data_ranks(plan); ++i) {
         members.push_back(global_rank(plan, {at.tp, i / d.cp, at.pp, i % d.cp}));
+      }
+      return members;
+    }
+    case GroupKind::kExpert:
+      return strided(rank - expert_rank(plan, at) * replica_stride(plan), replica_stride(plan),
+                     d.ep);
+    case GroupKind::kExpertData: {
+      std::vector<std::int64_t> members;
+      for (std::int64_t i = 0; i < expert_data_ranks(plan); ++i) {
+        const std::int64_t dp = i / d.cp * d.ep + expert_rank(plan, at);
+        members.push_back(global_rank(plan, {at.tp, dp, at.pp, i % d.cp}));
       }
       return members;
     }

@@ -22,6 +22,10 @@ struct RankCoordinates {
 std::int64_t global_rank(const Plan& plan, const RankCoordinates& at);
 // Index in the data group: dp * CP + cp.
 std::int64_t data_rank(const Plan& plan, const RankCoordinates& at);
+// Index in the expert group, dp % EP: neighbouring replicas share the experts. Index in the
+// expert-data group: dp / EP * CP + cp.
+std::int64_t expert_rank(const Plan& plan, const RankCoordinates& at);
+std::int64_t expert_data_rank(const Plan& plan, const RankCoordinates& at);
 RankCoordinates coordinates(const Plan& plan, std::int64_t rank);
 
 // Global ranks of the group of this kind that `rank` belongs to, in group order.

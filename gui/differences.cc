@@ -17,6 +17,7 @@ Settings settings_of(const Plan& plan) {
           {"pp", std::to_string(plan.degrees.pp)},
           {"dp", std::to_string(plan.degrees.dp)},
           {"cp", std::to_string(plan.degrees.cp)},
+          {"ep", std::to_string(plan.degrees.ep)},
           {"chunks", std::to_string(plan.virtual_stages)},
           {"ZeRO", std::to_string(plan.zero)},
           {"micro-batch", std::to_string(plan.micro_batch)},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "plans/enumerate.h"
 #include "sim/predict.h"
@@ -140,7 +141,16 @@ std::int64_t nearest_of(std::span<const std::int64_t> values, std::int64_t wante
   return best;
 }
 
+// What experts ask of a layout that knobs were turned to: ep divides dp and experts, and
+// tensor-parallel ranks route their own tokens.
+void mend_experts(Plan& plan, const ModelSpec& model) {
+  plan.degrees.ep = std::gcd(std::gcd(plan.degrees.dp, plan.degrees.ep),
+                             std::max<std::int64_t>(1, model.experts.count));
+  if (has_experts(model)) plan.sequence_parallel = can_shard_sequence(plan, model);
+}
+
 Plan mended(Plan plan, const ModelSpec& model) {
+  mend_experts(plan, model);
   plan.micro_batch = nearest_of(divisors(plan.global_batch / plan.degrees.dp), plan.micro_batch);
   const std::vector<std::int64_t> counts = chunk_counts(plan, model);
   plan.virtual_stages = nearest_of(counts, plan.virtual_stages);

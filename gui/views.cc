@@ -173,6 +173,7 @@ void add_plan_facts(Facts& all, const std::string& of, const PlanView& view) {
   add("pp", std::to_string(plan.degrees.pp));
   add("dp", std::to_string(plan.degrees.dp));
   add("cp", std::to_string(plan.degrees.cp));
+  if (plan.degrees.ep > 1) add("ep", std::to_string(plan.degrees.ep));
   add("zero", std::to_string(plan.zero));
   add("micro_batch", std::to_string(plan.micro_batch));
   add("virtual_stages", std::to_string(plan.virtual_stages));

@@ -27,6 +27,12 @@ void Communicator::reduce_scatter(const Tensor& all, const Tensor& part, const c
            [&] { do_reduce_scatter(all, part); });
 }
 
+void Communicator::all_to_all(const Tensor& from, const Tensor& to, const char* label) {
+  TPSIM_CHECK(from.elements() == to.elements() && from.elements() % size_ == 0,
+              "all_to_all: equal parts for all");
+  recorded(CollectiveKind::kAllToAll, to.bytes(), label, [&] { do_all_to_all(from, to); });
+}
+
 void Communicator::broadcast(const Tensor& x, int root, const char* label) {
   recorded(CollectiveKind::kBroadcast, x.bytes(), label, [&] { do_broadcast(x, root); });
 }

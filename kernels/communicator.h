@@ -30,6 +30,9 @@ class Communicator {
   void all_gather(const Tensor& part, const Tensor& all, const char* label);
   // part = this rank's part of the sum of all; it may lie inside `all`.
   void reduce_scatter(const Tensor& all, const Tensor& part, const char* label);
+  // Both hold size() equal parts in rank order: part r of `from` goes to rank r, part r of `to` is
+  // what came from it. They do not overlap.
+  void all_to_all(const Tensor& from, const Tensor& to, const char* label);
   void broadcast(const Tensor& x, int root, const char* label);
   void send(const Tensor& x, int to, const char* label);
   void receive(const Tensor& x, int from, const char* label);
@@ -38,6 +41,7 @@ class Communicator {
   virtual void do_all_reduce(const Tensor& x, ReduceOp op) = 0;
   virtual void do_all_gather(const Tensor& part, const Tensor& all) = 0;
   virtual void do_reduce_scatter(const Tensor& all, const Tensor& part) = 0;
+  virtual void do_all_to_all(const Tensor& from, const Tensor& to) = 0;
   virtual void do_broadcast(const Tensor& x, int root) = 0;
   virtual void do_send(const Tensor& x, int to) = 0;
   virtual void do_receive(const Tensor& x, int from) = 0;

@@ -12,6 +12,7 @@ class LoneCommunicator final : public Communicator {
   void do_all_reduce(const Tensor&, ReduceOp) override { fail(); }
   void do_all_gather(const Tensor&, const Tensor&) override { fail(); }
   void do_reduce_scatter(const Tensor&, const Tensor&) override { fail(); }
+  void do_all_to_all(const Tensor&, const Tensor&) override { fail(); }
   void do_broadcast(const Tensor&, int) override { fail(); }
   void do_send(const Tensor&, int) override { fail(); }
   void do_receive(const Tensor&, int) override { fail(); }

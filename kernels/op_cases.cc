@@ -218,6 +218,48 @@ Op position_backward(Operands& make, const OpKey& key) {
                           make.normal({rows, cols}, static_cast<DType>(key.variant)), kLabel};
 }
 
+RouteForward route_forward(Operands& make, std::int64_t tokens, std::int64_t experts,
+                           std::int64_t capacity, std::int64_t per_token) {
+  const Shape choices{tokens, per_token};
+  return {.logits = make.normal({tokens, experts}, kFloat, 2.0),
+          .weights = make.empty(choices, kFloat),
+          .experts = make.empty(choices, DType::kInt32),
+          .slots = make.empty(choices, DType::kInt32),
+          .choices = make.empty({experts, capacity}, DType::kInt32),
+          .label = kLabel};
+}
+
+Op route_backward(Operands& make, const OpKey& key) {
+  const auto [tokens, experts, per_token, x3, x4, x5] = key.dims;
+  const RouteForward f = route_forward(make, tokens, experts, tokens, per_token);
+  make.device().run(f);
+  return RouteBackward{f.logits,
+                       f.weights,
+                       f.experts,
+                       make.normal({tokens, per_token}, kFloat),
+                       make.empty({tokens, experts}, key.dtype),
+                       kLabel};
+}
+
+// Dispatch, combine and the weights' gradient, after a routing.
+Op slots_op(Operands& make, const OpKey& key) {
+  const auto [tokens, cols, experts, capacity, per_token, x5] = key.dims;
+  const RouteForward route = route_forward(make, tokens, experts, capacity, per_token);
+  make.device().run(route);
+  const Tensor weights = (key.variant & 1) != 0 ? route.weights : Tensor();
+  const Shape in_tokens{tokens, cols}, in_slots{experts, capacity, cols};
+  if (key.kind == OpKind::kDispatchTokens) {
+    return DispatchTokens{make.normal(in_tokens, key.dtype), weights,   route.choices,
+                          make.empty(in_slots, key.dtype),   per_token, kLabel};
+  }
+  const Tensor slots = make.normal(in_slots, key.dtype);
+  if (key.kind == OpKind::kCombineTokens) {
+    return CombineTokens{slots, weights, route.slots, make.empty(in_tokens, key.dtype), kLabel};
+  }
+  return RouteWeightGradient{make.normal(in_tokens, key.dtype), slots, route.slots,
+                             make.empty({tokens, per_token}, kFloat), kLabel};
+}
+
 VocabMax vocab_max(Operands& make, const OpKey& key) {
   return {make.normal(rows_by_cols(key), key.dtype, 3.0), make.empty({key.dims[0]}, kFloat),
           key.dims[1], kLabel};
@@ -323,6 +365,12 @@ Op make(Operands& make, const OpKey& key) {
     case OpKind::kEmbeddingBackward: return embedding_backward(make, key);
     case OpKind::kPositionForward: return position_forward(make, key);
     case OpKind::kPositionBackward: return position_backward(make, key);
+    case OpKind::kRouteForward:
+      return route_forward(make, key.dims[0], key.dims[1], key.dims[2], key.dims[3]);
+    case OpKind::kRouteBackward: return route_backward(make, key);
+    case OpKind::kDispatchTokens:
+    case OpKind::kCombineTokens:
+    case OpKind::kRouteWeightGradient: return slots_op(make, key);
     case OpKind::kVocabMax: return vocab_max(make, key);
     case OpKind::kVocabSums: return vocab_sums(make, key);
     case OpKind::kCrossEntropyLoss: return cross_entropy_loss(make, key);

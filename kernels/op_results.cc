@@ -32,6 +32,16 @@ Results results(const EmbeddingForward& op) { return {{"y", op.y}}; }
 Results results(const EmbeddingBackward& op) { return {{"dtable", op.dtable}}; }
 Results results(const PositionForward& op) { return {{"x", op.x}}; }
 Results results(const PositionBackward& op) { return {{"dtable", op.dtable}}; }
+Results results(const RouteForward& op) {
+  return {{"weights", op.weights},
+          {"experts", op.experts},
+          {"slots", op.slots},
+          {"choices", op.choices}};
+}
+Results results(const RouteBackward& op) { return {{"dlogits", op.dlogits}}; }
+Results results(const DispatchTokens& op) { return {{"y", op.y}}; }
+Results results(const CombineTokens& op) { return {{"y", op.y}}; }
+Results results(const RouteWeightGradient& op) { return {{"dweights", op.dweights}}; }
 Results results(const VocabMax& op) { return {{"max", op.max}}; }
 Results results(const VocabSums& op) { return {{"sums", op.sums}}; }
 Results results(const CrossEntropyLoss& op) { return {{"loss", op.loss}}; }

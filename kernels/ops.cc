@@ -60,6 +60,20 @@ double causal_pairs(const AttentionDims& d) {
   return static_cast<double>(d.batch * d.heads * d.seq) * (2 * keys - queries + 1) / 2;
 }
 
+// What dispatch and combine share: slots [E,C,H] on one side, tokens [T,H] on the other.
+OpRecord slots_record(OpKind kind, const Tensor& tokens, const Tensor& slots,
+                      std::int64_t per_token, bool weighted, const char* label) {
+  const Shape& s = slots.shape();
+  require(s.rank() == 3 && s[2] == tokens.cols(), label, "slots are [E,C,H]");
+  const std::int64_t choices = tokens.rows() * per_token;
+  const auto moved = static_cast<double>(std::min(choices, s[0] * s[1]) * s[2]);
+  const auto width = static_cast<double>(size_of(tokens.dtype()));
+  const double written = bytes_of(kind == OpKind::kDispatchTokens ? slots : tokens);
+  return record_of(kind, tokens.dtype(), weighted ? 1 : 0,
+                   {tokens.rows(), s[2], s[0], s[1], per_token}, (weighted ? 2 : 1) * moved,
+                   moved * width + written, label);
+}
+
 OpRecord flash_record(OpKind kind, const AttentionDims& d, const Heads& q, const Tensor& slopes,
                       int matmuls, const char* label) {
   require(d.kv_heads >= 1 && d.heads % d.kv_heads == 0, label, "kv_heads divides heads");
@@ -243,6 +257,55 @@ OpRecord describe(const PositionBackward& op) {
   require(op.dy.shape().rank() == 3 && op.dtable.cols() == op.dy.cols(), op.label, "dy is [S,B,H]");
   return rowwise(OpKind::kPositionBackward, op.dy, dtype_variant(op.dtable), 1, 2 * bytes_of(op.dy),
                  op.label);
+}
+
+OpRecord describe(const RouteForward& op) {
+  const Shape& logits = op.logits.shape();
+  const std::int64_t tokens = op.logits.rows(), per_token = op.weights.cols();
+  require(logits.cols() >= per_token && op.weights.rows() == tokens &&
+              op.experts.elements() == op.weights.elements() &&
+              op.slots.elements() == op.weights.elements(),
+          op.label, "K choices of every token");
+  require(op.choices.rows() == logits.cols(), op.label, "slots of every expert");
+  require(op.logits.dtype() == DType::kFloat32, op.label, "logits are fp32");
+  return record_of(OpKind::kRouteForward, op.logits.dtype(), 0,
+                   {tokens, logits.cols(), op.choices.cols(), per_token},
+                   static_cast<double>((5 + per_token) * op.logits.elements()),
+                   bytes_of(op.logits, op.weights, op.experts, op.slots, op.choices), op.label);
+}
+
+OpRecord describe(const RouteBackward& op) {
+  const std::int64_t tokens = op.logits.rows(), per_token = op.weights.cols();
+  require(op.dlogits.elements() == op.logits.elements() &&
+              op.dweights.elements() == op.weights.elements() &&
+              op.experts.elements() == op.weights.elements(),
+          op.label, "shapes");
+  return record_of(OpKind::kRouteBackward, op.dlogits.dtype(), 0,
+                   {tokens, op.logits.cols(), per_token},
+                   4 * static_cast<double>(op.logits.elements()),
+                   bytes_of(op.logits, op.weights, op.dweights, op.experts, op.dlogits), op.label);
+}
+
+OpRecord describe(const DispatchTokens& op) {
+  const bool weighted = op.weights.defined();
+  require(!weighted || op.weights.elements() == op.x.rows() * op.per_token, op.label,
+          "a weight for every choice");
+  require(op.choices.elements() * op.y.cols() == op.y.elements(), op.label, "a choice for a slot");
+  return slots_record(OpKind::kDispatchTokens, op.x, op.y, op.per_token, weighted, op.label);
+}
+
+OpRecord describe(const CombineTokens& op) {
+  const bool weighted = op.weights.defined();
+  require(!weighted || op.weights.elements() == op.slots.elements(), op.label,
+          "a weight for every choice");
+  require(op.slots.rows() == op.y.rows(), op.label, "slots of every token");
+  return slots_record(OpKind::kCombineTokens, op.y, op.x, op.slots.cols(), weighted, op.label);
+}
+
+OpRecord describe(const RouteWeightGradient& op) {
+  require(op.slots.rows() == op.dy.rows() && op.dweights.elements() == op.slots.elements(),
+          op.label, "shapes");
+  return slots_record(OpKind::kRouteWeightGradient, op.dy, op.x, op.slots.cols(), true, op.label);
 }
 
 OpRecord describe(const VocabMax& op) {

@@ -198,6 +198,44 @@ struct PositionBackward {
   const char* label = "";
 };
 
+// A router sends every one of T tokens to K of E experts, each of which has C slots. Choice
+// t * K + j is token t's j-th most probable expert, of equals the one with the lower index. An
+// expert's slots are taken in the order of tokens; choices beyond them get none.
+//
+// weights: softmax over a token's K chosen logits; where K is 1, the chosen one's share of the
+// softmax over all, as otherwise the router would learn nothing.
+struct RouteForward {
+  Tensor logits;   // [T,E] fp32
+  Tensor weights;  // [T,K] fp32
+  Tensor experts;  // [T,K] int32
+  Tensor slots;    // [T,K] int32: expert * C + place, or -1
+  Tensor choices;  // [E,C] int32: the choice in each slot, or -1
+  const char* label = "";
+};
+struct RouteBackward {
+  Tensor logits, weights, experts;  // of RouteForward
+  Tensor dweights;                  // [T,K] fp32
+  Tensor dlogits;                   // [T,E]
+  const char* label = "";
+};
+// y[e,c] = weight of the choice in that slot (1 without weights) * x of its token; zero where there
+// is none.
+struct DispatchTokens {
+  Tensor x, weights, choices, y;  // [T,H], [T,K] fp32 or undefined, [E,C], [E,C,H]
+  std::int64_t per_token = 1;
+  const char* label = "";
+};
+// y[t] = sum over the token's slots of weight * x[slot]; the conjugate of DispatchTokens.
+struct CombineTokens {
+  Tensor x, weights, slots, y;  // [E,C,H], [T,K] fp32 or undefined, [T,K], [T,H]
+  const char* label = "";
+};
+// dweights[t,j] = dy[t] . x[slot of choice j], zero where it has none.
+struct RouteWeightGradient {
+  Tensor dy, x, slots, dweights;  // [T,H], [E,C,H], [T,K], [T,K] fp32
+  const char* label = "";
+};
+
 // The vocabulary-parallel cross entropy in parts; only the first `columns` of the local
 // logits [T, V local] are real words, the rest is padding.
 struct VocabMax {
@@ -284,9 +322,10 @@ using Op =
     std::variant<Matmul, NormForward, NormBackward, SoftmaxForward, SoftmaxBackward, FlashForward,
                  FlashBackward, Rotary, BiasGeluForward, BiasGeluBackward, SwigluForward,
                  SwigluBackward, BiasResidual, DropoutForward, DropoutBackward, ColumnSum,
-                 EmbeddingForward, EmbeddingBackward, PositionForward, PositionBackward, VocabMax,
-                 VocabSums, CrossEntropyLoss, CrossEntropyBackward, Add, Scale, Fill, Copy,
-                 CopyMatrices, Cast, SumSquares, AdamW, InitNormal>;
+                 EmbeddingForward, EmbeddingBackward, PositionForward, PositionBackward,
+                 RouteForward, RouteBackward, DispatchTokens, CombineTokens, RouteWeightGradient,
+                 VocabMax, VocabSums, CrossEntropyLoss, CrossEntropyBackward, Add, Scale, Fill,
+                 Copy, CopyMatrices, Cast, SumSquares, AdamW, InitNormal>;
 
 OpRecord describe(const Matmul&);
 OpRecord describe(const NormForward&);
@@ -308,6 +347,11 @@ OpRecord describe(const EmbeddingForward&);
 OpRecord describe(const EmbeddingBackward&);
 OpRecord describe(const PositionForward&);
 OpRecord describe(const PositionBackward&);
+OpRecord describe(const RouteForward&);
+OpRecord describe(const RouteBackward&);
+OpRecord describe(const DispatchTokens&);
+OpRecord describe(const CombineTokens&);
+OpRecord describe(const RouteWeightGradient&);
 OpRecord describe(const VocabMax&);
 OpRecord describe(const VocabSums&);
 OpRecord describe(const CrossEntropyLoss&);

@@ -34,6 +34,7 @@ std::string to_json(const SearchSpace& space) {
       {"pp", json_array(space.pp)},
       {"dp", json_array(space.dp)},
       {"cp", json_array(space.cp)},
+      {"ep", json_array(space.ep)},
       {"zero", json_array(space.zero)},
       {"micro_batch", json_array(space.micro_batch)},
       {"virtual_stages", json_array(space.virtual_stages)},

@@ -49,6 +49,17 @@ std::vector<std::int64_t> context_degrees(const ModelSpec& model, const SearchSp
   return degrees;
 }
 
+// Degrees that divide both the replicas and the experts.
+std::vector<std::int64_t> expert_degrees(const ModelSpec& model, const SearchSpace& space,
+                                         std::int64_t replicas) {
+  std::vector<std::int64_t> degrees = {1};
+  if (has_experts(model)) degrees = divisors(std::gcd(replicas, model.experts.count));
+  std::erase_if(degrees, [&](std::int64_t ep) {
+    return !is_allowed(space, space.ep, {Setting::kEp, ep});
+  });
+  return degrees;
+}
+
 // Cost and energy may prefer fewer GPUs: every number of whole nodes up to the given one.
 std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space) {
   const std::int64_t per_node = cluster.gpus_per_node;
@@ -180,7 +191,10 @@ class FamilyWalk {
       for (const std::int64_t pp : divisors(gpus / tp)) {
         if (!is_allowed(asked_, asked_.pp, {Setting::kPp, pp})) continue;
         for (const std::int64_t cp : context_degrees(scenario_.model, asked_, gpus / tp / pp)) {
-          add_layout({tp, pp, gpus / tp / pp / cp, cp});
+          const std::int64_t dp = gpus / tp / pp / cp;
+          for (const std::int64_t ep : expert_degrees(scenario_.model, asked_, dp)) {
+            add_layout({tp, pp, dp, cp, ep});
+          }
         }
       }
     }
@@ -202,10 +216,13 @@ class FamilyWalk {
     one.degrees = other.degrees = degrees;
     one.rank_order = RankOrder::kTpDpPp;
     other.rank_order = RankOrder::kTpPpDp;
-    for (const GroupKind group : {GroupKind::kData, GroupKind::kPipeline, GroupKind::kEmbedding}) {
-      if (place_group(one, group, per_node) != place_group(other, group, per_node)) return true;
+    const auto moves = [&](GroupKind group) {
+      return place_group(one, group, per_node) != place_group(other, group, per_node);
+    };
+    if (moves(GroupKind::kData) || moves(GroupKind::kPipeline) || moves(GroupKind::kEmbedding)) {
+      return true;
     }
-    return false;
+    return degrees.ep > 1 && (moves(GroupKind::kExpert) || moves(GroupKind::kExpertData));
   }
 
   const char* reason_against(const ParallelDegrees& degrees) const {
@@ -292,6 +309,9 @@ class FamilyWalk {
     const StackChoices& choices = scenario_.stack.choices;
     if (!contains(choices.recompute, plan_.recompute)) return "the stack has no such recompute";
     if (!contains(choices.offload, plan_.offload)) return "the stack has no such offload";
+    if (has_experts(scenario_.model) && tp > 1 && !plan_.sequence_parallel) {
+      return "experts with tensor parallelism need sequence parallelism";
+    }
     const bool is_flash = plan_.attention == AttentionKind::kFlash;
     if (is_flash && scenario_.model.attention_dropout > 0) {
       return "the flash core has no dropout";

@@ -20,6 +20,7 @@ Status check_model(const ModelSpec& model) {
   const auto refuse = [](const char* what, const char* why) {
     return cannot_express(kStack, what, why);
   };
+  if (has_experts(model)) return refuse("experts", "its pretrain_gpt.py trains dense models");
   if (model.attention.kv_heads != model.attention.heads) {
     return refuse("grouped-query attention", "its attention has as many key as query heads");
   }

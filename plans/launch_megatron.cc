@@ -80,6 +80,7 @@ void add_model(const ModelSpec& model, Settings& out) {
   out.add("--hidden-dropout", fmt::format("{}", model.hidden_dropout));
   out.add("--vocab-size", model.vocab);
   out.add("--make-vocab-size-divisible-by", 128);
+  add_megatron_experts(model, out);
 }
 
 bool is_even(const Plan& plan) {
@@ -180,11 +181,15 @@ void add_recompute(const Plan& plan, Settings& out) {
   out.add("--recompute-num-layers", some ? plan.recompute_blocks : 1);
 }
 
-void add_plan(const Plan& plan, Settings& out) {
+void add_plan(const ModelSpec& model, const Plan& plan, Settings& out) {
   out.add("--tensor-model-parallel-size", plan.degrees.tp);
   out.add("--pipeline-model-parallel-size", plan.degrees.pp);
   out.add("--context-parallel-size", plan.degrees.cp);
   if (plan.degrees.cp > 1) out.add("--cp-comm-type", "all_gather");
+  if (has_experts(model)) {
+    out.add("--expert-model-parallel-size", plan.degrees.ep);
+    out.add("--expert-tensor-parallel-size", plan.degrees.tp);
+  }
   add_stages(plan, out);
   if (plan.rank_order == RankOrder::kTpPpDp) out.add("--use-tp-pp-dp-mapping");
   if (plan.sequence_parallel) out.add("--sequence-parallel");
@@ -280,6 +285,8 @@ void read_stages(SettingReader& in, const ModelSpec& model, Plan& plan) {
 constexpr std::array kModelSwitches = {
     "--group-query-attention", "--swiglu", "--disable-bias-linear",
     "--untie-embeddings-and-output-weights", "--apply-residual-connection-post-layernorm"};
+constexpr std::array kExpertSwitches = {"--moe-router-pre-softmax",
+                                        "--moe-pad-expert-input-to-capacity"};
 
 bool has_place(LaunchStack stack, std::string_view option) {
   return stack != LaunchStack::kNemo || nemo_has(option);
@@ -310,6 +317,7 @@ void read_model(SettingReader& in, LaunchStack stack, const ModelSpec& model) {
     in.expect(setting, default_of(setting.name, model));
   }
   if (stack != LaunchStack::kNemo) in.refuse_other(kModelSwitches, wanted);
+  in.refuse_other(kExpertSwitches, wanted);
 }
 
 }  // namespace
@@ -318,9 +326,10 @@ Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file,
                                    const TrainingOptions& training) {
   TPSIM_TRY_STATUS(check_model(stack, file.model));
   TPSIM_TRY_STATUS(check_choices(stack, file.plan));
+  TPSIM_TRY_STATUS(check_megatron_experts(stack, file));
   Settings settings;
   add_model(file.model, settings);
-  add_plan(file.plan, settings);
+  add_plan(file.model, file.plan, settings);
   add_overlap(file.plan, training, settings);
   return settings;
 }
@@ -337,6 +346,11 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
   const std::string exchange = in.text("--cp-comm-type").value_or("p2p");
   if (degrees.cp > 1 && exchange != "all_gather") {
     in.fail(fmt::format("--cp-comm-type is {}; keys and values are all-gathered", exchange));
+  }
+  if (has_experts(model)) {
+    degrees.ep = std::max<std::int64_t>(1, in.integer("--expert-model-parallel-size", 1));
+    const std::int64_t cut = in.integer("--expert-tensor-parallel-size", degrees.tp);
+    if (cut != degrees.tp) in.fail("--expert-tensor-parallel-size is the tensor-parallel one");
   }
   const std::int64_t world = shell.size.nodes * shell.size.gpus_per_node;
   const std::int64_t replica = degrees.tp * degrees.pp * degrees.cp;

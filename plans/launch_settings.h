@@ -85,6 +85,9 @@ Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file,
                                    const TrainingOptions& training);
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
                               const ModelSpec& model);
+// Experts, in Megatron and in NeMo: what cannot be expressed, and the model's settings.
+Status check_megatron_experts(LaunchStack stack, const PlanFile& file);
+void add_megatron_experts(const ModelSpec& model, Settings& out);
 bool nemo_has(std::string_view option);  // whether this option of Megatron-LM has a key there
 std::string nemo_yaml(const Settings& megatron);
 Result<std::vector<Setting>> parse_nemo_yaml(const LaunchFile& file);

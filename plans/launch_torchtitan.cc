@@ -14,6 +14,9 @@ constexpr const char* kSequenceParallel = "--parallelism.enable-sequence-paralle
 constexpr const char* kNoSequenceParallel = "--parallelism.no-enable-sequence-parallel";
 
 Status check_model(const ModelSpec& model) {
+  if (has_experts(model)) {
+    return cannot_express(kStack, "experts with a capacity", "its routing drops no token");
+  }
   const bool llama = model.attention.position == PositionKind::kRotary &&
                      model.norm == NormKind::kRmsNorm && model.mlp == MlpKind::kSwiglu &&
                      !model.linear_bias && !model.tied_embedding && !model.embedding_norm &&

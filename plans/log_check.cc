@@ -34,7 +34,7 @@ const std::vector<Group>& megatron_groups() {
        GapCause::kSlowerCompute,
        {"forward-compute", "backward-compute"},
        {"matmul", "attention", "elementwise", "tensor_communication", "zero_communication",
-        "context_communication", "host_wait"}},
+        "context_communication", "expert_communication", "host_wait"}},
       {"gradient reduction",
        GapCause::kSlowerLinks,
        {"all-grads-sync", "grads-all-reduce", "backward-params-all-reduce",

@@ -36,6 +36,7 @@ struct SearchSpace {
   std::int64_t global_batch = 1;
   std::vector<std::int64_t> tp, pp, dp, zero, micro_batch, virtual_stages;
   std::vector<std::int64_t> cp;  // free: as far as every rank keeps 4096 positions of a sequence
+  std::vector<std::int64_t> ep;  // of models with experts
   std::vector<Recompute> recompute;
   std::vector<std::int64_t> recompute_blocks;  // with Recompute::kBlocks; ascending
   std::vector<bool> sequence_parallel;

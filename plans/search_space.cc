@@ -25,6 +25,12 @@ Status check_space(const Scenario& scenario, const SearchSpace& space) {
                  "--gpus",
                  fmt::format("the nearest are {} and {}", below, below + cluster.gpus_per_node)};
   }
+  const bool without =
+      std::any_of(space.ep.begin(), space.ep.end(), [](auto ep) { return ep > 1; });
+  if (without && !has_experts(scenario.model)) {
+    return Error{ErrorKind::kBadInput, fmt::format("{} has no experts", scenario.model.name),
+                 "--ep", "leave it out; expert parallelism is for models with experts"};
+  }
   if (space.global_batch < 1) {
     return Error{ErrorKind::kBadInput,
                  fmt::format("a global batch of {} sequences", space.global_batch),
@@ -59,6 +65,7 @@ SearchSpace with_setting(SearchSpace space, const SettingValue& value) {
     case Setting::kPp: space.pp = {value.value}; break;
     case Setting::kDp: space.dp = {value.value}; break;
     case Setting::kCp: space.cp = {value.value}; break;
+    case Setting::kEp: space.ep = {value.value}; break;
     case Setting::kZero: space.zero = {value.value}; break;
     case Setting::kMicroBatch: space.micro_batch = {value.value}; break;
     case Setting::kVirtualStages: space.virtual_stages = {value.value}; break;

@@ -10,19 +10,13 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<std::string_view, kSettingCount> kNames = {"tp",
-                                                                "pp",
-                                                                "dp",
-                                                                "cp",
-                                                                "zero",
-                                                                "micro-batch",
-                                                                "virtual-stages",
-                                                                "recompute",
-                                                                "sequence-parallel",
-                                                                "attention",
-                                                                "schedule",
-                                                                "rank-order",
-                                                                "offload"};
+constexpr std::array<std::string_view, kSettingCount> kNames = {"tp",          "pp",
+                                                                "dp",          "cp",
+                                                                "ep",          "zero",
+                                                                "micro-batch", "virtual-stages",
+                                                                "recompute",   "sequence-parallel",
+                                                                "attention",   "schedule",
+                                                                "rank-order",  "offload"};
 
 constexpr std::int64_t kMost = 1 << 20;
 
@@ -98,6 +92,7 @@ SettingValue setting_of(const Plan& plan, Setting setting) {
       case Setting::kPp: return plan.degrees.pp;
       case Setting::kDp: return plan.degrees.dp;
       case Setting::kCp: return plan.degrees.cp;
+      case Setting::kEp: return plan.degrees.ep;
       case Setting::kZero: return plan.zero;
       case Setting::kMicroBatch: return plan.micro_batch;
       case Setting::kVirtualStages: return plan.virtual_stages;

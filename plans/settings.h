@@ -16,6 +16,7 @@ enum class Setting : std::uint8_t {
   kPp,
   kDp,
   kCp,
+  kEp,
   kZero,
   kMicroBatch,
   kVirtualStages,

@@ -22,6 +22,9 @@ class Exercise {
     // Whole parts of fp32, at least one element each.
     const std::int64_t parts = need.ranks;
     const std::int64_t elements = std::max(need.bytes / 4 / parts, std::int64_t{1}) * parts;
+    if (need.kind == CollectiveKind::kAllToAll) {
+      arrived_ = device.allocate({elements}, DType::kFloat32, MemoryCategory::kWorkspace, kLabel);
+    }
     just_computed_ = need.bytes <= settings.just_computed;
     const double rotated = just_computed_ ? 0 : settings.rotated.value();
     do {
@@ -44,6 +47,7 @@ class Exercise {
       case CollectiveKind::kAllGather: return group_.all_gather(part(), all(), kLabel);
       case CollectiveKind::kReduceScatter: return group_.reduce_scatter(all(), part(), kLabel);
       case CollectiveKind::kBroadcast: return group_.broadcast(all(), 0, kLabel);
+      case CollectiveKind::kAllToAll: return group_.all_to_all(all(), arrived_, kLabel);
       case CollectiveKind::kSend:
       case CollectiveKind::kReceive: return there_and_back();
     }
@@ -79,6 +83,7 @@ class Exercise {
   CollectiveNeed need_;
   bool just_computed_ = true;
   std::vector<Tensor> data_;
+  Tensor arrived_;  // of an all-to-all
   std::size_t turn_ = 0;
 };
 

@@ -15,6 +15,11 @@ std::vector<std::size_t> free_extents(OpKind kind) {
   if (is_flash(kind)) return {0, 1, 5};        // batch, queries and keys
   if (kind == OpKind::kRotary) return {0, 1};  // rows and heads
   if (kind == OpKind::kMatmul) return {0, 1, 2, 3};
+  const bool routes = kind == OpKind::kRouteForward || kind == OpKind::kRouteBackward;
+  if (routes) return {0};  // a token keeps its experts to choose from
+  const bool moves = kind == OpKind::kDispatchTokens || kind == OpKind::kCombineTokens ||
+                     kind == OpKind::kRouteWeightGradient;
+  if (moves) return {0, 1, 3};  // tokens, width and capacity
   return {0, 1, 2};
 }
 

@@ -1,14 +1,17 @@
 // One transformer block, pre-norm:
 //
 //   n1 = norm(x)   a = attention(n1)   y = x + a + bias
-//   n2 = norm(y)   m = mlp(n2)         z = y + m + bias
+//   n2 = norm(y)   m = mlp(n2)         z = y + m + bias     (or m = experts(n2))
 //
 // With residual_from_after_norm the residual branches start at n1 and n2 instead of x and y (a
 // switch of BLOOM's). A recomputed block keeps x alone and runs forward again in backward;
 // selective recompute drops the attention probabilities.
 #pragma once
 
+#include <optional>
+
 #include "reference_model/attention.h"
+#include "reference_model/experts.h"
 #include "reference_model/mlp.h"
 #include "reference_model/norm.h"
 
@@ -18,21 +21,28 @@ struct BlockSaved {
   Tensor x;
   NormSaved norm1, norm2;
   AttentionSaved attention;
-  MlpSaved mlp;
+  MlpSaved mlp;  // one of these two
+  ExpertsSaved experts;
   Tensor attention_mask, mlp_mask;  // dropout of the two branches, [elements] uint8
   std::int64_t draw = 0;            // which forward of this block: what dropout draws from
 };
 
+// The parameters of a block; experts are a unit of their own, null where there are none.
+struct BlockUnits {
+  ParameterUnit* block = nullptr;
+  ParameterUnit* experts = nullptr;
+};
+
 class Block {
  public:
-  // Adds the block's unit to the store. `layer` counts from 0 over the whole model.
-  static ParameterUnit& add_to(const RankContext& context, ParameterStore& store,
-                               std::int64_t layer);
+  // Adds the block's units to the store. `layer` counts from 0 over the whole model.
+  static BlockUnits add_to(const RankContext& context, ParameterStore& store, std::int64_t layer);
   struct Place {
     std::int64_t layer = 0;  // counts from 0 over the whole model
     bool recomputes = false;
   };
-  Block(const RankContext& context, ParameterStore& store, ParameterUnit& unit, const Place& place);
+  Block(const RankContext& context, ParameterStore& store, const BlockUnits& units,
+        const Place& place);
 
   // x and the result: residual_shape(context).
   Tensor forward(const Tensor& x, BlockSaved& saved);
@@ -40,6 +50,11 @@ class Block {
 
  private:
   Tensor run_forward(const Tensor& x, BlockSaved& saved) const;
+  // Both whole, not partial sums over the tensor group.
+  Tensor attention_forward(const Tensor& x, BlockSaved& saved) const;
+  Tensor mlp_forward(const Tensor& x, BlockSaved& saved) const;
+  Tensor attention_backward(Tensor dy, AttentionSaved saved) const;
+  Tensor mlp_backward(Tensor dy, BlockSaved& saved) const;
   // A branch of the block on its way back to the residual.
   struct Branch {
     Parameter* bias;
@@ -47,18 +62,19 @@ class Block {
     std::uint64_t seed;
     const char* label;
   };
-  // residual + dropout((partial sum over the tensor group) + bias).
-  Tensor add_residual(Tensor partial, const Tensor& residual, const Branch& branch) const;
+  // residual + dropout(sum + bias).
+  Tensor add_residual(Tensor sum, const Tensor& residual, const Branch& branch) const;
   // Through the dropout of a branch; dout itself without one.
   Tensor drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const;
   std::uint64_t seed_of(const BlockSaved& saved, int place, bool by_rank) const;
 
   const RankContext& context_;
   ParameterStore& store_;
-  ParameterUnit& unit_;
+  BlockUnits units_;
   Norm norm1_, norm2_;
   Attention attention_;
-  Mlp mlp_;
+  std::optional<Mlp> mlp_;  // one of these two
+  std::optional<Experts> experts_;
   Place place_;
   std::int64_t forwards_ = 0;
 };

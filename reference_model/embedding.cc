@@ -27,7 +27,8 @@ ParameterUnit& add_word_table(const RankContext& context, ParameterStore& store,
                      .sharding = Sharding::kRows,
                      .deviation = context.model.initializer_range,
                      .global_rows = context.model.vocab};
-  return store.add_unit("word_table", {std::move(spec)}, repeats_first_stage);
+  return store.add_unit("word_table", {std::move(spec)},
+                        repeats_first_stage ? UnitRole::kRepeatsFirstStage : UnitRole::kPlain);
 }
 
 Embedding::Embedding(const RankContext& context, ParameterStore& store, ParameterUnit& word_table)

@@ -17,8 +17,8 @@ ModelChunk::ModelChunk(const RankContext& context, ParameterStore& store, std::i
   }
   const std::int64_t recomputed = recomputed_blocks(context.plan, *here);
   for (std::int64_t i = 0; i < *here; ++i) {
-    ParameterUnit& unit = Block::add_to(context, store, first_layer + i);
-    blocks_.emplace_back(context, store, unit, Block::Place{first_layer + i, i < recomputed});
+    const BlockUnits units = Block::add_to(context, store, first_layer + i);
+    blocks_.emplace_back(context, store, units, Block::Place{first_layer + i, i < recomputed});
   }
   if (chunk + 1 == chunk_count(context.plan)) {
     const bool shares = model.tied_embedding && (word_table_ != nullptr || shared_table != nullptr);

@@ -80,14 +80,25 @@ void Optimizer::reduce_tied_table(ParameterUnit& unit) {
 
 void Optimizer::reduce_over_data_parallel(ParameterUnit& unit) {
   if (!unit.gradients.defined()) return;
-  const bool scatter = store_.zero_stage() == 1 &&
+  const bool scatter = store_.zero_stage(unit) == 1 &&
                        context_.options.gradient_reduction == GradientReduction::kReduceScatter;
   if (scatter) {
-    context_.groups.data.reduce_scatter(unit.gradients, unit.gradient_share,
-                                        "data.reduce_gradients");
+    store_.data_group(unit).reduce_scatter(unit.gradients, unit.gradient_share,
+                                           "data.reduce_gradients");
   } else {
-    context_.groups.data.all_reduce(unit.gradients, ReduceOp::kSum, "data.reduce_gradients");
+    store_.data_group(unit).all_reduce(unit.gradients, ReduceOp::kSum, "data.reduce_gradients");
   }
+}
+
+// Whether data-parallel ranks hold different gradients to be counted: shares, or experts.
+bool Optimizer::shares_differ() const {
+  const Plan& plan = context_.plan;
+  return (plan.zero > 0 && data_ranks(plan) > 1) || plan.degrees.ep > 1;
+}
+
+// Of ranks that hold the same whole gradients, one counts them.
+bool Optimizer::counts_in_norm(const ParameterUnit& unit) const {
+  return !shares_differ() || store_.zero_stage(unit) > 0 || store_.data_group(unit).rank() == 0;
 }
 
 double Optimizer::global_norm() {
@@ -97,13 +108,12 @@ double Optimizer::global_norm() {
   for (ParameterUnit& unit : store_.units()) {
     for (const Segment& segment : unit.segments()) {
       const Range range = within_share(segment, store_.share_begin(unit), store_.share_size(unit));
-      if (!segment.counts_in_norm || range.count == 0) continue;
+      if (!segment.counts_in_norm || !counts_in_norm(unit) || range.count == 0) continue;
       device.run(
           SumSquares{unit.gradient_share.slice(range.begin, range.count), sum, "gradient_norm"});
     }
   }
-  // Whole gradients are the same on all data-parallel ranks; shares add up over them too.
-  Communicator& group = store_.zero_stage() == 0 ? context_.groups.model : context_.groups.world;
+  Communicator& group = shares_differ() ? context_.groups.world : context_.groups.model;
   group.all_reduce(sum, ReduceOp::kSum, "gradient_norm");
   return std::sqrt(static_cast<double>(download_scalar(device, sum)));
 }
@@ -175,9 +185,9 @@ void Optimizer::update_share(ParameterUnit& unit, OptimizerState& state, const U
 }
 
 void Optimizer::gather_weights(ParameterUnit& unit) {
-  const int zero = store_.zero_stage();
+  const int zero = store_.zero_stage(unit);
   if (zero == 0 || zero == 3) return;
-  context_.groups.data.all_gather(unit.weight_share, unit.weights, "data.gather_weights");
+  store_.data_group(unit).all_gather(unit.weight_share, unit.weights, "data.gather_weights");
 }
 
 }  // namespace tpsim

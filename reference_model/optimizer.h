@@ -52,6 +52,8 @@ class Optimizer {
  private:
   void reduce_tied_table(ParameterUnit& unit);
   void reduce_over_data_parallel(ParameterUnit& unit);
+  bool counts_in_norm(const ParameterUnit& unit) const;
+  bool shares_differ() const;
   double global_norm();
   struct UpdateStep {
     std::int64_t step;

@@ -36,7 +36,7 @@ void zero_if_fresh(Device& device, Parameter& p) {
 }
 
 ParameterUnit& ParameterStore::add_unit(std::string name, std::vector<ParameterSpec> specs,
-                                        bool repeats_first_stage) {
+                                        UnitRole role) {
   // Sharded before replicated, matrices before vectors: few segments, one replicated tail.
   std::stable_sort(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
     const auto order = [&](const ParameterSpec& s) {
@@ -46,7 +46,7 @@ ParameterUnit& ParameterStore::add_unit(std::string name, std::vector<ParameterS
   });
   ParameterUnit& unit = units_.emplace_back();
   unit.name_ = std::move(name);
-  unit.repeats_first_stage_ = repeats_first_stage;
+  unit.role_ = role;
   std::int64_t end = 0;
   unit.replicated_begin_ = -1;
   for (ParameterSpec& spec : specs) {
@@ -55,7 +55,7 @@ ParameterUnit& ParameterStore::add_unit(std::string name, std::vector<ParameterS
     const std::int64_t begin = end;
     end = round_up(begin + spec.shape.elements(), kAlignment);
     const Segment segment{begin, end, spec.shape.rank() >= 2,
-                          !repeats_first_stage && (!replicated || context_.at.tp == 0)};
+                          !unit.repeats_first_stage() && (!replicated || context_.at.tp == 0)};
     if (!unit.segments_.empty() && unit.segments_.back().decay == segment.decay &&
         unit.segments_.back().counts_in_norm == segment.counts_in_norm) {
       unit.segments_.back().end = segment.end;
@@ -64,22 +64,26 @@ ParameterUnit& ParameterStore::add_unit(std::string name, std::vector<ParameterS
     }
     unit.parameters_.push_back({std::move(spec), begin, {}, {}, false});
   }
-  unit.size_ = round_up(end, kAlignment * data_ranks(context_.plan));
+  unit.size_ = round_up(end, kAlignment * data_group(unit).size());
   unit.segments_.back().end = unit.size_;
   if (unit.replicated_begin_ < 0) unit.replicated_begin_ = unit.size_;
   return unit;
 }
 
-int ParameterStore::zero_stage() const {
-  return data_ranks(context_.plan) == 1 ? 0 : context_.plan.zero;
+Communicator& ParameterStore::data_group(const ParameterUnit& unit) const {
+  return unit.holds_experts() ? context_.groups.expert_data : context_.groups.data;
+}
+
+int ParameterStore::zero_stage(const ParameterUnit& unit) const {
+  return data_group(unit).size() == 1 ? 0 : context_.plan.zero;
 }
 
 std::int64_t ParameterStore::share_size(const ParameterUnit& unit) const {
-  return zero_stage() == 0 ? unit.size() : unit.size() / data_ranks(context_.plan);
+  return zero_stage(unit) == 0 ? unit.size() : unit.size() / data_group(unit).size();
 }
 
 std::int64_t ParameterStore::share_begin(const ParameterUnit& unit) const {
-  return zero_stage() == 0 ? 0 : data_rank(context_.plan, context_.at) * share_size(unit);
+  return zero_stage(unit) == 0 ? 0 : data_group(unit).rank() * share_size(unit);
 }
 
 void ParameterStore::materialize(std::uint64_t seed) {
@@ -91,17 +95,17 @@ void ParameterStore::materialize(std::uint64_t seed) {
     bind_weights(unit);
     for (Parameter& parameter : unit.parameters()) initialize(parameter, seed);
     unit.weight_share = unit.weights.slice(share_begin(unit), share_size(unit));
-    if (zero_stage() == 3) {
+    if (zero_stage(unit) == 3) {
       Tensor share = device.allocate({share_size(unit)}, context_.plan.dtype,
                                      MemoryCategory::kWeights, "weight_share");
       device.run(Copy{unit.weight_share, share, "initialize"});
       unit.weight_share = share;
       release_weights(unit);
     }
-    const std::int64_t kept = zero_stage() >= 2 ? share_size(unit) : unit.size();
+    const std::int64_t kept = zero_stage(unit) >= 2 ? share_size(unit) : unit.size();
     Tensor gradients = device.allocate({kept}, context_.plan.gradient_dtype,
                                        MemoryCategory::kGradients, "gradients");
-    if (zero_stage() >= 2) {
+    if (zero_stage(unit) >= 2) {
       unit.gradient_share = gradients;
     } else {
       unit.gradients = gradients;
@@ -117,6 +121,7 @@ void ParameterStore::bind_weights(ParameterUnit& unit) {
 }
 
 void ParameterStore::bind_gradients(ParameterUnit& unit, const Tensor& buffer, bool fresh) {
+  unit.gradient_buffer = buffer;
   for (Parameter& p : unit.parameters()) {
     p.gradient = buffer.defined() ? buffer.slice(p.offset, p.spec.shape) : Tensor();
     p.gradient_is_fresh = fresh;
@@ -149,15 +154,15 @@ void ParameterStore::initialize(Parameter& parameter, std::uint64_t seed) {
 }
 
 void ParameterStore::gather_weights(ParameterUnit& unit) {
-  if (zero_stage() != 3) return;
+  if (zero_stage(unit) != 3) return;
   unit.weights = context_.device.allocate({unit.size()}, context_.plan.dtype,
                                           MemoryCategory::kWeights, "gathered_weights");
-  context_.groups.data.all_gather(unit.weight_share, unit.weights, "zero3.gather_weights");
+  data_group(unit).all_gather(unit.weight_share, unit.weights, "zero3.gather_weights");
   bind_weights(unit);
 }
 
 void ParameterStore::release_weights(ParameterUnit& unit) {
-  if (zero_stage() != 3) return;
+  if (zero_stage(unit) != 3) return;
   unit.weights = Tensor();
   bind_weights(unit);
 }
@@ -168,7 +173,7 @@ void ParameterStore::end_forward(ParameterUnit& unit) { release_weights(unit); }
 void ParameterStore::begin_backward(ParameterUnit& unit) {
   gather_weights(unit);
   const bool separate = !context_.options.fused_gradient_accumulation;
-  if (zero_stage() < 2 && !separate) {
+  if (zero_stage(unit) < 2 && !separate) {
     bind_gradients(unit, unit.gradients, false);
     return;
   }
@@ -195,7 +200,7 @@ void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
 void ParameterStore::end_backward(ParameterUnit& unit) {
   if (unit.pending_gradients_.defined()) {
     for (Parameter& p : unit.parameters()) zero_if_fresh(context_.device, p);
-    if (zero_stage() >= 2) {
+    if (zero_stage(unit) >= 2) {
       reduce_into_share(unit);
     } else if (context_.plan.gradient_dtype == context_.plan.dtype) {
       accumulate_pending(unit);
@@ -209,7 +214,7 @@ void ParameterStore::reduce_into_share(ParameterUnit& unit) {
   const Tensor& whole = unit.pending_gradients_;
   reduce_sequence_partials(unit, whole);
   const Tensor share = whole.slice(share_begin(unit), share_size(unit));
-  context_.groups.data.reduce_scatter(whole, share, "zero.reduce_gradients");
+  data_group(unit).reduce_scatter(whole, share, "zero.reduce_gradients");
   context_.device.run(Add{share, unit.gradient_share, "accumulate_gradients"});
   unit.pending_gradients_ = Tensor();
 }

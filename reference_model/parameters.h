@@ -1,8 +1,9 @@
 // The weights of a rank and their gradients, in flat buffers that ZeRO can cut.
 //
 // Parameters live in units (a block, the word table, ...). A unit is one flat range: sharded
-// tensors first, tensors that every tensor-parallel rank repeats last, padded so that the
-// ranks of a data group (data x context parallel) own equal shares. ZeRO works unit by unit:
+// tensors first, tensors that every tensor-parallel rank repeats last, padded so that the ranks of
+// its data group own equal shares: data x context parallel, of experts those of them that hold the
+// same. ZeRO works unit by unit:
 //   stage 0, 1  weights and gradients are whole
 //   stage 2     a unit's gradients exist while its backward runs, then only this rank's share
 //   stage 3     so do its weights, gathered around every forward and backward
@@ -17,6 +18,10 @@
 #include "reference_model/rank_context.h"
 
 namespace tpsim {
+
+// What is special about a unit: it repeats weights that live on another stage, which counts them
+// (tied head); or it holds experts.
+enum class UnitRole : std::uint8_t { kPlain, kRepeatsFirstStage, kExperts };
 
 // How a rank's tensor is cut from the global one.
 enum class Sharding : std::uint8_t { kReplicated, kRows, kColumns };
@@ -63,20 +68,21 @@ class ParameterUnit {
   const std::deque<Parameter>& parameters() const { return parameters_; }
   std::int64_t replicated_begin() const { return replicated_begin_; }
   const std::vector<Segment>& segments() const { return segments_; }
-  // The same weights live on another stage, which counts them (tied head).
-  bool repeats_first_stage() const { return repeats_first_stage_; }
+  bool repeats_first_stage() const { return role_ == UnitRole::kRepeatsFirstStage; }
+  bool holds_experts() const { return role_ == UnitRole::kExperts; }
 
-  Tensor weights;         // whole, flat; undefined while cut
-  Tensor weight_share;    // this rank's share in its data group, flat
-  Tensor gradients;       // whole, flat
-  Tensor gradient_share;  // what the optimizer reads
+  Tensor weights;          // whole, flat; undefined while cut
+  Tensor weight_share;     // this rank's share in its data group, flat
+  Tensor gradients;        // whole, flat
+  Tensor gradient_share;   // what the optimizer reads
+  Tensor gradient_buffer;  // whole, flat: what the parameters' gradients are slices of
 
  private:
   friend class ParameterStore;
   std::string name_;
   std::int64_t size_ = 0;
   std::int64_t replicated_begin_ = 0;
-  bool repeats_first_stage_ = false;
+  UnitRole role_ = UnitRole::kPlain;
   std::deque<Parameter> parameters_;
   std::vector<Segment> segments_;
   Tensor pending_gradients_;  // of this micro-batch, not yet accumulated
@@ -88,7 +94,7 @@ class ParameterStore {
 
   // Lays out a new unit; its buffers exist after materialize().
   ParameterUnit& add_unit(std::string name, std::vector<ParameterSpec> specs,
-                          bool repeats_first_stage = false);
+                          UnitRole role = UnitRole::kPlain);
   // Allocates weights and gradient buffers of all units; initial values are drawn by name and
   // global index, so that every layout starts equal.
   void materialize(std::uint64_t seed);
@@ -106,7 +112,9 @@ class ParameterStore {
   void clear_gradients();
 
   std::deque<ParameterUnit>& units() { return units_; }
-  int zero_stage() const;  // 0 where a data group has one rank
+  // The ranks that hold a unit's weights.
+  Communicator& data_group(const ParameterUnit& unit) const;
+  int zero_stage(const ParameterUnit& unit) const;  // 0 where its data group has one rank
   std::int64_t share_size(const ParameterUnit& unit) const;
   std::int64_t share_begin(const ParameterUnit& unit) const;
   // Gradients of tensors that every tensor-parallel rank repeats, each rank having seen its part of

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/rank_layout.h"
+#include "kernels/lone_world.h"
 
 namespace tpsim {
 
@@ -24,6 +25,12 @@ OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
   owned.model = form(GroupKind::kModel);
   owned.world = form(GroupKind::kWorld);
   owned.context = form(GroupKind::kContext);
+  if (plan.degrees.ep == 1) {
+    owned.expert = lone_communicator(device, GroupKind::kExpert);
+  } else {
+    owned.expert = form(GroupKind::kExpert);
+    owned.expert_data = form(GroupKind::kExpertData);
+  }
   return owned;
 }
 

@@ -10,9 +10,12 @@ namespace tpsim {
 
 struct OwnedGroups {
   std::unique_ptr<Communicator> tensor, data, forward, backward, embedding, model, world, context;
+  std::unique_ptr<Communicator> expert;
+  std::unique_ptr<Communicator> expert_data;  // none where the data group is it
 
   ProcessGroups groups() const {
-    return {*tensor, *data, *forward, *backward, *embedding, *model, *world, *context};
+    return {*tensor, *data,  *forward, *backward, *embedding,
+            *model,  *world, *context, *expert,   expert_data ? *expert_data : *data};
   }
 };
 

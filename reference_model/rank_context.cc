@@ -14,6 +14,7 @@ LocalSizes local_sizes(const RankContext& context) {
   sizes.heads = model.attention.heads / tp;
   sizes.kv_heads = model.attention.kv_heads / tp;
   sizes.ffn = model.ffn_hidden / tp;
+  sizes.experts = model.experts.count / context.plan.degrees.ep;
   sizes.vocab = padded_vocab(model, tp) / tp;
   sizes.vocab_begin = context.at.tp * sizes.vocab;
   sizes.vocab_columns = std::clamp<std::int64_t>(model.vocab - sizes.vocab_begin, 0, sizes.vocab);

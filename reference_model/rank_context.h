@@ -22,7 +22,9 @@ struct ProcessGroups {
   Communicator& embedding;  // first and last stage; of one rank elsewhere
   Communicator& model;      // tensor x pipeline: all weights once
   Communicator& world;
-  Communicator& context;  // shares every sequence
+  Communicator& context;      // shares every sequence
+  Communicator& expert;       // shares the experts
+  Communicator& expert_data;  // holds the same experts; the data group where ep is 1
 };
 
 struct RankContext {
@@ -41,7 +43,8 @@ struct LocalSizes {
   std::int64_t seq_share = 0;  // positions outside it: seq / tp with sequence parallelism
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t ffn = 0;
+  std::int64_t ffn = 0;            // of one expert, where there are experts
+  std::int64_t experts = 0;        // of this rank
   std::int64_t vocab = 0;          // of the padded vocabulary
   std::int64_t vocab_begin = 0;    // first word of this rank
   std::int64_t vocab_columns = 0;  // real words among `vocab`

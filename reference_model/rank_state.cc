@@ -64,7 +64,7 @@ std::vector<float> gather_unit(RankModel& model, const ParameterUnit& unit, cons
   if (share.elements() == unit.size()) return download(context.device, share);
   Tensor whole = context.device.allocate({unit.size()}, share.dtype(), MemoryCategory::kWorkspace,
                                          "gathered_state");
-  context.groups.data.all_gather(share, whole, "state.gather");
+  model.store().data_group(unit).all_gather(share, whole, "state.gather");
   return download(context.device, whole);
 }
 
@@ -91,6 +91,7 @@ const char* prefix_of(StateKind kind) {
 // Is this rank the one that gives a parameter to files?
 bool gives(const RankContext& context, const ParameterUnit& unit, const Parameter& p) {
   if (unit.repeats_first_stage()) return false;
+  if (!unit.holds_experts() && expert_rank(context.plan, context.at) != 0) return false;
   return p.spec.sharding != Sharding::kReplicated || context.at.tp == 0;
 }
 
@@ -162,8 +163,8 @@ std::filesystem::path file_of_rank(const std::filesystem::path& folder,
   return folder / file_name_of(global_rank(context.plan, context.at));
 }
 
-// One rank of each data group writes for all.
-bool writes(const RankContext& context) { return data_rank(context.plan, context.at) == 0; }
+// One of the ranks that hold the same experts writes for all.
+bool writes(const RankContext& context) { return expert_data_rank(context.plan, context.at) == 0; }
 
 Status write_rank_file(RankModel& model, const std::vector<TensorBlock>& blocks,
                        const std::filesystem::path& folder) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 namespace tpsim {
 namespace {
@@ -11,6 +12,19 @@ OpKey family_of(const OpKey& key) { return {key.kind, key.dtype, key.variant, {}
 }  // namespace
 
 double elements_of(const OpKey& key) {
+  const auto product = [&](std::initializer_list<std::size_t> extents) {
+    double elements = 1;
+    for (const std::size_t i : extents) elements *= static_cast<double>(key.dims[i]);
+    return elements;
+  };
+  switch (key.kind) {
+    case OpKind::kRouteForward:
+    case OpKind::kRouteBackward: return product({0, 1});      // logits
+    case OpKind::kDispatchTokens: return product({1, 2, 3});  // what the slots hold
+    case OpKind::kCombineTokens:
+    case OpKind::kRouteWeightGradient: return product({0, 1, 4});  // what the tokens chose
+    default: break;
+  }
   const bool looks_up =
       key.kind == OpKind::kEmbeddingForward || key.kind == OpKind::kEmbeddingBackward;
   const std::size_t counted = looks_up ? 2 : key.dims.size();  // not the vocabulary

@@ -64,10 +64,32 @@ CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path,
   return {latency + traffic, latency, traffic, CollectiveAlgorithm::kTree, cost.protocol};
 }
 
+// Every member sends each other one its part, all at once: the parts for its own node over the
+// links there, those of all members of a node for the others over the node's NICs.
+CollectiveEstimate direct_estimate(Bytes bytes, const CollectivePath& path,
+                                   const ProtocolCost& cost) {
+  const auto ranks = static_cast<double>(path.ranks);
+  const double members = std::ceil(ranks / static_cast<double>(path.nodes));
+  const Seconds hop =
+      path.nodes > 1 ? path.inter_latency + cost.inter_hop : path.intra_latency + cost.intra_hop;
+  const Seconds latency = path.base_latency + cost.base + hop;
+  Seconds traffic = (members - 1) / ranks * bytes / (path.intra_bandwidth * cost.ring_bandwidth);
+  if (path.nodes > 1) {
+    const double leaving = members * (ranks - members) / ranks;
+    traffic = std::max(traffic, leaving * bytes / (path.inter_bandwidth * cost.ring_bandwidth));
+  }
+  return {latency + traffic, latency, traffic, CollectiveAlgorithm::kDirect, cost.protocol};
+}
+
 }  // namespace
 
 std::string_view name_of(CollectiveAlgorithm algorithm) {
-  return algorithm == CollectiveAlgorithm::kRing ? "ring" : "tree";
+  switch (algorithm) {
+    case CollectiveAlgorithm::kRing: return "ring";
+    case CollectiveAlgorithm::kTree: return "tree";
+    case CollectiveAlgorithm::kDirect: return "direct";
+  }
+  return "?";
 }
 
 std::string_view name_of(CollectiveProtocol protocol) {
@@ -83,7 +105,8 @@ double bus_factor(CollectiveKind kind, std::int64_t ranks) {
   switch (kind) {
     case CollectiveKind::kAllReduce: return 2 * fraction_of_others(ranks);
     case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter: return fraction_of_others(ranks);
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll: return fraction_of_others(ranks);
     case CollectiveKind::kBroadcast:
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive: return 1;
@@ -97,6 +120,7 @@ std::int64_t ring_steps(CollectiveKind kind, std::int64_t ranks) {
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kBroadcast: return ranks - 1;
+    case CollectiveKind::kAllToAll:
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive: return 1;
   }
@@ -108,7 +132,9 @@ CollectiveEstimate nccl_estimate(CollectiveKind kind, Bytes bytes, const Collect
   if (path.ranks <= 1 || bytes.value() <= 0) return best;
   best.time = Seconds(INFINITY);
   for (const ProtocolCost& cost : kProtocols) {
-    const CollectiveEstimate ring = ring_estimate(kind, bytes, path, cost);
+    const CollectiveEstimate ring = kind == CollectiveKind::kAllToAll
+                                        ? direct_estimate(bytes, path, cost)
+                                        : ring_estimate(kind, bytes, path, cost);
     if (ring.time < best.time) best = ring;
     if (kind != CollectiveKind::kAllReduce || path.nodes == 1) continue;
     const CollectiveEstimate tree = tree_estimate(bytes, path, cost);

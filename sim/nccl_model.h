@@ -1,9 +1,10 @@
 // How long NCCL takes for one collective of one group, from the shape of its algorithms.
 //
 // A collective is priced as latency + traffic / bandwidth for each algorithm (ring, double binary
-// tree) and protocol (LL, LL128, Simple); the least time wins, which is what NCCL's own tuner does
-// (src/graph/tuning.cc, v2.28). Not modelled: in-network reduction (SHARP), NVLink multicast (NVLS,
-// which enters only through measured samples), and the tuner choosing wrongly.
+// tree; an all-to-all sends directly to every peer at once) and protocol (LL, LL128, Simple); the
+// least time wins, which is what NCCL's own tuner does (src/graph/tuning.cc, v2.28). Not modelled:
+// in-network reduction (SHARP), NVLink multicast (NVLS, which enters only through measured
+// samples), and the tuner choosing wrongly.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace tpsim {
 
-enum class CollectiveAlgorithm : std::uint8_t { kRing, kTree };
+enum class CollectiveAlgorithm : std::uint8_t { kRing, kTree, kDirect };
 enum class CollectiveProtocol : std::uint8_t { kLl, kLl128, kSimple };
 std::string_view name_of(CollectiveAlgorithm);
 std::string_view name_of(CollectiveProtocol);
@@ -39,7 +40,8 @@ struct CollectiveEstimate {
 };
 
 // Bytes that cross the busiest link, over the message size: 2(n-1)/n for an all-reduce, (n-1)/n for
-// all-gather and reduce-scatter, 1 for a broadcast or a transfer; nccl-tests' bus bandwidth factor.
+// all-gather, reduce-scatter and all-to-all, 1 for a broadcast or a transfer; nccl-tests' bus
+// bandwidth factor.
 double bus_factor(CollectiveKind kind, std::int64_t ranks);
 // Hops that a message makes around a ring: 2(n-1) or n-1.
 std::int64_t ring_steps(CollectiveKind kind, std::int64_t ranks);

@@ -10,8 +10,6 @@ namespace {
 
 constexpr double kPowerExponent = 8;
 
-// Norms, softmax, sums over rows or columns and scattered additions reach less of the memory
-// bandwidth than kernels that stream.
 // fp16 and bf16 run at the same rate and move the same bytes: one name for both.
 OpKey canonical(OpKey key) {
   if (key.dtype == DType::kFloat16) key.dtype = DType::kBFloat16;

@@ -26,6 +26,7 @@ WorkKind work_of(const OpRecord& op) {
 WorkKind work_of(const CollectiveRecord& collective) {
   if (collective.group == GroupKind::kTensor) return WorkKind::kTensorCommunication;
   if (collective.group == GroupKind::kContext) return WorkKind::kContextCommunication;
+  if (collective.group == GroupKind::kExpert) return WorkKind::kExpertCommunication;
   return WorkKind::kZeroCommunication;
 }
 
@@ -61,10 +62,9 @@ Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
 // elements.
 Plan traced_plan(const PieceKey& key, const Plan& plan) {
   Plan traced = plan;
-  if (key.degrees.dp == 0) {
-    traced.degrees.dp = 1;
-    traced.zero = key.zero;
-  }
+  traced.zero = key.zero;
+  if (key.degrees.dp == 0) traced.degrees.dp = 1;
+  traced.degrees.ep = std::max<std::int64_t>(1, key.degrees.ep);
   return traced;
 }
 
@@ -121,8 +121,9 @@ PieceKey layer_key(PieceKind kind, const Plan& plan) {
     key.recompute = plan.recompute;
     key.attention = plan.attention;
   }
-  if (cuts_layers) {
-    key.zero = plan.zero;
+  if (is_block) key.degrees.ep = plan.degrees.ep;
+  if (cuts_layers) key.zero = plan.zero;
+  if (cuts_layers || key.degrees.ep > 1) {  // groups of replicas lie somewhere
     key.degrees.dp = plan.degrees.dp;
     key.rank_order = plan.rank_order;
     key.degrees.pp = plan.rank_order == RankOrder::kTpPpDp ? plan.degrees.pp : 0;
@@ -132,7 +133,7 @@ PieceKey layer_key(PieceKind kind, const Plan& plan) {
 
 PieceKey fixed_key(PieceKind kind, const Plan& plan) {
   PieceKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
-  key.degrees = {plan.degrees.tp, 0, plan.degrees.dp, plan.degrees.cp};
+  key.degrees = {plan.degrees.tp, 0, plan.degrees.dp, plan.degrees.cp, plan.degrees.ep};
   key.zero = data_ranks(plan) == 1 ? 0 : plan.zero;
   key.sequence_parallel = plan.sequence_parallel;
   key.rank_order = plan.rank_order;
@@ -145,6 +146,7 @@ PieceKey fixed_key(PieceKind kind, const Plan& plan) {
 
 PieceKey transfer_key(const Plan& plan) {
   PieceKey key{.degrees = plan.degrees, .micro_batch = plan.micro_batch};
+  key.degrees.ep = 0;
   key.sequence_parallel = plan.sequence_parallel;
   key.rank_order = plan.rank_order;
   key.dtype = plan.dtype;
@@ -160,8 +162,8 @@ std::size_t PieceKeyHash::operator()(const PieceKey& key) const noexcept {
   std::uint64_t hash =
       small(key.kind, key.zero, key.sequence_parallel, key.recompute, key.attention, key.rank_order,
             key.offload, key.dtype, key.gradient_dtype);
-  for (const std::int64_t n :
-       {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp, key.micro_batch}) {
+  for (const std::int64_t n : {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp,
+                               key.degrees.ep, key.micro_batch}) {
     hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
   }
   return hash ^ hash >> 32;

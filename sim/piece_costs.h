@@ -26,8 +26,9 @@ enum class WorkKind : std::uint8_t {
   kTensorCommunication,   // inside the tensor group
   kZeroCommunication,     // gathers and reductions of ZeRO 2 and 3 around every layer
   kContextCommunication,  // keys and values over the context group
+  kExpertCommunication,   // tokens on their way to experts and back
 };
-inline constexpr int kWorkKindCount = 6;
+inline constexpr int kWorkKindCount = 7;
 
 struct PhaseCost {
   QueueCost queue;
@@ -82,7 +83,7 @@ struct TransferCost {
 // What decides the cost of a piece; what does not matter to it is left at zero.
 struct PieceKey {
   PieceKind kind{};
-  ParallelDegrees degrees{0, 0, 0, 0};
+  ParallelDegrees degrees{0, 0, 0, 0, 0};
   std::int64_t micro_batch = 0;
   int zero = 0;
   bool sequence_parallel = false;

@@ -165,11 +165,19 @@ Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
 
 Bytes PlanBounds::least_peak(const Plan& plan) {
   const StackMemory& stack = pieces_.scenario().stack.memory;
-  Plan whole = plan;  // ZeRO 2 and 3 allocate more around a layer
-  if (plan.recompute == Recompute::kBlocks) whole = with_whole_recompute(plan, true);
-  whole.zero = 0;
-  const LayerMemory& block = pieces_.layer_memory(PieceKind::kBlock, whole);
-  return stack.context + stack.library_workspace + Bytes(total(block.forward.highest));
+  const auto of_block = [&](std::int64_t ep) {
+    Plan whole = plan;  // ZeRO 2 and 3 allocate more around a layer
+    if (plan.recompute == Recompute::kBlocks) whole = with_whole_recompute(plan, true);
+    whole.zero = 0;
+    // Slots are copied on their way where a rank has several experts or experts have several ranks.
+    whole.degrees.ep = ep;
+    if (ep > 1) whole.degrees.dp = ep;
+    return total(pieces_.layer_memory(PieceKind::kBlock, whole).forward.highest);
+  };
+  double block = of_block(1);
+  const std::int64_t experts = pieces_.scenario().model.experts.count;
+  if (experts > 1) block = std::min(block, of_block(experts));
+  return stack.context + stack.library_workspace + Bytes(block);
 }
 
 // What is in flight, without what the task at hand needs, falls by the same amount for every block

@@ -41,6 +41,7 @@ std::int64_t communicators(const Plan& plan) {
   if (d.tp > 1) ++count;
   if (data_ranks(plan) > 1) ++count;
   if (d.cp > 1) ++count;
+  if (d.ep > 1) count += expert_data_ranks(plan) > 1 ? 2 : 1;
   if (d.pp > 1) count += 2;
   return count;
 }

@@ -20,6 +20,7 @@ enum class StepTerm : std::uint8_t {
   kTensorCommunication,
   kZeroCommunication,
   kContextCommunication,
+  kExpertCommunication,
   kHostWait,           // the device waits for the host to issue work
   kTransfer,           // sending activations, gathering received ones
   kBubble,             // waiting for other stages

@@ -13,6 +13,7 @@ constexpr std::array<std::string_view, kStepTermCount> kNames = {"matmul",
                                                                  "tensor_communication",
                                                                  "zero_communication",
                                                                  "context_communication",
+                                                                 "expert_communication",
                                                                  "host_wait",
                                                                  "pipeline_transfer",
                                                                  "pipeline_bubble",
@@ -59,6 +60,13 @@ Term optimizer_term(const Scenario& s, const Plan& plan) {
   return term;
 }
 
+// The ranks that hold the same weights, and of experts those that hold the same ones.
+std::string data_text(const Plan& plan, const Scenario& s) {
+  const std::string text = group_text(plan, GroupKind::kData, s);
+  if (plan.degrees.ep == 1) return text;
+  return text + "; experts: " + group_text(plan, GroupKind::kExpertData, s);
+}
+
 // Formula and inputs of the work inside the pipeline.
 Term work_term(const Scenario& s, const Plan& plan, StepTerm term, std::int64_t stage) {
   const std::int64_t m = micro_batches(plan);
@@ -79,12 +87,21 @@ Term work_term(const Scenario& s, const Plan& plan, StepTerm term, std::int64_t 
     result.source = cluster_source(s);
   } else if (term == StepTerm::kZeroCommunication) {
     result.formula = "m x (gather weights twice + reduce gradients) per block, ZeRO 2 and 3";
-    result.inputs = fmt::format("ZeRO {}; {}", plan.zero, group_text(plan, GroupKind::kData, s));
+    result.inputs = fmt::format("ZeRO {}; {}", plan.zero, data_text(plan, s));
     result.source = cluster_source(s);
   } else if (term == StepTerm::kContextCommunication) {
     result.formula = "m x (gather keys and values twice + reduce their gradients) per block";
     result.inputs =
         fmt::format("cp = {}; {}", plan.degrees.cp, group_text(plan, GroupKind::kContext, s));
+    result.source = cluster_source(s);
+  } else if (term == StepTerm::kExpertCommunication) {
+    const ExpertShape& experts = s.model.experts;
+    result.formula = "m x (two all-to-alls forward, two backward) per block";
+    result.inputs = has_experts(s.model)
+                        ? fmt::format("{} of {} experts a token, capacity factor {}, ep = {}; {}",
+                                      experts.per_token, experts.count, experts.capacity_factor,
+                                      plan.degrees.ep, group_text(plan, GroupKind::kExpert, s))
+                        : "no experts";
     result.source = cluster_source(s);
   }
   return result;
@@ -127,7 +144,7 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
               {},
               "all-reduce or reduce-scatter of the stage's gradients, less what hides it",
               fmt::format("gradients in {}; {}; {}overlapped with backward",
-                          name_of(plan.gradient_dtype), group_text(plan, GroupKind::kData, s),
+                          name_of(plan.gradient_dtype), data_text(plan, s),
                           s.stack.training.overlap_gradient_reduction ? "" : "not "),
               cluster_source(s)};
     case StepTerm::kTiedEmbedding:
@@ -147,7 +164,7 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
       return {{},
               {},
               "all-gather of the updated weights, less what hides it",
-              group_text(plan, GroupKind::kData, s),
+              data_text(plan, s),
               cluster_source(s)};
     case StepTerm::kHostStep:
       return {{}, {}, "once per step", to_string(s.stack.host.per_step), stack_source(s)};

@@ -67,8 +67,8 @@ class LayerTracer {
   }
 
   void trace_block() {
-    ParameterUnit& unit = Block::add_to(context_, store_, 0);
-    Block block(context_, store_, unit, {0, context_.plan.recompute == Recompute::kFull});
+    const BlockUnits units = Block::add_to(context_, store_, 0);
+    Block block(context_, store_, units, {0, context_.plan.recompute == Recompute::kFull});
     store_.materialize(0);
     BlockSaved saved;
     Tensor x = activation();
@@ -149,9 +149,16 @@ MetaRank::MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptio
              as_int(plan.degrees.tp * plan.degrees.pp)),
       world_(device_, GroupKind::kWorld, as_int(global_rank(plan, at)), as_int(gpu_count(plan))),
       sharing_(device_, GroupKind::kContext, as_int(at.cp), as_int(plan.degrees.cp)),
-      context_{device_, {tensor_, data_, forward_, backward_, embedding_, model_, world_, sharing_},
-               at,      model,
-               plan,    options} {
+      expert_(device_, GroupKind::kExpert, as_int(expert_rank(plan, at)), as_int(plan.degrees.ep)),
+      expert_data_(device_, plan.degrees.ep > 1 ? GroupKind::kExpertData : GroupKind::kData,
+                   as_int(expert_data_rank(plan, at)), as_int(expert_data_ranks(plan))),
+      context_{device_,
+               {tensor_, data_, forward_, backward_, embedding_, model_, world_, sharing_, expert_,
+                expert_data_},
+               at,
+               model,
+               plan,
+               options} {
   device_.set_recorder(&recorder_);
 }
 

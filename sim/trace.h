@@ -24,7 +24,8 @@ class MetaRank {
  private:
   TraceRecorder recorder_;  // outlives the device, whose storages report to it
   MetaDevice device_;
-  MetaCommunicator tensor_, data_, forward_, backward_, embedding_, model_, world_, sharing_;
+  MetaCommunicator tensor_, data_, forward_, backward_, embedding_, model_, world_, sharing_,
+      expert_, expert_data_;
   RankContext context_;
 };
 

@@ -209,9 +209,10 @@ def collective_groups(gpu, rows):
     """Half precision only: integers take other kernels and reach less of NVLS."""
     times = {}
     for row in rows:
-        if row["gpu"] != gpu["gpu"] or row["dtype"] != "half" or row["collective"] == "alltoall":
+        if row["gpu"] != gpu["gpu"] or row["dtype"] != "half":
             continue
-        group = times.setdefault((row["collective"], int(row["ranks"])), {})
+        collective = row["collective"].replace("alltoall", "all_to_all")
+        group = times.setdefault((collective, int(row["ranks"])), {})
         group.setdefault(int(row["bytes"]), []).append(float(row["seconds"]))
     return [{"collective": collective, "ranks": ranks,
              "samples": [[size, statistics.median(t)] for size, t in sorted(group.items())]}

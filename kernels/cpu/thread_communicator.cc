@@ -58,6 +58,17 @@ void ThreadCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part
   });
 }
 
+void ThreadCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
+  const std::int64_t part = from.bytes() / size();
+  threads_->exchange(rank(), from.raw(), [&](Addresses sent) {
+    for (int r = 0; r < size(); ++r) {
+      std::memcpy(part_address(to.raw(), part, r),
+                  part_address(sent[static_cast<std::size_t>(r)], part, rank()),
+                  static_cast<std::size_t>(part));
+    }
+  });
+}
+
 void ThreadCommunicator::do_broadcast(const Tensor& x, int root) {
   threads_->exchange(rank(), x.raw(), [&](Addresses all) {
     if (rank() == root) return;

@@ -88,6 +88,10 @@ void ModelledCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& pa
   });
 }
 
+void ModelledCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
+  timed(CollectiveKind::kAllToAll, to.bytes(), [&] { device().run(Copy{from, to, "modelled"}); });
+}
+
 void ModelledCommunicator::do_broadcast(const Tensor& x, int root) {
   timed(CollectiveKind::kBroadcast, x.bytes(), [&] {
     if (rank() != root) fill(x);

@@ -2,8 +2,9 @@
 // model says.
 //
 // Contents stay finite and the same on every run, but mean nothing: an all-reduce leaves its tensor
-// as it is, a gather repeats this rank's part, what is received is drawn by position. So the ops
-// that follow work on the shapes, and cost the time, of the real rank.
+// as it is, a gather repeats this rank's part, an all-to-all returns what was sent, what is
+// received is drawn by position. So the ops that follow work on the shapes, and cost the time, of
+// the real rank.
 #pragma once
 
 #include <functional>

@@ -145,6 +145,12 @@ void MpiCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
   MPI_Allgather(in_place ? MPI_IN_PLACE : part.raw(), count, type, all.raw(), count, type, comm_);
 }
 
+void MpiCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
+  const MPI_Datatype type = type_of(from.dtype());
+  const int count = count_of(from.elements() / size());
+  MPI_Alltoall(from.raw(), count, type, to.raw(), count, type, comm_);
+}
+
 void MpiCommunicator::do_broadcast(const Tensor& x, int root) {
   const MpiCall call("broadcast");
   MPI_Bcast(x.raw(), count_of(x.elements()), type_of(x.dtype()), root, comm_);

@@ -132,6 +132,24 @@ void NcclCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) 
   all_->issued(cuda_.stream());
 }
 
+// One group of transfers, so that all run at once.
+void NcclCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
+  const std::int64_t part = from.elements() / size();
+  const auto count = static_cast<std::size_t>(part);
+  const ncclDataType_t type = type_of(from.dtype());
+  nccl_.check(nccl_.group_start(), "all_to_all");
+  for (int peer = 0; peer < size(); ++peer) {
+    nccl_.check(nccl_.send(from.slice(peer * part, part).raw(), count, type, peer, all_->comm(),
+                           cuda_.stream()),
+                "all_to_all");
+    nccl_.check(nccl_.receive(to.slice(peer * part, part).raw(), count, type, peer, all_->comm(),
+                              cuda_.stream()),
+                "all_to_all");
+  }
+  nccl_.check(nccl_.group_end(), "all_to_all");
+  all_->issued(cuda_.stream());
+}
+
 void NcclCommunicator::do_broadcast(const Tensor& x, int root) {
   nccl_.check(nccl_.broadcast(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), root, all_->comm(),
                               cuda_.stream()),

@@ -65,6 +65,7 @@ class NcclCommunicator final : public Communicator {
   void do_all_reduce(const Tensor& x, ReduceOp op) override;
   void do_all_gather(const Tensor& part, const Tensor& all) override;
   void do_reduce_scatter(const Tensor& all, const Tensor& part) override;
+  void do_all_to_all(const Tensor& from, const Tensor& to) override;
   void do_broadcast(const Tensor& x, int root) override;
   void do_send(const Tensor& x, int to) override;
   void do_receive(const Tensor& x, int from) override;

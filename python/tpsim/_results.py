@@ -108,6 +108,7 @@ class Plan:
     pp: int
     dp: int
     cp: int
+    ep: int
     virtual_stages: int
     zero: int
     micro_batch: int

@@ -75,14 +75,15 @@ TEST_CASE("no sample of a shipped profile beats the datasheet") {
   }
 }
 
-TEST_CASE("BLOOM's and Llama's parameter counts are exact") {
+TEST_CASE("BLOOM's, Llama's and Mixtral's parameter counts are exact") {
   const std::map<std::string, std::int64_t> published = {
-      {"bloom-560m", 559'214'592},     {"bloom-1b1", 1'065'314'304},
-      {"bloom-1b7", 1'722'408'960},    {"bloom-3b", 3'002'557'440},
-      {"bloom-7b1", 7'069'016'064},    {"bloom-176b", 176'247'271'424},
-      {"llama-2-7b", 6'738'415'616},   {"llama-2-13b", 13'015'864'320},
-      {"llama-2-70b", 68'976'648'192}, {"llama-3-8b", 8'030'261'248},
-      {"llama-3-70b", 70'553'706'496}, {"llama-3-405b", 405'853'388'800}};
+      {"bloom-560m", 559'214'592},      {"bloom-1b1", 1'065'314'304},
+      {"bloom-1b7", 1'722'408'960},     {"bloom-3b", 3'002'557'440},
+      {"bloom-7b1", 7'069'016'064},     {"bloom-176b", 176'247'271'424},
+      {"llama-2-7b", 6'738'415'616},    {"llama-2-13b", 13'015'864'320},
+      {"llama-2-70b", 68'976'648'192},  {"llama-3-8b", 8'030'261'248},
+      {"llama-3-70b", 70'553'706'496},  {"llama-3-405b", 405'853'388'800},
+      {"mixtral-8x7b", 46'702'792'704}, {"mixtral-8x22b", 140'620'634'112}};
   for (const auto& [name, count] : published) {
     INFO(name);
     CHECK(parameter_count(*kShipped.load_model(name)) == count);

@@ -76,10 +76,27 @@ TEST_CASE("llama's own head_dim and short contexts are kept") {
   CHECK(model.seq == 2048);
 }
 
+TEST_CASE("mixtral is a llama with experts") {
+  const std::string keys =
+      R"({"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336,
+          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+          "vocab_size": 32000, "rms_norm_eps": 1e-05, "rope_theta": 1000000.0,
+          "max_position_embeddings": 32768, "hidden_act": "silu", "num_experts_per_tok": 2,
+          "router_aux_loss_coef": 0.02, "sliding_window": null)";
+  const ModelSpec model = read(keys + R"(, "num_local_experts": 8})");
+  CHECK(model.experts.count == 8);
+  CHECK(model.experts.per_token == 2);
+  CHECK(parameter_count(model) == 46'702'792'704);
+  CHECK(active_parameter_count(model) == 12'879'925'248);
+  CHECK_THAT(error_of(keys + "}").message, Catch::Contains("'num_local_experts' is missing"));
+  CHECK_THAT(error_of(keys + R"(, "num_local_experts": 1})").message,
+             Catch::Contains("2 of 1 experts"));
+}
+
 TEST_CASE("an unsupported type names the supported ones") {
-  const Error error = error_of(R"({"model_type": "mixtral"})");
-  CHECK_THAT(error.message, Catch::Contains("'mixtral' is not supported"));
-  CHECK_THAT(error.hint, Catch::Contains("bloom, gpt2 and llama"));
+  const Error error = error_of(R"({"model_type": "mamba"})");
+  CHECK_THAT(error.message, Catch::Contains("'mamba' is not supported"));
+  CHECK_THAT(error.hint, Catch::Contains("bloom, gpt2, llama and mixtral"));
   CHECK(error.where == "config.json:1");
 }
 

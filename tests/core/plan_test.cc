@@ -114,5 +114,78 @@ TEST_CASE("an illegal plan names the rule that it breaks") {
       "multiples of pp");
 }
 
+ModelSpec small_mixture() {
+  ModelSpec model = small_model();
+  model.linear_bias = false;
+  model.experts = {6, 2, 1.25};
+  return model;
+}
+
+TEST_CASE("experts ask that ep divides replicas and experts, and tensor ranks share sequences") {
+  const ModelSpec model = small_mixture();
+  Plan plan = legal_plan();
+  plan.sequence_parallel = true;
+  plan.degrees.dp = 4;
+  plan.degrees.ep = 2;
+  REQUIRE(validate(plan, model).ok());
+  CHECK(expert_data_ranks(plan) == 2);
+  CHECK(gpu_count(plan) == 16);
+  CHECK(short_name(plan).starts_with("tp2 pp2 dp4 ep2 zero1"));
+  const auto refusal = [&](auto change) {
+    Plan broken = plan;
+    change(broken);
+    const Status status = validate(broken, model);
+    REQUIRE_FALSE(status.ok());
+    return status.error();
+  };
+  const Error three = refusal([](Plan& p) { p.degrees.ep = 3; });
+  CHECK_THAT(three.message, Catch::Contains("dp = 4 does not divide by ep = 3"));
+  CHECK_THAT(three.hint, Catch::Contains("nearest ep that divides both is 2"));
+  CHECK_THAT(refusal([](Plan& p) { p.degrees.ep = 4; }).message,
+             Catch::Contains("experts = 6 does not divide by ep = 4"));
+  CHECK_THAT(refusal([](Plan& p) { p.sequence_parallel = false; }).message,
+             Catch::Contains("need sequence parallelism"));
+  const Status dense = validate(plan, small_model());
+  REQUIRE_FALSE(dense.ok());
+  CHECK_THAT(dense.error().message, Catch::Contains("no experts"));
+}
+
+TEST_CASE("only chosen experts count as FLOPs, all of them as weights") {
+  ModelSpec one = small_mixture(), dense = small_model();
+  dense.linear_bias = false;
+  one.experts = {6, 1, 1.0};
+  const std::int64_t router = 6 * one.hidden, expert = 2 * one.hidden * one.ffn_hidden;
+  CHECK(block_parameter_count(one) == block_parameter_count(dense) + 5 * expert + router);
+  CHECK(active_parameter_count(one) == parameter_count(dense) + one.layers * router);
+  CHECK(active_parameter_count(dense) == parameter_count(dense));
+  ModelSpec two = one;
+  two.experts.per_token = 2;
+  const double more = (blocks_forward_flops(two) - blocks_forward_flops(one)).value();
+  CHECK(more == Approx(2.0 * static_cast<double>(one.seq * one.layers * expert)));
+}
+
+TEST_CASE("an expert's capacity is its even share, times the factor, rounded up") {
+  CHECK(expert_capacity({8, 2, 1.0}, 16) == 4);
+  CHECK(expert_capacity({8, 2, 1.25}, 17) == 6);
+  CHECK(expert_capacity({8, 2, 4.0}, 16) == 16);
+  CHECK(expert_capacity({8, 2, 100.0}, 16) == 16);
+  CHECK(expert_capacity({64, 1, 0.5}, 4) == 1);
+}
+
+TEST_CASE("a model with impossible experts is refused") {
+  const auto refused = [](auto change) {
+    ModelSpec model = small_mixture();
+    change(model);
+    const Status status = validate(model);
+    REQUIRE_FALSE(status.ok());
+    return status.error().message;
+  };
+  CHECK_THAT(refused([](ModelSpec& m) { m.experts.per_token = 7; }),
+             Catch::Contains("7 of 6 experts"));
+  CHECK_THAT(refused([](ModelSpec& m) { m.experts.capacity_factor = 0; }),
+             Catch::Contains("capacity_factor is 0"));
+  CHECK_THAT(refused([](ModelSpec& m) { m.linear_bias = true; }), Catch::Contains("biases"));
+}
+
 }  // namespace
 }  // namespace tpsim

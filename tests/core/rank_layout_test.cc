@@ -11,9 +11,10 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array kGroups = {GroupKind::kTensor,   GroupKind::kContext,   GroupKind::kData,
-                                GroupKind::kPipeline, GroupKind::kEmbedding, GroupKind::kModel,
-                                GroupKind::kWorld};
+constexpr std::array kGroups = {
+    GroupKind::kTensor,   GroupKind::kContext,   GroupKind::kData,
+    GroupKind::kPipeline, GroupKind::kEmbedding, GroupKind::kModel,
+    GroupKind::kWorld,    GroupKind::kExpert,    GroupKind::kExpertData};
 
 std::vector<Plan> random_plans() {
   std::mt19937 random(11);
@@ -23,6 +24,9 @@ std::vector<Plan> random_plans() {
     Plan plan;
     plan.degrees = {pick({1, 2, 3, 4, 8}), pick({1, 2, 3, 5, 8}), pick({1, 2, 4, 7}),
                     pick({1, 1, 2, 3})};
+    plan.degrees.ep =
+        pick(plan.degrees.dp % 2 == 0 ? std::vector<std::int64_t>{1, 2, plan.degrees.dp}
+                                      : std::vector<std::int64_t>{1, plan.degrees.dp});
     plan.rank_order = i % 2 == 0 ? RankOrder::kTpDpPp : RankOrder::kTpPpDp;
     plans.push_back(plan);
   }
@@ -74,6 +78,23 @@ TEST_CASE("a data group lists its ranks by replica, then by part of the sequence
   }
 }
 
+TEST_CASE(
+    "an expert group lists neighbouring replicas, an expert-data group those with the same part") {
+  for (const Plan& plan : random_plans()) {
+    for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
+      const RankCoordinates at = coordinates(plan, rank);
+      const auto experts = group_members(plan, GroupKind::kExpert, rank);
+      CHECK(experts.at(static_cast<std::size_t>(expert_rank(plan, at))) == rank);
+      CHECK(coordinates(plan, experts.front()).dp == at.dp / plan.degrees.ep * plan.degrees.ep);
+      const auto same = group_members(plan, GroupKind::kExpertData, rank);
+      CHECK(same.at(static_cast<std::size_t>(expert_data_rank(plan, at))) == rank);
+      for (const std::int64_t other : same) {
+        CHECK(expert_rank(plan, coordinates(plan, other)) == expert_rank(plan, at));
+      }
+    }
+  }
+}
+
 TEST_CASE("the groups of a kind part the ranks, and all members agree on their group") {
   for (const Plan& plan : random_plans()) {
     for (const GroupKind kind : kGroups) {
@@ -102,6 +123,8 @@ TEST_CASE("group sizes multiply to the degrees") {
     CHECK(size(GroupKind::kTensor) == d.tp);
     CHECK(size(GroupKind::kContext) == d.cp);
     CHECK(size(GroupKind::kData) == d.dp * d.cp);
+    CHECK(size(GroupKind::kExpert) == d.ep);
+    CHECK(size(GroupKind::kExpertData) == d.dp * d.cp / d.ep);
     CHECK(size(GroupKind::kPipeline) == d.pp);
     CHECK(size(GroupKind::kModel) == d.tp * d.pp);
     CHECK(size(GroupKind::kEmbedding) == std::min<std::int64_t>(2, d.pp));
@@ -123,8 +146,9 @@ TEST_CASE("an embedding group joins the first and the last stage of one pipeline
 
 TEST_CASE("placement counts the nodes that the worst group touches") {
   for (const Plan& plan : random_plans()) {
-    for (const GroupKind kind : {GroupKind::kTensor, GroupKind::kContext, GroupKind::kData,
-                                 GroupKind::kEmbedding, GroupKind::kWorld}) {
+    for (const GroupKind kind :
+         {GroupKind::kTensor, GroupKind::kContext, GroupKind::kData, GroupKind::kEmbedding,
+          GroupKind::kWorld, GroupKind::kExpert, GroupKind::kExpertData}) {
       constexpr std::int64_t kPerNode = 8;
       std::size_t worst = 0;
       for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {

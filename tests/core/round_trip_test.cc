@@ -13,8 +13,10 @@ namespace tpsim {
 namespace {
 
 // A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
-static_assert(field_count<ModelSpec>() == 19);
+static_assert(field_count<ModelSpec>() == 20);
 static_assert(field_count<AttentionShape>() == 5);
+static_assert(field_count<ExpertShape>() == 3);
+static_assert(field_count<ParallelDegrees>() == 5);
 static_assert(field_count<ClusterSpec>() == 10);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<StackSpec>() == 14);
@@ -46,6 +48,7 @@ ModelSpec odd_model() {
   model.attention = {12, 4, 10, PositionKind::kRotary, 500000.0 * kThird};
   model.norm = NormKind::kRmsNorm;
   model.mlp = MlpKind::kSwiglu;
+  model.experts = {9, 4, 4 * kThird};
   model.linear_bias = false;
   model.fused_qkv = false;
   model.tied_embedding = false;
@@ -61,12 +64,12 @@ ModelSpec odd_model() {
 
 Plan odd_plan() {
   Plan plan;
-  plan.degrees = {2, 2, 3, 6};
+  plan.degrees = {2, 2, 3, 6, 3};
   plan.virtual_stages = 2;
   plan.zero = 2;
   plan.micro_batch = 2;
   plan.global_batch = 24;
-  plan.sequence_parallel = false;
+  plan.sequence_parallel = true;
   plan.recompute = Recompute::kSelective;
   plan.attention = AttentionKind::kUnfused;  // the flash core has no dropout
   plan.schedule = ScheduleKind::kInterleaved;
@@ -198,6 +201,13 @@ TEST_CASE("a model survives its file") {
   CHECK(read.norm_epsilon == odd_model().norm_epsilon);
   CHECK(read.source == odd_model().source);
   CHECK(parameter_count(read) == parameter_count(odd_model()));
+}
+
+TEST_CASE("a dense model's file says nothing of experts") {
+  ModelSpec model = odd_model();
+  model.experts = {};
+  check_round_trip(model, parse_model);
+  CHECK(to_json(model).find("experts") == std::string::npos);
 }
 
 TEST_CASE("a plan survives its file") {

@@ -99,6 +99,21 @@ Status check_copies(Device& device, Communicator& group, const CollectiveSize& s
   group.all_gather(inside.slice(first, size.elements), inside, "test");
   TPSIM_TRY_STATUS(expect(device, group, "all_gather in place", inside, gathered));
 
+  // Part r of what rank q sends is numbered q, r.
+  const auto sent = [&](std::int64_t from, std::int64_t i) {
+    return number(static_cast<int>(from), i % size.elements + 5 * (i / size.elements));
+  };
+  const Tensor outgoing =
+      tensor_of(device, whole, [&](std::int64_t i) { return sent(group.rank(), i); });
+  const Tensor incoming = tensor_of(device, whole, nothing);
+  group.all_to_all(outgoing, incoming, "test");
+  const auto arrived = [&](std::int64_t i) {
+    return sent(i / size.elements, group.rank() * size.elements + i % size.elements);
+  };
+  if (group.size() > 1) {
+    TPSIM_TRY_STATUS(expect(device, group, "all_to_all", incoming, arrived));
+  }
+
   const int root = group.size() - 1;
   const Tensor copy = tensor_of(device, size, mine);
   group.broadcast(copy, root, "test");

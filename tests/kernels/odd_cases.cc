@@ -1,5 +1,7 @@
 #include "tests/kernels/odd_cases.h"
 
+#include <array>
+
 namespace tpsim {
 namespace {
 
@@ -106,6 +108,30 @@ void add_rowwise(Cases& cases, std::int64_t rows, std::int64_t cols) {
                                       "a later shard",
                                       [](EmbeddingForward& op) { op.vocab_begin = 3; });
   cases.add(OpKind::kInitNormal, 0, {rows, cols});
+}
+
+// Slots for all choices, for few, and for more than there are.
+void add_experts(Cases& cases) {
+  for (const auto& [tokens, experts, capacity, per_token] :
+       {std::array<std::int64_t, 4>{1, 1, 1, 1},
+        {13, 4, 13, 2},
+        {13, 4, 3, 2},
+        {40, 5, 6, 1},
+        {700, 3, 700, 3},
+        {1100, 8, 200, 2}}) {
+    if (cases.dtype() == DType::kFloat32) {
+      cases.add(OpKind::kRouteForward, 0, {tokens, experts, capacity, per_token});
+    }
+    if (experts > 1) cases.add(OpKind::kRouteBackward, 0, {tokens, experts, per_token});
+    for (const std::int64_t cols : {5, 64}) {
+      const OpDims dims{tokens, cols, experts, capacity, per_token};
+      for (const int weighted : {0, 1}) {
+        cases.add(OpKind::kDispatchTokens, weighted, dims);
+        cases.add(OpKind::kCombineTokens, weighted, dims);
+      }
+      cases.add(OpKind::kRouteWeightGradient, 1, dims);
+    }
+  }
 }
 
 void add_samples_per_position(Cases& cases) {
@@ -247,6 +273,7 @@ std::vector<OpCase> odd_cases(const std::vector<DType>& dtypes) {
       }
     }
     add_samples_per_position(cases);
+    add_experts(cases);
     add_softmaxes(cases);
     for (const auto& dims : {OpDims{1, 1, 1, 1, 2},
                              {2, 17, 3, 3, 16},

@@ -218,6 +218,35 @@ TEST_CASE("the inverse rotation is the transpose of the rotation") {
   check_slopes(objective, r.x.tensor, values_of(device, gradient));
 }
 
+TEST_CASE("the way to experts and back has the slopes of its backward") {
+  for (const std::int64_t per_token : {1, 2}) {
+    SlowDevice device;
+    const Tensor logits =
+        made<RouteForward>(device, OpKind::kRouteForward, 0, {5, 3, 2, per_token}).logits;
+    auto route = made<RouteForward>(device, OpKind::kRouteForward, 0, {5, 3, 2, per_token});
+    route.logits = logits;
+    device.run(route);
+    const auto dispatch =
+        made<DispatchTokens>(device, OpKind::kDispatchTokens, 1, {5, 4, 3, 2, per_token});
+    const DispatchTokens in{dispatch.x, Tensor(), route.choices, dispatch.y, per_token};
+    const CombineTokens out{in.y, route.weights, route.slots, like(device, in.x)};
+    const Tensor dy = made<Copy>(device, OpKind::kCopy, 0, {20}).from.reshaped({5, 4});
+
+    // Experts that return what they are given.
+    device.run(in);
+    const Tensor dweights = like(device, route.weights), dlogits = like(device, logits);
+    device.run(RouteWeightGradient{dy, in.y, route.slots, dweights});
+    device.run(RouteBackward{logits, route.weights, route.experts, dweights, dlogits});
+    const Tensor dslots = like(device, in.y), dx = like(device, in.x);
+    device.run(DispatchTokens{dy, route.weights, route.choices, dslots, per_token});
+    device.run(CombineTokens{dslots, Tensor(), route.slots, dx});
+
+    Objective objective(device, {route, in, out}, out.y, values_of(device, dy));
+    check_slopes(objective, in.x, values_of(device, dx));
+    check_slopes(objective, logits, values_of(device, dlogits));
+  }
+}
+
 TEST_CASE("the tables' backward is the slope of their forward") {
   SlowDevice device;
   auto e = made<EmbeddingBackward>(device, OpKind::kEmbeddingBackward, 0, {6, 3, 4});

@@ -138,6 +138,53 @@ TEST_CASE("the search finds what brute force finds, for any model and machine") 
   }
 }
 
+// A mixture with what brute force can walk in a moment.
+Scenario random_mixture(std::mt19937& random, int round) {
+  Scenario scenario = random_scenario(random);
+  scenario.model = test::small_mixture();
+  scenario.model.layers = round % 2 == 0 ? 3 : 6;
+  scenario.model.experts = {round % 3 == 0 ? 3 : 4, 1 + round % 2, round % 2 == 0 ? 1.0 : 2.0};
+  return scenario;
+}
+
+TEST_CASE("the search finds what brute force finds of models with experts") {
+  std::mt19937 random(8);
+  std::set<std::int64_t> degrees;
+  for (int round = 0; round < 6; ++round) {
+    const Scenario scenario = random_mixture(random, round);
+    SearchSpace space;
+    space.gpus = 8;
+    space.global_batch = 8;
+    space.uneven_ends = 0;
+    const std::vector<Exact> all = brute_force(scenario, space);
+    const Result<SearchResult> found = search(scenario, space, 5, {});
+    REQUIRE(found.ok());
+    INFO("round " << round << ": " << scenario.model.experts.count << " experts");
+    CHECK(found->feasible == static_cast<std::int64_t>(all.size()));
+    REQUIRE(found->plans.size() == std::min<std::size_t>(5, all.size()));
+    for (std::size_t i = 0; i < found->plans.size(); ++i) {
+      CHECK(found->plans[i].predicted.step.value() == Approx(all[i].step).epsilon(1e-12));
+    }
+    enumerate_plans(scenario, space, [&](const Plan& plan) { degrees.insert(plan.degrees.ep); });
+  }
+  CHECK(degrees == std::set<std::int64_t>{1, 2, 4});
+}
+
+TEST_CASE("expert parallelism is for models with experts") {
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 8;
+  space.ep = {2};
+  const Result<SearchResult> dense =
+      search(test::small_scenario(test::small_llama()), space, 1, {});
+  REQUIRE_FALSE(dense.ok());
+  CHECK_THAT(dense.error().message, Catch::Contains("has no experts"));
+  const Result<SearchResult> found =
+      search(test::small_scenario(test::small_mixture()), space, 3, {});
+  REQUIRE(found.ok());
+  for (const PlannedRun& run : found->plans) CHECK(run.plan.degrees.ep == 2);
+}
+
 TEST_CASE("any number of threads gives the same answer") {
   SearchSpace space;
   space.gpus = 16;

@@ -118,6 +118,24 @@ std::string megatron_stages(const Values& v, std::int64_t pp) {
                        {layout->second == layers, "layout's blocks"}});
 }
 
+// What its expert groups ask for: they are cut out of data x context parallel ranks.
+std::string megatron_experts(const Values& v, std::int64_t tp, std::int64_t data_ranks) {
+  const std::int64_t experts = number(v, "--num-experts", 0);
+  const std::int64_t ep = number(v, "--expert-model-parallel-size", 1);
+  const bool capacity = has(v, "--moe-expert-capacity-factor");
+  if (experts == 0) return ep == 1 && !capacity ? "" : "no experts";
+  const std::int64_t etp = number(v, "--expert-tensor-parallel-size", tp);
+  return first_broken(
+      {{experts % ep == 0, "experts % ep"},
+       {data_ranks * tp % (ep * etp) == 0, "ranks % (ep etp)"},
+       {tp == 1 || has(v, "--sequence-parallel"), "experts with tp want sequence parallelism"},
+       {number(v, "--moe-router-topk", 2) > 1 || has(v, "--moe-router-pre-softmax"),
+        "top-1 wants the softmax first"},
+       {!has(v, "--moe-pad-expert-input-to-capacity") || capacity, "padding wants a capacity"},
+       {!capacity || word(v, "--moe-token-dispatcher-type") == "alltoall", "dispatcher"},
+       {has(v, "--disable-bias-linear"), "experts with biases"}});
+}
+
 std::string validate_megatron(const Values& v, const Script& script) {
   const std::int64_t tp = number(v, "--tensor-model-parallel-size", 1);
   const std::int64_t pp = number(v, "--pipeline-model-parallel-size", 1);
@@ -132,6 +150,8 @@ std::string validate_megatron(const Values& v, const Script& script) {
   const bool ordered = connections != script.variables.end() && connections->second == "1";
   const std::string stages = megatron_stages(v, pp);
   if (!stages.empty()) return stages;
+  const std::string experts = megatron_experts(v, tp, dp * cp);
+  if (!experts.empty()) return experts;
   return first_broken(
       {{mb > 0 && batch > 0 && batch % (mb * dp) == 0, "global batch % (micro-batch dp)"},
        {!(has(v, "--bf16") && has(v, "--fp16")), "bf16 and fp16"},

@@ -11,12 +11,13 @@ namespace {
 
 // Elements of real weights that this rank contributes to the model: repeated tensors are counted on
 // the first tensor-parallel rank, padding never.
-std::int64_t own_parameters(const ModelSpec& model, const Plan& plan, std::int64_t rank) {
+std::int64_t own_parameters(const ModelSpec& model, const Plan& plan, std::int64_t rank,
+                            bool counts_dense = true) {
   MetaRank meta(model, plan, {}, coordinates(plan, rank));
   RankModel rank_model(meta.context(), {});
   std::int64_t count = 0;
   for (const ParameterUnit& unit : rank_model.store().units()) {
-    if (unit.repeats_first_stage()) continue;
+    if (unit.repeats_first_stage() || (!counts_dense && !unit.holds_experts())) continue;
     for (const Parameter& p : unit.parameters()) {
       if (p.spec.sharding == Sharding::kReplicated && meta.context().at.tp != 0) continue;
       std::int64_t rows = p.spec.shape[0];
@@ -43,6 +44,24 @@ TEST_CASE("weights over the ranks of one replica add up to the model in every la
         INFO(model.name << " tp " << tp << " pp " << pp);
         CHECK(sum == parameter_count(model));
       }
+    }
+  }
+}
+
+TEST_CASE("experts over the ranks of an expert group add up to the model") {
+  const ModelSpec model = test::small_mixture();
+  for (const std::int64_t tp : {1, 2}) {
+    for (const std::int64_t ep : {1, 2, 4}) {
+      Plan plan = test::plan_of(model, {tp, 2, 4, 1, ep}, 8);
+      plan.sequence_parallel = tp > 1;
+      std::int64_t sum = 0;
+      for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
+        const RankCoordinates at = coordinates(plan, rank);
+        if (expert_data_rank(plan, at) != 0) continue;
+        sum += own_parameters(model, plan, rank, expert_rank(plan, at) == 0);
+      }
+      INFO("tp " << tp << " ep " << ep);
+      CHECK(sum == parameter_count(model));
     }
   }
 }

@@ -8,9 +8,9 @@
 namespace tpsim {
 namespace {
 
-constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
                                      CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
-                                     CollectiveKind::kSend};
+                                     CollectiveKind::kSend,          CollectiveKind::kAllToAll};
 const std::vector<GroupPlacement> kPlacements = {{4, 1, 4, 1}, {2, 1, 2, 1},  {8, 2, 4, 1},
                                                  {4, 4, 1, 4}, {16, 8, 2, 2}, {32, 8, 4, 1},
                                                  {2, 2, 1, 4}};
@@ -117,6 +117,22 @@ TEST_CASE("large all-reduces across nodes run at the group's share of the NICs")
         Approx(2 * 3.0 / 4 * bytes / 8e9).epsilon(0.01));
   CHECK(seconds(model, CollectiveKind::kAllReduce, bytes, {4, 4, 1, 4}) ==
         Approx(2 * 3.0 / 4 * bytes / 4e9).epsilon(0.01));
+}
+
+TEST_CASE("an all-to-all sends what leaves a node over its NICs, the rest over its links") {
+  const CollectiveCostModel model = model_of(test::small_cluster());
+  const double bytes = 1e10;
+  // Four ranks of a node send each other a quarter each.
+  CHECK(seconds(model, CollectiveKind::kAllToAll, bytes, {4, 1, 4, 1}) ==
+        Approx(3.0 / 4 * bytes / 80e9).epsilon(0.01));
+  // Of 4 x 4 ranks each sends 12 sixteenths beyond its node: both NICs of 10 GB/s at 80 %.
+  CHECK(seconds(model, CollectiveKind::kAllToAll, bytes, {16, 4, 4, 1}) ==
+        Approx(4 * 12.0 / 16 * bytes / 16e9).epsilon(0.01));
+  const CollectivePath path{
+      16,           4, BytesPerSecond(100e9), BytesPerSecond(20e9), Seconds(6e-6), Seconds(1e-6),
+      Seconds(5e-6)};
+  CHECK(nccl_estimate(CollectiveKind::kAllToAll, Bytes(1e6), path).algorithm ==
+        CollectiveAlgorithm::kDirect);
 }
 
 TEST_CASE("transfers share the NICs with the node's other senders") {

@@ -42,6 +42,13 @@ inline ModelSpec small_gpt() {
   return model;
 }
 
+inline ModelSpec small_mixture() {
+  ModelSpec model = small_llama();
+  model.name = "small-mixture";
+  model.experts = {4, 2, 1.25};
+  return model;
+}
+
 inline Profile constant_profile() {
   Profile profile;
   profile.name = "constants";

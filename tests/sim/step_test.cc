@@ -93,6 +93,27 @@ std::vector<Case> cases() {
     });
     add("separate gradients", {2, 2, 2, 1}, [](Case& c) { c.fused_accumulation = false; });
   }
+  const auto add_experts = [&](const char* name, ParallelDegrees degrees, auto change) {
+    const ModelSpec model = test::small_mixture();
+    Case c{name, model, plan_of(model, degrees, 4), true};
+    c.plan.sequence_parallel = degrees.tp > 1;
+    change(c);
+    REQUIRE(validate(c.plan, model).ok());
+    list.push_back(c);
+  };
+  add_experts("experts", {1, 1, 1, 1, 1}, [](Case&) {});
+  add_experts("expert groups", {1, 1, 4, 1, 2}, [](Case& c) {
+    c.plan.recompute = Recompute::kNone;
+    c.plan.zero = 0;
+  });
+  add_experts("experts of one rank each", {1, 2, 4, 1, 4}, [](Case& c) { c.plan.zero = 1; });
+  add_experts("expert and tensor groups", {2, 2, 2, 1, 2}, [](Case& c) { c.plan.zero = 1; });
+  add_experts("experts, zero 2", {1, 1, 4, 1, 2}, [](Case& c) { c.plan.zero = 2; });
+  add_experts("experts, zero 3 and context", {1, 1, 4, 2, 2}, [](Case& c) { c.plan.zero = 3; });
+  add_experts("experts, separate gradients", {1, 2, 2, 1, 2}, [](Case& c) {
+    c.fused_accumulation = false;
+    c.plan.rank_order = RankOrder::kTpPpDp;
+  });
   return list;
 }
 

@@ -1,0 +1,146 @@
+// Routing to experts, and the way of tokens to their slots and back.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/floats.h"
+
+namespace tpsim {
+namespace {
+
+// The k largest of a row into `chosen`, largest first, of equals the first.
+void choose_largest(const float* row, std::int64_t count, std::int64_t k, std::int32_t* chosen) {
+  for (std::int64_t j = 0; j < k; ++j) {
+    std::int64_t best = -1;
+    for (std::int64_t e = 0; e < count; ++e) {
+      if (best >= 0 && !(row[e] > row[best])) continue;
+      if (std::find(chosen, chosen + j, static_cast<std::int32_t>(e)) == chosen + j) best = e;
+    }
+    chosen[j] = static_cast<std::int32_t>(best);
+  }
+}
+
+// Softmax of a token's chosen logits; of one alone, over all.
+void softmax_weights(const float* row, std::int64_t count, std::int64_t k,
+                     const std::int32_t* chosen, float* weights) {
+  const float max = row[chosen[0]];
+  float sum = 0;
+  if (k == 1) {
+    for (std::int64_t e = 0; e < count; ++e) sum += std::exp(row[e] - max);
+  }
+  for (std::int64_t j = 0; j < k; ++j) {
+    weights[j] = std::exp(row[chosen[j]] - max);
+    if (k > 1) sum += weights[j];
+  }
+  for (std::int64_t j = 0; j < k; ++j) weights[j] /= sum;
+}
+
+void add_scaled(const float* x, float factor, std::int64_t count, float* into) {
+#pragma omp simd
+  for (std::int64_t c = 0; c < count; ++c) into[c] += factor * x[c];
+}
+
+}  // namespace
+
+void compute(const RouteForward& op, CpuState&) {
+  const std::int64_t count = op.logits.cols(), k = op.weights.cols(), capacity = op.choices.cols();
+  const auto* logits = op.logits.data<float>();
+  auto* weights = op.weights.data<float>();
+  auto* experts = op.experts.data<std::int32_t>();
+  auto* slots = op.slots.data<std::int32_t>();
+  auto* choices = op.choices.data<std::int32_t>();
+  std::fill_n(choices, op.choices.elements(), -1);
+  std::vector<std::int64_t> taken(static_cast<std::size_t>(count), 0);
+  for (std::int64_t t = 0; t < op.logits.rows(); ++t) {
+    const float* row = logits + t * count;
+    choose_largest(row, count, k, experts + t * k);
+    softmax_weights(row, count, k, experts + t * k, weights + t * k);
+    for (std::int64_t choice = t * k; choice < (t + 1) * k; ++choice) {
+      const std::int64_t place = taken[static_cast<std::size_t>(experts[choice])]++;
+      const std::int64_t slot = experts[choice] * capacity + place;
+      slots[choice] = place < capacity ? static_cast<std::int32_t>(slot) : -1;
+      if (place < capacity) choices[slot] = static_cast<std::int32_t>(choice);
+    }
+  }
+}
+
+void compute(const RouteBackward& op, CpuState& state) {
+  const std::int64_t count = op.logits.cols(), k = op.weights.cols();
+  const auto* logits = op.logits.data<float>();
+  const auto* experts = op.experts.data<std::int32_t>();
+  const FloatWindow dlogits(op.dlogits, count, state.scratch);
+  for (std::int64_t t = 0; t < op.logits.rows(); ++t) {
+    const float* weights = op.weights.data<float>() + t * k;
+    const float* dweights = op.dweights.data<float>() + t * k;
+    const float* row = logits + t * count;
+    const std::int32_t* chosen = experts + t * k;
+    float* out = dlogits.blank(t * count);
+    float mean = 0;
+    for (std::int64_t j = 0; j < k; ++j) mean += weights[j] * dweights[j];
+    for (std::int64_t e = 0; e < count; ++e) {
+      // With one choice the weight is a share of all: weight * exp(difference) is another's share.
+      out[e] = k == 1 ? -mean * weights[0] * std::exp(row[e] - row[chosen[0]]) : 0.0F;
+    }
+    for (std::int64_t j = 0; j < k; ++j) {
+      out[chosen[j]] = weights[j] * (dweights[j] - mean);
+    }
+    dlogits.store(t * count, count);
+  }
+}
+
+void compute(const DispatchTokens& op, CpuState& state) {
+  const std::int64_t cols = op.x.cols();
+  const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
+  const auto* weights = op.weights.defined() ? op.weights.data<float>() : nullptr;
+  const auto* choices = op.choices.data<std::int32_t>();
+  for (std::int64_t slot = 0; slot < op.choices.elements(); ++slot) {
+    const std::int64_t choice = choices[slot];
+    float* row = y.blank(slot * cols);
+    std::fill_n(row, cols, 0.0F);
+    if (choice >= 0) {
+      const float weight = weights != nullptr ? weights[choice] : 1.0F;
+      add_scaled(x.load(choice / op.per_token * cols, cols), weight, cols, row);
+    }
+    y.store(slot * cols, cols);
+  }
+}
+
+void compute(const CombineTokens& op, CpuState& state) {
+  const std::int64_t cols = op.y.cols(), k = op.slots.cols();
+  const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
+  const auto* weights = op.weights.defined() ? op.weights.data<float>() : nullptr;
+  const auto* slots = op.slots.data<std::int32_t>();
+  for (std::int64_t t = 0; t < op.y.rows(); ++t) {
+    float* row = y.blank(t * cols);
+    std::fill_n(row, cols, 0.0F);
+    for (std::int64_t choice = t * k; choice < (t + 1) * k; ++choice) {
+      if (slots[choice] < 0) continue;
+      const float weight = weights != nullptr ? weights[choice] : 1.0F;
+      add_scaled(x.load(slots[choice] * cols, cols), weight, cols, row);
+    }
+    y.store(t * cols, cols);
+  }
+}
+
+void compute(const RouteWeightGradient& op, CpuState& state) {
+  const std::int64_t cols = op.dy.cols(), k = op.slots.cols();
+  const FloatWindow x(op.x, cols, state.scratch), dy(op.dy, cols, state.scratch);
+  const auto* slots = op.slots.data<std::int32_t>();
+  auto* dweights = op.dweights.data<float>();
+  for (std::int64_t t = 0; t < op.dy.rows(); ++t) {
+    const float* slope = dy.load(t * cols, cols);
+    for (std::int64_t choice = t * k; choice < (t + 1) * k; ++choice) {
+      float sum = 0;
+      if (slots[choice] >= 0) {
+        const float* row = x.load(slots[choice] * cols, cols);
+#pragma omp simd reduction(+ : sum)
+        for (std::int64_t c = 0; c < cols; ++c) sum += slope[c] * row[c];
+      }
+      dweights[choice] = sum;
+    }
+  }
+}
+
+}  // namespace tpsim

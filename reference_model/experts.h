@@ -1,0 +1,78 @@
+// The feed-forward part of a block with experts: a router sends every token to a few of them.
+//
+// Each rank routes the tokens that it holds outside the tensor-parallel region. An expert takes up
+// to `capacity` of them, so that all shapes are known beforehand; what it cannot take passes it by
+// (core/model_spec.h). The expert group shares the experts: an all-to-all brings every expert its
+// slots, an all-gather over the tensor group brings each of its ranks, which hold a part of the
+// expert's matrices, the slots of all of them. The way back is the same in reverse, a
+// reduce-scatter in place of the gather. The result is whole, not a partial sum.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reference_model/parameters.h"
+
+namespace tpsim {
+
+// E experts of C slots from this rank's T tokens; N slots arrive for each of this rank's experts.
+struct ExpertsSaved {
+  Tensor x;                                // [seq_share, batch, hidden]
+  Tensor logits;                           // [T, E] fp32
+  Tensor weights, chosen, slots, choices;  // of RouteForward
+  Tensor input;                            // [experts here, N, hidden]
+  Tensor up, active;                       // [experts here, N, ffn], up twice as wide for SwiGLU
+  Tensor output;                           // [E, C, hidden]: what came back for this rank's tokens
+};
+
+class Experts {
+ public:
+  // What the router adds to the block's unit.
+  static void specify_router(const RankContext& context, const std::string& block,
+                             std::vector<ParameterSpec>& specs);
+  // The unit of this rank's experts.
+  static ParameterUnit& add_to(const RankContext& context, ParameterStore& store,
+                               const std::string& block);
+  Experts(const RankContext& context, ParameterUnit& block_unit, ParameterUnit& expert_unit,
+          const std::string& block);
+
+  // x and the result: residual_shape(context).
+  Tensor forward(const Tensor& x, ExpertsSaved& saved) const;
+  // Gradient of x. Consumes `saved`.
+  Tensor backward(const Tensor& dy, ExpertsSaved saved) const;
+
+ private:
+  // Matrices of all experts here, one in each, that multiply as one batch: the first one's place in
+  // the unit.
+  struct Stack {
+    std::int64_t offset = 0;
+    std::int64_t rows = 0, cols = 0;
+  };
+  // A column range of [experts, N, width], as one matrix for each expert.
+  static Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count);
+  Matrix stacked(const Tensor& flat, const Stack& stack) const;
+
+  void route(ExpertsSaved& saved) const;
+  // [E, C, hidden] of this rank's tokens -> [experts here, N, hidden], and back.
+  Tensor to_experts(Tensor slots) const;
+  Tensor from_experts(Tensor slots) const;
+  // Between the order in which ranks send and that of experts.
+  Tensor reordered(const Tensor& slots, bool by_expert) const;
+  Tensor activate(const ExpertsSaved& saved) const;
+  // Gradient of `input` from that of the down projection's result; adds to the weights' gradients.
+  Tensor experts_backward(Tensor ddown, ExpertsSaved& saved) const;
+  void multiply(Matmul product) const;
+
+  bool gated() const { return context_.model.mlp == MlpKind::kSwiglu; }
+
+  const RankContext& context_;
+  LocalSizes sizes_;
+  std::int64_t capacity_;  // of one expert for this rank's tokens
+  Parameter& router_;
+  ParameterUnit& unit_;
+  std::vector<Stack> up_;  // one, or gate and up where they do not lie together
+  Stack down_;
+  std::int64_t stride_ = 0;  // from one expert to the next
+};
+
+}  // namespace tpsim
