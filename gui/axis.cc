@@ -78,8 +78,8 @@ AxisScale scale_around(double least, double most) {
   return {least - air, most + air, false};
 }
 
-std::string time_tick(double seconds, double step) {
-  const double size = std::max(std::abs(seconds), step);
+std::string time_tick(double seconds, double step, double largest) {
+  const double size = std::max(std::abs(largest), step);
   const double factor = size >= 1 ? 1 : size >= 1e-3 ? 1e3 : 1e6;
   const char* unit = size >= 1 ? "s" : size >= 1e-3 ? "ms" : "us";
   return fmt::format("{:.{}f} {}", seconds * factor, decimals_of(step * factor), unit);

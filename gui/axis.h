@@ -30,7 +30,8 @@ std::vector<Tick> ticks(const AxisScale& scale, int most_ticks);
 AxisScale scale_from_zero(double most);
 AxisScale scale_around(double least, double most);
 
-// "1.25 s", "340 ms", "12.5 us": a time on an axis whose ticks are `step` apart.
-std::string time_tick(double seconds, double step);
+// "1.25 s", "340 ms", "12.5 us": a time on an axis whose ticks are `step` apart, in the unit of its
+// largest.
+std::string time_tick(double seconds, double step, double largest);
 
 }  // namespace tpsim

@@ -87,7 +87,7 @@ struct Group {
 void draw_group(Ui& ui, const Plot& plot, const Group& group, float from, float to) {
   const std::vector<StageMemory>& stages = group.view->predicted.memory;
   const float slot = (to - from) / static_cast<float>(stages.size());
-  const float gap = slot > ui.px(8) ? std::max(1.0F, slot * 0.18F) : 0;
+  const float gap = slot > ui.px(8) ? std::max({1.0F, slot * 0.18F, slot - ui.px(120)}) : 0;
   const StageMemory* under_mouse = nullptr;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const float left = from + slot * static_cast<float>(i);

@@ -57,7 +57,7 @@ void draw_time_axis(const Ui& ui, Rect rect, const TimelineWindow& window, float
   for (const Tick& tick : marks) {
     const float x = std::round(rect.min.x + static_cast<float>(window.x_of(tick.value))) + 0.5F;
     line(ui, {x, rect.max.y}, {x, bottom}, ui.colors.grid);
-    const std::string text = time_tick(tick.value, step);
+    const std::string text = time_tick(tick.value, step, marks.back().value);
     const float half = text_size(ui.fonts.small, text).x / 2;
     const float at = std::clamp(x, rect.min.x + half, rect.max.x - half);
     put_text(ui, ui.fonts.small, {at, rect.min.y}, ui.colors.dim, text, Align::kCenter);

@@ -184,7 +184,7 @@ void draw_timeline(Drawing& out, Area area, const Timeline& timeline) {
     const double x = area.left + scale.share(tick.value) * (area.right - area.left);
     out.line(x, area.top, x, area.bottom, colors().grid);
     out.text(x, area.bottom + 16, words(12, colors().dim, Anchor::kMiddle),
-             time_tick(tick.value, step));
+             time_tick(tick.value, step, marks.back().value));
   }
   draw_lanes(out, area, timeline, seconds);
   const double stage_height = (area.bottom - area.top) / static_cast<double>(timeline.stages);

@@ -19,8 +19,9 @@ Session::Session(Catalogue catalogue, SearchHost& host, AppState state)
 Session::~Session() { ImGui::DestroyContext(); }
 
 void Session::adapt_style(float width, float height) {
-  const float scale =
-      state_.scale > 0 ? static_cast<float>(state_.scale) : fitting_scale(width, height);
+  const float scale = state_.scale > 0
+                          ? static_cast<float>(state_.scale)
+                          : density_ * fitting_scale(width / density_, height / density_);
   if (scale != scale_) {
     fonts_ = load_fonts(*ImGui::GetIO().Fonts, scale);
     ++atlas_revision_;

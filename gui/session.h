@@ -22,9 +22,11 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Lays out one frame of a window of this size in points, `seconds` after the one before.
+  // Lays out one frame of a window of this size in pixels, `seconds` after the one before.
   void frame(float width, float height, float seconds);
 
+  // Pixels that a point of the screen takes: everything is drawn as much larger.
+  void set_density(float density) { density_ = density; }
   void set_perform(Perform perform) { perform_ = std::move(perform); }
 
   AppState& state() { return state_; }
@@ -44,7 +46,7 @@ class Session {
   const Views* views_ = nullptr;
   Items items_;
   Fonts fonts_;
-  float scale_ = 0;
+  float scale_ = 0, density_ = 1;
   Theme styled_theme_ = Theme::kLight;
   int atlas_revision_ = 0;
 };

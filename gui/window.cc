@@ -8,6 +8,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "gui/background_search.h"
 
@@ -117,6 +118,9 @@ class WindowHost : public ScriptHost {
     keep_mouse();
     ImGui::GetIO().DisplayFramebufferScale = {1, 1};
     // One point is one pixel: on dense screens the scale makes up for it.
+    float density = 1;
+    glfwGetWindowContentScale(window_.get(), &density, nullptr);
+    session_.set_density(std::max(1.0F, std::round(density * 8) / 8));
     session_.frame(static_cast<float>(pixels), static_cast<float>(rows),
                    static_cast<float>(seconds));
     upload_atlas();

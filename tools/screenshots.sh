@@ -13,7 +13,7 @@ wait
 screenshot gui-light.png
 click "plan 2"
 click "Pin as B"
-click "plan 9"
+click "plan 8"
 move "sort by step s" 0.5 0.5
 screenshot gui-compare.png
 click "Pin as B"
@@ -27,3 +27,11 @@ ACTIONS
 "$tpsim" gui --model bloom-176b --gpus 384 --script "$script" --screenshot docs/last.png
 rm docs/last.png
 "$tpsim" plan --model bloom-176b --gpus 384 --plot docs/plan.svg >/dev/null
+
+# The page, where it is built and there is a browser to look at it with.
+page=$(mktemp --directory)
+trap 'rm -rf "$script" "$page"' EXIT
+"$tpsim" plan --model bloom-176b --gpus 384 --save "$page/plan.json" >/dev/null
+if "$tpsim" report "$page/plan.json" --html "$page/report.html"; then
+  python3 tests/gui/page_picture.py "$page/report.html" docs/gui-page.png
+fi

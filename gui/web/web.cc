@@ -48,6 +48,13 @@ void perform_in_page(Request request, const ViewComputer& computer, AppState& st
   }
 }
 
+// Opens a file of the page's file system; outside of it, the file has its name alone.
+Status open_in_page(const std::filesystem::path& path, AppState& state) {
+  TPSIM_TRY_STATUS(open_file(path, state));
+  if (!state.opened_file.empty()) state.opened_file = path.filename().string();
+  return Ok{};
+}
+
 const char* css_cursor() {
   switch (ImGui::GetMouseCursor()) {
     case ImGuiMouseCursor_TextInput: return "text";
@@ -73,7 +80,7 @@ class Page {
   void touch() { frames_left_ = kFramesAfterInput; }
   void open(const char* path) {
     AppState& state = session_.state();
-    const Status opened = open_file(path, state);
+    const Status opened = open_in_page(path, state);
     state.notice = opened.ok() ? std::string("Opened ") + (path + 1) : to_string(opened.error());
     state.notice_is_error = !opened.ok();
     touch();
@@ -86,6 +93,7 @@ class Page {
     const double now = emscripten_get_now() / 1000;
     const double seconds = std::clamp(now - last_, 1e-4, 0.1);
     last_ = now;
+    session_.set_density(static_cast<float>(emscripten_get_device_pixel_ratio()));
     session_.frame(static_cast<float>(columns), static_cast<float>(rows),
                    static_cast<float>(seconds));
     upload_atlas();
@@ -246,7 +254,7 @@ AppState first_state() {
     state.detail = DetailTab::kMeasured;
   }
   if (!std::filesystem::exists(kPlan, code)) return state;
-  const Status opened = open_file(kPlan, state);
+  const Status opened = open_in_page(kPlan, state);
   if (!opened.ok()) {
     state.notice = to_string(opened.error());
     state.notice_is_error = true;

@@ -31,6 +31,14 @@ class Browser:
              f"--window-size={size[0]},{size[1]}", "--remote-debugging-port=0",
              f"--user-data-dir={profile}", "about:blank"],
             env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            self._open(page, profile, size)
+        except BaseException:
+            self.process.kill()
+            self.process.wait(timeout=PATIENCE)
+            raise
+
+    def _open(self, page: pathlib.Path, profile: str, size) -> None:
         port = self._port(pathlib.Path(profile) / "DevToolsActivePort")
         tabs = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=PATIENCE))
         address = next(t["webSocketDebuggerUrl"] for t in tabs if t["type"] == "page")
@@ -48,7 +56,7 @@ class Browser:
             self.call(f"{domain}.enable")
         self.call("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1],
                   deviceScaleFactor=1, mobile=False)
-        self.call("Page.navigate", url=page.as_uri())
+        self.call("Page.navigate", url=page.resolve().as_uri())
 
     def _port(self, file: pathlib.Path) -> int:
         end = time.time() + PATIENCE
