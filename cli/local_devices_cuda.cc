@@ -26,9 +26,12 @@ RankStarter gpu_ranks(const std::optional<Launch>& launch) {
 }  // namespace
 
 Result<LocalDevices> cuda_devices() {
-  const GpuCount count = visible_gpus();
-  if (count.gpus == 0) return no_gpu(count.why_none);
   TPSIM_TRY(const std::optional<Launch> launch, launch_from(process_environment));
+  const GpuCount count = visible_gpus();
+  if (count.gpus == 0) {
+    if (launch) let_first_speak(*launch);
+    return no_gpu(count.why_none);
+  }
   const GpuFacts gpu = gpu_facts();
   LocalDevices devices;
   devices.facts.name = gpu.name;

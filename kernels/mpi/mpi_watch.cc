@@ -30,7 +30,8 @@ MpiWatch::~MpiWatch() {
 }
 
 void MpiWatch::look() {
-  // Looks are counted, not the clock read: while this process is stopped, time does not pass for it.
+  // Looks are counted, not the clock read: while this process is stopped, time does not pass for
+  // it.
   std::uint64_t seen = 0;
   std::int64_t looks = 0;
   while (!ends_) {
