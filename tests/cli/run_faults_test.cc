@@ -145,6 +145,16 @@ TEST_CASE("without a GPU mpirun's ranks say so once", "[mpirun]") {
   CHECK(count_of(ranks.err, "tpsim: error: ") == 1);
 }
 
+TEST_CASE("what cannot be recorded as a CUDA graph is refused by name") {
+  const std::string graphs = golden_arguments("bloom-tiny") + "--steps 1 --cuda-graphs ";
+  const Finished ranks = run(tpsim_run(graphs + kLayout));
+  CHECK(ranks.code == 2);
+  CHECK(ranks.err.find("collectives and messages between ranks") != std::string::npos);
+  const Finished cpu = run(tpsim_run(graphs + "--micro-batch 2 --global-batch 4"));
+  CHECK(cpu.code == 2);
+  CHECK(cpu.err.find("only a GPU's work can be recorded") != std::string::npos);
+}
+
 TEST_CASE("a run that is asked to stop saves first, and the next start goes on") {
   for (const int signal : {SIGTERM, SIGINT}) {
     const Folder folder;
