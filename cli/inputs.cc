@@ -261,6 +261,7 @@ Result<NamedScenario> load_scenario(const Arguments& arguments,
   named.stack = name_for(arguments, Opt::kStack, moved ? "" : names.stack, scenario.cluster.stack);
   TPSIM_TRY(scenario.stack,
             blaming(catalogue.load_stack(named.stack), arguments, Opt::kStack, named.cluster));
+  scenario.stack = stack_as_measured(std::move(scenario.stack), scenario.profile);
   if (named.cluster == kThisMachine) {
     scenario.stack = stack_on_machine(std::move(scenario.stack), scenario.profile);
   }

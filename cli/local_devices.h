@@ -3,8 +3,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/plan.h"
 #include "core/profile.h"
@@ -13,6 +15,10 @@
 #include "profiler/load_meter.h"
 
 namespace tpsim {
+
+struct DeviceState {
+  double mhz = 0, watts = 0, celsius = 0;
+};
 
 // What a rank does on its own device.
 using DeviceRankBody = std::function<Status(World&, Device&)>;
@@ -31,6 +37,11 @@ struct LocalDevices {
   RankStarter ranks;
   // For one thread.
   std::function<std::unique_ptr<LoadMeter>()> meter;
+  Bytes cache;  // what operands must exceed to come from memory; 0: as OpTimerSettings has it
+  // Clocks, power and temperature at this moment; empty, or nothing, where nobody says.
+  std::function<std::optional<DeviceState>()> state;
+  // What using the device takes, `notes` being what could not be found out and why. May be empty.
+  std::function<RuntimeFacts(Device& device, std::vector<std::string>& notes)> runtime;
 };
 
 // "cpu" or "cuda". kMissing when this build or machine has no such device.

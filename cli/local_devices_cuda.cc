@@ -3,6 +3,7 @@
 
 #include "cli/local_devices.h"
 #include "kernels/cuda/gpu_facts.h"
+#include "kernels/cuda/gpu_state.h"
 #include "kernels/lone_world.h"
 #include "kernels/nccl/nccl_world.h"
 
@@ -23,12 +24,43 @@ RankStarter gpu_ranks(const std::optional<Launch>& launch) {
   return ranks;
 }
 
+std::optional<DeviceState> state_of_gpu() {
+  static const Result<GpuWatch> watch = GpuWatch::open();
+  if (!watch.ok()) return std::nullopt;
+  const std::optional<GpuState> state = watch->state();
+  if (!state) return std::nullopt;
+  return DeviceState{state->mhz, state->watts, state->celsius};
+}
+
+RuntimeFacts runtime_of(Device& device, std::vector<std::string>& notes) {
+  auto& gpu = dynamic_cast<CudaDevice&>(device);
+  RuntimeFacts facts;
+  facts.context = Bytes(static_cast<double>(gpu.used_bytes() - gpu.memory().reserved_bytes()));
+  const HostCosts host = host_costs(gpu);
+  facts.launch = Seconds(host.launch_s);
+  facts.upload = BytesPerSecond(host.upload_bytes_per_s);
+  facts.download = BytesPerSecond(host.download_bytes_per_s);
+  if (const auto rhythm = launch_rhythm(gpu); rhythm.ok()) {
+    facts.launch_gap = Seconds(rhythm->gap_s);
+    facts.empty_kernel = Seconds(rhythm->kernel_s);
+  } else {
+    notes.push_back("no gaps between kernels: " + to_string(rhythm.error()));
+  }
+  if (const auto watch = GpuWatch::open(); !watch.ok()) {
+    notes.push_back("no clocks, power and temperature: " + to_string(watch.error()));
+  }
+  return facts;
+}
+
 }  // namespace
 
 Result<LocalDevices> cuda_devices() {
-  const GpuCount count = visible_gpus();
-  if (count.gpus == 0) return no_gpu(count.why_none);
   TPSIM_TRY(const std::optional<Launch> launch, launch_from(process_environment));
+  const GpuCount count = visible_gpus();
+  if (count.gpus == 0) {
+    if (launch) let_first_speak(*launch);
+    return no_gpu(count.why_none);
+  }
   const GpuFacts gpu = gpu_facts();
   LocalDevices devices;
   devices.facts.name = gpu.name;
@@ -40,6 +72,9 @@ Result<LocalDevices> cuda_devices() {
   devices.machine.devices = count.gpus;
   devices.ranks = gpu_ranks(launch);
   devices.meter = [] { return std::make_unique<OwnDeviceMeter>(); };
+  devices.cache = Bytes(static_cast<double>(gpu.cache_bytes));
+  devices.state = state_of_gpu;
+  devices.runtime = runtime_of;
   return devices;
 }
 

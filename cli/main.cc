@@ -36,13 +36,14 @@ bool has_ranks(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace tpsim;
   if (!has_ranks(argc, argv)) return run_and_report(argc, argv);
-  if (started_by_mpi_launcher()) {
+  const bool on_gpus = has_word(argc, argv, "--device", "cuda");
+  if (started_by_mpi_launcher() && (!on_gpus || mpi_program_is_here())) {
     return supervised(fmt::format("the process of rank {}", rank_given_by_launcher()),
                       [&] { return run_as_mpi_rank(argv); });
   }
   // NCCL's ranks find each other by what any launcher says.
   const auto task = lone_task(process_environment);
-  if (task && !has_word(argc, argv, "--device", "cuda")) return refuse_lone_task(*task);
+  if (task && !on_gpus) return refuse_lone_task(*task);
   if (std::string_view(argv[1]) != "run") return run_and_report(argc, argv);
   return supervised("the process of the ranks", [&] { return run_and_report(argc, argv); });
 }

@@ -22,8 +22,9 @@ StepTimes divided(const StepTimes& times, std::int64_t by) {
 
 std::string packed(const MeasuredSteps& steps) {
   Packer packer;
-  for (const double number : {steps.step.value(), steps.mean.value(), steps.spread,
-                              static_cast<double>(steps.count), steps.peak.value()}) {
+  for (const double number :
+       {steps.step.value(), steps.mean.value(), steps.spread, static_cast<double>(steps.count),
+        steps.allocated.value(), steps.used.value()}) {
     packer.put(number);
   }
   packer.put(steps.times.ops.size());
@@ -53,7 +54,8 @@ MeasuredSteps unpacked_steps(std::string_view bytes) {
   steps.mean = Seconds(from.get<double>());
   steps.spread = from.get<double>();
   steps.count = static_cast<std::int64_t>(from.get<double>());
-  steps.peak = Bytes(from.get<double>());
+  steps.allocated = Bytes(from.get<double>());
+  steps.used = Bytes(from.get<double>());
   steps.times.ops.resize(from.get<std::size_t>());
   for (OpTime& op : steps.times.ops) {
     op.record.key = from.get<OpKey>();
@@ -91,7 +93,8 @@ MeasuredSteps measured_steps(const std::vector<StepReport>& reports) {
   measured.step = Seconds(middle.median);
   measured.spread = middle.spread;
   measured.times = divided(sum.times(), measured.count);
-  measured.peak = Bytes(static_cast<double>(reports.back().peak_bytes));
+  measured.allocated = Bytes(static_cast<double>(reports.back().peak_bytes));
+  measured.used = Bytes(static_cast<double>(reports.back().used_bytes));
   return measured;
 }
 

@@ -16,7 +16,11 @@ struct MeasuredSteps {
   double spread = 0;  // median absolute deviation over median
   std::int64_t count = 0;
   StepTimes times;  // of one step, on average
-  Bytes peak;
+  Bytes allocated;  // at most
+  Bytes used;       // on the device altogether; 0 where nobody says
+  // What predictions of memory are about: all that is in use where the device tells, else what was
+  // allocated.
+  Bytes peak() const { return used.value() > 0 ? used : allocated; }
 };
 
 // Leaves out the first two steps, where there are more.

@@ -14,6 +14,11 @@
 namespace tpsim {
 namespace {
 
+std::filesystem::path mpi_program() {
+  std::error_code failed;
+  return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path() / "tpsim-mpi";
+}
+
 int report_once(int rank, const Error& error) {
   if (rank == 0) return report(error);
   // The launcher ends the whole job with the first process that fails: let that be the one that
@@ -24,10 +29,10 @@ int report_once(int rank, const Error& error) {
 
 }  // namespace
 
+bool mpi_program_is_here() { return ::access(mpi_program().c_str(), X_OK) == 0; }
+
 int run_as_mpi_rank(char* const* argv) {
-  std::error_code failed;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
-  const std::filesystem::path program = self.parent_path() / "tpsim-mpi";
+  const std::filesystem::path program = mpi_program();
   ::execv(program.c_str(), argv);
   const Error error{ErrorKind::kMissing,
                     fmt::format("started by mpirun or srun, but this tpsim was built without MPI "

@@ -5,6 +5,9 @@
 
 namespace tpsim {
 
+// Whether tpsim-mpi was built and lies beside this program.
+bool mpi_program_is_here();
+
 // Replaces this process by tpsim-mpi, which lies beside it, with the same arguments. Returns only
 // when that cannot be done: the exit code, the reason being printed by the first rank.
 int run_as_mpi_rank(char* const* argv);

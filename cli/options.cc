@@ -229,6 +229,8 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kSaveEvery, "--save-every", "N", "steps between saved states [0: never]", kTrain, kRuns},
     {Opt::kDumpGradients, "--dump-gradients", "FILE", "the first step's gradients, before clipping",
      kTrain, kRuns},
+    {Opt::kCudaGraphs, "--cuda-graphs", nullptr,
+     "record a micro-batch once, then replay it (one GPU)", kTrain, kRuns},
 
     {Opt::kQuick, "--quick", nullptr, "take fewer samples: done within a minute", kOutput,
      kProfiles},

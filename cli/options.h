@@ -111,6 +111,7 @@ enum class Opt : std::uint8_t {
   kStateFolder,
   kSaveEvery,
   kDumpGradients,
+  kCudaGraphs,
   kQuick,
   kCollectives,
   kTo,

@@ -55,7 +55,7 @@ Result<Scenario> machine_scenario(const Arguments& arguments, const std::optiona
 Result<Subject> subject_of(const Arguments& arguments, const LocalDevices& devices) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   Subject subject;
-  subject.ranks = devices.machine.devices;
+  subject.ranks = devices.ranks.started > 0 ? devices.ranks.started : devices.machine.devices;
   if (!file && !arguments.has(Opt::kModel)) return subject;
   TPSIM_TRY(const Scenario scenario, machine_scenario(arguments, file, devices));
   subject.model = scenario.model;
@@ -77,8 +77,7 @@ Result<Subject> subject_of(const Arguments& arguments, const LocalDevices& devic
 }
 
 std::vector<CollectiveNeed> collective_needs(const StepTimes& work, const Subject& subject,
-                                             bool all_kinds) {
-  constexpr std::int64_t kLargest = 64 << 20;
+                                             std::int64_t largest_of_all) {
   std::map<std::pair<CollectiveKind, std::int64_t>, std::int64_t> largest;
   std::set<CollectiveNeed> needs;
   for (const CollectiveTime& call : work.collectives) {
@@ -89,11 +88,13 @@ std::vector<CollectiveNeed> collective_needs(const StepTimes& work, const Subjec
     std::int64_t& most = largest[{r.kind, ranks}];
     most = std::max(most, r.bytes);
   }
-  for (std::int64_t ranks = 2; all_kinds && ranks <= subject.ranks; ranks *= 2) {
+  for (std::int64_t ranks = 2; largest_of_all > 0 && ranks <= subject.ranks; ranks *= 2) {
     for (const CollectiveKind kind :
          {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
           CollectiveKind::kBroadcast, CollectiveKind::kAllToAll, CollectiveKind::kSend}) {
-      largest[{kind, kind == CollectiveKind::kSend ? 2 : ranks}] = kLargest;
+      const std::int64_t members = kind == CollectiveKind::kSend ? 2 : ranks;
+      largest[{kind, members}] = largest_of_all;
+      needs.insert({kind, members, largest_of_all});
     }
   }
   for (const auto& [call, most] : largest) {
@@ -123,14 +124,22 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
                           const LocalDevices& devices, std::int64_t world) {
   ProfileRequest request;
   for (const OpTime& op : work.ops) request.ops.push_back(op.record.key);
-  request.collectives = collective_needs(work, subject, arguments.has(Opt::kCollectives));
+  constexpr std::int64_t kLargest = 64 << 20, kLargestOnGpus = 1 << 30;
+  const std::int64_t largest = devices.facts.asynchronous ? kLargestOnGpus : kLargest;
+  request.collectives =
+      collective_needs(work, subject, arguments.has(Opt::kCollectives) ? largest : 0);
+  request.sustained = devices.facts.asynchronous;
   if (!devices.facts.asynchronous) {
     request.rehearsals = rehearsals_of(subject, world, kMemoryShare * devices.facts.memory);
   }
+  constexpr double kCachesFull = 4;  // of operands: none is left of those that come again
+  request.op_timer.rotated = std::max(request.op_timer.rotated, kCachesFull * devices.cache);
+  request.collective_timer.rotated = request.op_timer.rotated;
   if (arguments.has(Opt::kQuick)) {
     constexpr Seconds kAll(12);  // for rehearsals, for ops one by one, and for collectives
     request.rehearsal_budget = kAll;
     request.op_timer.budget = kAll / static_cast<double>(request.ops.size());
+    request.op_timer.soak = request.op_timer.budget;
     request.collective_timer.budget =
         kAll / static_cast<double>(std::max<std::size_t>(1, request.collectives.size()));
     request.rehearsal = {.least_steps = 2, .most_steps = 4};
@@ -153,10 +162,52 @@ Status check_one_node(World& ranks, Device& device) {
   return Ok{};
 }
 
-// Runs the request on all ranks and puts their samples together, in the process of the first.
-Result<Samples> measured(const LocalDevices& devices, const ProfileRequest& request,
-                         std::int64_t world, const Terminal& terminal) {
+// What the ranks found out, and the first one's device with it.
+struct Findings {
   Samples samples;
+  RuntimeFacts runtime;
+  AlgorithmChoices algorithms;
+  std::vector<std::string> notes;
+};
+
+// Clocks, power and temperature while ops were timed.
+class Gauge {
+ public:
+  explicit Gauge(const LocalDevices& devices) : devices_(devices) {}
+  void read(bool soaked) {
+    constexpr std::chrono::milliseconds kPause(20);  // asking takes longer than a short op
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < kPause) return;
+    last_ = now;
+    const std::optional<DeviceState> state = devices_.state ? devices_.state() : std::nullopt;
+    if (!state) return;
+    (soaked ? mhz_soaked_ : mhz_).push_back(state->mhz);
+    if (!soaked) return;
+    watts_.push_back(state->watts);
+    celsius_.push_back(state->celsius);
+  }
+  void fill(RuntimeFacts& facts) const {
+    const auto median = [](const std::vector<double>& numbers) {
+      return numbers.empty() ? 0.0 : middle_of(numbers).median;
+    };
+    facts.burst_mhz = median(mhz_);
+    facts.sustained_mhz = median(mhz_soaked_);
+    facts.sustained_watts = median(watts_);
+    facts.sustained_celsius = median(celsius_);
+  }
+
+ private:
+  const LocalDevices& devices_;
+  std::chrono::steady_clock::time_point last_;
+  std::vector<double> mhz_, mhz_soaked_, watts_, celsius_;
+};
+
+// Runs the request on all ranks and puts their samples together, in the process of the first.
+Result<Findings> measured(const LocalDevices& devices, ProfileRequest request, std::int64_t world,
+                          const Terminal& terminal) {
+  Findings found;
+  Gauge gauge(devices);
+  if (devices.state) request.op_timer.at_work = [&](bool soaked) { gauge.read(soaked); };
   const DeviceRankBody body = [&](World& ranks, Device& device) -> Status {
     const bool first = ranks.rank() == 0;
     TPSIM_TRY_STATUS(check_one_node(ranks, device));
@@ -169,12 +220,16 @@ Result<Samples> measured(const LocalDevices& devices, const ProfileRequest& requ
     TPSIM_TRY(const Samples mine, profile_rank(ranks, device, *meter, request,
                                                [&](double share) { progress.show(share); }));
     for (const std::string& text : gathered(ranks, device, mine.packed())) {
-      if (first) samples.add(Samples::unpacked(text));
+      if (first) found.samples.add(Samples::unpacked(text));
     }
+    if (!first) return Ok{};
+    found.algorithms = device.algorithms();
+    if (devices.runtime) found.runtime = devices.runtime(device, found.notes);
     return Ok{};
   };
   TPSIM_TRY_STATUS(run_ranks(devices, static_cast<int>(world), body));
-  return samples;
+  gauge.fill(found.runtime);
+  return found;
 }
 
 std::string today() {
@@ -185,7 +240,7 @@ std::string today() {
 }
 
 Profile profile_of(const Arguments& arguments, const LocalDevices& devices, const StepTimes& work,
-                   const Samples& samples) {
+                   const Findings& found) {
   Profile profile;
   profile.name = "this-machine";
   profile.date = today();
@@ -194,10 +249,13 @@ Profile profile_of(const Arguments& arguments, const LocalDevices& devices, cons
                                devices.machine.description, profile.date);
   profile.provenance = Provenance::kMeasuredHere;
   profile.machine = devices.machine;
-  profile.machine.rank_jitter = samples.rank_jitter();
+  profile.machine.rank_jitter = found.samples.rank_jitter();
   profile.device = devices.facts;
-  profile.ops = samples.ops();
-  profile.collectives = samples.collectives();
+  profile.runtime = found.runtime;
+  profile.algorithms = found.algorithms;
+  profile.ops = found.samples.ops();
+  profile.sustained = found.samples.sustained();
+  profile.collectives = found.samples.collectives();
   std::vector<OpRecord> records;
   for (const OpTime& op : work.ops) records.push_back(op.record);
   fit_device(records, profile);
@@ -244,19 +302,23 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const Subject subject, subject_of(arguments, devices));
   StepTimesSum sum;
   sum.add(needed_work(subject.model, subject.options, subject.plans));
-  const DType dtype = subject.plans.empty() ? DType::kFloat32 : subject.plans.front().dtype;
-  for (const OpRecord& probe : probe_ops(dtype)) sum.add(probe, Seconds());
+  const DType own = devices.facts.asynchronous ? DType::kBFloat16 : DType::kFloat32;
+  const DType dtype = subject.plans.empty() ? own : subject.plans.front().dtype;
+  for (const OpRecord& probe : probe_ops(dtype, devices.facts.asynchronous)) {
+    sum.add(probe, Seconds());
+  }
   const StepTimes work = sum.times();
 
   const std::int64_t world = devices.ranks.started > 0
                                  ? devices.ranks.started
                                  : std::min(subject.ranks, devices.machine.devices);
   const ProfileRequest request = request_of(arguments, subject, work, devices, world);
-  TPSIM_TRY(const Samples samples, measured(devices, request, world, terminal));
+  TPSIM_TRY(const Findings found, measured(devices, request, world, terminal));
   if (!devices.ranks.speaks) return Ok{};
-  const Profile profile = profile_of(arguments, devices, work, samples);
+  const Profile profile = profile_of(arguments, devices, work, found);
   const std::string& path = *arguments[Opt::kOutputFolder];
   TPSIM_TRY_STATUS(write_file_atomically(path, to_json(profile)));
+  for (const std::string& note : found.notes) fmt::print(stderr, "tpsim: {}\n", printable(note));
   return print(summary(profile, work, group_left_out(request.collectives, world), path));
 }
 

@@ -95,6 +95,8 @@ Result<Prepared> prepare(const Arguments& typed) {
   run.model = named.scenario.model;
   run.options = named.scenario.stack.training;
   run.time_ops = typed.has(Opt::kJson);
+  run.record_work = arguments.has(Opt::kCudaGraphs);
+  run.algorithms = named.scenario.profile.algorithms;
   TPSIM_TRY(run.plan, single_plan(arguments, run.model, file));
   TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));
@@ -128,7 +130,8 @@ JsonValue step_json(const TrainingRun& run, const StepReport& report) {
                       {"step_s", report.seconds},
                       {"tokens_per_s", tokens_per_s(run, report)},
                       {"model_gflops_per_rank", gflops_per_rank(run, report)},
-                      {"peak_memory_mib", static_cast<double>(report.peak_bytes) / kMiB}});
+                      {"peak_memory_mib", static_cast<double>(report.peak_bytes) / kMiB},
+                      {"used_memory_mib", static_cast<double>(report.used_bytes) / kMiB}});
 }
 
 Status print_step(const TrainingRun& run, const StepReport& report) {

@@ -60,7 +60,8 @@ JsonValue report_json(const RankMeasurement& m, const TrainingRun& run) {
                       {"step_spread", m.measured.spread},
                       {"modelled_wait_s", m.waiting().value()},
                       {"accounted_pct", 100 * m.accounted()},
-                      {"peak_memory_gib", m.measured.peak.value() / kGiB},
+                      {"peak_memory_gib", m.measured.peak().value() / kGiB},
+                      {"allocated_memory_gib", m.measured.allocated.value() / kGiB},
                       {"predicted_step_s", m.predicted_step().value()},
                       {"predicted_peak_memory_gib", m.predicted_peak.value() / kGiB},
                       {"op_kinds", compared_json(comparison.kinds)},
@@ -77,10 +78,11 @@ std::string report_text(const Terminal& terminal, const RankMeasurement& m,
   text += fmt::format(
       "  step    {} measured (median of {}, spread {:.1f} %), {} predicted at the prices of {}\n"
       "  wait    {} of it in modelled collectives; ops and waits account for {:.1f} %\n"
-      "  memory  {} measured, {} predicted\n\n",
+      "  memory  {} measured ({} of it tensors), {} predicted\n\n",
       to_string(m.measured.step), m.measured.count, 100 * m.measured.spread,
       to_string(m.predicted_step()), named.scenario.profile.name, to_string(m.waiting()),
-      100 * m.accounted(), to_string(m.measured.peak), to_string(m.predicted_peak));
+      100 * m.accounted(), to_string(m.measured.peak()), to_string(m.measured.allocated),
+      to_string(m.predicted_peak));
   text += compared_table(terminal, "kind of op", comparison.kinds, kRowsShown) + "\n";
   text += compared_table(terminal, "collective (waits as predicted)", comparison.collectives,
                          kRowsShown);
@@ -89,8 +91,10 @@ std::string report_text(const Terminal& terminal, const RankMeasurement& m,
 
 // What needs the other ranks' data.
 Status check_options(const Arguments& arguments) {
-  return refuse(arguments, std::array{Opt::kStateFolder, Opt::kSaveEvery, Opt::kDumpGradients},
-                "--rank runs one rank alone: its weights soon mean nothing");
+  return refuse(
+      arguments,
+      std::array{Opt::kStateFolder, Opt::kSaveEvery, Opt::kDumpGradients, Opt::kCudaGraphs},
+      "--rank runs one rank alone: its weights soon mean nothing, and its ops are timed");
 }
 
 }  // namespace

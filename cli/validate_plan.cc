@@ -64,7 +64,7 @@ Measurement summed(const Plan& plan, const std::vector<MeasuredSteps>& ranks) {
     const MeasuredSteps& one = ranks[rank];
     const auto at = coordinates(plan, static_cast<std::int64_t>(rank));
     Bytes& peak = all.stage_peak[static_cast<std::size_t>(at.pp)];
-    peak = std::max(peak, one.peak);
+    peak = std::max(peak, one.peak());
     sum.add(one.times);
     known += total(one.times.ops) + total(one.times.collectives);
     steps += one.mean;
@@ -111,6 +111,7 @@ JsonValue memory_json(const Validation& v) {
   for (std::size_t s = 0; s < v.measured.stage_peak.size(); ++s) {
     const Bytes predicted = v.predicted.memory[s].total();
     const Bytes measured = v.measured.stage_peak[s];
+    if (measured == Bytes()) continue;
     rows.push(json_object({{"stage", static_cast<std::int64_t>(s)},
                            {"predicted_gib", predicted.value() / kGiB},
                            {"measured_gib", measured.value() / kGiB},
@@ -158,6 +159,7 @@ std::string head_text(const Validation& v) {
   for (std::size_t s = 0; s < v.measured.stage_peak.size(); ++s) {
     const Bytes predicted = v.predicted.memory[s].total();
     const Bytes measured = v.measured.stage_peak[s];
+    if (measured == Bytes()) continue;
     text +=
         fmt::format("  memory  stage {}: {} predicted, {} measured: {}\n", s, to_string(predicted),
                     to_string(measured), error_text(predicted / measured - 1));
@@ -200,6 +202,7 @@ Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   run.plan = v.plan;
   run.options = named.scenario.stack.training;
   run.time_ops = true;
+  run.algorithms = named.scenario.profile.algorithms;
   TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 12));
   TPSIM_TRY_STATUS(check_started(devices.ranks, v.plan));
   TPSIM_TRY(const auto measured, measure(devices, run, terminal));

@@ -19,7 +19,10 @@ function(tpsim_find_cuda)
   find_path(TPSIM_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV NCCL_HOME
             PATH_SUFFIXES include)
   find_path(TPSIM_CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  mark_as_advanced(TPSIM_NCCL_INCLUDE_DIR TPSIM_CUBLASLT_INCLUDE_DIR)
+  # Without it, profiles lack the gaps between kernels and nothing else.
+  find_path(TPSIM_CUPTI_INCLUDE_DIR cupti.h
+            HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
+  mark_as_advanced(TPSIM_NCCL_INCLUDE_DIR TPSIM_CUBLASLT_INCLUDE_DIR TPSIM_CUPTI_INCLUDE_DIR)
   if(NOT TPSIM_NCCL_INCLUDE_DIR OR NOT TPSIM_CUBLASLT_INCLUDE_DIR)
     set(CUDA_MISSING "the headers of cuBLAS or NCCL are not here" PARENT_SCOPE)
     return()

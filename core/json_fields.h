@@ -108,7 +108,9 @@ class FieldReader {
   }
   // An array of objects, each read by fields(reader, item).
   template <class Item, class Fields>
-  void objects(std::string_view key, std::vector<Item>& out, Fields&& fields) {
+  void objects(std::string_view key, std::vector<Item>& out, Fields&& fields,
+               Presence presence = kRequired) {
+    if (presence == kOptional && !has(key)) return;
     for (const JsonValue& value : read_array(key)) {
       FieldReader inner(value, file_, path_ + std::string(key) + ".");
       fields(inner, out.emplace_back());
@@ -219,7 +221,8 @@ class FieldWriter {
     if (written) object(key, fields);
   }
   template <class Item, class Fields>
-  void objects(std::string_view key, const std::vector<Item>& items, Fields&& fields) {
+  void objects(std::string_view key, const std::vector<Item>& items, Fields&& fields,
+               Presence = kRequired) {
     set(key, json_array(items, [&](const Item& item) {
           FieldWriter inner;
           fields(inner, item);

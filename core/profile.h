@@ -86,6 +86,28 @@ struct MachineFacts {
   double rank_jitter = 0;
 };
 
+// What using a device takes beside the times of its ops, and how it ran while they were timed.
+// Zero: not measured.
+struct RuntimeFacts {
+  Seconds launch;            // of the host, until it has issued a kernel
+  Seconds launch_gap;        // between two kernels of one stream, the host being ahead
+  Seconds empty_kernel;      // a kernel that does next to nothing
+  BytesPerSecond upload;     // from page-locked memory of the host
+  BytesPerSecond download;   // to it
+  Bytes context;             // in use, says the driver, beyond what tensors were cut from
+  double burst_mhz = 0;      // clock of the processors during short work
+  double sustained_mhz = 0;  // after a while of matrix products
+  double sustained_watts = 0;
+  double sustained_celsius = 0;
+};
+
+// Algorithms that a device's library was found to be fastest with, as text for the same library on
+// the same kind of device.
+struct AlgorithmChoices {
+  std::string chosen_by;  // library, version and device; empty: nothing was chosen
+  std::vector<std::string> choices;
+};
+
 struct Profile {
   std::string name;
   std::string source;
@@ -95,7 +117,12 @@ struct Profile {
   DeviceFacts device;
   DeviceModel model;
   bool burst_clocks = false;  // op samples were timed in short bursts
+  RuntimeFacts runtime;
+  AlgorithmChoices algorithms;
   std::vector<OpSample> ops;
+  // Of ops that are also among `ops`, after enough work for the device to get as hot, and as slow,
+  // as in training.
+  std::vector<OpSample> sustained;
   std::vector<CollectiveSample> collectives;
 };
 

@@ -25,7 +25,7 @@ struct CollectiveGroup {
 // A profile as its file holds it.
 struct ProfileDocument {
   Profile profile;  // without samples
-  std::vector<OpGroup> ops;
+  std::vector<OpGroup> ops, sustained;
   std::vector<CollectiveGroup> collectives;
 };
 
@@ -118,6 +118,22 @@ constexpr auto kMachineFields = [](auto& io, auto& machine) {
   io.number("rank_jitter", machine.rank_jitter, {0, 1});
 };
 
+constexpr auto kRuntimeFields = [](auto& io, auto& runtime) {
+  constexpr NumberRange kAny{0, 1e6};
+  io.quantity("launch", runtime.launch, kOptional);
+  io.quantity("launch_gap", runtime.launch_gap, kOptional);
+  io.quantity("empty_kernel", runtime.empty_kernel, kOptional);
+  io.quantity("upload", runtime.upload, kOptional);
+  io.quantity("download", runtime.download, kOptional);
+  io.quantity("context", runtime.context, kOptional);
+  io.number("burst_mhz", runtime.burst_mhz, kAny, kOptional);
+  io.number("sustained_mhz", runtime.sustained_mhz, kAny, kOptional);
+  io.number("sustained_watts", runtime.sustained_watts, kAny, kOptional);
+  io.number("sustained_celsius", runtime.sustained_celsius, kAny, kOptional);
+};
+
+constexpr auto kAlgorithmFields = [](auto& io, auto& choice) { io.text("choice", choice); };
+
 constexpr auto kDocumentFields = [](auto& io, auto& document) {
   auto& profile = document.profile;
   io.format("tpsim-profile/1");
@@ -131,7 +147,12 @@ constexpr auto kDocumentFields = [](auto& io, auto& document) {
   io.object("device", [&](auto& inner) { kDeviceFields(inner, profile.device); });
   io.object("model", [&](auto& inner) { kModelFields(inner, profile.model); });
   io.flag("burst_clocks", profile.burst_clocks);
+  io.object(
+      "runtime", [&](auto& inner) { kRuntimeFields(inner, profile.runtime); }, kOptional);
+  io.text("algorithms_chosen_by", profile.algorithms.chosen_by, kOptional);
+  io.objects("algorithms", profile.algorithms.choices, kAlgorithmFields, kOptional);
   io.objects("ops", document.ops, kOpGroupFields);
+  io.objects("sustained", document.sustained, kOpGroupFields, kOptional);
   io.objects("collectives", document.collectives, kCollectiveGroupFields);
 };
 
@@ -166,17 +187,29 @@ OpGroup group_for(const OpSample& sample) {
   return {{sample.key.kind, sample.key.dtype, sample.key.variant, {}}, used_dims(sample.key), {}};
 }
 
-ProfileDocument document_of(const Profile& profile) {
-  ProfileDocument document;
-  document.profile = profile;
-  for (const OpSample& sample : profile.ops) {
+std::vector<OpGroup> groups_of(const std::vector<OpSample>& samples) {
+  std::vector<OpGroup> groups;
+  for (const OpSample& sample : samples) {
     const OpGroup wanted = group_for(sample);
-    auto group = std::find_if(document.ops.begin(), document.ops.end(), [&](const OpGroup& g) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const OpGroup& g) {
       return g.key == wanted.key && g.dims == wanted.dims;
     });
-    if (group == document.ops.end()) group = document.ops.insert(group, wanted);
+    if (group == groups.end()) group = groups.insert(group, wanted);
     group->rows.push_back(row_of(sample, group->dims));
   }
+  return groups;
+}
+
+std::vector<OpSample> samples_of(const std::vector<OpGroup>& groups) {
+  std::vector<OpSample> samples;
+  for (const OpGroup& group : groups) {
+    for (const auto& row : group.rows) samples.push_back(sample_of(group, row));
+  }
+  return samples;
+}
+
+ProfileDocument document_of(const Profile& profile) {
+  ProfileDocument document{profile, groups_of(profile.ops), groups_of(profile.sustained), {}};
   for (const CollectiveSample& sample : profile.collectives) {
     auto group = std::find_if(
         document.collectives.begin(), document.collectives.end(),
@@ -191,9 +224,8 @@ ProfileDocument document_of(const Profile& profile) {
 
 Profile profile_of(ProfileDocument document) {
   Profile profile = std::move(document.profile);
-  for (const OpGroup& group : document.ops) {
-    for (const auto& row : group.rows) profile.ops.push_back(sample_of(group, row));
-  }
+  profile.ops = samples_of(document.ops);
+  profile.sustained = samples_of(document.sustained);
   for (const CollectiveGroup& group : document.collectives) {
     for (const auto& row : group.rows) {
       profile.collectives.push_back({group.kind, group.ranks, Bytes(row[0]), Seconds(row[1])});

@@ -2,7 +2,9 @@
 //
 // Samples are tables. "ops" is a list of {"op", "variant", "dtype", "dims", "samples"}: all samples
 // of one kind, variant and element type; a row holds that many dims of OpKey, then the median in
-// seconds, then (where it is known) the relative spread and the count. "collectives" is a list of
+// seconds, then (where it is known) the relative spread and the count. "sustained" is such a list
+// too, of ops timed at the clocks that training sustains. "algorithms" holds texts of the library
+// that "algorithms_chosen_by" names. "collectives" is a list of
 // {"collective", "ranks", "samples"} with rows of bytes and seconds.
 #pragma once
 

@@ -111,6 +111,7 @@ void BlockCache::release_free_segments() {
     blocks_.erase(data);
     segments_.erase(data);
     reserved_ -= bytes;
+    ++releases_;
     source_.release_segment(data, bytes);
   }
 }

@@ -45,6 +45,8 @@ class BlockCache {
   std::int64_t peak_used_bytes() const { return peak_used_; }
   std::int64_t reserved_bytes() const { return reserved_; }
   std::int64_t peak_reserved_bytes() const { return peak_reserved_; }
+  // How often segments went back to the source: what was cut from them may be gone.
+  std::int64_t releases() const { return releases_; }
 
   // What acquire() takes from a segment, and the segment it would ask for.
   static std::int64_t block_size(std::int64_t bytes);
@@ -68,6 +70,7 @@ class BlockCache {
   std::set<FreeBlock> free_;
   std::map<std::byte*, std::int64_t> segments_;
   std::int64_t used_ = 0, peak_used_ = 0, reserved_ = 0, peak_reserved_ = 0;
+  std::int64_t releases_ = 0;
 };
 
 }  // namespace tpsim

@@ -15,6 +15,11 @@ Tensor Device::allocate(Shape shape, DType dtype, MemoryCategory category, const
   return Tensor(std::make_shared<Storage>(*this, data, bytes, id), 0, shape, dtype);
 }
 
+Status Device::start_recording() {
+  return Error{ErrorKind::kBadInput, "only a GPU's work can be recorded", "--cuda-graphs",
+               "run with --device cuda"};
+}
+
 void Device::release(void* data, std::int64_t bytes, std::uint32_t id) {
   allocated_ -= bytes;
   if (recorder_ != nullptr) recorder_->freed(id);

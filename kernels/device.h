@@ -5,9 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <stdexcept>
 
+#include "core/profile.h"
+#include "core/result.h"
 #include "kernels/ops.h"
 #include "kernels/recorder.h"
 #include "kernels/tensor.h"
@@ -39,7 +42,8 @@ class Device {
     if (recorder_ != nullptr) recorder_->op_finished(record);
   }
 
-  // Between host memory and a tensor; waits for the device. The meta device downloads zeros.
+  // Between host memory and a tensor. `from` may be changed at once; a download waits for the
+  // device. The meta device downloads zeros.
   virtual void upload(std::span<const std::byte> from, const Tensor& to) = 0;
   virtual void download(const Tensor& from, std::span<std::byte> to) = 0;
   // Until everything issued has been done.
@@ -51,6 +55,27 @@ class Device {
   virtual double seconds_between(DeviceMark earlier, DeviceMark later);
   // All marks so far may be reused.
   virtual void forget_marks() {}
+  // Has an asynchronous device begin what is issued next about so much later; the host goes on.
+  // False on devices whose ops are done when run() returns: nothing happens there.
+  virtual bool hold(double /*seconds*/) { return false; }
+
+  // From now on repeat() may record work. kBadInput on a device that cannot.
+  virtual Status start_recording();
+  virtual bool records() const { return false; }
+  // Runs `work`, which issues the same ops on the same memory whenever `inputs` lie where they lay
+  // before, and leaves no other trace on the host. A device that records runs its record.
+  virtual void repeat(const std::function<void()>& work, std::span<const Tensor> /*inputs*/) {
+    work();
+  }
+
+  // Algorithms that were chosen by trying; empty on a device that tries none.
+  virtual AlgorithmChoices algorithms() const { return {}; }
+  // Starts from earlier choices. What another library or device chose is left alone, and tried
+  // anew.
+  virtual void use_algorithms(const AlgorithmChoices& /*earlier*/) {}
+  // Of the device's memory, what is in use altogether: tensors, what the allocator keeps,
+  // libraries. 0 where only tensors are known of.
+  virtual std::int64_t used_bytes() const { return 0; }
 
   // The recorder outlives its use here; null records nothing.
   void set_recorder(Recorder* recorder) { recorder_ = recorder; }

@@ -32,23 +32,23 @@ Tensor Operands::empty(Shape shape, DType dtype) {
   return device_.allocate(shape, dtype, MemoryCategory::kWorkspace, kLabel);
 }
 
-// The pool, changed and encoded once, then laid end to end from a drawn offset.
+// The pool from a drawn offset on, changed and encoded as far as it is needed, laid end to end.
 template <class Change>
 Tensor Operands::filled(Shape shape, DType dtype, Change change) {
-  std::vector<double> numbers(kPool);
-  std::transform(normal_pool().begin(), normal_pool().end(), numbers.begin(), change);
-  const auto width = static_cast<std::size_t>(size_of(dtype));
-  std::vector<std::byte> encoded(kPool * width);
-  encode(numbers, dtype, encoded.data());
-
   Tensor tensor = empty(shape, dtype);
+  const std::size_t from = mix(stream_key(seed_, drawn_++)) % kPool;
+  std::vector<double> numbers(std::min(kPool, static_cast<std::size_t>(tensor.elements())));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = change(normal_pool()[(from + i) % kPool]);
+  }
   std::vector<std::byte> contents(static_cast<std::size_t>(tensor.bytes()));
-  std::size_t from = mix(stream_key(seed_, drawn_++)) % kPool * width;
-  for (std::size_t to = 0; to < contents.size();) {
-    const std::size_t count = std::min(encoded.size() - from, contents.size() - to);
-    std::memcpy(contents.data() + to, encoded.data() + from, count);
+  encode(numbers, dtype, contents.data());
+  // What is there so far is repeated until the tensor is full.
+  const std::size_t period = numbers.size() * static_cast<std::size_t>(size_of(dtype));
+  for (std::size_t to = period; to < contents.size();) {
+    const std::size_t count = std::min(to, contents.size() - to);
+    std::memcpy(contents.data() + to, contents.data(), count);
     to += count;
-    from = 0;
   }
   device_.upload(contents, tensor);
   return tensor;

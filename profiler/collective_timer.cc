@@ -134,12 +134,19 @@ std::vector<std::int64_t> size_ladder(std::int64_t most) {
 void time_collectives(World& world, Device& device, Lockstep& lockstep,
                       const std::vector<CollectiveNeed>& needs,
                       const CollectiveTimerSettings& settings, Samples& samples) {
-  std::map<std::int64_t, std::unique_ptr<Communicator>> groups;
+  // Messages travel in pipeline groups alone.
+  const auto kind_of_group = [](const CollectiveNeed& need) {
+    const bool is_message =
+        need.kind == CollectiveKind::kSend || need.kind == CollectiveKind::kReceive;
+    return is_message ? GroupKind::kPipeline : GroupKind::kData;
+  };
+  std::map<std::pair<GroupKind, std::int64_t>, std::unique_ptr<Communicator>> groups;
   for (const CollectiveNeed& need : needs) {
     if (need.ranks < 2 || need.ranks > world.size()) continue;
-    std::unique_ptr<Communicator>& group = groups[need.ranks];
+    const GroupKind kind = kind_of_group(need);
+    std::unique_ptr<Communicator>& group = groups[{kind, need.ranks}];
     if (group == nullptr) {
-      group = world.communicator(device, GroupKind::kData, block_of(world, need.ranks));
+      group = world.communicator(device, kind, block_of(world, need.ranks));
     }
     Exercise exercise(device, *group, need, settings);
     const std::vector<double> seconds = times_of(device, lockstep, exercise, settings);

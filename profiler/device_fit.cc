@@ -10,8 +10,8 @@
 namespace tpsim {
 namespace {
 
-constexpr std::int64_t kProductExtent = 1024;
-constexpr std::int64_t kCopiedElements = 8 << 20;
+constexpr std::int64_t kProductExtent = 1024, kGpuProductExtent = 8192;
+constexpr std::int64_t kCopiedElements = 8 << 20, kGpuCopiedElements = 128 << 20;
 // Products and passes at least so large show the device's rates, not its latencies.
 constexpr double kLargeFlops = 1e8;
 constexpr double kLargeBytes = 8e6;
@@ -88,15 +88,26 @@ void fit_latencies(const std::vector<Rated>& all, DeviceModel& model) {
   model.kernel_latency = Seconds(kernel);
 }
 
+// Of large products, the rate that is left once the device is hot; 1 without such samples.
+double sustained_clock(const std::vector<Rated>& burst, const std::vector<OpSample>& sustained) {
+  std::unordered_map<OpKey, double> hot;
+  for (const OpSample& sample : sustained) hot[sample.key] = sample.median.value();
+  const double ratio = median_over(
+      burst, [&](const Rated& one) { return is_large_product(one) && hot.contains(one.key); },
+      [&](const Rated& one) { return one.seconds / hot[one.key]; }, 1.0);
+  return std::min(1.0, share(ratio));
+}
+
 }  // namespace
 
-std::vector<OpRecord> probe_ops(DType dtype) {
-  constexpr std::int64_t n = kProductExtent;
+std::vector<OpRecord> probe_ops(DType dtype, bool asynchronous) {
+  const std::int64_t n = asynchronous ? kGpuProductExtent : kProductExtent;
+  const std::int64_t copied = asynchronous ? kGpuCopiedElements : kCopiedElements;
   MetaDevice device;
   std::vector<OpRecord> probes;
   for (const OpKey& key : {OpKey{OpKind::kMatmul, dtype, kTransposeB, {1, n, n, n, 0}},
                            OpKey{OpKind::kMatmul, dtype, kTransposeB, {1, 8, 8, 8, 0}},
-                           OpKey{OpKind::kCopy, DType::kFloat32, 0, {kCopiedElements}},
+                           OpKey{OpKind::kCopy, DType::kFloat32, 0, {copied}},
                            OpKey{OpKind::kFill, DType::kFloat32, 0, {8}}}) {
     probes.push_back(describe(make_op(device, key, 0)));
   }
@@ -116,11 +127,15 @@ void fit_device(const std::vector<OpRecord>& records, Profile& profile) {
   model.source = "fitted to the samples of this profile";
   model.provenance = Provenance::kMeasuredHere;
   model.matmul_efficiency = share(median_over(all, is_large_product, of_peak, 0.9));
-  // One processor works through a product in pieces, with no others to share them with.
-  model.tile_m = model.tile_n = 64;
-  model.matmul.small_tile_exponent = 0;
-  model.matmul.epilogue_exposed = 0;
-  model.matmul.traffic_efficiency = 1;
+  if (!device.asynchronous) {
+    // One processor works through a product in pieces, with no others to share them with.
+    model.tile_m = model.tile_n = 64;
+    model.matmul.small_tile_exponent = 0;
+    model.matmul.epilogue_exposed = 0;
+    model.matmul.traffic_efficiency = 1;
+  }
+  model.sustained_clock = sustained_clock(all, profile.sustained);
+  profile.burst_clocks = !profile.sustained.empty();
   model.streaming_efficiency = share(median_over(
       all, [](const Rated& one) { return passes_over_memory(one) && !is_reduction(one.key.kind); },
       of_bandwidth, 0.8));

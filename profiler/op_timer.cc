@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kMostSets = 64;
 // Samples between two looks at whether all ranks have enough.
 constexpr std::size_t kRound = 5;
+// More than a host takes to issue an op.
+constexpr double kHostSeconds = 10e-6;
 
 // An op that works in place must not shrink its operand run by run down to denormal numbers, on
 // which processors are slow. Growing to infinity and NaN costs nothing.
@@ -37,21 +39,52 @@ std::vector<Op> operand_sets(Device& device, const OpKey& key, Bytes rotated) {
 }  // namespace
 
 // Seconds for `count` runs on consecutive sets.
-double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count) {
+double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count,
+                        bool soaked) {
+  device_.hold(kHostSeconds * static_cast<double>(count + 2));
   const DeviceMark begin = device_.mark();
   for (std::size_t i = 0; i < count; ++i) {
     std::visit([&](const auto& op) { device_.run(op); }, sets[(first + i) % sets.size()]);
   }
-  return device_.seconds_between(begin, device_.mark());
+  const DeviceMark end = device_.mark();
+  if (settings_.at_work) settings_.at_work(soaked);
+  return device_.seconds_between(begin, end);
+}
+
+// Runs that take about so long, after as many as warm everything up.
+std::size_t OpTimer::runs_within(Seconds length, const std::vector<Op>& sets) {
+  run_all(sets, 0, sets.size());
+  lockstep_.wait();
+  const double once = run_all(sets, 0, sets.size()) / static_cast<double>(sets.size());
+  return static_cast<std::size_t>(
+      std::clamp(std::ceil(length.value() / std::max(once, 1e-9)), 1.0, 1e4));
+}
+
+std::vector<double> OpTimer::sustained_times(const OpKey& key) {
+  constexpr Seconds kStretch(0.01);  // the device idles between two for as long as a mark takes
+  const std::vector<Op> sets = operand_sets(device_, key, settings_.rotated);
+  const std::size_t at_a_time = runs_within(kStretch, sets);
+  std::size_t first = 0;
+  const auto stretch = [&](bool soaked) {
+    const double seconds = run_all(sets, first, at_a_time, soaked);
+    first += at_a_time;
+    device_.forget_marks();
+    return seconds;
+  };
+  double spent = 0;
+  do {
+    spent += stretch(false);
+  } while (!lockstep_.all_agree(spent >= settings_.soak.value()));
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < settings_.least_samples; ++i) {
+    seconds.push_back(stretch(true) / static_cast<double>(at_a_time));
+  }
+  return seconds;
 }
 
 std::vector<double> OpTimer::times(const OpKey& key) {
   const std::vector<Op> sets = operand_sets(device_, key, settings_.rotated);
-  run_all(sets, 0, sets.size());
-  lockstep_.wait();
-  const double once = run_all(sets, 0, sets.size()) / static_cast<double>(sets.size());
-  const auto at_a_time = static_cast<std::size_t>(
-      std::clamp(std::ceil(settings_.least_sample.value() / std::max(once, 1e-9)), 1.0, 1e4));
+  const std::size_t at_a_time = runs_within(settings_.least_sample, sets);
 
   std::vector<double> accepted;
   double spent = 0;  // waiting for the other ranks included

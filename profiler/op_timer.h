@@ -1,9 +1,12 @@
 // How long an op takes by itself, again and again on operands that the caches do not hold.
 //
-// Right for a device whose ops start from its memory. Where caches carry results from one op to the
-// next, times in the middle of a step are shorter: profiler/rehearsal.h.
+// An asynchronous device is held back until the ops of a sample have been issued, so that its time
+// is measured and not the host's. Right for a device whose ops start from its memory. Where caches
+// carry results from one op to the next, times in the middle of a step are shorter:
+// profiler/rehearsal.h.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/units.h"
@@ -19,6 +22,9 @@ struct OpTimerSettings {
   Seconds least_sample = Seconds(50e-6);  // shorter ops are timed several at a time
   double enough_spread = 0.01;            // of the samples: then no more are taken
   std::size_t least_samples = 9;
+  Seconds soak = Seconds(0.6);  // how long sustained_times() works before it takes samples
+  // Called while the device has work to do; `soaked`: after that long. May be empty.
+  std::function<void(bool soaked)> at_work;
 };
 
 class OpTimer {
@@ -29,9 +35,14 @@ class OpTimer {
   // Seconds of one run, for every sample that nothing disturbed; empty when all were. Every rank
   // calls this with the same key.
   std::vector<double> times(const OpKey& key);
+  // The same once the device has done nothing else for settings.soak and is as hot, and as slow, as
+  // in training.
+  std::vector<double> sustained_times(const OpKey& key);
 
  private:
-  double run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count);
+  std::size_t runs_within(Seconds length, const std::vector<Op>& sets);
+  double run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count,
+                 bool soaked = false);
 
   Device& device_;
   LoadMeter& meter_;

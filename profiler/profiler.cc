@@ -29,6 +29,21 @@ Status check_ops(Device& device, const std::vector<OpKey>& keys,
   return Ok{};
 }
 
+namespace {
+
+// Ops that keep the matrix units busy for long enough to matter.
+void time_sustained(OpTimer& timer, Lockstep& lockstep, const std::vector<OpKey>& keys,
+                    Samples& samples) {
+  constexpr double kLeastSeconds = 20e-6;
+  for (const OpKey& key : keys) {
+    const bool heats = runs_on_matrix_units(key.kind);
+    if (!heats || !lockstep.all_agree(samples.median(key) >= kLeastSeconds)) continue;
+    for (const double seconds : timer.sustained_times(key)) samples.add_sustained(key, seconds);
+  }
+}
+
+}  // namespace
+
 Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
                              const ProfileRequest& request,
                              const std::function<void(double)>& progress) {
@@ -61,6 +76,7 @@ Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
     }
     progress(static_cast<double>(rounds + i + 1) / all);
   }
+  if (request.sustained) time_sustained(timer, lockstep, request.ops, samples);
   time_collectives(world, device, lockstep, request.collectives, request.collective_timer, samples);
   progress(1);
   return samples;

@@ -20,6 +20,9 @@ struct ProfileRequest {
   std::vector<Rehearsal> rehearsals;  // the ranks of the world take one each, in turn
   std::vector<CollectiveNeed> collectives;
   OpTimerSettings op_timer;
+  // Times products and flash attention once more at sustained clocks: on devices that get slower
+  // when they have worked for a while.
+  bool sustained = false;
   RehearsalSettings rehearsal;
   // No rehearsal begins after this long; what the others would have reached is timed by itself.
   std::optional<Seconds> rehearsal_budget;

@@ -27,6 +27,16 @@ std::vector<double> get_all(Unpacker& unpacker) {
   return numbers;
 }
 
+std::vector<OpSample> samples_of(const std::map<OpKey, std::vector<double>>& times) {
+  std::vector<OpSample> samples;
+  for (const auto& [key, seconds] : times) {
+    const Middle middle = middle_of(seconds);
+    samples.push_back(
+        {key, Seconds(middle.median), middle.spread, static_cast<int>(seconds.size())});
+  }
+  return samples;
+}
+
 }  // namespace
 
 Middle middle_of(std::vector<double> numbers) {
@@ -51,6 +61,9 @@ void Samples::add(const Samples& other) {
   for (const auto& [key, seconds] : other.ops_) {
     ops_[key].insert(ops_[key].end(), seconds.begin(), seconds.end());
   }
+  for (const auto& [key, seconds] : other.sustained_) {
+    sustained_[key].insert(sustained_[key].end(), seconds.begin(), seconds.end());
+  }
   step_spreads_.insert(step_spreads_.end(), other.step_spreads_.begin(), other.step_spreads_.end());
   for (const auto& [call, seconds] : other.collectives_) {
     collectives_[call].insert(collectives_[call].end(), seconds.begin(), seconds.end());
@@ -60,10 +73,12 @@ void Samples::add(const Samples& other) {
 std::string Samples::packed() const {
   Packer packer;
   put_all(packer, step_spreads_);
-  packer.put(ops_.size());
-  for (const auto& [key, seconds] : ops_) {
-    packer.put(key);
-    put_all(packer, seconds);
+  for (const auto* times : {&ops_, &sustained_}) {
+    packer.put(times->size());
+    for (const auto& [key, seconds] : *times) {
+      packer.put(key);
+      put_all(packer, seconds);
+    }
   }
   packer.put(collectives_.size());
   for (const auto& [call, seconds] : collectives_) {
@@ -80,9 +95,11 @@ Samples Samples::unpacked(std::string_view bytes) {
   Unpacker unpacker(bytes);
   Samples samples;
   samples.step_spreads_ = get_all(unpacker);
-  for (auto left = unpacker.get<std::size_t>(); left > 0; --left) {
-    const auto key = unpacker.get<OpKey>();
-    samples.ops_[key] = get_all(unpacker);
+  for (auto* times : {&samples.ops_, &samples.sustained_}) {
+    for (auto left = unpacker.get<std::size_t>(); left > 0; --left) {
+      const auto key = unpacker.get<OpKey>();
+      (*times)[key] = get_all(unpacker);
+    }
   }
   for (auto left = unpacker.get<std::size_t>(); left > 0; --left) {
     const auto kind = unpacker.get<CollectiveKind>();
@@ -93,14 +110,12 @@ Samples Samples::unpacked(std::string_view bytes) {
   return samples;
 }
 
-std::vector<OpSample> Samples::ops() const {
-  std::vector<OpSample> samples;
-  for (const auto& [key, seconds] : ops_) {
-    const Middle middle = middle_of(seconds);
-    samples.push_back(
-        {key, Seconds(middle.median), middle.spread, static_cast<int>(seconds.size())});
-  }
-  return samples;
+std::vector<OpSample> Samples::ops() const { return samples_of(ops_); }
+std::vector<OpSample> Samples::sustained() const { return samples_of(sustained_); }
+
+double Samples::median(const OpKey& key) const {
+  const auto found = ops_.find(key);
+  return found != ops_.end() ? middle_of(found->second).median : 0;
 }
 
 std::vector<CollectiveSample> Samples::collectives() const {

@@ -22,6 +22,7 @@ Middle middle_of(std::vector<double> numbers);
 class Samples {
  public:
   void add(const OpKey& key, double seconds) { ops_[key].push_back(seconds); }
+  void add_sustained(const OpKey& key, double seconds) { sustained_[key].push_back(seconds); }
   void add(CollectiveKind kind, std::int64_t ranks, std::int64_t bytes, double seconds) {
     collectives_[{kind, ranks, bytes}].push_back(seconds);
   }
@@ -35,6 +36,9 @@ class Samples {
   bool has(const OpKey& key) const { return ops_.contains(key); }
   // By key.
   std::vector<OpSample> ops() const;
+  std::vector<OpSample> sustained() const;
+  // Of what has been added for an op so far; 0 when nothing.
+  double median(const OpKey& key) const;
   std::vector<CollectiveSample> collectives() const;
   // Standard deviation of a rank's step over its mean, median over all that were added; 0 without.
   double rank_jitter() const;
@@ -42,7 +46,7 @@ class Samples {
  private:
   using Call = std::tuple<CollectiveKind, std::int64_t, std::int64_t>;
 
-  std::map<OpKey, std::vector<double>> ops_;
+  std::map<OpKey, std::vector<double>> ops_, sustained_;
   std::map<Call, std::vector<double>> collectives_;
   std::vector<double> step_spreads_;
 };

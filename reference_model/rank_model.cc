@@ -1,5 +1,7 @@
 #include "reference_model/rank_model.h"
 
+#include <array>
+
 #include "reference_model/transfers.h"
 
 namespace tpsim {
@@ -30,13 +32,35 @@ StepResult RankModel::train_step(std::int64_t step, const DataSource& data) {
 void RankModel::run_pipeline(const DataSource& data) {
   store_.clear_gradients();
   context_.device.run(Fill{loss_sum_, 0.0F, "loss"});
-  for (const PipelineTask& task : schedule_of(pipeline_shape(context_.plan), context_.at.pp)) {
-    if (task.forward) {
-      run_forward(task, data);
+  const std::vector<PipelineTask> tasks =
+      schedule_of(pipeline_shape(context_.plan), context_.at.pp);
+  const bool whole = context_.device.records() && alternates(pipeline_shape(context_.plan));
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (whole) {
+      run_whole(tasks[i], tasks[i + 1], data);
+      ++i;
+    } else if (tasks[i].forward) {
+      run_forward(tasks[i], [&] { return load(tasks[i], data); });
     } else {
-      run_backward(task);
+      run_backward(tasks[i]);
     }
   }
+}
+
+// Forward and backward of a micro-batch that no other rank has a part in: the same ops each time.
+void RankModel::run_whole(const PipelineTask& forward, const PipelineTask& backward,
+                          const DataSource& data) {
+  const MicroBatch batch = load(forward, data);
+  context_.device.repeat(
+      [&] {
+        run_forward(forward, [&] { return batch; });
+        run_backward(backward);
+      },
+      std::array{batch.tokens, batch.labels});
+}
+
+ModelChunk& RankModel::chunk_of(const PipelineTask& task) const {
+  return *chunks_[static_cast<std::size_t>(task.chunk)];
 }
 
 StepResult RankModel::update(std::int64_t step) {
@@ -61,14 +85,14 @@ int RankModel::neighbour(std::int64_t distance) const {
   return static_cast<int>((context_.at.pp + distance + pp) % pp);
 }
 
-void RankModel::run_forward(const PipelineTask& task, const DataSource& data) {
-  ModelChunk& chunk = *chunks_[static_cast<std::size_t>(task.chunk)];
+void RankModel::run_forward(const PipelineTask& task, const std::function<MicroBatch()>& loaded) {
+  ModelChunk& chunk = chunk_of(task);
   Communicator& pipeline = context_.groups.pipeline_forward;
   Tensor x;
   if (!chunk.is_first()) {
     x = receive_from_stage(context_, pipeline, neighbour(-1), "pipeline.activation");
   }
-  const MicroBatch batch = load(chunk, task.micro_batch, data);
+  const MicroBatch batch = loaded();
   const Tensor y = chunk.forward(task.micro_batch, x, batch);
   if (chunk.is_last()) {
     add_loss(y);
@@ -78,7 +102,7 @@ void RankModel::run_forward(const PipelineTask& task, const DataSource& data) {
 }
 
 void RankModel::run_backward(const PipelineTask& task) {
-  ModelChunk& chunk = *chunks_[static_cast<std::size_t>(task.chunk)];
+  ModelChunk& chunk = chunk_of(task);
   Communicator& pipeline = context_.groups.pipeline_backward;
   Tensor dy;
   if (!chunk.is_last()) {
@@ -90,12 +114,12 @@ void RankModel::run_backward(const PipelineTask& task) {
   }
 }
 
-MicroBatch RankModel::load(const ModelChunk& chunk, std::int64_t micro_batch,
-                           const DataSource& data) {
+MicroBatch RankModel::load(const PipelineTask& task, const DataSource& data) {
+  const ModelChunk& chunk = chunk_of(task);
   MicroBatch batch;
   if (!chunk.is_first() && !chunk.is_last()) return batch;
   std::vector<std::int32_t> samples;
-  if (context_.at.tp == 0) samples = data(micro_batch);
+  if (context_.at.tp == 0) samples = data(task.micro_batch);
   if (chunk.is_first()) batch.tokens = share_tokens(context_, samples, 0, "data.tokens");
   if (chunk.is_last()) batch.labels = share_tokens(context_, samples, 1, "data.labels");
   return batch;

@@ -40,9 +40,12 @@ class RankModel {
   const RankContext& context() const { return context_; }
 
  private:
-  void run_forward(const PipelineTask& task, const DataSource& data);
+  void run_whole(const PipelineTask& forward, const PipelineTask& backward, const DataSource& data);
+  // `loaded` gives the micro-batch's tokens and labels once the input has arrived.
+  void run_forward(const PipelineTask& task, const std::function<MicroBatch()>& loaded);
   void run_backward(const PipelineTask& task);
-  MicroBatch load(const ModelChunk& chunk, std::int64_t micro_batch, const DataSource& data);
+  MicroBatch load(const PipelineTask& task, const DataSource& data);
+  ModelChunk& chunk_of(const PipelineTask& task) const;
   void add_loss(const Tensor& loss);
   float loss_scale() const;
   int neighbour(std::int64_t distance) const;

@@ -21,6 +21,10 @@ PipelineShape pipeline_shape(const Plan& plan) {
   return {plan.schedule, plan.degrees.pp, plan.virtual_stages, micro_batches(plan)};
 }
 
+bool alternates(const PipelineShape& shape) {
+  return shape.stages == 1 && shape.virtual_stages == 1 && most_in_flight(shape, 0) == 1;
+}
+
 std::int64_t warmup_forwards(const PipelineShape& shape, std::int64_t stage) {
   const std::int64_t total = shape.micro_batches * shape.virtual_stages;
   switch (shape.schedule) {

@@ -36,6 +36,10 @@ PipelineTask nth_task(const PipelineShape& shape, std::int64_t stage, std::int64
 // The tasks of one stage in the order in which it runs them.
 std::vector<PipelineTask> schedule_of(const PipelineShape& shape, std::int64_t stage);
 
+// Whether every forward is followed by its own backward: one stage of one chunk, one micro-batch in
+// flight.
+bool alternates(const PipelineShape& shape);
+
 // Forwards that a stage runs before its first backward.
 std::int64_t warmup_forwards(const PipelineShape& shape, std::int64_t stage);
 

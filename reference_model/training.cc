@@ -44,6 +44,28 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
   return Ok{};
 }
 
+// A record is the same micro-batch again: it holds nothing that changes from one to the next, and
+// what the host notes while ops are issued is noted once.
+Status check_recordable(const TrainingRun& run) {
+  const ModelSpec& model = run.model;
+  const char* obstacle = nullptr;
+  if (gpu_count(run.plan) > 1) {
+    obstacle = "its collectives and messages between ranks";
+  } else if (model.hidden_dropout > 0 || model.attention_dropout > 0) {
+    obstacle = "dropout, which draws other elements each time";
+  } else if (!run.options.fused_gradient_accumulation) {
+    obstacle = "gradients that are added up outside the products (fused_gradient_accumulation)";
+  } else if (!alternates(pipeline_shape(run.plan))) {
+    obstacle = "several micro-batches in flight at once (use --schedule 1f1b)";
+  } else if (run.time_ops) {
+    obstacle = "the times of single ops, which --json, --rank and validate ask for";
+  }
+  if (obstacle == nullptr) return Ok{};
+  return Error{ErrorKind::kBadInput,
+               fmt::format("a micro-batch of this plan cannot be recorded: {}", obstacle),
+               "--cuda-graphs", "leave it out"};
+}
+
 void tell(const SavedState& state, std::int64_t steps, const TrainingHooks& hooks) {
   for (const std::string& damaged : state.passed_over) {
     hooks.on_note("a saved state is passed over: " + damaged);
@@ -127,6 +149,7 @@ class Trainer {
                       result.grad_norm,
                       elapsed.count(),
                       model_.context().device.peak_allocated_bytes(),
+                      model_.context().device.used_bytes(),
                       timer_ ? timer_->take() : StepTimes()};
   }
 
@@ -142,6 +165,11 @@ class Trainer {
 Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,
              const std::function<void(const StepReport&)>& on_step, const TrainingHooks& hooks) {
   TPSIM_TRY_STATUS(check_run(world, run, tokens));
+  device.use_algorithms(run.algorithms);
+  if (run.record_work) {
+    TPSIM_TRY_STATUS(check_recordable(run));
+    TPSIM_TRY_STATUS(device.start_recording());
+  }
   const OwnedGroups owned = form_groups(world, device, run.plan);
   RankModel model(RankContext{device, owned.groups(), coordinates(run.plan, world.rank()),
                               run.model, run.plan, run.options},

@@ -25,6 +25,8 @@ struct TrainingRun {
   std::int64_t save_every = 0;           // steps; 0 never saves
   std::filesystem::path dump_gradients;  // of the first step, before clipping; empty: none
   bool time_ops = false;                 // fills StepReport::times
+  bool record_work = false;              // micro-batches are recorded and replayed (CUDA graphs)
+  AlgorithmChoices algorithms;           // of a profile of this device; may be empty
 };
 
 struct StepReport {
@@ -33,6 +35,7 @@ struct StepReport {
   double grad_norm = 0;
   double seconds = 0;
   std::int64_t peak_bytes = 0;  // allocated on this rank's device, highest so far
+  std::int64_t used_bytes = 0;  // in use on it altogether after the step; 0 where nobody says
   StepTimes times;              // where the step went, as far as ops and collectives account for it
 };
 

@@ -6,13 +6,21 @@
 #include "sim/nccl_model.h"
 
 namespace tpsim {
+namespace {
+
+// The software that wrote the profile: this program.
+const char* own_stack(const Profile& profile) {
+  return profile.device.asynchronous ? "reference" : "reference-cpu";
+}
+
+}  // namespace
 
 ClusterSpec machine_cluster(const Profile& profile) {
   ClusterSpec cluster;
   cluster.name = kThisMachine;
   cluster.source = "measured, " + profile.source;
   cluster.profile = profile.name;
-  cluster.stack = profile.device.asynchronous ? "reference" : "reference-cpu";
+  cluster.stack = own_stack(profile);
   cluster.nodes = 1;
   cluster.gpus_per_node = profile.machine.devices;
   LinkSpec& link = cluster.intra_node;
@@ -26,6 +34,14 @@ ClusterSpec machine_cluster(const Profile& profile) {
   if (link.bandwidth <= BytesPerSecond()) link.bandwidth = profile.device.memory_bandwidth;
   cluster.inter_node = link;
   return cluster;
+}
+
+StackSpec stack_as_measured(StackSpec stack, const Profile& profile) {
+  const RuntimeFacts& runtime = profile.runtime;
+  if (stack.name != own_stack(profile)) return stack;
+  if (runtime.context > Bytes()) stack.memory.context = runtime.context;
+  if (runtime.launch > Seconds()) stack.host.per_op = runtime.launch;
+  return stack;
 }
 
 StackSpec stack_on_machine(StackSpec stack, const Profile& profile) {

@@ -16,6 +16,9 @@ inline constexpr std::string_view kThisMachine = "this-machine";
 // bandwidth and the least latency of the profile's collectives; without any, the device's memory
 // bandwidth. The profile says how many devices there are (machine.devices above zero).
 ClusterSpec machine_cluster(const Profile& profile);
+// The software; where it is what wrote the profile, with the device memory and the host's time for
+// an op that the profile measured.
+StackSpec stack_as_measured(StackSpec stack, const Profile& profile);
 // The software, with what its ranks' times vary on this machine.
 StackSpec stack_on_machine(StackSpec stack, const Profile& profile);
 

@@ -49,9 +49,14 @@ OpCostModel::OpCostModel(const Profile& profile)
       kernels_(memory_bound_samples(profile.ops)) {
   exact_.reserve(profile.ops.size());
   for (const OpSample& sample : profile.ops) exact_.emplace(canonical(sample.key), sample.median);
+  for (const OpSample& sample : profile.sustained) {
+    sustained_.emplace(canonical(sample.key), sample.median);
+  }
 }
 
 OpPrice OpCostModel::price(const OpRecord& op) const {
+  const auto measured = sustained_.find(canonical(op.key));
+  if (measured != sustained_.end()) return {measured->second, PriceSource::kExact};
   OpPrice price = burst_price(op);
   if (burst_clocks_ && runs_on_matrix_units(op.key.kind)) price.time *= slowdown(op, price.time);
   return price;
@@ -112,7 +117,9 @@ std::string OpCostModel::explain(const OpRecord& op) const {
   }
   std::string text = fmt::format("{}: {} ({}) = {}", to_string(op.key), to_string(paid.time),
                                  name_of(paid.source), how);
-  if (paid.time > burst.time) {
+  if (sustained_.contains(canonical(op.key))) {
+    text += fmt::format(", {} at sustained clocks", to_string(paid.time));
+  } else if (paid.time > burst.time) {
     text += fmt::format(", x {:.3f} from burst to sustained clocks (sustained_clock {:.2f})",
                         paid.time / burst.time, model_.sustained_clock);
   }

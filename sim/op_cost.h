@@ -7,7 +7,8 @@
 //   t = t_burst (1 + u^8 (c^-8 - 1))^(1/8)
 // with u the share of the device's burst rate that the product reaches and c = sustained_clock.
 // Power limits the rate, so that a product at full rate takes 1/c as long and one at half the rate
-// is not slowed; the exponent fits 183 products timed on a power-limited A100-PCIe
+// is not slowed. Where the profile holds a time at sustained clocks (Profile::sustained), that is
+// the price. The exponent fits 183 products timed on a power-limited A100-PCIe
 // (MooreThreads/SimuMax) against burst times of the A100-SXM4. bf16 and fp16 cost the same.
 #pragma once
 
@@ -53,7 +54,8 @@ class OpCostModel {
   DeviceFacts device_;
   DeviceModel model_;
   bool burst_clocks_;
-  std::unordered_map<OpKey, Seconds> exact_;  // by canonical key
+  std::unordered_map<OpKey, Seconds> exact_;      // by canonical key
+  std::unordered_map<OpKey, Seconds> sustained_;  // likewise; replaces what exact_ holds
   MatmulModel matmul_;
   FlashModel flash_;
   KernelTable kernels_;

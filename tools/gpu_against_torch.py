@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """PyTorch's times for the work that tpsim was timed on, on the same GPU in the same session.
 
-Usage: gpu_against_torch.py KERNELS STEPS
-KERNELS is what tpsim_bench_gpu printed, STEPS what `tpsim run --model bloom-1b7` printed. Prints one
-line per comparison: tpsim's time, PyTorch's, and how many times faster tpsim is. Random weights and
+Usage: gpu_against_torch.py KERNELS STEPS_1B7 [STEPS_7B1]
+KERNELS is what tpsim_bench_gpu printed, STEPS_* what `tpsim run --model bloom-1b7` (or bloom-7b1)
+printed. Prints one line per comparison: tpsim's time, PyTorch's, and how many times faster tpsim is. Random weights and
 data; bf16; medians of CUDA events after warm-up.
 """
 
+import gc
 import math
 import re
 import sys
@@ -87,9 +88,14 @@ class Bloom(torch.nn.Module):
         return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
 
 
-def bloom_1b7_seconds(compiled, batch=4, seq=2048):
+# hidden, layers, heads, micro-batch
+BLOOMS = {"1b7": (2048, 24, 16, 4), "7b1": (4096, 30, 32, 1)}
+
+
+def bloom_seconds(name, compiled, seq=2048):
     """A step in bf16 with fused AdamW and clipping; flash attention (without ALiBi)."""
-    model = Bloom(2048, 24, 16, 250880).to("cuda", torch.bfloat16)
+    hidden, layers, heads, batch = BLOOMS[name]
+    model = Bloom(hidden, layers, heads, 250880).to("cuda", torch.bfloat16)
     call = torch.compile(model) if compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     tokens = torch.randint(0, 250880, (batch, seq + 1), device="cuda")
@@ -154,11 +160,14 @@ def attempt(name, ours, measure):
         compare(name, ours, measure())
     except Exception as error:  # whatever PyTorch raises
         print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
+    torch._dynamo.reset()  # a compiled model holds its weights
+    gc.collect()
     torch.cuda.empty_cache()
 
 
 def main():
-    kernels, steps = kernel_seconds(sys.argv[1]), step_seconds(sys.argv[2])
+    kernels = kernel_seconds(sys.argv[1])
+    steps = dict(zip(BLOOMS, map(step_seconds, sys.argv[2:])))
     print(torch.__version__, torch.cuda.get_device_name())
     for seq in (2048, 8192):
         for kind, backward in (("forward", False), ("backward", True)):
@@ -170,8 +179,9 @@ def main():
         how = "compiled" if compiled else "eager"
         attempt(f"BLOOM-176B block at TP4, forward + backward, {how}", block,
                 lambda: block_seconds(compiled))
-        attempt(f"BLOOM-1b7 step, 4 x 2048 tokens, {how}", steps,
-                lambda: bloom_1b7_seconds(compiled))
+        for name, ours in steps.items():
+            attempt(f"BLOOM-{name} step, {BLOOMS[name][3]} x 2048 tokens, {how}", ours,
+                    lambda: bloom_seconds(name, compiled))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
 #include "kernels/cuda/cublas_lt.h"
 #include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/gpu_facts.h"
+#include "kernels/cuda/hold.h"
 
 namespace tpsim {
 namespace {
@@ -19,6 +21,11 @@ Result<GpuLimits> limits_of(int index) {
                               gpu.major, gpu.minor));
   }
   return GpuLimits{gpu.multiProcessorCount, static_cast<std::int64_t>(gpu.sharedMemPerBlockOptin)};
+}
+
+// Which algorithms are fast, and how they are written down, depends on both.
+std::string chooser(const MatmulPlans& matmuls) {
+  return fmt::format("cuBLASLt {} on {}", matmuls.library_version(), gpu_facts().name);
 }
 
 }  // namespace
@@ -68,6 +75,7 @@ CudaDevice::~CudaDevice() {
 
 void CudaDevice::upload(std::span<const std::byte> from, const Tensor& to) {
   TPSIM_CHECK(static_cast<std::int64_t>(from.size()) == to.bytes(), "upload fills the tensor");
+  if (from.size() <= PinnedRing::kPlaceBytes) return uploads_.upload(from, to.raw(), stream());
   check_cuda(cudaMemcpyAsync(to.raw(), from.data(), from.size(), cudaMemcpyHostToDevice, stream()),
              "upload");
   synchronize();
@@ -105,6 +113,53 @@ double CudaDevice::seconds_between(DeviceMark earlier, DeviceMark later) {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
+Status CudaDevice::start_recording() {
+  records_ = true;
+  return Ok{};
+}
+
+void CudaDevice::repeat(const std::function<void()>& work, std::span<const Tensor> inputs) {
+  if (!records_) return work();
+  RecordKey key{{}, memory_changes()};
+  for (const Tensor& input : inputs) key.inputs.push_back(input.raw());
+  switch (repeats_.next(key)) {
+    case RepeatPlan::Action::kIssue: return work();
+    case RepeatPlan::Action::kRecord:
+      recorded_.record(stream(), work);
+      if (memory_changes() != key.memory_changes) return work();  // recorded anew next time
+      break;
+    case RepeatPlan::Action::kReplay: break;
+  }
+  recorded_.start(stream());
+}
+
+std::int64_t CudaDevice::memory_changes() const {
+  return state_->memory.releases() + state_->scratch.moves();
+}
+
+bool CudaDevice::hold(double seconds) {
+  hold_stream(seconds, stream());
+  return true;
+}
+
+AlgorithmChoices CudaDevice::algorithms() const {
+  AlgorithmChoices all{chooser(state_->matmuls), {}};
+  for (const MatmulChoice& choice : state_->matmuls.choices()) {
+    all.choices.push_back(to_text(choice));
+  }
+  return all;
+}
+
+// A text that cannot be read is of no more use than one of another library.
+void CudaDevice::use_algorithms(const AlgorithmChoices& earlier) {
+  if (earlier.chosen_by != chooser(state_->matmuls)) return;
+  std::vector<MatmulChoice> choices;
+  for (const std::string& text : earlier.choices) {
+    if (const auto choice = parse_matmul_choice(text); choice.ok()) choices.push_back(*choice);
+  }
+  state_->matmuls.use(choices);
+}
+
 void CudaDevice::execute(const Op& op) {
   std::visit([&](const auto& any) { compute(any, *state_); }, op);
   check_cuda(cudaGetLastError(), "launching an op");
@@ -139,6 +194,7 @@ void* CudaScratch::bytes(std::int64_t count) {
         fmt::format("the GPU has no memory left for {} bytes of working memory", count));
   }
   size_ = count;
+  ++moves_;
   return data_;
 }
 

@@ -12,6 +12,8 @@
 
 #include "core/result.h"
 #include "kernels/cuda/cuda_state.h"
+#include "kernels/cuda/pinned_ring.h"
+#include "kernels/cuda/recorded_work.h"
 #include "kernels/device.h"
 
 namespace tpsim {
@@ -30,6 +32,17 @@ class CudaDevice final : public Device {
   DeviceMark mark() override;
   double seconds_between(DeviceMark earlier, DeviceMark later) override;
   void forget_marks() override { marks_ = 0; }
+  bool hold(double seconds) override;
+
+  // Records CUDA graphs from now on.
+  Status start_recording() override;
+  bool records() const override { return records_; }
+  void repeat(const std::function<void()>& work, std::span<const Tensor> inputs) override;
+
+  AlgorithmChoices algorithms() const override;
+  void use_algorithms(const AlgorithmChoices& earlier) override;
+  // Everything in use on this GPU, by other processes too.
+  std::int64_t used_bytes() const override { return driver_memory().used; }
 
   // Memory for a communicator's own buffers, outside the count of tensors. Throws
   // OutOfDeviceMemory.
@@ -49,9 +62,16 @@ class CudaDevice final : public Device {
   void give_back(void* data, std::int64_t bytes) override;
 
  private:
+  // Grows whenever memory that a record may use has been given away.
+  std::int64_t memory_changes() const;
+
   explicit CudaDevice(std::unique_ptr<CudaState> state) : state_(std::move(state)) {}
 
   std::unique_ptr<CudaState> state_;
+  PinnedRing uploads_;
+  bool records_ = false;
+  RepeatPlan repeats_;
+  RecordedWork recorded_;
   std::vector<cudaEvent_t> events_;
   std::size_t marks_ = 0;  // events of events_ in use
 };

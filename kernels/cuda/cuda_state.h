@@ -29,6 +29,8 @@ class CudaScratch {
   CudaScratch(const CudaScratch&) = delete;
   CudaScratch& operator=(const CudaScratch&) = delete;
 
+  // How often the memory has moved.
+  std::int64_t moves() const { return moves_; }
   // Uninitialised, until the next call. Throws OutOfDeviceMemory.
   void* bytes(std::int64_t count);
   template <class T>
@@ -42,6 +44,7 @@ class CudaScratch {
   BlockCache& memory_;
   void* data_ = nullptr;
   std::int64_t size_ = 0;
+  std::int64_t moves_ = 0;
 };
 
 // Cosine and sine, [position][pair], for the first `positions`.

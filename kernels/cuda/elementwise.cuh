@@ -68,16 +68,20 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
   const auto shared = body.column(Width<V>{}, column);
   const std::int64_t step = std::int64_t{gridDim.y} * blockDim.y;
   std::int64_t row = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
-  for (; row + step < rows; row += 2 * step) {
-    const std::int64_t at = row * cols + column, next = at + step * cols;
-    const auto one = body.read(Width<V>{}, shared, at);
-    const auto other = body.read(Width<V>{}, shared, next);
-    body.write(Width<V>{}, shared, one, at);
-    body.write(Width<V>{}, shared, other, next);
+  using Operands = decltype(body.read(Width<V>{}, shared, row));
+  if constexpr (sizeof(Operands) <= 64) {  // two of them fit the registers
+    for (; row + step < rows; row += 2 * step) {
+      const std::int64_t at = row * cols + column, next = at + step * cols;
+      const Operands one = body.read(Width<V>{}, shared, at);
+      const Operands other = body.read(Width<V>{}, shared, next);
+      body.write(Width<V>{}, shared, one, at);
+      body.write(Width<V>{}, shared, other, next);
+    }
   }
-  if (row >= rows) return;
-  const std::int64_t at = row * cols + column;
-  body.write(Width<V>{}, shared, body.read(Width<V>{}, shared, at), at);
+  for (; row < rows; row += step) {
+    const std::int64_t at = row * cols + column;
+    body.write(Width<V>{}, shared, body.read(Width<V>{}, shared, at), at);
+  }
 }
 
 // Threads side by side along a row, then along the columns.

@@ -68,6 +68,18 @@ GpuFacts gpu_facts() {
   return facts;
 }
 
+Result<KernelRhythm> launch_rhythm(CudaDevice& device) {
+  constexpr int kLaunches = 200;
+  constexpr double kAhead = 10e-6 * kLaunches;  // the host takes less for an op, recorded or not
+  const Tensor x = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "launches");
+  TPSIM_TRY(std::vector<KernelSpan> kernels, traced_kernels(device, [&] {
+              device.hold(kAhead);
+              for (int i = 0; i < kLaunches; ++i) device.run(Fill{x, 0.0F, "launches"});
+            }));
+  if (!kernels.empty()) kernels.erase(kernels.begin());  // what held the others
+  return rhythm_of(kernels);
+}
+
 HostCosts host_costs(CudaDevice& device) {
   constexpr std::int64_t kBytes = std::int64_t{64} << 20;
   const LockedMemory host(kBytes);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/kernel_trace.h"
 
 namespace tpsim {
 
@@ -27,5 +28,9 @@ struct HostCosts {
   double download_bytes_per_s = 0;
 };
 HostCosts host_costs(CudaDevice& device);
+
+// The kernels of many ops that do next to nothing, issued ahead of the device. kMissing without
+// CUPTI.
+Result<KernelRhythm> launch_rhythm(CudaDevice& device);
 
 }  // namespace tpsim

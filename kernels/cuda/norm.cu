@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(kRowThreads) norm_forward_kernel(const Forward
   for (int p = 0; p < P; ++p) {
     const std::int64_t at = pack_begin(p);
     if (at >= a.cols) continue;
-    const Raw<T, kPack> gain = raw_at<T, kPack>(a.gain + at);
-    const Raw<T, kPack> bias = raw_or_zeros<T, kPack>(a.bias, at);
+    const Raw<T, kPack> gain = constant_at<T, kPack>(a.gain + at);
+    const Raw<T, kPack> bias = constant_or_zeros<T, kPack>(a.bias, at);
 #pragma unroll
     for (int i = 0; i < kPack; ++i) x[p].set(i, (x[p][i] - mean) * rstd * gain[i] + bias[i]);
     x[p].write(a.y + std::int64_t{blockIdx.x} * a.cols + at);
@@ -150,8 +150,8 @@ __device__ inline void finish_pack(const BackwardRows<T>& a, const Raw<T, kPack>
                                    const Raw<T, kPack>& dy, std::int64_t row, std::int64_t at,
                                    RowFacts f, float* sums) {
   const std::int64_t element = row * a.cols + at;
-  const Raw<T, kPack> gain = raw_at<T, kPack>(a.gain + at);
-  Raw<T, kPack> dx = raw_or_zeros<T, kPack>(a.residual, element);
+  Raw<T, kPack> dx = constant_or_zeros<T, kPack>(a.residual, element);
+  const Raw<T, kPack> gain = constant_at<T, kPack>(a.gain + at);
   float terms[kPack];
 #pragma unroll
   for (int i = 0; i < kPack; ++i) {
@@ -197,7 +197,7 @@ __device__ inline RowFacts facts_of(const BackwardRows<T>& a, const RowPair<T, P
   for (int p = 0; p < P; ++p) {
     const std::int64_t at = pack_begin(p);
     if (at >= a.cols) continue;
-    const Raw<T, kPack> gain = raw_at<T, kPack>(a.gain + at);
+    const Raw<T, kPack> gain = constant_at<T, kPack>(a.gain + at);
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
       const float g = pair.dy[p][i] * gain[i];

@@ -67,6 +67,15 @@ struct Raw {
       for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const Word*>(from)[i];
     }
   }
+  // From memory that the kernel does not write: the compiler may read it ahead of any store.
+  __device__ void read_constant(const T* from) {
+    if constexpr (V == 1) {
+      elements[0] = *from;
+    } else {
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) words[i] = __ldg(reinterpret_cast<const Word*>(from) + i);
+    }
+  }
   __device__ void write(T* to) const {
     if constexpr (V == 1) {
       *to = elements[0];
@@ -94,6 +103,13 @@ __device__ inline Raw<T, V> raw_at(const T* from) {
   return raw;
 }
 
+template <class T, int V>
+__device__ inline Raw<T, V> constant_at(const T* from) {
+  Raw<T, V> raw;
+  raw.read_constant(from);
+  return raw;
+}
+
 // For operands that may be absent: zeros.
 template <class T, int V>
 __device__ inline Raw<T, V> raw_or_zeros(const T* from, std::int64_t at) {
@@ -105,6 +121,11 @@ __device__ inline Raw<T, V> raw_or_zeros(const T* from, std::int64_t at) {
     for (int i = 0; i < V; ++i) raw.set(i, 0.0F);
   }
   return raw;
+}
+
+template <class T, int V>
+__device__ inline Raw<T, V> constant_or_zeros(const T* from, std::int64_t at) {
+  return from != nullptr ? constant_at<T, V>(from + at) : raw_or_zeros<T, V>(nullptr, 0);
 }
 
 // An operand whose dtype is known at run time only: gradients and sums that are added to.

@@ -1,5 +1,6 @@
 #include "kernels/modelled/modelled_communicator.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -42,16 +43,37 @@ ModelledCommunicator::ModelledCommunicator(Device& device, Member member, Collec
 // The collective begins when the device has done what was issued before it.
 template <class Work>
 void ModelledCommunicator::timed(CollectiveKind kind, std::int64_t bytes, Work work) {
-  device().synchronize();
   const std::chrono::duration<double> wait(seconds_({kind, group(), size(), bytes, ""}));
+  if (device().hold(wait.count())) return work();  // the host goes on, as it does with NCCL
+  device().synchronize();
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
   work();
   device().synchronize();
   wait_until(end);
 }
 
+// A few numbers, drawn there and repeated: an upload would take longer than the transfer.
+void ModelledCommunicator::fill_on_device(const Tensor& x) {
+  constexpr std::int64_t kDrawn = 1 << 20;
+  const std::int64_t all = x.elements();
+  std::int64_t filled = std::min(all, kDrawn);
+  const Tensor flat = x.reshaped({all});
+  device().run(InitNormal{.x = flat.slice(0, filled),
+                          .seed = 1,
+                          .global_cols = filled,
+                          .deviation = static_cast<float>(kDeviation),
+                          .label = "modelled"});
+  while (filled < all) {
+    const std::int64_t count = std::min(filled, all - filled);
+    device().run(Copy{flat.slice(0, count), flat.slice(filled, count), "modelled"});
+    filled += count;
+  }
+}
+
 // Drawing numbers takes longer than most transfers, so they are kept.
 void ModelledCommunicator::fill(const Tensor& x) {
+  const bool whole = x.dtype() == DType::kInt32 || x.dtype() == DType::kUInt8;
+  if (!whole && device().hold(0)) return fill_on_device(x);
   const auto width = static_cast<std::size_t>(size_of(x.dtype()));
   if (dtype_ != x.dtype()) contents_.clear();
   dtype_ = x.dtype();

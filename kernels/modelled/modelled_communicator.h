@@ -30,6 +30,7 @@ class ModelledCommunicator final : public Communicator {
  private:
   template <class Work>
   void timed(CollectiveKind kind, std::int64_t bytes, Work work);
+  void fill_on_device(const Tensor& x);
   void fill(const Tensor& x);
 
   CollectiveSeconds seconds_;

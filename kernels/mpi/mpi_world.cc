@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -47,6 +51,18 @@ class MpiWorld final : public World {
   int size_ = 1;
 };
 
+// A port that nobody listens on at this moment.
+int free_port() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  socklen_t size = sizeof any;
+  const bool known = bind(descriptor, reinterpret_cast<const sockaddr*>(&any), size) == 0 &&
+                     getsockname(descriptor, reinterpret_cast<sockaddr*>(&any), &size) == 0;
+  close(descriptor);
+  return known ? ntohs(any.sin_port) : 0;
+}
+
 // Long enough for the report of the rank that speaks to end this process in its sleep.
 std::chrono::milliseconds patience_of(int rank, bool thrown_out) {
   if (thrown_out) return std::chrono::seconds(10);
@@ -71,6 +87,23 @@ void give_up(int rank, std::chrono::seconds patience, const std::string& what,
 }
 
 }  // namespace
+
+MpiPlace mpi_place() {
+  MpiPlace place;
+  MPI_Comm_rank(MPI_COMM_WORLD, &place.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &place.size);
+  MPI_Comm machine = MPI_COMM_NULL;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, place.rank, MPI_INFO_NULL, &machine);
+  MPI_Comm_rank(machine, &place.local_rank);
+  MPI_Comm_free(&machine);
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  place.free_port = place.rank == 0 ? free_port() : 0;
+  MPI_Bcast(host.data(), static_cast<int>(host.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+  MPI_Bcast(&place.free_port, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  place.first_host = host.data();
+  return place;
+}
 
 std::unique_ptr<World> mpi_world() { return std::make_unique<MpiWorld>(); }
 

@@ -1,9 +1,22 @@
 // Ranks as processes that mpirun or srun started.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "kernels/world.h"
 
 namespace tpsim {
+
+// Where this process stands among those of the job, as MPI knows it; the same host and port on all.
+struct MpiPlace {
+  int rank = 0, size = 1;
+  int local_rank = 0;      // on this machine
+  std::string first_host;  // of rank 0
+  int free_port = 0;       // there
+};
+// Between MPI's start and its end; every rank calls it.
+MpiPlace mpi_place();
 
 // All ranks as this process sees them, between MPI's start and its end.
 std::unique_ptr<World> mpi_world();

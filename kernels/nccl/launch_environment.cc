@@ -21,7 +21,8 @@ constexpr std::array kLaunchers = {
     LauncherNames{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     LauncherNames{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr},
     LauncherNames{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-                  "OMPI_COMM_WORLD_LOCAL_SIZE"}};
+                  "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    LauncherNames{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
 
 Result<int> number(const Environment& environment, const char* name, int fallback) {
   const std::optional<std::string> text = environment(name);
@@ -57,6 +58,7 @@ Result<Launch> read_launch(const Environment& environment, const LauncherNames& 
                  ""};
   }
   launch.folder = environment("TPSIM_RENDEZVOUS").value_or("");
+  launch.under_mpi = environment("TPSIM_UNDER_MPI").has_value();
   if (!launch.folder.empty() || launch.size == 1) return launch;
   TPSIM_TRY(launch.address, address_of(environment, names, launch.size));
   TPSIM_TRY(const int master_port, number(environment, "MASTER_PORT", kDefaultPort - 1));

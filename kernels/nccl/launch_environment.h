@@ -15,11 +15,13 @@ struct Launch {
   int local_rank = 0;   // on this machine
   std::string address;  // of rank 0; empty when a folder is used
   int port = 0;
-  std::string folder;  // shared by all ranks, empty when the job begins; from TPSIM_RENDEZVOUS
+  std::string folder;      // shared by all ranks, empty when the job begins; from TPSIM_RENDEZVOUS
+  bool under_mpi = false;  // which reports failures and ends the job; from TPSIM_UNDER_MPI
 };
 
 // Nothing when no launcher started this process, or it started only this one. Reads RANK,
-// WORLD_SIZE, LOCAL_RANK; or SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID; or OMPI_COMM_WORLD_*.
+// WORLD_SIZE, LOCAL_RANK; or SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID; or OMPI_COMM_WORLD_*; or
+// those of MPICH and Intel MPI.
 // Ranks meet at MASTER_ADDR (Slurm: its first node; one machine: itself) and the port after
 // MASTER_PORT, which torchrun itself listens on, or at TPSIM_PORT.
 Result<std::optional<Launch>> launch_from(const Environment& environment);

@@ -37,55 +37,6 @@ cudaStream_t new_stream() {
 
 }  // namespace
 
-NcclLine::NcclLine(const NcclLibrary& nccl, ncclComm_t comm)
-    : nccl_(nccl), comm_(comm), unfinished_(new_event()) {}
-
-NcclLine::~NcclLine() {
-  static_cast<void>(cudaEventDestroy(unfinished_));
-  if (aborted_.empty()) nccl_.destroy(comm_);
-}
-
-ncclComm_t NcclLine::comm() const {
-  const std::lock_guard lock(mutex_);
-  if (!aborted_.empty()) throw CommunicatorAborted(aborted_);
-  return comm_;
-}
-
-// The oldest unfinished piece of work is timed: a new one is noted only when none is waited for.
-void NcclLine::issued(cudaStream_t stream) {
-  const std::lock_guard lock(mutex_);
-  if (waits_ && cudaEventQuery(unfinished_) == cudaErrorNotReady) return;
-  check_cuda(cudaEventRecord(unfinished_, stream), "cudaEventRecord");
-  waits_ = true;
-  since_ = std::chrono::steady_clock::now();
-}
-
-std::optional<std::string> NcclLine::trouble(std::chrono::seconds limit) {
-  const std::lock_guard lock(mutex_);
-  if (!aborted_.empty()) return std::nullopt;
-  ncclResult_t result = ncclSuccess;
-  nccl_.async_error(comm_, &result);
-  if (result != ncclSuccess && result != ncclInProgress) {
-    return fmt::format("a collective failed: {} ({})", nccl_.error_string(result),
-                       nccl_.last_error(comm_));
-  }
-  if (!waits_) return std::nullopt;
-  if (cudaEventQuery(unfinished_) != cudaErrorNotReady) {
-    waits_ = false;
-    return std::nullopt;
-  }
-  if (std::chrono::steady_clock::now() - since_ < limit) return std::nullopt;
-  return fmt::format("a collective has not ended within {} s: another rank has stopped or hangs",
-                     limit.count());
-}
-
-void NcclLine::abort(const std::string& reason) {
-  const std::lock_guard lock(mutex_);
-  if (!aborted_.empty()) return;
-  aborted_ = reason;
-  nccl_.abort(comm_);
-}
-
 NcclCommunicator::NcclCommunicator(CudaDevice& device, Member member, const NcclLibrary& nccl,
                                    NcclLines lines)
     : Communicator(device, member.group, member.rank, member.size),
@@ -111,25 +62,25 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 void NcclCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
-  nccl_.check(
-      nccl_.all_reduce(x.raw(), x.raw(), count_of(x), type_of(x.dtype()),
-                       op == ReduceOp::kSum ? ncclSum : ncclMax, all_->comm(), cuda_.stream()),
-      "all_reduce");
-  all_->issued(cuda_.stream());
+  const ncclRedOp_t reduction = op == ReduceOp::kSum ? ncclSum : ncclMax;
+  all_->issue("all_reduce", cuda_.stream(), [&](ncclComm_t comm) {
+    return nccl_.all_reduce(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), reduction, comm,
+                            cuda_.stream());
+  });
 }
 
 void NcclCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
-  nccl_.check(nccl_.all_gather(part.raw(), all.raw(), count_of(part), type_of(part.dtype()),
-                               all_->comm(), cuda_.stream()),
-              "all_gather");
-  all_->issued(cuda_.stream());
+  all_->issue("all_gather", cuda_.stream(), [&](ncclComm_t comm) {
+    return nccl_.all_gather(part.raw(), all.raw(), count_of(part), type_of(part.dtype()), comm,
+                            cuda_.stream());
+  });
 }
 
 void NcclCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
-  nccl_.check(nccl_.reduce_scatter(all.raw(), part.raw(), count_of(part), type_of(part.dtype()),
-                                   ncclSum, all_->comm(), cuda_.stream()),
-              "reduce_scatter");
-  all_->issued(cuda_.stream());
+  all_->issue("reduce_scatter", cuda_.stream(), [&](ncclComm_t comm) {
+    return nccl_.reduce_scatter(all.raw(), part.raw(), count_of(part), type_of(part.dtype()),
+                                ncclSum, comm, cuda_.stream());
+  });
 }
 
 // One group of transfers, so that all run at once.
@@ -151,10 +102,10 @@ void NcclCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
 }
 
 void NcclCommunicator::do_broadcast(const Tensor& x, int root) {
-  nccl_.check(nccl_.broadcast(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), root, all_->comm(),
-                              cuda_.stream()),
-              "broadcast");
-  all_->issued(cuda_.stream());
+  all_->issue("broadcast", cuda_.stream(), [&](ncclComm_t comm) {
+    return nccl_.broadcast(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), root, comm,
+                           cuda_.stream());
+  });
 }
 
 const NcclCommunicator::Way& NcclCommunicator::way(int from, int to) const {
@@ -186,20 +137,18 @@ void NcclCommunicator::do_send(const Tensor& x, int to) {
                              cudaMemcpyDeviceToDevice, cuda_.stream()),
              "the copy of a message");
   stream_waits(way.stream, cuda_.stream());
-  nccl_.check(
-      nccl_.send(sent.copy, count_of(x), type_of(x.dtype()), to, way.line->comm(), way.stream),
-      "send");
-  way.line->issued(way.stream);
+  way.line->issue("send", way.stream, [&](ncclComm_t comm) {
+    return nccl_.send(sent.copy, count_of(x), type_of(x.dtype()), to, comm, way.stream);
+  });
   check_cuda(cudaEventRecord(sent.done, way.stream), "cudaEventRecord");
 }
 
 void NcclCommunicator::do_receive(const Tensor& x, int from) {
   const Way& way = this->way(from, rank());
   stream_waits(way.stream, cuda_.stream());  // earlier ops may still use x's memory
-  nccl_.check(
-      nccl_.receive(x.raw(), count_of(x), type_of(x.dtype()), from, way.line->comm(), way.stream),
-      "receive");
-  way.line->issued(way.stream);
+  way.line->issue("receive", way.stream, [&](ncclComm_t comm) {
+    return nccl_.receive(x.raw(), count_of(x), type_of(x.dtype()), from, comm, way.stream);
+  });
   stream_waits(cuda_.stream(), way.stream);
 }
 
@@ -211,16 +160,17 @@ void NcclCommunicator::connect_neighbours() {
   auto* const words = static_cast<std::byte*>(cuda_.acquire_unrecorded(2 * kWord));
   for (const bool upward : {true, false}) {
     const Way& way = upward ? up_ : down_;
-    nccl_.check(nccl_.group_start(), "connecting neighbours");
-    for (const int peer : neighbours) {
-      const bool sends = (peer > rank()) == upward;
-      const ncclResult_t result =
-          sends ? nccl_.send(words, 1, ncclUint8, peer, way.line->comm(), way.stream)
-                : nccl_.receive(words + kWord, 1, ncclUint8, peer, way.line->comm(), way.stream);
-      nccl_.check(result, "connecting neighbours");
-    }
-    nccl_.check(nccl_.group_end(), "connecting neighbours");
-    way.line->issued(way.stream);
+    way.line->issue("connecting neighbours", way.stream, [&](ncclComm_t comm) {
+      ncclResult_t result = nccl_.group_start();
+      for (const int peer : neighbours) {
+        if (result != ncclSuccess && result != ncclInProgress) break;
+        const bool sends = (peer > rank()) == upward;
+        result = sends ? nccl_.send(words, 1, ncclUint8, peer, comm, way.stream)
+                       : nccl_.receive(words + kWord, 1, ncclUint8, peer, comm, way.stream);
+      }
+      const ncclResult_t ended = nccl_.group_end();
+      return result == ncclSuccess || result == ncclInProgress ? ended : result;
+    });
   }
   for (const Way* way : {&up_, &down_}) {
     check_cuda(cudaStreamSynchronize(way->stream), "connecting neighbours");

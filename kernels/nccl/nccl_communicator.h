@@ -7,44 +7,14 @@
 // number of ranks, and 16-bit sums are rounded at every hop.
 #pragma once
 
-#include <chrono>
-#include <mutex>
-#include <optional>
-#include <string>
+#include <memory>
 #include <vector>
 
 #include "kernels/communicator.h"
 #include "kernels/cuda/cuda_device.h"
-#include "kernels/nccl/nccl_library.h"
+#include "kernels/nccl/nccl_line.h"
 
 namespace tpsim {
-
-// One communicator of NCCL, watched for errors and for work that does not end.
-class NcclLine {
- public:
-  NcclLine(const NcclLibrary& nccl, ncclComm_t comm);
-  ~NcclLine();
-  NcclLine(const NcclLine&) = delete;
-  NcclLine& operator=(const NcclLine&) = delete;
-
-  // Throws CommunicatorAborted after abort().
-  ncclComm_t comm() const;
-  // Notes that something was issued to `stream`.
-  void issued(cudaStream_t stream);
-
-  // The rest is called by the watching thread. Why this line is of no use any more, if so.
-  std::optional<std::string> trouble(std::chrono::seconds limit);
-  void abort(const std::string& reason);
-
- private:
-  const NcclLibrary& nccl_;
-  ncclComm_t comm_;
-  mutable std::mutex mutex_;
-  std::string aborted_;  // why
-  cudaEvent_t unfinished_ = nullptr;
-  bool waits_ = false;  // for unfinished_, since:
-  std::chrono::steady_clock::time_point since_;
-};
 
 // The communicators of NCCL that a group needs; `up` and `down` in pipeline groups only.
 struct NcclLines {

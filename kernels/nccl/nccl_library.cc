@@ -15,7 +15,8 @@ Result<NcclLibrary> opened() {
   nccl.path = library.path();
   TPSIM_TRY_STATUS(library.find("ncclGetVersion", nccl.version));
   TPSIM_TRY_STATUS(library.find("ncclGetUniqueId", nccl.unique_id));
-  TPSIM_TRY_STATUS(library.find("ncclCommInitRank", nccl.init_rank));
+  TPSIM_TRY_STATUS(library.find("ncclCommInitRankConfig", nccl.init_rank));
+  TPSIM_TRY_STATUS(library.find("ncclCommFinalize", nccl.finalize));
   TPSIM_TRY_STATUS(library.find("ncclCommDestroy", nccl.destroy));
   TPSIM_TRY_STATUS(library.find("ncclCommAbort", nccl.abort));
   TPSIM_TRY_STATUS(library.find("ncclCommGetAsyncError", nccl.async_error));

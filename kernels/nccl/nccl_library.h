@@ -12,7 +12,8 @@ namespace tpsim {
 struct NcclLibrary {
   decltype(&::ncclGetVersion) version = nullptr;
   decltype(&::ncclGetUniqueId) unique_id = nullptr;
-  decltype(&::ncclCommInitRank) init_rank = nullptr;
+  decltype(&::ncclCommInitRankConfig) init_rank = nullptr;
+  decltype(&::ncclCommFinalize) finalize = nullptr;
   decltype(&::ncclCommDestroy) destroy = nullptr;
   decltype(&::ncclCommAbort) abort = nullptr;
   decltype(&::ncclCommGetAsyncError) async_error = nullptr;

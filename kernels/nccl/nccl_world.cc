@@ -3,77 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <thread>
 
 #include "kernels/cuda/cuda_check.h"
 #include "kernels/lone_world.h"
 #include "kernels/nccl/nccl_communicator.h"
+#include "kernels/nccl/nccl_watch.h"
 #include "kernels/nccl/rendezvous.h"
 
 namespace tpsim {
 namespace {
 
-constexpr auto kMeetingTime = std::chrono::seconds(300);
-
-// Looks at all lines a few times a second; the first trouble aborts all of them.
-class Watch {
- public:
-  Watch(int gpu, std::chrono::seconds limit) : gpu_(gpu), limit_(limit) {
-    thread_ = std::thread([this] { look(); });
-  }
-  ~Watch() {
-    ends_ = true;
-    thread_.join();
-  }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-
-  void add(const std::shared_ptr<NcclLine>& line) {
-    const std::lock_guard lock(mutex_);
-    lines_.push_back(line);
-  }
-  // Empty while all is well.
-  std::string trouble() const {
-    const std::lock_guard lock(mutex_);
-    return trouble_;
-  }
-
- private:
-  void look() {
-    static_cast<void>(cudaSetDevice(gpu_));
-    while (!ends_) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      const std::lock_guard lock(mutex_);
-      if (trouble_.empty()) find_trouble();
-    }
-  }
-  void find_trouble() {
-    for (const std::weak_ptr<NcclLine>& weak : lines_) {
-      const auto line = weak.lock();
-      if (line == nullptr) continue;
-      if (const auto trouble = line->trouble(limit_)) trouble_ = *trouble;
-    }
-    if (trouble_.empty()) return;
-    for (const std::weak_ptr<NcclLine>& weak : lines_) {
-      if (const auto line = weak.lock()) line->abort(trouble_);
-    }
-  }
-
-  int gpu_;
-  std::chrono::seconds limit_;
-  mutable std::mutex mutex_;
-  std::vector<std::weak_ptr<NcclLine>> lines_;
-  std::string trouble_;
-  std::atomic<bool> ends_{false};
-  std::thread thread_;
-};
+// Where a rank leaves why it failed.
+constexpr const char* kFailure = "failure";
 
 class NcclWorld final : public World {
  public:
-  NcclWorld(const Launch& launch, CudaDevice& device, Rendezvous& rendezvous, Watch& watch)
-      : launch_(launch), device_(device), rendezvous_(rendezvous), watch_(watch) {}
+  NcclWorld(const Launch& launch, CudaDevice& device, Rendezvous& rendezvous, NcclWatch& watch,
+            std::chrono::seconds limit)
+      : launch_(launch), device_(device), rendezvous_(rendezvous), watch_(watch), limit_(limit) {}
 
   int rank() const override { return launch_.rank; }
   int size() const override { return launch_.size; }
@@ -116,14 +65,13 @@ class NcclWorld final : public World {
       nccl.check(nccl.unique_id(&id), "ncclGetUniqueId");
       demand(rendezvous_.put(key, std::string(id.internal, sizeof id.internal)));
     } else {
-      const Result<std::string> text = rendezvous_.get(key, kMeetingTime);
+      const Result<std::string> text = rendezvous_.get(key, limit_);
       demand(text);
       TPSIM_CHECK(text->size() == sizeof id.internal, "an id of NCCL");
       std::copy(text->begin(), text->end(), id.internal);
     }
-    ncclComm_t comm = nullptr;
-    nccl.check(nccl.init_rank(&comm, member.size, id, member.rank), "joining a group");
-    auto made = std::make_shared<NcclLine>(nccl, comm);
+    const ncclComm_t comm = joined(nccl, {id, member.rank, member.size}, limit_);
+    auto made = std::make_shared<NcclLine>(nccl, comm, event_mark(), limit_);
     watch_.add(made);
     return made;
   }
@@ -137,33 +85,73 @@ class NcclWorld final : public World {
   const Launch& launch_;
   CudaDevice& device_;
   Rendezvous& rendezvous_;
-  Watch& watch_;
+  NcclWatch& watch_;
+  std::chrono::seconds limit_;
   std::map<std::string, int> formed_;
 };
 
-Status run_rank(const Launch& launch, const GpuRankBody& body) {
+struct RankOutcome {
+  Status status;
+  bool thrown_out = false;  // by a failure that another rank reports
+};
+
+// What the device and NCCL say after an abort is only a consequence.
+RankOutcome judged(Status status, const NcclWatch::Trouble& trouble) {
+  if (trouble.text.empty()) return {std::move(status)};
+  return {Error{ErrorKind::kBug, trouble.text, "", ""}, trouble.elsewhere};
+}
+
+RankOutcome run_in_world(const Launch& launch, CudaDevice& device, Rendezvous& rendezvous,
+                         std::chrono::seconds limit, const GpuRankBody& body) {
+  NcclWatch::Senses senses;
+  int gpu = 0;
+  check_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
+  senses.begin = [=] { static_cast<void>(cudaSetDevice(gpu)); };
+  senses.elsewhere = [&] { return rendezvous.found(kFailure); };
+  NcclWatch watch(std::move(senses));
+  NcclWorld world(launch, device, rendezvous, watch, limit);
+  const Status status =
+      outcome_of(world, [&](World& ranks) -> Status { return body(ranks, device); });
+  RankOutcome outcome = judged(status, watch.trouble());
+  if (!outcome.status.ok() && !outcome.thrown_out) {
+    // Where this cannot be written any more, the others find out by themselves.
+    static_cast<void>(rendezvous.put(
+        kFailure, fmt::format("rank {}: {}", launch.rank, outcome.status.error().message),
+        std::chrono::seconds(1)));
+  }
+  return outcome;
+}
+
+Result<RankOutcome> run_rank(const Launch& launch, const GpuRankBody& body) {
   TPSIM_TRY(const std::chrono::seconds limit, collective_patience(process_environment));
   if (!nccl_library().ok()) return nccl_library().error();
   const GpuCount count = visible_gpus();
   const int gpu = count.gpus > 0 ? launch.local_rank % count.gpus : 0;
   TPSIM_TRY(const auto device, CudaDevice::create(gpu));
   TPSIM_TRY(const auto rendezvous, meet(launch));
-  Watch watch(gpu, limit);
-  NcclWorld world(launch, *device, *rendezvous, watch);
-  const Status status =
-      outcome_of(world, [&](World& ranks) -> Status { return body(ranks, *device); });
-  // What the device says after an abort is only a consequence.
-  if (const std::string trouble = watch.trouble(); !trouble.empty()) {
-    return Error{ErrorKind::kBug, trouble, "", ""};
-  }
-  return status;
+  return run_in_world(launch, *device, *rendezvous, limit, body);
 }
 
 }  // namespace
 
+// Long enough for the launcher to end this process meanwhile.
+void let_first_speak(const Launch& launch) {
+  if (launch.rank == 0 || launch.under_mpi) return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 20 * std::min(launch.rank, 50)));
+}
+
 Status run_under_nccl(const Launch& launch, const GpuRankBody& body) {
-  Status status = run_rank(launch, body);
+  const Result<RankOutcome> ran = run_rank(launch, body);
+  const Status status = ran.ok() ? ran->status : Status(ran.error());
   if (status.ok()) return status;
+  const bool thrown_out = ran.ok() && ran->thrown_out;
+  if (launch.under_mpi) {
+    if (thrown_out) throw CommunicatorAborted(status.error().message);
+    return status;
+  }
+  constexpr std::chrono::seconds kForTheFailedOne(10);
+  if (thrown_out) std::this_thread::sleep_for(kForTheFailedOne);
+  let_first_speak(launch);
   Error error = status.error();
   error.message = fmt::format("rank {}: {}", launch.rank, error.message);
   return error;

@@ -27,8 +27,9 @@ class FolderRendezvous final : public Rendezvous {
   explicit FolderRendezvous(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   // Written under another name first, so that nobody reads half of it.
-  Status put(const std::string& key, const std::string& value) override {
-    const std::filesystem::path unfinished = folder_ / (key + ".unfinished");
+  Status put(const std::string& key, const std::string& value, std::chrono::seconds) override {
+    // Two ranks may leave the same kind of message.
+    const std::filesystem::path unfinished = folder_ / fmt::format("{}.{}", key, getpid());
     std::ofstream file(unfinished, std::ios::binary);
     file.write(value.data(), static_cast<std::streamsize>(value.size()));
     file.close();
@@ -121,7 +122,7 @@ class TextServer {
     setsockopt(caller.descriptor(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     std::string key, value;
     if (!caller.receive_text(key) || !caller.receive_text(value)) return;
-    if (!value.empty()) texts_[key] = value;
+    if (!value.empty()) texts_.emplace(key, value);  // the first one stays
     const auto found = texts_.find(key);
     caller.send_text(found != texts_.end() ? found->second : "");
   }
@@ -145,9 +146,10 @@ class TcpRendezvous final : public Rendezvous {
       : host_(std::move(host)), port_(port), server_(std::move(server)) {}
 
   // The server may not be up yet.
-  Status put(const std::string& key, const std::string& value) override {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(5);
-    while (ask(key, value) != value) {
+  Status put(const std::string& key, const std::string& value,
+             std::chrono::seconds limit) override {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (ask(key, value).empty()) {
       if (std::chrono::steady_clock::now() > end) {
         return Error{ErrorKind::kMissing,
                      fmt::format("rank 0 does not answer at {}:{}", host_, port_), "MASTER_ADDR",

@@ -15,9 +15,13 @@ class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
   // Keys are letters, digits, '-' and '_'; each is put once.
-  virtual Status put(const std::string& key, const std::string& value) = 0;
+  virtual Status put(const std::string& key, const std::string& value,
+                     std::chrono::seconds limit = std::chrono::seconds(300)) = 0;
   // Waits until it has been put; an error when that takes too long.
   Result<std::string> get(const std::string& key, std::chrono::seconds limit);
+
+  // The value as far as it is known now; empty while there is none.
+  std::string found(const std::string& key) { return look_up(key); }
 
  protected:
   // The value; empty while there is none. An unreachable server counts as none.

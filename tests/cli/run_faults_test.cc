@@ -125,6 +125,36 @@ TEST_CASE("a rank of mpirun that hangs is given up, and the next start goes on",
   check_goes_on(folder, steps_of(given_up.out));
 }
 
+TEST_CASE("where there is no GPU, a run says so and ends with exit code 4, under launchers too") {
+  const std::string arguments =
+      golden_arguments("bloom-tiny") + kLayout + "--steps 1 --device cuda";
+  const Finished alone = run(tpsim_run(arguments));
+  if (alone.code != 4) return;  // several GPUs
+  CHECK(count_of(alone.err, "\n") == 1);
+  const std::string as_rank =
+      "env WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29811 LOCAL_RANK=0 RANK=";
+  CHECK(run(as_rank + "0 " + tpsim_run(arguments)).code == 4);
+  CHECK(run(as_rank + "1 " + tpsim_run(arguments)).code == 4);
+}
+
+TEST_CASE("without a GPU mpirun's ranks say so once", "[mpirun]") {
+  const std::string arguments =
+      golden_arguments("bloom-tiny") + kLayout + "--steps 1 --device cuda";
+  const Finished ranks = run(under_mpirun(kRanks, arguments));
+  if (ranks.code != 4) return;
+  CHECK(count_of(ranks.err, "tpsim: error: ") == 1);
+}
+
+TEST_CASE("what cannot be recorded as a CUDA graph is refused by name") {
+  const std::string graphs = golden_arguments("bloom-tiny") + "--steps 1 --cuda-graphs ";
+  const Finished ranks = run(tpsim_run(graphs + kLayout));
+  CHECK(ranks.code == 2);
+  CHECK(ranks.err.find("collectives and messages between ranks") != std::string::npos);
+  const Finished cpu = run(tpsim_run(graphs + "--micro-batch 2 --global-batch 4"));
+  CHECK(cpu.code == 2);
+  CHECK(cpu.err.find("only a GPU's work can be recorded") != std::string::npos);
+}
+
 TEST_CASE("a run that is asked to stop saves first, and the next start goes on") {
   for (const int signal : {SIGTERM, SIGINT}) {
     const Folder folder;

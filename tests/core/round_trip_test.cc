@@ -23,7 +23,9 @@ static_assert(field_count<StackSpec>() == 14);
 static_assert(field_count<TrainingOptions>() == 8);
 static_assert(field_count<HostCost>() == 7);
 static_assert(field_count<StackMemory>() == 9);
-static_assert(field_count<Profile>() == 10);
+static_assert(field_count<Profile>() == 13);
+static_assert(field_count<RuntimeFacts>() == 10);
+static_assert(field_count<AlgorithmChoices>() == 2);
 static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 9);
 static_assert(field_count<DeviceModel>() == 13);
@@ -159,6 +161,17 @@ Profile odd_profile() {
                    .flash_backward_efficiency = 0.35,
                    .kernel_latency = Seconds(2.5e-6)};
   profile.burst_clocks = true;
+  profile.runtime = {.launch = Seconds(kThird * 1e-5),
+                     .launch_gap = Seconds(1.1e-6),
+                     .empty_kernel = Seconds(2e-6 * kThird),
+                     .upload = BytesPerSecond(55e9 * kThird),
+                     .download = BytesPerSecond(50e9),
+                     .context = Bytes(500 * kMiB),
+                     .burst_mhz = 1980,
+                     .sustained_mhz = 1400 * kThird,
+                     .sustained_watts = 699.5,
+                     .sustained_celsius = 61};
+  profile.algorithms = {"a library", {"one 1 2", "another"}};
   const OpKey matmul{OpKind::kMatmul, DType::kBFloat16, kTransposeB | kAccumulate, {2, 3, 5, 7}};
   const OpKey flash{OpKind::kFlashForward, DType::kBFloat16, 1, {1, 2, 3, 3, 8}};
   const OpKey add{OpKind::kAdd, DType::kFloat32, 0, {1'000'000'000'000}};
@@ -166,6 +179,7 @@ Profile odd_profile() {
                  {matmul, Seconds(1e-3)},
                  {flash, Seconds(kThird)},
                  {add, Seconds(2e-6), 0, 5}};
+  profile.sustained = {{matmul, Seconds(kThird * 2e-3), 0.02, 7}};
   profile.collectives = {{CollectiveKind::kAllReduce, 8, Bytes(512), Seconds(kThird * 1e-5)},
                          {CollectiveKind::kAllReduce, 8, Bytes(1024), Seconds(2e-5)},
                          {CollectiveKind::kBroadcast, 4, Bytes(1e9), Seconds(1e-2)}};

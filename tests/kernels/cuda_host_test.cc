@@ -3,7 +3,9 @@
 #include <cstdlib>
 
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/kernel_trace.h"
 #include "kernels/cuda/matmul_choice.h"
+#include "kernels/cuda/recorded_work.h"
 #include "kernels/cuda/shared_library.h"
 
 namespace tpsim {
@@ -39,6 +41,34 @@ TEST_CASE("a machine without a GPU is told so, and no more") {
   REQUIRE_FALSE(device.ok());
   CHECK(device.error().kind == ErrorKind::kMissing);
   CHECK_THAT(device.error().message, Catch::StartsWith("no GPU: "));
+}
+
+TEST_CASE("work that repeats is recorded after the warm-up, and anew when its memory moves") {
+  using Action = RepeatPlan::Action;
+  RepeatPlan plan;
+  int a = 0, b = 0;
+  const RecordKey here{{&a}, 0}, there{{&b}, 0}, freed{{&a}, 1};
+  for (int turn = 0; turn < RepeatPlan::kWarmUp; ++turn) CHECK(plan.next(here) == Action::kIssue);
+  CHECK(plan.next(here) == Action::kRecord);
+  CHECK(plan.next(here) == Action::kReplay);
+  CHECK(plan.next(there) == Action::kRecord);
+  CHECK(plan.next(here) == Action::kRecord);
+  CHECK(plan.next(here) == Action::kReplay);
+  CHECK(plan.next(freed) == Action::kRecord);
+}
+
+TEST_CASE("the rhythm of kernels is the median of their lengths and of the gaps between them") {
+  const KernelRhythm rhythm = rhythm_of({{0, 100}, {400, 2400}, {2900, 4900}, {4800, 6900}});
+  CHECK(rhythm.kernel_s == Approx(2e-6));
+  CHECK(rhythm.gap_s == Approx(300e-9));  // of 300, 500 and an overlap
+  CHECK(rhythm_of({{0, 100}}).kernel_s == 0);
+}
+
+TEST_CASE("without NVML there is no watch, but a sentence") {
+  if (visible_gpus().gpus > 0) return;
+  const auto watch = SharedLibrary::open("NVML", {"libnvidia-ml.so.1"});
+  if (watch.ok()) return;  // a driver without its GPU
+  CHECK_THAT(watch.error().message, Catch::StartsWith("NVML is not on this machine"));
 }
 
 TEST_CASE("the choice of an algorithm survives being written and read") {

@@ -1,6 +1,7 @@
 // The CUDA device against the slow one, over every kind of op.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "kernels/cuda/cuda_device.h"
@@ -12,7 +13,15 @@ namespace {
 
 std::unique_ptr<CudaDevice> gpu() { return std::move(CudaDevice::create()).value(); }
 
+// A kernel that faults takes its process along: TPSIM_OP names the one kind of op to check.
+bool is_wanted(const OpKey& key) {
+  const char* wanted = std::getenv("TPSIM_OP");
+  return wanted == nullptr || name_of(key.kind) == wanted;
+}
+
 void check_case(Device& device, const OpCase& one) {
+  if (!is_wanted(one.key)) return;
+  INFO("at " << to_string(one.key) << " variant " << int{one.key.variant} << " " << one.what);
   for (const ResultError& e : errors_against_slow(device, one.key, 5, one.change)) {
     INFO(to_string(one.key) << " variant " << int{one.key.variant} << " " << one.what << ": "
                             << e.result << " is off by " << e.error << ", allowed " << e.tolerance);
@@ -90,7 +99,7 @@ std::vector<std::byte> bytes_after(Device& device, const OpKey& key, std::size_t
 }  // namespace
 
 TEST_CASE("CUDA ops on fp32 agree with float64") { check_all(DType::kFloat32); }
-TEST_CASE("CUDA ops on bf16 agree with float64 but for the rounding of bf16") {
+TEST_CASE("CUDA ops on bf16 agree with float64 but for the rounding of bf16", "[sanitize]") {
   check_all(DType::kBFloat16);
 }
 TEST_CASE("CUDA ops on fp16 agree with float64 but for the rounding of fp16") {
@@ -113,7 +122,7 @@ TEST_CASE("sums over millions of elements keep their digits on CUDA") {
   }
 }
 
-TEST_CASE("the same op on the same values gives the same bits on CUDA") {
+TEST_CASE("the same op on the same values gives the same bits on CUDA", "[sanitize]") {
   const auto device = gpu();
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     for (const OpKey& key : {OpKey{OpKind::kFlashBackward, dtype, 1, {2, 300, 4, 2, 64}},
@@ -181,6 +190,41 @@ TEST_CASE("a GPU's facts and its host's costs lie where a GPU's can lie") {
   CHECK(costs.launch_s > 1e-7);
   CHECK(costs.upload_bytes_per_s > 1e8);
   CHECK(costs.download_bytes_per_s > 1e8);
+}
+
+TEST_CASE("a held stream begins later, and CUPTI's kernels lie as far apart as marks say") {
+  const auto device = gpu();
+  const Tensor x =
+      device->allocate({std::int64_t{1} << 26}, DType::kFloat32, MemoryCategory::kWorkspace, "x");
+  const DeviceMark start = device->mark();
+  device->hold(2e-3);
+  const double held = device->seconds_between(start, device->mark());
+  CHECK(held > 1.9e-3);
+  CHECK(held < 10e-3);
+  const auto kernels = traced_kernels(*device, [&] {
+    for (int i = 0; i < 4; ++i) device->run(Fill{x, 1.0F, "fill"});
+  });
+  if (!kernels.ok()) {
+    WARN(to_string(kernels.error()));  // under another profiler or sanitizer
+    return;
+  }
+  CHECK(kernels->size() == 4);
+  const KernelRhythm rhythm = rhythm_of(*kernels);
+  CHECK(rhythm.kernel_s > 1e-5);  // 256 MiB at less than 27 TB/s
+  CHECK(rhythm.gap_s < 1e-4);
+}
+
+TEST_CASE("choices of algorithms are texts that name who chose, and others are left alone") {
+  const OpKey key{OpKind::kMatmul, DType::kBFloat16, kTransposeB, {1, 256, 512, 1024}};
+  const auto first = gpu();
+  static_cast<void>(bytes_after(*first, key, 0));
+  AlgorithmChoices chosen = first->algorithms();
+  REQUIRE(chosen.choices.size() == 1);
+  const auto second = gpu();
+  chosen.choices.emplace_back("no choice at all");
+  second->use_algorithms(chosen);
+  static_cast<void>(bytes_after(*second, key, 0));
+  CHECK(second->algorithms().choices == first->algorithms().choices);
 }
 
 TEST_CASE("the choice of algorithms carries over to another device of the same kind") {

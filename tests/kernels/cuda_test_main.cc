@@ -22,6 +22,12 @@ bool only_lists(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--list-ops") == 0) {
+    for (int i = 0; i < tpsim::kOpKindCount; ++i) {
+      std::printf("%s\n", std::string(tpsim::name_of(static_cast<tpsim::OpKind>(i))).c_str());
+    }
+    return 0;
+  }
   if (!only_lists(argc, argv)) {
     const tpsim::GpuCount count = tpsim::visible_gpus();
     std::string reason = count.why_none;

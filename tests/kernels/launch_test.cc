@@ -91,6 +91,15 @@ TEST_CASE("each launcher's variables say the rank, the GPU and where to meet") {
                                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}});
   CHECK(mpirun.local_rank == 3);
   CHECK(mpirun.address == "127.0.0.1");
+
+  const Launch mpich = launched({{"PMI_RANK", "2"},
+                                 {"PMI_SIZE", "8"},
+                                 {"MPI_LOCALRANKID", "2"},
+                                 {"MPI_LOCALNRANKS", "4"},
+                                 {"MASTER_ADDR", "node1"}});
+  CHECK(mpich.rank == 2);
+  CHECK(mpich.local_rank == 2);
+  CHECK(mpich.address == "node1");
 }
 
 TEST_CASE("variables that make no sense are errors which name them") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "kernels/modelled/modelled_world.h"
 #include "tests/kernels/clock_device.h"
@@ -75,6 +76,34 @@ TEST_CASE("operands rotate through as many bytes as asked for") {
   bench.settings.rotated = Bytes(10 * 4096);
   bench.times(kFillKey);
   CHECK(bench.device.written().size() == 10);
+}
+
+TEST_CASE("the device is held back until the host has issued a sample, outside the time measured") {
+  Bench bench;
+  const std::vector<double> times = bench.times(kFillKey);
+  CHECK(bench.device.held() >= 10e-6 * static_cast<double>(bench.device.ops()));
+  for (const double seconds : times) CHECK(seconds == Approx(1e-6));
+}
+
+TEST_CASE("sustained times are taken after the soak, and the watch hears of both") {
+  Bench bench;
+  // Hot after half a second: from then on it takes a quarter longer.
+  double worked = 0;
+  bench.device.duration = [&](const Op&) {
+    const std::int64_t nanoseconds = worked < 0.5 ? 1'000'000 : 1'250'000;
+    worked += 1e-9 * static_cast<double>(nanoseconds);
+    return nanoseconds;
+  };
+  std::set<bool> heard;
+  bench.settings.at_work = [&](bool soaked) { heard.insert(soaked); };
+  const OpTimerSettings settings = bench.settings;
+  OpTimer timer(bench.device, bench.meter, bench.lockstep, settings);
+  for (const double seconds : timer.times(kFillKey)) CHECK(seconds == Approx(1e-3));
+  CHECK(heard == std::set<bool>{false});
+  const std::vector<double> hot = timer.sustained_times(kFillKey);
+  CHECK(hot.size() == settings.least_samples);
+  for (const double seconds : hot) CHECK(seconds == Approx(1.25e-3));
+  CHECK(heard.size() == 2);
 }
 
 TEST_CASE("steady times end the samples early, scattered ones when the budget is spent") {

@@ -21,6 +21,18 @@ std::vector<PipelineShape> shapes() {
 
 }  // namespace
 
+TEST_CASE("forward and backward alternate only where nothing is in flight between them") {
+  CHECK(alternates({ScheduleKind::kOneFOneB, 1, 1, 7}));
+  CHECK(alternates({ScheduleKind::kGpipe, 1, 1, 1}));
+  CHECK_FALSE(alternates({ScheduleKind::kGpipe, 1, 1, 2}));
+  CHECK_FALSE(alternates({ScheduleKind::kOneFOneB, 2, 1, 1}));
+  for (const PipelineShape& shape : shapes()) {
+    if (!alternates(shape)) continue;
+    const std::vector<PipelineTask> tasks = schedule_of(shape, 0);
+    for (std::size_t i = 0; i < tasks.size(); ++i) CHECK(tasks[i].forward == (i % 2 == 0));
+  }
+}
+
 TEST_CASE("every stage runs each micro-batch of each chunk once forward, then once backward") {
   for (const PipelineShape& shape : shapes()) {
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {

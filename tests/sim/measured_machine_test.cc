@@ -106,6 +106,24 @@ TEST_CASE("a profile's machine is a node of its devices") {
   CHECK(stack_on_machine(stack, profile).rank_jitter == Approx(0.05));
 }
 
+TEST_CASE(
+    "what the program measured of itself replaces what its own stack assumes, and no other's") {
+  Profile profile;
+  profile.device.asynchronous = true;
+  StackSpec own;
+  own.name = "reference";
+  own.memory.context = Bytes(500e6);
+  own.host.per_op = Seconds(4e-6);
+  CHECK(stack_as_measured(own, profile).memory.context == own.memory.context);
+  profile.runtime.context = Bytes(700e6);
+  profile.runtime.launch = Seconds(3e-6);
+  CHECK(stack_as_measured(own, profile).memory.context == Bytes(700e6));
+  CHECK(stack_as_measured(own, profile).host.per_op == Seconds(3e-6));
+  StackSpec other = own;
+  other.name = "megatron-lm";
+  CHECK(stack_as_measured(other, profile).host.per_op == other.host.per_op);
+}
+
 TEST_CASE("where host and device are one queue, a lone rank's step is the sum of its ops") {
   Scenario scenario = test::small_scenario(test::small_bloom());
   scenario.profile.device.asynchronous = false;

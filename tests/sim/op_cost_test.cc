@@ -135,6 +135,17 @@ TEST_CASE("burst clocks are slowed by what the power limit takes, and only for p
         seconds(test::constant_profile(), elementwise(1 << 24)));
 }
 
+TEST_CASE("a time at sustained clocks is the price, however the burst time would be slowed") {
+  const OpRecord op = product(4096, 4096, 4096);
+  Profile profile = with_samples({{op, Seconds(100e-6)}});
+  profile.burst_clocks = true;
+  profile.model.sustained_clock = 0.5;
+  CHECK(seconds(profile, op) > 100e-6);
+  profile.sustained = {{op.key, Seconds(103e-6)}};
+  CHECK(seconds(profile, op) == Approx(103e-6));
+  CHECK_THAT(OpCostModel(profile).explain(op), Catch::Contains("at sustained clocks"));
+}
+
 TEST_CASE("an explanation names the price, its origin and the source of its constants") {
   Profile profile = with_samples({{product(512, 512, 512), Seconds(7e-6)}});
   profile.model.source = "a datasheet";

@@ -1,0 +1,51 @@
+// A thread that looks at a process's communicators a few times a second.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernels/nccl/nccl_line.h"
+
+namespace tpsim {
+
+// The first trouble, of a line or elsewhere, aborts all lines: whoever waits in one is let go.
+class NcclWatch {
+ public:
+  struct Senses {
+    std::function<void()> begin = nullptr;  // in the thread, before anything else
+    // Why another rank has failed; empty while none has. Asked every few seconds.
+    std::function<std::string()> elsewhere = nullptr;
+    std::chrono::milliseconds look_every{200}, ask_every{2000};
+  };
+  explicit NcclWatch(Senses senses);
+  ~NcclWatch();
+  NcclWatch(const NcclWatch&) = delete;
+  NcclWatch& operator=(const NcclWatch&) = delete;
+
+  void add(const std::shared_ptr<NcclLine>& line);
+
+  // Empty while all is well.
+  struct Trouble {
+    std::string text;
+    bool elsewhere = false;  // another rank reports it
+  };
+  Trouble trouble() const;
+
+ private:
+  void look();
+  void look_once(bool also_elsewhere);
+
+  Senses senses_;
+  mutable std::mutex mutex_;
+  std::vector<std::weak_ptr<NcclLine>> lines_;
+  Trouble trouble_;
+  std::atomic<bool> ends_{false};
+  std::thread thread_;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# tools/gpu_check.sh on a machine whose GPU, profiles and measurements are played: what a stage leaves
+# behind when its steps succeed, fail, or hang.
+#   gpu_check_test.sh SOURCE_DIR TPSIM
+set -euo pipefail
+source_dir=$1 tpsim=$2
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+bundle=$place/bundle
+mkdir -p "$bundle" "$place/bin"
+cp "$source_dir"/tools/{gpu_check.sh,gpu_validation.py,merge_profiles.py,gpu_against_torch.py} "$bundle/"
+ln -s "$source_dir/data" "$bundle/data"
+ln -s "$source_dir/tests/golden" "$bundle/golden"
+
+program() { printf '#!/usr/bin/env bash\n%s\n' "$2" >"$1" && chmod +x "$1"; }
+# Plans are predicted by tpsim itself; one profile fails, one run does not fit.
+program "$bundle/tpsim" 'case "$*" in
+  simulate*) exec "'"$tpsim"'" "$@" ;;
+  profile*bloom-3b*) echo "tpsim: error: a kernel is wrong" >&2; exit 1 ;;
+  profile*) cp "'"$source_dir"'/data/profiles/h200.json" "${!#}" ;;
+  validate*bloom-7b1*) echo "tpsim: error: the GPU has no memory left" >&2; exit 3 ;;
+  validate*) echo "{\"model\": \"played\", \"plan\": \"dp1\", \"step_spread\": 0.001,
+    \"predicted_step_s\": 0.5, \"measured_step_s\": 0.4, \"op_kinds\": [],
+    \"memory\": [{\"stage\": 0, \"predicted_gib\": 30, \"measured_gib\": 20}]}" ;;
+  *--rank*) echo "{\"model\": \"played\", \"plan\": \"tp4\", \"rank\": 20, \"step_spread\": 0.001,
+    \"predicted_step_s\": 2, \"step_s\": 2.5, \"peak_memory_gib\": 50,
+    \"predicted_peak_memory_gib\": 40, \"op_kinds\": [
+    {\"what\": \"matmul\", \"predicted_s\": 1, \"measured_s\": 1.25}]}" ;;
+  *) echo "   1   12.345678   1.0000   850 ms   1000   10.00   1 GiB" ;;
+esac'
+program "$bundle/tpsim_cuda_tests" 'case "$*" in
+  --list-test-names-only) printf "CUDA ops on bf16, all of them\nmarks on CUDA\n" ;;
+  --list-ops) printf "matmul\nadd\n" ;;
+  *"ops on bf16"*) exit 1 ;;
+  *bf16*) echo "op $TPSIM_OP"; [ "$TPSIM_OP" = add ] ;;
+  *) echo "All tests passed" ;;
+esac'
+program "$bundle/tpsim_bench_gpu" 'printf "op\tmicroseconds\nflash_forward 1x2048x28 variant 0\t100.0\n"'
+program "$place/bin/nvidia-smi" 'echo "a GPU that is played"'
+
+export TPSIM_CHECK_WORK=$place/work
+without_gpu=4
+command -v nvidia-smi >/dev/null || {
+  without_gpu=0
+  "$bundle/gpu_check.sh" look "$place/none" >/dev/null 2>&1 || without_gpu=$?
+}
+export PATH=$place/bin:$PATH
+
+expect() {  # WHAT, then a command that must succeed
+  local what=$1
+  shift
+  if "$@" >/dev/null; then return 0; fi
+  echo "gpu_check_test.sh: not so: $what" >&2
+  exit 1
+}
+stage() { "$bundle/gpu_check.sh" "$1" "$place/$1" >"$place/$1.screen" 2>&1 && code=0 || code=$?; }
+
+expect "without a GPU the exit code is 4" [ "$without_gpu" -eq 4 ]
+expect "an unknown stage is refused" [ "$("$bundle/gpu_check.sh" nothing "$place/n" 2>&1 |
+  grep -c "unknown stage")" -eq 1 ]
+
+stage tests
+expect "a failed test is seen" [ "$code" -eq 1 ]
+expect "the others run all the same" grep -q "All tests passed" "$place/tests/tests.txt"
+expect "every kind of op is tried then" grep -q "== op_add: exit code 0" "$place/tests/tests.txt"
+expect "and the wrong one is seen" grep -q "== op_matmul: exit code 1" "$place/tests/tests.txt"
+
+stage profile
+expect "a failed profile is seen" [ "$code" -eq 1 ]
+expect "its reason is in the log" grep -q "a kernel is wrong" "$place/profile/profile.txt"
+expect "the others make a profile" "$tpsim" simulate --model bloom-560m --cluster dgx-h200-node \
+  --profile "$place/profile/h200.json"
+
+stage validate
+expect "a run that does not fit is seen" [ "$code" -eq 1 ]
+expect "the others stand in the table" [ "$(grep -c '^| played' "$place/validate/validate.md")" -eq 11 ]
+expect "with their errors" grep -q "+25.0 %" "$place/validate/validate.md"
+expect "and the ops that are off" grep -q "matmul -250.00 ms" "$place/validate/validate.md"
+
+stage speed
+expect "kernels are left behind without PyTorch" grep -q flash_forward "$place/speed/kernels.txt"
+for one in tests profile validate speed; do
+  expect "few files for $one" [ "$(find "$place/$one" -type f | wc -l)" -le 4 ]
+done

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Puts profiles of one device together: the samples of all, each key once, the rest of the first.
+
+Usage: merge_profiles.py -o MERGED PROFILE...
+A profile of several models is taken plan by plan, so that each is whole when the time is up.
+"""
+
+import argparse
+import json
+
+
+def merged_groups(profiles, member, identity):
+    """Sample tables by what is sampled; of equal keys the first sample stays."""
+    groups = {}
+    for profile in profiles:
+        for group in profile.get(member, []):
+            key = tuple(group[name] for name in identity)
+            rows = groups.setdefault(key, ({k: v for k, v in group.items() if k != "samples"}, {}))[1]
+            width = group.get("dims", 1)
+            for row in group["samples"]:
+                rows.setdefault(tuple(row[:width]), row)
+    return [{**head, "samples": list(rows.values())} for head, rows in groups.values()]
+
+
+def fastest(profiles, name):
+    return max(profiles, key=lambda profile: rate_of(profile["device"][name]))["device"][name]
+
+
+def rate_of(text):
+    number, unit = text.split()
+    prefix = {"T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "P": 1e15}
+    return float(number) * prefix.get(unit[0], 1.0)
+
+
+def merged(profiles):
+    first = dict(profiles[0])
+    op = ("op", "variant", "dtype", "dims")
+    first["ops"] = merged_groups(profiles, "ops", op)
+    first["sustained"] = merged_groups(profiles, "sustained", op)
+    first["collectives"] = merged_groups(profiles, "collectives", ("collective", "ranks"))
+    chosen_by = first.get("algorithms_chosen_by", "")
+    choices = {}
+    for profile in profiles:
+        if profile.get("algorithms_chosen_by", "") != chosen_by:
+            continue
+        for one in profile.get("algorithms", []):
+            # A choice's text: what is multiplied, in 14 words, then what was chosen.
+            choices.setdefault(tuple(one["choice"].split()[:14]), one)
+    first["algorithms"] = list(choices.values())
+    first["device"] = dict(first["device"])
+    for rate in ("matmul_peak", "vector_peak", "memory_bandwidth"):
+        first["device"][rate] = fastest(profiles, rate)
+    return first
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("profiles", nargs="+")
+    parser.add_argument("-o", required=True, dest="output")
+    arguments = parser.parse_args()
+    profiles = [json.load(open(path)) for path in arguments.profiles]
+    names = {profile["device"]["name"] for profile in profiles}
+    if len(names) > 1:
+        raise SystemExit(f"merge_profiles.py: profiles of different devices: {', '.join(sorted(names))}")
+    with open(arguments.output, "w") as file:
+        json.dump(merged(profiles), file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
