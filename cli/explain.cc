@@ -177,26 +177,30 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, const Scenario& scenar
   return run;
 }
 
-Status explain_row(const Arguments& arguments, const Terminal& terminal) {
+Result<Explanation> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
+                                const Terminal& terminal) {
   constexpr std::array kOfRows = {Opt::kRuns,  Opt::kRow,     Opt::kCluster,
                                   Opt::kStack, Opt::kProfile, Opt::kJson};
   for (const OptionRow& option : option_rows()) {
     const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
     if (!meant) TPSIM_TRY_STATUS(refuse(arguments, std::array{option.opt}, "the row says it"));
   }
-  if (!arguments.positional.empty()) {
+  if (file) {
     return Error{ErrorKind::kBadInput, "a plan file and --runs are two things to explain", "--runs",
                  "give one of them"};
   }
   TPSIM_TRY(const ExplainedRow row, explained_row(arguments));
-  if (arguments.has(Opt::kJson)) return print(to_text(explain_report(row.named, row.planned)));
-  return print(row_view(terminal, row) + report_text(terminal, row.named, row.planned));
+  return Explanation{explain_report(row.named, row.planned),
+                     row_view(terminal, row) + report_text(terminal, row.named, row.planned),
+                     plan_file_of(row.named, row.planned.plan)};
 }
 
 }  // namespace
 
 Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
                                    const Terminal& terminal) {
+  if (arguments.has(Opt::kRuns)) return explain_row(arguments, file, terminal);
+  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kRow}, "it names a row of --runs"));
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
   if (arguments.has(Opt::kWhyNot) && arguments.has(Opt::kGpus)) {
     return explain_why_not(arguments, named, terminal);
@@ -208,8 +212,6 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
 }
 
 Status run_explain(const Arguments& arguments, const Terminal& terminal) {
-  if (arguments.has(Opt::kRuns)) return explain_row(arguments, terminal);
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kRow}, "it names a row of --runs"));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(const Explanation answer, explain_answer(arguments, file, terminal));
   return print(arguments.has(Opt::kJson) ? to_text(answer.document) : answer.text);

@@ -94,7 +94,8 @@ def constants():
     return text + (f"\n{count} in all; `host.per_block_backward` of megatron-core is twice its forward. "
                    "`residual_spread` of a stack is set by `tools/interval_spreads.py` from its calibration rows "
                    "and from the test rows of other tables; `memory.spread` is set so that intervals "
-                   "hold.\n")
+                   "hold. `tpsim_refit_constants data` fits them again and leaves each model and each "
+                   "layout out in turn.\n")
 
 
 def foreign(binary, folder):

@@ -13,13 +13,14 @@ namespace tpsim {
 namespace {
 
 // A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
-static_assert(field_count<ModelSpec>() == 20);
+static_assert(field_count<ModelSpec>() == 21);
 static_assert(field_count<AttentionShape>() == 5);
 static_assert(field_count<ExpertShape>() == 3);
 static_assert(field_count<ParallelDegrees>() == 5);
-static_assert(field_count<ClusterSpec>() == 10);
+static_assert(field_count<ClusterSpec>() == 11);
 static_assert(field_count<LinkSpec>() == 4);
-static_assert(field_count<StackSpec>() == 14);
+static_assert(field_count<HostSpec>() == 6);
+static_assert(field_count<StackSpec>() == 16);
 static_assert(field_count<TrainingOptions>() == 8);
 static_assert(field_count<HostCost>() == 7);
 static_assert(field_count<StackMemory>() == 9);
@@ -27,12 +28,12 @@ static_assert(field_count<Profile>() == 13);
 static_assert(field_count<RuntimeFacts>() == 10);
 static_assert(field_count<AlgorithmChoices>() == 2);
 static_assert(field_count<MachineFacts>() == 3);
-static_assert(field_count<DeviceFacts>() == 9);
+static_assert(field_count<DeviceFacts>() == 10);
 static_assert(field_count<DeviceModel>() == 13);
 static_assert(field_count<MatmulTuning>() == 8);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
-static_assert(field_count<Plan>() == 13);
+static_assert(field_count<Plan>() == 15);
 static_assert(field_count<PlanFile>() == 5);
 
 // Numbers that no short decimal fraction equals.
@@ -196,6 +197,8 @@ ClusterSpec odd_cluster() {
           3,
           {"inside", BytesPerSecond(300e9 * kThird), Seconds(kThird * 1e-6), 0.9 * kThird},
           {"between", BytesPerSecond(12.5e9), Seconds(5e-6), 0.5},
+          {"a test", BytesPerSecond(32e9 * kThird), 0.8 * kThird, BytesPerSecond(4e11 * kThird),
+           0.5 * kThird, Bytes(1e12)},
           kThird};
 }
 

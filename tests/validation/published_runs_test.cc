@@ -21,7 +21,7 @@ struct Tolerance {
 
 constexpr Tolerance kTolerances[] = {
     {"bloom_jean_zay", "numa-fixed", 0.029, 0.020, 0.060, 0.75, 0.88},
-    {"bloom_jean_zay", "before-numa-fix", 0.082, 0.086, 0.050, 0.60, 0.85},
+    {"bloom_jean_zay", "before-numa-fix", 0.082, 0.086, 0.050, 0.60, 0.83},
     {"vtrain_a100_multi", "", 0.070, 0.030, 1, 0.45, 0.80},
     {"vtrain_a100_single", "", 0.078, 0.063, 1, 0.78, 0.85},
     {"megatron_selene", "", 0.032, 0.027, 1, 0.99, 0.90},
