@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/model_spec.h"
 #include "core/plan.h"
 #include "core/profile.h"
 #include "core/result.h"
@@ -51,6 +52,10 @@ Result<LocalDevices> cuda_devices();
 
 // kBadInput, naming the plan's degrees, when a launcher started another number of processes.
 Status check_started(const RankStarter& starter, const Plan& plan);
+
+// kDoesNotFit when this process would start ranks whose weights and optimizer state alone are more
+// than the machine has: the system would end it, or something else, in the middle.
+Status check_room(const LocalDevices& devices, const Plan& plan, const ModelSpec& model);
 
 // Runs that many ranks at the same time, each with a device of its own, and returns when those of
 // this process have ended. kBadInput when a launcher started another number.

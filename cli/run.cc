@@ -213,6 +213,7 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   const std::string device = arguments[Opt::kDevice].value_or("cpu");
   TPSIM_TRY(const LocalDevices devices, local_devices(device));
   TPSIM_TRY_STATUS(check_started(devices.ranks, run.plan));
+  TPSIM_TRY_STATUS(check_room(devices, run.plan, run.model));
   const bool speaks = devices.ranks.speaks;
   const bool json = arguments.has(Opt::kJson);
   JsonPrinter printer;

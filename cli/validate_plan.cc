@@ -205,6 +205,7 @@ Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   run.algorithms = named.scenario.profile.algorithms;
   TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 12));
   TPSIM_TRY_STATUS(check_started(devices.ranks, v.plan));
+  TPSIM_TRY_STATUS(check_room(devices, v.plan, run.model));
   TPSIM_TRY(const auto measured, measure(devices, run, terminal));
   if (!devices.ranks.speaks) return Ok{};
   v.measured = summed(v.plan, measured);

@@ -193,6 +193,7 @@ constexpr std::string_view kZeroKeys[] = {
     "elastic_checkpoint",
     "ignore_unused_parameters",
     "sub_group_size",
+    "offload_optimizer",
 };
 
 Status check_keys(const JsonValue& json, std::span<const std::string_view> known,
@@ -223,6 +224,10 @@ Result<DeepSpeedConfig> parse_config(const LaunchFile& file) {
   const JsonValue* device = offload == nullptr ? nullptr : offload->find("device");
   const std::string* name = device == nullptr ? nullptr : device->as<std::string>();
   config.offloads = name != nullptr && *name == "cpu";
+  if (offload != nullptr && !config.offloads && (name == nullptr || *name != "none")) {
+    return Error{ErrorKind::kBadInput, "offload_optimizer goes to another device than cpu",
+                 file.name, "tpsim's plans offload to the host's memory"};
+  }
   config.bf16 = enabled_at(json, "bf16");
   config.fp16 = enabled_at(json, "fp16");
   constexpr std::int64_t kMost = 1 << 20;

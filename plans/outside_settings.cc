@@ -98,18 +98,12 @@ struct Refused {
   const char* why;
 };
 constexpr Refused kRefused[] = {
-    Refused{"--num-experts", "its model has experts, which tpsim's models have not"},
-    Refused{"--moe-*", "its model has experts, which tpsim's models have not"},
-    Refused{"--expert-*", "its model has experts, which tpsim's models have not"},
-    Refused{"model.num_moe_experts", "its model has experts, which tpsim's models have not"},
-    Refused{"model.expert_*", "its model has experts, which tpsim's models have not"},
-    Refused{"--parallelism.expert_*", "its model has experts, which tpsim's models have not"},
+    Refused{"--parallelism.expert_*", "tpsim gives torchtitan dense models only"},
     Refused{"--fp8-*", "tpsim's plans compute in bf16, fp16 or fp32"},
     Refused{"--fp4-*", "tpsim's plans compute in bf16, fp16 or fp32"},
     Refused{"model.fp8*", "tpsim's plans compute in bf16, fp16 or fp32"},
     Refused{"--quantize.*", "tpsim's plans compute in bf16, fp16 or fp32"},
-    Refused{"--cpu-*", "tpsim's plans keep everything on the device"},
-    Refused{"--optimizer-cpu-offload", "tpsim's plans keep everything on the device"},
+    Refused{"--cpu-offloading*", "tpsim's plans keep activations on the device"},
     Refused{"--partition-activations", "tpsim's plans keep what is recomputed from whole"},
     Refused{"--distribute-saved-activations", "tpsim's plans keep what is recomputed from whole"},
     Refused{"--checkpoint-num-layers", "tpsim's full recompute keeps the input of every layer"},

@@ -97,6 +97,15 @@ TEST_CASE("a plan is profiled, predicted, run and compared on this machine") {
   CHECK(here.number("validate.json", "accounted_pct") > 80);  // of very short ops
   CHECK(here.number("validate.json", "accounted_pct") <= 100);
 
+  // A plan that no machine here could hold is refused before it takes the machine down.
+  REQUIRE(here.tpsim("simulate --model bloom-176b --tp 4 --pp 12 --dp 8 --save big.json",
+                     "a.txt") == 0);
+  for (const char* command : {"validate big.json", "run big.json --steps 1"}) {
+    CHECK(here.tpsim(command, "refused.txt") == 3);
+    CHECK(here.lines("refused.txt", "weights and optimizer state of bloom-176b take at least") ==
+          1);
+  }
+
   REQUIRE(here.tpsim("run plan.json --rank 1 --steps 4 --json", "rank.json") == 0);
   CHECK(here.number("rank.json", "peak_memory_gib") ==
         Approx(here.number("rank.json", "predicted_peak_memory_gib")).epsilon(0.02));

@@ -84,10 +84,9 @@ TEST_CASE("what no plan is made of is set aside by name, what makes another plan
   CHECK_THAT(read("train:\n  micro_batch_sise: 1\n").error().hint,
              Catch::Contains("did you mean train.micro_batch_size?"));
 
-  for (const auto& [line, why] :
-       {std::pair{"--num-experts 8", "experts"}, std::pair{"--fp8-format hybrid", "compute in"},
-        std::pair{"--optimizer-cpu-offload", "on the device"},
-        std::pair{"--decoder-first-pipeline-num-layers 18", "layout"}}) {
+  for (const auto& [line, why] : {std::pair{"--fp8-format hybrid", "compute in"},
+                                  std::pair{"--cpu-offloading-num-layers 4", "on the device"},
+                                  std::pair{"--decoder-first-pipeline-num-layers 18", "layout"}}) {
     const auto refused =
         import_plan(LaunchStack::kMegatronLm,
                     with(megatron, 0, "  --bf16", fmt::format("  {}\n", line)), llama.model);
@@ -109,7 +108,11 @@ TEST_CASE("DeepSpeed's JSON may hold what no plan is made of, and nothing that m
              "{\n \"optimizer\": {\"type\": \"Adam\"}, \"zero_allow_untested_optimizer\": true,\n")
             .ok());
   CHECK(read("\"stage\": 0", "\"stage\": 0, \"reduce_bucket_size\": 5e8").ok());
-  CHECK_THAT(read("\"stage\": 0", "\"stage\": 0, \"offload_optimizer\": {\"device\": \"cpu\"}")
+  CHECK_THAT(read("\"stage\": 0", "\"stage\": 0, \"offload_param\": {\"device\": \"cpu\"}")
+                 .error()
+                 .message,
+             Catch::Contains("offload_param"));
+  CHECK_THAT(read("\"stage\": 0", "\"stage\": 0, \"offload_optimizer\": {\"device\": \"nvme\"}")
                  .error()
                  .message,
              Catch::Contains("offload_optimizer"));
