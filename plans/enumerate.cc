@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/rank_layout.h"
+#include "plans/stage_cuts.h"
 
 namespace tpsim {
 namespace {
@@ -72,56 +73,6 @@ std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const Search
 
 std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp) {
   return pp == 1 ? 1 : std::max<std::int64_t>(1, (model.layers + 2) / pp);
-}
-
-// The ends of the model with `first` and `last` blocks, the others evenly between them.
-std::vector<std::int64_t> cut_with_ends(std::int64_t layers, std::int64_t stages,
-                                        std::int64_t first, std::int64_t last) {
-  const std::int64_t between = layers - first - last;
-  if (first < 0 || last < 0 || between < 0 || (stages == 2 && between != 0)) return {};
-  std::vector<std::int64_t> cut = {first};
-  if (stages > 2) {
-    const std::vector<std::int64_t> middle = even_stage_layers(between, stages - 2, false);
-    cut.insert(cut.end(), middle.begin(), middle.end());
-  }
-  cut.push_back(last);
-  return cut;
-}
-
-std::vector<std::vector<std::int64_t>> uneven_layers(std::int64_t layers, std::int64_t stages,
-                                                     std::int64_t most) {
-  std::vector<std::vector<std::int64_t>> cuts;
-  const std::int64_t share = layers / stages;
-  for (std::int64_t first = share; first >= share - most; --first) {
-    if (stages == 2) {
-      cuts.push_back(cut_with_ends(layers, stages, first, layers - first));
-      cuts.push_back(cut_with_ends(layers, stages, layers - first, first));
-      continue;
-    }
-    for (std::int64_t last = share; last >= share - most; --last) {
-      cuts.push_back(cut_with_ends(layers, stages, first, last));
-    }
-  }
-  return cuts;
-}
-
-// All cuts of the space, each once.
-std::vector<StageCut> stage_cuts(const ModelSpec& model, const SearchSpace& space, std::int64_t pp,
-                                 std::int64_t v) {
-  std::vector<std::vector<std::int64_t>> layers = {even_stage_layers(model.layers, pp * v, true),
-                                                   even_stage_layers(model.layers, pp * v, false)};
-  if (pp > 1) {
-    for (auto& uneven : uneven_layers(model.layers, pp * v, space.uneven_ends)) {
-      layers.push_back(std::move(uneven));
-    }
-  }
-  std::vector<StageCut> cuts;
-  for (std::vector<std::int64_t>& one : layers) {
-    const bool repeats = std::any_of(cuts.begin(), cuts.end(),
-                                     [&](const StageCut& cut) { return cut.layers == one; });
-    if (!one.empty() && !repeats) cuts.push_back(stage_cut(std::move(one), pp));
-  }
-  return cuts;
 }
 
 }  // namespace
@@ -418,7 +369,7 @@ void PlanSpace::add_cuts() {
       if (!cuts.empty()) continue;
       for (std::int64_t v = 1; v <= most_virtual_stages(scenario_.model, pp); ++v) {
         if (!is_allowed(space_, space_.virtual_stages, {Setting::kVirtualStages, v})) continue;
-        cuts.push_back({v, 0, stage_cuts(scenario_.model, space_, pp, v)});
+        cuts.push_back({v, 0, stage_cuts(scenario_.model.layers, {pp, v, space_.uneven_ends})});
         for (const StageCut& cut : cuts.back().cuts) {
           cuts.back().recompute_counts += static_cast<std::int64_t>(recompute_counts(cut).size());
         }

@@ -360,15 +360,6 @@ class Search {
   std::vector<Candidate> candidates_;
 };
 
-// Whether to look on with the optimizer in the hosts' memory where nothing fits without.
-bool may_offload(const Scenario& scenario, const SearchSpace& space) {
-  const std::vector<Offload>& choices = scenario.stack.choices.offload;
-  const SettingValue offloaded{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
-  return space.offload.empty() &&
-         std::find(choices.begin(), choices.end(), Offload::kOptimizer) != choices.end() &&
-         std::find(space.excluded.begin(), space.excluded.end(), offloaded) == space.excluded.end();
-}
-
 // Of two searches of which the first found nothing.
 SearchResult joined(SearchResult first, SearchResult second) {
   second.considered += first.considered;

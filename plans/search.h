@@ -80,6 +80,9 @@ SearchSpace with_setting(SearchSpace space, const SettingValue& value);
 // Fails on GPU counts that the cluster cannot give, or an impossible batch.
 Status check_space(const Scenario& scenario, const SearchSpace& space);
 
+// Whether a search that finds nothing looks on with the optimizer in the hosts' memory.
+bool may_offload(const Scenario& scenario, const SearchSpace& space);
+
 // What plans of the space may use of a device, so that they run out of memory no likelier than the
 // space allows (at a peak of its whole capacity every second run would).
 Bytes memory_limit(const Scenario& scenario, const SearchSpace& space);

@@ -24,6 +24,7 @@ static_assert(field_count<StackSpec>() == 16);
 static_assert(field_count<TrainingOptions>() == 8);
 static_assert(field_count<HostCost>() == 7);
 static_assert(field_count<StackMemory>() == 9);
+static_assert(field_count<StackChoices>() == 4);
 static_assert(field_count<Profile>() == 13);
 static_assert(field_count<RuntimeFacts>() == 10);
 static_assert(field_count<AlgorithmChoices>() == 2);
@@ -111,6 +112,7 @@ StackSpec odd_stack() {
                   .reduction_bucket = 500000001,
                   .fragmentation = kThird,
                   .spread = 0.04};
+  stack.choices = {"a manual", {RankOrder::kTpPpDp}, {Recompute::kBlocks, Recompute::kNone}, {}};
   stack.zero_2_and_3_with_pipeline = false;
   stack.overlap_p2p = true;
   stack.tensor_overlap = kThird;
@@ -241,7 +243,9 @@ TEST_CASE("a plan survives its file") {
 TEST_CASE("the names in a plan file are those that tables print") {
   const JsonValue plan = plan_to_json(odd_plan());
   CHECK(*plan.find("attention")->as<std::string>() == name_of(AttentionKind::kUnfused));
-  CHECK(*plan.find("recompute")->as<std::string>() == name_of(Recompute::kSelective));
+  CHECK(*plan.find("recompute")->as<std::string>() == name_of(Recompute::kBlocks));
+  CHECK(*plan.find("recompute_blocks")->as<std::int64_t>() == 2);
+  CHECK(*plan.find("offload")->as<std::string>() == name_of(Offload::kOptimizer));
   CHECK(*plan.find("schedule")->as<std::string>() == name_of(ScheduleKind::kInterleaved));
   CHECK(*plan.find("rank_order")->as<std::string>() == name_of(RankOrder::kTpPpDp));
   CHECK(*plan.find("tp")->as<std::int64_t>() == 2);
