@@ -112,10 +112,22 @@ double MatmulModel::waves_of(const MatmulShape& s, const Tile& tile) const {
          as_double(device_.processors);
 }
 
+// Rows that miss 16-byte loads may keep a batch of products off the matrix units: that shows in its
+// rate, below that of the vector units. Their kernels have small tiles and load what is there, so
+// that no whole tiles, waves or steps of k are paid for.
+bool MatmulModel::leaves_matrix_units(const MatmulShape& s) const {
+  return !s.aligned && s.batch > 1 && fallback_rate() < device_.vector_peak;
+}
+
+FlopsPerSecond MatmulModel::fallback_rate() const {
+  return model_.matmul.unaligned_batched_rate * model_.matmul_efficiency * device_.matmul_peak;
+}
+
 // Waves x (tile + epilogue), and the sums over the parts of k.
 Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile,
                                   std::int64_t k_splits) const {
   const MatmulTuning& tuning = model_.matmul;
+  if (leaves_matrix_units(s)) return Flops(flops_of(s)) / fallback_rate();
   const double exact = waves_of(s, tile) * as_double(k_splits);
   const double waves = exact < 1 ? 1 : exact + tuning.wave_rounding * (std::ceil(exact) - exact);
   const double step = kTileBytes / s.element_bytes;

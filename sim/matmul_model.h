@@ -58,6 +58,8 @@ class MatmulModel {
   };
 
   void choose_tiles();
+  bool leaves_matrix_units(const MatmulShape& shape) const;
+  FlopsPerSecond fallback_rate() const;
   double waves_of(const MatmulShape& shape, const Tile& tile) const;
   Seconds compute_time(const MatmulShape& shape, const Tile& tile, std::int64_t k_splits) const;
   FieldPoint point_of(const MatmulShape& shape) const;

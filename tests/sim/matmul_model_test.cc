@@ -62,6 +62,13 @@ TEST_CASE("rows that are no multiple of 16 bytes slow a product, by layout") {
   profile.model.matmul.unaligned_batched_rate = 0.1;
   const double aligned = bound_of(profile, key_of(2048, 2048, 128, kTransposeB, 16));
   CHECK(bound_of(profile, key_of(2048, 2048, 108, kTransposeB, 16)) == Approx(10 * aligned));
+  // Below the rate of the vector units it runs there, and pays for no more than it does.
+  profile.model.matmul.unaligned_batched_rate = 0.05;
+  const double of_108 = bound_of(profile, key_of(2048, 2048, 108, kTransposeB, 16));
+  CHECK(bound_of(profile, key_of(2048, 2048, 150, kTransposeB, 16)) ==
+        Approx(150.0 / 108 * of_108).epsilon(1e-3));
+  CHECK(bound_of(profile, key_of(2048, 150, 2048, kTransposeB, 16)) ==
+        Approx(bound_of(profile, key_of(2048, 2048, 150, kTransposeB, 16))).epsilon(1e-3));
 }
 
 TEST_CASE("adding to an fp32 result writes and reads more") {
