@@ -58,6 +58,7 @@ std::vector<Relaxation> relaxations(const SearchSpace& space) {
   relax(all, space, "--attention", &SearchSpace::attention);
   relax(all, space, "--schedule", &SearchSpace::schedule);
   relax(all, space, "--rank-order", &SearchSpace::rank_order);
+  relax(all, space, "--offload", &SearchSpace::offload);
   relax(all, space, "--exclude", &SearchSpace::excluded);
   relax(all, space, "--virtual-stages", &SearchSpace::virtual_stages);
   relax(all, space, "--tp", &SearchSpace::tp);

@@ -9,6 +9,7 @@
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/plan_json.h"
+#include "core/text.h"
 #include "sim/machine_cluster.h"
 
 namespace tpsim {
@@ -43,12 +44,51 @@ Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
 }
 
 const std::vector<Recompute> kRecomputes = {Recompute::kNone, Recompute::kSelective,
-                                            Recompute::kFull};
+                                            Recompute::kFull, Recompute::kBlocks};
 const std::vector<AttentionKind> kAttentions = {AttentionKind::kUnfused, AttentionKind::kFlash};
 const std::vector<ScheduleKind> kSchedules = {ScheduleKind::kGpipe, ScheduleKind::kOneFOneB,
                                               ScheduleKind::kInterleaved};
 const std::vector<RankOrder> kRankOrders = {RankOrder::kTpDpPp, RankOrder::kTpPpDp};
+const std::vector<Offload> kOffloads = {Offload::kNone, Offload::kOptimizer};
 const std::vector<DType> kDTypes = {DType::kBFloat16, DType::kFloat16, DType::kFloat32};
+
+// "none,blocks:2-4": kinds in their order, and how many blocks of every chunk; none said: any.
+struct RecomputeChoices {
+  std::vector<Recompute> kinds;
+  std::vector<std::int64_t> blocks;
+};
+Result<RecomputeChoices> recompute_choices(const Arguments& arguments) {
+  RecomputeChoices choices;
+  if (!arguments.has(Opt::kRecompute)) return choices;
+  std::vector<std::string_view> names;
+  for (const Recompute kind : kRecomputes) names.push_back(name_of(kind));
+  for (const std::string_view part : listed(*arguments[Opt::kRecompute])) {
+    const std::size_t colon = part.find(':');
+    const Result<std::size_t> kind = choose("value", part.substr(0, colon), names);
+    if (!kind.ok()) return option_error(Opt::kRecompute, kind.error().message, kind.error().hint);
+    choices.kinds.push_back(kRecomputes[*kind]);
+    if (colon == std::string_view::npos) continue;
+    if (choices.kinds.back() != Recompute::kBlocks) {
+      return option_error(Opt::kRecompute, fmt::format("'{}' counts no blocks", part),
+                          "blocks:3 recomputes three blocks of every chunk");
+    }
+    TPSIM_TRY_STATUS(append_range(Opt::kRecompute, part.substr(colon + 1), {}, choices.blocks));
+  }
+  sort_and_unite(choices.kinds);
+  sort_and_unite(choices.blocks);
+  return choices;
+}
+
+Status set_recompute(const Arguments& arguments, Plan& plan) {
+  if (!arguments.has(Opt::kRecompute)) return Ok{};
+  TPSIM_TRY(const RecomputeChoices choices, recompute_choices(arguments));
+  TPSIM_TRY_STATUS(check_single(arguments, Opt::kRecompute,
+                                std::max(choices.kinds.size(), choices.blocks.size())));
+  plan.recompute = choices.kinds.front();
+  plan.recompute_blocks = choices.blocks.empty() ? 0 : choices.blocks.front();
+  if (plan.recompute != Recompute::kBlocks || plan.recompute_blocks > 0) return Ok{};
+  return option_error(Opt::kRecompute, "'blocks' does not say how many", "write blocks:3");
+}
 
 Result<Objective> objective_of(const Arguments& arguments) {
   const std::array<std::string_view, 4> kNames = {
@@ -77,13 +117,14 @@ Status set_degrees(const Arguments& arguments, Plan& plan) {
 Status set_choices(const Arguments& arguments, Plan& plan) {
   TPSIM_TRY(plan.sequence_parallel,
             switch_of(arguments, Opt::kSequenceParallel, plan.sequence_parallel));
-  TPSIM_TRY(plan.recompute, choice_of(arguments, Opt::kRecompute, plan.recompute, kRecomputes));
+  TPSIM_TRY_STATUS(set_recompute(arguments, plan));
   TPSIM_TRY(plan.attention, choice_of(arguments, Opt::kAttention, plan.attention, kAttentions));
   TPSIM_TRY(plan.schedule, choice_of(arguments, Opt::kSchedule, plan.schedule, kSchedules));
   TPSIM_TRY(plan.dtype, choice_of(arguments, Opt::kDtype, plan.dtype, kDTypes));
   TPSIM_TRY(plan.gradient_dtype,
             choice_of(arguments, Opt::kGradientDtype, plan.gradient_dtype, kDTypes));
   TPSIM_TRY(plan.rank_order, choice_of(arguments, Opt::kRankOrder, plan.rank_order, kRankOrders));
+  TPSIM_TRY(plan.offload, choice_of(arguments, Opt::kOffload, plan.offload, kOffloads));
   return Ok{};
 }
 
@@ -255,11 +296,14 @@ Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& 
   TPSIM_TRY(space.zero, dimension_of(arguments, Opt::kZero, kZeroStages));
   TPSIM_TRY(space.micro_batch, dimension_of(arguments, Opt::kMicroBatch));
   TPSIM_TRY(space.virtual_stages, dimension_of(arguments, Opt::kVirtualStages));
-  TPSIM_TRY(space.recompute, choices_of<Recompute>(arguments, Opt::kRecompute, kRecomputes));
+  TPSIM_TRY(RecomputeChoices recompute, recompute_choices(arguments));
+  space.recompute = std::move(recompute.kinds);
+  space.recompute_blocks = std::move(recompute.blocks);
   TPSIM_TRY(space.sequence_parallel, switches_of(arguments, Opt::kSequenceParallel));
   TPSIM_TRY(space.attention, choices_of<AttentionKind>(arguments, Opt::kAttention, kAttentions));
   TPSIM_TRY(space.schedule, choices_of<ScheduleKind>(arguments, Opt::kSchedule, kSchedules));
   TPSIM_TRY(space.rank_order, choices_of<RankOrder>(arguments, Opt::kRankOrder, kRankOrders));
+  TPSIM_TRY(space.offload, choices_of<Offload>(arguments, Opt::kOffload, kOffloads));
   TPSIM_TRY(space.excluded, settings_of(arguments, Opt::kExclude));
   TPSIM_TRY(space.uneven_ends,
             integer_of(arguments, Opt::kUnevenEnds, space.uneven_ends, {0, kMostUneven}));
@@ -283,6 +327,12 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
   TPSIM_TRY_STATUS(set_stages(arguments, model, plan));
   TPSIM_TRY_STATUS(validate(plan, model));
   return plan;
+}
+
+Status check_runs_on(const Plan& plan, std::string_view device) {
+  if (plan.offload == Offload::kNone || device != "cuda") return Ok{};
+  return option_error(Opt::kOffload, "an offloaded optimizer runs on the CPU device only",
+                      "use --device cpu, or --offload none");
 }
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "cli/options.h"
 #include "core/catalogue.h"
@@ -40,6 +41,9 @@ Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& 
 Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt);
 // Threads that may search.
 Result<int> threads_of(const Arguments& arguments);
+
+// An error for a plan that the device cannot run.
+Status check_runs_on(const Plan& plan, std::string_view device);
 
 // The plan of `simulate`: the plan file's, or tp = pp = dp = 1 with ZeRO 1 and full recompute,
 // changed by the options. Stages are cut anew when their number changes, or when asked for. The

@@ -69,6 +69,7 @@ enum class Opt : std::uint8_t {
   kAttention,
   kSchedule,
   kRankOrder,
+  kOffload,
   kDtype,
   kGradientDtype,
   kStageLayers,

@@ -81,6 +81,7 @@ std::string extras_of(const Plan& plan) {
   if (plan.attention == AttentionKind::kFlash) add("flash");
   add(cut_name(plan));
   if (plan.rank_order == RankOrder::kTpPpDp) add("pp-in");
+  if (plan.offload == Offload::kOptimizer) add("offload");
   return text;
 }
 
@@ -94,7 +95,7 @@ std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, boo
       Cell(std::to_string(plan.degrees.dp), ink),
       Cell(std::to_string(plan.zero), ink),
       Cell(std::to_string(plan.micro_batch), ink),
-      Cell(std::string(name_of(plan.recompute)), ink),
+      Cell(recompute_text(plan), ink),
       Cell(extras_of(plan), ink),
       Cell(scaled_text(p.step, scale), ink),
       Cell(fmt::format("{}-{}", scaled_text(p.step_low, scale), scaled_text(p.step_high, scale)),
@@ -167,7 +168,7 @@ std::string plan_view(const Terminal& terminal, const Plan& plan) {
                          plan.micro_batch, schedule)) +
          row(terminal, "kernels",
              fmt::format("{} recompute, {} attention, sequence parallel {}, {}, gradients {}",
-                         plan.recompute == Recompute::kNone ? "no" : name_of(plan.recompute),
+                         plan.recompute == Recompute::kNone ? "no" : recompute_text(plan),
                          name_of(plan.attention), plan.sequence_parallel ? "on" : "off",
                          name_of(plan.dtype), name_of(plan.gradient_dtype))) +
          (plan.rank_order == RankOrder::kTpDpPp
@@ -197,6 +198,11 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
               terminal.paint(fmt::format("{:.1f}", predicted.model_tflops_per_gpu), Ink::kBold),
               percent_text(predicted.mfu)));
   text += row(terminal, "memory", memory_line(terminal, predicted));
+  if (predicted.host_memory > Bytes()) {
+    text += row(terminal, "host",
+                fmt::format("{} of {} GiB of a node's memory for the optimizer of its GPUs",
+                            gib_text(predicted.host_memory), gib_text(predicted.host_capacity)));
+  }
   text += row(terminal, "rests on",
               fmt::format("profile {} ({}): {}", printable(profile.name),
                           name_of(profile.provenance), sources_text(predicted.sources)));

@@ -43,6 +43,7 @@ JsonValue prediction_json(const Prediction& predicted) {
       {"p_oom", predicted.p_oom},
       {"memory_gib", json_object({{"capacity", gib(predicted.capacity)},
                                   {"peak", gib(predicted.peak)},
+                                  {"host_of_node", gib(predicted.host_memory)},
                                   {"by_stage", json_array(predicted.memory, stage_memory_json)}})},
       {"breakdown_s", std::move(breakdown)},
       {"sources", sources_json(predicted.sources)},

@@ -96,6 +96,7 @@ Result<Prepared> prepare(const Arguments& typed) {
   run.options = named.scenario.stack.training;
   run.time_ops = typed.has(Opt::kJson);
   TPSIM_TRY(run.plan, single_plan(arguments, run.model, file));
+  TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));
   TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 10));
   TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));

@@ -183,7 +183,9 @@ std::string report_text(const Terminal& terminal, const Validation& v) {
 Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
-  TPSIM_TRY(const LocalDevices devices, local_devices(arguments[Opt::kDevice].value_or("cpu")));
+  const std::string device = arguments[Opt::kDevice].value_or("cpu");
+  TPSIM_TRY_STATUS(check_runs_on(file->plan, device));
+  TPSIM_TRY(const LocalDevices devices, local_devices(device));
   Validation v;
   v.plan = file->plan;
   v.launched = devices.ranks.started > 1;

@@ -14,16 +14,6 @@ namespace {
 // More values than any dimension of a search has.
 constexpr std::int64_t kLongestRange = 4096;
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange range) {
   std::int64_t value = 0;
   const char* const last = text.data() + text.size();
@@ -38,7 +28,18 @@ Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange ra
   return value;
 }
 
-// Appends "4" or "1-4".
+}  // namespace
+
+std::vector<std::string_view> listed(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(',');
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
 Status append_range(Opt opt, std::string_view text, ValueRange range,
                     std::vector<std::int64_t>& out) {
   const std::size_t dash = text.find('-', 1);
@@ -58,8 +59,6 @@ Status append_range(Opt opt, std::string_view text, ValueRange range,
   return Ok{};
 }
 
-}  // namespace
-
 Error option_error(Opt opt, std::string message, std::string hint) {
   return Error{ErrorKind::kBadInput, std::move(message), row_of(opt).name, std::move(hint)};
 }
@@ -73,7 +72,7 @@ Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt op
                                               ValueRange range) {
   std::vector<std::int64_t> values;
   if (!arguments.has(opt)) return values;
-  for (const std::string_view part : split(*arguments[opt], ',')) {
+  for (const std::string_view part : listed(*arguments[opt])) {
     TPSIM_TRY_STATUS(append_range(opt, part, range, values));
   }
   return values;
@@ -82,8 +81,7 @@ Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt op
 Result<std::vector<std::int64_t>> dimension_of(const Arguments& arguments, Opt opt,
                                                ValueRange range) {
   TPSIM_TRY(std::vector<std::int64_t> values, integers_of(arguments, opt, range));
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
+  sort_and_unite(values);
   return values;
 }
 
@@ -98,13 +96,12 @@ Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt op
                                               std::span<const std::string_view> names) {
   std::vector<std::size_t> indices;
   if (!arguments.has(opt)) return indices;
-  for (const std::string_view part : split(*arguments[opt], ',')) {
+  for (const std::string_view part : listed(*arguments[opt])) {
     const Result<std::size_t> index = choose("value", part, names);
     if (!index.ok()) return option_error(opt, index.error().message, index.error().hint);
     indices.push_back(*index);
   }
-  std::sort(indices.begin(), indices.end());
-  indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
+  sort_and_unite(indices);
   return indices;
 }
 

@@ -1,6 +1,7 @@
 // Texts of options as values. An error says which option, what was typed and what would be valid.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -17,6 +18,19 @@ struct ValueRange {
   std::int64_t least = 1;
   std::int64_t most = 1 << 20;
 };
+
+// Ascending, each value once.
+template <class T>
+void sort_and_unite(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+// The parts of "2,4,8-16" between its commas.
+std::vector<std::string_view> listed(std::string_view text);
+// Appends "4" or "1-4".
+Status append_range(Opt opt, std::string_view text, ValueRange range,
+                    std::vector<std::int64_t>& out);
 
 // One whole number; `fallback` when the option is absent.
 Result<std::int64_t> integer_of(const Arguments& arguments, Opt opt, std::int64_t fallback,

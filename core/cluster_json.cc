@@ -14,6 +14,17 @@ constexpr auto kLinkFields = [](auto& io, auto& link) {
   io.require(link.bandwidth.value() > 0, "bandwidth", "it must be above zero");
 };
 
+constexpr auto kHostFields = [](auto& io, auto& host) {
+  io.text("source", host.source);
+  io.quantity("link", host.link);
+  io.number("link_efficiency", host.link_efficiency, {1e-6, 1});
+  io.quantity("memory_bandwidth", host.memory_bandwidth);
+  io.number("memory_efficiency", host.memory_efficiency, {1e-6, 1});
+  io.quantity("memory", host.memory);
+  io.require(host.link.value() > 0, "link", "it must be above zero");
+  io.require(host.memory_bandwidth.value() > 0, "memory_bandwidth", "it must be above zero");
+};
+
 constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.format("tpsim-cluster/1");
   io.text("name", cluster.name);
@@ -25,6 +36,8 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.integer("nics_per_node", cluster.nics_per_node, {1, 1024});
   io.object("intra_node", [&](auto& inner) { kLinkFields(inner, cluster.intra_node); });
   io.object("inter_node", [&](auto& inner) { kLinkFields(inner, cluster.inter_node); });
+  io.object(
+      "host", [&](auto& inner) { kHostFields(inner, cluster.host); }, kOptional);
   io.number("several_ranks_share", cluster.several_ranks_share, {0.01, 1}, kOptional);
 };
 

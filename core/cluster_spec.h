@@ -17,6 +17,19 @@ struct LinkSpec {
   double efficiency = 1.0;
 };
 
+// The host beside the GPUs, as far as the optimizer's state may lie there.
+struct HostSpec {
+  std::string source =
+      "assumed, since the cluster states no host: a PCIe 4.0 x16 link to each GPU, two sockets "
+      "with "
+      "eight channels of DDR4-3200 each, of which half is reached, and 1 TB of memory";
+  BytesPerSecond link{32e9};               // between one GPU and the host's memory, one direction
+  double link_efficiency = 0.8;            // share of it that large copies reach
+  BytesPerSecond memory_bandwidth{400e9};  // of the whole node
+  double memory_efficiency = 0.5;          // share of it that an update of the optimizer reaches
+  Bytes memory{1e12};                      // of the whole node
+};
+
 struct ClusterSpec {
   std::string name;
   std::string source;
@@ -27,6 +40,7 @@ struct ClusterSpec {
   std::int64_t nics_per_node = 1;
   LinkSpec intra_node;
   LinkSpec inter_node;
+  HostSpec host;
   // Share of a node's bandwidth that a group with several ranks on it reaches: its rings leave the
   // node through the NICs of few ranks. With g such groups at once they collide on NICs: the share
   // is this one to the power of 1 + log2(g) / 2.

@@ -170,6 +170,30 @@ std::optional<std::size_t> FieldReader::read_choice(std::string_view key,
   return std::nullopt;
 }
 
+std::optional<std::vector<std::size_t>> FieldReader::read_choices(
+    std::string_view key, const std::vector<std::string_view>& names) {
+  std::vector<std::size_t> indices;
+  for (const JsonValue& item : read_array(key)) {
+    const std::string* name = item.as<std::string>();
+    if (name == nullptr) {
+      wrong_kind(key, item, "a name");
+      return std::nullopt;
+    }
+    const auto index = choose(key, *name, std::span<const std::string_view>(names));
+    if (!index.ok()) {
+      fail(item.line(), index.error().message, index.error().hint);
+      return std::nullopt;
+    }
+    if (std::find(indices.begin(), indices.end(), *index) != indices.end()) {
+      fail(item.line(), fmt::format("'{}' stands twice in {}", *name, key));
+      return std::nullopt;
+    }
+    indices.push_back(*index);
+  }
+  if (error_) return std::nullopt;
+  return indices;
+}
+
 void FieldReader::table(std::string_view key, TableRows& out,
                         const std::vector<TableColumn>& columns, std::size_t needed) {
   const JsonValue::Array& rows = read_array(key);

@@ -82,6 +82,17 @@ class FieldReader {
     for (const E value : all) names.push_back(name_of(value));
     if (const auto index = read_choice(key, names, presence)) out = all[*index];
   }
+  // An array of such names, each once at most.
+  template <class E>
+  void choices(std::string_view key, std::vector<E>& out,
+               const std::vector<std::type_identity_t<E>>& all) {
+    std::vector<std::string_view> names;
+    for (const E value : all) names.push_back(name_of(value));
+    if (const auto indices = read_choices(key, names)) {
+      out.clear();
+      for (const std::size_t index : *indices) out.push_back(all[index]);
+    }
+  }
   template <class Fields>
   void object(std::string_view key, Fields&& fields, Presence presence = kRequired) {
     if (const JsonValue* value = find(key, presence)) {
@@ -125,6 +136,8 @@ class FieldReader {
   std::optional<std::size_t> read_choice(std::string_view key,
                                          const std::vector<std::string_view>& names,
                                          Presence presence);
+  std::optional<std::vector<std::size_t>> read_choices(std::string_view key,
+                                                       const std::vector<std::string_view>& names);
   std::optional<std::int64_t> whole_number(std::string_view key, const JsonValue& value,
                                            IntRange range);
   std::optional<double> real_number(std::string_view key, const JsonValue& value,
@@ -184,6 +197,11 @@ class FieldWriter {
   void choice(std::string_view key, E value, const std::vector<std::type_identity_t<E>>&,
               Presence = kRequired) {
     set(key, name_of(value));
+  }
+  template <class E>
+  void choices(std::string_view key, const std::vector<E>& values,
+               const std::vector<std::type_identity_t<E>>&) {
+    set(key, json_array(values, [](E value) { return JsonValue(name_of(value)); }));
   }
   template <class Fields>
   void object(std::string_view key, Fields&& fields, Presence = kRequired) {

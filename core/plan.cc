@@ -111,6 +111,23 @@ Status check_stages(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
+// One plan has one spelling: all blocks of every chunk is full recompute.
+Status check_recompute(const Plan& plan) {
+  if (plan.recompute != Recompute::kBlocks) {
+    if (plan.recompute_blocks == 0) return Ok{};
+    return illegal(fmt::format("{} recompute counts no blocks; recompute_blocks is {}",
+                               name_of(plan.recompute), plan.recompute_blocks),
+                   "recompute_blocks goes with recompute blocks");
+  }
+  const std::int64_t most =
+      *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end()) - 1;
+  if (plan.recompute_blocks >= 1 && plan.recompute_blocks <= most) return Ok{};
+  return illegal(
+      fmt::format("{} recomputed blocks of chunks with up to {}", plan.recompute_blocks, most + 1),
+      most < 1 ? "use full or no recompute"
+               : fmt::format("choose 1 to {}, or full recompute", most));
+}
+
 Status check_schedule(const Plan& plan) {
   const std::int64_t pp = plan.degrees.pp;
   if ((plan.schedule == ScheduleKind::kInterleaved) != (plan.virtual_stages > 1)) {
@@ -141,6 +158,18 @@ std::int64_t micro_batches(const Plan& plan) {
 }
 
 std::int64_t chunk_count(const Plan& plan) { return plan.degrees.pp * plan.virtual_stages; }
+
+std::int64_t recomputed_blocks(const Plan& plan, std::int64_t blocks_of_chunk) {
+  if (plan.recompute == Recompute::kFull) return blocks_of_chunk;
+  return plan.recompute == Recompute::kBlocks ? std::min(plan.recompute_blocks, blocks_of_chunk)
+                                              : 0;
+}
+
+Plan with_whole_recompute(Plan plan, bool is_recomputed) {
+  plan.recompute = is_recomputed ? Recompute::kFull : Recompute::kNone;
+  plan.recompute_blocks = 0;
+  return plan;
+}
 
 std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t chunks,
                                             bool count_embedding) {
@@ -174,6 +203,7 @@ Status validate(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_tensor_parallel(plan, model));
   TPSIM_TRY_STATUS(check_batch(plan));
   TPSIM_TRY_STATUS(check_stages(plan, model));
+  TPSIM_TRY_STATUS(check_recompute(plan));
   if (plan.attention == AttentionKind::kFlash && model.attention_dropout > 0) {
     return illegal("the flash core has no dropout; the model's attention_dropout is above zero",
                    "use unfused attention, or set attention_dropout to 0");
@@ -185,11 +215,12 @@ std::string short_name(const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
   const std::string cp = d.cp > 1 ? fmt::format(" cp{}", d.cp) : "";
   std::string name = fmt::format("tp{} pp{} dp{}{} zero{} mb{} {}-recompute", d.tp, d.pp, d.dp, cp,
-                                 plan.zero, plan.micro_batch, name_of(plan.recompute));
+                                 plan.zero, plan.micro_batch, recompute_text(plan));
   if (plan.virtual_stages > 1) name += fmt::format(" v{}", plan.virtual_stages);
   if (plan.sequence_parallel) name += " sp";
   if (plan.attention == AttentionKind::kFlash) name += " flash";
   if (plan.rank_order == RankOrder::kTpPpDp) name += " tp-pp-dp";
+  if (plan.offload == Offload::kOptimizer) name += " offload";
   return name;
 }
 
@@ -198,8 +229,15 @@ std::string_view name_of(Recompute recompute) {
     case Recompute::kNone: return "none";
     case Recompute::kSelective: return "selective";
     case Recompute::kFull: return "full";
+    case Recompute::kBlocks: return "blocks";
   }
   return "?";
+}
+
+std::string recompute_text(const Plan& plan) {
+  const std::string name(name_of(plan.recompute));
+  return plan.recompute == Recompute::kBlocks ? fmt::format("{}:{}", name, plan.recompute_blocks)
+                                              : name;
 }
 
 std::string_view name_of(AttentionKind attention) {
@@ -213,6 +251,10 @@ std::string_view name_of(ScheduleKind schedule) {
     case ScheduleKind::kInterleaved: return "interleaved";
   }
   return "?";
+}
+
+std::string_view name_of(Offload offload) {
+  return offload == Offload::kOptimizer ? "optimizer" : "none";
 }
 
 std::string_view name_of(RankOrder order) {

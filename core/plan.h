@@ -21,9 +21,14 @@ struct ParallelDegrees {
   friend auto operator<=>(const ParallelDegrees&, const ParallelDegrees&) = default;
 };
 
-enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
+// kBlocks: full for the first Plan::recompute_blocks blocks of every model chunk, none for the
+// rest.
+enum class Recompute : std::uint8_t { kNone, kSelective, kFull, kBlocks };
 enum class AttentionKind : std::uint8_t { kUnfused, kFlash };
 enum class ScheduleKind : std::uint8_t { kGpipe, kOneFOneB, kInterleaved };
+// What lies in the host's memory: nothing, or the optimizer's state, which the host then updates
+// (Ren et al. 2021, ZeRO-Offload): gradients go down, updated weights come up.
+enum class Offload : std::uint8_t { kNone, kOptimizer };
 // Which degree varies fastest over consecutive ranks, first letter innermost. Context-parallel
 // ranks always follow the tensor-parallel ones.
 enum class RankOrder : std::uint8_t { kTpDpPp, kTpPpDp };
@@ -36,11 +41,13 @@ struct Plan {
   std::int64_t global_batch = 1;    // sequences per step
   bool sequence_parallel = false;
   Recompute recompute = Recompute::kFull;
+  std::int64_t recompute_blocks = 0;  // above zero with Recompute::kBlocks, and with it alone
   AttentionKind attention = AttentionKind::kUnfused;
   ScheduleKind schedule = ScheduleKind::kOneFOneB;
   DType dtype = DType::kBFloat16;
   DType gradient_dtype = DType::kFloat32;  // in which micro-batch gradients add up
   RankOrder rank_order = RankOrder::kTpDpPp;
+  Offload offload = Offload::kNone;
   // Blocks of every model chunk in model order: chunk c runs on pipeline rank c % pp. Its length is
   // pp * virtual_stages; the entries add up to the model's layers.
   std::vector<std::int64_t> stage_layers;
@@ -55,6 +62,11 @@ std::int64_t data_ranks(const Plan& plan);
 // Micro-batches that one data-parallel rank runs in a step.
 std::int64_t micro_batches(const Plan& plan);
 std::int64_t chunk_count(const Plan& plan);
+
+// Of a chunk with so many blocks, those that run forward again in backward: the first ones.
+std::int64_t recomputed_blocks(const Plan& plan, std::int64_t blocks_of_chunk);
+// The plan of one kind of block alone: fully recomputed or not at all.
+Plan with_whole_recompute(Plan plan, bool is_recomputed);
 
 // Blocks per chunk for an even cut of the model. With `count_embedding` the embedding and the
 // head each count as one block, as BLOOM cut its 70 + 2 layers into 12 sixes; what is left over
@@ -78,8 +90,11 @@ Status validate(const Plan& plan, const ModelSpec& model);
 std::string short_name(const Plan& plan);
 
 std::string_view name_of(Recompute);
+// As options and plans are written: "full", "blocks:3".
+std::string recompute_text(const Plan& plan);
 std::string_view name_of(AttentionKind);
 std::string_view name_of(ScheduleKind);
 std::string_view name_of(RankOrder);
+std::string_view name_of(Offload);
 
 }  // namespace tpsim

@@ -20,7 +20,8 @@ constexpr auto kPlanFields = [](auto& io, auto& plan) {
   io.integer("global_batch", plan.global_batch, kDegree);
   io.flag("sequence_parallel", plan.sequence_parallel);
   io.choice("recompute", plan.recompute,
-            {Recompute::kNone, Recompute::kSelective, Recompute::kFull});
+            {Recompute::kNone, Recompute::kSelective, Recompute::kFull, Recompute::kBlocks});
+  io.integer("recompute_blocks", plan.recompute_blocks, {0, 1 << 20}, kOptional);
   io.choice("attention", plan.attention, {AttentionKind::kUnfused, AttentionKind::kFlash});
   io.choice("schedule", plan.schedule,
             {ScheduleKind::kGpipe, ScheduleKind::kOneFOneB, ScheduleKind::kInterleaved});
@@ -29,6 +30,7 @@ constexpr auto kPlanFields = [](auto& io, auto& plan) {
   io.choice("gradient_dtype", plan.gradient_dtype,
             {DType::kFloat32, DType::kBFloat16, DType::kFloat16});
   io.choice("rank_order", plan.rank_order, {RankOrder::kTpDpPp, RankOrder::kTpPpDp}, kOptional);
+  io.choice("offload", plan.offload, {Offload::kNone, Offload::kOptimizer}, kOptional);
 };
 
 constexpr auto kFileFields = [](auto& io, auto& file) {

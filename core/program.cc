@@ -44,8 +44,8 @@ constexpr std::array<std::string_view, kOpKindCount> kOpNames = {"matmul",
 constexpr std::array<std::string_view, 6> kCollectiveNames = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send", "receive"};
 
-constexpr std::array<std::string_view, kMemoryCategoryCount> kCategoryNames = {
-    "weights", "gradients", "optimizer", "activations", "workspace", "communication"};
+constexpr std::array<std::string_view, kMemoryCategoryCount + 1> kCategoryNames = {
+    "weights", "gradients", "optimizer", "activations", "workspace", "communication", "host"};
 
 constexpr std::array<std::string_view, 7> kGroupNames = {"tensor", "data",  "pipeline", "embedding",
                                                          "model",  "world", "context"};

@@ -122,9 +122,10 @@ enum class MemoryCategory : std::uint8_t {
   kOptimizer,
   kActivations,
   kWorkspace,
-  kCommunication
+  kCommunication,
+  kHost  // not the device's: optimizer state in the host's memory
 };
-inline constexpr int kMemoryCategoryCount = 6;
+inline constexpr int kMemoryCategoryCount = 6;  // of the device
 
 struct AllocationRecord {
   std::int64_t bytes = 0;

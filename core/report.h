@@ -49,6 +49,8 @@ struct Prediction {
   Bytes capacity;              // of one device
   Bytes peak;                  // of the fullest stage
   double p_oom = 0;            // probability that the fullest stage does not fit
+  // With the optimizer offloaded: what a node's host holds for its GPUs, and has.
+  Bytes host_memory, host_capacity;
   std::vector<StageMemory> memory;
   std::vector<Term> breakdown;
   Sources sources;

@@ -1,5 +1,7 @@
 #include "core/stack_json.h"
 
+#include <algorithm>
+
 #include "core/json_document.h"
 #include "core/json_fields.h"
 
@@ -42,6 +44,14 @@ constexpr auto kMemoryFields = [](auto& io, auto& memory) {
              "it must be at least one byte");
 };
 
+constexpr auto kChoiceFields = [](auto& io, auto& choices) {
+  io.text("source", choices.source);
+  io.choices("rank_orders", choices.rank_orders, {RankOrder::kTpDpPp, RankOrder::kTpPpDp});
+  io.choices("recompute", choices.recompute,
+             {Recompute::kNone, Recompute::kSelective, Recompute::kFull, Recompute::kBlocks});
+  io.choices("offload", choices.offload, {Offload::kNone, Offload::kOptimizer});
+};
+
 constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.format("tpsim-stack/1");
   io.text("name", stack.name);
@@ -49,6 +59,8 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.object("training", [&](auto& inner) { kTrainingFields(inner, stack.training); });
   io.object("host", [&](auto& inner) { kHostFields(inner, stack.host); });
   io.object("memory", [&](auto& inner) { kMemoryFields(inner, stack.memory); });
+  io.object(
+      "choices", [&](auto& inner) { kChoiceFields(inner, stack.choices); }, kOptional);
   io.flag("zero_2_and_3_with_pipeline", stack.zero_2_and_3_with_pipeline);
   io.number("tensor_overlap", stack.tensor_overlap, {0, 1}, kOptional);
   io.flag("overlap_p2p", stack.overlap_p2p);
@@ -59,6 +71,11 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.number("run_spread", stack.run_spread, {0, 1});
   io.number("residual_spread", stack.residual_spread, {0, 1});
 };
+
+template <class E>
+bool holds(const std::vector<E>& values, E value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
 
 Result<StackSpec> stack_from_json(const JsonValue& root, const std::string& file) {
   return spec_from_json<StackSpec>(root, file, kStackFields);
@@ -77,6 +94,13 @@ Result<StackSpec> parse_stack(std::string_view text, const std::string& file) {
 }
 
 std::string to_json(const StackSpec& stack) { return to_text(json_from_spec(stack, kStackFields)); }
+
+std::string reason_against(const StackChoices& choices, const Plan& plan) {
+  if (!holds(choices.rank_orders, plan.rank_order)) return "the stack has no such rank order";
+  if (!holds(choices.recompute, plan.recompute)) return "the stack has no such recompute";
+  if (!holds(choices.offload, plan.offload)) return "the stack has no such offload";
+  return "";
+}
 
 std::string_view name_of(GradientReduction reduction) {
   return reduction == GradientReduction::kAllReduce ? "all_reduce" : "reduce_scatter";

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "core/plan.h"
 #include "core/units.h"
 
 namespace tpsim {
@@ -63,12 +65,24 @@ struct StackMemory {
   double spread = 0.03;        // standard deviation of the prediction, relative to the total
 };
 
+// What the software's launcher can be told to do: no other plan is proposed or predicted.
+struct StackChoices {
+  std::string source;  // where that is said
+  std::vector<RankOrder> rank_orders = {RankOrder::kTpDpPp, RankOrder::kTpPpDp};
+  std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kSelective, Recompute::kFull,
+                                      Recompute::kBlocks};
+  std::vector<Offload> offload = {Offload::kNone, Offload::kOptimizer};
+};
+// Why the software cannot run the plan; empty where it can.
+std::string reason_against(const StackChoices& choices, const Plan& plan);
+
 struct StackSpec {
   std::string name;
   std::string source;
   TrainingOptions training;
   HostCost host;
   StackMemory memory;
+  StackChoices choices;
   bool zero_2_and_3_with_pipeline = true;  // DeepSpeed refuses the combination
   // Share of the tensor group's gathers and scatters that hides behind the products beside them,
   // with sequence parallelism (userbuffers of Transformer Engine); they slow nothing down there.

@@ -126,9 +126,10 @@ std::string command_of(const PlanFile& file, const std::string& model) {
       "--stage-layers {}",
       model, quoted(file.cluster), quoted(file.profile), quoted(file.stack), file.model.seq,
       plan.global_batch, plan.degrees.tp, plan.degrees.pp, plan.degrees.dp, plan.micro_batch,
-      plan.zero, plan.virtual_stages, name_of(plan.schedule), name_of(plan.recompute),
+      plan.zero, plan.virtual_stages, name_of(plan.schedule), recompute_text(plan),
       name_of(plan.attention), plan.sequence_parallel ? "on" : "off", name_of(plan.dtype),
       name_of(plan.gradient_dtype), fmt::join(plan.stage_layers, ","));
+  if (plan.offload != Offload::kNone) text += fmt::format(" --offload {}", name_of(plan.offload));
   if (plan.rank_order != RankOrder::kTpDpPp) {
     text += fmt::format(" --rank-order {}", name_of(plan.rank_order));
   }

@@ -20,7 +20,7 @@ Settings settings_of(const Plan& plan) {
           {"chunks", std::to_string(plan.virtual_stages)},
           {"ZeRO", std::to_string(plan.zero)},
           {"micro-batch", std::to_string(plan.micro_batch)},
-          {"recompute", std::string(name_of(plan.recompute))},
+          {"recompute", recompute_text(plan)},
           {"attention", std::string(name_of(plan.attention))},
           {"schedule", std::string(name_of(plan.schedule))},
           {"sequence parallel", plan.sequence_parallel ? "on" : "off"},

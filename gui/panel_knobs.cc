@@ -84,6 +84,7 @@ void draw_switches(Ui& ui, Plan plan) {
                         "Activations thrown away in forward and computed again in backward: less "
                         "memory, more work. Selective does so for the attention core only.",
                         std::array<const char*, 3>{"none", "select.", "full"}, plan.recompute);
+  if (plan.recompute != Recompute::kBlocks) plan.recompute_blocks = 0;
   changed |= choice_row(ui, "attention", "Flash attention never writes the scores to memory.",
                         std::array<const char*, 2>{"unfused", "flash"}, plan.attention);
   int sharded = plan.sequence_parallel ? 1 : 0;

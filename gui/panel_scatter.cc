@@ -127,7 +127,7 @@ void describe(const Ui& ui, const PlannedRun& run) {
   tooltip(ui, fmt::format("{}\nZeRO {}, micro-batch {}, {} recompute{}{}\n{} (90 %: {} to {})\n"
                           "{} GiB, p(OOM) {}\nClick to look at this plan.",
                           degrees_text(run.plan), run.plan.zero, run.plan.micro_batch,
-                          name_of(run.plan.recompute), extras.empty() ? "" : ", ", extras,
+                          recompute_text(run.plan), extras.empty() ? "" : ", ", extras,
                           time_text(p.step), time_text(p.step_low), time_text(p.step_high),
                           gib_text(p.peak), chance_text(p.p_oom))
                   .c_str());

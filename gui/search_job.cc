@@ -74,6 +74,7 @@ void SearchJob::find_front() {
 void SearchJob::find_fastest(std::int64_t tp) {
   SearchSpace part = space_;
   part.tp = {tp};
+  part.offload = {findings_.plans.front().plan.offload};  // as the best of the whole space
   Result<SearchResult> found = search(*scenario_, part, kPlansOfSlice, {});
   if (found.ok()) add(std::move(found).value());
 }

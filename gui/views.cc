@@ -176,7 +176,7 @@ void add_plan_facts(Facts& all, const std::string& of, const PlanView& view) {
   add("zero", std::to_string(plan.zero));
   add("micro_batch", std::to_string(plan.micro_batch));
   add("virtual_stages", std::to_string(plan.virtual_stages));
-  add("recompute", std::string(name_of(plan.recompute)));
+  add("recompute", recompute_text(plan));
   add("attention", std::string(name_of(plan.attention)));
   add("schedule", std::string(name_of(plan.schedule)));
   add("sequence_parallel", plan.sequence_parallel ? "on" : "off");

@@ -169,10 +169,12 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
   space.gpus = gpus;
   space.global_batch = plan.global_batch;
   space.recompute = {plan.recompute};
+  if (plan.recompute == Recompute::kBlocks) space.recompute_blocks = {plan.recompute_blocks};
   space.attention = {plan.attention};
   space.schedule = {plan.schedule};
   space.sequence_parallel = {plan.sequence_parallel};
   space.rank_order = {plan.rank_order};
+  space.offload = {plan.offload};
   space.dtype = plan.dtype;
   space.gradient_dtype = plan.gradient_dtype;
   return space;

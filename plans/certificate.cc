@@ -38,11 +38,13 @@ std::string to_json(const SearchSpace& space) {
       {"micro_batch", json_array(space.micro_batch)},
       {"virtual_stages", json_array(space.virtual_stages)},
       {"recompute", names_of(space.recompute)},
+      {"recompute_blocks", json_array(space.recompute_blocks)},
       {"sequence_parallel",
        json_array(space.sequence_parallel, [](bool on) { return JsonValue(on); })},
       {"attention", names_of(space.attention)},
       {"schedule", names_of(space.schedule)},
       {"rank_order", names_of(space.rank_order)},
+      {"offload", names_of(space.offload)},
       {"excluded", to_string(space.excluded)},
       {"uneven_ends", space.uneven_ends},
   }));

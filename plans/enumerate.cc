@@ -1,8 +1,11 @@
 #include "plans/enumerate.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "core/rank_layout.h"
+#include "plans/stage_cuts.h"
 
 namespace tpsim {
 namespace {
@@ -61,56 +64,6 @@ std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp) {
   return pp == 1 ? 1 : std::max<std::int64_t>(1, (model.layers + 2) / pp);
 }
 
-// The ends of a pipeline with `first` and `last` blocks, the others evenly between them.
-std::vector<std::int64_t> cut_with_ends(std::int64_t layers, std::int64_t stages,
-                                        std::int64_t first, std::int64_t last) {
-  const std::int64_t between = layers - first - last;
-  if (first < 0 || last < 0 || between < 0 || (stages == 2 && between != 0)) return {};
-  std::vector<std::int64_t> cut = {first};
-  if (stages > 2) {
-    const std::vector<std::int64_t> middle = even_stage_layers(between, stages - 2, false);
-    cut.insert(cut.end(), middle.begin(), middle.end());
-  }
-  cut.push_back(last);
-  return cut;
-}
-
-std::vector<std::vector<std::int64_t>> uneven_layers(std::int64_t layers, std::int64_t stages,
-                                                     std::int64_t most) {
-  std::vector<std::vector<std::int64_t>> cuts;
-  const std::int64_t share = layers / stages;
-  for (std::int64_t first = share; first >= share - most; --first) {
-    if (stages == 2) {
-      cuts.push_back(cut_with_ends(layers, stages, first, layers - first));
-      cuts.push_back(cut_with_ends(layers, stages, layers - first, first));
-      continue;
-    }
-    for (std::int64_t last = share; last >= share - most; --last) {
-      cuts.push_back(cut_with_ends(layers, stages, first, last));
-    }
-  }
-  return cuts;
-}
-
-// All cuts of the space, each once.
-std::vector<StageCut> stage_cuts(const ModelSpec& model, const SearchSpace& space, std::int64_t pp,
-                                 std::int64_t v) {
-  std::vector<std::vector<std::int64_t>> layers = {even_stage_layers(model.layers, pp * v, true),
-                                                   even_stage_layers(model.layers, pp * v, false)};
-  if (pp > 1 && v == 1) {
-    for (auto& uneven : uneven_layers(model.layers, pp, space.uneven_ends)) {
-      layers.push_back(std::move(uneven));
-    }
-  }
-  std::vector<StageCut> cuts;
-  for (std::vector<std::int64_t>& one : layers) {
-    const bool repeats = std::any_of(cuts.begin(), cuts.end(),
-                                     [&](const StageCut& cut) { return cut.layers == one; });
-    if (!one.empty() && !repeats) cuts.push_back(stage_cut(std::move(one), pp));
-  }
-  return cuts;
-}
-
 }  // namespace
 
 EnumerationCount& EnumerationCount::operator+=(const EnumerationCount& other) {
@@ -128,6 +81,7 @@ class FamilyWalk {
     plan_.sequence_parallel = family.sequence_parallel;
     plan_.recompute = family.recompute;
     plan_.attention = family.attention;
+    plan_.offload = family.offload;
     plan_.global_batch = asked_.global_batch;
     plan_.dtype = asked_.dtype;
     plan_.gradient_dtype = asked_.gradient_dtype;
@@ -144,16 +98,30 @@ class FamilyWalk {
         if (asked_.global_batch / layout.degrees.dp % micro_batch == 0) visit_schedules();
       }
     }
+    for (const auto& [reason, count] : pruned_) count_.pruned[reason] += count;
     return std::move(count_);
   }
 
  private:
+  std::int64_t plans_of(const StageCut& cut) const { return space_.plans_of(plan_, cut); }
+  std::int64_t plans_of(const PlanSpace::Cuts& cuts) const {
+    return plan_.recompute == Recompute::kBlocks ? cuts.recompute_counts
+                                                 : static_cast<std::int64_t>(cuts.cuts.size());
+  }
   void prune(const char* reason, std::int64_t combinations) {
     count_.considered += combinations;
-    count_.pruned[reason] += combinations;
+    for (auto& [known, count] : pruned_) {
+      if (known != reason) continue;
+      count += combinations;
+      return;
+    }
+    pruned_.emplace_back(reason, combinations);
   }
   std::int64_t settings() const {
-    return static_cast<std::int64_t>(asked_.zero.size() * asked_.rank_order.size());
+    return static_cast<std::int64_t>(asked_.zero.size()) * rank_orders();
+  }
+  std::int64_t rank_orders() const {
+    return static_cast<std::int64_t>(asked_.rank_order.size()) + space_.impossible_rank_orders_;
   }
 
   void add_layouts() {
@@ -220,7 +188,13 @@ class FamilyWalk {
       for (const ScheduleKind schedule : asked_.schedule) {
         plan_.schedule = schedule;
         if (!suits(schedule)) continue;
-        for (const StageCut& cut : by_chunks.cuts) visit_settings(cut);
+        if (reason_against_family_ != nullptr) {
+          prune(reason_against_family_, settings() * plans_of(by_chunks));
+          continue;
+        }
+        for (const StageCut& cut : by_chunks.cuts) {
+          if (plans_of(cut) > 0) visit_settings(cut);
+        }
       }
     }
   }
@@ -237,10 +211,8 @@ class FamilyWalk {
   void visit_settings(const StageCut& cut) {
     for (const std::int64_t zero : asked_.zero) {
       plan_.zero = static_cast<int>(zero);
-      const char* reason = reason_against_family_;
-      if (reason == nullptr) reason = reason_against_zero();
-      if (reason != nullptr) {
-        prune(reason, static_cast<std::int64_t>(asked_.rank_order.size()));
+      if (const char* reason = reason_against_zero()) {
+        prune(reason, plans_of(cut) * rank_orders());
       } else {
         visit_rank_orders(cut);
       }
@@ -248,13 +220,16 @@ class FamilyWalk {
   }
 
   void visit_rank_orders(const StageCut& cut) {
+    if (space_.impossible_rank_orders_ > 0) {
+      prune("the stack has no such rank order", plans_of(cut) * space_.impossible_rank_orders_);
+    }
     for (const RankOrder order : asked_.rank_order) {
       plan_.rank_order = order;
       if (!rank_order_matters_ && order != asked_.rank_order.front()) {
-        prune("another rank order moves no group to other nodes", 1);
+        prune("another rank order moves no group to other nodes", plans_of(cut));
         continue;
       }
-      ++count_.considered;
+      count_.considered += plans_of(cut);
       visit_(plan_, cut);
     }
   }
@@ -265,6 +240,9 @@ class FamilyWalk {
     if (plan_.sequence_parallel && tp == 1) {
       return "sequence parallelism without tensor parallelism";
     }
+    const StackChoices& choices = scenario_.stack.choices;
+    if (!contains(choices.recompute, plan_.recompute)) return "the stack has no such recompute";
+    if (!contains(choices.offload, plan_.offload)) return "the stack has no such offload";
     const bool is_flash = plan_.attention == AttentionKind::kFlash;
     if (is_flash && scenario_.model.attention_dropout > 0) {
       return "the flash core has no dropout";
@@ -299,6 +277,7 @@ class FamilyWalk {
   std::vector<Layout> layouts_;
   bool rank_order_matters_ = false;  // of the layout at hand
   EnumerationCount count_;
+  std::vector<std::pair<const char*, std::int64_t>> pruned_;  // so far, few reasons
 };
 
 PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
@@ -306,7 +285,8 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
       space_(std::move(space)),
       gpu_counts_(gpu_counts_of(scenario.cluster, space_)) {
   fill_if_empty(space_.zero, {0, 1, 2, 3});
-  fill_if_empty(space_.recompute, {Recompute::kNone, Recompute::kSelective, Recompute::kFull});
+  fill_if_empty(space_.recompute,
+                {Recompute::kNone, Recompute::kSelective, Recompute::kFull, Recompute::kBlocks});
   fill_if_empty(space_.sequence_parallel, {false, true});
   fill_if_empty(space_.attention, {AttentionKind::kUnfused, AttentionKind::kFlash});
   fill_if_empty(space_.schedule,
@@ -318,6 +298,17 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
   drop_excluded(space_, Setting::kSchedule, space_.schedule);
   drop_excluded(space_, Setting::kRankOrder, space_.rank_order);
   drop_excluded(space_, Setting::kSequenceParallel, space_.sequence_parallel);
+  fill_if_empty(space_.offload, {Offload::kNone});
+  drop_excluded(space_, Setting::kOffload, space_.offload);
+  const StackChoices& choices = scenario.stack.choices;
+  impossible_rank_orders_ = static_cast<std::int64_t>(std::erase_if(
+      space_.rank_order, [&](RankOrder order) { return !contains(choices.rank_orders, order); }));
+  has_without_recompute_ =
+      contains(space_.recompute, Recompute::kNone) && contains(choices.recompute, Recompute::kNone);
+  if (space_.recompute_blocks.empty()) {
+    space_.recompute_blocks.resize(static_cast<std::size_t>(scenario.model.layers));
+    std::iota(space_.recompute_blocks.begin(), space_.recompute_blocks.end(), 1);
+  }
   for (const std::int64_t micro_batch : divisors(space_.global_batch)) {
     if (is_allowed(space_, space_.micro_batch, {Setting::kMicroBatch, micro_batch})) {
       micro_batches_.push_back(micro_batch);
@@ -340,7 +331,9 @@ void PlanSpace::add_families() {
     for (const Recompute recompute : space_.recompute) {
       for (const bool sequence_parallel : space_.sequence_parallel) {
         for (const AttentionKind attention : space_.attention) {
-          families_.push_back({tp, sequence_parallel, recompute, attention});
+          for (const Offload offload : space_.offload) {
+            families_.push_back({tp, sequence_parallel, recompute, attention, offload});
+          }
         }
       }
     }
@@ -356,7 +349,10 @@ void PlanSpace::add_cuts() {
       if (!cuts.empty()) continue;
       for (std::int64_t v = 1; v <= most_virtual_stages(scenario_.model, pp); ++v) {
         if (!is_allowed(space_, space_.virtual_stages, {Setting::kVirtualStages, v})) continue;
-        cuts.push_back({v, stage_cuts(scenario_.model, space_, pp, v)});
+        cuts.push_back({v, 0, stage_cuts(scenario_.model.layers, {pp, v, space_.uneven_ends})});
+        for (const StageCut& cut : cuts.back().cuts) {
+          cuts.back().recompute_counts += static_cast<std::int64_t>(recompute_counts(cut).size());
+        }
       }
     }
   }
@@ -364,6 +360,12 @@ void PlanSpace::add_cuts() {
 
 EnumerationCount PlanSpace::visit_family(std::int64_t family, const Visit& visit) const {
   return FamilyWalk(*this, families_[static_cast<std::size_t>(family)], visit).run();
+}
+
+std::span<const std::int64_t> PlanSpace::recompute_counts(const StageCut& cut) const {
+  const std::vector<std::int64_t>& all = space_.recompute_blocks;
+  const std::int64_t largest = *std::max_element(cut.layers.begin(), cut.layers.end());
+  return {all.begin(), std::lower_bound(all.begin(), all.end(), largest)};
 }
 
 std::vector<std::int64_t> divisors(std::int64_t n) {
@@ -385,7 +387,11 @@ EnumerationCount enumerate_plans(const Scenario& scenario, const SearchSpace& sp
     count += plans.visit_family(family, [&](const Plan& settings, const StageCut& cut) {
       Plan plan = settings;
       plan.stage_layers = cut.layers;
-      visit(plan);
+      if (plan.recompute != Recompute::kBlocks) return visit(plan);
+      for (const std::int64_t blocks : plans.recompute_counts(cut)) {
+        plan.recompute_blocks = blocks;
+        visit(plan);
+      }
     });
   }
   return count;

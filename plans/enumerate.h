@@ -2,12 +2,14 @@
 //
 // Plans come in families: one tensor-parallel degree, recompute, attention and sequence
 // parallelism, which decide how a layer is traced and priced. Inside a family micro-batches ascend.
+// Plans that recompute some blocks of every chunk are visited once for all their numbers of blocks.
 // Families can be visited in any order, by several threads.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,10 +38,22 @@ class PlanSpace {
   std::int64_t families() const { return static_cast<std::int64_t>(families_.size()); }
 
   // Calls `visit` with every legal plan of a family: everything but stage_layers, which are
-  // cut.layers. Cuts live as long as the space. Combinations that cannot run are counted by reason;
-  // a layout that rules out all its combinations counts all of them. Deterministic order.
+  // cut.layers, and recompute_blocks, any of recompute_counts(). Cuts live as long as the space.
+  // Combinations that cannot run are counted by reason; a layout that rules out all its
+  // combinations counts all of them. Deterministic order.
   using Visit = std::function<void(const Plan&, const StageCut&)>;
   EnumerationCount visit_family(std::int64_t family, const Visit& visit) const;
+
+  // How many blocks of every chunk a plan of this cut may recompute, ascending: what was asked for,
+  // or any number that leaves the largest chunk a block that is not.
+  std::span<const std::int64_t> recompute_counts(const StageCut& cut) const;
+  // Plans that a visited one stands for.
+  std::int64_t plans_of(const Plan& plan, const StageCut& cut) const {
+    const bool some = plan.recompute == Recompute::kBlocks;
+    return some ? static_cast<std::int64_t>(recompute_counts(cut).size()) : 1;
+  }
+  // Whether plans that recompute some blocks stand beside the same ones that recompute none.
+  bool has_without_recompute() const { return has_without_recompute_; }
 
  private:
   friend class FamilyWalk;
@@ -48,9 +62,11 @@ class PlanSpace {
     bool sequence_parallel = false;
     Recompute recompute{};
     AttentionKind attention{};
+    Offload offload{};
   };
   struct Cuts {
     std::int64_t virtual_stages = 1;
+    std::int64_t recompute_counts = 0;  // of all cuts
     std::vector<StageCut> cuts;
   };
 
@@ -60,7 +76,9 @@ class PlanSpace {
   const Scenario& scenario_;
   SearchSpace space_;  // every list filled
   std::vector<std::int64_t> gpu_counts_;
+  std::int64_t impossible_rank_orders_ = 0;  // asked for, but not the stack's
   std::vector<std::int64_t> micro_batches_;
+  bool has_without_recompute_ = false;
   std::vector<Family> families_;
   std::map<std::int64_t, std::vector<Cuts>> cuts_;  // by pp
 };

@@ -62,6 +62,13 @@ Status check_choices(const Plan& plan) {
   if (plan.recompute == Recompute::kSelective) {
     return refuse("selective recompute", "it recomputes whole blocks");
   }
+  if (plan.recompute == Recompute::kBlocks) {
+    return refuse("recompute of some blocks", "--checkpoint-activations is for all of them");
+  }
+  if (plan.offload != Offload::kNone && (plan.zero != 1 || plan.dtype != DType::kFloat16)) {
+    return refuse("an offloaded optimizer with these settings",
+                  "its bf16 optimizer stays on the GPU: use fp16 and ZeRO 1");
+  }
   if (plan.attention == AttentionKind::kFlash) {
     return refuse("flash attention", "its fused kernels are scale, mask and softmax");
   }
@@ -133,6 +140,7 @@ struct DeepSpeedConfig {
   std::int64_t accumulation = 0;
   bool bf16 = false;
   bool fp16 = false;
+  bool offloads = false;
 };
 
 std::int64_t whole_at(const JsonValue& json, std::string_view key) {
@@ -184,6 +192,7 @@ constexpr std::string_view kZeroKeys[] = {
     "elastic_checkpoint",
     "ignore_unused_parameters",
     "sub_group_size",
+    "offload_optimizer",
 };
 
 Status check_keys(const JsonValue& json, std::span<const std::string_view> known,
@@ -210,6 +219,14 @@ Result<DeepSpeedConfig> parse_config(const LaunchFile& file) {
   const JsonValue* zero = json.find("zero_optimization");
   if (zero != nullptr) TPSIM_TRY_STATUS(check_keys(*zero, kZeroKeys, file.name));
   config.stage = zero == nullptr ? 0 : whole_at(*zero, "stage");
+  const JsonValue* offload = zero == nullptr ? nullptr : zero->find("offload_optimizer");
+  const JsonValue* device = offload == nullptr ? nullptr : offload->find("device");
+  const std::string* name = device == nullptr ? nullptr : device->as<std::string>();
+  config.offloads = offload != nullptr;
+  if (config.offloads && (name == nullptr || *name != "cpu")) {
+    return Error{ErrorKind::kBadInput, "offload_optimizer is to another device than cpu", file.name,
+                 "tpsim's plans keep the optimizer on the device or in the host's memory"};
+  }
   config.bf16 = enabled_at(json, "bf16");
   config.fp16 = enabled_at(json, "fp16");
   constexpr std::int64_t kMost = 1 << 20;
@@ -305,17 +322,22 @@ Result<Settings> deepspeed_settings(const PlanFile& file) {
   out.add("--deepspeed");
   out.add("--deepspeed_config", "ds_config.json");
   out.add("--zero-stage", stage_of(plan));
+  if (plan.offload == Offload::kOptimizer) out.add("--cpu-optimizer");
   return out;
 }
 
 std::string deepspeed_json(const PlanFile& file) {
   const Plan& plan = file.plan;
+  JsonValue zero = json_object({{"stage", stage_of(plan)}});
+  if (plan.offload == Offload::kOptimizer) {
+    zero.set("offload_optimizer", json_object({{"device", "cpu"}, {"pin_memory", true}}));
+  }
   JsonValue json = json_object({
       {"train_batch_size", plan.global_batch},
       {"train_micro_batch_size_per_gpu", plan.micro_batch},
       {"gradient_accumulation_steps", micro_batches(plan)},
       {"gradient_clipping", 1.0},
-      {"zero_optimization", json_object({{"stage", stage_of(plan)}})},
+      {"zero_optimization", std::move(zero)},
   });
   if (plan.dtype != DType::kFloat32) {
     json.set(std::string(name_of(plan.dtype)), json_object({{"enabled", true}}));
@@ -346,6 +368,10 @@ Result<Plan> plan_of_deepspeed(const ShellSettings& shell, const LaunchFile& con
   in.expect("--zero-stage", config.stage);
   plan.zero = static_cast<int>(config.stage);
   if (plan.dtype == DType::kBFloat16 && plan.zero == 0) plan.zero = 1;
+  if (in.flag("--cpu-optimizer") != config.offloads) {
+    in.fail("--cpu-optimizer and offload_optimizer in DeepSpeed's JSON go together");
+  }
+  plan.offload = config.offloads ? Offload::kOptimizer : Offload::kNone;
   check_config(in, config, plan);
   TPSIM_TRY_STATUS(in.finish());
   TPSIM_TRY_STATUS(validate(plan, model));

@@ -2,6 +2,7 @@
 // Rules: megatron/training/arguments.py, validate_args, and docs on pipeline layouts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -34,6 +35,11 @@ Status check_choices(LaunchStack stack, const Plan& plan) {
   if (stack == LaunchStack::kNemo && plan.zero >= 2 && plan.rank_order == RankOrder::kTpPpDp) {
     return cannot_express(stack, "ranks in the order tp-pp-dp with ZeRO 2 or 3",
                           "its FSDP refuses use_tp_pp_dp_mapping");
+  }
+  if (plan.offload == Offload::kOptimizer && (plan.zero != 1 || plan.dtype == DType::kFloat32)) {
+    return cannot_express(
+        stack, "an offloaded optimizer with these settings",
+        "it offloads the distributed optimizer of half-precision weights: use ZeRO 1");
   }
   if (plan.degrees.cp > 1 && plan.attention == AttentionKind::kUnfused) {
     return cannot_express(stack, "unfused attention with context parallelism",
@@ -124,6 +130,11 @@ void add_stages(const Plan& plan, Settings& out) {
 
 void add_sharding(const Plan& plan, Settings& out) {
   if (plan.zero == 1) out.add("--use-distributed-optimizer");
+  if (plan.offload == Offload::kOptimizer) {  // core/optimizer/cpu_offloading/README.md
+    out.add("--optimizer-cpu-offload");
+    out.add("--optimizer-offload-fraction", "1.0");
+    out.add("--use-precision-aware-optimizer");
+  }
   if (plan.zero < 2) return;
   out.add("--use-megatron-fsdp");
   out.add("--data-parallel-sharding-strategy",
@@ -157,6 +168,18 @@ void add_precision(const Plan& plan, Settings& out) {
   }
 }
 
+// Its method "block" recomputes the first so many blocks of every model chunk (docs of
+// --recompute-num-layers; core/transformer/transformer_block.py).
+void add_recompute(const Plan& plan, Settings& out) {
+  if (plan.recompute == Recompute::kNone) return;
+  const bool selective = plan.recompute == Recompute::kSelective;
+  out.add("--recompute-granularity", selective ? "selective" : "full");
+  if (selective) return;
+  const bool some = plan.recompute == Recompute::kBlocks;
+  out.add("--recompute-method", some ? "block" : "uniform");
+  out.add("--recompute-num-layers", some ? plan.recompute_blocks : 1);
+}
+
 void add_plan(const Plan& plan, Settings& out) {
   out.add("--tensor-model-parallel-size", plan.degrees.tp);
   out.add("--pipeline-model-parallel-size", plan.degrees.pp);
@@ -169,13 +192,7 @@ void add_plan(const Plan& plan, Settings& out) {
   out.add("--global-batch-size", plan.global_batch);
   add_sharding(plan, out);
   add_precision(plan, out);
-  if (plan.recompute != Recompute::kNone) {
-    out.add("--recompute-granularity", std::string(name_of(plan.recompute)));
-  }
-  if (plan.recompute == Recompute::kFull) {
-    out.add("--recompute-method", "uniform");
-    out.add("--recompute-num-layers", 1);
-  }
+  add_recompute(plan, out);
   out.add("--attention-backend", std::string(name_of(plan.attention)));
 }
 
@@ -192,6 +209,18 @@ int zero_of(SettingReader& in) {
   return 0;
 }
 
+Offload offload_of(SettingReader& in) {
+  const bool offloads = in.flag("--optimizer-cpu-offload");
+  const bool aware = in.flag("--use-precision-aware-optimizer");
+  const std::string fraction = in.text("--optimizer-offload-fraction").value_or("1.0");
+  if (offloads != aware || (offloads && fraction != "1.0" && fraction != "1")) {
+    in.fail(
+        "an offloaded optimizer is read whole: --optimizer-cpu-offload with "
+        "--use-precision-aware-optimizer and a fraction of 1.0");
+  }
+  return offloads ? Offload::kOptimizer : Offload::kNone;
+}
+
 void read_precision(SettingReader& in, Plan& plan) {
   const bool bf16 = in.flag("--bf16");
   const bool fp16 = in.flag("--fp16");
@@ -205,19 +234,26 @@ void read_precision(SettingReader& in, Plan& plan) {
                                         : DType::kFloat32;
 }
 
-Recompute recompute_of(SettingReader& in) {
+void read_recompute(SettingReader& in, Plan& plan) {
   const std::string granularity = in.text("--recompute-granularity").value_or("none");
   const std::string method = in.text("--recompute-method").value_or("");
   const std::int64_t layers = in.integer("--recompute-num-layers", 0);
-  if (granularity == "none") return Recompute::kNone;
-  if (granularity == "selective") {
-    if (!method.empty()) in.fail("selective recompute takes no --recompute-method");
-    return Recompute::kSelective;
+  if (granularity == "none" || granularity == "selective") {
+    if (!method.empty())
+      in.fail(fmt::format("{} recompute takes no --recompute-method", granularity));
+    plan.recompute = granularity == "none" ? Recompute::kNone : Recompute::kSelective;
+    return;
   }
-  if (granularity != "full" || method != "uniform" || layers != 1) {
-    in.fail("full recompute is read with --recompute-method uniform --recompute-num-layers 1");
+  const bool some = method == "block";
+  if (granularity != "full" || layers < 1 || (!some && (method != "uniform" || layers != 1))) {
+    in.fail(
+        "full recompute is read with --recompute-method uniform --recompute-num-layers 1, or "
+        "block and any number");
   }
-  return Recompute::kFull;
+  const auto& chunks = plan.stage_layers;
+  const bool all = chunks.empty() || layers >= *std::max_element(chunks.begin(), chunks.end());
+  plan.recompute = some && !all ? Recompute::kBlocks : Recompute::kFull;
+  if (plan.recompute == Recompute::kBlocks) plan.recompute_blocks = layers;
 }
 
 void read_stages(SettingReader& in, const ModelSpec& model, Plan& plan) {
@@ -313,8 +349,9 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
   plan.global_batch = in.integer("--global-batch-size", plan.micro_batch * degrees.dp);
   plan.zero = zero_of(in);
   check_overlap(in, plan);
+  plan.offload = offload_of(in);
   read_precision(in, plan);
-  plan.recompute = recompute_of(in);
+  read_recompute(in, plan);
   const std::string attention = in.text("--attention-backend").value_or("flash");
   plan.attention = attention == "unfused" ? AttentionKind::kUnfused : AttentionKind::kFlash;
   if (attention != name_of(plan.attention)) in.fail("--attention-backend is flash or unfused");

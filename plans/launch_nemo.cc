@@ -49,6 +49,9 @@ constexpr std::array kNemoKeys = {
     NemoKey{"--micro-batch-size", "train", "micro_batch_size"},
     NemoKey{"--global-batch-size", "train", "global_batch_size"},
     NemoKey{"--use-distributed-optimizer", "ddp", "use_distributed_optimizer"},
+    NemoKey{"--optimizer-cpu-offload", "optimizer", "optimizer_cpu_offload"},
+    NemoKey{"--optimizer-offload-fraction", "optimizer", "optimizer_offload_fraction"},
+    NemoKey{"--use-precision-aware-optimizer", "optimizer", "use_precision_aware_optimizer"},
     NemoKey{"--use-megatron-fsdp", "ddp", "use_megatron_fsdp"},
     NemoKey{"--data-parallel-sharding-strategy", "ddp", "data_parallel_sharding_strategy"},
     NemoKey{"--accumulate-allreduce-grads-in-fp32", "ddp", "grad_reduce_in_fp32"},
@@ -111,7 +114,7 @@ bool nemo_has(std::string_view option) {
 
 std::string nemo_yaml(const Settings& megatron) {
   std::string text;
-  for (const char* section : {"model", "train", "ddp", "checkpoint", "dist"}) {
+  for (const char* section : {"model", "train", "optimizer", "ddp", "checkpoint", "dist"}) {
     std::string lines;
     for (const Setting& setting : megatron.all()) {
       for (const NemoKey& row : kNemoKeys) {

@@ -36,6 +36,12 @@ Status check_choices(const Plan& plan) {
   if (plan.recompute == Recompute::kSelective) {
     return refuse("selective recompute", "what it calls selective keeps other tensors");
   }
+  if (plan.recompute == Recompute::kBlocks) {
+    return refuse("recompute of some blocks", "it recomputes every block or every n-th one");
+  }
+  if (plan.offload != Offload::kNone) {
+    return refuse("an offloaded optimizer", "its CPU offload takes weights and gradients along");
+  }
   if (plan.attention != AttentionKind::kFlash) {
     return refuse("unfused attention", "it calls PyTorch's fused attention");
   }

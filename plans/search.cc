@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <span>
 #include <thread>
 #include <tuple>
 
@@ -18,19 +19,23 @@ namespace tpsim {
 namespace {
 
 constexpr const char* kOverMemory = "would run out of memory";
+constexpr const char* kOverHost = "needs more memory than a host has";
+constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
 
 // A plan that fits: what is needed to score it, and to rebuild it.
 struct Candidate {
   double bound = 0;  // no better score is possible
   double step = 0;   // nor a shorter step
   double peak = 0;
+  double busy = 0;         // what a device works in the pipeline, mean over stages
   std::int64_t place = 0;  // in the order of enumeration: ties are broken by it
   Plan plan;               // without stage_layers
   const StageCut* cut = nullptr;
 };
 
 bool comes_before(const Candidate& a, const Candidate& b) {
-  return std::pair(a.bound, a.place) < std::pair(b.bound, b.place);
+  return std::tuple(a.bound, a.place, a.plan.recompute_blocks) <
+         std::tuple(b.bound, b.place, b.plan.recompute_blocks);
 }
 
 Plan whole_plan(const Plan& settings, const StageCut& cut) {
@@ -39,32 +44,40 @@ Plan whole_plan(const Plan& settings, const StageCut& cut) {
   return plan;
 }
 
-// What the objective minimises.
-double score_of(Objective objective, const Plan& plan, Seconds step, Bytes peak) {
+// What the objective minimises; memory is exact in a candidate already.
+double score_of(Objective objective, const Candidate& candidate, double step) {
+  const auto gpus = static_cast<double>(gpu_count(candidate.plan));
   switch (objective) {
-    case Objective::kTime: return step.value();
-    case Objective::kMemory: return peak.value();
-    case Objective::kCost:
-    case Objective::kEnergy: return step.value() * static_cast<double>(gpu_count(plan));
+    case Objective::kTime: return step;
+    case Objective::kMemory: return candidate.peak;
+    case Objective::kCost: return gpus * step;
+    case Objective::kEnergy:
+      return gpus * (kWaitingDraw * step + (1 - kWaitingDraw) * candidate.busy);
   }
   return 0;
 }
 
 // Evaluates the plans of families in closed form; one for each thread.
+//
+// Of plans that differ only in how many blocks they recompute, fewer are never slower: the tasks of
+// the pipeline grow with them and nothing shrinks but what an overlapped reduction leaves exposed,
+// by no more than a last backward has grown by. With virtual stages that backward is of several
+// chunks, not all of which need delay a stage's end: there every number is tried.
 class FamilySearch {
  public:
   struct Found {
     EnumerationCount count;
-    std::int64_t over_memory = 0;
+    std::int64_t over_memory = 0, over_host = 0, more_recompute = 0;
     std::vector<Candidate> candidates;
   };
 
   FamilySearch(std::shared_ptr<const PriceLists> prices, const PlanSpace& plans,
-               const SearchSpace& space)
+               const SearchSpace& space, bool trades_memory)
       : pieces_(std::move(prices)),
         bounds_(pieces_),
         plans_(plans),
         objective_(space.objective),
+        trades_memory_(trades_memory),
         limit_(memory_limit(pieces_.scenario(), space)),
         first_order_(plans.first_rank_order()) {}
 
@@ -80,6 +93,16 @@ class FamilySearch {
 
  private:
   void consider(const Plan& plan, const StageCut& cut) {
+    if (plan.offload == Offload::kOptimizer && !bounds_.fits_hosts(plan, cut)) {
+      found_.over_host += plans_.plans_of(plan, cut);
+      was_over_memory_ = true;
+      return;
+    }
+    if (plan.recompute == Recompute::kBlocks) {
+      consider_counts(plan, cut);
+      ++place_;
+      return;
+    }
     // Where ranks lie changes no memory: what did not fit in one order fits in none.
     const bool same_but_order = plan.rank_order != first_order_ && was_over_memory_;
     was_over_memory_ = same_but_order || is_hopeless(plan);
@@ -87,15 +110,49 @@ class FamilySearch {
       ++found_.over_memory;
       return;
     }
+    was_over_memory_ = !add_if_it_fits(plan, cut);
+    if (!was_over_memory_) ++place_;
+  }
+
+  bool add_if_it_fits(const Plan& plan, const StageCut& cut) {
     const PlanBounds::Value value = bounds_.evaluate(plan, cut, limit_);
     if (value.peak > limit_) {
-      was_over_memory_ = true;
       ++found_.over_memory;
+      return false;
+    }
+    Candidate candidate{
+        0, value.step.value(), value.peak.value(), value.busy.value(), place_, plan, &cut};
+    candidate.bound = score_of(objective_, candidate, candidate.step);
+    found_.candidates.push_back(candidate);
+    return true;
+  }
+
+  bool fewest_is_fastest(const Plan& plan) const {
+    const bool overlaps = pieces_.scenario().stack.training.overlap_gradient_reduction;
+    return !trades_memory_ && (plan.virtual_stages == 1 || !overlaps);
+  }
+
+  // All numbers of recomputed blocks of a plan. They share a place.
+  void consider_counts(Plan plan, const StageCut& cut) {
+    const std::span<const std::int64_t> counts = plans_.recompute_counts(cut);
+    const auto all = static_cast<std::int64_t>(counts.size());
+    const bool wants_fewest = fewest_is_fastest(plan);
+    if (is_hopeless(plan)) {
+      found_.over_memory += all;
       return;
     }
-    const double bound = score_of(objective_, plan, value.step, value.peak);
-    found_.candidates.push_back(
-        {bound, value.step.value(), value.peak.value(), place_++, plan, &cut});
+    if (wants_fewest && plans_.has_without_recompute() && bounds_.fits(plan, cut, limit_)) {
+      found_.more_recompute += all;
+      return;
+    }
+    const std::int64_t least = bounds_.least_recomputed_blocks(plan, cut, limit_);
+    auto i = std::lower_bound(counts.begin(), counts.end(), least) - counts.begin();
+    found_.over_memory += i;
+    for (; i < all; ++i) {
+      plan.recompute_blocks = counts[static_cast<std::size_t>(i)];
+      if (add_if_it_fits(plan, cut) && wants_fewest) break;
+    }
+    if (i < all) found_.more_recompute += all - i - 1;
   }
 
   // Whether no plan of this micro-batch, and so of no larger one, can fit.
@@ -111,6 +168,7 @@ class FamilySearch {
   PlanBounds bounds_;
   const PlanSpace& plans_;
   Objective objective_;
+  bool trades_memory_;  // less memory may be worth a longer step
   Bytes limit_;
   Found found_;
   std::int64_t micro_batch_ = 0;
@@ -131,14 +189,14 @@ class Search {
 
   SearchResult best(const std::function<void(double)>& progress, int threads) {
     return timed([&] {
-      evaluate_families(threads);
+      evaluate_families(threads, space_.objective == Objective::kMemory);
       choose_best(progress);
     });
   }
 
   SearchResult front(const std::function<void(double)>& progress, int threads) {
     return timed([&] {
-      evaluate_families(threads);
+      evaluate_families(threads, true);
       choose_front(progress);
     });
   }
@@ -155,11 +213,11 @@ class Search {
   }
 
   // Threads take families in turn; what they find is put together in the order of families.
-  void evaluate_families(int threads) {
+  void evaluate_families(int threads, bool trades_memory) {
     std::vector<FamilySearch::Found> found(static_cast<std::size_t>(plans_.families()));
     std::atomic<std::int64_t> next = 0;
     const auto work = [&] {
-      FamilySearch families(prices_, plans_, space_);
+      FamilySearch families(prices_, plans_, space_, trades_memory);
       for (std::int64_t i = next++; i < plans_.families(); i = next++) {
         found[static_cast<std::size_t>(i)] = families.run(i);
       }
@@ -172,6 +230,8 @@ class Search {
     for (FamilySearch::Found& part : found) {
       count += part.count;
       if (part.over_memory > 0) count.pruned[kOverMemory] += part.over_memory;
+      if (part.over_host > 0) count.pruned[kOverHost] += part.over_host;
+      if (part.more_recompute > 0) count.pruned[kMoreRecompute] += part.more_recompute;
       candidates_.insert(candidates_.end(), part.candidates.begin(), part.candidates.end());
       part.candidates = {};
     }
@@ -180,25 +240,37 @@ class Search {
     result_.feasible = static_cast<std::int64_t>(candidates_.size());
   }
 
+  struct Scored {
+    double score = 0;
+    const Candidate* candidate = nullptr;
+  };
+
+  // Of candidates that share a place only the best stays.
+  void keep(const Scored& scored, std::vector<Scored>& best) const {
+    const auto same = std::find_if(best.begin(), best.end(), [&](const Scored& other) {
+      return other.candidate->place == scored.candidate->place;
+    });
+    if (same != best.end()) {
+      if (same->score <= scored.score) return;
+      best.erase(same);
+    }
+    const auto here =
+        std::upper_bound(best.begin(), best.end(), scored, [](const Scored& a, const Scored& b) {
+          return std::pair(a.score, a.candidate->place) < std::pair(b.score, b.candidate->place);
+        });
+    best.insert(here, scored);
+    if (best.size() > top_) best.pop_back();
+  }
+
   // Bounds never exceed the exact score, so once a bound passes the worst of the best `top` nothing
   // better can follow.
   void choose_best(const std::function<void(double)>& progress) {
     std::sort(candidates_.begin(), candidates_.end(), comes_before);
-    struct Scored {
-      double score = 0;
-      const Candidate* candidate = nullptr;
-    };
     std::vector<Scored> best;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const Candidate& candidate = candidates_[i];
       if (best.size() == top_ && candidate.bound > best.back().score) break;
-      const Scored scored{exact_score(candidate), &candidate};
-      const auto place =
-          std::upper_bound(best.begin(), best.end(), scored, [](const Scored& a, const Scored& b) {
-            return std::pair(a.score, a.candidate->place) < std::pair(b.score, b.candidate->place);
-          });
-      best.insert(place, scored);
-      if (best.size() > top_) best.pop_back();
+      keep({exact_score(candidate), &candidate}, best);
       if (progress && i % 64 == 0) {
         progress(static_cast<double>(i) / static_cast<double>(candidates_.size()));
       }
@@ -246,7 +318,7 @@ class Search {
 
   double exact_score(const Candidate& candidate) {
     if (space_.objective == Objective::kMemory) return candidate.peak;
-    return score_of(space_.objective, candidate.plan, exact_step(candidate), Bytes());
+    return score_of(space_.objective, candidate, exact_step(candidate).value());
   }
 
   PlannedRun predicted(const Candidate& candidate) {
@@ -260,10 +332,19 @@ class Search {
     PlanBounds bounds(pieces_);
     Candidate miss;
     for (std::int64_t family = 0; family < plans_.families(); ++family) {
-      plans_.visit_family(family, [&](const Plan& plan, const StageCut& cut) {
-        const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
-        const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
-        if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, plan, &cut};
+      plans_.visit_family(family, [&](const Plan& settings, const StageCut& cut) {
+        Plan plan = settings;
+        if (plan.offload == Offload::kOptimizer && !bounds.fits_hosts(plan, cut)) return;
+        const auto consider = [&] {
+          const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
+          const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
+          if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, 0, plan, &cut};
+        };
+        if (plan.recompute != Recompute::kBlocks) return consider();
+        for (const std::int64_t blocks : plans_.recompute_counts(cut)) {
+          plan.recompute_blocks = blocks;
+          consider();
+        }
       });
       pieces_.drop_traces();
     }
@@ -279,18 +360,44 @@ class Search {
   std::vector<Candidate> candidates_;
 };
 
+// Of two searches of which the first found nothing.
+SearchResult joined(SearchResult first, SearchResult second) {
+  second.considered += first.considered;
+  for (const auto& [reason, count] : first.pruned) second.pruned[reason] += count;
+  second.elapsed += first.elapsed;
+  if (!second.plans.empty()) return second;
+  const auto peak = [](const SearchResult& found) { return found.nearest_miss->predicted.peak; };
+  const bool first_is_nearer =
+      first.nearest_miss && (!second.nearest_miss || peak(first) <= peak(second));
+  if (first_is_nearer) second.nearest_miss = std::move(first.nearest_miss);
+  return second;
+}
+
+SearchResult with_offload_if_needed(const Scenario& scenario, const SearchSpace& space,
+                                    const std::function<SearchResult(const SearchSpace&)>& run) {
+  SearchResult found = run(space);
+  if (!found.plans.empty() || !may_offload(scenario, space)) return found;
+  SearchSpace offloaded = space;
+  offloaded.offload = {Offload::kOptimizer};
+  return joined(std::move(found), run(offloaded));
+}
+
 }  // namespace
 
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads) {
   TPSIM_TRY_STATUS(check_space(scenario, space));
-  return Search(scenario, space, top).best(progress, threads);
+  return with_offload_if_needed(scenario, space, [&](const SearchSpace& part) {
+    return Search(scenario, part, top).best(progress, threads);
+  });
 }
 
 Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& space,
                                   const std::function<void(double)>& progress, int threads) {
   TPSIM_TRY_STATUS(check_space(scenario, space));
-  return Search(scenario, space, 1).front(progress, threads);
+  return with_offload_if_needed(scenario, space, [&](const SearchSpace& part) {
+    return Search(scenario, part, 1).front(progress, threads);
+  });
 }
 
 }  // namespace tpsim

@@ -17,26 +17,32 @@
 
 namespace tpsim {
 
-// Cost and energy are those of a token: both follow the GPU-seconds of a step, and may be least on
-// fewer GPUs than there are.
+// Cost and energy are those of a token, and may be least on fewer GPUs than there are. Cost follows
+// the GPU-seconds of a step, since a GPU's hour has one price. Energy tells working GPUs from
+// waiting ones: see kWaitingDraw.
 enum class Objective : std::uint8_t { kTime, kMemory, kCost, kEnergy };
+// What a GPU draws that waits for others, over one that works. Judgement: it spins in a collective
+// at low use of its units, well above the 50 to 70 W of an idle A100 or H100 of 400 and 700 W.
+inline constexpr double kWaitingDraw = 0.3;
 std::string_view name_of(Objective objective);
 
 // What to search. An empty list leaves a dimension free: every legal value is tried.
 //
 // Stages are cut evenly, with embedding and head counted as a block each or not; and unevenly: the
-// first and the last stage of a pipeline without virtual stages may each hold up to `uneven_ends`
-// blocks less than an even share, which the stages between them take over evenly.
+// first and the last chunk of the model may each hold up to `uneven_ends` blocks less than an even
+// share, which the chunks between them take over evenly.
 struct SearchSpace {
   std::int64_t gpus = 1;
   std::int64_t global_batch = 1;
   std::vector<std::int64_t> tp, pp, dp, zero, micro_batch, virtual_stages;
   std::vector<std::int64_t> cp;  // free: as far as every rank keeps 4096 positions of a sequence
   std::vector<Recompute> recompute;
+  std::vector<std::int64_t> recompute_blocks;  // with Recompute::kBlocks; ascending
   std::vector<bool> sequence_parallel;
   std::vector<AttentionKind> attention;
   std::vector<ScheduleKind> schedule;
   std::vector<RankOrder> rank_order;
+  std::vector<Offload> offload;        // free: with the optimizer only where nothing fits without
   std::vector<SettingValue> excluded;  // plans with any of these are left out
   std::int64_t uneven_ends = 2;
   DType dtype = DType::kBFloat16;
@@ -56,9 +62,10 @@ struct SearchResult {
   std::optional<PlannedRun> nearest_miss;  // when nothing fits: the plan that misses by least
 };
 
-// `top` best plans. `progress` hears the done share in [0,1]; it may be empty. Fails on a GPU count
-// beyond the cluster; nothing fitting is no failure: plans is empty and nearest_miss is set. The
-// answer does not depend on the number of threads.
+// `top` best plans; of those that differ only in how many blocks of every chunk they recompute, the
+// best one stands for all. `progress` hears the done share in [0,1]; it may be empty. Fails on a
+// GPU count beyond the cluster; nothing fitting is no failure: plans is empty and nearest_miss is
+// set. The answer does not depend on the number of threads.
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads = 1);
 
@@ -71,6 +78,9 @@ Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& s
 SearchSpace with_setting(SearchSpace space, const SettingValue& value);
 // Fails on GPU counts that the cluster cannot give, or an impossible batch.
 Status check_space(const Scenario& scenario, const SearchSpace& space);
+
+// Whether a search that finds nothing looks on with the optimizer in the hosts' memory.
+bool may_offload(const Scenario& scenario, const SearchSpace& space);
 
 // What plans of the space may use of a device, so that they run out of memory no likelier than the
 // space allows (at a peak of its whole capacity every second run would).

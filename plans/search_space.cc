@@ -42,6 +42,14 @@ Bytes memory_for(const Scenario& scenario, const SearchSpace& space, Bytes peak)
   return scenario.profile.device.memory * (peak / peak_at_risk(scenario, space.oom_risk));
 }
 
+bool may_offload(const Scenario& scenario, const SearchSpace& space) {
+  const std::vector<Offload>& choices = scenario.stack.choices.offload;
+  const SettingValue offloaded{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
+  return space.offload.empty() &&
+         std::find(choices.begin(), choices.end(), Offload::kOptimizer) != choices.end() &&
+         std::find(space.excluded.begin(), space.excluded.end(), offloaded) == space.excluded.end();
+}
+
 std::string_view name_of(Objective objective) {
   switch (objective) {
     case Objective::kTime: return "time";
@@ -67,6 +75,7 @@ SearchSpace with_setting(SearchSpace space, const SettingValue& value) {
     case Setting::kAttention: space.attention = {static_cast<AttentionKind>(value.value)}; break;
     case Setting::kSchedule: space.schedule = {static_cast<ScheduleKind>(value.value)}; break;
     case Setting::kRankOrder: space.rank_order = {static_cast<RankOrder>(value.value)}; break;
+    case Setting::kOffload: space.offload = {static_cast<Offload>(value.value)}; break;
   }
   return space;
 }

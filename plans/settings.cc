@@ -21,7 +21,8 @@ constexpr std::array<std::string_view, kSettingCount> kNames = {"tp",
                                                                 "sequence-parallel",
                                                                 "attention",
                                                                 "schedule",
-                                                                "rank-order"};
+                                                                "rank-order",
+                                                                "offload"};
 
 constexpr std::int64_t kMost = 1 << 20;
 
@@ -29,7 +30,8 @@ constexpr std::int64_t kMost = 1 << 20;
 std::vector<std::string_view> value_names(Setting setting) {
   switch (setting) {
     case Setting::kRecompute:
-      return {name_of(Recompute::kNone), name_of(Recompute::kSelective), name_of(Recompute::kFull)};
+      return {name_of(Recompute::kNone), name_of(Recompute::kSelective), name_of(Recompute::kFull),
+              name_of(Recompute::kBlocks)};
     case Setting::kSequenceParallel: return {"off", "on"};
     case Setting::kAttention:
       return {name_of(AttentionKind::kUnfused), name_of(AttentionKind::kFlash)};
@@ -37,6 +39,7 @@ std::vector<std::string_view> value_names(Setting setting) {
       return {name_of(ScheduleKind::kGpipe), name_of(ScheduleKind::kOneFOneB),
               name_of(ScheduleKind::kInterleaved)};
     case Setting::kRankOrder: return {name_of(RankOrder::kTpDpPp), name_of(RankOrder::kTpPpDp)};
+    case Setting::kOffload: return {name_of(Offload::kNone), name_of(Offload::kOptimizer)};
     default: return {};
   }
 }
@@ -103,6 +106,7 @@ SettingValue setting_of(const Plan& plan, Setting setting) {
       case Setting::kAttention: return static_cast<std::int64_t>(plan.attention);
       case Setting::kSchedule: return static_cast<std::int64_t>(plan.schedule);
       case Setting::kRankOrder: return static_cast<std::int64_t>(plan.rank_order);
+      case Setting::kOffload: return static_cast<std::int64_t>(plan.offload);
     }
     return 0;
   };

@@ -24,8 +24,9 @@ enum class Setting : std::uint8_t {
   kAttention,
   kSchedule,
   kRankOrder,
+  kOffload,
 };
-inline constexpr int kSettingCount = static_cast<int>(Setting::kRankOrder) + 1;
+inline constexpr int kSettingCount = static_cast<int>(Setting::kOffload) + 1;
 
 // A number, 0 or 1 for a switch, or an enumerator's number.
 struct SettingValue {

@@ -41,6 +41,7 @@ class Questioner {
       for (unsigned set = 1; set < (1U << all); ++set) {
         if (std::popcount(set) == size) try_without(asked, set, found);
       }
+      if (size == 1) try_offloaded(asked, found);
     }
     std::stable_sort(found.begin(), found.end(), [](const Mend& a, const Mend& b) {
       return a.run.predicted.step < b.run.predicted.step;
@@ -77,10 +78,28 @@ class Questioner {
     found.push_back(std::move(mend));
   }
 
+  // To keep what was asked for and move the optimizer to the host is a change too.
+  void try_offloaded(const std::vector<SettingValue>& asked, std::vector<Mend>& found) const {
+    const SettingValue none{Setting::kOffload, static_cast<std::int64_t>(Offload::kNone)};
+    const SettingValue optimizer{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
+    if (space_.offload != std::vector{Offload::kNone}) return;
+    std::vector<SettingValue> changed = asked;
+    changed.push_back(optimizer);
+    const Result<SearchResult> result = search_with(changed);
+    if (!result.ok() || result->plans.empty()) return;
+    found.push_back({{none}, {optimizer}, result->plans.front()});
+  }
+
   const Scenario& scenario_;
-  const SearchSpace& space_;
+  SearchSpace space_;
   int threads_;
 };
+
+// Plans of a comparison keep the optimizer where the best plan has it.
+SearchSpace offloading_as(const Plan& best, SearchSpace space) {
+  if (space.offload.empty()) space.offload = {best.offload};
+  return space;
+}
 
 }  // namespace
 
@@ -100,15 +119,15 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
     return Error{ErrorKind::kBadInput, fmt::format("{} settings asked for", asked.size()),
                  "--why-not", fmt::format("give 1 to {}", kMostAsked)};
   }
-  const Questioner questioner(scenario, space, threads);
   WhyNot answer;
   answer.asked = asked;
-  TPSIM_TRY(const SearchResult whole, questioner.search_with({}));
+  TPSIM_TRY(const SearchResult whole, search(scenario, space, 1, {}, threads));
   if (whole.plans.empty()) {
     return Error{ErrorKind::kDoesNotFit, "no plan fits, with or without what was asked for",
                  "--why-not", "see tpsim plan with the same options"};
   }
   answer.best = whole.plans.front();
+  const Questioner questioner(scenario, offloading_as(answer.best.plan, space), threads);
   TPSIM_TRY(const SearchResult found, questioner.search_with(asked));
   if (!found.plans.empty()) {
     answer.other = found.plans.front();

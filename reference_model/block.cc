@@ -26,21 +26,21 @@ ParameterUnit& Block::add_to(const RankContext& context, ParameterStore& store,
 }
 
 Block::Block(const RankContext& context, ParameterStore& store, ParameterUnit& unit,
-             std::int64_t layer)
+             const Place& place)
     : context_(context),
       store_(store),
       unit_(unit),
-      norm1_(unit, prefix_of(context.model, layer) + "input_layernorm"),
-      norm2_(unit, prefix_of(context.model, layer) + "post_attention_layernorm"),
-      attention_(context, unit, prefix_of(context.model, layer)),
-      mlp_(context, unit, prefix_of(context.model, layer)),
-      layer_(layer) {}
+      norm1_(unit, prefix_of(context.model, place.layer) + "input_layernorm"),
+      norm2_(unit, prefix_of(context.model, place.layer) + "post_attention_layernorm"),
+      attention_(context, unit, prefix_of(context.model, place.layer)),
+      mlp_(context, unit, prefix_of(context.model, place.layer)),
+      place_(place) {}
 
 Tensor Block::forward(const Tensor& x, BlockSaved& saved) {
   store_.begin_forward(unit_);
   saved.draw = forwards_++;
   Tensor z;
-  if (context_.plan.recompute == Recompute::kFull) {
+  if (place_.recomputes) {
     BlockSaved dropped;
     dropped.draw = saved.draw;
     z = run_forward(x, dropped);
@@ -67,7 +67,7 @@ Tensor Block::run_forward(const Tensor& x, BlockSaved& saved) const {
 }
 
 std::uint64_t Block::seed_of(const BlockSaved& saved, int place, bool by_rank) const {
-  return dropout_seed(context_, layer_, saved.draw, place, by_rank);
+  return dropout_seed(context_, place_.layer, saved.draw, place, by_rank);
 }
 
 Tensor Block::add_residual(Tensor partial, const Tensor& residual, const Branch& branch) const {
@@ -94,7 +94,7 @@ Tensor Block::drop_backward(const Tensor& dout, const Tensor& mask, const char* 
 
 Tensor Block::backward(const Tensor& dz, BlockSaved saved) {
   store_.begin_backward(unit_);
-  if (context_.plan.recompute == Recompute::kFull) {
+  if (place_.recomputes) {
     const Tensor x = std::move(saved.x);
     run_forward(x, saved);
   }

@@ -4,8 +4,8 @@
 //   n2 = norm(y)   m = mlp(n2)         z = y + m + bias
 //
 // With residual_from_after_norm the residual branches start at n1 and n2 instead of x and y (a
-// switch of BLOOM's). Recompute: full keeps x alone and runs forward again in backward; selective
-// drops the attention probabilities.
+// switch of BLOOM's). A recomputed block keeps x alone and runs forward again in backward;
+// selective recompute drops the attention probabilities.
 #pragma once
 
 #include "reference_model/attention.h"
@@ -28,7 +28,11 @@ class Block {
   // Adds the block's unit to the store. `layer` counts from 0 over the whole model.
   static ParameterUnit& add_to(const RankContext& context, ParameterStore& store,
                                std::int64_t layer);
-  Block(const RankContext& context, ParameterStore& store, ParameterUnit& unit, std::int64_t layer);
+  struct Place {
+    std::int64_t layer = 0;  // counts from 0 over the whole model
+    bool recomputes = false;
+  };
+  Block(const RankContext& context, ParameterStore& store, ParameterUnit& unit, const Place& place);
 
   // x and the result: residual_shape(context).
   Tensor forward(const Tensor& x, BlockSaved& saved);
@@ -55,7 +59,7 @@ class Block {
   Norm norm1_, norm2_;
   Attention attention_;
   Mlp mlp_;
-  std::int64_t layer_;
+  Place place_;
   std::int64_t forwards_ = 0;
 };
 

@@ -15,9 +15,10 @@ ModelChunk::ModelChunk(const RankContext& context, ParameterStore& store, std::i
     word_table_ = &add_word_table(context, store, embedding_table_name(model), false);
     embedding_ = std::make_unique<Embedding>(context, store, *word_table_);
   }
+  const std::int64_t recomputed = recomputed_blocks(context.plan, *here);
   for (std::int64_t i = 0; i < *here; ++i) {
     ParameterUnit& unit = Block::add_to(context, store, first_layer + i);
-    blocks_.emplace_back(context, store, unit, first_layer + i);
+    blocks_.emplace_back(context, store, unit, Block::Place{first_layer + i, i < recomputed});
   }
   if (chunk + 1 == chunk_count(context.plan)) {
     const bool shares = model.tied_embedding && (word_table_ != nullptr || shared_table != nullptr);

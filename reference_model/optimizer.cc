@@ -27,20 +27,39 @@ Optimizer::Optimizer(const RankContext& context, ParameterStore& store, Optimize
 
 void Optimizer::materialize() {
   Device& device = context_.device;
+  const bool offloaded = is_offloaded();
+  const MemoryCategory where = offloaded ? MemoryCategory::kHost : MemoryCategory::kOptimizer;
   for (ParameterUnit& unit : store_.units()) {
-    const auto allocate = [&](const char* label) {
-      return device.allocate({store_.share_size(unit)}, DType::kFloat32, MemoryCategory::kOptimizer,
-                             label);
+    const auto allocate = [&](DType dtype, const char* label) {
+      return device.allocate({store_.share_size(unit)}, dtype, where, label);
     };
-    OptimizerState state{unit.weight_share, allocate("momentum"), allocate("variance")};
-    if (context_.plan.dtype != DType::kFloat32) {
-      state.master = allocate("master_weights");
-      device.run(Cast{unit.weight_share, state.master, "initialize"});
+    OptimizerState state;
+    state.master = unit.weight_share;
+    state.momentum = allocate(DType::kFloat32, "momentum");
+    state.variance = allocate(DType::kFloat32, "variance");
+    if (context_.plan.dtype != DType::kFloat32 || offloaded) {
+      state.master = allocate(DType::kFloat32, "master_weights");
+      if (context_.plan.dtype == DType::kFloat32) {
+        device.run(Copy{unit.weight_share, state.master, "initialize"});
+      } else {
+        device.run(Cast{unit.weight_share, state.master, "initialize"});
+      }
+    }
+    if (offloaded) {
+      state.host_gradients = allocate(gradient_share_dtype(), "host_gradients");
+      const bool narrow = context_.plan.dtype != DType::kFloat32;
+      state.host_weights = narrow ? allocate(context_.plan.dtype, "host_weights") : state.master;
     }
     device.run(Fill{state.momentum, 0.0F, "initialize"});
     device.run(Fill{state.variance, 0.0F, "initialize"});
     states_.push_back(state);
   }
+}
+
+// Of what the update reads.
+DType Optimizer::gradient_share_dtype() const {
+  return context_.options.widened_optimizer_gradients ? DType::kFloat32
+                                                      : context_.plan.gradient_dtype;
 }
 
 void Optimizer::reduce_gradients() {
@@ -122,6 +141,18 @@ std::vector<Tensor> Optimizer::optimizer_gradients() {
 
 void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, const Tensor& gradients,
                             const UpdateStep& update) {
+  if (!is_offloaded()) {
+    update_share(unit, state, {gradients, unit.weight_share, "optimizer.adamw"}, update);
+    return;
+  }
+  Device& device = context_.device;
+  device.run(Copy{gradients, state.host_gradients, kGradientsDown});
+  update_share(unit, state, {state.host_gradients, state.host_weights, kHostUpdate}, update);
+  device.run(Copy{state.host_weights, unit.weight_share, kWeightsUp});
+}
+
+void Optimizer::update_share(ParameterUnit& unit, OptimizerState& state, const UpdateOperands& with,
+                             const UpdateStep& update) {
   for (const Segment& segment : unit.segments()) {
     const Range range = within_share(segment, store_.share_begin(unit), store_.share_size(unit));
     if (range.count == 0) continue;
@@ -130,8 +161,8 @@ void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, const Te
         AdamW{.master = part(state.master),
               .momentum = part(state.momentum),
               .variance = part(state.variance),
-              .gradient = part(gradients),
-              .weights = part(unit.weight_share),
+              .gradient = part(with.gradients),
+              .weights = part(with.weights),
               .rate = static_cast<float>(settings_.rate),
               .beta1 = static_cast<float>(settings_.beta1),
               .beta2 = static_cast<float>(settings_.beta2),
@@ -139,7 +170,7 @@ void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, const Te
               .decay = segment.decay ? static_cast<float>(settings_.weight_decay) : 0,
               .gradient_scale = static_cast<float>(update.scale),
               .step = update.step,
-              .label = "optimizer.adamw"});
+              .label = with.label});
   }
 }
 

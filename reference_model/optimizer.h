@@ -1,5 +1,7 @@
 // The end of a step: gradients are completed over the groups, clipped by their global norm, and
-// AdamW updates the weights that this rank owns (all of them, or its ZeRO share).
+// AdamW updates the weights that this rank owns (all of them, or its ZeRO share). With the
+// optimizer offloaded its state lies in the host's memory, where the update works on copies of the
+// gradients and writes weights that are copied back.
 #pragma once
 
 #include <vector>
@@ -21,7 +23,15 @@ struct OptimizerState {
   Tensor master;  // fp32 weights; the weights themselves in fp32 training
   Tensor momentum;
   Tensor variance;
+  // In the host's memory with the optimizer offloaded, else undefined: the gradients as they came
+  // down, and the weights as they go up.
+  Tensor host_gradients, host_weights;
 };
+
+// What an offloaded optimizer runs on the host, and what goes over the link to it.
+inline constexpr const char* kGradientsDown = "optimizer.gradients_down";
+inline constexpr const char* kHostUpdate = "optimizer.host_adamw";
+inline constexpr const char* kWeightsUp = "optimizer.weights_up";
 
 class Optimizer {
  public:
@@ -48,8 +58,16 @@ class Optimizer {
     double scale;  // of the gradients
   };
   std::vector<Tensor> optimizer_gradients();
+  bool is_offloaded() const { return context_.plan.offload == Offload::kOptimizer; }
   void update_unit(ParameterUnit& unit, OptimizerState& state, const Tensor& gradients,
                    const UpdateStep& update);
+  struct UpdateOperands {
+    Tensor gradients, weights;
+    const char* label;
+  };
+  void update_share(ParameterUnit& unit, OptimizerState& state, const UpdateOperands& with,
+                    const UpdateStep& update);
+  DType gradient_share_dtype() const;
   void gather_weights(ParameterUnit& unit);
 
   const RankContext& context_;

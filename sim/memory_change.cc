@@ -52,6 +52,7 @@ MemoryChange memory_change(const Program& program, std::size_t begin, std::size_
     const bool allocate = event.kind == ProgramEvent::Kind::kAllocate;
     if (!allocate && event.kind != ProgramEvent::Kind::kFree) continue;
     const AllocationRecord& allocation = program.allocations[event.index];
+    if (allocation.category == MemoryCategory::kHost) continue;
     const double rounded = std::ceil(static_cast<double>(allocation.bytes) / granularity.value()) *
                            granularity.value();
     const double signed_bytes = allocate ? rounded : -rounded;
@@ -65,6 +66,14 @@ MemoryChange memory_change(const Program& program, std::size_t begin, std::size_
     }
   }
   return change;
+}
+
+Bytes host_bytes(const Program& program) {
+  double sum = 0;
+  for (const AllocationRecord& allocation : program.allocations) {
+    if (allocation.category == MemoryCategory::kHost) sum += static_cast<double>(allocation.bytes);
+  }
+  return Bytes(sum);
 }
 
 }  // namespace tpsim

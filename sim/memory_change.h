@@ -24,8 +24,11 @@ struct MemoryChange {
   static MemoryChange repeat(const MemoryChange& once, std::int64_t n);
 };
 
-// Replays the allocations and frees of events [begin, end), each rounded up to `granularity`.
+// Replays the allocations and frees of events [begin, end), each rounded up to `granularity`. What
+// lies in the host's memory is left out.
 MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
                            Bytes granularity);
+// What a program allocates in the host's memory.
+Bytes host_bytes(const Program& program);
 
 }  // namespace tpsim

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "reference_model/optimizer.h"
+
 namespace tpsim {
 namespace {
 
@@ -54,6 +56,8 @@ bool host_waits(const Scenario& scenario) {
 QueueCost launch(const Scenario& scenario, Seconds issue, Seconds run) {
   return host_waits(scenario) ? blocking_op_cost(issue, run) : op_cost(issue, run);
 }
+
+bool host_is_device(const Scenario& scenario) { return !scenario.profile.device.asynchronous; }
 
 // In a row of ops that the host issues ahead, the slower of the two queues counts.
 Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
@@ -140,6 +144,7 @@ PieceKey fixed_key(PieceKind kind, const Plan& plan) {
   key.zero = data_ranks(plan) == 1 ? 0 : plan.zero;
   key.sequence_parallel = plan.sequence_parallel;
   key.rank_order = plan.rank_order;
+  key.offload = plan.offload;
   // Where groups lie: those of the tied table always, the others where pp is inside of dp.
   const bool placed_by_pp = kind == PieceKind::kWordTable || plan.rank_order == RankOrder::kTpPpDp;
   if (placed_by_pp) key.degrees.pp = plan.degrees.pp;
@@ -160,8 +165,9 @@ std::size_t PieceKeyHash::operator()(const PieceKey& key) const noexcept {
     ((packed = packed << 4 | static_cast<std::uint64_t>(values)), ...);
     return packed;
   };
-  std::uint64_t hash = small(key.kind, key.zero, key.sequence_parallel, key.recompute,
-                             key.attention, key.rank_order, key.dtype, key.gradient_dtype);
+  std::uint64_t hash =
+      small(key.kind, key.zero, key.sequence_parallel, key.recompute, key.attention, key.rank_order,
+            key.offload, key.dtype, key.gradient_dtype);
   for (const std::int64_t n :
        {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp, key.micro_batch}) {
     hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
@@ -237,6 +243,19 @@ LayerCost PieceCosts::price_layer(PieceKind kind, const LayerTrace& trace, const
   return cost;
 }
 
+// An offloaded optimizer's ops are bound by the link to the host and by the host's memory, which
+// the ranks of a node share. Where the host is the device they are ops like any other.
+Seconds PieceCosts::end_op_time(const OpRecord& op) {
+  const std::string_view label = op.label;
+  const bool copies = label == kGradientsDown || label == kWeightsUp;
+  if (host_is_device(scenario()) || (!copies && label != kHostUpdate)) return op_price(op).time;
+  const HostSpec& host = scenario().cluster.host;
+  const Bytes bytes(op.bytes);
+  if (copies) return 0.5 * bytes / (host.link_efficiency * host.link);  // read here, written there
+  const auto sharers = static_cast<double>(scenario().cluster.gpus_per_node);
+  return sharers * bytes / (host.memory_efficiency * host.memory_bandwidth);
+}
+
 StepEndCost PieceCosts::price_end(const StepEndTrace& trace, const Plan& plan) {
   StepEndCost end;
   const HostCost& host = scenario().stack.host;
@@ -245,7 +264,7 @@ StepEndCost PieceCosts::price_end(const StepEndTrace& trace, const Plan& plan) {
       const ProgramEvent& event = trace.program.events[i];
       if (event.kind == ProgramEvent::Kind::kOp) {
         const OpRecord& op = trace.program.ops[event.index];
-        end_part(end, op.label) += issued_and_run(scenario(), host.per_op, op_price(op).time);
+        end_part(end, op.label) += issued_and_run(scenario(), host.per_op, end_op_time(op));
       } else if (event.kind == ProgramEvent::Kind::kCollective) {
         const CollectiveRecord& record = trace.program.collectives[event.index];
         if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
@@ -300,10 +319,16 @@ const FixedCost& PieceCosts::fixed(PieceKind kind, const Plan& plan) {
   const StepEndTrace trace =
       trace_step_end(kind, scenario().model, plan, scenario().stack.training);
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
-  return place->second = {
-             memory_change(trace.program, 0, trace.clear, granularity).left,
-             memory_change(trace.program, trace.reduce, trace.end, granularity).highest,
-             price_end(trace, plan)};
+  FixedCost& fixed = place->second;
+  fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;
+  fixed.update = memory_change(trace.program, trace.reduce, trace.end, granularity).highest;
+  fixed.end = price_end(trace, plan);
+  fixed.host = host_bytes(trace.program);
+  if (host_is_device(scenario())) {  // one memory
+    fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] += fixed.host.value();
+    fixed.host = Bytes();
+  }
+  return fixed;
 }
 
 const TransferCost& PieceCosts::transfer(const Plan& plan) {

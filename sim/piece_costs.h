@@ -69,6 +69,7 @@ struct FixedCost {
   BytesByCategory held{};    // weights, gradients, optimizer state
   BytesByCategory update{};  // allocated while the step ends, all pieces at once
   StepEndCost end;
+  Bytes host;  // held in the host's memory, where the host is not the device
 };
 
 // An activation on its way to the next stage.
@@ -88,11 +89,13 @@ struct PieceKey {
   Recompute recompute{};
   AttentionKind attention{};
   RankOrder rank_order{};
+  Offload offload{};
   DType dtype{};
   DType gradient_dtype{};
   friend bool operator==(const PieceKey&, const PieceKey&) = default;
 };
-// Keys of a piece's layers, of its share of the step's end, and of a transfer.
+// Keys of a piece's layers, of its share of the step's end, and of a transfer. Blocks of a plan
+// that recomputes some of them are of two kinds: ask with with_whole_recompute().
 PieceKey layer_key(PieceKind kind, const Plan& plan);
 PieceKey fixed_key(PieceKind kind, const Plan& plan);
 PieceKey transfer_key(const Plan& plan);
@@ -147,6 +150,7 @@ class PieceCosts {
   Layer& traced_layer(PieceKind kind, const Plan& plan);
   PhaseCost price_phase(const LayerTrace& trace, std::size_t begin, std::size_t end,
                         const Plan& plan);
+  Seconds end_op_time(const OpRecord& op);
   StepEndCost price_end(const StepEndTrace& trace, const Plan& plan);
   TransferCost price_transfer(const Program& program, const Plan& plan) const;
   OpPrice op_price(const OpRecord& op);

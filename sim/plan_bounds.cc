@@ -1,8 +1,10 @@
 #include "sim/plan_bounds.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/normal.h"
+#include "sim/predict.h"
 #include "sim/step_end.h"
 
 namespace tpsim {
@@ -11,8 +13,27 @@ namespace {
 // Tasks are timed in whole picoseconds: sums of rounded times lie this close to exact ones.
 constexpr double kRounding = 1 - 1e-9;
 
+// Room for rounding where a bound is a whole number of blocks.
+constexpr double kRoundingOfCounts = 1e-6;
+
 // Interleaved schedules look alike from the third group of micro-batches on.
 constexpr std::int64_t kDistinctGroups = 3;
+
+// Micro-batches between forward and backward on a stage: of how many chunks, and in them blocks.
+struct InFlight {
+  double chunks = 0, blocks = 0;
+};
+InFlight in_flight(const StageCut& cut, const StageKind& stage,
+                   std::span<const std::int32_t> by_kind) {
+  InFlight held;
+  for (std::size_t kind = 0; kind < by_kind.size(); ++kind) {
+    const auto n = static_cast<double>(by_kind[kind]);
+    held.chunks += n;
+    held.blocks +=
+        n * static_cast<double>(cut.chunks[static_cast<std::size_t>(stage.kinds[kind])].blocks);
+  }
+  return held;
+}
 
 }  // namespace
 
@@ -23,17 +44,21 @@ PlanBounds::Family& PlanBounds::family_of(const Plan& plan) {
   family.key = key;
   ++family.number;
   family.chunks.resize(4 * static_cast<std::size_t>(pieces_.scenario().model.layers + 1));
+  family.partial.clear();
   return family;
 }
 
-PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const ChunkKind& kind) {
+PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const Plan& plan, const ChunkKind& kind) {
   const std::size_t ends = (kind.is_first ? 2U : 0U) + (kind.is_last ? 1U : 0U);
-  return family.chunks[4 * static_cast<std::size_t>(kind.blocks) + ends];
+  const std::size_t index = 4 * static_cast<std::size_t>(kind.blocks) + ends;
+  if (plan.recompute != Recompute::kBlocks) return family.chunks[index];
+  const auto recomputed = static_cast<std::size_t>(recomputed_blocks(plan, kind.blocks));
+  return family.partial[static_cast<std::int64_t>(recomputed * family.chunks.size() + index)];
 }
 
 const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind) {
   Family& family = family_of(plan);
-  Chunk& chunk = chunk_of(family, kind);
+  Chunk& chunk = chunk_of(family, plan, kind);
   if (chunk.memory_of != family.number) {
     const double transfer = plan.degrees.pp > 1 ? pieces_.transfer(plan).bytes : 0;
     chunk.memory = with_transfers(chunk_memory(pieces_, plan, kind), kind, transfer);
@@ -44,7 +69,7 @@ const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind
 
 const PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind& kind) {
   Family& family = family_of(plan);
-  Chunk& chunk = chunk_of(family, kind);
+  Chunk& chunk = chunk_of(family, plan, kind);
   if (chunk.times_of != family.number) {
     const ChunkCost cost = chunk_cost(pieces_, plan, kind);
     chunk.forward = cost.forward.queue;
@@ -54,27 +79,55 @@ const PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind&
   return chunk;
 }
 
-const FixedPieces& PlanBounds::fixed_of(const Plan& plan) {
+PlanBounds::Fixed& PlanBounds::fixed_of(const Plan& plan) {
   const PieceKey key = fixed_key(PieceKind::kWordTable, plan);
   Fixed& fixed = fixed_[static_cast<std::size_t>(plan.zero)];
-  if (fixed.pieces.block == nullptr || fixed.key != key) fixed = {key, fixed_pieces(pieces_, plan)};
-  return fixed.pieces;
+  if (fixed.number > 0 && fixed.key == key) return fixed;
+  fixed.key = key;
+  fixed.pieces = fixed_pieces(pieces_, plan);
+  ++fixed.number;
+  fixed.stages.resize(4 * static_cast<std::size_t>(pieces_.scenario().model.layers + 1));
+  fixed.of.resize(fixed.stages.size());
+  return fixed;
+}
+
+const FixedCost& PlanBounds::stage_total(Fixed& fixed, const StageKind& stage) const {
+  const std::size_t ends = (stage.is_first ? 2U : 0U) + (stage.is_last ? 1U : 0U);
+  const std::size_t index = 4 * static_cast<std::size_t>(stage.blocks) + ends;
+  if (fixed.of[index] != fixed.number) {
+    fixed.stages[index] = stage_fixed(fixed.pieces, pieces_.scenario().model, stage);
+    fixed.of[index] = fixed.number;
+  }
+  return fixed.stages[index];
 }
 
 void PlanBounds::prepare(const Plan& plan, const StageCut& cut) {
-  const FixedPieces& fixed = fixed_of(plan);
+  Fixed& fixed = fixed_of(plan);
   stage_fixed_.clear();
-  for (const StageKind& stage : cut.stages) {
-    stage_fixed_.push_back(stage_fixed(fixed, pieces_.scenario().model, stage));
-  }
+  for (const StageKind& stage : cut.stages) stage_fixed_.push_back(&stage_total(fixed, stage));
   transfer_ = plan.degrees.pp > 1 ? pieces_.transfer(plan) : TransferCost{};
-  overheads_ = memory_overheads(pieces_.scenario().stack.memory, plan, block_weights(fixed));
+  overheads_ = memory_overheads(pieces_.scenario().stack.memory, plan, block_weights(fixed.pieces));
 }
 
 PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, Bytes limit) {
   prepare(plan, cut);
   const Bytes highest = peak(plan, cut, limit);
-  return {highest, highest > limit ? Seconds() : step(plan, cut)};
+  if (highest > limit) return {highest, Seconds(), Seconds()};
+  const Seconds least = step(plan, cut);
+  return {highest, least, mean_busy(plan, cut)};
+}
+
+bool PlanBounds::fits_hosts(const Plan& plan, const StageCut& cut) {
+  prepare(plan, cut);
+  Bytes most;
+  for (const FixedCost* fixed : stage_fixed_) most = std::max(most, fixed->host);
+  const ClusterSpec& cluster = pieces_.scenario().cluster;
+  return host_memory_of_node(cluster, plan, most) <= cluster.host.memory;
+}
+
+bool PlanBounds::fits(const Plan& plan, const StageCut& cut, Bytes limit) {
+  prepare(plan, cut);
+  return peak(plan, cut, limit) <= limit;
 }
 
 const PeakMoments& PlanBounds::moments_of(const Plan& plan, const StageKind& stage) {
@@ -94,7 +147,7 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
   for (const std::int32_t chunk : stage.kinds) {
     stage_chunks_.push_back(&memory_of(plan, cut.chunks[static_cast<std::size_t>(chunk)]));
   }
-  const FixedCost& fixed = stage_fixed_[kind];
+  const FixedCost& fixed = *stage_fixed_[kind];
   return stage_memory(pieces_.scenario().stack.memory, overheads_, fixed.held,
                       tensor_peak(fixed, stage_chunks_, moments_of(plan, stage)))
       .total();
@@ -103,7 +156,7 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
 // Later stages of a kind have fewer micro-batches in flight: the first of each decides.
 Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
   Bytes most;
-  for (const FixedCost& fixed : stage_fixed_) most = std::max(most, Bytes(total(fixed.held)));
+  for (const FixedCost* fixed : stage_fixed_) most = std::max(most, Bytes(total(fixed->held)));
   for (std::size_t kind = 0; kind < cut.stages.size() && most <= limit; ++kind) {
     most = std::max(most, stage_peak(plan, cut, kind));
   }
@@ -113,9 +166,37 @@ Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
 Bytes PlanBounds::least_peak(const Plan& plan) {
   const StackMemory& stack = pieces_.scenario().stack.memory;
   Plan whole = plan;  // ZeRO 2 and 3 allocate more around a layer
+  if (plan.recompute == Recompute::kBlocks) whole = with_whole_recompute(plan, true);
   whole.zero = 0;
   const LayerMemory& block = pieces_.layer_memory(PieceKind::kBlock, whole);
   return stack.context + stack.library_workspace + Bytes(total(block.forward.highest));
+}
+
+// What is in flight, without what the task at hand needs, falls by the same amount for every block
+// that is recomputed, and by nothing for those that a shorter chunk does not have.
+std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCut& cut,
+                                                 Bytes limit) {
+  prepare(plan, cut);
+  const auto left_by = [&](bool recomputes) {
+    const Plan whole = with_whole_recompute(plan, recomputes);
+    return total(pieces_.layer_memory(PieceKind::kBlock, whole).forward.left);
+  };
+  const double kept = left_by(false);
+  const double saved = kept - left_by(true);
+  if (saved <= 0) return 1;
+  const StackMemory& stack = pieces_.scenario().stack.memory;
+  const Bytes room = limit - stack.context - overheads_.workspace - overheads_.buffers;
+  double least = 1;
+  for (std::size_t i = 0; i < cut.stages.size(); ++i) {
+    const PeakMoments& moments = moments_of(plan, cut.stages[i]);
+    for (std::size_t k = 0; k < moments.size(); ++k) {
+      const InFlight held = in_flight(cut, cut.stages[i], moments.in_flight(k));
+      if (held.chunks == 0) continue;
+      const double over = total(stage_fixed_[i]->held) + held.blocks * kept - room.value();
+      least = std::max(least, over / (held.chunks * saved));
+    }
+  }
+  return static_cast<std::int64_t>(std::ceil(least - kRoundingOfCounts));
 }
 
 // The stage with everything that it must do by itself.
@@ -137,13 +218,14 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
       bound.backward = backward;
     }
     backwards += backward;
+    bound.device += m * (chunk.forward.device + chunk.backward.device);
     bound.own += m * (forward + backward);
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
     if (!stack.overlap_p2p) bound.own += m * sent * transfer_.wire;
   }
   if (plan.degrees.pp == 1)
     bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
-  const FixedCost& fixed = stage_fixed_[kind_of_stage];
+  const FixedCost& fixed = *stage_fixed_[kind_of_stage];
   bound.tail = before_norm(stack, fixed.end, backwards).total();
   bound.update = fixed.end.optimizer + fixed.end.clear +
                  exposed_gather(stack, fixed.end.gather, bound.forward);
@@ -153,6 +235,14 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
 Seconds PlanBounds::own_without_pipeline(const Plan& plan, const Chunk& chunk) const {
   const QueueCost forward = single_stage_forward(pieces_.scenario().stack, chunk.forward);
   return repeat(then(forward, chunk.backward), micro_batches(plan)).alone();
+}
+
+Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
+  Seconds sum;
+  for (const StageRun& run : cut.runs) {
+    sum += static_cast<double>(run.count) * stages_[static_cast<std::size_t>(run.kind)].device;
+  }
+  return sum / static_cast<double>(plan.degrees.pp);
 }
 
 // A stage's first task waits for one forward of every stage before it; after its last, one backward

@@ -25,10 +25,16 @@ class PlanBounds {
   struct Value {
     Bytes peak;    // of the fullest stage
     Seconds step;  // never above step_cost(); equal to it, but for rounding, without a pipeline
+    Seconds busy;  // of the pipeline's time, what a device works: the mean over stages, exactly
   };
   // Stops at the first stage found above `limit`: then `peak` is what that stage is known to need,
-  // above the limit but perhaps below the true peak, and `step` is zero.
+  // above the limit but perhaps below the true peak, and `step` and `busy` are zero.
   Value evaluate(const Plan& plan, const StageCut& cut, Bytes limit);
+  // Whether what is offloaded fits into the memory of the hosts.
+  bool fits_hosts(const Plan& plan, const StageCut& cut);
+  bool fits(const Plan& plan, const StageCut& cut, Bytes limit);
+  // Of a plan that recomputes some blocks of every chunk: no lower number of them can fit.
+  std::int64_t least_recomputed_blocks(const Plan& plan, const StageCut& cut, Bytes limit);
   // What every plan of this tp, micro-batch, recompute, attention and sequence parallelism needs at
   // least: one block of one micro-batch. Grows with the micro-batch.
   Bytes least_peak(const Plan& plan);
@@ -43,17 +49,22 @@ class PlanBounds {
   // What depends on layer_key() alone.
   struct Family {
     PieceKey key;
-    std::uint32_t number = 0;   // counts the families seen
-    std::vector<Chunk> chunks;  // by blocks and ends
+    std::uint32_t number = 0;                         // counts the families seen
+    std::vector<Chunk> chunks;                        // by blocks and ends
+    std::unordered_map<std::int64_t, Chunk> partial;  // also by how many of them are recomputed
   };
   struct Fixed {
     PieceKey key;
     FixedPieces pieces;
+    std::uint32_t number = 0;       // counts the keys seen
+    std::vector<std::uint32_t> of;  // of a stage's total: the number that it is for
+    std::vector<FixedCost> stages;  // totals by blocks and ends
   };
   // A kind of stage in the pipeline. Seconds.
   struct StageBound {
     Seconds forward, backward;  // of the first chunk and one micro-batch
     Seconds own;                // all its tasks and sends in a step
+    Seconds device;             // what its device works in them
     Seconds tail;               // from its last task to the global norm
     Seconds update;             // from the norm to the end of the step
   };
@@ -75,13 +86,15 @@ class PlanBounds {
   };
 
   Family& family_of(const Plan& plan);
-  static Chunk& chunk_of(Family& family, const ChunkKind& kind);
+  static Chunk& chunk_of(Family& family, const Plan& plan, const ChunkKind& kind);
   const ChunkMemory& memory_of(const Plan& plan, const ChunkKind& kind);
   const Chunk& times_of(const Plan& plan, const ChunkKind& kind);
-  const FixedPieces& fixed_of(const Plan& plan);
+  Fixed& fixed_of(const Plan& plan);
+  const FixedCost& stage_total(Fixed& fixed, const StageKind& stage) const;
   void prepare(const Plan& plan, const StageCut& cut);
   Bytes peak(const Plan& plan, const StageCut& cut, Bytes limit);
   Seconds step(const Plan& plan, const StageCut& cut);
+  Seconds mean_busy(const Plan& plan, const StageCut& cut) const;
   const PeakMoments& moments_of(const Plan& plan, const StageKind& stage);
   Bytes stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind);
   StageBound bound_of(const Plan& plan, const StageCut& cut, std::size_t kind);
@@ -94,7 +107,7 @@ class PlanBounds {
   std::unordered_map<MomentsKey, PeakMoments, MomentsHash> moments_;
   std::vector<const ChunkMemory*> stage_chunks_;  // of the stage at hand, by kind
   // Of the plan at hand, by kind of stage.
-  std::vector<FixedCost> stage_fixed_;
+  std::vector<const FixedCost*> stage_fixed_;
   std::vector<StageBound> stages_;
   TransferCost transfer_;
   MemoryOverheads overheads_;

@@ -7,6 +7,9 @@
 
 namespace tpsim {
 
+// What the host of a node holds, where every rank on it holds as much as this one.
+Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of_rank);
+
 // Legal for the model, the cluster and the stack?
 Status check_plan(const Scenario& scenario, const Plan& plan);
 

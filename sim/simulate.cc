@@ -17,7 +17,10 @@ namespace {
 Flops hardware_flops(const ModelSpec& model, const Plan& plan) {
   const auto batch = static_cast<double>(plan.global_batch);
   Flops flops = model_flops_per_step(model, plan.global_batch);
-  if (plan.recompute == Recompute::kFull) flops += batch * blocks_forward_flops(model);
+  std::int64_t again = 0;
+  for (const std::int64_t blocks : plan.stage_layers) again += recomputed_blocks(plan, blocks);
+  flops += batch * static_cast<double>(again) / static_cast<double>(model.layers) *
+           blocks_forward_flops(model);
   if (plan.recompute == Recompute::kSelective) flops += batch * attention_core_forward_flops(model);
   return flops;
 }
@@ -55,6 +58,12 @@ void add_memory(Prediction& p, const Scenario& scenario, const Plan& plan, const
   p.memory = memory_by_stage(scenario.stack, plan, costs);
   for (const StageMemory& stage : p.memory) p.peak = std::max(p.peak, stage.total());
   p.p_oom = probability_of_oom(scenario, p.peak);
+  for (const StageCost& stage : costs.stages) {
+    p.host_memory =
+        std::max(p.host_memory, host_memory_of_node(scenario.cluster, plan, stage.host));
+  }
+  p.host_capacity = scenario.cluster.host.memory;
+  if (p.host_memory > p.host_capacity) p.p_oom = 1;
 }
 
 Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
@@ -71,10 +80,19 @@ Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
                              plan.zero),
                  "", "use ZeRO 0 or 1, or pp = 1"};
   }
+  const std::string reason = reason_against(scenario.stack.choices, plan);
+  if (!reason.empty()) {
+    return Error{ErrorKind::kBadInput, fmt::format("{}: {}", scenario.stack.name, reason), "",
+                 scenario.stack.choices.source};
+  }
   return Ok{};
 }
 
 }  // namespace
+
+Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of_rank) {
+  return static_cast<double>(std::min(gpu_count(plan), cluster.gpus_per_node)) * of_rank;
+}
 
 double probability_of_oom(const Scenario& scenario, Bytes peak) {
   const double spread = scenario.stack.memory.spread * peak.value();

@@ -5,21 +5,49 @@
 namespace tpsim {
 namespace {
 
+// `n` equal blocks; Phase is of time or of memory.
+template <class Phase>
+struct Blocks {
+  Phase forward, backward, accumulate;
+
+  template <class Layer>
+  Blocks(const Layer& block, std::int64_t n)
+      : forward(Phase::repeat(block.forward, n)),
+        backward(Phase::repeat(block.backward, n)),
+        accumulate(Phase::repeat(block.accumulate, n)) {}
+
+  // In the order of the model: forward runs through these first, backward last.
+  void followed_by(const Blocks& later) {
+    forward = Phase::then(forward, later.forward);
+    backward = Phase::then(later.backward, backward);
+    accumulate = Phase::then(accumulate, later.accumulate);
+  }
+};
+
+template <class Phase, class Layers>
+Blocks<Phase> blocks_of(const Plan& plan, const ChunkKind& kind, const Layers& layers_of) {
+  if (plan.recompute != Recompute::kBlocks) {
+    return Blocks<Phase>(layers_of(PieceKind::kBlock, plan), kind.blocks);
+  }
+  const std::int64_t recomputed = recomputed_blocks(plan, kind.blocks);
+  Blocks<Phase> blocks(layers_of(PieceKind::kBlock, with_whole_recompute(plan, true)), recomputed);
+  blocks.followed_by(Blocks<Phase>(layers_of(PieceKind::kBlock, with_whole_recompute(plan, false)),
+                                   kind.blocks - recomputed));
+  return blocks;
+}
+
 // A chunk's forward and backward from those of its pieces; `Layers` are of time or of memory.
 template <class Phase, class Layers>
-std::pair<Phase, Phase> composed(const ChunkKind& kind, const Layers& layers_of) {
-  const auto& block = layers_of(PieceKind::kBlock);
-  Phase forward = Phase::repeat(block.forward, kind.blocks);
-  Phase backward = Phase::repeat(block.backward, kind.blocks);
-  Phase accumulate = Phase::repeat(block.accumulate, kind.blocks);
+std::pair<Phase, Phase> composed(const Plan& plan, const ChunkKind& kind, const Layers& layers_of) {
+  auto [forward, backward, accumulate] = blocks_of<Phase>(plan, kind, layers_of);
   if (kind.is_first) {
-    const auto& embedding = layers_of(PieceKind::kEmbedding);
+    const auto& embedding = layers_of(PieceKind::kEmbedding, plan);
     forward = Phase::then(embedding.forward, forward);
     backward = Phase::then(backward, embedding.backward);
     accumulate = Phase::then(embedding.accumulate, accumulate);  // in the store's order
   }
   if (kind.is_last) {
-    const auto& head = layers_of(PieceKind::kHead);
+    const auto& head = layers_of(PieceKind::kHead, plan);
     forward = Phase::then(forward, head.forward);
     backward = Phase::then(head.backward, backward);
     accumulate = Phase::then(accumulate, head.accumulate);
@@ -34,20 +62,23 @@ void add(FixedCost& sum, const FixedCost& piece, std::int64_t count) {
     sum.update[i] += n * piece.update[i];
   }
   sum.end += n * piece.end;
+  sum.host += n * piece.host;
 }
 
 }  // namespace
 
 ChunkCost chunk_cost(PieceCosts& pieces, const Plan& plan, const ChunkKind& kind) {
   const auto phases = composed<PhaseCost>(
-      kind, [&](PieceKind piece) -> const LayerCost& { return pieces.layer(piece, plan); });
+      plan, kind,
+      [&](PieceKind piece, const Plan& of) -> const LayerCost& { return pieces.layer(piece, of); });
   return {kind, phases.first, phases.second};
 }
 
 ChunkMemory chunk_memory(PieceCosts& pieces, const Plan& plan, const ChunkKind& kind) {
-  const auto phases = composed<MemoryChange>(kind, [&](PieceKind piece) -> const LayerMemory& {
-    return pieces.layer_memory(piece, plan);
-  });
+  const auto phases = composed<MemoryChange>(
+      plan, kind, [&](PieceKind piece, const Plan& of) -> const LayerMemory& {
+        return pieces.layer_memory(piece, of);
+      });
   return {phases.first, phases.second};
 }
 
@@ -86,7 +117,7 @@ PlanCosts plan_costs(PieceCosts& pieces, const Plan& plan) {
     const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
     const FixedCost cost = stage_fixed(fixed, pieces.scenario().model, kind);
     costs.stages.insert(costs.stages.end(), static_cast<std::size_t>(run.count),
-                        {kind.chunks, cost.held, cost.update, cost.end});
+                        {kind.chunks, cost.held, cost.update, cost.end, cost.host});
   }
   return costs;
 }

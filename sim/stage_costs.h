@@ -36,6 +36,7 @@ struct StageCost {
   BytesByCategory fixed{};
   BytesByCategory update{};  // while the step ends
   StepEndCost end;
+  Bytes host;  // in the host's memory
 };
 
 // Chunks come in few kinds: a plan's costs hold each kind once.

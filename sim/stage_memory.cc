@@ -123,7 +123,7 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& pla
     for (std::int64_t i = 0; i < run.count; ++i) {
       const auto s = static_cast<std::int64_t>(result.size());
       const StageCost& stage = costs.stages[result.size()];
-      const FixedCost fixed{stage.fixed, stage.update, stage.end};
+      const FixedCost fixed{stage.fixed, stage.update, stage.end, stage.host};
       const TensorPeak peak = tensor_peak(fixed, kinds, PeakMoments(shape, s, kind));
       result.push_back(stage_memory(stack.memory, overheads, fixed.held, peak));
       result.back().stage = s;

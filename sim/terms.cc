@@ -42,6 +42,23 @@ std::string group_text(const Plan& plan, GroupKind group, const Scenario& s) {
                      p.nodes, p.nodes == 1 ? "" : "s", p.groups_per_node, s.cluster.nics_per_node);
 }
 
+Term optimizer_term(const Scenario& s, const Plan& plan) {
+  Term term;
+  term.formula = "AdamW over the rank's share + clearing the gradients, slowest stage";
+  term.inputs = fmt::format("ZeRO {} over dp = {}{}", plan.zero, plan.degrees.dp,
+                            plan.degrees.cp > 1 ? fmt::format(" x cp = {}", plan.degrees.cp) : "");
+  term.source = device_source(s);
+  if (plan.offload == Offload::kNone) return term;
+  const HostSpec& host = s.cluster.host;
+  term.formula = "gradients to the host + AdamW there + weights back + clearing, slowest stage";
+  term.inputs += fmt::format("; link {} at {:.0f} %, host memory {} at {:.0f} % for {} GPUs",
+                             to_string(host.link), 100 * host.link_efficiency,
+                             to_string(host.memory_bandwidth), 100 * host.memory_efficiency,
+                             s.cluster.gpus_per_node);
+  term.source = host.source;
+  return term;
+}
+
 // Formula and inputs of the work inside the pipeline.
 Term work_term(const Scenario& s, const Plan& plan, StepTerm term, std::int64_t stage) {
   const std::int64_t m = micro_batches(plan);
@@ -54,7 +71,7 @@ Term work_term(const Scenario& s, const Plan& plan, StepTerm term, std::int64_t 
   result.inputs = fmt::format(
       "m = {} micro-batches of {} sequences, {} blocks on stage {}, "
       "{} recompute",
-      m, plan.micro_batch, blocks, stage, name_of(plan.recompute));
+      m, plan.micro_batch, blocks, stage, recompute_text(plan));
   result.source = device_source(s);
   if (term == StepTerm::kTensorCommunication) {
     result.formula = "m x sum over the tensor group's collectives";
@@ -125,13 +142,7 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
               "sum of squares of the gradients + all-reduce of one number",
               fmt::format("{} ranks", gpu_count(plan)),
               device_source(s)};
-    case StepTerm::kOptimizer:
-      return {{},
-              {},
-              "AdamW over the rank's share + clearing the gradients, slowest stage",
-              fmt::format("ZeRO {} over dp = {}{}", plan.zero, d.dp,
-                          d.cp > 1 ? fmt::format(" x cp = {}", d.cp) : ""),
-              device_source(s)};
+    case StepTerm::kOptimizer: return optimizer_term(s, plan);
     case StepTerm::kWeightGather:
       return {{},
               {},

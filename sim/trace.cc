@@ -68,7 +68,7 @@ class LayerTracer {
 
   void trace_block() {
     ParameterUnit& unit = Block::add_to(context_, store_, 0);
-    Block block(context_, store_, unit, 0);
+    Block block(context_, store_, unit, {0, context_.plan.recompute == Recompute::kFull});
     store_.materialize(0);
     BlockSaved saved;
     Tensor x = activation();

@@ -87,10 +87,17 @@ struct Evaluated {
 Evaluated evaluate_all(const PlanSpace& plans, PlanBounds& bounds, Bytes limit) {
   Evaluated result;
   for (std::int64_t family = 0; family < plans.families(); ++family) {
-    plans.visit_family(family, [&](const Plan& plan, const StageCut& cut) {
-      const PlanBounds::Value value = bounds.evaluate(plan, cut, limit);
-      ++result.plans;
-      result.checksum += value.peak.value() + value.step.value();
+    plans.visit_family(family, [&](Plan plan, const StageCut& cut) {
+      const auto evaluate = [&] {
+        const PlanBounds::Value value = bounds.evaluate(plan, cut, limit);
+        ++result.plans;
+        result.checksum += value.peak.value() + value.step.value();
+      };
+      if (plan.recompute != Recompute::kBlocks) return evaluate();
+      for (const std::int64_t blocks : plans.recompute_counts(cut)) {
+        plan.recompute_blocks = blocks;
+        evaluate();
+      }
     });
   }
   return result;

@@ -59,10 +59,14 @@ class StageMemory:
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of one device in GiB: what it has, what its fullest stage needs, and by stage."""
+    """Memory of one device in GiB: what it has, what its fullest stage needs, and by stage.
+
+    host_of_node is what a node's host holds for the offloaded optimizers of its GPUs.
+    """
 
     capacity: float
     peak: float
+    host_of_node: float
     by_stage: Tuple[StageMemory, ...]
 
 
@@ -110,12 +114,14 @@ class Plan:
     global_batch: int
     sequence_parallel: bool
     recompute: str
+    recompute_blocks: int
     attention: str
     schedule: str
     stage_layers: Tuple[int, ...]
     dtype: str
     gradient_dtype: str
     rank_order: str
+    offload: str
     predicted: Optional[Prediction] = None
     file: str = field(default="", repr=False, compare=False)  # the text of its plan file
 

@@ -25,6 +25,7 @@ std::vector<Layout> layouts_of(const std::string& model) {
       {4, "--tp 2 --pp 2 --sequence-parallel on --recompute full --micro-batch 4"},
       {4, "--dp 4 --zero 3 --recompute selective --micro-batch 1"},
       {2, "--tp 2 --attention flash --micro-batch 8"},
+      {2, "--pp 2 --recompute blocks:1 --micro-batch 2"},
   };
   if (model == "bloom-tiny") layouts.push_back({3, "--tp 3 --sequence-parallel on"});
   return layouts;

@@ -15,12 +15,14 @@ namespace {
 // A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
 static_assert(field_count<ModelSpec>() == 19);
 static_assert(field_count<AttentionShape>() == 5);
-static_assert(field_count<ClusterSpec>() == 10);
+static_assert(field_count<ClusterSpec>() == 11);
 static_assert(field_count<LinkSpec>() == 4);
-static_assert(field_count<StackSpec>() == 14);
+static_assert(field_count<HostSpec>() == 6);
+static_assert(field_count<StackSpec>() == 15);
 static_assert(field_count<TrainingOptions>() == 8);
 static_assert(field_count<HostCost>() == 7);
 static_assert(field_count<StackMemory>() == 9);
+static_assert(field_count<StackChoices>() == 4);
 static_assert(field_count<Profile>() == 10);
 static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 9);
@@ -28,7 +30,7 @@ static_assert(field_count<DeviceModel>() == 13);
 static_assert(field_count<MatmulTuning>() == 8);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
-static_assert(field_count<Plan>() == 13);
+static_assert(field_count<Plan>() == 15);
 static_assert(field_count<PlanFile>() == 5);
 
 // Numbers that no short decimal fraction equals.
@@ -66,7 +68,9 @@ Plan odd_plan() {
   plan.micro_batch = 2;
   plan.global_batch = 24;
   plan.sequence_parallel = false;
-  plan.recompute = Recompute::kSelective;
+  plan.recompute = Recompute::kBlocks;
+  plan.recompute_blocks = 2;
+  plan.offload = Offload::kOptimizer;
   plan.attention = AttentionKind::kUnfused;  // the flash core has no dropout
   plan.schedule = ScheduleKind::kInterleaved;
   plan.dtype = DType::kFloat16;
@@ -104,6 +108,7 @@ StackSpec odd_stack() {
                   .reduction_bucket = 500000001,
                   .fragmentation = kThird,
                   .spread = 0.04};
+  stack.choices = {"a manual", {RankOrder::kTpPpDp}, {Recompute::kBlocks, Recompute::kNone}, {}};
   stack.zero_2_and_3_with_pipeline = false;
   stack.overlap_p2p = true;
   stack.tensor_overlap = kThird;
@@ -176,6 +181,8 @@ ClusterSpec odd_cluster() {
           3,
           {"inside", BytesPerSecond(300e9 * kThird), Seconds(kThird * 1e-6), 0.9 * kThird},
           {"between", BytesPerSecond(12.5e9), Seconds(5e-6), 0.5},
+          {"a host", BytesPerSecond(kThird * 1e11), kThird, BytesPerSecond(kThird * 1e12),
+           2 * kThird, Bytes(3e12 * kThird)},
           kThird};
 }
 
@@ -211,7 +218,9 @@ TEST_CASE("a plan survives its file") {
 TEST_CASE("the names in a plan file are those that tables print") {
   const JsonValue plan = plan_to_json(odd_plan());
   CHECK(*plan.find("attention")->as<std::string>() == name_of(AttentionKind::kUnfused));
-  CHECK(*plan.find("recompute")->as<std::string>() == name_of(Recompute::kSelective));
+  CHECK(*plan.find("recompute")->as<std::string>() == name_of(Recompute::kBlocks));
+  CHECK(*plan.find("recompute_blocks")->as<std::int64_t>() == 2);
+  CHECK(*plan.find("offload")->as<std::string>() == name_of(Offload::kOptimizer));
   CHECK(*plan.find("schedule")->as<std::string>() == name_of(ScheduleKind::kInterleaved));
   CHECK(*plan.find("rank_order")->as<std::string>() == name_of(RankOrder::kTpPpDp));
   CHECK(*plan.find("tp")->as<std::int64_t>() == 2);

@@ -86,7 +86,7 @@ TEST_CASE("what no plan is made of is set aside by name, what makes another plan
 
   for (const auto& [line, why] :
        {std::pair{"--num-experts 8", "experts"}, std::pair{"--fp8-format hybrid", "compute in"},
-        std::pair{"--optimizer-cpu-offload", "on the device"},
+        std::pair{"--cpu-offloading-num-layers 4", "on the device"},
         std::pair{"--decoder-first-pipeline-num-layers 18", "layout"}}) {
     const auto refused =
         import_plan(LaunchStack::kMegatronLm,

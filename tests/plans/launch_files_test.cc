@@ -41,6 +41,8 @@ std::vector<Plan> all_plans(const ModelSpec& model) {
   space.uneven_ends = 0;
   space.rank_order = {RankOrder::kTpDpPp};
   space.cp = {1, 2};
+  space.recompute_blocks = {1};
+  space.offload = {Offload::kNone, Offload::kOptimizer};
   enumerate_plans(test::small_scenario(model), space, [&](const Plan& plan) {
     plans.push_back(plan);
     Plan other = plan;
@@ -70,11 +72,13 @@ Plan random_plan(const ModelSpec& model, std::mt19937& random) {
     plan.micro_batch = pick({1, 2, 3, 5});
     plan.global_batch = plan.degrees.dp * plan.micro_batch * pick({1, 2, 6, 24});
     plan.sequence_parallel = pick({0, 1}) == 1;
-    plan.recompute = static_cast<Recompute>(pick({0, 1, 2}));
+    plan.recompute = static_cast<Recompute>(pick({0, 1, 2, 3}));
+    if (plan.recompute == Recompute::kBlocks) plan.recompute_blocks = pick({1, 2, 3});
     plan.attention = static_cast<AttentionKind>(pick({0, 1}));
     plan.schedule = static_cast<ScheduleKind>(pick({0, 1, 2}));
     plan.dtype = static_cast<DType>(pick({0, 1, 2}));
     plan.gradient_dtype = pick({0, 1}) == 0 ? DType::kFloat32 : static_cast<DType>(pick({0, 1, 2}));
+    plan.offload = pick({0, 0, 0, 0, 1}) == 0 ? Offload::kNone : Offload::kOptimizer;
     plan.rank_order = pick({0, 0, 1}) == 0 ? RankOrder::kTpDpPp : RankOrder::kTpPpDp;
     plan.stage_layers = even_stage_layers(model.layers, chunk_count(plan), pick({0, 1}) == 1);
     if (plan.stage_layers.empty()) continue;
@@ -200,6 +204,61 @@ TEST_CASE("a model's name cannot add lines to a job script") {
   REQUIRE(files.ok());
   CHECK_THAT(files->front().text,
              Catch::Contains("#SBATCH --job-name=evil-scancel---user-me-----x-\n"));
+}
+
+TEST_CASE("recompute of some blocks goes to the stacks that recompute the first ones") {
+  PlanFile file = llama_file();
+  file.plan.recompute = Recompute::kBlocks;
+  file.plan.recompute_blocks = 3;
+  const auto megatron = export_plan(LaunchStack::kMegatronLm, file, 8);
+  REQUIRE(megatron.ok());
+  CHECK(holds_line(megatron->front().text, "--recompute-method block"));
+  CHECK(holds_line(megatron->front().text, "--recompute-num-layers 3"));
+  CHECK(import_plan(LaunchStack::kMegatronLm, *megatron, file.model)->plan == file.plan);
+
+  auto all = *megatron;  // chunks have four blocks
+  all.front().text =
+      without(all.front().text, "--recompute-num-layers 3", "--recompute-num-layers 4");
+  CHECK(import_plan(LaunchStack::kMegatronLm, all, file.model)->plan.recompute == Recompute::kFull);
+
+  file.plan.zero = 3;
+  const auto titan = export_plan(LaunchStack::kTorchTitan, file, 8);
+  REQUIRE_FALSE(titan.ok());
+  CHECK_THAT(titan.error().message, Catch::Contains("recompute of some blocks"));
+}
+
+TEST_CASE("an offloaded optimizer goes to the stacks that offload it alone") {
+  PlanFile file = llama_file();
+  file.plan.zero = 1;
+  file.plan.offload = Offload::kOptimizer;
+  for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+    const auto files = export_plan(stack, file, 8);
+    REQUIRE(files.ok());
+    CHECK(import_plan(stack, *files, file.model)->plan == file.plan);
+  }
+  const auto megatron = export_plan(LaunchStack::kMegatronLm, file, 8);
+  CHECK(holds_line(megatron->front().text, "--optimizer-cpu-offload"));
+  CHECK(holds_line(megatron->front().text, "--use-precision-aware-optimizer"));
+  file.plan.zero = 0;
+  CHECK_FALSE(export_plan(LaunchStack::kMegatronLm, file, 8).ok());
+  file.plan.zero = 3;
+  const auto titan = export_plan(LaunchStack::kTorchTitan, file, 8);
+  REQUIRE_FALSE(titan.ok());
+  CHECK_THAT(titan.error().message, Catch::Contains("an offloaded optimizer"));
+
+  const ModelSpec gpt = test::small_gpt();
+  Plan plan = test::plan_of(gpt, {.tp = 2, .pp = 2, .dp = 2}, 4);
+  plan.zero = 1;
+  plan.dtype = plan.gradient_dtype = DType::kFloat16;
+  plan.offload = Offload::kOptimizer;
+  const auto deepspeed = export_plan(LaunchStack::kMegatronDeepSpeed, file_of(gpt, plan), 4);
+  REQUIRE(deepspeed.ok());
+  CHECK(holds_line(deepspeed->front().text, "--cpu-optimizer"));
+  CHECK_THAT((*deepspeed)[1].text, Catch::Contains("offload_optimizer"));
+  CHECK(import_plan(LaunchStack::kMegatronDeepSpeed, *deepspeed, gpt)->plan == plan);
+  plan.dtype = DType::kBFloat16;
+  plan.gradient_dtype = DType::kFloat32;
+  CHECK_FALSE(export_plan(LaunchStack::kMegatronDeepSpeed, file_of(gpt, plan), 4).ok());
 }
 
 TEST_CASE("context parallelism goes to the stacks that run it as the reference model does") {

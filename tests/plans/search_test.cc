@@ -17,6 +17,7 @@ namespace {
 // Every plan that fits, simulated event-exactly, with no pruning: (step, peak).
 struct Exact {
   double step = 0, peak = 0;
+  Plan plan;
 };
 std::vector<Exact> brute_force(const Scenario& scenario, const SearchSpace& space) {
   PieceCosts pieces(scenario);
@@ -29,10 +30,35 @@ std::vector<Exact> brute_force(const Scenario& scenario, const SearchSpace& spac
       peak = std::max(peak, stage.total());
     }
     if (probability_of_oom(scenario, peak) > space.oom_risk) return;
-    all.push_back({step_cost(pieces, plan, costs, nullptr).step.value(), peak.value()});
+    for (const StageCost& stage : costs.stages) {
+      const Bytes host = host_memory_of_node(scenario.cluster, plan, stage.host);
+      if (host > scenario.cluster.host.memory) return;
+    }
+    all.push_back({step_cost(pieces, plan, costs, nullptr).step.value(), peak.value(), plan});
   });
-  std::sort(all.begin(), all.end(), [](const Exact& a, const Exact& b) { return a.step < b.step; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Exact& a, const Exact& b) { return a.step < b.step; });
   return all;
+}
+
+bool differ_in_recomputed_blocks(const Plan& a, Plan b) {
+  b.recompute_blocks = a.recompute_blocks;
+  return a.recompute == Recompute::kBlocks && a == b;
+}
+
+// Of plans that differ only in how many blocks they recompute the fastest, and where the same plan
+// without recompute fits, that one alone.
+std::vector<Exact> fastest_of_each(const std::vector<Exact>& all) {
+  std::vector<Exact> kept;
+  for (const Exact& one : all) {
+    const bool repeats = one.plan.recompute == Recompute::kBlocks &&
+                         std::any_of(kept.begin(), kept.end(), [&](const Exact& other) {
+                           const bool alike = differ_in_recomputed_blocks(other.plan, one.plan);
+                           return alike || other.plan == with_whole_recompute(one.plan, false);
+                         });
+    if (!repeats) kept.push_back(one);
+  }
+  return kept;
 }
 
 // No other is at least as good in both.
@@ -54,7 +80,7 @@ Scenario random_scenario(std::mt19937& random) {
   };
   Scenario scenario =
       test::small_scenario(random() % 2 == 0 ? test::small_bloom() : test::small_llama());
-  scenario.model.layers = pick({3, 6, 7, 12});
+  scenario.model.layers = pick({3, 5, 6, 8});
   scenario.model.seq = pick({96, 128});
   scenario.cluster.gpus_per_node = pick({2, 4});
   scenario.cluster.inter_node.bandwidth = BytesPerSecond(1e9 * static_cast<double>(pick({1, 50})));
@@ -63,6 +89,8 @@ Scenario random_scenario(std::mt19937& random) {
   scenario.stack.rank_jitter = 0.01 * static_cast<double>(pick({0, 1}));
   scenario.stack.training.fused_gradient_accumulation = random() % 2 == 0;
   scenario.stack.training.overlap_gradient_reduction = random() % 2 == 0;
+  scenario.cluster.host.memory = Bytes(0.1 * kGiB * static_cast<double>(pick({2, 20})));
+  if (random() % 3 == 0) scenario.stack.choices.rank_orders = {RankOrder::kTpDpPp};
   scenario.stack.memory.caching_allocator = random() % 2 == 0;
   scenario.stack.memory.fragmentation = 0.1 * static_cast<double>(pick({0, 1}));
   return scenario;
@@ -86,16 +114,20 @@ TEST_CASE("the search finds what brute force finds, for any model and machine") 
     space.uneven_ends = round % 3;
     space.oom_risk = round % 2 == 0 ? 0.05 : 0.5;
     if (round % 4 == 1) space.cp = {1, 2};
-    const std::vector<Exact> all = brute_force(scenario, space);
+    space.offload = {Offload::kNone};
+    if (round % 4 == 2) space.offload.push_back(Offload::kOptimizer);
+    const std::vector<Exact> fitting = brute_force(scenario, space);
+    const std::vector<Exact> all = fastest_of_each(fitting);
     const Result<SearchResult> found = search(scenario, space, 5, {});
     REQUIRE(found.ok());
     INFO("round " << round << ": " << scenario.model.name << " on " << space.gpus);
-    CHECK(found->feasible == static_cast<std::int64_t>(all.size()));
+    CHECK(found->feasible >= static_cast<std::int64_t>(all.size()));
+    CHECK(found->feasible <= static_cast<std::int64_t>(fitting.size()));
     REQUIRE(found->plans.size() == std::min<std::size_t>(5, all.size()));
     for (std::size_t i = 0; i < found->plans.size(); ++i) {
       CHECK(found->plans[i].predicted.step.value() == Approx(all[i].step).epsilon(1e-12));
     }
-    const std::vector<Exact> front = front_of(all);
+    const std::vector<Exact> front = front_of(fitting);
     const Result<SearchResult> pareto = pareto_front(scenario, space, {});
     REQUIRE(pareto.ok());
     REQUIRE(pareto->plans.size() == front.size());
@@ -212,6 +244,84 @@ TEST_CASE("GPU counts that the cluster cannot give are refused") {
     space.gpus = gpus;
     CHECK_FALSE(search(scenario, space, 1, {}).ok());
   }
+}
+
+TEST_CASE("what the stack cannot run is not planned, and counted") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  SearchSpace space;
+  space.gpus = 16;
+  space.global_batch = 16;
+  const auto all = search(scenario, space, 1, {});
+  scenario.stack.choices.rank_orders = {RankOrder::kTpDpPp};
+  scenario.stack.choices.recompute = {Recompute::kNone, Recompute::kFull};
+  enumerate_plans(scenario, space,
+                  [&](const Plan& plan) { CHECK(check_plan(scenario, plan).ok()); });
+  const auto fewer = search(scenario, space, 1, {});
+  REQUIRE(all.ok());
+  REQUIRE(fewer.ok());
+  CHECK(fewer->considered == all->considered);
+  CHECK(fewer->feasible < all->feasible);
+  CHECK(fewer->pruned.at("the stack has no such rank order") > 0);
+  CHECK(fewer->pruned.at("the stack has no such recompute") > 0);
+  Plan plan = fewer->plans.front().plan;
+  plan.rank_order = RankOrder::kTpPpDp;
+  CHECK_FALSE(check_plan(scenario, plan).ok());
+}
+
+TEST_CASE("the optimizer is offloaded where nothing fits without, or when asked for") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  SearchSpace space;
+  space.gpus = 1;
+  space.global_batch = 4;
+  const auto roomy = search(scenario, space, 3, {});
+  REQUIRE(roomy.ok());
+  for (const PlannedRun& run : roomy->plans) CHECK(run.plan.offload == Offload::kNone);
+  Bytes least = roomy->plans.front().predicted.peak;
+  space.objective = Objective::kMemory;
+  least = search(scenario, space, 1, {})->plans.front().predicted.peak;
+  space.objective = Objective::kTime;
+  scenario.profile.device.memory = 0.9 * least;
+  const auto tight = search(scenario, space, 3, {});
+  REQUIRE(tight.ok());
+  REQUIRE_FALSE(tight->plans.empty());
+  for (const PlannedRun& run : tight->plans) CHECK(run.plan.offload == Offload::kOptimizer);
+  space.offload = {Offload::kNone};
+  CHECK(search(scenario, space, 1, {})->plans.empty());
+  space.offload = {};
+  space.excluded = {{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)}};
+  CHECK(search(scenario, space, 1, {})->plans.empty());
+}
+
+TEST_CASE("the plan of least energy is found, and waits less than others") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  scenario.profile.device.memory = Bytes(0.3 * kGiB);
+  SearchSpace space;
+  space.gpus = scenario.cluster.gpus_per_node;
+  space.global_batch = 8;
+  space.objective = Objective::kEnergy;
+  PieceCosts pieces(scenario);
+  const auto energy = [&](const Plan& plan) {
+    const PlanCosts costs = plan_costs(pieces, plan);
+    Seconds busy;
+    for (const StageCost& stage : costs.stages) {
+      for (const std::int32_t kind : stage.chunks) {
+        const ChunkCost& chunk = costs.kinds[static_cast<std::size_t>(kind)];
+        busy += static_cast<double>(micro_batches(plan)) *
+                (chunk.forward.queue.device + chunk.backward.queue.device);
+      }
+    }
+    const double step = step_cost(pieces, plan, costs, nullptr).step.value();
+    return kWaitingDraw * step +
+           (1 - kWaitingDraw) * busy.value() / static_cast<double>(plan.degrees.pp);
+  };
+  double least = 1e300;
+  enumerate_plans(scenario, space, [&](const Plan& plan) {
+    if (predict(pieces, plan).p_oom <= space.oom_risk) least = std::min(least, energy(plan));
+  });
+  const auto found = search(scenario, space, 1, {});
+  REQUIRE(found.ok());
+  REQUIRE_FALSE(found->plans.empty());
+  CHECK(energy(found->plans.front().plan) == Approx(least).epsilon(1e-12));
 }
 
 }  // namespace tpsim

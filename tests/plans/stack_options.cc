@@ -38,6 +38,9 @@ const std::vector<Option>& megatron_options() {
       {"--use-distributed-optimizer", ""},
       {"--overlap-grad-reduce", ""},
       {"--overlap-param-gather", ""},
+      {"--optimizer-cpu-offload", ""},
+      {"--optimizer-offload-fraction", "float"},
+      {"--use-precision-aware-optimizer", ""},
       {"--use-megatron-fsdp", ""},
       {"--data-parallel-sharding-strategy", "no_shard|optim|optim_grads|optim_grads_params"},
       {"--ckpt-format", "torch|torch_dist|zarr|torch_dcp|fsdp_dtensor"},
@@ -81,7 +84,8 @@ const std::vector<Option>& deepspeed_options() {
       {"--deepspeed-activation-checkpointing", ""},
       {"--deepspeed", ""},
       {"--deepspeed_config", "*"},
-      {"--zero-stage", "int"}};
+      {"--zero-stage", "int"},
+      {"--cpu-optimizer", ""}};
   return options;
 }
 
@@ -115,6 +119,9 @@ const std::vector<Option>& nemo_keys() {
       {"train.micro_batch_size", "int"},
       {"train.global_batch_size", "int"},
       {"ddp.use_distributed_optimizer", "true|false"},
+      {"optimizer.optimizer_cpu_offload", "true|false"},
+      {"optimizer.optimizer_offload_fraction", "float"},
+      {"optimizer.use_precision_aware_optimizer", "true|false"},
       {"ddp.use_megatron_fsdp", "true|false"},
       {"dist.use_megatron_fsdp", "true|false"},
       {"ddp.overlap_grad_reduce", "true|false"},

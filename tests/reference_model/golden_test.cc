@@ -106,6 +106,15 @@ std::vector<Layout> layouts(const ModelSpec& model) {
   add("one rank", {1, 1, 1, 1}, 8, nothing);
   add("one rank, micro-batches", {1, 1, 1, 1}, 2, nothing);
   add("full recompute", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.recompute = Recompute::kFull; });
+  add("some blocks recomputed", {1, 1, 1, 1}, 4, [](Layout& l) {
+    l.plan.recompute = Recompute::kBlocks;
+    l.plan.recompute_blocks = 2;
+  });
+  add("one block of every stage recomputed, zero 3", {1, 2, 2, 1}, 2, [](Layout& l) {
+    l.plan.recompute = Recompute::kBlocks;
+    l.plan.recompute_blocks = 1;
+    l.plan.zero = 3;
+  });
   add("selective", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.recompute = Recompute::kSelective; });
   add("flash", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.attention = AttentionKind::kFlash; });
   for (const std::int64_t tp : {2, 3}) {
@@ -144,6 +153,12 @@ std::vector<Layout> layouts(const ModelSpec& model) {
       l.plan.zero = zero;
       l.plan.sequence_parallel = true;
       l.plan.recompute = Recompute::kFull;
+    });
+  }
+  for (const int zero : {0, 1, 2, 3}) {
+    add("dp2 offloaded optimizer, zero" + std::to_string(zero), {1, 1, 2, 1}, 2, [zero](Layout& l) {
+      l.plan.zero = zero;
+      l.plan.offload = Offload::kOptimizer;
     });
   }
   for (const std::int64_t cp : {2, 3, 4}) {

@@ -45,7 +45,29 @@ std::vector<Case> cases() {
       c.plan.virtual_stages = 2;
       c.plan.stage_layers = even_stage_layers(c.model.layers, 4, false);
     });
+    add("some blocks recomputed", {1, 2, 1, 1}, [](Case& c) {
+      c.plan.recompute = Recompute::kBlocks;
+      c.plan.recompute_blocks = 3;
+    });
+    add("some blocks of uneven stages recomputed, zero 3", {2, 2, 2, 1}, [](Case& c) {
+      c.plan.recompute = Recompute::kBlocks;
+      c.plan.recompute_blocks = 2;
+      c.plan.stage_layers = {1, 7};
+      c.plan.zero = 3;
+      c.plan.attention = AttentionKind::kFlash;
+    });
+    add("some blocks recomputed, interleaved", {2, 2, 1, 1}, [](Case& c) {
+      c.plan.recompute = Recompute::kBlocks;
+      c.plan.recompute_blocks = 1;
+      c.plan.schedule = ScheduleKind::kInterleaved;
+      c.plan.virtual_stages = 2;
+      c.plan.stage_layers = {1, 3, 3, 1};
+    });
     add("zero 1", {1, 2, 2, 1}, [](Case& c) { c.plan.zero = 1; });
+    add("offloaded optimizer", {2, 2, 2, 1}, [](Case& c) {
+      c.plan.zero = 1;
+      c.plan.offload = Offload::kOptimizer;
+    });
     add("zero 2", {2, 1, 2, 1}, [](Case& c) { c.plan.zero = 2; });
     add("zero 3", {1, 1, 4, 1}, [](Case& c) {
       c.plan.zero = 3;
@@ -118,6 +140,7 @@ TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
 
 TEST_CASE("device time of the pieces equals the price of the whole trace") {
   for (const Case& c : cases()) {
+    if (c.plan.offload != Offload::kNone) continue;  // the cluster's host prices those, no profile
     const Scenario scenario = scenario_of(c);
     PieceCosts pieces(scenario);
     const PlanCosts costs = plan_costs(pieces, c.plan);
@@ -271,6 +294,43 @@ TEST_CASE("wide logits and stand-ins take memory where they should") {
   scenario.stack.memory.gradient_stand_ins = false;
   scenario.stack.training.wide_logits = true;
   CHECK(peak() > before);
+}
+
+TEST_CASE("an offloaded optimizer frees its state and pays for the link and the host") {
+  const ModelSpec model = test::small_bloom();
+  Scenario scenario = test::small_scenario(model);
+  Plan plan = test::plan_of(model, {2, 1, 2, 1}, 4);
+  plan.zero = 1;
+  const Prediction kept = *simulate(scenario, plan);
+  plan.offload = Offload::kOptimizer;
+  const Prediction offloaded = *simulate(scenario, plan);
+  const auto state = static_cast<std::size_t>(MemoryCategory::kOptimizer);
+  CHECK(offloaded.memory.front().by_category[state] == Bytes());
+  // Master, momentum and variance leave; beside them the host holds gradients and weights.
+  const double elements = kept.memory.front().by_category[state].value() / 12;
+  const double of_node = 4 * elements * (12 + 4 + 2);
+  CHECK(offloaded.host_memory.value() == Approx(of_node).epsilon(1e-3));
+  CHECK(kept.host_memory == Bytes());
+
+  const HostSpec& host = scenario.cluster.host;
+  const double link = elements * 6 / (host.link.value() * host.link_efficiency);
+  const double update =
+      4 * elements * 30 / (host.memory_bandwidth.value() * host.memory_efficiency);
+  const auto optimizer = [](const Prediction& p) {
+    return p.breakdown[static_cast<std::size_t>(StepTerm::kOptimizer)].time.value();
+  };
+  CHECK(optimizer(offloaded) > link + update);
+  CHECK(optimizer(offloaded) < link + update + optimizer(kept) + 1e-3);
+
+  scenario.cluster.host.memory = Bytes(0.9 * of_node);
+  CHECK(simulate(scenario, plan)->p_oom == 1);
+
+  // Where the host is the device there is one memory.
+  scenario.cluster.host.memory = Bytes(1e12);
+  scenario.profile.device.asynchronous = false;
+  const Prediction on_cpu = *simulate(scenario, plan);
+  CHECK(on_cpu.host_memory == Bytes());
+  CHECK(on_cpu.memory.front().by_category[state].value() == Approx(elements * 18).epsilon(1e-3));
 }
 
 }  // namespace tpsim
