@@ -385,7 +385,8 @@ EnumerationCount PlanSpace::visit_family(std::int64_t family, const Visit& visit
 std::span<const std::int64_t> PlanSpace::recompute_counts(const StageCut& cut) const {
   const std::vector<std::int64_t>& all = space_.recompute_blocks;
   const std::int64_t largest = *std::max_element(cut.layers.begin(), cut.layers.end());
-  return {all.begin(), std::lower_bound(all.begin(), all.end(), largest)};
+  const auto end = std::lower_bound(all.begin(), all.end(), largest);
+  return std::span(all).first(static_cast<std::size_t>(end - all.begin()));
 }
 
 std::vector<std::int64_t> divisors(std::int64_t n) {

@@ -88,17 +88,21 @@ void NcclCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
   const std::int64_t part = from.elements() / size();
   const auto count = static_cast<std::size_t>(part);
   const ncclDataType_t type = type_of(from.dtype());
-  nccl_.check(nccl_.group_start(), "all_to_all");
-  for (int peer = 0; peer < size(); ++peer) {
-    nccl_.check(nccl_.send(from.slice(peer * part, part).raw(), count, type, peer, all_->comm(),
-                           cuda_.stream()),
-                "all_to_all");
-    nccl_.check(nccl_.receive(to.slice(peer * part, part).raw(), count, type, peer, all_->comm(),
-                              cuda_.stream()),
-                "all_to_all");
-  }
-  nccl_.check(nccl_.group_end(), "all_to_all");
-  all_->issued(cuda_.stream());
+  const auto goes_on = [](ncclResult_t result) {
+    return result == ncclSuccess || result == ncclInProgress;
+  };
+  all_->issue("all_to_all", cuda_.stream(), [&](ncclComm_t comm) {
+    ncclResult_t result = nccl_.group_start();
+    for (int peer = 0; peer < size() && goes_on(result); ++peer) {
+      const void* const outgoing = from.slice(peer * part, part).raw();
+      void* const incoming = to.slice(peer * part, part).raw();
+      result = nccl_.send(outgoing, count, type, peer, comm, cuda_.stream());
+      if (!goes_on(result)) break;
+      result = nccl_.receive(incoming, count, type, peer, comm, cuda_.stream());
+    }
+    const ncclResult_t ended = nccl_.group_end();
+    return goes_on(result) ? ended : result;
+  });
 }
 
 void NcclCommunicator::do_broadcast(const Tensor& x, int root) {
