@@ -83,7 +83,7 @@ class FamilySearch {
 
   Found run(std::int64_t family) {
     found_ = {};
-    micro_batch_ = 0;
+    hopes_.clear();
     place_ = family << 40;
     found_.count = plans_.visit_family(
         family, [this](const Plan& plan, const StageCut& cut) { consider(plan, cut); });
@@ -155,13 +155,26 @@ class FamilySearch {
     if (i < all) found_.more_recompute += all - i - 1;
   }
 
-  // Whether no plan of this micro-batch, and so of no larger one, can fit.
+  // Whether no plan of this micro-batch and cp, and so of no larger micro-batch, can fit.
   bool is_hopeless(const Plan& plan) {
-    if (plan.micro_batch != micro_batch_) {
-      is_hopeless_ = (is_hopeless_ && micro_batch_ > 0) || bounds_.least_peak(plan) > limit_;
-      micro_batch_ = plan.micro_batch;
+    Hope& hope = hope_of(plan.degrees.cp);
+    if (plan.micro_batch != hope.micro_batch) {
+      hope.is_lost = hope.is_lost || bounds_.least_peak(plan) > limit_;
+      hope.micro_batch = plan.micro_batch;
     }
-    return is_hopeless_;
+    return hope.is_lost;
+  }
+
+  struct Hope {
+    std::int64_t cp;
+    std::int64_t micro_batch = 0;
+    bool is_lost = false;
+  };
+  Hope& hope_of(std::int64_t cp) {
+    for (Hope& hope : hopes_) {
+      if (hope.cp == cp) return hope;
+    }
+    return hopes_.emplace_back(Hope{cp});
   }
 
   PieceCosts pieces_;
@@ -171,8 +184,7 @@ class FamilySearch {
   bool trades_memory_;  // less memory may be worth a longer step
   Bytes limit_;
   Found found_;
-  std::int64_t micro_batch_ = 0;
-  bool is_hopeless_ = false;
+  std::vector<Hope> hopes_;  // of the family at hand
   RankOrder first_order_;
   bool was_over_memory_ = false;  // the plan before
   std::int64_t place_ = 0;

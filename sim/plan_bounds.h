@@ -35,8 +35,8 @@ class PlanBounds {
   bool fits(const Plan& plan, const StageCut& cut, Bytes limit);
   // Of a plan that recomputes some blocks of every chunk: no lower number of them can fit.
   std::int64_t least_recomputed_blocks(const Plan& plan, const StageCut& cut, Bytes limit);
-  // What every plan of this tp, micro-batch, recompute, attention and sequence parallelism needs at
-  // least: one block of one micro-batch. Grows with the micro-batch.
+  // What every plan of this tp, cp, micro-batch, recompute, attention and sequence parallelism
+  // needs at least: one block of one micro-batch. Grows with the micro-batch.
   Bytes least_peak(const Plan& plan);
 
  private:

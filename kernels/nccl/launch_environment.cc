@@ -19,7 +19,8 @@ struct LauncherNames {
 };
 constexpr std::array kLaunchers = {
     LauncherNames{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-    LauncherNames{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr},
+    // Not SLURM_NTASKS: a batch script's own shell has it too.
+    LauncherNames{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr},
     LauncherNames{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                   "OMPI_COMM_WORLD_LOCAL_SIZE"},
     LauncherNames{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};

@@ -20,10 +20,10 @@ struct Launch {
 };
 
 // Nothing when no launcher started this process, or it started only this one. Reads RANK,
-// WORLD_SIZE, LOCAL_RANK; or SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID; or OMPI_COMM_WORLD_*; or
-// those of MPICH and Intel MPI.
-// Ranks meet at MASTER_ADDR (Slurm: its first node; one machine: itself) and the port after
-// MASTER_PORT, which torchrun itself listens on, or at TPSIM_PORT.
+// WORLD_SIZE, LOCAL_RANK; or SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID; or
+// OMPI_COMM_WORLD_*; or those of MPICH and Intel MPI. Ranks meet at MASTER_ADDR (Slurm: its first
+// node; one machine: itself) and the port after MASTER_PORT, which torchrun itself listens on, or
+// at TPSIM_PORT.
 Result<std::optional<Launch>> launch_from(const Environment& environment);
 
 // The first host of a Slurm node list: "gpu[007-012,015],login1" -> "gpu007".

@@ -74,7 +74,9 @@ Plan odd_plan() {
   plan.micro_batch = 2;
   plan.global_batch = 24;
   plan.sequence_parallel = true;
-  plan.recompute = Recompute::kSelective;
+  plan.recompute = Recompute::kBlocks;
+  plan.recompute_blocks = 2;
+  plan.offload = Offload::kOptimizer;
   plan.attention = AttentionKind::kUnfused;  // the flash core has no dropout
   plan.schedule = ScheduleKind::kInterleaved;
   plan.dtype = DType::kFloat16;

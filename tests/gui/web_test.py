@@ -42,9 +42,10 @@ class Page:
                            f"{self.browser.errors}, its facts "
                            f"{ {k: v for k, v in now.items() if not k.startswith('at:')} }")
 
-    def settle(self) -> None:
-        """Until input has been seen by a frame."""
+    def mouse(self, kind: str, x: float, y: float, held: bool = False) -> None:
+        """A mouse event, and the frames that see it."""
         drawn = self.facts()["frames"]
+        self.browser.mouse(kind, x, y, held)
         self.wait_until("a frame is drawn", lambda now: now["frames"] >= drawn + 2)
 
     def place(self, label: str, x: float = 0.5, y: float = 0.5) -> tuple:
@@ -53,25 +54,18 @@ class Page:
 
     def click(self, label: str) -> None:
         x, y = self.place(label)
-        self.browser.mouse("mouseMoved", x, y)
-        self.settle()
-        self.browser.mouse("mousePressed", x, y, True)
-        self.settle()
-        self.browser.mouse("mouseReleased", x, y)
-        self.settle()
+        self.mouse("mouseMoved", x, y)
+        self.mouse("mousePressed", x, y, True)
+        self.mouse("mouseReleased", x, y)
 
     def slide(self, label: str, share: float) -> None:
         x, y = self.place(label)
         end = self.place(label, share)[0]
-        self.browser.mouse("mouseMoved", x, y)
-        self.settle()
-        self.browser.mouse("mousePressed", x, y, True)
-        self.settle()
+        self.mouse("mouseMoved", x, y)
+        self.mouse("mousePressed", x, y, True)
         for i in range(1, 6):
-            self.browser.mouse("mouseMoved", x + (end - x) * i / 5, y, True)
-            self.settle()
-        self.browser.mouse("mouseReleased", end, y)
-        self.settle()
+            self.mouse("mouseMoved", x + (end - x) * i / 5, y, True)
+        self.mouse("mouseReleased", end, y)
 
 
 def is_ready(now: dict) -> bool:

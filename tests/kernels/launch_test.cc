@@ -57,7 +57,8 @@ TEST_CASE("a process that no launcher started is alone") {
   for (const std::map<std::string, std::string>& variables :
        {std::map<std::string, std::string>{},
         {{"RANK", "0"}, {"WORLD_SIZE", "1"}},
-        {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}}) {
+        {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}},
+        {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}}) {
     const auto launch = launch_from(environment(variables));
     REQUIRE(launch.ok());
     CHECK_FALSE(launch->has_value());
@@ -77,7 +78,7 @@ TEST_CASE("each launcher's variables say the rank, the GPU and where to meet") {
   CHECK(torchrun.port == 29401);
 
   const Launch slurm = launched({{"SLURM_PROCID", "9"},
-                                 {"SLURM_NTASKS", "16"},
+                                 {"SLURM_STEP_NUM_TASKS", "16"},
                                  {"SLURM_LOCALID", "1"},
                                  {"SLURM_STEP_NODELIST", "gpu[07-09]"},
                                  {"TPSIM_PORT", "1234"}});

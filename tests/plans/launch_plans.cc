@@ -51,4 +51,8 @@ std::string without(std::string text, const std::string& part, const std::string
   return text.replace(at, part.size(), instead);
 }
 
+bool holds_line(const std::string& text, const std::string& line) {
+  return text.find("  " + line + "\n") != std::string::npos;
+}
+
 }  // namespace tpsim::test

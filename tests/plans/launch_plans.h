@@ -17,5 +17,7 @@ PlanFile titan_file();
 
 // `text` with `instead` in place of the first `part`, which it has.
 std::string without(std::string text, const std::string& part, const std::string& instead);
+// Whether an exported file has `line` among its indented lines.
+bool holds_line(const std::string& text, const std::string& line);
 
 }  // namespace tpsim::test

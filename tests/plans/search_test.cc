@@ -156,11 +156,14 @@ TEST_CASE("the search finds what brute force finds of models with experts") {
     space.gpus = 8;
     space.global_batch = 8;
     space.uneven_ends = 0;
-    const std::vector<Exact> all = brute_force(scenario, space);
+    space.offload = {Offload::kNone};
+    const std::vector<Exact> fitting = brute_force(scenario, space);
+    const std::vector<Exact> all = fastest_of_each(fitting);
     const Result<SearchResult> found = search(scenario, space, 5, {});
     REQUIRE(found.ok());
     INFO("round " << round << ": " << scenario.model.experts.count << " experts");
-    CHECK(found->feasible == static_cast<std::int64_t>(all.size()));
+    CHECK(found->feasible >= static_cast<std::int64_t>(all.size()));
+    CHECK(found->feasible <= static_cast<std::int64_t>(fitting.size()));
     REQUIRE(found->plans.size() == std::min<std::size_t>(5, all.size()));
     for (std::size_t i = 0; i < found->plans.size(); ++i) {
       CHECK(found->plans[i].predicted.step.value() == Approx(all[i].step).epsilon(1e-12));

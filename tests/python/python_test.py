@@ -244,7 +244,7 @@ class SameErrors(unittest.TestCase):
 class TypesAndManners(unittest.TestCase):
     def test_keywords_are_the_options(self):
         for name, options in _native.keywords.items():
-            own = {"runs", "model", "from_", "launch", "log", "plan", "to"}
+            own = {"runs", "row", "model", "from_", "launch", "log", "plan", "to"}
             given = set(inspect.signature(getattr(tpsim, name)).parameters)
             self.assertEqual(given - own, set(options) - own - {"from"}, name)
 
