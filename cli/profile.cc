@@ -139,7 +139,7 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
     constexpr Seconds kAll(12);  // for rehearsals, for ops one by one, and for collectives
     request.rehearsal_budget = kAll;
     request.op_timer.budget = kAll / static_cast<double>(request.ops.size());
-    request.op_timer.soak = request.op_timer.budget;
+    request.op_timer.making = request.op_timer.soak = request.op_timer.budget;
     request.collective_timer.budget =
         kAll / static_cast<double>(std::max<std::size_t>(1, request.collectives.size()));
     request.rehearsal = {.least_steps = 2, .most_steps = 4};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "core/half_floats.h"
@@ -41,16 +40,14 @@ Tensor Operands::filled(Shape shape, DType dtype, Change change) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     numbers[i] = change(normal_pool()[(from + i) % kPool]);
   }
-  std::vector<std::byte> contents(static_cast<std::size_t>(tensor.bytes()));
+  std::vector<std::byte> contents(numbers.size() * static_cast<std::size_t>(size_of(dtype)));
   encode(numbers, dtype, contents.data());
-  // What is there so far is repeated until the tensor is full.
-  const std::size_t period = numbers.size() * static_cast<std::size_t>(size_of(dtype));
-  for (std::size_t to = period; to < contents.size();) {
-    const std::size_t count = std::min(to, contents.size() - to);
-    std::memcpy(contents.data() + to, contents.data(), count);
-    to += count;
+  const auto period = static_cast<std::int64_t>(numbers.size());
+  for (std::int64_t to = 0; to < tensor.elements(); to += period) {
+    const std::int64_t count = std::min(period, tensor.elements() - to);
+    const auto bytes = static_cast<std::size_t>(count * size_of(dtype));
+    device_.upload(std::span(contents).first(bytes), tensor.slice(to, count));
   }
-  device_.upload(contents, tensor);
   return tensor;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/op_cases.h"
 #include "profiler/samples.h"
@@ -24,19 +25,30 @@ void keep_from_shrinking(Op& op) {
   }
 }
 
-std::vector<Op> operand_sets(Device& device, const OpKey& key, Bytes rotated) {
-  std::vector<Op> sets;
-  double bytes = 0;
-  while (sets.size() < kMostSets && bytes < rotated.value()) {
-    const std::int64_t before = device.allocated_bytes();
-    sets.push_back(make_op(device, key, sets.size()));
-    keep_from_shrinking(sets.back());
-    bytes += static_cast<double>(device.allocated_bytes() - before);
-  }
-  return sets;
-}
-
 }  // namespace
+
+// Each has run once. Of an op whose runs take long a few are enough: it computes more than it
+// reads.
+OpTimer::WarmSets OpTimer::warm_sets(const OpKey& key) {
+  std::vector<Op> sets;
+  double fastest = std::numeric_limits<double>::infinity();
+  double bytes = 0;
+  double spent = 0;
+  const DeviceMark begin = device_.mark();
+  const auto passed = [&] { return device_.seconds_between(begin, device_.mark()); };
+  while (sets.empty() ||
+         (sets.size() < kMostSets && bytes < settings_.rotated.value() &&
+          spent < settings_.budget.value() && passed() < settings_.making.value())) {
+    const std::int64_t before = device_.allocated_bytes();
+    sets.push_back(make_op(device_, key, sets.size()));
+    keep_from_shrinking(sets.back());
+    bytes += static_cast<double>(device_.allocated_bytes() - before);
+    const double seconds = run_all(sets, sets.size() - 1, 1);
+    fastest = std::min(fastest, seconds);
+    spent += seconds;
+  }
+  return {std::move(sets), Seconds(fastest)};
+}
 
 // Seconds for `count` runs on consecutive sets.
 double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count,
@@ -51,22 +63,23 @@ double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::siz
   return device_.seconds_between(begin, end);
 }
 
-// Runs that take about so long, after as many as warm everything up.
-std::size_t OpTimer::runs_within(Seconds length, const std::vector<Op>& sets) {
-  run_all(sets, 0, sets.size());
+// Runs that take about so long. One by one, short ones look longer than they are.
+std::size_t OpTimer::runs_within(Seconds length, const WarmSets& warm) {
   lockstep_.wait();
-  const double once = run_all(sets, 0, sets.size()) / static_cast<double>(sets.size());
+  if (warm.once >= length) return 1;
+  const double once =
+      run_all(warm.sets, 0, warm.sets.size()) / static_cast<double>(warm.sets.size());
   return static_cast<std::size_t>(
       std::clamp(std::ceil(length.value() / std::max(once, 1e-9)), 1.0, 1e4));
 }
 
 std::vector<double> OpTimer::sustained_times(const OpKey& key) {
   constexpr Seconds kStretch(0.01);  // the device idles between two for as long as a mark takes
-  const std::vector<Op> sets = operand_sets(device_, key, settings_.rotated);
-  const std::size_t at_a_time = runs_within(kStretch, sets);
+  const WarmSets warm = warm_sets(key);
+  const std::size_t at_a_time = runs_within(kStretch, warm);
   std::size_t first = 0;
   const auto stretch = [&](bool soaked) {
-    const double seconds = run_all(sets, first, at_a_time, soaked);
+    const double seconds = run_all(warm.sets, first, at_a_time, soaked);
     first += at_a_time;
     device_.forget_marks();
     return seconds;
@@ -83,16 +96,18 @@ std::vector<double> OpTimer::sustained_times(const OpKey& key) {
 }
 
 std::vector<double> OpTimer::times(const OpKey& key) {
-  const std::vector<Op> sets = operand_sets(device_, key, settings_.rotated);
-  const std::size_t at_a_time = runs_within(settings_.least_sample, sets);
+  const WarmSets warm = warm_sets(key);
+  const std::size_t at_a_time = runs_within(settings_.least_sample, warm);
+  const bool is_long = warm.once * static_cast<double>(kRound) > settings_.budget;
+  const std::size_t round = lockstep_.all_agree(is_long) ? 1 : kRound;
 
   std::vector<double> accepted;
   double spent = 0;  // waiting for the other ranks included
   for (std::size_t first = 0;; device_.forget_marks()) {
     const DeviceMark begin = device_.mark();
-    for (std::size_t i = 0; i < kRound; ++i, first += at_a_time) {
+    for (std::size_t i = 0; i < round; ++i, first += at_a_time) {
       meter_.start();
-      const double seconds = run_all(sets, first, at_a_time);
+      const double seconds = run_all(warm.sets, first, at_a_time);
       if (meter_.was_alone()) accepted.push_back(seconds / static_cast<double>(at_a_time));
     }
     const bool settled = accepted.size() >= settings_.least_samples &&

@@ -19,6 +19,7 @@ namespace tpsim {
 struct OpTimerSettings {
   Bytes rotated = Bytes(64 * kMiB);  // operands that are worked through before the first come again
   Seconds budget = Seconds(0.3);     // for one op, without making its operands
+  Seconds making = Seconds(60);      // for its operands: fewer are worked through after so long
   Seconds least_sample = Seconds(50e-6);  // shorter ops are timed several at a time
   double enough_spread = 0.01;            // of the samples: then no more are taken
   std::size_t least_samples = 9;
@@ -40,7 +41,12 @@ class OpTimer {
   std::vector<double> sustained_times(const OpKey& key);
 
  private:
-  std::size_t runs_within(Seconds length, const std::vector<Op>& sets);
+  struct WarmSets {
+    std::vector<Op> sets;
+    Seconds once;  // the fastest single run
+  };
+  WarmSets warm_sets(const OpKey& key);
+  std::size_t runs_within(Seconds length, const WarmSets& warm);
   double run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count,
                  bool soaked = false);
 
