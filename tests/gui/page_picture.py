@@ -22,8 +22,7 @@ def main() -> int:
             tab.wait_until("the plan is shown", is_ready)
             tab.click("Critical path")
             x, y = tab.place("Plan", 0.5, 0.85)
-            browser.mouse("mouseMoved", x, y)
-            tab.settle()
+            tab.mouse("mouseMoved", x, y)
             out.write_bytes(browser.picture())
         finally:
             browser.close()
