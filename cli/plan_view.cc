@@ -58,34 +58,6 @@ std::vector<BreakdownRow> largest_terms(const Prediction& predicted, std::size_t
   return rows;
 }
 
-// Which cut of the stages a plan has, when it is not the one that is made unasked.
-std::string cut_name(const Plan& plan) {
-  const std::int64_t layers =
-      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
-  if (plan.stage_layers == default_stage_layers(layers, chunk_count(plan))) return "";
-  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), true)) return "emb";
-  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), false)) return "no-emb";
-  return fmt::format("{}..{}", plan.stage_layers.front(), plan.stage_layers.back());
-}
-
-// What a plan adds to the usual one, in a word each.
-std::string extras_of(const Plan& plan) {
-  std::string text;
-  const auto add = [&](const std::string& word) {
-    if (!word.empty()) text += (text.empty() ? "" : " ") + word;
-  };
-  if (plan.degrees.cp > 1) add(fmt::format("cp{}", plan.degrees.cp));
-  if (plan.degrees.ep > 1) add(fmt::format("ep{}", plan.degrees.ep));
-  if (plan.virtual_stages > 1) add(fmt::format("v{}", plan.virtual_stages));
-  if (plan.schedule == ScheduleKind::kGpipe) add("gpipe");
-  if (plan.sequence_parallel) add("sp");
-  if (plan.attention == AttentionKind::kFlash) add("flash");
-  add(cut_name(plan));
-  if (plan.rank_order == RankOrder::kTpPpDp) add("pp-in");
-  if (plan.offload == Offload::kOptimizer) add("offload");
-  return text;
-}
-
 std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, bool ties, Ink ink) {
   const Plan& plan = run.plan;
   const Prediction& p = run.predicted;
@@ -97,7 +69,7 @@ std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, boo
       Cell(std::to_string(plan.zero), ink),
       Cell(std::to_string(plan.micro_batch), ink),
       Cell(recompute_text(plan), ink),
-      Cell(extras_of(plan), ink),
+      Cell(extras_text(plan), ink),
       Cell(scaled_text(p.step, scale), ink),
       Cell(fmt::format("{}-{}", scaled_text(p.step_low, scale), scaled_text(p.step_high, scale)),
            ink),

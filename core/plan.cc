@@ -243,14 +243,45 @@ std::string short_name(const Plan& plan) {
   std::string name = fmt::format("tp{} pp{} dp{}", d.tp, d.pp, d.dp);
   if (d.cp > 1) name += fmt::format(" cp{}", d.cp);
   if (d.ep > 1) name += fmt::format(" ep{}", d.ep);
-  name +=
-      fmt::format(" zero{} mb{} {}-recompute", plan.zero, plan.micro_batch, recompute_text(plan));
+  name += fmt::format(" zero{} mb{} {}-recompute", plan.zero, plan.micro_batch,
+                      plan.recompute == Recompute::kNone ? "no" : recompute_text(plan));
   if (plan.virtual_stages > 1) name += fmt::format(" v{}", plan.virtual_stages);
   if (plan.sequence_parallel) name += " sp";
   if (plan.attention == AttentionKind::kFlash) name += " flash";
   if (plan.rank_order == RankOrder::kTpPpDp) name += " tp-pp-dp";
   if (plan.offload == Offload::kOptimizer) name += " offload";
   return name;
+}
+
+namespace {
+
+// Which cut of the stages a plan has, when it is not the one that is made unasked.
+std::string cut_name(const Plan& plan) {
+  const std::int64_t layers =
+      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
+  if (plan.stage_layers == default_stage_layers(layers, chunk_count(plan))) return "";
+  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), true)) return "emb";
+  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), false)) return "no-emb";
+  return fmt::format("{}..{}", plan.stage_layers.front(), plan.stage_layers.back());
+}
+
+}  // namespace
+
+std::string extras_text(const Plan& plan) {
+  std::string text;
+  const auto add = [&](const std::string& word) {
+    if (!word.empty()) text += (text.empty() ? "" : " ") + word;
+  };
+  if (plan.degrees.cp > 1) add(fmt::format("cp{}", plan.degrees.cp));
+  if (plan.degrees.ep > 1) add(fmt::format("ep{}", plan.degrees.ep));
+  if (plan.virtual_stages > 1) add(fmt::format("v{}", plan.virtual_stages));
+  if (plan.schedule == ScheduleKind::kGpipe) add("gpipe");
+  if (plan.sequence_parallel) add("sp");
+  if (plan.attention == AttentionKind::kFlash) add("flash");
+  add(cut_name(plan));
+  if (plan.rank_order == RankOrder::kTpPpDp) add("pp-in");
+  if (plan.offload == Offload::kOptimizer) add("offload");
+  return text;
 }
 
 std::string_view name_of(Recompute recompute) {

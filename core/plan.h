@@ -92,6 +92,8 @@ Status validate(const Plan& plan, const ModelSpec& model);
 // "tp4 pp12 dp8 zero1 mb2 full-recompute", with "cp2" and "ep8" after dp where they are: enough to
 // tell plans apart in a table.
 std::string short_name(const Plan& plan);
+// What the plan adds to the usual one, in a word each: "cp2 ep8 v3 flash no-emb offload".
+std::string extras_text(const Plan& plan);
 
 std::string_view name_of(Recompute);
 // As options and plans are written: "full", "blocks:3".

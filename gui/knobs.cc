@@ -39,6 +39,15 @@ std::vector<std::int64_t> chunk_counts(const Plan& plan, const ModelSpec& model)
   return counts;
 }
 
+std::vector<std::int64_t> recomputed_counts(const Plan& plan) {
+  if (plan.recompute != Recompute::kBlocks) return {};
+  const auto largest = std::max_element(plan.stage_layers.begin(), plan.stage_layers.end());
+  std::vector<std::int64_t> counts(
+      static_cast<std::size_t>(std::max<std::int64_t>(0, *largest - 1)));
+  std::iota(counts.begin(), counts.end(), 1);
+  return counts;
+}
+
 // ZeRO keeps its own knob; sequence parallelism needs a tensor group and an even split.
 bool can_shard_sequence(const Plan& plan, const ModelSpec& model) {
   const ParallelDegrees& d = plan.degrees;
@@ -52,9 +61,11 @@ const char* label_of(Knob knob) {
     case Knob::kTp: return "tensor parallel";
     case Knob::kPp: return "pipeline stages";
     case Knob::kDp: return "data parallel";
+    case Knob::kEp: return "expert parallel";
     case Knob::kMicroBatch: return "micro-batch";
     case Knob::kVirtualStages: return "chunks per stage";
     case Knob::kZero: return "ZeRO";
+    case Knob::kRecomputedBlocks: return "blocks of it";
   }
   return "?";
 }
@@ -70,6 +81,9 @@ const char* meaning_of(Knob knob) {
              "pipeline fills and drains.";
     case Knob::kDp:
       return "Copies of the model that each take a share of the batch and add up their gradients.";
+    case Knob::kEp:
+      return "Data-parallel ranks that share out the experts of a layer and send each other the "
+             "tokens.";
     case Knob::kMicroBatch:
       return "Sequences that pass through the pipeline together. Larger ones use the GPU better, "
              "need more memory and leave fewer of them to fill the pipeline.";
@@ -79,6 +93,9 @@ const char* meaning_of(Knob knob) {
     case Knob::kZero:
       return "What data-parallel copies share out: 0 nothing, 1 optimizer state, 2 and gradients, "
              "3 and weights.";
+    case Knob::kRecomputedBlocks:
+      return "How many blocks of every chunk are computed again in backward; the others keep "
+             "their activations.";
   }
   return "";
 }
@@ -88,9 +105,11 @@ std::int64_t value_of(const Plan& plan, Knob knob) {
     case Knob::kTp: return plan.degrees.tp;
     case Knob::kPp: return plan.degrees.pp;
     case Knob::kDp: return plan.degrees.dp;
+    case Knob::kEp: return plan.degrees.ep;
     case Knob::kMicroBatch: return plan.micro_batch;
     case Knob::kVirtualStages: return plan.virtual_stages;
     case Knob::kZero: return plan.zero;
+    case Knob::kRecomputedBlocks: return plan.recompute_blocks;
   }
   return 0;
 }
@@ -116,6 +135,9 @@ std::vector<std::int64_t> values_of(const Plan& plan, Knob knob, const ModelSpec
       std::sort(degrees.begin(), degrees.end());
       return degrees;
     }
+    case Knob::kEp:
+      if (!has_experts(model)) return {};
+      return divisors(std::gcd(plan.degrees.dp, model.experts.count));
     case Knob::kMicroBatch: {
       std::vector<std::int64_t> sizes = divisors(plan.global_batch / plan.degrees.dp);
       std::erase_if(sizes, [](std::int64_t size) { return size > 64; });
@@ -123,6 +145,7 @@ std::vector<std::int64_t> values_of(const Plan& plan, Knob knob, const ModelSpec
     }
     case Knob::kVirtualStages: return chunk_counts(plan, model);
     case Knob::kZero: return {0, 1, 2, 3};
+    case Knob::kRecomputedBlocks: return recomputed_counts(plan);
   }
   return {};
 }
@@ -149,6 +172,17 @@ void mend_experts(Plan& plan, const ModelSpec& model) {
   if (has_experts(model)) plan.sequence_parallel = can_shard_sequence(plan, model);
 }
 
+// A number of blocks that some chunk has more than; chunks of one block are recomputed whole.
+void mend_recompute(Plan& plan) {
+  const std::vector<std::int64_t> counts = recomputed_counts(plan);
+  if (counts.empty()) {
+    if (plan.recompute == Recompute::kBlocks) plan.recompute = Recompute::kFull;
+    plan.recompute_blocks = 0;
+  } else {
+    plan.recompute_blocks = std::clamp(plan.recompute_blocks, counts.front(), counts.back());
+  }
+}
+
 Plan mended(Plan plan, const ModelSpec& model) {
   mend_experts(plan, model);
   plan.micro_batch = nearest_of(divisors(plan.global_batch / plan.degrees.dp), plan.micro_batch);
@@ -163,6 +197,7 @@ Plan mended(Plan plan, const ModelSpec& model) {
   if (static_cast<std::int64_t>(plan.stage_layers.size()) != chunk_count(plan)) {
     plan.stage_layers = default_stage_layers(model.layers, chunk_count(plan));
   }
+  mend_recompute(plan);
   return plan;
 }
 
@@ -185,9 +220,11 @@ Plan turned(const Plan& plan, Knob knob, std::int64_t value, const ModelSpec& mo
       d.dp = value;
       d.pp = gpus / d.tp / d.dp;
       break;
+    case Knob::kEp: d.ep = value; break;
     case Knob::kMicroBatch: next.micro_batch = value; break;
     case Knob::kVirtualStages: next.virtual_stages = value; break;
     case Knob::kZero: next.zero = static_cast<int>(value); break;
+    case Knob::kRecomputedBlocks: next.recompute_blocks = value; break;
   }
   return mended(std::move(next), model);
 }
@@ -209,6 +246,7 @@ Plan with_boundary_moved(const Plan& plan, std::size_t boundary, std::int64_t bl
   const std::int64_t moved = std::clamp(blocks, -left, right);
   left += moved;
   right -= moved;
+  mend_recompute(next);
   return next;
 }
 

@@ -17,15 +17,27 @@
 
 namespace tpsim {
 
-enum class Knob : std::uint8_t { kTp, kPp, kDp, kMicroBatch, kVirtualStages, kZero };
-inline constexpr std::array kKnobs = {
-    Knob::kTp, Knob::kPp, Knob::kDp, Knob::kMicroBatch, Knob::kVirtualStages, Knob::kZero};
+enum class Knob : std::uint8_t {
+  kTp,
+  kPp,
+  kDp,
+  kEp,  // of models with experts
+  kMicroBatch,
+  kVirtualStages,
+  kZero,
+  kRecomputedBlocks  // of plans with Recompute::kBlocks
+};
+inline constexpr std::array kKnobs = {Knob::kTp,         Knob::kPp,
+                                      Knob::kDp,         Knob::kEp,
+                                      Knob::kMicroBatch, Knob::kVirtualStages,
+                                      Knob::kZero,       Knob::kRecomputedBlocks};
 
 const char* label_of(Knob knob);    // "tensor parallel"
 const char* meaning_of(Knob knob);  // a sentence for the tooltip
 std::int64_t value_of(const Plan& plan, Knob knob);
 
-// In ascending order, the present value among them when it is legal.
+// In ascending order, the present value among them when it is legal; none where there is nothing to
+// turn.
 std::vector<std::int64_t> values_of(const Plan& plan, Knob knob, const ModelSpec& model,
                                     std::int64_t gpus);
 
@@ -34,7 +46,7 @@ Plan turned(const Plan& plan, Knob knob, std::int64_t value, const ModelSpec& mo
             std::int64_t gpus);
 
 // The plan with the other settings replaced by the nearest that agree with the degrees:
-// micro-batch, schedule, chunks, stage layers.
+// micro-batch, schedule, chunks, stage layers, recomputed blocks.
 Plan mended(Plan plan, const ModelSpec& model);
 
 // The plan with as much less of ZeRO as it takes for the software to run it; itself where that does

@@ -23,31 +23,61 @@ void heading(Ui& ui, const char* text) {
 
 void choose(Ui& ui, const Plan& plan) { ui.state.plan = plan; }
 
-void draw_degrees(Ui& ui, const Plan& plan) {
+void draw_knob(Ui& ui, const Plan& plan, Knob knob) {
   const ModelSpec& model = ui.views.scenario->model;
-  for (const Knob knob : kKnobs) {
-    if (knob == Knob::kZero) continue;
-    const std::vector<std::int64_t> values = values_of(plan, knob, model, ui.state.choice.gpus);
-    std::vector<std::string> texts;
-    for (const std::int64_t value : values) texts.push_back(std::to_string(value));
-    const auto found = std::find(values.begin(), values.end(), value_of(plan, knob));
-    int stop = static_cast<int>(found - values.begin());
-    if (found == values.end()) stop = 0;
-    if (slider_row(ui, {label_of(knob), meaning_of(knob), texts}, stop)) {
-      const Plan next =
-          turned(plan, knob, values[static_cast<std::size_t>(stop)], model, ui.state.choice.gpus);
-      choose(ui, with_runnable_zero(next, *ui.views.scenario));
-    }
+  const std::vector<std::int64_t> values = values_of(plan, knob, model, ui.state.choice.gpus);
+  if (values.empty()) return;
+  std::vector<std::string> texts;
+  for (const std::int64_t value : values) texts.push_back(std::to_string(value));
+  const auto found = std::find(values.begin(), values.end(), value_of(plan, knob));
+  int stop = static_cast<int>(found - values.begin());
+  if (found == values.end()) stop = 0;
+  if (slider_row(ui, {label_of(knob), meaning_of(knob), texts}, stop)) {
+    const Plan next =
+        turned(plan, knob, values[static_cast<std::size_t>(stop)], model, ui.state.choice.gpus);
+    choose(ui, with_runnable_zero(next, *ui.views.scenario));
   }
 }
 
-template <class E, std::size_t kCount>
-bool choice_row(Ui& ui, const char* label, const char* help,
-                const std::array<const char*, kCount>& texts, E& value) {
+template <class E>
+bool choice_row(Ui& ui, const char* label, const char* help, std::span<const char* const> texts,
+                E& value) {
   int chosen = static_cast<int>(value);
   if (!segment_row(ui, {label, help, texts}, chosen)) return false;
   value = static_cast<E>(chosen);
   return true;
+}
+
+bool recompute_row(Ui& ui, Plan& plan) {
+  const StackChoices& choices = ui.views.scenario->stack.choices;
+  Plan some = plan;
+  some.recompute = Recompute::kBlocks;
+  const bool has_some =
+      plan.recompute == Recompute::kBlocks || reason_against(choices, some).empty();
+  const std::array<const char*, 4> texts = {"none", has_some ? "sel." : "select.", "full", "some"};
+  const bool changed =
+      choice_row(ui, "recompute",
+                 "Activations thrown away in forward and computed again in backward: less memory, "
+                 "more work. Selective does so for the attention core only, some for the first "
+                 "blocks of every chunk.",
+                 std::span(texts).first(has_some ? 4 : 3), plan.recompute);
+  if (changed && plan.recompute == Recompute::kBlocks) {
+    plan.recompute_blocks =
+        *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end()) / 2;
+  }
+  return changed;
+}
+
+bool offload_row(Ui& ui, Plan& plan) {
+  constexpr std::array<const char*, 2> kTexts = {"on GPU", "on host"};
+  Plan offloaded = plan;
+  offloaded.offload = Offload::kOptimizer;
+  const bool can_offload = reason_against(ui.views.scenario->stack.choices, offloaded).empty();
+  if (!can_offload && plan.offload == Offload::kNone) return false;
+  return choice_row(ui, "optimizer",
+                    "Where master weights and Adam's moments lie and are updated. In the host's "
+                    "memory they leave room on the GPU, and every step waits for the link.",
+                    kTexts, plan.offload);
 }
 
 // Interleaving takes at least two chunks on each stage: the fewest that are legal.
@@ -80,13 +110,11 @@ void draw_switches(Ui& ui, Plan plan) {
     plan.zero = zero;
     changed = true;
   }
-  changed |= choice_row(ui, "recompute",
-                        "Activations thrown away in forward and computed again in backward: less "
-                        "memory, more work. Selective does so for the attention core only.",
-                        std::array<const char*, 3>{"none", "select.", "full"}, plan.recompute);
-  if (plan.recompute != Recompute::kBlocks) plan.recompute_blocks = 0;
+  constexpr std::array<const char*, 2> kAttention = {"unfused", "flash"};
+  changed |= recompute_row(ui, plan);
+  draw_knob(ui, plan, Knob::kRecomputedBlocks);
   changed |= choice_row(ui, "attention", "Flash attention never writes the scores to memory.",
-                        std::array<const char*, 2>{"unfused", "flash"}, plan.attention);
+                        kAttention, plan.attention);
   int sharded = plan.sequence_parallel ? 1 : 0;
   constexpr std::array<const char*, 2> kSwitch = {"off", "on"};
   if (segment_row(ui,
@@ -99,6 +127,7 @@ void draw_switches(Ui& ui, Plan plan) {
     changed = true;
   }
   changed |= schedule_row(ui, plan);
+  changed |= offload_row(ui, plan);
   if (changed) choose(ui, mended(plan, ui.views.scenario->model));
 }
 
@@ -206,7 +235,10 @@ void draw_knobs(Ui& ui, Rect rect) {
     ImGui::BeginChild("knobs", {body.width(), body.height()}, false, ImGuiWindowFlags_NoBackground);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ui.px(8), ui.px(4)));
     const Plan plan = ui.views.a->plan;
-    draw_degrees(ui, plan);
+    for (const Knob knob :
+         {Knob::kTp, Knob::kPp, Knob::kDp, Knob::kEp, Knob::kMicroBatch, Knob::kVirtualStages}) {
+      draw_knob(ui, plan, knob);
+    }
     draw_switches(ui, plan);
     draw_cut(ui, plan);
     ImGui::BeginDisabled(!ui.state.plan);

@@ -19,17 +19,20 @@ struct TableColumn {
 };
 
 constexpr std::array<TableColumn, 11> kColumns = {{
-    {"tp", 30, true, "tensor-parallel degree: GPUs that share every layer"},
-    {"pp", 30, true, "pipeline stages"},
-    {"dp", 32, true, "data-parallel degree: copies of the model"},
-    {"zero", 38, true, "ZeRO stage: what the copies share out"},
-    {"mb", 32, true, "sequences in a micro-batch"},
-    {"recompute", 72, false, "activations computed again in backward"},
-    {"extras", 66, false, "vN: N chunks per stage; sp: sequence parallel; flash: fused attention"},
+    {"tp", 26, true, "tensor-parallel degree: GPUs that share every layer"},
+    {"pp", 28, true, "pipeline stages"},
+    {"dp", 30, true, "data-parallel degree: copies of the model"},
+    {"zero", 36, true, "ZeRO stage: what the copies share out"},
+    {"mb", 28, true, "sequences in a micro-batch"},
+    {"recompute", 66, false, "activations computed again in backward"},
+    {"extras", 126, false,
+     "cpN, epN: N ranks share sequences, experts; vN: N chunks per stage; sp: sequence parallel; "
+     "flash: fused attention; emb, no-emb, N..M: how stages are cut; pp-in: pipeline ranks inside "
+     "data ranks; offload: the optimizer in the host"},
     {"step s", 58, true, "predicted step time in seconds"},
-    {"TFLOP/s", 58, true, "hardware TFLOP/s per GPU, recompute counted"},
-    {"GiB", 44, true, "peak memory of the fullest GPU"},
-    {"p(OOM)", 58, true, "probability that the fullest GPU runs out of memory"},
+    {"TFLOP/s", 54, true, "hardware TFLOP/s per GPU, recompute counted"},
+    {"GiB", 40, true, "peak memory of the fullest GPU"},
+    {"p(OOM)", 54, true, "probability that the fullest GPU runs out of memory"},
 }};
 
 void right_aligned(const Ui& ui, ImFont* font, Rgba color, const std::string& text) {
@@ -48,7 +51,7 @@ std::string cell_text(const PlannedRun& run, std::size_t column, const TimeScale
     case TableColumnId::kZero: return std::to_string(plan.zero);
     case TableColumnId::kMicroBatch: return std::to_string(plan.micro_batch);
     case TableColumnId::kRecompute: return recompute_text(plan);
-    case TableColumnId::kExtras: return extras_of(plan);
+    case TableColumnId::kExtras: return extras_text(plan);
     case TableColumnId::kStep: return scaled_text(run.predicted.step, scale);
     case TableColumnId::kTflops:
       return fmt::format("{:.1f}", run.predicted.hardware_tflops_per_gpu);
@@ -97,7 +100,8 @@ void draw_row(Ui& ui, std::size_t index, const TimeScale& scale) {
     if (kColumns[c].is_number) {
       right_aligned(ui, font, color, text);
     } else {
-      put_text(ui, font, ImGui::GetCursorScreenPos(), color, text);
+      const float width = ImGui::GetContentRegionAvail().x;
+      put_text(ui, font, ImGui::GetCursorScreenPos(), color, fitted(font, text, width));
     }
   }
 }

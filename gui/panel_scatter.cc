@@ -123,7 +123,7 @@ std::size_t nearest_point(const Plot& plot, const std::vector<PlannedRun>& plans
 
 void describe(const Ui& ui, const PlannedRun& run) {
   const Prediction& p = run.predicted;
-  const std::string extras = extras_of(run.plan);
+  const std::string extras = extras_text(run.plan);
   tooltip(ui, fmt::format("{}\nZeRO {}, micro-batch {}, {} recompute{}{}\n{} (90 %: {} to {})\n"
                           "{} GiB, p(OOM) {}\nClick to look at this plan.",
                           degrees_text(run.plan), run.plan.zero, run.plan.micro_batch,

@@ -210,7 +210,7 @@ void draw_title(Drawing& out, const Scenario& scenario, const PlannedRun& best) 
            fmt::format("{} on {} of {}: {} {} a step", scenario.model.name,
                        gpus_text(gpu_count(best.plan)), scenario.cluster.name,
                        scaled_text(p.step, scale), scale.unit));
-  const std::string extras = extras_of(best.plan);
+  const std::string extras = extras_text(best.plan);
   out.text(kMargin, 68, words(13.5, colors().dim),
            fmt::format("{} · ZeRO {} · micro-batch {} · {} recompute{}{}   |   90 % interval {} to "
                        "{} {} · MFU {} · {} of {} GiB · p(OOM) {}",

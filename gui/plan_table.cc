@@ -93,7 +93,7 @@ double key_of(const PlannedRun& run, TableColumnId column) {
     case TableColumnId::kZero: return figure_of(run, "zero");
     case TableColumnId::kMicroBatch: return figure_of(run, "mb");
     case TableColumnId::kRecompute: return static_cast<double>(run.plan.recompute);
-    case TableColumnId::kExtras: return static_cast<double>(extras_of(run.plan).size());
+    case TableColumnId::kExtras: return static_cast<double>(extras_text(run.plan).size());
     case TableColumnId::kStep: return figure_of(run, "step");
     case TableColumnId::kTflops: return figure_of(run, "tflops");
     case TableColumnId::kMemory: return figure_of(run, "gib");
@@ -128,16 +128,6 @@ std::string unknown_filter_word(const std::string& filter) {
 
 bool ties_with(const Prediction& plan, const Prediction& best) {
   return plan.step <= best.step_high;
-}
-
-std::string extras_of(const Plan& plan) {
-  std::string text;
-  const auto add = [&](const std::string& word) { text += (text.empty() ? "" : " ") + word; };
-  if (plan.virtual_stages > 1) add(fmt::format("v{}", plan.virtual_stages));
-  if (plan.schedule == ScheduleKind::kGpipe) add("gpipe");
-  if (plan.sequence_parallel) add("sp");
-  if (plan.attention == AttentionKind::kFlash) add("flash");
-  return text;
 }
 
 std::string degrees_text(const Plan& plan) {

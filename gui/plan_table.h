@@ -19,9 +19,6 @@ std::string unknown_filter_word(const std::string& filter);
 // Faster plans that no interval tells apart from the fastest.
 bool ties_with(const Prediction& plan, const Prediction& best);
 
-// What a plan adds to the usual one: "v2 sp flash".
-std::string extras_of(const Plan& plan);
-
 // "tp 8 · pp 12 · dp 4"
 std::string degrees_text(const Plan& plan);
 

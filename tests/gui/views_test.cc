@@ -115,6 +115,48 @@ TEST_CASE("every value that a knob offers gives a plan that is legal on all the 
   }
 }
 
+TEST_CASE("experts are shared out as far as data-parallel ranks and experts allow") {
+  Choice choice;
+  choice.model = "mixtral-8x7b";
+  const ModelSpec model =
+      load_scenario(Catalogue(std::string(TPSIM_SOURCE_DIR) + "/data"), choice)->model;
+  Plan start = small_plan();
+  start.degrees = {.tp = 1, .pp = 2, .dp = 8, .ep = 4};
+  start.stage_layers = default_stage_layers(model.layers, 2);
+  for (const Knob knob : kKnobs) {
+    for (const std::int64_t value : values_of(start, knob, model, 16)) {
+      INFO(label_of(knob) << " " << value);
+      const Plan plan = turned(start, knob, value, model, 16);
+      CHECK(validate(plan, model).ok());
+      CHECK(value_of(plan, knob) == value);
+    }
+  }
+  CHECK(values_of(start, Knob::kEp, model, 16) == std::vector<std::int64_t>{1, 2, 4, 8});
+  CHECK(values_of(small_plan(), Knob::kEp, small_scenario().model, 16).empty());
+}
+
+TEST_CASE("as many blocks are recomputed as the chunks have, whatever else is turned") {
+  const Scenario scenario = small_scenario();
+  Plan start = small_plan();
+  start.recompute = Recompute::kBlocks;
+  start.recompute_blocks = 1;
+  start = mended(start, scenario.model);
+  REQUIRE(start.recompute == Recompute::kBlocks);
+  bool became_full = false;
+  for (const Knob knob : kKnobs) {
+    for (const std::int64_t value : values_of(start, knob, scenario.model, 16)) {
+      INFO(label_of(knob) << " " << value);
+      const Plan plan = turned(start, knob, value, scenario.model, 16);
+      CHECK(validate(plan, scenario.model).ok());
+      became_full = became_full || plan.recompute == Recompute::kFull;
+    }
+  }
+  CHECK(became_full);  // with a block on every chunk
+  Plan moved = start;
+  for (int i = 0; i < 3; ++i) moved = with_boundary_moved(moved, 0, -1);
+  CHECK(validate(moved, scenario.model).ok());
+}
+
 TEST_CASE("nothing beats a plan of the Pareto front, and something beats every other") {
   std::mt19937 random(7);
   std::vector<PlannedRun> plans(60);
