@@ -25,13 +25,33 @@ Result<PublishedRun> row_of_table(const std::vector<PublishedRun>& runs, const s
                near.empty() ? "" : fmt::format("did you mean {}?", near)};
 }
 
+// What every row would be skipped for is an error of the command.
+template <class Load>
+Status check_name(const Arguments& arguments, Opt opt, Load load) {
+  if (!arguments.has(opt)) return Ok{};
+  const auto loaded = load(*arguments[opt]);
+  if (loaded.ok()) return Ok{};
+  Error error = loaded.error();
+  if (error.where.empty()) error.where = row_of(opt).name;
+  return error;
+}
+
 }  // namespace
 
 Result<RunLoader> run_loader(const Arguments& arguments) {
   const auto given = [&](Opt opt) { return arguments[opt].value_or(std::string()); };
   TPSIM_TRY(Catalogue catalogue, Catalogue::open());
+  const auto cluster = [&](const std::string& name) { return catalogue.load_cluster(name); };
+  const auto stack = [&](const std::string& name) { return catalogue.load_stack(name); };
+  const auto profile = [&](const std::string& name) { return catalogue.load_profile(name); };
+  TPSIM_TRY_STATUS(check_name(arguments, Opt::kCluster, cluster));
+  TPSIM_TRY_STATUS(check_name(arguments, Opt::kStack, stack));
+  TPSIM_TRY_STATUS(check_name(arguments, Opt::kProfile, profile));
   const std::filesystem::path known = catalogue.directory() / "published_runs/environments.json";
-  TPSIM_TRY(std::vector<RunEnvironment> environments, read_run_environments(known));
+  std::vector<RunEnvironment> environments;  // a data folder of one's own may have none
+  if (std::filesystem::exists(known)) {
+    TPSIM_TRY(environments, read_run_environments(known));
+  }
   return RunLoader(std::move(catalogue), std::move(environments),
                    {given(Opt::kCluster), given(Opt::kStack), given(Opt::kProfile)});
 }

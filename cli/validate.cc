@@ -78,9 +78,10 @@ std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 *
 std::string time_figures(const ValidationSummary& s) {
   if (s.n == 0) return "no row with a time\n";
   std::string text = fmt::format(
-      "time: {} rows, mean error {:.2f} %, median {:.2f} %, 95 % below {:.1f} %, largest {:.1f} %, "
+      "time: {} {}, mean error {:.2f} %, median {:.2f} %, 95 % below {:.1f} %, largest {:.1f} %, "
       "bias {:+.2f} %\n",
-      s.n, 100 * s.mape, 100 * s.median_ape, 100 * s.p95_ape, 100 * s.max_ape, 100 * s.bias);
+      s.n, s.n == 1 ? "row" : "rows", 100 * s.mape, 100 * s.median_ape, 100 * s.p95_ape,
+      100 * s.max_ape, 100 * s.bias);
   text += fmt::format("90 % intervals hold {:.1f} %\n", 100 * s.interval_coverage);
   if (s.pairs > 0) {
     text += fmt::format("order: Kendall tau {:.2f} over {} pairs", s.kendall_tau, s.pairs);
