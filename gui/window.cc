@@ -81,6 +81,7 @@ class Window {
  private:
   explicit Window(GLFWwindow* window) : window_(window) {
     glfwMakeContextCurrent(window_);
+    glfwSetInputMode(window_, GLFW_STICKY_MOUSE_BUTTONS, GLFW_TRUE);  // clicks between two frames
     glfwSwapInterval(1);
     gl_ = OpenGl::loaded();
   }

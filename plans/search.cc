@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "plans/enumerate.h"
-#include "sim/plan_bounds.h"
+#include "plans/family_search.h"
 #include "sim/predict.h"
 #include "sim/step.h"
 
@@ -21,17 +21,6 @@ namespace {
 constexpr const char* kOverMemory = "would run out of memory";
 constexpr const char* kOverHost = "needs more memory than a host has";
 constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
-
-// A plan that fits: what is needed to score it, and to rebuild it.
-struct Candidate {
-  double bound = 0;  // no better score is possible
-  double step = 0;   // nor a shorter step
-  double peak = 0;
-  double busy = 0;         // what a device works in the pipeline, mean over stages
-  std::int64_t place = 0;  // in the order of enumeration: ties are broken by it
-  Plan plan;               // without stage_layers
-  const StageCut* cut = nullptr;
-};
 
 bool comes_before(const Candidate& a, const Candidate& b) {
   return std::tuple(a.bound, a.place, a.plan.recompute_blocks) <
@@ -43,152 +32,6 @@ Plan whole_plan(const Plan& settings, const StageCut& cut) {
   plan.stage_layers = cut.layers;
   return plan;
 }
-
-// What the objective minimises; memory is exact in a candidate already.
-double score_of(Objective objective, const Candidate& candidate, double step) {
-  const auto gpus = static_cast<double>(gpu_count(candidate.plan));
-  switch (objective) {
-    case Objective::kTime: return step;
-    case Objective::kMemory: return candidate.peak;
-    case Objective::kCost: return gpus * step;
-    case Objective::kEnergy:
-      return gpus * (kWaitingDraw * step + (1 - kWaitingDraw) * candidate.busy);
-  }
-  return 0;
-}
-
-// Evaluates the plans of families in closed form; one for each thread.
-//
-// Of plans that differ only in how many blocks they recompute, fewer are never slower: the tasks of
-// the pipeline grow with them and nothing shrinks but what an overlapped reduction leaves exposed,
-// by no more than a last backward has grown by. With virtual stages that backward is of several
-// chunks, not all of which need delay a stage's end: there every number is tried.
-class FamilySearch {
- public:
-  struct Found {
-    EnumerationCount count;
-    std::int64_t over_memory = 0, over_host = 0, more_recompute = 0;
-    std::vector<Candidate> candidates;
-  };
-
-  FamilySearch(std::shared_ptr<const PriceLists> prices, const PlanSpace& plans,
-               const SearchSpace& space, bool trades_memory)
-      : pieces_(std::move(prices)),
-        bounds_(pieces_),
-        plans_(plans),
-        objective_(space.objective),
-        trades_memory_(trades_memory),
-        limit_(memory_limit(pieces_.scenario(), space)),
-        first_order_(plans.first_rank_order()) {}
-
-  Found run(std::int64_t family) {
-    found_ = {};
-    hopes_.clear();
-    place_ = family << 40;
-    found_.count = plans_.visit_family(
-        family, [this](const Plan& plan, const StageCut& cut) { consider(plan, cut); });
-    pieces_.drop_traces();
-    return std::move(found_);
-  }
-
- private:
-  void consider(const Plan& plan, const StageCut& cut) {
-    if (plan.offload == Offload::kOptimizer && !bounds_.fits_hosts(plan, cut)) {
-      found_.over_host += plans_.plans_of(plan, cut);
-      was_over_memory_ = true;
-      return;
-    }
-    if (plan.recompute == Recompute::kBlocks) {
-      consider_counts(plan, cut);
-      ++place_;
-      return;
-    }
-    // Where ranks lie changes no memory: what did not fit in one order fits in none.
-    const bool same_but_order = plan.rank_order != first_order_ && was_over_memory_;
-    was_over_memory_ = same_but_order || is_hopeless(plan);
-    if (was_over_memory_) {
-      ++found_.over_memory;
-      return;
-    }
-    was_over_memory_ = !add_if_it_fits(plan, cut);
-    if (!was_over_memory_) ++place_;
-  }
-
-  bool add_if_it_fits(const Plan& plan, const StageCut& cut) {
-    const PlanBounds::Value value = bounds_.evaluate(plan, cut, limit_);
-    if (value.peak > limit_) {
-      ++found_.over_memory;
-      return false;
-    }
-    Candidate candidate{
-        0, value.step.value(), value.peak.value(), value.busy.value(), place_, plan, &cut};
-    candidate.bound = score_of(objective_, candidate, candidate.step);
-    found_.candidates.push_back(candidate);
-    return true;
-  }
-
-  bool fewest_is_fastest(const Plan& plan) const {
-    const bool overlaps = pieces_.scenario().stack.training.overlap_gradient_reduction;
-    return !trades_memory_ && (plan.virtual_stages == 1 || !overlaps);
-  }
-
-  // All numbers of recomputed blocks of a plan. They share a place.
-  void consider_counts(Plan plan, const StageCut& cut) {
-    const std::span<const std::int64_t> counts = plans_.recompute_counts(cut);
-    const auto all = static_cast<std::int64_t>(counts.size());
-    const bool wants_fewest = fewest_is_fastest(plan);
-    if (is_hopeless(plan)) {
-      found_.over_memory += all;
-      return;
-    }
-    if (wants_fewest && plans_.has_without_recompute() && bounds_.fits(plan, cut, limit_)) {
-      found_.more_recompute += all;
-      return;
-    }
-    const std::int64_t least = bounds_.least_recomputed_blocks(plan, cut, limit_);
-    auto i = std::lower_bound(counts.begin(), counts.end(), least) - counts.begin();
-    found_.over_memory += i;
-    for (; i < all; ++i) {
-      plan.recompute_blocks = counts[static_cast<std::size_t>(i)];
-      if (add_if_it_fits(plan, cut) && wants_fewest) break;
-    }
-    if (i < all) found_.more_recompute += all - i - 1;
-  }
-
-  // Whether no plan of this micro-batch and cp, and so of no larger micro-batch, can fit.
-  bool is_hopeless(const Plan& plan) {
-    Hope& hope = hope_of(plan.degrees.cp);
-    if (plan.micro_batch != hope.micro_batch) {
-      hope.is_lost = hope.is_lost || bounds_.least_peak(plan) > limit_;
-      hope.micro_batch = plan.micro_batch;
-    }
-    return hope.is_lost;
-  }
-
-  struct Hope {
-    std::int64_t cp;
-    std::int64_t micro_batch = 0;
-    bool is_lost = false;
-  };
-  Hope& hope_of(std::int64_t cp) {
-    for (Hope& hope : hopes_) {
-      if (hope.cp == cp) return hope;
-    }
-    return hopes_.emplace_back(Hope{cp});
-  }
-
-  PieceCosts pieces_;
-  PlanBounds bounds_;
-  const PlanSpace& plans_;
-  Objective objective_;
-  bool trades_memory_;  // less memory may be worth a longer step
-  Bytes limit_;
-  Found found_;
-  std::vector<Hope> hopes_;  // of the family at hand
-  RankOrder first_order_;
-  bool was_over_memory_ = false;  // the plan before
-  std::int64_t place_ = 0;
-};
 
 class Search {
  public:

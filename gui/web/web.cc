@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/json_document.h"
 #include "gui/actions.h"
@@ -64,6 +65,33 @@ const char* css_cursor() {
   }
 }
 
+// Keys and buttons as frames see them: what was pressed and let go between two frames is seen as
+// pressed by one of them.
+class Presses {
+ public:
+  void set(bool& state, bool is_down) {
+    if (is_down) {
+      state = true;
+      unseen_.push_back(&state);
+    } else if (std::find(unseen_.begin(), unseen_.end(), &state) != unseen_.end()) {
+      let_go_.push_back(&state);
+    } else {
+      state = false;
+    }
+  }
+  // After a frame; whether the next one sees something else.
+  bool settle() {
+    const bool changes = !let_go_.empty();
+    for (bool* const state : let_go_) *state = false;
+    let_go_.clear();
+    unseen_.clear();
+    return changes;
+  }
+
+ private:
+  std::vector<bool*> unseen_, let_go_;
+};
+
 class Page {
  public:
   explicit Page(AppState state) : session_(Catalogue(kCatalogue), search_, std::move(state)) {
@@ -78,6 +106,7 @@ class Page {
   }
 
   void touch() { frames_left_ = kFramesAfterInput; }
+  Presses& presses() { return presses_; }
   void open(const char* path) {
     AppState& state = session_.state();
     const Status opened = open_in_page(path, state);
@@ -96,6 +125,7 @@ class Page {
     session_.set_density(static_cast<float>(emscripten_get_device_pixel_ratio()));
     session_.frame(static_cast<float>(columns), static_cast<float>(rows),
                    static_cast<float>(seconds));
+    if (presses_.settle()) touch();
     upload_atlas();
     const Rgba c = session_.colors().window;
     glViewport(0, 0, columns, rows);
@@ -144,6 +174,7 @@ class Page {
 
   FrameSearchHost search_;
   Session session_;
+  Presses presses_;
   std::string facts_;
   double last_ = 0;
   int frames_left_ = kFramesAfterInput;
@@ -165,7 +196,8 @@ EM_BOOL on_mouse(int type, const EmscriptenMouseEvent* event, void*) {
   constexpr int kImGuiButton[] = {0, 2,
                                   1};  // the browser counts the middle button before the right
   if (event->button <= 2 && type != EMSCRIPTEN_EVENT_MOUSEMOVE) {
-    io.MouseDown[kImGuiButton[event->button]] = type == EMSCRIPTEN_EVENT_MOUSEDOWN;
+    page()->presses().set(io.MouseDown[kImGuiButton[event->button]],
+                          type == EMSCRIPTEN_EVENT_MOUSEDOWN);
   }
   page()->touch();
   return type == EMSCRIPTEN_EVENT_MOUSEDOWN ? EM_FALSE : EM_TRUE;
@@ -196,7 +228,7 @@ EM_BOOL on_key(int type, const EmscriptenKeyboardEvent* event, void*) {
   io.KeyAlt = event->altKey;
   const bool is_down = type == EMSCRIPTEN_EVENT_KEYDOWN;
   const int key = key_of(event);
-  if (key > 0 && key < IM_ARRAYSIZE(io.KeysDown)) io.KeysDown[key] = is_down;
+  if (key > 0 && key < IM_ARRAYSIZE(io.KeysDown)) page()->presses().set(io.KeysDown[key], is_down);
   const std::string text = event->key;
   const bool is_character = text.size() == 1 || static_cast<unsigned char>(text[0]) >= 0x80;
   if (is_down && is_character && !io.KeyCtrl) io.AddInputCharactersUTF8(text.c_str());

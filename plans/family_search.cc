@@ -1,0 +1,112 @@
+#include "plans/family_search.h"
+
+#include <algorithm>
+#include <span>
+
+#include "sim/predict.h"
+
+namespace tpsim {
+
+double score_of(Objective objective, const Candidate& candidate, double step) {
+  const auto gpus = static_cast<double>(gpu_count(candidate.plan));
+  switch (objective) {
+    case Objective::kTime: return step;
+    case Objective::kMemory: return candidate.peak;
+    case Objective::kCost: return gpus * step;
+    case Objective::kEnergy:
+      return gpus * (kWaitingDraw * step + (1 - kWaitingDraw) * candidate.busy);
+  }
+  return 0;
+}
+
+FamilySearch::Found FamilySearch::run(std::int64_t family) {
+  found_ = {};
+  hopes_.clear();
+  place_ = family << 40;
+  found_.count = plans_.visit_family(
+      family, [this](const Plan& plan, const StageCut& cut) { consider(plan, cut); });
+  pieces_.drop_traces();
+  return std::move(found_);
+}
+
+void FamilySearch::consider(const Plan& plan, const StageCut& cut) {
+  if (plan.offload == Offload::kOptimizer && !bounds_.fits_hosts(plan, cut)) {
+    found_.over_host += plans_.plans_of(plan, cut);
+    was_over_memory_ = true;
+    return;
+  }
+  if (plan.recompute == Recompute::kBlocks) {
+    consider_counts(plan, cut);
+    ++place_;
+    return;
+  }
+  // Where ranks lie changes no memory: what did not fit in one order fits in none.
+  const bool same_but_order = plan.rank_order != first_order_ && was_over_memory_;
+  was_over_memory_ = same_but_order || is_hopeless(plan);
+  if (was_over_memory_) {
+    ++found_.over_memory;
+    return;
+  }
+  was_over_memory_ = !add_if_it_fits(plan, cut);
+  if (!was_over_memory_) ++place_;
+}
+
+bool FamilySearch::add_if_it_fits(const Plan& plan, const StageCut& cut) {
+  const PlanBounds::Value value = bounds_.evaluate(plan, cut, limit_);
+  if (value.peak > limit_) {
+    ++found_.over_memory;
+    return false;
+  }
+  Candidate candidate{0,   value.step.value(), value.peak.value(), value.busy.value(), place_, plan,
+                      &cut};
+  candidate.bound = score_of(objective_, candidate, candidate.step);
+  found_.candidates.push_back(candidate);
+  return true;
+}
+
+bool FamilySearch::fewest_is_fastest(const Plan& plan) const {
+  const bool overlaps = pieces_.scenario().stack.training.overlap_gradient_reduction;
+  return !trades_memory_ && (plan.virtual_stages == 1 || !overlaps);
+}
+
+// All numbers of recomputed blocks of a plan. They share a place.
+void FamilySearch::consider_counts(Plan plan, const StageCut& cut) {
+  const std::span<const std::int64_t> counts = plans_.recompute_counts(cut);
+  const auto all = static_cast<std::int64_t>(counts.size());
+  const bool wants_fewest = fewest_is_fastest(plan);
+  if (is_hopeless(plan)) {
+    found_.over_memory += all;
+    return;
+  }
+  if (wants_fewest && plans_.has_without_recompute() && bounds_.fits(plan, cut, limit_)) {
+    found_.more_recompute += all;
+    return;
+  }
+  const std::int64_t least = bounds_.least_recomputed_blocks(plan, cut, limit_);
+  auto i = std::lower_bound(counts.begin(), counts.end(), least) - counts.begin();
+  found_.over_memory += i;
+  for (; i < all; ++i) {
+    plan.recompute_blocks = counts[static_cast<std::size_t>(i)];
+    if (add_if_it_fits(plan, cut) && wants_fewest) break;
+  }
+  if (i < all) found_.more_recompute += all - i - 1;
+}
+
+// Whether no plan of this micro-batch and cp, and so of no larger micro-batch, can fit.
+bool FamilySearch::is_hopeless(const Plan& plan) {
+  Hope& hope = hope_of(plan.degrees.cp);
+  if (plan.micro_batch != hope.micro_batch) {
+    hope.is_lost = hope.is_lost || bounds_.least_peak(plan) > limit_;
+    hope.micro_batch = plan.micro_batch;
+  }
+  return hope.is_lost;
+}
+
+FamilySearch::Hope& FamilySearch::hope_of(std::int64_t cp) {
+  for (Hope& hope : hopes_) {
+    if (hope.cp == cp) return hope;
+  }
+  return hopes_.emplace_back(Hope{cp});
+}
+
+}  // namespace tpsim
