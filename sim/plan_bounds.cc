@@ -57,24 +57,22 @@ PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const Plan& plan, const 
 }
 
 const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind) {
-  Family& family = family_of(plan);
-  Chunk& chunk = chunk_of(family, plan, kind);
-  if (chunk.memory_of != family.number) {
+  Chunk& chunk = chunk_of(*family_, plan, kind);
+  if (chunk.memory_of != family_->number) {
     const double transfer = plan.degrees.pp > 1 ? pieces_.transfer(plan).bytes : 0;
     chunk.memory = with_transfers(chunk_memory(pieces_, plan, kind), kind, transfer);
-    chunk.memory_of = family.number;
+    chunk.memory_of = family_->number;
   }
   return chunk.memory;
 }
 
 const PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind& kind) {
-  Family& family = family_of(plan);
-  Chunk& chunk = chunk_of(family, plan, kind);
-  if (chunk.times_of != family.number) {
+  Chunk& chunk = chunk_of(*family_, plan, kind);
+  if (chunk.times_of != family_->number) {
     const ChunkCost cost = chunk_cost(pieces_, plan, kind);
     chunk.forward = cost.forward.queue;
     chunk.backward = cost.backward.queue;
-    chunk.times_of = family.number;
+    chunk.times_of = family_->number;
   }
   return chunk;
 }
@@ -102,6 +100,7 @@ const FixedCost& PlanBounds::stage_total(Fixed& fixed, const StageKind& stage) c
 }
 
 void PlanBounds::prepare(const Plan& plan, const StageCut& cut) {
+  family_ = &family_of(plan);
   Fixed& fixed = fixed_of(plan);
   stage_fixed_.clear();
   for (const StageKind& stage : cut.stages) stage_fixed_.push_back(&stage_total(fixed, stage));
@@ -130,15 +129,23 @@ bool PlanBounds::fits(const Plan& plan, const StageCut& cut, Bytes limit) {
   return peak(plan, cut, limit) <= limit;
 }
 
-const PeakMoments& PlanBounds::moments_of(const Plan& plan, const StageKind& stage) {
+const PeakMoments& PlanBounds::moments_of(const Plan& plan, const StageCut& cut, std::size_t kind) {
+  const StageKind& stage = cut.stages[kind];
   const PipelineShape shape = pipeline_shape(plan);
   const std::int64_t enough = shape.virtual_stages == 1
                                   ? most_in_flight(shape, stage.first_stage)
                                   : std::min(shape.micro_batches, kDistinctGroups * shape.stages);
   const MomentsKey key{&stage, enough};
-  const auto found = moments_.find(key);
-  if (found != moments_.end()) return found->second;
-  return moments_.emplace(key, PeakMoments(shape, stage.first_stage, stage)).first->second;
+  if (recent_moments_.size() <= kind) recent_moments_.resize(kind + 1);
+  auto& [recent_key, recent] = recent_moments_[kind];
+  if (recent_key == key) return *recent;
+  auto found = moments_.find(key);
+  if (found == moments_.end()) {
+    found = moments_.emplace(key, PeakMoments(shape, stage.first_stage, stage)).first;
+  }
+  recent_key = key;
+  recent = &found->second;
+  return *recent;
 }
 
 Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind) {
@@ -149,7 +156,7 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
   }
   const FixedCost& fixed = *stage_fixed_[kind];
   return stage_memory(pieces_.scenario().stack.memory, overheads_, fixed.held,
-                      tensor_peak(fixed, stage_chunks_, moments_of(plan, stage)))
+                      tensor_peak(fixed, stage_chunks_, moments_of(plan, cut, kind)))
       .total();
 }
 
@@ -196,7 +203,7 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
   const Bytes room = limit - stack.context - overheads_.workspace - overheads_.buffers;
   double least = 1;
   for (std::size_t i = 0; i < cut.stages.size(); ++i) {
-    const PeakMoments& moments = moments_of(plan, cut.stages[i]);
+    const PeakMoments& moments = moments_of(plan, cut, i);
     for (std::size_t k = 0; k < moments.size(); ++k) {
       const InFlight held = in_flight(cut, cut.stages[i], moments.in_flight(k));
       if (held.chunks == 0) continue;

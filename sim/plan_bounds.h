@@ -8,6 +8,7 @@
 
 #include <array>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/piece_costs.h"
@@ -95,7 +96,7 @@ class PlanBounds {
   Bytes peak(const Plan& plan, const StageCut& cut, Bytes limit);
   Seconds step(const Plan& plan, const StageCut& cut);
   Seconds mean_busy(const Plan& plan, const StageCut& cut) const;
-  const PeakMoments& moments_of(const Plan& plan, const StageKind& stage);
+  const PeakMoments& moments_of(const Plan& plan, const StageCut& cut, std::size_t kind);
   Bytes stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind);
   StageBound bound_of(const Plan& plan, const StageCut& cut, std::size_t kind);
   Seconds own_without_pipeline(const Plan& plan, const Chunk& chunk) const;
@@ -105,7 +106,10 @@ class PlanBounds {
   std::array<Family, 3> families_;  // by how ZeRO works around layers: not, stage 2, stage 3
   std::array<Fixed, 4> fixed_;      // by ZeRO stage
   std::unordered_map<MomentsKey, PeakMoments, MomentsHash> moments_;
+  // What the plans before asked for, by kind of stage: the next plan often asks for the same.
+  std::vector<std::pair<MomentsKey, const PeakMoments*>> recent_moments_;
   std::vector<const ChunkMemory*> stage_chunks_;  // of the stage at hand, by kind
+  Family* family_ = nullptr;                      // of the plan at hand
   // Of the plan at hand, by kind of stage.
   std::vector<const FixedCost*> stage_fixed_;
   std::vector<StageBound> stages_;
