@@ -98,7 +98,7 @@ struct RankOutcome {
 // What the device and NCCL say after an abort is only a consequence.
 RankOutcome judged(Status status, const NcclWatch::Trouble& trouble) {
   if (trouble.text.empty()) return {std::move(status)};
-  return {Error{ErrorKind::kBug, trouble.text, "", ""}, trouble.elsewhere};
+  return {Error{ErrorKind::kMissing, trouble.text, "", ""}, trouble.elsewhere};
 }
 
 RankOutcome run_in_world(const Launch& launch, CudaDevice& device, Rendezvous& rendezvous,
