@@ -62,8 +62,11 @@ class Workplace {
   }
 
  private:
+  // JSON is of standard output alone: what launchers have to say of a machine is not in it.
   int run(const std::string& command, const char* output) const {
-    const std::string line = "cd " + folder_.string() + " && " + command + " > " + output + " 2>&1";
+    const bool is_json = fs::path(output).extension() == ".json";
+    const std::string line = "cd " + folder_.string() + " && " + command + " > " + output +
+                             (is_json ? " 2> errors.txt" : " 2>&1");
     return WEXITSTATUS(std::system(line.c_str()));
   }
 
