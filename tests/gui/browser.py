@@ -27,6 +27,7 @@ class Browser:
         self.process = subprocess.Popen(
             [program, "--headless", "--no-sandbox", "--disable-quic", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync",
+             "--disable-dev-shm-usage",  # containers give /dev/shm little room
              "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--hide-scrollbars",
              f"--window-size={size[0]},{size[1]}", "--remote-debugging-port=0",
              f"--user-data-dir={profile}", "about:blank"],
