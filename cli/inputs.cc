@@ -28,21 +28,6 @@ std::string name_for(const Arguments& arguments, Opt opt, const std::string& of_
   return of_file.empty() ? otherwise : of_file;
 }
 
-// Says where a name that cannot be loaded came from: the option, else the plan file, else the
-// cluster that names it. An error about a file already says where.
-template <class T>
-Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
-                  const std::string& cluster = "") {
-  if (result.ok() || !result.error().where.empty()) return result;
-  Error error = result.error();
-  if (arguments.has(opt) || (arguments.positional.empty() && cluster.empty())) {
-    error.where = row_of(opt).name;
-  } else {
-    error.where = arguments.positional.empty() ? "cluster " + cluster : arguments.positional;
-  }
-  return error;
-}
-
 const std::vector<Recompute> kRecomputes = {Recompute::kNone, Recompute::kSelective,
                                             Recompute::kFull, Recompute::kBlocks};
 const std::vector<AttentionKind> kAttentions = {AttentionKind::kUnfused, AttentionKind::kFlash};

@@ -22,6 +22,21 @@ struct NamedScenario {
   std::string stack;
 };
 
+// Says where a name that cannot be loaded came from: the option, else the plan file, else the
+// cluster that names it. An error about a file already says where.
+template <class T>
+Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
+                  const std::string& cluster = "") {
+  if (result.ok() || !result.error().where.empty()) return result;
+  Error error = result.error();
+  if (arguments.has(opt) || (arguments.positional.empty() && cluster.empty())) {
+    error.where = row_of(opt).name;
+  } else {
+    error.where = arguments.positional.empty() ? "cluster " + cluster : arguments.positional;
+  }
+  return error;
+}
+
 // The plan file that the command line names, if it names one.
 Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments);
 

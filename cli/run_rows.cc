@@ -26,14 +26,17 @@ Result<PublishedRun> row_of_table(const std::vector<PublishedRun>& runs, const s
 }
 
 // What every row would be skipped for is an error of the command.
-template <class Load>
-Status check_name(const Arguments& arguments, Opt opt, Load load) {
-  if (!arguments.has(opt)) return Ok{};
-  const auto loaded = load(*arguments[opt]);
-  if (loaded.ok()) return Ok{};
-  Error error = loaded.error();
-  if (error.where.empty()) error.where = row_of(opt).name;
-  return error;
+Status check_names(const Arguments& arguments, const Catalogue& catalogue) {
+  if (const auto name = arguments[Opt::kCluster]) {
+    TPSIM_TRY_STATUS(blaming(catalogue.load_cluster(*name), arguments, Opt::kCluster));
+  }
+  if (const auto name = arguments[Opt::kStack]) {
+    TPSIM_TRY_STATUS(blaming(catalogue.load_stack(*name), arguments, Opt::kStack));
+  }
+  if (const auto name = arguments[Opt::kProfile]) {
+    TPSIM_TRY_STATUS(blaming(catalogue.load_profile(*name), arguments, Opt::kProfile));
+  }
+  return Ok{};
 }
 
 }  // namespace
@@ -41,12 +44,7 @@ Status check_name(const Arguments& arguments, Opt opt, Load load) {
 Result<RunLoader> run_loader(const Arguments& arguments) {
   const auto given = [&](Opt opt) { return arguments[opt].value_or(std::string()); };
   TPSIM_TRY(Catalogue catalogue, Catalogue::open());
-  const auto cluster = [&](const std::string& name) { return catalogue.load_cluster(name); };
-  const auto stack = [&](const std::string& name) { return catalogue.load_stack(name); };
-  const auto profile = [&](const std::string& name) { return catalogue.load_profile(name); };
-  TPSIM_TRY_STATUS(check_name(arguments, Opt::kCluster, cluster));
-  TPSIM_TRY_STATUS(check_name(arguments, Opt::kStack, stack));
-  TPSIM_TRY_STATUS(check_name(arguments, Opt::kProfile, profile));
+  TPSIM_TRY_STATUS(check_names(arguments, catalogue));
   const std::filesystem::path known = catalogue.directory() / "published_runs/environments.json";
   std::vector<RunEnvironment> environments;  // a data folder of one's own may have none
   if (std::filesystem::exists(known)) {

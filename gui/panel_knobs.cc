@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "core/numbers.h"
 #include "gui/knobs.h"
@@ -61,11 +62,11 @@ bool recompute_row(Ui& ui, Plan& plan) {
                  "more work. Selective does so for the attention core only, some for the first "
                  "blocks of every chunk.",
                  std::span(texts).first(has_some ? 4 : 3), plan.recompute);
-  if (changed && plan.recompute == Recompute::kBlocks) {
-    plan.recompute_blocks =
-        *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end()) / 2;
-  }
-  return changed;
+  if (!changed) return false;
+  const std::vector<std::int64_t> counts =
+      values_of(plan, Knob::kRecomputedBlocks, ui.views.scenario->model, ui.state.choice.gpus);
+  if (!counts.empty()) plan.recompute_blocks = counts[(counts.size() - 1) / 2];
+  return true;
 }
 
 bool offload_row(Ui& ui, Plan& plan) {

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
-#include <span>
 #include <thread>
 #include <tuple>
 

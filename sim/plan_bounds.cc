@@ -59,8 +59,7 @@ PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const Plan& plan, const 
 const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind) {
   Chunk& chunk = chunk_of(*family_, plan, kind);
   if (chunk.memory_of != family_->number) {
-    const double transfer = plan.degrees.pp > 1 ? pieces_.transfer(plan).bytes : 0;
-    chunk.memory = with_transfers(chunk_memory(pieces_, plan, kind), kind, transfer);
+    chunk.memory = with_transfers(chunk_memory(pieces_, plan, kind), kind, transfer_.bytes);
     chunk.memory_of = family_->number;
   }
   return chunk.memory;
