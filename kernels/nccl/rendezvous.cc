@@ -20,20 +20,23 @@ namespace tpsim {
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(50);
+constexpr std::chrono::seconds kAnswer(3);  // of the other side; then it counts as gone
 constexpr std::uint32_t kLongestText = 1U << 16;
 
 class FolderRendezvous final : public Rendezvous {
  public:
   explicit FolderRendezvous(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // Written under another name first, so that nobody reads half of it.
+  // Makes the folder. Written under another name first, so that nobody reads half of it.
   Status put(const std::string& key, const std::string& value, std::chrono::seconds) override {
     // Two ranks may leave the same kind of message.
     const std::filesystem::path unfinished = folder_ / fmt::format("{}.{}", key, getpid());
+    std::error_code error;
+    std::filesystem::create_directories(folder_, error);
     std::ofstream file(unfinished, std::ios::binary);
     file.write(value.data(), static_cast<std::streamsize>(value.size()));
     file.close();
-    std::error_code error;
+    error.clear();
     if (file) std::filesystem::rename(unfinished, folder_ / key, error);
     if (file && !error) return Ok{};
     return Error{ErrorKind::kBadInput, "cannot write " + unfinished.string(), "TPSIM_RENDEZVOUS",
@@ -59,6 +62,12 @@ class Socket {
   Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   Socket& operator=(Socket&&) = delete;
   int descriptor() const { return descriptor_; }
+  // Of everything that waits for the other side, who may have stopped.
+  void limit_waiting(std::chrono::seconds limit) const {
+    const timeval time{limit.count(), 0};
+    setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+  }
   bool good() const { return descriptor_ >= 0; }
 
   // A text with its length in front.
@@ -118,8 +127,7 @@ class TextServer {
   void answer() {
     const Socket caller(accept(listener_.descriptor(), nullptr, nullptr));
     if (!caller.good()) return;
-    const timeval limit{5, 0};
-    setsockopt(caller.descriptor(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    caller.limit_waiting(kAnswer);
     std::string key, value;
     if (!caller.receive_text(key) || !caller.receive_text(value)) return;
     if (!value.empty()) texts_.emplace(key, value);  // the first one stays
@@ -173,6 +181,7 @@ class TcpRendezvous final : public Rendezvous {
     }
     for (const addrinfo* at = addresses.first; at != nullptr; at = at->ai_next) {
       const Socket server(socket(at->ai_family, SOCK_STREAM, 0));
+      server.limit_waiting(kAnswer);
       std::string answer;
       if (server.good() && connect(server.descriptor(), at->ai_addr, at->ai_addrlen) == 0 &&
           server.send_text(key) && server.send_text(value) && server.receive_text(answer)) {
