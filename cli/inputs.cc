@@ -253,6 +253,17 @@ Result<NamedScenario> load_scenario(const Arguments& arguments,
   return named;
 }
 
+Result<NamedScenario> executed_here(NamedScenario named) {
+  Scenario& scenario = named.scenario;
+  if (scenario.stack.name == own_stack(scenario.profile)) return named;
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  TPSIM_TRY(StackSpec own, catalogue.load_stack(std::string(own_stack(scenario.profile))));
+  own = stack_as_measured(std::move(own), scenario.profile);
+  if (named.cluster == kThisMachine) own = stack_on_machine(std::move(own), scenario.profile);
+  scenario.stack = executed_stack(scenario.stack, std::move(own));
+  return named;
+}
+
 Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt) {
   if (!arguments.has(opt)) return std::vector<SettingValue>();
   Result<std::vector<SettingValue>> values = parse_settings(*arguments[opt]);

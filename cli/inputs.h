@@ -49,6 +49,10 @@ Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalo
 Result<NamedScenario> load_scenario(const Arguments& arguments,
                                     const std::optional<PlanFile>& file);
 
+// The scenario of a plan that this program executes itself: with the training options of the named
+// stack, but not the memory and the host's time of a framework that is not here.
+Result<NamedScenario> executed_here(NamedScenario named);
+
 // The space of `plan`: every option left out leaves its dimension free.
 Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& cluster);
 

@@ -46,9 +46,9 @@ Result<Scenario> machine_scenario(const Arguments& arguments, const std::optiona
   scenario.profile.device = devices.facts;
   scenario.profile.device.memory_bandwidth = BytesPerSecond(1);
   scenario.cluster = machine_cluster(scenario.profile);
-  const std::string stack =
-      arguments.has(Opt::kStack) ? *arguments[Opt::kStack] : scenario.cluster.stack;
-  TPSIM_TRY(scenario.stack, catalogue.load_stack(stack));
+  const std::string& planned = file && !file->stack.empty() ? file->stack : scenario.cluster.stack;
+  const std::string stack = arguments[Opt::kStack].value_or(planned);
+  TPSIM_TRY(scenario.stack, blaming(catalogue.load_stack(stack), arguments, Opt::kStack));
   return scenario;
 }
 
@@ -304,7 +304,7 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   sum.add(needed_work(subject.model, subject.options, subject.plans));
   const DType own = devices.facts.asynchronous ? DType::kBFloat16 : DType::kFloat32;
   const DType dtype = subject.plans.empty() ? own : subject.plans.front().dtype;
-  for (const OpRecord& probe : probe_ops(dtype, devices.facts.asynchronous)) {
+  for (const OpRecord& probe : probe_ops(dtype, devices.facts)) {
     sum.add(probe, Seconds());
   }
   const StepTimes work = sum.times();

@@ -12,6 +12,7 @@
 #include "kernels/modelled/modelled_world.h"
 #include "sim/predict.h"
 #include "sim/rank_times.h"
+#include "sim/reserved_memory.h"
 #include "sim/step.h"
 
 namespace tpsim {
@@ -47,6 +48,17 @@ Result<RankMeasurement> measure(const LocalDevices& devices, const PieceCosts& p
   measurement.rank = rank;
   measurement.measured = measured_steps(reports);
   return measurement;
+}
+
+// Of a GPU, what the driver would say is in use; of a CPU, what tensors take.
+Bytes predicted_memory(const LocalDevices& devices, PieceCosts& pieces, const Plan& plan,
+                       std::int64_t rank) {
+  const Scenario& scenario = pieces.scenario();
+  if (devices.facts.asynchronous) {
+    return driver_memory_of(scenario.model, plan, scenario.stack, rank, false);
+  }
+  const auto memory = memory_by_stage(scenario.stack, plan, plan_costs(pieces, plan));
+  return memory[static_cast<std::size_t>(coordinates(plan, rank).pp)].total();
 }
 
 JsonValue report_json(const RankMeasurement& m, const TrainingRun& run) {
@@ -100,9 +112,10 @@ Status check_options(const Arguments& arguments) {
 }  // namespace
 
 Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
-                      const NamedScenario& named, const TrainingRun& run,
+                      const NamedScenario& planned, const TrainingRun& run,
                       const TokenSource& tokens) {
   TPSIM_TRY_STATUS(check_options(arguments));
+  TPSIM_TRY(const NamedScenario named, executed_here(planned));
   TPSIM_TRY(const std::int64_t rank,
             integer_of(arguments, Opt::kRank, 0, {0, gpu_count(run.plan) - 1}));
   TPSIM_TRY_STATUS(check_plan(named.scenario, run.plan));
@@ -110,9 +123,7 @@ Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
   PieceCosts pieces(named.scenario);
   TPSIM_TRY(RankMeasurement m, measure(devices, pieces, run, tokens, rank));
   m.predicted = predicted_times(pieces, run.plan, rank);
-  const std::vector<StageMemory> memory =
-      memory_by_stage(named.scenario.stack, run.plan, plan_costs(pieces, run.plan));
-  m.predicted_peak = memory[static_cast<std::size_t>(coordinates(run.plan, rank).pp)].total();
+  m.predicted_peak = predicted_memory(devices, pieces, run.plan, rank);
   if (arguments.has(Opt::kJson)) return print(to_text(report_json(m, run)));
   return print(report_text(terminal, m, named, run));
 }

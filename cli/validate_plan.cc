@@ -10,8 +10,10 @@
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
+#include "core/rank_layout.h"
 #include "kernels/gathered.h"
 #include "sim/rank_times.h"
+#include "sim/reserved_memory.h"
 #include "sim/simulate.h"
 
 namespace tpsim {
@@ -35,6 +37,7 @@ struct Validation {
   std::string profile;
   bool launched = false;  // ranks were processes of a launcher
   Prediction predicted;
+  std::vector<Bytes> predicted_memory;  // of stages
   Measurement measured;
   StepTimes predicted_times;  // mean over ranks, without waiting
   Comparison comparison;
@@ -98,6 +101,20 @@ Result<std::vector<MeasuredSteps>> measure(const LocalDevices& devices, const Tr
   return steps;
 }
 
+// Of GPUs, what the driver would say is in use; of CPUs, what tensors take.
+std::vector<Bytes> predicted_memory(const LocalDevices& devices, const Scenario& scenario,
+                                    const Prediction& predicted, const Plan& plan) {
+  std::vector<Bytes> memory;
+  for (const StageMemory& stage : predicted.memory) {
+    const std::int64_t rank = global_rank(plan, {.pp = stage.stage});
+    memory.push_back(
+        devices.facts.asynchronous
+            ? driver_memory_of(scenario.model, plan, scenario.stack, rank, gpu_count(plan) > 1)
+            : stage.total());
+  }
+  return memory;
+}
+
 StepTimes mean_prediction(PieceCosts& pieces, const Plan& plan) {
   StepTimesSum sum;
   for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
@@ -109,7 +126,7 @@ StepTimes mean_prediction(PieceCosts& pieces, const Plan& plan) {
 JsonValue memory_json(const Validation& v) {
   JsonValue rows = JsonValue(JsonValue::Array{});
   for (std::size_t s = 0; s < v.measured.stage_peak.size(); ++s) {
-    const Bytes predicted = v.predicted.memory[s].total();
+    const Bytes predicted = v.predicted_memory[s];
     const Bytes measured = v.measured.stage_peak[s];
     if (measured == Bytes()) continue;
     rows.push(json_object({{"stage", static_cast<std::int64_t>(s)},
@@ -157,7 +174,7 @@ std::string head_text(const Validation& v) {
       100 * v.measured.first.spread, error_text(v.step_error()), to_string(v.predicted_wait()),
       to_string(v.measured_wait()));
   for (std::size_t s = 0; s < v.measured.stage_peak.size(); ++s) {
-    const Bytes predicted = v.predicted.memory[s].total();
+    const Bytes predicted = v.predicted_memory[s];
     const Bytes measured = v.measured.stage_peak[s];
     if (measured == Bytes()) continue;
     text +=
@@ -184,7 +201,8 @@ std::string report_text(const Terminal& terminal, const Validation& v) {
 
 Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(NamedScenario loaded, load_scenario(arguments, file));
+  TPSIM_TRY(const NamedScenario named, executed_here(std::move(loaded)));
   const std::string device = arguments[Opt::kDevice].value_or("cpu");
   TPSIM_TRY_STATUS(check_runs_on(file->plan, device));
   TPSIM_TRY(const LocalDevices devices, local_devices(device));
@@ -194,6 +212,7 @@ Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   v.model = named.scenario.model.name;
   v.profile = fmt::format("{} ({})", named.profile, named.scenario.profile.source);
   TPSIM_TRY(v.predicted, simulate(named.scenario, v.plan));
+  v.predicted_memory = predicted_memory(devices, named.scenario, v.predicted, v.plan);
   PieceCosts pieces(named.scenario);
   v.predicted_times = mean_prediction(pieces, v.plan);
 

@@ -44,8 +44,17 @@ double score_rounding(const OpKey& key) {
   return std::ldexp(static_cast<double>(keys), -24);
 }
 
-double error_of(const std::vector<double>& actual, const std::vector<double>& expected) {
-  double difference2 = 0, expected2 = 0, difference_max = 0, expected_max = 0;
+// Sums of numbers of either sign may come out near zero, and cannot be held to their own size. The
+// operands are of size 1, and so their sum is of this size.
+double size_of_sums(const OpKey& key) {
+  return key.kind == OpKind::kColumnSum ? std::sqrt(static_cast<double>(key.dims[0])) : 0;
+}
+
+// Relative to the results, or to results of size `least` each when they are smaller.
+double error_of(const std::vector<double>& actual, const std::vector<double>& expected,
+                double least) {
+  double difference2 = 0, difference_max = 0;
+  double expected2 = least * least * static_cast<double>(expected.size()), expected_max = least;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (actual[i] == expected[i]) continue;  // infinities too
     const double d = actual[i] - expected[i];
@@ -53,12 +62,14 @@ double error_of(const std::vector<double>& actual, const std::vector<double>& ex
     difference2 += d * d;
     difference_max = std::max(difference_max, std::fabs(d));
   }
+  if (difference_max == 0) return 0;
+  double sum2 = 0;
   for (const double x : expected) {
     if (!std::isfinite(x)) continue;
-    expected2 += x * x;
+    sum2 += x * x;
     expected_max = std::max(expected_max, std::fabs(x));
   }
-  if (difference_max == 0) return 0;
+  expected2 = std::max(expected2, sum2);
   return std::max(std::sqrt(difference2 / expected2), difference_max / expected_max);
 }
 
@@ -81,10 +92,10 @@ std::vector<ResultError> errors_against_slow(Device& device, const OpKey& key, s
   std::vector<ResultError> errors;
   for (std::size_t i = 0; i < actual_results.size(); ++i) {
     const Tensor& tensor = actual_results[i].tensor;
-    errors.push_back(
-        {actual_results[i].name,
-         error_of(downloaded(device, tensor), downloaded(slow, expected_results[i].tensor)),
-         rounding_of(tensor.dtype()) * growth_of(key) + score_rounding(key)});
+    errors.push_back({actual_results[i].name,
+                      error_of(downloaded(device, tensor),
+                               downloaded(slow, expected_results[i].tensor), size_of_sums(key)),
+                      rounding_of(tensor.dtype()) * growth_of(key) + score_rounding(key)});
   }
   return errors;
 }

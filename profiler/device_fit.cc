@@ -1,6 +1,7 @@
 #include "profiler/device_fit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "kernels/meta/meta_device.h"
@@ -10,8 +11,12 @@
 namespace tpsim {
 namespace {
 
-constexpr std::int64_t kProductExtent = 1024, kGpuProductExtent = 8192;
-constexpr std::int64_t kCopiedElements = 8 << 20, kGpuCopiedElements = 128 << 20;
+constexpr std::int64_t kProductExtent = 1024;
+constexpr std::int64_t kCopiedElements = 8 << 20;
+// Of a GPU: a result that keeps every processor busy for many tiles (8448 rows on Hopper's 132),
+// and more of its memory than the caches hold (half a gigabyte of an H200's).
+constexpr std::int64_t kGpuRowsPerProcessor = 64;
+constexpr double kGpuCopiedShare = 1.0 / 280;
 // Products and passes at least so large show the device's rates, not its latencies.
 constexpr double kLargeFlops = 1e8;
 constexpr double kLargeBytes = 8e6;
@@ -100,9 +105,14 @@ double sustained_clock(const std::vector<Rated>& burst, const std::vector<OpSamp
 
 }  // namespace
 
-std::vector<OpRecord> probe_ops(DType dtype, bool asynchronous) {
-  const std::int64_t n = asynchronous ? kGpuProductExtent : kProductExtent;
-  const std::int64_t copied = asynchronous ? kGpuCopiedElements : kCopiedElements;
+std::vector<OpRecord> probe_ops(DType dtype, const DeviceFacts& facts) {
+  constexpr std::int64_t kWhole = 1 << 20;
+  const double share = kGpuCopiedShare * facts.memory.value() / 4 / kWhole;
+  const std::int64_t n =
+      facts.asynchronous ? kGpuRowsPerProcessor * facts.processors : kProductExtent;
+  const std::int64_t copied = facts.asynchronous
+                                  ? kWhole * std::max<std::int64_t>(1, std::llround(share))
+                                  : kCopiedElements;
   MetaDevice device;
   std::vector<OpRecord> probes;
   for (const OpKey& key : {OpKey{OpKind::kMatmul, dtype, kTransposeB, {1, n, n, n, 0}},

@@ -10,8 +10,8 @@ namespace tpsim {
 
 // Ops that every profile holds beside those that its plans need, so that rates can be read from
 // them: a large matrix product, a long copy, and ops so small that only their launch takes time.
-// Larger ones for an asynchronous device, a GPU.
-std::vector<OpRecord> probe_ops(DType dtype, bool asynchronous);
+// For an asynchronous device, a GPU, as large as its processors and memory ask for.
+std::vector<OpRecord> probe_ops(DType dtype, const DeviceFacts& facts);
 
 // Fills device.matmul_peak, vector_peak and memory_bandwidth, and the model, from the samples.
 // `records` has FLOPs and bytes of the sampled keys.

@@ -6,14 +6,10 @@
 #include "sim/nccl_model.h"
 
 namespace tpsim {
-namespace {
 
-// The software that wrote the profile: this program.
-const char* own_stack(const Profile& profile) {
+std::string_view own_stack(const Profile& profile) {
   return profile.device.asynchronous ? "reference" : "reference-cpu";
 }
-
-}  // namespace
 
 ClusterSpec machine_cluster(const Profile& profile) {
   ClusterSpec cluster;
@@ -42,6 +38,13 @@ StackSpec stack_as_measured(StackSpec stack, const Profile& profile) {
   if (runtime.context > Bytes()) stack.memory.context = runtime.context;
   if (runtime.launch > Seconds()) stack.host.per_op = runtime.launch;
   return stack;
+}
+
+StackSpec executed_stack(const StackSpec& named, StackSpec own) {
+  own.training = named.training;
+  own.training.overlap_gradient_reduction = false;
+  own.training.overlap_parameter_gather = false;
+  return own;
 }
 
 StackSpec stack_on_machine(StackSpec stack, const Profile& profile) {

@@ -34,7 +34,8 @@ void consider(const BytesByCategory& level, const BytesByCategory& above,
   if (total(now) > total(peak.highest)) peak.highest = now;
 }
 
-// Communicators that a rank takes part in: each holds buffers.
+}  // namespace
+
 std::int64_t communicators(const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
   std::int64_t count = gpu_count(plan) > 1 ? 1 : 0;  // world
@@ -45,8 +46,6 @@ std::int64_t communicators(const Plan& plan) {
   if (d.pp > 1) count += 2;
   return count;
 }
-
-}  // namespace
 
 ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, double transfer) {
   const double front = kind.is_first ? 0 : transfer;

@@ -16,6 +16,9 @@ namespace tpsim {
 // size of an activation.
 ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, double transfer);
 
+// Communicators that a rank takes part in: each holds buffers.
+std::int64_t communicators(const Plan& plan);
+
 // Tensors at the highest moment of a step, and the highest moment of each category by itself.
 struct TensorPeak {
   BytesByCategory highest{};

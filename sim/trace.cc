@@ -203,14 +203,16 @@ TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
 }
 
 RankTrace trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
-                     std::int64_t rank) {
+                     std::int64_t rank, std::int64_t steps) {
   MetaRank meta(model, plan, options, coordinates(plan, rank));
   RankTrace trace;
   {
     RankModel rank_model(meta.context(), {});
     rank_model.materialize(0);
     trace.step = meta.recorder().mark();
-    rank_model.train_step(1, [](std::int64_t) { return std::vector<std::int32_t>(); });
+    for (std::int64_t step = 1; step <= steps; ++step) {
+      rank_model.train_step(step, [](std::int64_t) { return std::vector<std::int32_t>(); });
+    }
   }
   trace.program = meta.recorder().program();
   return trace;

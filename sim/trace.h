@@ -64,13 +64,13 @@ struct TransferTrace {
 TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
                              const TrainingOptions& options);
 
-// One rank's weights being allocated and its first step, with its real schedule: every op,
+// One rank's weights being allocated and its first steps, with its real schedule: every op,
 // collective and allocation.
 struct RankTrace {
   Program program;
-  std::size_t step = 0;  // the event at which the step begins
+  std::size_t step = 0;  // the event at which the first step begins
 };
 RankTrace trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
-                     std::int64_t rank);
+                     std::int64_t rank, std::int64_t steps = 1);
 
 }  // namespace tpsim

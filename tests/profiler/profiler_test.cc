@@ -94,7 +94,9 @@ TEST_CASE("a device that computes something else is caught before it is timed") 
 
 TEST_CASE("constants are read back from samples that were made with them") {
   constexpr double kPeak = 1e11, kBandwidth = 2e10;
-  const std::vector<OpRecord> probes = probe_ops(kFp32, false);
+  DeviceFacts processor;
+  processor.asynchronous = false;
+  const std::vector<OpRecord> probes = probe_ops(kFp32, processor);
   Profile profile;
   for (const OpRecord& probe : probes) {
     const bool product = probe.key.kind == OpKind::kMatmul;

@@ -1,0 +1,85 @@
+#include "sim/reserved_memory.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "kernels/block_cache.h"
+#include "sim/stage_memory.h"
+#include "sim/trace.h"
+
+namespace tpsim {
+namespace {
+
+// Addresses that stand for memory.
+class CountedSegments final : public SegmentSource {
+ public:
+  void* acquire_segment(std::int64_t bytes) override {
+    void* const data = reinterpret_cast<void*>(next_);
+    next_ += static_cast<std::uintptr_t>(bytes) + kGap;
+    return data;
+  }
+  void release_segment(void*, std::int64_t) override {}
+
+ private:
+  static constexpr std::uintptr_t kGap = kBlockAlignment;  // segments are not neighbours
+  std::uintptr_t next_ = std::uintptr_t{1} << 40;
+};
+
+// What the CUDA device takes for itself when it first meets an op of a kind, and keeps.
+using Kept = std::map<OpKind, std::int64_t>;
+
+Kept kept_by_ops(const ModelSpec& model, const StackSpec& stack) {
+  const auto workspace = static_cast<std::int64_t>(stack.memory.library_workspace.value());
+  const std::int64_t angles = model.seq * model.attention.head_dim;  // cosines and sines, in fp32
+  return {{OpKind::kMatmul, workspace}, {OpKind::kRotary, 4 * angles}};
+}
+
+class Replay {
+ public:
+  Replay(const Program& program, Kept kept)
+      : program_(program), kept_(std::move(kept)), where_(program.allocations.size()) {
+    for (const ProgramEvent& event : program.events) follow(event);
+  }
+  std::int64_t reserved() const { return cache_.peak_reserved_bytes(); }
+
+ private:
+  void follow(const ProgramEvent& event) {
+    switch (event.kind) {
+      case ProgramEvent::Kind::kAllocate:
+        where_[event.index] = cache_.acquire(program_.allocations[event.index].bytes);
+        break;
+      case ProgramEvent::Kind::kFree: cache_.give_back(where_[event.index]); break;
+      case ProgramEvent::Kind::kOp:
+        if (const auto first = kept_.extract(program_.ops[event.index].key.kind)) {
+          cache_.acquire(first.mapped());
+        }
+        break;
+      case ProgramEvent::Kind::kCollective: break;
+    }
+  }
+
+  const Program& program_;
+  Kept kept_;
+  CountedSegments segments_;
+  BlockCache cache_{segments_};
+  std::vector<void*> where_;
+};
+
+}  // namespace
+
+Bytes reserved_memory(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+                      std::int64_t rank) {
+  constexpr std::int64_t kSteps = 2;  // what the first leaves behind makes room for no other
+  const RankTrace trace = trace_rank(model, plan, stack.training, rank, kSteps);
+  return Bytes(static_cast<double>(Replay(trace.program, kept_by_ops(model, stack)).reserved()));
+}
+
+Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+                       std::int64_t rank, bool has_neighbours) {
+  const Bytes own = stack.memory.context + reserved_memory(model, plan, stack, rank);
+  if (!has_neighbours) return own;
+  return own + static_cast<double>(communicators(plan)) * stack.memory.collective_buffers;
+}
+
+}  // namespace tpsim
