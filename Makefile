@@ -1,5 +1,5 @@
 # Verbs for people who type make. CMake does the work; the presets are in CMakePresets.json.
-.PHONY: build test asan tsan format tidy bench validate clean
+.PHONY: build test asan tsan emulated format tidy bench validate clean
 
 build:      ## build/release/tpsim
 	cmake --preset release
@@ -11,7 +11,12 @@ test:       ## all tests, installing what is missing
 asan tsan:  ## unit tests under AddressSanitizer + UBSan, or ThreadSanitizer
 	cmake --preset $@
 	cmake --build --preset $@
-	ctest --preset $@ -L 'unit|laws'
+	ctest --preset $@ -L 'unit|laws|gpu'
+
+emulated:   ## the CUDA device on a GPU emulated by the CPU
+	cmake --preset emulated
+	cmake --build --preset emulated
+	ctest --preset emulated -L gpu
 
 format:     ## clang-format in place
 	tools/format.sh

@@ -5,6 +5,7 @@
 # here starts, and says what is missing, on a machine that has none of them.
 
 set(TPSIM_CUDA_OLDEST 12.0)  # the first nvcc that knows C++20
+option(TPSIM_EMULATE_GPU "run the CUDA device on the CPU, for tests (needs the toolkit's headers)" OFF)
 
 function(tpsim_find_cuda)
   find_package(CUDAToolkit QUIET)
@@ -27,6 +28,10 @@ function(tpsim_find_cuda)
     set(CUDA_MISSING "the headers of cuBLAS or NCCL are not here" PARENT_SCOPE)
     return()
   endif()
+  if(TPSIM_EMULATE_GPU)
+    set(CUDA_FOUND_AS "CUDA ${CUDAToolkit_VERSION}'s headers; a GPU emulated on the CPU" PARENT_SCOPE)
+    return()
+  endif()
   if(NOT DEFINED ENV{CUDACXX})
     set(ENV{CUDACXX} "${CUDAToolkit_NVCC_EXECUTABLE}")  # often not on the PATH
   endif()
@@ -43,6 +48,13 @@ function(tpsim_find_cuda)
   list(TRANSFORM CMAKE_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE targets)
   list(JOIN targets " " targets)
   set(CUDA_FOUND_AS "CUDA ${CUDAToolkit_VERSION} for ${targets}" PARENT_SCOPE)
+endfunction()
+
+function(tpsim_add_toolkit_headers)
+  add_library(tpsim_cuda_toolkit INTERFACE)
+  target_include_directories(tpsim_cuda_toolkit SYSTEM INTERFACE
+    ${CUDAToolkit_INCLUDE_DIRS} "${TPSIM_NCCL_INCLUDE_DIR}" "${TPSIM_CUBLASLT_INCLUDE_DIR}")
+  target_link_libraries(tpsim_cuda_toolkit INTERFACE ${CMAKE_DL_LIBS})
 endfunction()
 
 # A macro: enable_language() works at file scope only.
@@ -62,10 +74,8 @@ macro(tpsim_enable_cuda_language)
   set(CMAKE_CUDA_STANDARD 20)
 
   # What the device's sources need; warnings of both of nvcc's compilers.
-  add_library(tpsim_cuda_toolkit INTERFACE)
-  target_include_directories(tpsim_cuda_toolkit SYSTEM INTERFACE
-    ${CUDAToolkit_INCLUDE_DIRS} "${TPSIM_NCCL_INCLUDE_DIR}" "${TPSIM_CUBLASLT_INCLUDE_DIR}")
-  target_link_libraries(tpsim_cuda_toolkit INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  tpsim_add_toolkit_headers()
+  target_link_libraries(tpsim_cuda_toolkit INTERFACE CUDA::cudart_static)
   target_compile_options(tpsim_cuda_toolkit INTERFACE
     $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo --expt-relaxed-constexpr --extended-lambda
     -Xcompiler=-Wall,-Wextra,-Wshadow>)

@@ -108,13 +108,6 @@ void flash_backward_plainly(const FlashBackward& op, float* along, CudaState& st
 // along = o . d_o, for every query.
 void flash_along(const FlashBackward& op, float* along, CudaState& state);
 
-// 2^x. Below -126 the result is zero.
-__device__ inline float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // Starts copying kRows rows of one head, from `first` on, to a tile of D columns; zeros stand for
 // rows from `rows` on and for columns from `head_dim` on. All threads of the block take part.
 template <class T, int D, int kRows, int kThreads>

@@ -2,15 +2,10 @@
 #include <algorithm>
 
 #include "kernels/cuda/hold.h"
+#include "kernels/cuda/ptx.cuh"
 
 namespace tpsim {
 namespace {
-
-__device__ inline std::uint64_t now_in_ns() {
-  std::uint64_t time;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
-  return time;
-}
 
 // The number of rounds is bounded too, should the clock stand still.
 __global__ void __launch_bounds__(1) hold_kernel(std::uint64_t nanoseconds) {

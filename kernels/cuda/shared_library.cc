@@ -52,10 +52,9 @@ void add_environment_of_python(const fs::path& root, std::vector<std::string>& f
 
 std::vector<std::string> library_folders() {
   std::vector<std::string> folders = split(environment("TPSIM_LIBRARY_PATH"));
-  if (const std::string home = environment("CUDA_HOME"); !home.empty()) {
-    folders.push_back(home + "/lib64");
-  }
-  folders.emplace_back("/usr/local/cuda/lib64");
+  const std::string usual = "/usr/local/cuda", home = environment("CUDA_HOME");
+  if (!home.empty() && home != usual) folders.push_back(home + "/lib64");
+  folders.push_back(usual + "/lib64");
   for (const std::string& site : split(environment("PYTHONPATH"))) add_wheel_folders(site, folders);
   if (const std::string root = environment("VIRTUAL_ENV"); !root.empty()) {
     add_environment_of_python(root, folders);

@@ -1,9 +1,6 @@
 #include "kernels/nccl/nccl_library.h"
 
-#include <fmt/format.h>
-
 #include "kernels/cuda/shared_library.h"
-#include "kernels/world.h"
 
 namespace tpsim {
 namespace {
@@ -38,12 +35,6 @@ Result<NcclLibrary> opened() {
 const Result<NcclLibrary>& nccl_library() {
   static const Result<NcclLibrary> library = opened();
   return library;
-}
-
-void NcclLibrary::check(ncclResult_t result, const char* what) const {
-  if (result == ncclSuccess || result == ncclInProgress) return;
-  throw CommunicatorAborted(
-      fmt::format("{}: NCCL says {} ({})", what, error_string(result), last_error(nullptr)));
 }
 
 }  // namespace tpsim

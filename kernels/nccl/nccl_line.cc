@@ -49,6 +49,12 @@ std::string seconds_text(std::chrono::milliseconds limit) {
 
 }  // namespace
 
+void NcclLibrary::check(ncclResult_t result, const char* what) const {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  throw CommunicatorAborted(
+      fmt::format("{}: NCCL says {} ({})", what, error_string(result), last_error(nullptr)));
+}
+
 std::unique_ptr<WorkMark> event_mark() { return std::make_unique<EventMark>(); }
 
 ncclComm_t joined(const NcclLibrary& nccl, NcclSeat seat, std::chrono::milliseconds limit) {

@@ -14,11 +14,13 @@ double number_after(const std::string& text, std::size_t from, const std::string
 
 }  // namespace
 
-std::string golden_arguments(const std::string& name) {
+std::string golden_arguments(const std::string& name, const std::string& device,
+                             const std::string& dtype) {
   const std::string folder = std::string(TPSIM_SOURCE_DIR) + "/tests/golden/" + name;
-  return " --checkpoint " + folder + " --tokens " + folder +
-         "/tokens.safetensors --dtype fp32 --lr 1e-3 --betas 0.9,0.95 --eps 1e-8"
-         " --weight-decay 0.1 --clip-grad 1.0 --device cpu --json ";
+  return " --checkpoint " + folder + " --tokens " + folder + "/tokens.safetensors --dtype " +
+         dtype +
+         " --lr 1e-3 --betas 0.9,0.95 --eps 1e-8 --weight-decay 0.1 --clip-grad 1.0 --device " +
+         device + " --json ";
 }
 
 std::string tpsim_run(const std::string& arguments) {

@@ -9,8 +9,9 @@
 
 namespace tpsim::test {
 
-// A golden case's checkpoint and tokens with its optimizer, in fp32.
-std::string golden_arguments(const std::string& name);
+// A golden case's checkpoint and tokens with its optimizer.
+std::string golden_arguments(const std::string& name, const std::string& device = "cpu",
+                             const std::string& dtype = "fp32");
 // `tpsim run` with ranks inside the process, or one process for each of `ranks`.
 std::string tpsim_run(const std::string& arguments);
 std::string under_mpirun(int ranks, const std::string& arguments);

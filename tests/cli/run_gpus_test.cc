@@ -1,0 +1,190 @@
+// `tpsim` with ranks on GPUs, one process each: against PyTorch's float64 losses and gradients
+// (tests/golden), through faults, and predicted against what is then measured. Needs as many GPUs
+// as ranks, or a build whose GPUs are emulated.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/gpu_facts.h"
+#include "tests/cli/golden_runs.h"
+
+namespace tpsim::test {
+namespace {
+
+bool has_gpus(int count) {
+  if (visible_gpus().gpus >= count) return true;
+  WARN("left out: it takes " << count << " GPUs");
+  return false;
+}
+
+struct Layout {
+  int ranks;
+  const char* arguments;
+};
+
+void check_layouts(const std::string& model, const std::string& dtype, double tolerance,
+                   std::initializer_list<Layout> layouts) {
+  for (const Layout& layout : layouts) {
+    if (!has_gpus(layout.ranks)) continue;
+    INFO(model << " " << dtype << " " << layout.arguments);
+    const Folder folder;
+    const auto gradients = folder / "gradients.safetensors";
+    const std::string arguments = golden_arguments(model, "cuda", dtype) + layout.arguments +
+                                  " --global-batch 8 --steps 3 --dump-gradients " +
+                                  gradients.string();
+    check_losses(model, 3, trained(under_mpirun(layout.ranks, arguments)), tolerance);
+    if (dtype == "fp32") check_gradients(model, gradients);
+  }
+}
+
+// The number behind the last `key` in `json`.
+double number_of(const std::string& json, const std::string& key) {
+  const std::size_t at = json.rfind("\"" + key + "\": ");
+  REQUIRE(at != std::string::npos);
+  return std::strtod(json.c_str() + at + key.size() + 4, nullptr);
+}
+
+}  // namespace
+
+TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of BLOOM in fp32") {
+  check_layouts("bloom-tiny", "fp32", 1e-5,
+                {{6, "--tp 2 --pp 3 --dp 1 --zero 1 --micro-batch 1"},
+                 {4, "--tp 2 --dp 2 --zero 2 --micro-batch 2"},
+                 {4, "--tp 2 --pp 2 --sequence-parallel on --recompute full --micro-batch 4"},
+                 {2, "--cp 2 --attention flash --micro-batch 4"}});
+}
+
+TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of LLaMA in fp32") {
+  check_layouts("llama-tiny", "fp32", 1e-5,
+                {{4, "--pp 2 --dp 2 --zero 3 --micro-batch 1"},
+                 {2, "--pp 2 --virtual-stages 2 --schedule interleaved --micro-batch 1"},
+                 {4, "--dp 4 --zero 3 --recompute selective --micro-batch 1"}});
+}
+
+TEST_CASE("ranks on GPUs follow PyTorch's losses in bf16") {
+  check_layouts("bloom-tiny", "bf16", 1e-2, {{4, "--tp 2 --pp 2 --attention flash"}});
+  check_layouts("llama-tiny", "bf16", 1e-2, {{4, "--tp 2 --dp 2 --zero 1 --micro-batch 2"}});
+}
+
+TEST_CASE("processes find each other by the environment, over a port or a folder") {
+  if (!has_gpus(2)) return;
+  const Folder folder;
+  for (const std::string& meeting : {std::string("MASTER_ADDR=127.0.0.1 MASTER_PORT=29713"),
+                                     "TPSIM_RENDEZVOUS=" + (folder / "meeting").string()}) {
+    INFO(meeting);
+    const std::string arguments =
+        golden_arguments("bloom-tiny", "cuda", "fp32") + "--tp 2 --global-batch 8 --steps 2";
+    const auto rank = [&](const std::string& number) {
+      return "env WORLD_SIZE=2 RANK=" + number + " LOCAL_RANK=" + number + " " + meeting + " " +
+             tpsim_run(arguments).substr(5);
+    };
+    Process second(rank("1"));
+    check_losses("bloom-tiny", 2, trained(rank("0")), 1e-5);
+    const Finished other = second.finish();
+    CHECK(other.code == 0);
+    CHECK(other.out.empty());
+  }
+}
+
+TEST_CASE("a killed rank on a GPU ends the job with one message, and the next start goes on") {
+  if (!has_gpus(2)) return;
+  const Folder folder;
+  const std::string arguments = golden_arguments("bloom-tiny", "cuda", "fp32") +
+                                "--tp 2 --global-batch 8 --save-every 2 --state " +
+                                (folder / "state").string() + " --steps ";
+  Process run(under_mpirun(2, arguments + "1000000"));
+  REQUIRE(run.prints("\"step\": 5,"));
+  const std::vector<pid_t> ranks = run.descendants("tpsim-mpi");
+  REQUIRE(ranks.size() == 2);
+  ::kill(ranks.back(), SIGKILL);
+  const Finished killed = run.finish();
+  INFO(killed.err);
+  CHECK(killed.code == 128 + SIGKILL);
+  const std::string message = "tpsim: error: the process of rank ";
+  const std::size_t first = killed.err.find(message);
+  CHECK(first != std::string::npos);
+  CHECK(killed.err.find("tpsim: ", first + message.size()) == std::string::npos);
+  const std::int64_t last = steps_of(killed.out).back().number + 2;
+  const std::vector<Step> after = trained(under_mpirun(2, arguments + std::to_string(last)));
+  REQUIRE_FALSE(after.empty());
+  CHECK(after.front().number > 1);
+  check_losses("bloom-tiny", after.size(), after, 1e-5);
+}
+
+TEST_CASE("a rank on a GPU that hangs is given up, also where the others meet") {
+  if (!has_gpus(2)) return;
+  for (const std::size_t hangs : {0, 1}) {
+    Process run("export TPSIM_TIMEOUT=5; " +
+                under_mpirun(2, golden_arguments("bloom-tiny", "cuda", "fp32") +
+                                    "--tp 2 --global-batch 8 --steps 1000000"));
+    REQUIRE(run.prints("\"step\": 2,"));
+    const std::vector<pid_t> ranks = run.descendants("tpsim-mpi");
+    REQUIRE(ranks.size() == 2);
+    ::kill(ranks[hangs], SIGSTOP);
+    const Finished given_up = run.finish();
+    INFO(given_up.err);
+    CHECK(given_up.code == 4);
+    CHECK(given_up.err.find("another rank has stopped or hangs") != std::string::npos);
+  }
+}
+
+TEST_CASE("the driver's memory is predicted for whole models and for ranks of large ones") {
+  if (gpu_facts().name != "emulated GPU") return;  // tools/gpu_check.sh compares it there
+  const Folder folder;
+  const std::string tpsim = std::string(TPSIM_BINARY_DIR) + "/tpsim ";
+  const std::string plan = (folder / "plan.json").string();
+  const std::string profile = (folder / "profile.json").string();
+  const std::string idle = "env TPSIM_EMULATED_GPU=idle " + tpsim;  // memory, and no work
+  REQUIRE(run(tpsim + "profile --device cuda --quick -o " + profile).code == 0);
+  struct Case {
+    const char* plan;
+    int rank;
+  };
+  for (const Case& one :
+       {Case{"--model bloom-176b --tp 4 --pp 12 --micro-batch 1 --global-batch 16 --recompute none",
+             20},
+        Case{"--model llama-2-70b --tp 8 --pp 4 --micro-batch 1 --global-batch 8 --recompute none",
+             24},
+        Case{"--model bloom-7b1 --recompute full --micro-batch 1 --global-batch 4", 0},
+        Case{"--model bloom-1b7 --attention unfused --micro-batch 4 --global-batch 8 --recompute "
+             "none",
+             0}}) {
+    INFO(one.plan);
+    const Finished saved = run(tpsim + "simulate --allow-oom --cluster dgx-h200 " + one.plan +
+                               " --profile " + profile + " --save " + plan);
+    INFO(saved.err);
+    REQUIRE(saved.code == 0);
+    const Finished ran = run(idle + "run " + plan + " --device cuda --steps 3 --json --profile " +
+                             profile + " --rank " + std::to_string(one.rank));
+    INFO(ran.err);
+    REQUIRE(ran.code == 0);
+    CHECK(number_of(ran.out, "predicted_peak_memory_gib") ==
+          Approx(number_of(ran.out, "peak_memory_gib")).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("a plan is profiled on a GPU, predicted and run, whatever software it was planned for") {
+  const Folder folder;
+  const std::string tpsim = "exec " + std::string(TPSIM_BINARY_DIR) + "/tpsim ";
+  const std::string plan = (folder / "plan.json").string();
+  const std::string profile = (folder / "profile.json").string();
+  const std::string model = std::string(TPSIM_SOURCE_DIR) + "/tests/golden/bloom-tiny/config.json";
+  REQUIRE(run(tpsim + "simulate --model " + model +
+              " --seq 32 --micro-batch 1 --global-batch 2 --recompute none --attention flash"
+              " --cluster jean-zay-a100 --save " +
+              plan)
+              .code == 0);
+  const Finished profiled = run(tpsim + "profile " + plan + " --device cuda --quick -o " + profile);
+  INFO(profiled.err);
+  REQUIRE(profiled.code == 0);
+  const Finished validated =
+      run(tpsim + "validate " + plan + " --device cuda --steps 3 --json --profile " + profile);
+  INFO(validated.err);
+  REQUIRE(validated.code == 0);
+  const Finished priced = run(tpsim + "simulate " + plan + " --json --profile " + profile);
+  CHECK(number_of(priced.out, "exact_entries") > 0.99);
+}
+
+}  // namespace tpsim::test
