@@ -23,7 +23,7 @@ class CountedSegments final : public SegmentSource {
 
  private:
   static constexpr std::uintptr_t kGap = kBlockAlignment;  // segments are not neighbours
-  std::uintptr_t next_ = std::uintptr_t{1} << 40;
+  std::uintptr_t next_ = kGap;
 };
 
 // What the CUDA device takes for itself when it first meets an op of a kind, and keeps.

@@ -15,13 +15,15 @@
 #include "kernels/emulated_gpu/launch.h"
 #include "kernels/emulated_gpu/thread_block.h"
 
-#undef __launch_bounds__
-#define __launch_bounds__(...)
-
 namespace tpsim::emulated {
 
 inline void demand_all_lanes(unsigned mask) {
   if (mask != 0xffffffffU) end_with("only whole warps are emulated");
+}
+
+// A kernel's __launch_bounds__: registers are dealt out for so many threads and no more.
+inline void demand_threads(unsigned most, unsigned = 0) {
+  if (blockDim.x * blockDim.y * blockDim.z > most) end_with("more threads than __launch_bounds__");
 }
 
 }  // namespace tpsim::emulated

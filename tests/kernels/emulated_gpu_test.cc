@@ -129,6 +129,12 @@ TEST_CASE("what would hang on a GPU ends with a sentence") {
         }).find("lanes of a warp meet at different instructions") != std::string::npos);
 }
 
+TEST_CASE("more threads than a kernel was compiled for end with a sentence") {
+  CHECK(last_words({{1}, {32}, 0}, [] { demand_threads(32); }).find("ended well") == 0);
+  CHECK(last_words({{1}, {64}, 0}, [] { demand_threads(32); }).find("__launch_bounds__") !=
+        std::string::npos);
+}
+
 TEST_CASE("streams work as late as they may, and in the order that events ask for") {
   const cudaStream_t first = stream_of_test(), second = stream_of_test();
   int* const data = on_gpu_memory<int>(1);
