@@ -174,15 +174,41 @@ Prediction predict(PieceCosts& pieces, const Plan& plan) {
   return p;
 }
 
+namespace {
+
+// Picoseconds are counted in 64 bits, up to 106 days.
+Status check_countable(PieceCosts& pieces, const Plan& plan) {
+  constexpr double kDay = 86400, kMostDays = 50;
+  const PlanCosts costs = plan_costs(pieces, plan);
+  Seconds task = costs.transfer.gather;
+  for (const ChunkCost& chunk : costs.kinds) {
+    task = std::max({task, chunk.forward.queue.alone(), chunk.backward.queue.alone()});
+  }
+  // No more tasks than these can lie one behind another.
+  const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
+                       static_cast<double>(plan.stage_layers.size());
+  const double days = tasks * task.value() / kDay;
+  if (days < kMostDays) return Ok{};
+  return Error{
+      ErrorKind::kBadInput,
+      fmt::format("at the prices of {} a step may take {:.3g} days: at most {} are counted",
+                  pieces.scenario().profile.name, days, kMostDays),
+      "", "the profile is not one of a machine for this model"};
+}
+
+}  // namespace
+
 Result<Prediction> simulate(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
   PieceCosts pieces(scenario);
+  TPSIM_TRY_STATUS(check_countable(pieces, plan));
   return predict(pieces, plan);
 }
 
 Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
   PieceCosts pieces(scenario);
+  TPSIM_TRY_STATUS(check_countable(pieces, plan));
   Timeline timeline;
   step_cost(pieces, plan, plan_costs(pieces, plan), &timeline);
   std::stable_sort(timeline.spans.begin(), timeline.spans.end(),

@@ -152,8 +152,8 @@ TEST_CASE("the driver's memory is predicted for whole models and for ranks of la
              "none",
              0}}) {
     INFO(one.plan);
-    const Finished saved = run(tpsim + "simulate --allow-oom --cluster dgx-h200 " + one.plan +
-                               " --profile " + profile + " --save " + plan);
+    const Finished saved =
+        run(tpsim + "simulate --allow-oom --cluster dgx-h200 " + one.plan + " --save " + plan);
     INFO(saved.err);
     REQUIRE(saved.code == 0);
     const Finished ran = run(idle + "run " + plan + " --device cuda --steps 3 --json --profile " +

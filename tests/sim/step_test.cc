@@ -143,6 +143,19 @@ double traced_peak(const Program& program) {
 
 }  // namespace
 
+TEST_CASE("steps that last longer than time is counted are an error") {
+  for (const Case& c : cases()) {
+    INFO(c.model.name << " " << c.name);
+    Scenario slow = scenario_of(c);
+    slow.profile.model.matmul_latency = Seconds(1e7);
+    slow.profile.ops.clear();
+    const Result<Prediction> predicted = simulate(slow, c.plan);
+    REQUIRE_FALSE(predicted.ok());
+    CHECK(predicted.error().message.find("days") != std::string::npos);
+    CHECK_FALSE(simulate_timeline(slow, c.plan).ok());
+  }
+}
+
 TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
   for (const Case& c : cases()) {
     const Scenario scenario = scenario_of(c);
