@@ -48,7 +48,7 @@ double number_of(const std::string& json, const std::string& key) {
 
 }  // namespace
 
-TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of BLOOM in fp32") {
+TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of BLOOM in fp32", "[long]") {
   check_layouts("bloom-tiny", "fp32", 1e-5,
                 {{6, "--tp 2 --pp 3 --dp 1 --zero 1 --micro-batch 1"},
                  {4, "--tp 2 --dp 2 --zero 2 --micro-batch 2"},

@@ -107,7 +107,7 @@ TEST_CASE("micro-batches that are replayed give the losses of those that are iss
 TEST_CASE("training BLOOM in fp32 on CUDA follows PyTorch's losses", "[long]") {
   check_training("bloom-tiny", DType::kFloat32, 1e-4);
 }
-TEST_CASE("training BLOOM in bf16 on CUDA follows PyTorch's losses") {
+TEST_CASE("training BLOOM in bf16 on CUDA follows PyTorch's losses", "[long]") {
   check_training("bloom-tiny", DType::kBFloat16, 1e-2);
 }
 TEST_CASE("training LLaMA in fp32 on CUDA follows PyTorch's losses", "[long]") {
