@@ -157,9 +157,10 @@ Status check_plan(const Scenario& scenario, const Plan& plan) {
   return check_against_cluster(scenario, plan);
 }
 
-Prediction predict(PieceCosts& pieces, const Plan& plan) {
+namespace {
+
+Prediction predicted(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs) {
   const Scenario& scenario = pieces.scenario();
-  const PlanCosts costs = plan_costs(pieces, plan);
   const StepCost cost = step_cost(pieces, plan, costs, nullptr);
   Prediction p;
   p.step = cost.step;
@@ -174,12 +175,9 @@ Prediction predict(PieceCosts& pieces, const Plan& plan) {
   return p;
 }
 
-namespace {
-
 // Picoseconds are counted in 64 bits, up to 106 days.
-Status check_countable(PieceCosts& pieces, const Plan& plan) {
+Status check_countable(const Scenario& scenario, const Plan& plan, const PlanCosts& costs) {
   constexpr double kDay = 86400, kMostDays = 50;
-  const PlanCosts costs = plan_costs(pieces, plan);
   Seconds task = costs.transfer.gather;
   for (const ChunkCost& chunk : costs.kinds) {
     task = std::max({task, chunk.forward.queue.alone(), chunk.backward.queue.alone()});
@@ -192,25 +190,31 @@ Status check_countable(PieceCosts& pieces, const Plan& plan) {
   return Error{
       ErrorKind::kBadInput,
       fmt::format("at the prices of {} a step may take {:.3g} days: at most {} are counted",
-                  pieces.scenario().profile.name, days, kMostDays),
+                  scenario.profile.name, days, kMostDays),
       "", "the profile is not one of a machine for this model"};
 }
 
 }  // namespace
 
+Prediction predict(PieceCosts& pieces, const Plan& plan) {
+  return predicted(pieces, plan, plan_costs(pieces, plan));
+}
+
 Result<Prediction> simulate(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
   PieceCosts pieces(scenario);
-  TPSIM_TRY_STATUS(check_countable(pieces, plan));
-  return predict(pieces, plan);
+  const PlanCosts costs = plan_costs(pieces, plan);
+  TPSIM_TRY_STATUS(check_countable(scenario, plan, costs));
+  return predicted(pieces, plan, costs);
 }
 
 Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
   PieceCosts pieces(scenario);
-  TPSIM_TRY_STATUS(check_countable(pieces, plan));
+  const PlanCosts costs = plan_costs(pieces, plan);
+  TPSIM_TRY_STATUS(check_countable(scenario, plan, costs));
   Timeline timeline;
-  step_cost(pieces, plan, plan_costs(pieces, plan), &timeline);
+  step_cost(pieces, plan, costs, &timeline);
   std::stable_sort(timeline.spans.begin(), timeline.spans.end(),
                    [](const TimelineSpan& a, const TimelineSpan& b) {
                      return std::pair(a.stage, a.begin) < std::pair(b.stage, b.begin);

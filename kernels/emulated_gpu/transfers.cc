@@ -137,13 +137,22 @@ class Collective final : public Transfer {
 
 constexpr int kMessage = 7;
 
-class Sending final : public Transfer {
+// One end of a message.
+class MessageTransfer : public Transfer {
  public:
-  Sending(std::shared_ptr<Comm> comm, const Message& message)
+  MessageTransfer(std::shared_ptr<Comm> comm, const Message& message)
       : Transfer(std::move(comm), call_of(kMessage, message.count, message.type, 0)),
         message_(message) {
     total_ = message.count * bytes_of(message.type);
   }
+
+ protected:
+  Message message_;
+};
+
+class Sending final : public MessageTransfer {
+ public:
+  using MessageTransfer::MessageTransfer;
 
  private:
   bool move_piece() override {
@@ -156,17 +165,11 @@ class Sending final : public Transfer {
     offset_ += bytes;
     return true;
   }
-
-  Message message_;
 };
 
-class Receiving final : public Transfer {
+class Receiving final : public MessageTransfer {
  public:
-  Receiving(std::shared_ptr<Comm> comm, const Message& message)
-      : Transfer(std::move(comm), call_of(kMessage, message.count, message.type, 0)),
-        message_(message) {
-    total_ = message.count * bytes_of(message.type);
-  }
+  using MessageTransfer::MessageTransfer;
 
  private:
   bool move_piece() override {
@@ -179,8 +182,6 @@ class Receiving final : public Transfer {
     offset_ += bytes;
     return true;
   }
-
-  Message message_;
 };
 
 }  // namespace
