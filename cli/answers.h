@@ -11,11 +11,11 @@
 #include "core/json_value.h"
 #include "core/plan_file.h"
 #include "core/result.h"
-#include "plans/launch_files.h"
-#include "plans/log_check.h"
 #include "sim/validation.h"
+#include "stacks/launch_files.h"
+#include "stacks/log_check.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Hears the done share in [0, 1]; may be empty.
 using Progress = std::function<void(double)>;
@@ -46,4 +46,4 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
 // {"version": "tpsim-validate-report/1", ...}
 JsonValue validate_json(const std::vector<RunOutcome>& outcomes);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -16,7 +16,7 @@
 #include "core/plan_json.h"
 #include "sim/simulate.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr ValueRange kReplayRange{2, 1'000'000};
@@ -177,4 +177,4 @@ Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
                                          : campaign_text(terminal, *report));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -10,7 +10,7 @@
 #include "core/numbers.h"
 #include "core/plan_json.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr double kHour = 3600;
@@ -317,4 +317,4 @@ JsonValue campaign_json(const CampaignReport& report) {
   return json;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -9,7 +9,7 @@
 #include "core/json_value.h"
 #include "plans/campaign.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 struct CampaignReport {
   NamedScenario named;
@@ -25,4 +25,4 @@ std::string campaign_text(const Terminal& terminal, const CampaignReport& report
 // {"version": "tpsim-campaign-report/1", ...}
 JsonValue campaign_json(const CampaignReport& report);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -11,10 +11,10 @@
 #include "core/json_document.h"
 #include "core/numbers.h"
 #include "core/plan_json.h"
-#include "plans/log_check.h"
 #include "sim/simulate.h"
+#include "stacks/log_check.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kMostLogBytes = std::size_t{256} << 20;
@@ -112,4 +112,4 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
                                          : check_text(terminal, file, check));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

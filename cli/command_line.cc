@@ -10,7 +10,7 @@
 #include "cli/version.h"
 #include "core/text.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 Error bad_argument(std::string message, std::string where = "", std::string hint = "") {
@@ -225,4 +225,4 @@ Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const cha
   return Parsed(std::move(parser.arguments));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

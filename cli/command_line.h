@@ -9,7 +9,7 @@
 #include "cli/options.h"
 #include "core/result.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // --help and --version, and tpsim alone: what to print instead of working.
 struct Printout {
@@ -23,4 +23,4 @@ Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const cha
 // A word as a shell reads it back: quoted when it has to be.
 std::string shell_quoted(std::string_view word);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

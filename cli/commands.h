@@ -6,7 +6,7 @@
 #include "cli/terminal.h"
 #include "core/result.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Fails with kDoesNotFit when no plan fits.
 Status run_plan(const Arguments& arguments, const Terminal& terminal);
@@ -48,4 +48,4 @@ Status run_gui(const Arguments& arguments, const Terminal& terminal);
 // Fails with kMissing where the page's program is not built.
 Status run_report(const Arguments& arguments, const Terminal& terminal);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -13,7 +13,7 @@
 #include "core/report.h"
 #include "core/result.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // What `tpsim explain` says, in both forms, and the plan that it speaks of.
 struct Explanation {
@@ -35,4 +35,4 @@ Result<Explanation> explain_why_not(const Arguments& arguments, const NamedScena
 Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
                                     const PlannedRun& run, const Terminal& terminal);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

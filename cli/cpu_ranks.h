@@ -4,10 +4,10 @@
 
 #include "cli/local_devices.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Under mpirun between MPI's start and its end. kMissing when MPI and the launcher do not
 // understand each other.
 Result<RankStarter> cpu_ranks();
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

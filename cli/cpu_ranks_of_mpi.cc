@@ -3,10 +3,10 @@
 
 #include "cli/cpu_ranks.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/launcher.h"
-#include "kernels/mpi/mpi_world.h"
+#include "ranks/launcher.h"
+#include "ranks/mpi/mpi_world.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 Result<RankStarter> cpu_ranks() {
   const auto world = mpi_world();
@@ -28,4 +28,4 @@ Result<RankStarter> cpu_ranks() {
   return ranks;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -1,8 +1,8 @@
 #include "cli/cpu_ranks.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/cpu/thread_world.h"
+#include "ranks/threads/thread_world.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 Result<RankStarter> cpu_ranks() {
   RankStarter ranks;
@@ -15,4 +15,4 @@ Result<RankStarter> cpu_ranks() {
   return ranks;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

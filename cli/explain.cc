@@ -18,10 +18,10 @@
 #include "cli/table.h"
 #include "core/json_document.h"
 #include "core/numbers.h"
-#include "sim/heaviest_work.h"
 #include "sim/simulate.h"
+#include "sim/top_ops.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kTextWidth = 86;  // what is left of 100 columns beside the labels
@@ -96,12 +96,12 @@ std::string sources_view(const Terminal& terminal, const Scenario& scenario,
 }
 
 // What the device spends its time on, op by op.
-std::string heaviest_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
+std::string top_ops_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
   constexpr std::size_t kMost = 8;
-  PieceCosts pieces(named.scenario);
+  LayerPricer pricer(named.scenario);
   std::string text =
       heading(terminal, "HEAVIEST WORK", "of one block and micro-batch on its device");
-  for (const HeavyWork& work : heaviest_work(pieces, plan, kMost)) {
+  for (const TopOp& work : top_ops(pricer, plan, kMost)) {
     text += fmt::format("  {}{:>9} {:>8}   x {}\n",
                         terminal.paint(fmt::format("{:<26}", printable(work.label)), Ink::kBold),
                         time_text(work.time), percent_text(work.share), work.calls);
@@ -148,7 +148,7 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   for (const Term& term : predicted.breakdown) {
     text += term_view(terminal, term, predicted, sources);
   }
-  text += "\n" + heaviest_view(terminal, named, run.plan);
+  text += "\n" + top_ops_view(terminal, named, run.plan);
   text += "\n" + heading(terminal, "MEMORY", "GiB at the peak of each stage");
   text += memory_view(terminal, predicted, kAll);
   text += "\n" + heading(terminal, "SOURCES");
@@ -217,4 +217,4 @@ Status run_explain(const Arguments& arguments, const Terminal& terminal) {
   return print(arguments.has(Opt::kJson) ? to_text(answer.document) : answer.text);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -14,9 +14,9 @@
 #include "core/catalogue.h"
 #include "core/files.h"
 #include "core/plan_json.h"
-#include "plans/launch_files.h"
+#include "stacks/launch_files.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,4 +129,4 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   return print(text);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -7,7 +7,7 @@
 
 #include "core/numbers.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 // How far around a GPU count without any legal layout to look for one that has some.
@@ -209,4 +209,4 @@ Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const Sea
                "", remedy(scenario, space)};
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

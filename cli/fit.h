@@ -9,7 +9,7 @@
 #include "core/scenario.h"
 #include "plans/search.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // A plan more likely than this to run out of memory is refused.
 inline constexpr double kRefusedChance = 0.5;
@@ -27,4 +27,4 @@ Error does_not_fit(const Scenario& scenario, const PlannedRun& run);
 // nothing is even legal, the nearest GPU counts for which something is.
 Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

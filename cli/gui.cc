@@ -18,7 +18,7 @@
 #include "core/files.h"
 #include "core/json_document.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -92,10 +92,10 @@ Status run_gui(const Arguments& arguments, const Terminal&) {
   return not_started(program, errno);
 }
 
-Status write_png_of(const Drawing& drawing, const std::string& path) {
+Status write_png_of(const gui::Drawing& drawing, const std::string& path) {
   TPSIM_TRY(const fs::path program, gui_program("--plot"));
   const HandedFile shapes("drawing.json");
-  TPSIM_TRY_STATUS(write_file_atomically(shapes.path(), to_text(json_of(drawing))));
+  TPSIM_TRY_STATUS(write_file_atomically(shapes.path(), to_text(gui::json_of(drawing))));
   std::vector<std::string> words = {program.string(), "--drawing", shapes.path().string(),
                                     "--screenshot", path};
   pid_t child = 0;
@@ -109,4 +109,4 @@ Status write_png_of(const Drawing& drawing, const std::string& path) {
   return Error{ErrorKind::kBadInput, "was not written: tpsim-gui failed", path, ""};
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

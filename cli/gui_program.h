@@ -7,9 +7,9 @@
 #include "core/result.h"
 #include "gui/drawing.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Writes a drawing as PNG: that program draws it. Fails with kMissing where it is not built.
-Status write_png_of(const Drawing& drawing, const std::string& path);
+Status write_png_of(const gui::Drawing& drawing, const std::string& path);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "sim/machine_cluster.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr const char* kDefaultCluster = "jean-zay-a100";
@@ -338,4 +338,4 @@ PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {
   return {named.scenario.model, named.cluster, named.profile, named.stack, plan};
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

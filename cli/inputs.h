@@ -12,7 +12,7 @@
 #include "core/scenario.h"
 #include "plans/search.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // A scenario and the names under which its parts can be loaded again.
 struct NamedScenario {
@@ -83,4 +83,4 @@ Status refuse(const Arguments& arguments, const Options& options, const char* wh
   return Ok{};
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -15,7 +15,7 @@
 #include "core/numbers.h"
 #include "core/text.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 // A listing both ways: the table for people, the entries for programs.
@@ -196,4 +196,4 @@ Status run_list(const Arguments& arguments, const Terminal& terminal) {
                                     {"entries", std::move(listing.entries)}})));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 Status check_number(const RankStarter& starter, std::int64_t wanted, const std::string& why) {
@@ -52,4 +52,4 @@ Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& b
   return devices.ranks.run(ranks, body);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -12,10 +12,10 @@
 #include "core/plan.h"
 #include "core/profile.h"
 #include "core/result.h"
-#include "kernels/world.h"
 #include "profiler/load_meter.h"
+#include "ranks/world.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 struct DeviceState {
   double mhz = 0, watts = 0, celsius = 0;
@@ -61,4 +61,4 @@ Status check_room(const LocalDevices& devices, const Plan& plan, const ModelSpec
 // this process have ended. kBadInput when a launcher started another number.
 Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& body);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -8,7 +8,7 @@
 
 #include "cli/cpu_ranks.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 std::string processor_name() {
@@ -46,4 +46,4 @@ Result<LocalDevices> cpu_devices() {
   return devices;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -4,10 +4,10 @@
 #include "cli/local_devices.h"
 #include "kernels/cuda/gpu_facts.h"
 #include "kernels/cuda/gpu_state.h"
-#include "kernels/lone_world.h"
-#include "kernels/nccl/nccl_world.h"
+#include "ranks/lone_world.h"
+#include "ranks/nccl/nccl_world.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 // One rank in this process, or this process's rank of the job that a launcher started.
@@ -40,7 +40,7 @@ RuntimeFacts runtime_of(Device& device, std::vector<std::string>& notes) {
   facts.launch = Seconds(host.launch_s);
   facts.upload = BytesPerSecond(host.upload_bytes_per_s);
   facts.download = BytesPerSecond(host.download_bytes_per_s);
-  if (const auto rhythm = launch_rhythm(gpu); rhythm.ok()) {
+  if (const auto rhythm = measured_launch_gap(gpu); rhythm.ok()) {
     facts.launch_gap = Seconds(rhythm->gap_s);
     facts.empty_kernel = Seconds(rhythm->kernel_s);
   } else {
@@ -78,4 +78,4 @@ Result<LocalDevices> cuda_devices() {
   return devices;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

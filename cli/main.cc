@@ -9,7 +9,7 @@
 #include "cli/mpi_launch.h"
 #include "cli/program.h"
 #include "cli/supervisor.h"
-#include "kernels/launcher.h"
+#include "ranks/launcher.h"
 
 namespace {
 
@@ -35,6 +35,7 @@ bool has_ranks(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace tpsim;
+  using namespace tpsim::cli;
   if (!has_ranks(argc, argv)) return run_and_report(argc, argv);
   const bool on_gpus = has_word(argc, argv, "--device", "cuda");
   if (started_by_mpi_launcher() && (!on_gpus || mpi_program_is_here())) {

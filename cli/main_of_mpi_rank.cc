@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/program.h"
-#include "kernels/mpi/mpi_world.h"
+#include "ranks/mpi/mpi_world.h"
 
 namespace {
 
@@ -27,7 +27,7 @@ void tell_where_to_meet(const tpsim::MpiPlace& place) {
 int main(int argc, char** argv) {
   const auto body = [&](tpsim::World&) {
     tell_where_to_meet(tpsim::mpi_place());
-    return tpsim::run_program(argc, argv);
+    return tpsim::cli::run_program(argc, argv);
   };
-  return tpsim::run_under_mpi(body, tpsim::report).ok() ? 0 : 1;
+  return tpsim::run_under_mpi(body, tpsim::cli::report).ok() ? 0 : 1;
 }

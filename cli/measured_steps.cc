@@ -5,7 +5,7 @@
 #include "core/packed.h"
 #include "profiler/samples.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 StepTimes divided(const StepTimes& times, std::int64_t by) {
   StepTimes result = times;
@@ -89,7 +89,7 @@ MeasuredSteps measured_steps(const std::vector<StepReport>& reports) {
   }
   measured.count = static_cast<std::int64_t>(seconds.size());
   measured.mean = measured.mean / static_cast<double>(seconds.size());
-  const Middle middle = middle_of(seconds);
+  const MedianSpread middle = median_and_spread(seconds);
   measured.step = Seconds(middle.median);
   measured.spread = middle.spread;
   measured.times = divided(sum.times(), measured.count);
@@ -98,4 +98,4 @@ MeasuredSteps measured_steps(const std::vector<StepReport>& reports) {
   return measured;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -8,7 +8,7 @@
 
 #include "reference_model/training.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 struct MeasuredSteps {
   Seconds step;       // median
@@ -33,4 +33,4 @@ MeasuredSteps unpacked_steps(std::string_view bytes);
 // Times divided by `by`, counts too.
 StepTimes divided(const StepTimes& times, std::int64_t by);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -11,7 +11,7 @@
 
 #include "cli/program.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 std::filesystem::path mpi_program() {
@@ -57,4 +57,4 @@ int refuse_lone_task(const LoneTask& task) {
                 : "ranks on CPUs are started by mpirun or srun --mpi=pmix"});
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -1,9 +1,9 @@
 // From tpsim to the program that mpirun's processes run.
 #pragma once
 
-#include "kernels/launcher.h"
+#include "ranks/launcher.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Whether tpsim-mpi was built and lies beside this program.
 bool mpi_program_is_here();
@@ -16,4 +16,4 @@ int run_as_mpi_rank(char* const* argv);
 // by the first of them.
 int refuse_lone_task(const LoneTask& task);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

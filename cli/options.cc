@@ -1,6 +1,6 @@
 #include "cli/options.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr std::uint16_t bit(Command command) {
@@ -283,4 +283,4 @@ const OptionRow& row_of(Opt opt) { return kOptions[static_cast<std::size_t>(opt)
 
 bool takes(Command command, const OptionRow& row) { return (row.commands & bit(command)) != 0; }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

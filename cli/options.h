@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace tpsim {
+namespace tpsim::cli {
 
 enum class Command : std::uint8_t {
   kPlan,
@@ -165,4 +165,4 @@ class Arguments {
   std::array<std::optional<std::string>, kOptCount> texts_;
 };
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

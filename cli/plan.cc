@@ -23,7 +23,7 @@
 #include "core/plan_json.h"
 #include "gui/plan_picture.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr std::int64_t kDefaultTop = 10;
@@ -133,8 +133,8 @@ Status write_picture(const Arguments& arguments, const NamedScenario& named,
   TPSIM_TRY(SearchResult all, search(named.scenario, space, kPlansInPicture, {}));
   TPSIM_TRY(SearchResult front, pareto_front(named.scenario, space, {}));
   std::move(front.plans.begin(), front.plans.end(), std::back_inserter(all.plans));
-  TPSIM_TRY(const Drawing picture, plan_picture(named.scenario, all.plans));
-  return is_png ? write_png_of(picture, path) : write_file_atomically(path, svg_text(picture));
+  TPSIM_TRY(const gui::Drawing picture, gui::plan_picture(named.scenario, all.plans));
+  return is_png ? write_png_of(picture, path) : write_file_atomically(path, gui::svg_text(picture));
 }
 
 }  // namespace
@@ -157,4 +157,4 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
                                to_json(plan_file_of(named, found.plans.front().plan)));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -10,7 +10,7 @@
 #include "core/numbers.h"
 #include "plans/certificate.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr int kBarWidth = 40;
@@ -259,4 +259,4 @@ std::string hash_text(const Scenario& scenario, const SearchSpace& space) {
   return fmt::format("fnv1a:{:016x}", inputs_hash(scenario, space));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

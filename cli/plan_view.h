@@ -10,7 +10,7 @@
 #include "core/report.h"
 #include "core/scenario.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 std::string heading(const Terminal& terminal, std::string_view title, std::string_view note = "");
 
@@ -41,4 +41,4 @@ std::string sources_text(const Sources& sources);
 // "fnv1a:0123456789abcdef": of all that a search's answer depends on.
 std::string hash_text(const Scenario& scenario, const SearchSpace& space);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

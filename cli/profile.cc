@@ -15,17 +15,17 @@
 #include "cli/values.h"
 #include "core/files.h"
 #include "core/profile_json.h"
-#include "kernels/gathered.h"
 #include "plans/enumerate.h"
 #include "profiler/device_fit.h"
 #include "profiler/profiler.h"
+#include "ranks/gathered.h"
 #include "sim/machine_cluster.h"
-#include "sim/needed_work.h"
+#include "sim/ops_to_profile.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
-// Of a device's memory, for the weights and optimizer state of a rehearsal.
+// Of a device's memory, for the weights and optimizer state of a in_step.
 constexpr double kMemoryShare = 0.25;
 
 // What to profile: plans of one model, or nothing but the device itself.
@@ -107,9 +107,9 @@ std::vector<CollectiveNeed> collective_needs(const StepTimes& work, const Subjec
 
 // Every distinct step of the plans, on every rank whose program differs. Where host and device are
 // one queue, caches carry results from op to op, so that ops are timed in the steps themselves.
-std::vector<Rehearsal> rehearsals_of(const Subject& subject, std::int64_t world, Bytes memory) {
-  std::vector<Rehearsal> all;
-  for (const RehearsedPlan& step : rehearsed_plans(subject.model, subject.plans, memory)) {
+std::vector<InStepRun> in_step_runs_of(const Subject& subject, std::int64_t world, Bytes memory) {
+  std::vector<InStepRun> all;
+  for (const TimedPlan& step : plans_to_time(subject.model, subject.plans, memory)) {
     const std::vector<std::int64_t> ranks = distinct_ranks(step.plan);
     const std::int64_t turns = static_cast<std::int64_t>(ranks.size() + world - 1) / world * world;
     for (std::int64_t i = 0; i < turns; ++i) {
@@ -130,19 +130,19 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
       collective_needs(work, subject, arguments.has(Opt::kCollectives) ? largest : 0);
   request.sustained = devices.facts.asynchronous;
   if (!devices.facts.asynchronous) {
-    request.rehearsals = rehearsals_of(subject, world, kMemoryShare * devices.facts.memory);
+    request.in_step_runs = in_step_runs_of(subject, world, kMemoryShare * devices.facts.memory);
   }
   constexpr double kCachesFull = 4;  // of operands: none is left of those that come again
   request.op_timer.rotated = std::max(request.op_timer.rotated, kCachesFull * devices.cache);
   request.collective_timer.rotated = request.op_timer.rotated;
   if (arguments.has(Opt::kQuick)) {
-    constexpr Seconds kAll(12);  // for rehearsals, for ops one by one, and for collectives
-    request.rehearsal_budget = kAll;
+    constexpr Seconds kAll(12);  // for in_step_runs, for ops one by one, and for collectives
+    request.in_step_budget = kAll;
     request.op_timer.budget = kAll / static_cast<double>(request.ops.size());
     request.op_timer.making = request.op_timer.soak = request.op_timer.budget;
     request.collective_timer.budget =
         kAll / static_cast<double>(std::max<std::size_t>(1, request.collectives.size()));
-    request.rehearsal = {.least_steps = 2, .most_steps = 4};
+    request.in_step = {.least_steps = 2, .most_steps = 4};
   }
   return request;
 }
@@ -188,7 +188,7 @@ class Gauge {
   }
   void fill(RuntimeFacts& facts) const {
     const auto median = [](const std::vector<double>& numbers) {
-      return numbers.empty() ? 0.0 : middle_of(numbers).median;
+      return numbers.empty() ? 0.0 : median_and_spread(numbers).median;
     };
     facts.burst_mhz = median(mhz_);
     facts.sustained_mhz = median(mhz_soaked_);
@@ -301,7 +301,7 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const LocalDevices devices, local_devices(arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY(const Subject subject, subject_of(arguments, devices));
   StepTimesSum sum;
-  sum.add(needed_work(subject.model, subject.options, subject.plans));
+  sum.add(ops_to_profile(subject.model, subject.options, subject.plans));
   const DType own = devices.facts.asynchronous ? DType::kBFloat16 : DType::kFloat32;
   const DType dtype = subject.plans.empty() ? own : subject.plans.front().dtype;
   for (const OpRecord& probe : probe_ops(dtype, devices.facts)) {
@@ -322,4 +322,4 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   return print(summary(profile, work, group_left_out(request.collectives, world), path));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

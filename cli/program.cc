@@ -12,7 +12,7 @@
 #include "cli/commands.h"
 #include "cli/terminal.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 Status run_command(const Arguments& arguments, const Terminal& terminal) {
@@ -63,4 +63,4 @@ int run_and_report(int argc, const char* const* argv) {
   }
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

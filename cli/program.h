@@ -3,7 +3,7 @@
 
 #include "core/result.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Parses the command line and runs the command.
 Status run_program(int argc, const char* const* argv);
@@ -14,4 +14,4 @@ int report(const Error& error);
 // Both; a broken invariant is reported as the bug it is.
 int run_and_report(int argc, const char* const* argv);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -12,7 +12,7 @@
 #include "core/json_document.h"
 #include "core/plan_json.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -89,4 +89,4 @@ Status run_report(const Arguments& arguments, const Terminal&) {
                            static_cast<double>(page.size()) / 1e6));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -5,7 +5,7 @@
 #include "cli/plan_view.h"
 #include "core/plan_json.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 double gib(Bytes bytes) { return bytes.value() / kGiB; }
@@ -117,4 +117,4 @@ JsonValue explain_report(const NamedScenario& named, const PlannedRun& run) {
   return json;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -6,7 +6,7 @@
 #include "core/report.h"
 #include "plans/search.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // A plan with its prediction.
 JsonValue run_json(const PlannedRun& run);
@@ -21,4 +21,4 @@ JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run);
 // The same with every term and where the numbers come from: "tpsim-explain-report/1".
 JsonValue explain_report(const NamedScenario& named, const PlannedRun& run);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

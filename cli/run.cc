@@ -16,7 +16,7 @@
 #include "cli/values.h"
 #include "core/json_document.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 Result<double> number_of(const Arguments& arguments, Opt opt, double fallback) {
@@ -258,4 +258,4 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   return Ok{};
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -9,13 +9,13 @@
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
-#include "kernels/modelled/modelled_world.h"
+#include "ranks/modelled/modelled_world.h"
 #include "sim/predict.h"
 #include "sim/rank_times.h"
 #include "sim/reserved_memory.h"
 #include "sim/step.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kRowsShown = 16;
@@ -31,12 +31,12 @@ struct RankMeasurement {
   Seconds predicted_step() const { return total(predicted.ops) + total(predicted.collectives); }
 };
 
-Result<RankMeasurement> measure(const LocalDevices& devices, const PieceCosts& pieces,
+Result<RankMeasurement> measure(const LocalDevices& devices, const LayerPricer& pricer,
                                 TrainingRun run, const TokenSource& tokens, std::int64_t rank) {
   run.time_ops = true;
   std::vector<StepReport> reports;
   const CollectiveSeconds seconds = [&](const CollectiveRecord& record) {
-    return pieces.collective(record, run.plan).value();
+    return pricer.collective(record, run.plan).value();
   };
   TPSIM_TRY_STATUS(run_ranks(devices, 1, [&](World&, Device& device) -> Status {
     ModelledWorld alone(static_cast<int>(rank), static_cast<int>(gpu_count(run.plan)), seconds,
@@ -51,13 +51,13 @@ Result<RankMeasurement> measure(const LocalDevices& devices, const PieceCosts& p
 }
 
 // Of a GPU, what the driver would say is in use; of a CPU, what tensors take.
-Bytes predicted_memory(const LocalDevices& devices, PieceCosts& pieces, const Plan& plan,
+Bytes predicted_memory(const LocalDevices& devices, LayerPricer& pricer, const Plan& plan,
                        std::int64_t rank) {
-  const Scenario& scenario = pieces.scenario();
+  const Scenario& scenario = pricer.scenario();
   if (devices.facts.asynchronous) {
     return driver_memory_of(scenario.model, plan, scenario.stack, rank, false);
   }
-  const auto memory = memory_by_stage(scenario.stack, plan, plan_costs(pieces, plan));
+  const auto memory = memory_by_stage(scenario.stack, plan, plan_costs(pricer, plan));
   return memory[static_cast<std::size_t>(coordinates(plan, rank).pp)].total();
 }
 
@@ -120,12 +120,12 @@ Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
             integer_of(arguments, Opt::kRank, 0, {0, gpu_count(run.plan) - 1}));
   TPSIM_TRY_STATUS(check_plan(named.scenario, run.plan));
   TPSIM_TRY(const LocalDevices devices, local_devices(arguments[Opt::kDevice].value_or("cpu")));
-  PieceCosts pieces(named.scenario);
-  TPSIM_TRY(RankMeasurement m, measure(devices, pieces, run, tokens, rank));
-  m.predicted = predicted_times(pieces, run.plan, rank);
-  m.predicted_peak = predicted_memory(devices, pieces, run.plan, rank);
+  LayerPricer pricer(named.scenario);
+  TPSIM_TRY(RankMeasurement m, measure(devices, pricer, run, tokens, rank));
+  m.predicted = predicted_times(pricer, run.plan, rank);
+  m.predicted_peak = predicted_memory(devices, pricer, run.plan, rank);
   if (arguments.has(Opt::kJson)) return print(to_text(report_json(m, run)));
   return print(report_text(terminal, m, named, run));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

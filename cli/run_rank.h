@@ -6,7 +6,7 @@
 #include "cli/terminal.h"
 #include "reference_model/training.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Runs the program of the rank that --rank names, with collectives that wait as long as the
 // scenario's model says, and reports where its time and memory went.
@@ -14,4 +14,4 @@ Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
                       const NamedScenario& named, const TrainingRun& run,
                       const TokenSource& tokens);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

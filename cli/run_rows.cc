@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "sim/simulate.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 Result<PublishedRun> row_of_table(const std::vector<PublishedRun>& runs, const std::string& id) {
@@ -71,4 +71,4 @@ Result<ExplainedRow> explained_row(const Arguments& arguments) {
   return row;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -8,7 +8,7 @@
 #include "plans/search.h"
 #include "sim/validation.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Over the shipped environments; --cluster, --stack and --profile come before theirs.
 Result<RunLoader> run_loader(const Arguments& arguments);
@@ -23,4 +23,4 @@ struct ExplainedRow {
 // The row --row of the table --runs. An error where it cannot be priced.
 Result<ExplainedRow> explained_row(const Arguments& arguments);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

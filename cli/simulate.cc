@@ -13,7 +13,7 @@
 #include "core/json_document.h"
 #include "core/plan_json.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kTermsShown = 12;
@@ -73,4 +73,4 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
   return print(json ? "" : said);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <ctime>
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 std::atomic<int> first_signal{0};
@@ -44,4 +44,4 @@ ErrorKind stop_kind() {
   return first_signal.load() == SIGINT ? ErrorKind::kInterrupted : ErrorKind::kTerminated;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -3,7 +3,7 @@
 
 #include "core/result.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // From now on the first such signal is remembered; one that comes more than a second later ends the
 // process at once. (Terminals, timeout(1) and batch systems send the first one several times.)
@@ -15,4 +15,4 @@ bool stop_requested();
 // For a run that stopped: which signal it was, as an exit code.
 ErrorKind stop_kind();
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

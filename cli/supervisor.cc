@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 std::atomic<pid_t> child_process{0};
@@ -70,4 +70,4 @@ int supervised(const std::string& name, const std::function<int()>& work) {
   return 128 + signal;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

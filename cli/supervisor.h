@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Runs `work` in a child process and returns its exit code. A child that dies of a signal, killed
 // by hand or for the memory it took, is reported on stderr as `name`: 128 + the signal's number.
@@ -12,4 +12,4 @@ namespace tpsim {
 // so does the child.
 int supervised(const std::string& name, const std::function<int()>& work);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -4,7 +4,7 @@
 
 #include "core/check.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 void Table::add_row(std::vector<Cell> cells) {
   TPSIM_CHECK(cells.size() == columns_.size(), "a row with another number of cells than columns");
@@ -64,4 +64,4 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
   return out;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -6,7 +6,7 @@
 
 #include "cli/terminal.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 enum class Align { kLeft, kRight };
 
@@ -45,4 +45,4 @@ class Table {
 // Breaks at spaces into lines of `width` columns; those after the first start with `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/launcher.h"
+#include "ranks/launcher.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr double kPatience = 0.3;  // seconds before the first drawing
@@ -136,4 +136,4 @@ void ProgressBar::show(double share) {
              std::clamp(share, 0.0, 1.0) * 100);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -7,7 +7,7 @@
 
 #include "core/result.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 enum class Ink { kPlain, kBold, kDim, kGood, kWarn, kBad };
 
@@ -55,4 +55,4 @@ class ProgressBar {
   double shown_at_ = 0;  // when the bar was last drawn; 0 before the first time
 };
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -6,7 +6,7 @@
 
 #include "cli/table.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 JsonValue ops_json(const std::vector<OpTime>& ops) {
   return json_array(ops, [](const OpTime& op) {
@@ -60,4 +60,4 @@ std::string compared_table(const Terminal& terminal, const std::string& title,
   return text;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -9,7 +9,7 @@
 #include "core/op_times.h"
 #include "sim/comparison.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // {"ops": [{"op", "key", "label", "count", "seconds"}], "collectives": [{"collective", "group",
 // "ranks", "bytes", "label", "count", "seconds"}]}: keys for the report of a run.
@@ -24,4 +24,4 @@ std::string compared_table(const Terminal& terminal, const std::string& title,
 // "+4.2 %"
 std::string error_text(double share);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -7,7 +7,7 @@
 
 #include "core/json_document.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 // The tracks of one stage: the first computes, each further one carries transfers that do not
@@ -123,4 +123,4 @@ std::string trace_json(const Timeline& timeline, std::string_view title) {
   return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events.text() + "\n]}\n";
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

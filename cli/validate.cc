@@ -17,7 +17,7 @@
 #include "core/numbers.h"
 #include "sim/validation.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kWorstShown = 8;
@@ -270,4 +270,4 @@ Status run_validate(const Arguments& arguments, const Terminal& terminal) {
   return print(report_text(terminal, *outcomes));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -11,12 +11,12 @@
 #include "cli/values.h"
 #include "core/json_document.h"
 #include "core/rank_layout.h"
-#include "kernels/gathered.h"
+#include "ranks/gathered.h"
 #include "sim/rank_times.h"
 #include "sim/reserved_memory.h"
 #include "sim/simulate.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kRowsShown = 16;
@@ -115,10 +115,10 @@ std::vector<Bytes> predicted_memory(const LocalDevices& devices, const Scenario&
   return memory;
 }
 
-StepTimes mean_prediction(PieceCosts& pieces, const Plan& plan) {
+StepTimes mean_prediction(LayerPricer& pricer, const Plan& plan) {
   StepTimesSum sum;
   for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
-    sum.add(predicted_times(pieces, plan, rank));
+    sum.add(predicted_times(pricer, plan, rank));
   }
   return divided(sum.times(), gpu_count(plan));
 }
@@ -213,8 +213,8 @@ Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   v.profile = fmt::format("{} ({})", named.profile, named.scenario.profile.source);
   TPSIM_TRY(v.predicted, simulate(named.scenario, v.plan));
   v.predicted_memory = predicted_memory(devices, named.scenario, v.predicted, v.plan);
-  PieceCosts pieces(named.scenario);
-  v.predicted_times = mean_prediction(pieces, v.plan);
+  LayerPricer pricer(named.scenario);
+  v.predicted_times = mean_prediction(pricer, v.plan);
 
   TrainingRun run;
   run.model = named.scenario.model;
@@ -233,4 +233,4 @@ Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   return print(report_text(terminal, v));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -8,7 +8,7 @@
 
 #include "core/text.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 // More values than any dimension of a search has.
@@ -142,4 +142,4 @@ Result<Bytes> bytes_of(const Arguments& arguments, Opt opt) {
   return bytes;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -12,7 +12,7 @@
 #include "core/result.h"
 #include "core/units.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 struct ValueRange {
   std::int64_t least = 1;
@@ -83,4 +83,4 @@ Result<Bytes> bytes_of(const Arguments& arguments, Opt opt);
 // "--tp: '4x' is no whole number (hint)"
 Error option_error(Opt opt, std::string message, std::string hint = "");
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -4,7 +4,7 @@
 
 #include "generated/tpsim_config.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 std::string version_text() {
   std::string text = fmt::format("tpsim {} ({}, {})\n", kVersion, kBuildType, kCompiler);
@@ -14,4 +14,4 @@ std::string version_text() {
   return text;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Version, compiler and which optional parts were built in, one to a line.
 std::string version_text();
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -13,7 +13,7 @@
 #include "core/numbers.h"
 #include "plans/shape_advice.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr double kMostMemory = 2;  // times today's
@@ -129,4 +129,4 @@ Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScena
                      plan_file_of(named, run.plan)};
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -1,5 +1,5 @@
 // tpsim explain --why-not: the waterfall against the best plan, or what stands in the way and the
-// smallest change that mends it.
+// smallest change that fixes it.
 #include "plans/why_not.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include "core/json_document.h"
 #include "core/numbers.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 std::string signed_text(Seconds time, const TimeScale& scale) {
@@ -39,12 +39,12 @@ std::string waterfall_view(const Terminal& terminal, const WhyNot& answer) {
   return table.text(terminal);
 }
 
-std::string mends_view(const WhyNot& answer) {
+std::string fixes_view(const WhyNot& answer) {
   std::string text;
-  for (const Mend& mend : answer.mends) {
-    text += fmt::format("  {} instead of {}: {} takes {}\n", to_string(mend.instead),
-                        to_string(mend.given_up), short_name(mend.run.plan),
-                        time_text(mend.run.predicted.step));
+  for (const Fix& fix : answer.fixes) {
+    text += fmt::format("  {} instead of {}: {} takes {}\n", to_string(fix.instead),
+                        to_string(fix.given_up), short_name(fix.run.plan),
+                        time_text(fix.run.predicted.step));
   }
   if (answer.enough_gpus > 0) {
     text += fmt::format("  or {}: there it fits\n", gpus_text(answer.enough_gpus));
@@ -81,7 +81,7 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   text += heading(terminal, "WHAT STANDS AGAINST " + asked);
   text += obstacle_view(answer, named.scenario, space) + "\n";
   return text + heading(terminal, "WHAT WOULD MEND IT", "fewest changes first") +
-         mends_view(answer);
+         fixes_view(answer);
 }
 
 JsonValue difference_json(const TermDifference& term) {
@@ -91,10 +91,10 @@ JsonValue difference_json(const TermDifference& term) {
                       {"difference_s", term.difference().value()}});
 }
 
-JsonValue mend_json(const Mend& mend) {
-  return json_object({{"given_up", to_string(mend.given_up)},
-                      {"instead", to_string(mend.instead)},
-                      {"plan", run_json(mend.run)}});
+JsonValue fix_json(const Fix& fix) {
+  return json_object({{"given_up", to_string(fix.given_up)},
+                      {"instead", to_string(fix.instead)},
+                      {"plan", run_json(fix.run)}});
 }
 
 JsonValue report_json(const WhyNot& answer) {
@@ -109,7 +109,7 @@ JsonValue report_json(const WhyNot& answer) {
   }
   if (answer.nearest_miss) json.set("nearest_miss", run_json(*answer.nearest_miss));
   if (!answer.illegal.empty()) json.set("illegal", answer.illegal);
-  json.set("mends", json_array(answer.mends, mend_json));
+  json.set("mends", json_array(answer.fixes, fix_json));
   json.set("enough_gpus", answer.enough_gpus);
   return json;
 }
@@ -126,4 +126,4 @@ Result<Explanation> explain_why_not(const Arguments& arguments, const NamedScena
                      plan_file_of(named, answer.best.plan)};
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

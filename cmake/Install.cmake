@@ -5,7 +5,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/tpsim")
-set(library_parts core kernels reference_model sim plans)
+set(library_parts core kernels ranks reference_model sim plans stacks)
 
 install(TARGETS tpsim RUNTIME)
 if(TARGET tpsim-mpi)

@@ -16,3 +16,8 @@ if(TPSIM_SANITIZE)
     -fno-omit-frame-pointer -Wno-maybe-uninitialized>)  # GCC warns falsely of instrumented code
   target_link_options(tpsim_options INTERFACE -fsanitize=${TPSIM_SANITIZE})
 endif()
+
+# Loops of the CPU device and of its ranks' sums: AVX2 code, checked for at run time; comparisons
+# with infinities stay exact.
+set(TPSIM_CPU_KERNEL_OPTIONS -O3 -march=x86-64-v3 -fopenmp-simd -ffp-contract=fast -fno-math-errno
+    -fno-trapping-math -fno-signed-zeros)

@@ -6,9 +6,9 @@
 #include "core/json_document.h"
 #include "core/plan_json.h"
 #include "gui/saved_view.h"
-#include "plans/launch_files.h"
+#include "stacks/launch_files.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 Error no_plan() { return Error{ErrorKind::kBadInput, "there is no plan", "", "choose one first"}; }
@@ -136,4 +136,4 @@ std::string command_of(const PlanFile& file, const std::string& model) {
   return text;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -7,7 +7,7 @@
 #include "gui/ui.h"
 #include "gui/views.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 void perform(Request request, const ViewComputer& computer, AppState& state);
 
@@ -18,4 +18,4 @@ Status open_file(const std::filesystem::path& path, AppState& state);
 // file.
 std::string command_of(const PlanFile& file, const std::string& model);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

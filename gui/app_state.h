@@ -11,7 +11,7 @@
 #include "core/plan.h"
 #include "gui/palette.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // What is planned. Equal choices have equal answers.
 struct Choice {
@@ -82,4 +82,4 @@ struct AppState {
   bool notice_is_error = false;
 };
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

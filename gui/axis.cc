@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 // The smallest of 1, 2, 5, 10, ... times a power of ten that is no less than `rough`.
@@ -85,4 +85,4 @@ std::string time_tick(double seconds, double step, double largest) {
   return fmt::format("{:.{}f} {}", seconds * factor, decimals_of(step * factor), unit);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

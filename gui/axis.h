@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct Tick {
   double value = 0;
@@ -34,4 +34,4 @@ AxisScale scale_around(double least, double most);
 // largest.
 std::string time_tick(double seconds, double step, double largest);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -1,6 +1,6 @@
 #include "gui/background_search.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 BackgroundSearch::BackgroundSearch(std::function<void()> on_news)
     : on_news_(std::move(on_news)), thread_([this] { work(); }) {}
@@ -58,4 +58,4 @@ void BackgroundSearch::work() {
   }
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

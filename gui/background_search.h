@@ -8,7 +8,7 @@
 
 #include "gui/search_job.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 class BackgroundSearch : public SearchHost {
  public:
@@ -37,4 +37,4 @@ class BackgroundSearch : public SearchHost {
   std::thread thread_;
 };
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

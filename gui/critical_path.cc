@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr std::uint32_t kNone = 0xFFFFFFFF;
@@ -79,4 +79,4 @@ std::vector<std::uint32_t> critical_path(const Timeline& timeline) {
   return path;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

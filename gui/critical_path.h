@@ -7,10 +7,10 @@
 
 #include "core/timeline.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // Indices of spans in order of time, from the start of the step to its last span. Each one waits
 // for the one before: the same stage was busy with it, or it made its input.
 std::vector<std::uint32_t> critical_path(const Timeline& timeline);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -7,7 +7,7 @@
 
 #include "core/numbers.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -64,4 +64,4 @@ std::string settings_difference(const Plan& a, const Plan& b) {
   return text.empty() ? "A and B are the same plan" : text;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -6,7 +6,7 @@
 
 #include "gui/views.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct TermDifference {
   std::string name;
@@ -22,4 +22,4 @@ std::string summary_of(const PlanView& a, const PlanView& b);
 // "A: tp 8, pp 12; B: tp 4, pp 24": the settings in which they differ.
 std::string settings_difference(const Plan& a, const Plan& b);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr std::string_view kFormat = "tpsim-drawing/1";
@@ -134,4 +134,4 @@ Result<Drawing> drawing_from(const JsonValue& root, const std::string& file) {
   return drawing;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -10,7 +10,7 @@
 #include "core/result.h"
 #include "gui/palette.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 enum class Anchor : std::uint8_t { kStart, kMiddle, kEnd };
 
@@ -74,4 +74,4 @@ JsonValue json_of(const Drawing& drawing);
 // `file` is for messages.
 Result<Drawing> drawing_from(const JsonValue& root, const std::string& file);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

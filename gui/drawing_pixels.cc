@@ -9,7 +9,7 @@
 #include "gui/fonts.h"
 #include "gui/rasteriser.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 // From ascender to descender Inter takes (2728 + 680) / 2816 of what SVG calls the font's size.
@@ -113,4 +113,4 @@ class Painter {
 
 Picture pixels_of(const Drawing& drawing, float scale) { return Painter(drawing, scale).picture(); }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -4,9 +4,9 @@
 #include "gui/drawing.h"
 #include "gui/picture.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // `scale` pixels for each of the drawing's. Needs that no ImGui context is alive.
 Picture pixels_of(const Drawing& drawing, float scale);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -5,12 +5,12 @@ string(REGEX REPLACE "([^\n]?0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0
        bytes "${bytes}")
 file(WRITE "${output}" "// Made from ${input} by gui/embed_file.cmake.
 #include <span>
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 constexpr unsigned char kBytes[] = {
 ${bytes}};
 }  // namespace
 extern const std::span<const unsigned char> ${name};
 const std::span<const unsigned char> ${name}(kBytes);
-}  // namespace tpsim
+}  // namespace tpsim::gui
 ")

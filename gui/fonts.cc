@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr float kBodySize = 14.5F, kSmallSize = 12.5F, kBigSize = 24.0F;
@@ -62,4 +62,4 @@ Fonts load_fonts(ImFontAtlas& atlas, float scale) {
   return fonts;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

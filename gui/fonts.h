@@ -7,7 +7,7 @@
 struct ImFont;
 struct ImFontAtlas;
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct FontFiles {
   std::span<const unsigned char> regular, semibold;
@@ -29,4 +29,4 @@ void align_digits(ImFont& font);
 // Fills the atlas for a scale of the interface, replacing what it held.
 Fonts load_fonts(ImFontAtlas& atlas, float scale);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -5,7 +5,7 @@
 
 #include "gui/panels.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 void draw_panels(Ui& ui, Rect screen) {
@@ -93,4 +93,4 @@ void draw_frame(Ui& ui) {
   draw_notice(ui, screen);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -3,7 +3,7 @@
 
 #include "gui/ui.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // Between ImGui::NewFrame() and ImGui::Render(). May change the state and ask things of the host.
 void draw_frame(Ui& ui);
@@ -11,4 +11,4 @@ void draw_frame(Ui& ui);
 // The scale that suits a window when the user chose none: larger windows are mostly shown more.
 float fitting_scale(float width, float height);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

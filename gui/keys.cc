@@ -8,7 +8,7 @@
 
 #include "core/text.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 struct NamedKey {
@@ -64,4 +64,4 @@ void map_keys() {
   for (const auto& [letter, key] : kLetters) io.KeyMap[key] = letter;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

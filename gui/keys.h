@@ -6,7 +6,7 @@
 
 #include "core/result.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct KeyChord {
   int key = 0;
@@ -19,4 +19,4 @@ Result<KeyChord> parse_key(std::string_view name);
 // Tells ImGui which numbers stand for the keys that it uses itself.
 void map_keys();
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

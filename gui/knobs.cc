@@ -7,7 +7,7 @@
 #include "plans/enumerate.h"
 #include "sim/predict.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 bool divides_model(const ModelSpec& model, std::int64_t tp) {
@@ -250,4 +250,4 @@ Plan with_boundary_moved(const Plan& plan, std::size_t boundary, std::int64_t bl
   return next;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -15,7 +15,7 @@
 #include "core/plan.h"
 #include "core/scenario.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 enum class Knob : std::uint8_t {
   kTp,
@@ -59,4 +59,4 @@ Plan with_boundary_moved(const Plan& plan, std::size_t boundary, std::int64_t bl
 // The value of `values` nearest to `wanted`; `wanted` when there are none.
 std::int64_t nearest_of(std::span<const std::int64_t> values, std::int64_t wanted);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

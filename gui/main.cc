@@ -15,7 +15,7 @@
 #include "gui/window.h"
 #include "gui/windowless.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr std::size_t kMostScriptBytes = std::size_t{1} << 20;
@@ -69,6 +69,6 @@ int run_and_report(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace tpsim
+}  // namespace tpsim::gui
 
-int main(int argc, char** argv) { return tpsim::run_and_report(argc, argv); }
+int main(int argc, char** argv) { return tpsim::gui::run_and_report(argc, argv); }

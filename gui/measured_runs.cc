@@ -4,7 +4,7 @@
 
 #include "core/json_document.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 std::optional<double> number_at(const JsonValue& row, std::string_view key) {
@@ -67,4 +67,4 @@ MeasuredRuns read_measured_runs(const std::string& file) {
   return none;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

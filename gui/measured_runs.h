@@ -8,7 +8,7 @@
 
 #include "core/result.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct MeasuredRow {
   std::string id;
@@ -25,4 +25,4 @@ struct MeasuredRuns {
 // Never fails: what is wrong with the file is in `error`.
 MeasuredRuns read_measured_runs(const std::string& file);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr Rgba rgb(std::uint32_t code) {
@@ -119,4 +119,4 @@ std::string hex(Rgba color) {
   return fmt::format("#{:02x}{:02x}{:02x}", color.r, color.g, color.b);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -13,7 +13,7 @@
 #include "core/program.h"
 #include "core/timeline.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct Rgba {
   std::uint8_t r = 0, g = 0, b = 0, a = 255;
@@ -56,4 +56,4 @@ Rgba with_alpha(Rgba color, double alpha);
 Rgba readable_on(Rgba background);
 std::string hex(Rgba color);  // "#0072b2", alpha left out
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -8,7 +8,7 @@
 #include "gui/differences.h"
 #include "gui/panels.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr double kWorthARow = 0.002;  // share of the step
@@ -176,4 +176,4 @@ void draw_details(Ui& ui, Rect rect) {
   });
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -6,7 +6,7 @@
 #include "core/numbers.h"
 #include "gui/panels.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 struct Figure {
@@ -87,4 +87,4 @@ void draw_headline(Ui& ui, Rect rect) {
   }
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

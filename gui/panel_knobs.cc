@@ -11,7 +11,7 @@
 #include "gui/knobs.h"
 #include "gui/panels.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr std::array kBandwidthFactors = {0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0};
@@ -168,7 +168,7 @@ void draw_cut(Ui& ui, const Plan& plan) {
     }
     hover_help(ui,
                "Drag to move blocks between two neighbours. First and last stage also hold the "
-               "word table and the head: give them fewer.");
+               "word embeddings and the head: give them fewer.");
     if (ImGui::IsItemActive()) {
       const auto moved = std::lround((ImGui::GetMousePos().x - x) / each);
       if (moved != 0) choose(ui, with_boundary_moved(plan, i, moved));
@@ -256,4 +256,4 @@ void draw_knobs(Ui& ui, Rect rect) {
   });
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -9,7 +9,7 @@
 #include "gui/panels.h"
 #include "gui/plot.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 bool holds_measurement(const MeasuredRow& row) {
@@ -100,4 +100,4 @@ void draw_measured(Ui& ui, Rect rect) {
   legend_entry(ui, at, ui.colors.other, "interval misses it");
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -8,7 +8,7 @@
 #include "gui/panels.h"
 #include "gui/plot.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr double kInterval = 1.645;  // of a normal error: 90 % lie within
@@ -171,4 +171,4 @@ void draw_memory(Ui& ui, Rect rect) {
   });
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

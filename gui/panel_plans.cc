@@ -8,7 +8,7 @@
 #include "gui/panels.h"
 #include "gui/plan_table.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 struct TableColumn {
@@ -242,4 +242,4 @@ void draw_plans(Ui& ui, Rect rect) {
   });
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

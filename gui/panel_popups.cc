@@ -4,9 +4,9 @@
 #include <array>
 
 #include "gui/panels.h"
-#include "plans/launch_files.h"
+#include "stacks/launch_files.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 void text_field(Ui& ui, const char* label, std::string& value, float width) {
@@ -130,4 +130,4 @@ void draw_popups(Ui& ui) {
   draw_help(ui);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

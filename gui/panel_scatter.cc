@@ -9,7 +9,7 @@
 #include "gui/plan_table.h"
 #include "gui/plot.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 // Slower plans than this many times the best are nobody's choice; they would press the others into
@@ -203,4 +203,4 @@ void draw_scatter(Ui& ui, Rect rect) {
   });
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

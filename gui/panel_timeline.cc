@@ -11,7 +11,7 @@
 #include "gui/panels.h"
 #include "gui/timeline_search.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr double kWheelFactor = 0.8;  // of the window for a notch; Ctrl finer, Shift coarser
@@ -395,4 +395,4 @@ void draw_timeline(Ui& ui, Rect rect) {
   });
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -6,7 +6,7 @@
 #include "core/numbers.h"
 #include "gui/panels.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr std::int64_t kMostGpus = 1 << 20;
@@ -165,4 +165,4 @@ void draw_top_bar(Ui& ui, Rect rect) {
   draw_popups(ui);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -4,7 +4,7 @@
 
 #include "gui/ui.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 void draw_top_bar(Ui& ui, Rect rect);   // model, cluster, GPUs, batch; what can be done
 void draw_headline(Ui& ui, Rect rect);  // the figures of plan A, and B's beside them
@@ -22,4 +22,4 @@ void draw_breakdown(Ui& ui, Rect rect, const PlanView& view);
 void draw_differences(Ui& ui, Rect rect, const PlanView& a, const PlanView& b);
 void draw_measured(Ui& ui, Rect rect);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

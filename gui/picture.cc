@@ -8,7 +8,7 @@
 
 #include "core/files.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 namespace {
 
@@ -92,4 +92,4 @@ double difference(const Picture& a, const Picture& b, int tolerance) {
          static_cast<double>(std::max<std::size_t>(1, a.pixels.size()));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

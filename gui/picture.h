@@ -9,7 +9,7 @@
 #include "core/result.h"
 #include "gui/palette.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct Picture {
   int width = 0, height = 0;
@@ -38,4 +38,4 @@ Result<Picture> read_png(const std::filesystem::path& path);
 // size.
 double difference(const Picture& a, const Picture& b, int tolerance);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -13,7 +13,7 @@
 #include "gui/timeline_layout.h"
 #include "sim/simulate.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr double kWidth = 1120, kHeight = 760, kMargin = 32;
@@ -239,4 +239,4 @@ Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<Planned
   return out;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

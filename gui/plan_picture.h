@@ -9,10 +9,10 @@
 #include "core/scenario.h"
 #include "gui/drawing.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // `plans` holds at least one, the best first; the others are points of the scatter, all plans of
 // the Pareto front among them.
 Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<PlannedRun>& plans);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

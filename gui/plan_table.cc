@@ -8,7 +8,7 @@
 #include <optional>
 #include <sstream>
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr std::array<std::string_view, 11> kFilterNames = {
@@ -134,4 +134,4 @@ std::string degrees_text(const Plan& plan) {
   return fmt::format("tp {} · pp {} · dp {}", plan.degrees.tp, plan.degrees.pp, plan.degrees.dp);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

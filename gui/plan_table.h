@@ -7,7 +7,7 @@
 #include "core/report.h"
 #include "gui/app_state.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // Indices into `plans`, filtered and sorted. A filter is a list of words, all of which must hold:
 // "tp=4", "mb<=2", "step<100", "gib<70", or a name such as "flash", "full", "sp", "1f1b".
@@ -22,4 +22,4 @@ bool ties_with(const Prediction& plan, const Prediction& best);
 // "tp 8 · pp 12 · dp 4"
 std::string degrees_text(const Plan& plan);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

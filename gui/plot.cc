@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tpsim {
+namespace tpsim::gui {
 
 void dashed_line(const Ui& ui, ImVec2 from, ImVec2 to, Rgba color) {
   const float length = std::hypot(to.x - from.x, to.y - from.y);
@@ -56,4 +56,4 @@ Plot draw_axes(const Ui& ui, Rect rect, const AxisScale& x, const AxisScale& y,
   return plot;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

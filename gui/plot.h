@@ -6,7 +6,7 @@
 #include "gui/axis.h"
 #include "gui/ui.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct Plot {
   Rect area;  // inside the axes
@@ -32,4 +32,4 @@ Plot draw_axes(const Ui& ui, Rect rect, const AxisScale& x, const AxisScale& y,
 
 void dashed_line(const Ui& ui, ImVec2 from, ImVec2 to, Rgba color);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 struct Atlas {
@@ -139,4 +139,4 @@ void rasterise(const ImDrawData& data, ImFontAtlas& atlas, Picture& picture) {
   }
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -7,8 +7,8 @@
 struct ImDrawData;
 struct ImFontAtlas;
 
-namespace tpsim {
+namespace tpsim::gui {
 
 void rasterise(const ImDrawData& data, ImFontAtlas& atlas, Picture& picture);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -4,7 +4,7 @@
 #include "core/json_fields.h"
 #include "core/plan_json.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr auto kChoiceFields = [](auto& io, auto& choice) {
@@ -118,4 +118,4 @@ void show_plan(const PlanFile& file, AppState& state) {
   state.timeline = TimelineState();
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

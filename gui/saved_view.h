@@ -10,7 +10,7 @@
 #include "core/result.h"
 #include "gui/app_state.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // `shown` is plan A with its model, cluster, profile and stack; nothing when there is none.
 JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& shown);
@@ -21,4 +21,4 @@ Status read_view(const JsonValue& root, const std::string& file, AppState& state
 // Makes a plan file what is planned and looked at.
 void show_plan(const PlanFile& file, AppState& state);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

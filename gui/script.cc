@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "gui/keys.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 struct ActionRow {
@@ -303,4 +303,4 @@ Status wait_for_search(ScriptHost& host) {
   return Ok{};
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -11,7 +11,7 @@
 #include "gui/picture.h"
 #include "gui/session.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct ScriptLine {
   int number = 0;
@@ -39,4 +39,4 @@ Status run_script(const std::vector<ScriptLine>& lines, const std::string& file,
 // Frames until the search has found every plan.
 Status wait_for_search(ScriptHost& host);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

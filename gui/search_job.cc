@@ -5,7 +5,7 @@
 
 #include "plans/enumerate.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr int kBestPlans = 24;      // what the table needs at once
@@ -117,4 +117,4 @@ std::optional<Findings> FrameSearchHost::news() {
   return findings;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -11,7 +11,7 @@
 #include "gui/app_state.h"
 #include "plans/search.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct Findings {
   Choice choice;  // of which these are the plans
@@ -75,4 +75,4 @@ class FrameSearchHost : public SearchHost {
   std::optional<SearchJob> job_;
 };
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

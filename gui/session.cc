@@ -5,7 +5,7 @@
 #include "gui/actions.h"
 #include "gui/frame.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 Session::Session(Catalogue catalogue, SearchHost& host, AppState state)
     : computer_(std::move(catalogue), host), state_(std::move(state)), perform_(perform) {
@@ -48,4 +48,4 @@ void Session::frame(float width, float height, float seconds) {
   for (const Request request : requests) perform_(request, computer_, state_);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -10,7 +10,7 @@
 #include "gui/ui.h"
 #include "gui/views.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // How requests are done: gui/actions.h, unless the host has ways of its own.
 using Perform = std::function<void(Request, const ViewComputer&, AppState&)>;
@@ -51,4 +51,4 @@ class Session {
   int atlas_revision_ = 0;
 };
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

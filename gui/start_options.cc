@@ -5,7 +5,7 @@
 
 #include "gui/actions.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 // The number at the start of a text, which ends there; negative when it is none.
@@ -90,4 +90,4 @@ Result<AppState> start_state(const StartOptions& options) {
   return state;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

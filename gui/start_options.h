@@ -6,7 +6,7 @@
 #include "core/result.h"
 #include "gui/app_state.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct StartOptions {
   std::string file;  // a plan or a saved view
@@ -24,4 +24,4 @@ Result<StartOptions> start_options(int argc, const char* const* argv);
 
 Result<AppState> start_state(const StartOptions& options);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -3,7 +3,7 @@
 
 #include "gui/drawing.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 std::string escaped(std::string_view words) {
@@ -102,4 +102,4 @@ std::string svg_text(const Drawing& drawing) {
       number(drawing.width()), number(drawing.height()), body);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr double kPicosecond = 1e-12;
@@ -133,4 +133,4 @@ TimelineWindow panned(TimelineWindow window, double seconds, double step) {
   return window;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

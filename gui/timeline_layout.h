@@ -13,7 +13,7 @@
 #include "core/timeline.h"
 #include "gui/palette.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct TimelineIndex {
   // Indices of spans by lane, in order of begin: lane 2s computes stage s, 2s + 1 transfers.
@@ -63,4 +63,4 @@ std::uint32_t span_at(const Timeline& timeline, const TimelineIndex& index, std:
 TimelineWindow zoomed(TimelineWindow window, double factor, double about, double step);
 TimelineWindow panned(TimelineWindow window, double seconds, double step);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <vector>
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 enum class Field : std::uint8_t { kKind, kMicroBatch, kStage, kChunk };
@@ -80,4 +80,4 @@ std::uint32_t next_span(const Timeline& timeline, const SpanMask& mask, double a
   return best;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -6,7 +6,7 @@
 #include "core/timeline.h"
 #include "gui/timeline_layout.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // Spans for which every word holds: a kind ("backward"; its beginning is enough), a micro-batch
 // ("12"), a stage ("stage 3" or "s3"), a model chunk ("chunk 5").
@@ -16,4 +16,4 @@ SpanMask matching_spans(const Timeline& timeline, const std::string& words);
 // where there is none.
 std::uint32_t next_span(const Timeline& timeline, const SpanMask& mask, double after_seconds);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr float kLabelShare = 0.44F;  // of a row in the sidebar
@@ -246,4 +246,4 @@ void apply_style(Theme theme, float scale) {
   ImGui::GetStyle() = style;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

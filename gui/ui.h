@@ -20,7 +20,7 @@
 #include "gui/palette.h"
 #include "gui/views.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 struct Rect {
   ImVec2 min, max;
@@ -99,4 +99,4 @@ float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name);
 
 void apply_style(Theme theme, float scale);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

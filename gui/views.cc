@@ -11,19 +11,19 @@
 #include "sim/predict.h"
 #include "sim/step.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
-std::shared_ptr<PlanView> compute_plan(PieceCosts& pieces, const Plan& plan) {
+std::shared_ptr<PlanView> compute_plan(LayerPricer& pricer, const Plan& plan) {
   auto view = std::make_shared<PlanView>();
   view->plan = plan;
-  if (const Status status = check_plan(pieces.scenario(), plan); !status.ok()) {
+  if (const Status status = check_plan(pricer.scenario(), plan); !status.ok()) {
     view->error = status.error();
     return view;
   }
-  view->predicted = predict(pieces, plan);
-  view->costs = plan_costs(pieces, plan);
-  step_cost(pieces, plan, view->costs, &view->timeline);
+  view->predicted = predict(pricer, plan);
+  view->costs = plan_costs(pricer, plan);
+  step_cost(pricer, plan, view->costs, &view->timeline);
   view->index = index_of(view->timeline);
   view->critical_path = critical_path(view->timeline);
   view->end = std::max(1e-9, to_seconds(view->timeline.end).value());
@@ -100,7 +100,7 @@ const Views& ViewComputer::views(const AppState& state) {
 
 void ViewComputer::load_choice(const Choice& choice) {
   loaded_ = choice;
-  pieces_.reset();
+  pricer_.reset();
   views_.error.reset();
   Result<Scenario> scenario = load_scenario(catalogue_, choice);
   if (!scenario.ok()) {
@@ -114,14 +114,14 @@ void ViewComputer::load_choice(const Choice& choice) {
   views_.scenario = std::make_shared<const Scenario>(std::move(scenario).value());
   views_.profile = choice.profile.empty() ? views_.scenario->cluster.profile : choice.profile;
   views_.stack = choice.stack.empty() ? views_.scenario->cluster.stack : choice.stack;
-  pieces_ = std::make_unique<PieceCosts>(*views_.scenario);
+  pricer_ = std::make_unique<LayerPricer>(*views_.scenario);
   views_.is_stale = true;
   host_.begin(SearchJob(choice, views_.scenario));
 }
 
 // While a new search has no answer yet, a plan that nobody chose stays the earlier search's.
 void ViewComputer::look_at(const AppState& state) {
-  if (!pieces_) return;
+  if (!pricer_) return;
   const std::optional<Plan> focus = plan_in_focus(state, views_.found);
   if (!focus) {
     views_.a.reset();
@@ -135,7 +135,7 @@ std::shared_ptr<const PlanView> ViewComputer::view_of(
     const Plan& plan, const std::shared_ptr<const PlanView>& before) {
   const bool is_known = before && before->plan == plan && before->scenario == views_.scenario;
   if (is_known) return before;
-  std::shared_ptr<PlanView> view = compute_plan(*pieces_, plan);
+  std::shared_ptr<PlanView> view = compute_plan(*pricer_, plan);
   view->scenario = views_.scenario;
   return view;
 }
@@ -229,4 +229,4 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   return all;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -14,10 +14,10 @@
 #include "gui/measured_runs.h"
 #include "gui/search_job.h"
 #include "gui/timeline_layout.h"
-#include "sim/piece_costs.h"
+#include "sim/layer_pricer.h"
 #include "sim/stage_costs.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // One plan, looked at closely.
 struct PlanView {
@@ -75,7 +75,7 @@ class ViewComputer {
   Catalogue catalogue_;
   SearchHost& host_;
   std::optional<Choice> loaded_;
-  std::unique_ptr<PieceCosts> pieces_;
+  std::unique_ptr<LayerPricer> pricer_;
   std::string measured_file_;
   Views views_;
 };
@@ -85,4 +85,4 @@ Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice)
 // The state as pairs of a name and a text, for scripts and tests: "plan.tp" -> "8".
 std::vector<std::pair<std::string, std::string>> facts(const AppState& state, const Views& views);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -12,7 +12,7 @@
 
 #include "gui/background_search.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr unsigned kColorBuffer = 0x4000, kRgba = 0x1908, kUnsignedByte = 0x1401,
@@ -205,4 +205,4 @@ Status run_window(Catalogue catalogue, AppState state, const StartOptions& optio
   return Ok{};
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

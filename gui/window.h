@@ -6,11 +6,11 @@
 #include "gui/script.h"
 #include "gui/start_options.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // Until the window is closed, or until `script` has run when the options name one. Fails with
 // kMissing where there is no display or no OpenGL 3.
 Status run_window(Catalogue catalogue, AppState state, const StartOptions& options,
                   const std::function<Status(ScriptHost&)>& script);
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

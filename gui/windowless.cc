@@ -5,7 +5,7 @@
 #include "gui/keys.h"
 #include "gui/rasteriser.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 WindowlessHost::WindowlessHost(Catalogue catalogue, AppState state, int width, int height)
     : session_(std::move(catalogue), search_, std::move(state)), width_(width), height_(height) {
@@ -30,4 +30,4 @@ Picture WindowlessHost::picture() {
   return picture;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -3,7 +3,7 @@
 
 #include "gui/script.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 class WindowlessHost : public ScriptHost {
  public:
@@ -20,4 +20,4 @@ class WindowlessHost : public ScriptHost {
   int width_, height_;
 };
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

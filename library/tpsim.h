@@ -21,12 +21,12 @@
 #include "core/timeline.h"
 #include "plans/assumptions.h"
 #include "plans/campaign.h"
-#include "plans/launch_files.h"
-#include "plans/log_check.h"
 #include "plans/search.h"
-#include "plans/training_log.h"
 #include "sim/simulate.h"
 #include "sim/validation.h"
+#include "stacks/launch_files.h"
+#include "stacks/log_check.h"
+#include "stacks/training_log.h"
 
 namespace tpsim {
 

@@ -39,8 +39,8 @@ Status check_request(const Scenario& scenario, const Plan& plan, const CampaignR
 // Fills phases, the times of their steps, and the predicted step with its interval.
 Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignRequest& request,
                  Campaign& campaign) {
-  PieceCosts pieces(scenario);
-  const Prediction full = predict(pieces, plan);
+  LayerPricer pricer(scenario);
+  const Prediction full = predict(pricer, plan);
   campaign.predicted_step = full.step;
   campaign.step = request.step > Seconds() ? request.step : full.step;
   const double scale = campaign.step / full.step;
@@ -57,7 +57,7 @@ Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignReque
       return error;
     }
     const Seconds step =
-        phase.global_batch == plan.global_batch ? full.step : predict(pieces, smaller).step;
+        phase.global_batch == plan.global_batch ? full.step : predict(pricer, smaller).step;
     campaign.phase_steps.push_back(step * scale);
     campaign.time.steps += static_cast<double>(phase.steps) * campaign.phase_steps.back();
   }

@@ -21,11 +21,11 @@ double score_of(Objective objective, const Candidate& candidate, double step) {
 
 FamilySearch::Found FamilySearch::run(std::int64_t family) {
   found_ = {};
-  hopes_.clear();
+  floors_.clear();
   place_ = family << 40;
   found_.count = plans_.visit_family(
       family, [this](const Plan& plan, const StageCut& cut) { consider(plan, cut); });
-  pieces_.drop_traces();
+  pricer_.drop_traces();
   return std::move(found_);
 }
 
@@ -42,7 +42,7 @@ void FamilySearch::consider(const Plan& plan, const StageCut& cut) {
   }
   // Where ranks lie changes no memory: what did not fit in one order fits in none.
   const bool same_but_order = plan.rank_order != first_order_ && was_over_memory_;
-  was_over_memory_ = same_but_order || is_hopeless(plan);
+  was_over_memory_ = same_but_order || is_below_floor(plan);
   if (was_over_memory_) {
     ++found_.over_memory;
     return;
@@ -65,7 +65,7 @@ bool FamilySearch::add_if_it_fits(const Plan& plan, const StageCut& cut) {
 }
 
 bool FamilySearch::fewest_is_fastest(const Plan& plan) const {
-  const bool overlaps = pieces_.scenario().stack.training.overlap_gradient_reduction;
+  const bool overlaps = pricer_.scenario().stack.training.overlap_gradient_reduction;
   return !trades_memory_ && (plan.virtual_stages == 1 || !overlaps);
 }
 
@@ -74,7 +74,7 @@ void FamilySearch::consider_counts(Plan plan, const StageCut& cut) {
   const std::span<const std::int64_t> counts = plans_.recompute_counts(cut);
   const auto all = static_cast<std::int64_t>(counts.size());
   const bool wants_fewest = fewest_is_fastest(plan);
-  if (is_hopeless(plan)) {
+  if (is_below_floor(plan)) {
     found_.over_memory += all;
     return;
   }
@@ -93,20 +93,20 @@ void FamilySearch::consider_counts(Plan plan, const StageCut& cut) {
 }
 
 // Whether no plan of this micro-batch and cp, and so of no larger micro-batch, can fit.
-bool FamilySearch::is_hopeless(const Plan& plan) {
-  Hope& hope = hope_of(plan.degrees.cp);
-  if (plan.micro_batch != hope.micro_batch) {
-    hope.is_lost = hope.is_lost || bounds_.least_peak(plan) > limit_;
-    hope.micro_batch = plan.micro_batch;
+bool FamilySearch::is_below_floor(const Plan& plan) {
+  MemoryFloor& floor = floor_of(plan.degrees.cp);
+  if (plan.micro_batch != floor.micro_batch) {
+    floor.is_over_limit = floor.is_over_limit || bounds_.least_peak(plan) > limit_;
+    floor.micro_batch = plan.micro_batch;
   }
-  return hope.is_lost;
+  return floor.is_over_limit;
 }
 
-FamilySearch::Hope& FamilySearch::hope_of(std::int64_t cp) {
-  for (Hope& hope : hopes_) {
-    if (hope.cp == cp) return hope;
+FamilySearch::MemoryFloor& FamilySearch::floor_of(std::int64_t cp) {
+  for (MemoryFloor& floor : floors_) {
+    if (floor.cp == cp) return floor;
   }
-  return hopes_.emplace_back(Hope{cp});
+  return floors_.emplace_back(MemoryFloor{cp});
 }
 
 }  // namespace tpsim

@@ -7,7 +7,7 @@
 
 #include "plans/enumerate.h"
 #include "plans/search.h"
-#include "sim/piece_costs.h"
+#include "sim/layer_pricer.h"
 #include "sim/plan_bounds.h"
 
 namespace tpsim {
@@ -42,38 +42,38 @@ class FamilySearch {
 
   FamilySearch(std::shared_ptr<const PriceLists> prices, const PlanSpace& plans,
                const SearchSpace& space, bool trades_memory)
-      : pieces_(std::move(prices)),
-        bounds_(pieces_),
+      : pricer_(std::move(prices)),
+        bounds_(pricer_),
         plans_(plans),
         objective_(space.objective),
         trades_memory_(trades_memory),
-        limit_(memory_limit(pieces_.scenario(), space)),
+        limit_(memory_limit(pricer_.scenario(), space)),
         first_order_(plans.first_rank_order()) {}
 
   Found run(std::int64_t family);
 
  private:
-  struct Hope {
+  struct MemoryFloor {
     std::int64_t cp;
     std::int64_t micro_batch = 0;
-    bool is_lost = false;
+    bool is_over_limit = false;
   };
 
   void consider(const Plan& plan, const StageCut& cut);
   void consider_counts(Plan plan, const StageCut& cut);
   bool add_if_it_fits(const Plan& plan, const StageCut& cut);
   bool fewest_is_fastest(const Plan& plan) const;
-  bool is_hopeless(const Plan& plan);
-  Hope& hope_of(std::int64_t cp);
+  bool is_below_floor(const Plan& plan);
+  MemoryFloor& floor_of(std::int64_t cp);
 
-  PieceCosts pieces_;
+  LayerPricer pricer_;
   PlanBounds bounds_;
   const PlanSpace& plans_;
   Objective objective_;
   bool trades_memory_;  // less memory may be worth a longer step
   Bytes limit_;
   Found found_;
-  std::vector<Hope> hopes_;  // of the family at hand
+  std::vector<MemoryFloor> floors_;  // of the family at hand
   RankOrder first_order_;
   bool was_over_memory_ = false;  // the plan before
   std::int64_t place_ = 0;

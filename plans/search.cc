@@ -38,7 +38,7 @@ class Search {
       : space_(space),
         top_(static_cast<std::size_t>(std::max(1, top))),
         prices_(std::make_shared<const PriceLists>(scenario)),
-        pieces_(prices_),
+        pricer_(prices_),
         plans_(prices_->scenario, space) {}
 
   SearchResult best(const std::function<void(double)>& progress, int threads) {
@@ -167,7 +167,7 @@ class Search {
 
   Seconds exact_step(const Candidate& candidate) {
     const Plan plan = whole_plan(candidate.plan, *candidate.cut);
-    return step_cost(pieces_, plan, plan_costs(pieces_, plan), nullptr).step;
+    return step_cost(pricer_, plan, plan_costs(pricer_, plan), nullptr).step;
   }
 
   double exact_score(const Candidate& candidate) {
@@ -177,13 +177,13 @@ class Search {
 
   PlannedRun predicted(const Candidate& candidate) {
     Plan plan = whole_plan(candidate.plan, *candidate.cut);
-    Prediction prediction = predict(pieces_, plan);
+    Prediction prediction = predict(pricer_, plan);
     return {std::move(plan), std::move(prediction)};
   }
 
   // Of all plans, none of which fits, the one with the lowest peak.
   void find_nearest_miss() {
-    PlanBounds bounds(pieces_);
+    PlanBounds bounds(pricer_);
     Candidate miss;
     for (std::int64_t family = 0; family < plans_.families(); ++family) {
       plans_.visit_family(family, [&](const Plan& settings, const StageCut& cut) {
@@ -200,7 +200,7 @@ class Search {
           consider();
         }
       });
-      pieces_.drop_traces();
+      pricer_.drop_traces();
     }
     if (miss.cut != nullptr) result_.nearest_miss = predicted(miss);
   }
@@ -208,7 +208,7 @@ class Search {
   const SearchSpace& space_;
   std::size_t top_;
   std::shared_ptr<const PriceLists> prices_;
-  PieceCosts pieces_;
+  LayerPricer pricer_;
   PlanSpace plans_;
   SearchResult result_;
   std::vector<Candidate> candidates_;

@@ -123,8 +123,8 @@ Scenario with_constant(Scenario scenario, Constant constant, double factor) {
 
 std::vector<Sensitivity> sensitivities(const Scenario& scenario, const Plan& plan) {
   const auto step_of = [&](const Scenario& machine) {
-    PieceCosts pieces(machine);
-    return step_cost(pieces, plan, plan_costs(pieces, plan), nullptr).step;
+    LayerPricer pricer(machine);
+    return step_cost(pricer, plan, plan_costs(pricer, plan), nullptr).step;
   };
   const Seconds today = step_of(scenario);
   std::vector<Sensitivity> all;

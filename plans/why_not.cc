@@ -34,8 +34,8 @@ class Questioner {
   }
 
   // Gives up sets of settings, small ones first, until some plan fits.
-  std::vector<Mend> mends(const std::vector<SettingValue>& asked) const {
-    std::vector<Mend> found;
+  std::vector<Fix> fixes(const std::vector<SettingValue>& asked) const {
+    std::vector<Fix> found;
     const auto all = static_cast<unsigned>(asked.size());
     for (int size = 1; size <= static_cast<int>(all) && found.empty(); ++size) {
       for (unsigned set = 1; set < (1U << all); ++set) {
@@ -43,7 +43,7 @@ class Questioner {
       }
       if (size == 1) try_offloaded(asked, found);
     }
-    std::stable_sort(found.begin(), found.end(), [](const Mend& a, const Mend& b) {
+    std::stable_sort(found.begin(), found.end(), [](const Fix& a, const Fix& b) {
       return a.run.predicted.step < b.run.predicted.step;
     });
     return found;
@@ -63,23 +63,23 @@ class Questioner {
 
  private:
   void try_without(const std::vector<SettingValue>& asked, unsigned set,
-                   std::vector<Mend>& found) const {
-    Mend mend;
+                   std::vector<Fix>& found) const {
+    Fix fix;
     std::vector<SettingValue> kept;
     for (std::size_t i = 0; i < asked.size(); ++i) {
-      ((set >> i & 1U) != 0 ? mend.given_up : kept).push_back(asked[i]);
+      ((set >> i & 1U) != 0 ? fix.given_up : kept).push_back(asked[i]);
     }
     const Result<SearchResult> result = search_with(kept);
     if (!result.ok() || result->plans.empty()) return;
-    mend.run = result->plans.front();
-    for (const SettingValue& value : mend.given_up) {
-      mend.instead.push_back(setting_of(mend.run.plan, value.setting));
+    fix.run = result->plans.front();
+    for (const SettingValue& value : fix.given_up) {
+      fix.instead.push_back(setting_of(fix.run.plan, value.setting));
     }
-    found.push_back(std::move(mend));
+    found.push_back(std::move(fix));
   }
 
   // To keep what was asked for and move the optimizer to the host is a change too.
-  void try_offloaded(const std::vector<SettingValue>& asked, std::vector<Mend>& found) const {
+  void try_offloaded(const std::vector<SettingValue>& asked, std::vector<Fix>& found) const {
     const SettingValue none{Setting::kOffload, static_cast<std::int64_t>(Offload::kNone)};
     const SettingValue optimizer{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
     if (space_.offload != std::vector{Offload::kNone}) return;
@@ -137,7 +137,7 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
   }
   answer.nearest_miss = found.nearest_miss;
   if (!answer.nearest_miss) answer.illegal = commonest_reason(found);
-  answer.mends = questioner.mends(asked);
+  answer.fixes = questioner.fixes(asked);
   answer.enough_gpus = questioner.enough_gpus(asked);
   return answer;
 }

@@ -21,7 +21,7 @@ struct TermDifference {
 };
 
 // What to give up of what was asked for so that a plan fits.
-struct Mend {
+struct Fix {
   std::vector<SettingValue> given_up;
   std::vector<SettingValue> instead;  // what the plan has in their place
   PlannedRun run;
@@ -40,7 +40,7 @@ struct WhyNot {
   std::string illegal;
   // Where nothing fits or is legal: the fewest settings to give up, best plan first; and the fewest
   // GPUs, in whole nodes, on which what was asked for fits (0: not on this cluster).
-  std::vector<Mend> mends;
+  std::vector<Fix> fixes;
   std::int64_t enough_gpus = 0;
 };
 

@@ -93,22 +93,22 @@ double timed_runs(Device& device, Exercise& exercise, int runs) {
   return device.seconds_between(begin, device.mark()) / runs / exercise.runs_at_once();
 }
 
-std::vector<double> times_of(Device& device, Lockstep& lockstep, Exercise& exercise,
+std::vector<double> times_of(Device& device, RankBarrier& barrier, Exercise& exercise,
                              const CollectiveTimerSettings& settings) {
   timed_runs(device, exercise, 2);
-  lockstep.wait();
+  barrier.wait();
   const int at_a_time = exercise.bytes() <= kSmallBytes ? kSmallAtATime : 1;
 
   std::vector<double> seconds;
   const DeviceMark begin = device.mark();
   while (seconds.size() < settings.most_samples) {
     exercise.prepare();
-    lockstep.wait();
+    barrier.wait();
     seconds.push_back(timed_runs(device, exercise, at_a_time));
     const double spent = device.seconds_between(begin, device.mark());
     const bool enough = exercise.is_alone() || (seconds.size() >= settings.least_samples &&
                                                 spent >= settings.budget.value());
-    if (lockstep.all_agree(enough)) break;
+    if (barrier.all_agree(enough)) break;
   }
   device.forget_marks();
   return seconds;
@@ -131,7 +131,7 @@ std::vector<std::int64_t> size_ladder(std::int64_t most) {
   return sizes;
 }
 
-void time_collectives(World& world, Device& device, Lockstep& lockstep,
+void time_collectives(World& world, Device& device, RankBarrier& barrier,
                       const std::vector<CollectiveNeed>& needs,
                       const CollectiveTimerSettings& settings, Samples& samples) {
   // Messages travel in pipeline groups alone.
@@ -149,7 +149,7 @@ void time_collectives(World& world, Device& device, Lockstep& lockstep,
       group = world.communicator(device, kind, block_of(world, need.ranks));
     }
     Exercise exercise(device, *group, need, settings);
-    const std::vector<double> seconds = times_of(device, lockstep, exercise, settings);
+    const std::vector<double> seconds = times_of(device, barrier, exercise, settings);
     if (group->size() == 1) continue;
     for (const double s : seconds) samples.add(need.kind, need.ranks, need.bytes, s);
   }

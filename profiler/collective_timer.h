@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/world.h"
-#include "profiler/lockstep.h"
+#include "profiler/rank_barrier.h"
 #include "profiler/samples.h"
+#include "ranks/world.h"
 
 namespace tpsim {
 
@@ -31,7 +31,7 @@ struct CollectiveTimerSettings {
 // of a plan communicate. What does not fit the world is left out. Every rank calls this.
 //
 // A send is timed as half of its way to a neighbour and back; a receive is part of it.
-void time_collectives(World& world, Device& device, Lockstep& lockstep,
+void time_collectives(World& world, Device& device, RankBarrier& barrier,
                       const std::vector<CollectiveNeed>& needs,
                       const CollectiveTimerSettings& settings, Samples& samples);
 

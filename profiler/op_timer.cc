@@ -111,7 +111,7 @@ std::vector<double> OpTimer::times(const OpKey& key) {
       if (meter_.was_alone()) accepted.push_back(seconds / static_cast<double>(at_a_time));
     }
     const bool settled = accepted.size() >= settings_.least_samples &&
-                         middle_of(accepted).spread <= settings_.enough_spread;
+                         median_and_spread(accepted).spread <= settings_.enough_spread;
     if (lockstep_.all_agree(settled || spent >= settings_.budget.value())) return accepted;
     spent += device_.seconds_between(begin, device_.mark());
   }

@@ -3,7 +3,7 @@
 // An asynchronous device is held back until the ops of a sample have been issued, so that its time
 // is measured and not the host's. Right for a device whose ops start from its memory. Where caches
 // carry results from one op to the next, times in the middle of a step are shorter:
-// profiler/rehearsal.h.
+// profiler/in_step_timing.h.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 #include "core/units.h"
 #include "kernels/device.h"
 #include "profiler/load_meter.h"
-#include "profiler/lockstep.h"
+#include "profiler/rank_barrier.h"
 
 namespace tpsim {
 
@@ -30,8 +30,8 @@ struct OpTimerSettings {
 
 class OpTimer {
  public:
-  OpTimer(Device& device, LoadMeter& meter, Lockstep& lockstep, OpTimerSettings settings)
-      : device_(device), meter_(meter), lockstep_(lockstep), settings_(settings) {}
+  OpTimer(Device& device, LoadMeter& meter, RankBarrier& barrier, OpTimerSettings settings)
+      : device_(device), meter_(meter), lockstep_(barrier), settings_(settings) {}
 
   // Seconds of one run, for every sample that nothing disturbed; empty when all were. Every rank
   // calls this with the same key.
@@ -52,7 +52,7 @@ class OpTimer {
 
   Device& device_;
   LoadMeter& meter_;
-  Lockstep& lockstep_;
+  RankBarrier& lockstep_;
   OpTimerSettings settings_;
 };
 

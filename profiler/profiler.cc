@@ -6,14 +6,14 @@
 #include <set>
 
 #include "kernels/op_check.h"
-#include "profiler/shrunken_key.h"
+#include "profiler/reduced_key.h"
 
 namespace tpsim {
 
 Status check_ops(Device& device, const std::vector<OpKey>& keys,
                  const std::function<void(double)>& progress) {
   std::set<OpKey> small;
-  for (const OpKey& key : keys) small.insert(shrunken_key(key));
+  for (const OpKey& key : keys) small.insert(reduced_key(key));
   std::size_t done = 0;
   for (const OpKey& key : small) {
     for (const ResultError& error : errors_against_slow(device, key, 1)) {
@@ -32,12 +32,12 @@ Status check_ops(Device& device, const std::vector<OpKey>& keys,
 namespace {
 
 // Ops that keep the matrix units busy for long enough to matter.
-void time_sustained(OpTimer& timer, Lockstep& lockstep, const std::vector<OpKey>& keys,
+void time_sustained(OpTimer& timer, RankBarrier& barrier, const std::vector<OpKey>& keys,
                     Samples& samples) {
   constexpr double kLeastSeconds = 20e-6;
   for (const OpKey& key : keys) {
     const bool heats = runs_on_matrix_units(key.kind);
-    if (!heats || !lockstep.all_agree(samples.median(key) >= kLeastSeconds)) continue;
+    if (!heats || !barrier.all_agree(samples.median(key) >= kLeastSeconds)) continue;
     for (const double seconds : timer.sustained_times(key)) samples.add_sustained(key, seconds);
   }
 }
@@ -47,37 +47,37 @@ void time_sustained(OpTimer& timer, Lockstep& lockstep, const std::vector<OpKey>
 Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
                              const ProfileRequest& request,
                              const std::function<void(double)>& progress) {
-  Lockstep lockstep(world, device);
+  RankBarrier barrier(world, device);
   Samples samples;
   const auto ranks = static_cast<std::size_t>(world.size());
-  const std::size_t rounds = (request.rehearsals.size() + ranks - 1) / ranks;
+  const std::size_t rounds = (request.in_step_runs.size() + ranks - 1) / ranks;
   const auto all = static_cast<double>(rounds + request.ops.size() + 1);
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   for (std::size_t round = 0; round < rounds; ++round) {
-    if (request.rehearsal_budget) {
+    if (request.in_step_budget) {
       const double passed = std::chrono::duration<double>(Clock::now() - begin).count();
-      if (lockstep.all_agree(passed > request.rehearsal_budget->value())) break;
+      if (barrier.all_agree(passed > request.in_step_budget->value())) break;
     }
     const std::size_t turn = round * ranks + static_cast<std::size_t>(world.rank());
-    TPSIM_TRY_STATUS(rehearse(device, meter, lockstep,
-                              request.rehearsals[turn % request.rehearsals.size()],
-                              request.rehearsal, samples));
+    TPSIM_TRY_STATUS(time_in_steps(device, meter, barrier,
+                                   request.in_step_runs[turn % request.in_step_runs.size()],
+                                   request.in_step, samples));
     progress(static_cast<double>(round + 1) / all);
   }
-  OpTimer timer(device, meter, lockstep, request.op_timer);
+  OpTimer timer(device, meter, barrier, request.op_timer);
   for (std::size_t i = 0; i < request.ops.size(); ++i) {
     // All ranks time an op, or none: each has rehearsed other ranks of the plans.
     const bool known = samples.has(request.ops[i]);
-    if (!lockstep.all_agree(known)) {
+    if (!barrier.all_agree(known)) {
       for (const double seconds : timer.times(request.ops[i])) {
         if (!known) samples.add(request.ops[i], seconds);
       }
     }
     progress(static_cast<double>(rounds + i + 1) / all);
   }
-  if (request.sustained) time_sustained(timer, lockstep, request.ops, samples);
-  time_collectives(world, device, lockstep, request.collectives, request.collective_timer, samples);
+  if (request.sustained) time_sustained(timer, barrier, request.ops, samples);
+  time_collectives(world, device, barrier, request.collectives, request.collective_timer, samples);
   progress(1);
   return samples;
 }

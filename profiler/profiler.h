@@ -10,22 +10,22 @@
 #include <vector>
 
 #include "profiler/collective_timer.h"
+#include "profiler/in_step_timing.h"
 #include "profiler/op_timer.h"
-#include "profiler/rehearsal.h"
 
 namespace tpsim {
 
 struct ProfileRequest {
-  std::vector<OpKey> ops;  // each once; those that no rehearsal reaches are timed by themselves
-  std::vector<Rehearsal> rehearsals;  // the ranks of the world take one each, in turn
+  std::vector<OpKey> ops;  // each once; those that no in_step reaches are timed by themselves
+  std::vector<InStepRun> in_step_runs;  // the ranks of the world take one each, in turn
   std::vector<CollectiveNeed> collectives;
   OpTimerSettings op_timer;
   // Times products and flash attention once more at sustained clocks: on devices that get slower
   // when they have worked for a while.
   bool sustained = false;
-  RehearsalSettings rehearsal;
-  // No rehearsal begins after this long; what the others would have reached is timed by itself.
-  std::optional<Seconds> rehearsal_budget;
+  InStepSettings in_step;
+  // No in_step begins after this long; what the others would have reached is timed by itself.
+  std::optional<Seconds> in_step_budget;
   CollectiveTimerSettings collective_timer;
 };
 

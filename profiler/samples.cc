@@ -30,7 +30,7 @@ std::vector<double> get_all(Unpacker& unpacker) {
 std::vector<OpSample> samples_of(const std::map<OpKey, std::vector<double>>& times) {
   std::vector<OpSample> samples;
   for (const auto& [key, seconds] : times) {
-    const Middle middle = middle_of(seconds);
+    const MedianSpread middle = median_and_spread(seconds);
     samples.push_back(
         {key, Seconds(middle.median), middle.spread, static_cast<int>(seconds.size())});
   }
@@ -39,22 +39,22 @@ std::vector<OpSample> samples_of(const std::map<OpKey, std::vector<double>>& tim
 
 }  // namespace
 
-Middle middle_of(std::vector<double> numbers) {
+MedianSpread median_and_spread(std::vector<double> numbers) {
   TPSIM_CHECK(!numbers.empty(), "a median of something");
-  Middle middle{median_of(numbers)};
+  MedianSpread middle{median_of(numbers)};
   for (double& number : numbers) number = std::fabs(number - middle.median);
   middle.spread = middle.median > 0 ? median_of(numbers) / middle.median : 0;
   return middle;
 }
 
 void Samples::add_steps(const std::vector<double>& seconds) {
-  if (seconds.size() > 1) step_spreads_.push_back(middle_of(seconds).spread);
+  if (seconds.size() > 1) step_spreads_.push_back(median_and_spread(seconds).spread);
 }
 
 // A normal distribution's standard deviation is 1.4826 times its median absolute deviation.
 double Samples::rank_jitter() const {
   constexpr double kNormal = 1.4826;
-  return step_spreads_.empty() ? 0 : kNormal * middle_of(step_spreads_).median;
+  return step_spreads_.empty() ? 0 : kNormal * median_and_spread(step_spreads_).median;
 }
 
 void Samples::add(const Samples& other) {
@@ -115,15 +115,15 @@ std::vector<OpSample> Samples::sustained() const { return samples_of(sustained_)
 
 double Samples::median(const OpKey& key) const {
   const auto found = ops_.find(key);
-  return found != ops_.end() ? middle_of(found->second).median : 0;
+  return found != ops_.end() ? median_and_spread(found->second).median : 0;
 }
 
 std::vector<CollectiveSample> Samples::collectives() const {
   std::vector<CollectiveSample> samples;
   for (const auto& [call, seconds] : collectives_) {
     const auto& [kind, ranks, bytes] = call;
-    samples.push_back(
-        {kind, ranks, Bytes(static_cast<double>(bytes)), Seconds(middle_of(seconds).median)});
+    samples.push_back({kind, ranks, Bytes(static_cast<double>(bytes)),
+                       Seconds(median_and_spread(seconds).median)});
   }
   return samples;
 }

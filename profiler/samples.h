@@ -13,11 +13,11 @@
 namespace tpsim {
 
 // Median and spread (median absolute deviation over median) of at least one number.
-struct Middle {
+struct MedianSpread {
   double median = 0;
   double spread = 0;
 };
-Middle middle_of(std::vector<double> numbers);
+MedianSpread median_and_spread(std::vector<double> numbers);
 
 class Samples {
  public:

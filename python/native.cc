@@ -26,7 +26,7 @@
 #include "plans/search.h"
 #include "sim/simulate.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 namespace py = pybind11;
@@ -219,34 +219,34 @@ std::vector<std::string> catalogue_names(CatalogueKind kind) {
 }
 
 }  // namespace
-}  // namespace tpsim
+}  // namespace tpsim::cli
 
 PYBIND11_MODULE(_native, module) {
   namespace py = pybind11;
   using tpsim::CatalogueKind;
-  using tpsim::Command;
+  using tpsim::cli::Command;
   module.doc() = "Answers of tpsim as JSON text; see tpsim for the typed functions.";
   module.attr("version") = std::string(tpsim::kVersion);
-  py::register_local_exception_translator(tpsim::raise_failures);
+  py::register_local_exception_translator(tpsim::cli::raise_failures);
   const std::map<std::string, Command> commands = {
       {"plan", Command::kPlan},          {"simulate", Command::kSimulate},
       {"explain", Command::kExplain},    {"campaign", Command::kCampaign},
       {"export", Command::kExport},      {"import_plan", Command::kImport},
       {"check_log", Command::kCheckLog}, {"validate", Command::kValidate}};
   std::map<std::string, std::vector<std::string>> keywords;
-  for (const auto& [name, command] : commands) keywords[name] = tpsim::keywords(command);
+  for (const auto& [name, command] : commands) keywords[name] = tpsim::cli::keywords(command);
   module.attr("keywords") = keywords;
-  module.def("plan", tpsim::plan, tpsim::FreeGil());
-  module.def("simulate", tpsim::simulate_plan, tpsim::FreeGil());
-  module.def("explain", tpsim::explain, tpsim::FreeGil());
-  module.def("campaign", tpsim::campaign, tpsim::FreeGil());
-  module.def("export", tpsim::export_files, tpsim::FreeGil());
-  module.def("import_plan", tpsim::import_plan_file, tpsim::FreeGil());
-  module.def("check_log", tpsim::check_log_file, tpsim::FreeGil());
-  module.def("validate", tpsim::validate_runs, tpsim::FreeGil());
-  module.def("read_plan", tpsim::read_plan_text, tpsim::FreeGil());
-  module.def("models", [] { return tpsim::catalogue_names(CatalogueKind::kModels); });
-  module.def("clusters", [] { return tpsim::catalogue_names(CatalogueKind::kClusters); });
-  module.def("profiles", [] { return tpsim::catalogue_names(CatalogueKind::kProfiles); });
-  module.def("stacks", [] { return tpsim::catalogue_names(CatalogueKind::kStacks); });
+  module.def("plan", tpsim::cli::plan, tpsim::cli::FreeGil());
+  module.def("simulate", tpsim::cli::simulate_plan, tpsim::cli::FreeGil());
+  module.def("explain", tpsim::cli::explain, tpsim::cli::FreeGil());
+  module.def("campaign", tpsim::cli::campaign, tpsim::cli::FreeGil());
+  module.def("export", tpsim::cli::export_files, tpsim::cli::FreeGil());
+  module.def("import_plan", tpsim::cli::import_plan_file, tpsim::cli::FreeGil());
+  module.def("check_log", tpsim::cli::check_log_file, tpsim::cli::FreeGil());
+  module.def("validate", tpsim::cli::validate_runs, tpsim::cli::FreeGil());
+  module.def("read_plan", tpsim::cli::read_plan_text, tpsim::cli::FreeGil());
+  module.def("models", [] { return tpsim::cli::catalogue_names(CatalogueKind::kModels); });
+  module.def("clusters", [] { return tpsim::cli::catalogue_names(CatalogueKind::kClusters); });
+  module.def("profiles", [] { return tpsim::cli::catalogue_names(CatalogueKind::kProfiles); });
+  module.def("stacks", [] { return tpsim::cli::catalogue_names(CatalogueKind::kStacks); });
 }

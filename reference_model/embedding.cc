@@ -27,12 +27,13 @@ ParameterUnit& add_word_table(const RankContext& context, ParameterStore& store,
                      .sharding = Sharding::kRows,
                      .deviation = context.model.initializer_range,
                      .global_rows = context.model.vocab};
-  return store.add_unit("word_table", {std::move(spec)},
+  return store.add_unit("word_embeddings", {std::move(spec)},
                         repeats_first_stage ? UnitRole::kRepeatsFirstStage : UnitRole::kPlain);
 }
 
-Embedding::Embedding(const RankContext& context, ParameterStore& store, ParameterUnit& word_table)
-    : context_(context), store_(store), table_(word_table) {
+Embedding::Embedding(const RankContext& context, ParameterStore& store,
+                     ParameterUnit& word_embeddings)
+    : context_(context), store_(store), table_(word_embeddings) {
   const ModelSpec& model = context.model;
   std::vector<ParameterSpec> specs;
   if (model.attention.position == PositionKind::kLearned) {

@@ -16,7 +16,7 @@ struct EmbeddingSaved {
   Tensor mask;  // of the dropout, [elements] uint8
 };
 
-// The word table's unit: of the embedding, of the untied head, or of the tied head on another
+// The word embeddings's unit: of the embedding, of the untied head, or of the tied head on another
 // stage.
 ParameterUnit& add_word_table(const RankContext& context, ParameterStore& store,
                               const std::string& name, bool repeats_first_stage);
@@ -25,8 +25,8 @@ std::string head_table_name(const ModelSpec& model);  // the embedding's when ti
 
 class Embedding {
  public:
-  // Adds the unit of everything but the word table, which may be shared with the head.
-  Embedding(const RankContext& context, ParameterStore& store, ParameterUnit& word_table);
+  // Adds the unit of everything but the word embeddings, which may be shared with the head.
+  Embedding(const RankContext& context, ParameterStore& store, ParameterUnit& word_embeddings);
   // tokens [seq, batch] int32 -> residual_shape(context).
   Tensor forward(const Tensor& tokens, EmbeddingSaved& saved);
   void backward(const Tensor& dy, EmbeddingSaved saved);

@@ -22,10 +22,10 @@ Tensor allocate_statistic(const RankContext& context, Shape shape, const char* l
 
 }  // namespace
 
-Head::Head(const RankContext& context, ParameterStore& store, ParameterUnit& word_table)
+Head::Head(const RankContext& context, ParameterStore& store, ParameterUnit& word_embeddings)
     : context_(context),
       store_(store),
-      table_(word_table),
+      table_(word_embeddings),
       norm_unit_(add_final_norm(context, store)),
       norm_(norm_unit_, final_norm_name(context.model)) {}
 

@@ -1,6 +1,6 @@
-// The last layer: final norm, logits against the word table (column-parallel over the vocabulary),
-// and the vocabulary-parallel cross entropy: maxima, then one all-reduce of the sums of
-// exponentials and the labels' logits. No rank ever holds all logits.
+// The last layer: final norm, logits against the word embeddings (column-parallel over the
+// vocabulary), and the vocabulary-parallel cross entropy: maxima, then one all-reduce of the sums
+// of exponentials and the labels' logits. No rank ever holds all logits.
 #pragma once
 
 #include "reference_model/norm.h"
@@ -18,8 +18,8 @@ struct HeadSaved {
 
 class Head {
  public:
-  // Adds the final norm's unit. `word_table` may be the embedding's.
-  Head(const RankContext& context, ParameterStore& store, ParameterUnit& word_table);
+  // Adds the final norm's unit. `word_embeddings` may be the embedding's.
+  Head(const RankContext& context, ParameterStore& store, ParameterUnit& word_embeddings);
 
   // Loss of every token, [seq * batch] fp32; the same on every tensor-parallel rank.
   Tensor forward(const Tensor& x, const Tensor& labels, HeadSaved& saved);

@@ -21,14 +21,14 @@ struct MicroBatch {
 
 class ModelChunk {
  public:
-  // `chunk` counts over the whole model; `shared_table` is the word table of an earlier chunk of
-  // this rank, for a tied head beside its embedding.
+  // `chunk` counts over the whole model; `shared_table` is the word embeddings of an earlier chunk
+  // of this rank, for a tied head beside its embedding.
   ModelChunk(const RankContext& context, ParameterStore& store, std::int64_t chunk,
              ParameterUnit* shared_table);
 
   bool is_first() const { return embedding_ != nullptr; }
   bool is_last() const { return head_ != nullptr; }
-  ParameterUnit* word_table() const { return word_table_; }
+  ParameterUnit* word_embeddings() const { return word_table_; }
 
   // The output activation, or on the last chunk the loss per token. `x` is undefined on the first
   // chunk. What backward needs is kept under the micro-batch's number.

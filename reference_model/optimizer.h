@@ -40,7 +40,7 @@ class Optimizer {
   void materialize();
 
   // Completes the gradients of the step over the groups: sequence-parallel partial sums, data
-  // parallel reduction (stages 0 and 1; stages 2 and 3 did it in backward), tied word table.
+  // parallel reduction (stages 0 and 1; stages 2 and 3 did it in backward), tied word embeddings.
   void reduce_gradients();
   // Updates the weights; `step` counts from 1. The global norm before clipping.
   double update(std::int64_t step);

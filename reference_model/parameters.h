@@ -1,6 +1,6 @@
 // The weights of a rank and their gradients, in flat buffers that ZeRO can cut.
 //
-// Parameters live in units (a block, the word table, ...). A unit is one flat range: sharded
+// Parameters live in units (a block, the word embeddings, ...). A unit is one flat range: sharded
 // tensors first, tensors that every tensor-parallel rank repeats last, padded so that the ranks of
 // its data group own equal shares: data x context parallel, of experts those of them that hold the
 // same. ZeRO works unit by unit:

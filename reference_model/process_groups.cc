@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/rank_layout.h"
-#include "kernels/lone_world.h"
+#include "ranks/lone_world.h"
 
 namespace tpsim {
 

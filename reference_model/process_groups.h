@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "kernels/world.h"
+#include "ranks/world.h"
 #include "reference_model/rank_context.h"
 
 namespace tpsim {

@@ -7,8 +7,8 @@
 #include "core/plan.h"
 #include "core/rank_layout.h"
 #include "core/stack_spec.h"
-#include "kernels/communicator.h"
 #include "kernels/device.h"
+#include "ranks/communicator.h"
 
 namespace tpsim {
 

@@ -13,7 +13,7 @@ RankModel::RankModel(const RankContext& context, OptimizerSettings settings)
   for (std::int64_t v = 0; v < plan.virtual_stages; ++v) {
     const std::int64_t chunk = v * plan.degrees.pp + context_.at.pp;
     chunks_.push_back(std::make_unique<ModelChunk>(context_, store_, chunk, table));
-    if (table == nullptr) table = chunks_.back()->word_table();
+    if (table == nullptr) table = chunks_.back()->word_embeddings();
   }
 }
 

@@ -9,7 +9,7 @@
 #include "core/files.h"
 #include "core/half_floats.h"
 #include "core/rank_layout.h"
-#include "kernels/world.h"
+#include "ranks/world.h"
 
 namespace tpsim {
 namespace {

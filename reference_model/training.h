@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/op_times.h"
-#include "kernels/world.h"
+#include "ranks/world.h"
 #include "reference_model/optimizer.h"
 #include "reference_model/rank_model.h"
 #include "reference_model/tokens.h"

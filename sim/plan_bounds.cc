@@ -38,12 +38,12 @@ InFlight in_flight(const StageCut& cut, const StageKind& stage,
 }  // namespace
 
 PlanBounds::Family& PlanBounds::family_of(const Plan& plan) {
-  const PieceKey key = layer_key(PieceKind::kBlock, plan);
+  const LayerKey key = layer_key(LayerKind::kBlock, plan);
   Family& family = families_[key.zero < 2 ? 0 : static_cast<std::size_t>(key.zero - 1)];
   if (family.number > 0 && family.key == key) return family;
   family.key = key;
   ++family.number;
-  family.chunks.resize(4 * static_cast<std::size_t>(pieces_.scenario().model.layers + 1));
+  family.chunks.resize(4 * static_cast<std::size_t>(pricer_.scenario().model.layers + 1));
   family.partial.clear();
   return family;
 }
@@ -59,7 +59,7 @@ PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const Plan& plan, const 
 const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind) {
   Chunk& chunk = chunk_of(*family_, plan, kind);
   if (chunk.memory_of != family_->number) {
-    chunk.memory = with_transfers(chunk_memory(pieces_, plan, kind), kind, transfer_.bytes);
+    chunk.memory = with_transfers(chunk_memory(pricer_, plan, kind), kind, transfer_.bytes);
     chunk.memory_of = family_->number;
   }
   return chunk.memory;
@@ -68,22 +68,22 @@ const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind
 const PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind& kind) {
   Chunk& chunk = chunk_of(*family_, plan, kind);
   if (chunk.times_of != family_->number) {
-    const ChunkCost cost = chunk_cost(pieces_, plan, kind);
-    chunk.forward = cost.forward.queue;
-    chunk.backward = cost.backward.queue;
+    const ChunkCost cost = chunk_cost(pricer_, plan, kind);
+    chunk.forward = cost.forward.time;
+    chunk.backward = cost.backward.time;
     chunk.times_of = family_->number;
   }
   return chunk;
 }
 
 PlanBounds::Fixed& PlanBounds::fixed_of(const Plan& plan) {
-  const PieceKey key = fixed_key(PieceKind::kWordTable, plan);
+  const LayerKey key = fixed_key(LayerKind::kWordEmbeddings, plan);
   Fixed& fixed = fixed_[static_cast<std::size_t>(plan.zero)];
   if (fixed.number > 0 && fixed.key == key) return fixed;
   fixed.key = key;
-  fixed.pieces = fixed_pieces(pieces_, plan);
+  fixed.of_layers = fixed_costs(pricer_, plan);
   ++fixed.number;
-  fixed.stages.resize(4 * static_cast<std::size_t>(pieces_.scenario().model.layers + 1));
+  fixed.stages.resize(4 * static_cast<std::size_t>(pricer_.scenario().model.layers + 1));
   fixed.of.resize(fixed.stages.size());
   return fixed;
 }
@@ -92,7 +92,7 @@ const FixedCost& PlanBounds::stage_total(Fixed& fixed, const StageKind& stage) c
   const std::size_t ends = (stage.is_first ? 2U : 0U) + (stage.is_last ? 1U : 0U);
   const std::size_t index = 4 * static_cast<std::size_t>(stage.blocks) + ends;
   if (fixed.of[index] != fixed.number) {
-    fixed.stages[index] = stage_fixed(fixed.pieces, pieces_.scenario().model, stage);
+    fixed.stages[index] = stage_fixed(fixed.of_layers, pricer_.scenario().model, stage);
     fixed.of[index] = fixed.number;
   }
   return fixed.stages[index];
@@ -103,8 +103,9 @@ void PlanBounds::prepare(const Plan& plan, const StageCut& cut) {
   Fixed& fixed = fixed_of(plan);
   stage_fixed_.clear();
   for (const StageKind& stage : cut.stages) stage_fixed_.push_back(&stage_total(fixed, stage));
-  transfer_ = plan.degrees.pp > 1 ? pieces_.transfer(plan) : TransferCost{};
-  overheads_ = memory_overheads(pieces_.scenario().stack.memory, plan, block_weights(fixed.pieces));
+  transfer_ = plan.degrees.pp > 1 ? pricer_.transfer(plan) : TransferCost{};
+  overheads_ =
+      memory_overheads(pricer_.scenario().stack.memory, plan, block_weights(fixed.of_layers));
 }
 
 PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, Bytes limit) {
@@ -119,7 +120,7 @@ bool PlanBounds::fits_hosts(const Plan& plan, const StageCut& cut) {
   prepare(plan, cut);
   Bytes most;
   for (const FixedCost* fixed : stage_fixed_) most = std::max(most, fixed->host);
-  const ClusterSpec& cluster = pieces_.scenario().cluster;
+  const ClusterSpec& cluster = pricer_.scenario().cluster;
   return host_memory_of_node(cluster, plan, most) <= cluster.host.memory;
 }
 
@@ -154,7 +155,7 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
     stage_chunks_.push_back(&memory_of(plan, cut.chunks[static_cast<std::size_t>(chunk)]));
   }
   const FixedCost& fixed = *stage_fixed_[kind];
-  return stage_memory(pieces_.scenario().stack.memory, overheads_, fixed.held,
+  return stage_memory(pricer_.scenario().stack.memory, overheads_, fixed.held,
                       tensor_peak(fixed, stage_chunks_, moments_of(plan, cut, kind)))
       .total();
 }
@@ -170,7 +171,7 @@ Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
 }
 
 Bytes PlanBounds::least_peak(const Plan& plan) {
-  const StackMemory& stack = pieces_.scenario().stack.memory;
+  const StackMemory& stack = pricer_.scenario().stack.memory;
   const auto of_block = [&](std::int64_t ep) {
     Plan whole = plan;  // ZeRO 2 and 3 allocate more around a layer
     if (plan.recompute == Recompute::kBlocks) whole = with_whole_recompute(plan, true);
@@ -178,10 +179,10 @@ Bytes PlanBounds::least_peak(const Plan& plan) {
     // Slots are copied on their way where a rank has several experts or experts have several ranks.
     whole.degrees.ep = ep;
     if (ep > 1) whole.degrees.dp = ep;
-    return total(pieces_.layer_memory(PieceKind::kBlock, whole).forward.highest);
+    return total(pricer_.layer_memory(LayerKind::kBlock, whole).forward.highest);
   };
   double block = of_block(1);
-  const std::int64_t experts = pieces_.scenario().model.experts.count;
+  const std::int64_t experts = pricer_.scenario().model.experts.count;
   if (experts > 1) block = std::min(block, of_block(experts));
   return stack.context + stack.library_workspace + Bytes(block);
 }
@@ -193,12 +194,12 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
   prepare(plan, cut);
   const auto left_by = [&](bool recomputes) {
     const Plan whole = with_whole_recompute(plan, recomputes);
-    return total(pieces_.layer_memory(PieceKind::kBlock, whole).forward.left);
+    return total(pricer_.layer_memory(LayerKind::kBlock, whole).forward.left);
   };
   const double kept = left_by(false);
   const double saved = kept - left_by(true);
   if (saved <= 0) return 1;
-  const StackMemory& stack = pieces_.scenario().stack.memory;
+  const StackMemory& stack = pricer_.scenario().stack.memory;
   const Bytes room = limit - stack.context - overheads_.workspace - overheads_.buffers;
   double least = 1;
   for (std::size_t i = 0; i < cut.stages.size(); ++i) {
@@ -217,7 +218,7 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
 PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cut,
                                             std::size_t kind_of_stage) {
   const StageKind& stage = cut.stages[kind_of_stage];
-  const StackSpec& stack = pieces_.scenario().stack;
+  const StackSpec& stack = pricer_.scenario().stack;
   const auto m = static_cast<double>(micro_batches(plan));
   StageBound bound;
   Seconds backwards;
@@ -247,7 +248,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
 }
 
 Seconds PlanBounds::own_without_pipeline(const Plan& plan, const Chunk& chunk) const {
-  const QueueCost forward = single_stage_forward(pieces_.scenario().stack, chunk.forward);
+  const HostDeviceTime forward = single_stage_forward(pricer_.scenario().stack, chunk.forward);
   return repeat(then(forward, chunk.backward), micro_batches(plan)).alone();
 }
 
@@ -264,7 +265,7 @@ Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
 // finishes reaches the first of them through all others.
 PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
   const Seconds wire = transfer_.wire;
-  const bool waits = !pieces_.scenario().stack.overlap_p2p;
+  const bool waits = !pricer_.scenario().stack.overlap_p2p;
   Seconds start;
   for (const StageRun& run : cut.runs) {
     const StageBound& stage = stages_[static_cast<std::size_t>(run.kind)];
@@ -288,7 +289,7 @@ PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
 }
 
 Seconds PlanBounds::step(const Plan& plan, const StageCut& cut) {
-  const StackSpec& stack = pieces_.scenario().stack;
+  const StackSpec& stack = pricer_.scenario().stack;
   stages_.clear();
   Seconds update;
   for (std::size_t kind = 0; kind < cut.stages.size(); ++kind) {
@@ -299,7 +300,7 @@ Seconds PlanBounds::step(const Plan& plan, const StageCut& cut) {
   if (world_ != gpu_count(plan)) {
     world_ = gpu_count(plan);
     expected_maximum_ = expected_maximum(world_);
-    norm_ = pieces_.global_norm(plan);
+    norm_ = pricer_.global_norm(plan);
   }
   const Seconds waiting = stack.rank_jitter * expected_maximum_ * ends.pipeline;
   return kRounding * (ends.meeting + norm_ + update + stack.host.per_step + waiting);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/piece_costs.h"
+#include "sim/layer_pricer.h"
 #include "sim/stage_cut.h"
 #include "sim/stage_memory.h"
 
@@ -21,7 +21,7 @@ namespace tpsim {
 // cut stands for them, and must live as long as the bounds.
 class PlanBounds {
  public:
-  explicit PlanBounds(PieceCosts& pieces) : pieces_(pieces) {}
+  explicit PlanBounds(LayerPricer& pricer) : pricer_(pricer) {}
 
   struct Value {
     Bytes peak;    // of the fullest stage
@@ -45,18 +45,18 @@ class PlanBounds {
     // Of the family that the costs are for; another number means none yet.
     std::uint32_t memory_of = 0, times_of = 0;
     ChunkMemory memory;
-    QueueCost forward, backward;
+    HostDeviceTime forward, backward;
   };
   // What depends on layer_key() alone.
   struct Family {
-    PieceKey key;
+    LayerKey key;
     std::uint32_t number = 0;                         // counts the families seen
     std::vector<Chunk> chunks;                        // by blocks and ends
     std::unordered_map<std::int64_t, Chunk> partial;  // also by how many of them are recomputed
   };
   struct Fixed {
-    PieceKey key;
-    FixedPieces pieces;
+    LayerKey key;
+    FixedCosts of_layers;
     std::uint32_t number = 0;       // counts the keys seen
     std::vector<std::uint32_t> of;  // of a stage's total: the number that it is for
     std::vector<FixedCost> stages;  // totals by blocks and ends
@@ -102,7 +102,7 @@ class PlanBounds {
   Seconds own_without_pipeline(const Plan& plan, const Chunk& chunk) const;
   Ends ends_of(const StageCut& cut) const;
 
-  PieceCosts& pieces_;
+  LayerPricer& pricer_;
   std::array<Family, 3> families_;  // by how ZeRO works around layers: not, stage 2, stage 3
   std::array<Fixed, 4> fixed_;      // by ZeRO stage
   std::unordered_map<MomentsKey, PeakMoments, MomentsHash> moments_;

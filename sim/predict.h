@@ -3,7 +3,7 @@
 
 #include "core/report.h"
 #include "core/result.h"
-#include "sim/piece_costs.h"
+#include "sim/layer_pricer.h"
 
 namespace tpsim {
 
@@ -14,7 +14,7 @@ Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of
 Status check_plan(const Scenario& scenario, const Plan& plan);
 
 // The plan must have passed check_plan.
-Prediction predict(PieceCosts& pieces, const Plan& plan);
+Prediction predict(LayerPricer& pricer, const Plan& plan);
 
 // That a peak of this size does not fit: the prediction of memory is off by a normal error of
 // relative size stack.memory.spread.

@@ -4,8 +4,8 @@
 
 namespace tpsim {
 
-StepTimes predicted_times(const PieceCosts& pieces, const Plan& plan, std::int64_t rank) {
-  const Scenario& scenario = pieces.scenario();
+StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int64_t rank) {
+  const Scenario& scenario = pricer.scenario();
   const RankTrace trace = trace_rank(scenario.model, plan, scenario.stack.training, rank);
   const HostCost& host = scenario.stack.host;
   const bool one_queue = !scenario.profile.device.asynchronous;
@@ -14,11 +14,11 @@ StepTimes predicted_times(const PieceCosts& pieces, const Plan& plan, std::int64
     const ProgramEvent& event = trace.program.events[i];
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
-      const Seconds run = pieces.ops().price(op).time;
+      const Seconds run = pricer.ops().price(op).time;
       sum.add(op, one_queue ? host.per_op + run : std::max(host.per_op, run));
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
       const CollectiveRecord& record = trace.program.collectives[event.index];
-      sum.add(record, pieces.collective(record, plan));
+      sum.add(record, pricer.collective(record, plan));
     }
   }
   return sum.times();

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "core/op_times.h"
-#include "sim/piece_costs.h"
+#include "sim/layer_pricer.h"
 
 namespace tpsim {
 
 // Waiting for other ranks is not in it.
-StepTimes predicted_times(const PieceCosts& pieces, const Plan& plan, std::int64_t rank);
+StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int64_t rank);
 
 }  // namespace tpsim

@@ -8,7 +8,7 @@
 #include "core/catalogue.h"
 #include "core/run_environment.h"
 #include "core/scenario.h"
-#include "sim/piece_costs.h"
+#include "sim/layer_pricer.h"
 
 namespace tpsim {
 

@@ -159,9 +159,9 @@ Status check_plan(const Scenario& scenario, const Plan& plan) {
 
 namespace {
 
-Prediction predicted(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs) {
-  const Scenario& scenario = pieces.scenario();
-  const StepCost cost = step_cost(pieces, plan, costs, nullptr);
+Prediction predicted(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs) {
+  const Scenario& scenario = pricer.scenario();
+  const StepCost cost = step_cost(pricer, plan, costs, nullptr);
   Prediction p;
   p.step = cost.step;
   p.sources = sources_of(cost);
@@ -169,7 +169,7 @@ Prediction predicted(PieceCosts& pieces, const Plan& plan, const PlanCosts& cost
   p.step_low = cost.step * (1 - spread);
   p.step_high = cost.step * (1 + spread);
   p.bubble_fraction = cost.bubble_fraction;
-  p.breakdown = explained_terms(pieces, plan, cost);
+  p.breakdown = explained_terms(pricer, plan, cost);
   add_rates(p, scenario, plan);
   add_memory(p, scenario, plan, costs);
   return p;
@@ -180,7 +180,7 @@ Status check_countable(const Scenario& scenario, const Plan& plan, const PlanCos
   constexpr double kDay = 86400, kMostDays = 50;
   Seconds task = costs.transfer.gather;
   for (const ChunkCost& chunk : costs.kinds) {
-    task = std::max({task, chunk.forward.queue.alone(), chunk.backward.queue.alone()});
+    task = std::max({task, chunk.forward.time.alone(), chunk.backward.time.alone()});
   }
   // No more tasks than these can lie one behind another.
   const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
@@ -196,25 +196,25 @@ Status check_countable(const Scenario& scenario, const Plan& plan, const PlanCos
 
 }  // namespace
 
-Prediction predict(PieceCosts& pieces, const Plan& plan) {
-  return predicted(pieces, plan, plan_costs(pieces, plan));
+Prediction predict(LayerPricer& pricer, const Plan& plan) {
+  return predicted(pricer, plan, plan_costs(pricer, plan));
 }
 
 Result<Prediction> simulate(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
-  PieceCosts pieces(scenario);
-  const PlanCosts costs = plan_costs(pieces, plan);
+  LayerPricer pricer(scenario);
+  const PlanCosts costs = plan_costs(pricer, plan);
   TPSIM_TRY_STATUS(check_countable(scenario, plan, costs));
-  return predicted(pieces, plan, costs);
+  return predicted(pricer, plan, costs);
 }
 
 Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
-  PieceCosts pieces(scenario);
-  const PlanCosts costs = plan_costs(pieces, plan);
+  LayerPricer pricer(scenario);
+  const PlanCosts costs = plan_costs(pricer, plan);
   TPSIM_TRY_STATUS(check_countable(scenario, plan, costs));
   Timeline timeline;
-  step_cost(pieces, plan, costs, &timeline);
+  step_cost(pricer, plan, costs, &timeline);
   std::stable_sort(timeline.spans.begin(), timeline.spans.end(),
                    [](const TimelineSpan& a, const TimelineSpan& b) {
                      return std::pair(a.stage, a.begin) < std::pair(b.stage, b.begin);

@@ -27,27 +27,27 @@ struct Blocks {
 template <class Phase, class Layers>
 Blocks<Phase> blocks_of(const Plan& plan, const ChunkKind& kind, const Layers& layers_of) {
   if (plan.recompute != Recompute::kBlocks) {
-    return Blocks<Phase>(layers_of(PieceKind::kBlock, plan), kind.blocks);
+    return Blocks<Phase>(layers_of(LayerKind::kBlock, plan), kind.blocks);
   }
   const std::int64_t recomputed = recomputed_blocks(plan, kind.blocks);
-  Blocks<Phase> blocks(layers_of(PieceKind::kBlock, with_whole_recompute(plan, true)), recomputed);
-  blocks.followed_by(Blocks<Phase>(layers_of(PieceKind::kBlock, with_whole_recompute(plan, false)),
+  Blocks<Phase> blocks(layers_of(LayerKind::kBlock, with_whole_recompute(plan, true)), recomputed);
+  blocks.followed_by(Blocks<Phase>(layers_of(LayerKind::kBlock, with_whole_recompute(plan, false)),
                                    kind.blocks - recomputed));
   return blocks;
 }
 
-// A chunk's forward and backward from those of its pieces; `Layers` are of time or of memory.
+// A chunk's forward and backward from those of its pricer; `Layers` are of time or of memory.
 template <class Phase, class Layers>
 std::pair<Phase, Phase> composed(const Plan& plan, const ChunkKind& kind, const Layers& layers_of) {
   auto [forward, backward, accumulate] = blocks_of<Phase>(plan, kind, layers_of);
   if (kind.is_first) {
-    const auto& embedding = layers_of(PieceKind::kEmbedding, plan);
+    const auto& embedding = layers_of(LayerKind::kEmbedding, plan);
     forward = Phase::then(embedding.forward, forward);
     backward = Phase::then(backward, embedding.backward);
     accumulate = Phase::then(embedding.accumulate, accumulate);  // in the store's order
   }
   if (kind.is_last) {
-    const auto& head = layers_of(PieceKind::kHead, plan);
+    const auto& head = layers_of(LayerKind::kHead, plan);
     forward = Phase::then(forward, head.forward);
     backward = Phase::then(head.backward, backward);
     accumulate = Phase::then(accumulate, head.accumulate);
@@ -67,55 +67,55 @@ void add(FixedCost& sum, const FixedCost& piece, std::int64_t count) {
 
 }  // namespace
 
-ChunkCost chunk_cost(PieceCosts& pieces, const Plan& plan, const ChunkKind& kind) {
+ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
   const auto phases = composed<PhaseCost>(
       plan, kind,
-      [&](PieceKind piece, const Plan& of) -> const LayerCost& { return pieces.layer(piece, of); });
+      [&](LayerKind piece, const Plan& of) -> const LayerCost& { return pricer.layer(piece, of); });
   return {kind, phases.first, phases.second};
 }
 
-ChunkMemory chunk_memory(PieceCosts& pieces, const Plan& plan, const ChunkKind& kind) {
+ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
   const auto phases = composed<MemoryChange>(
-      plan, kind, [&](PieceKind piece, const Plan& of) -> const LayerMemory& {
-        return pieces.layer_memory(piece, of);
+      plan, kind, [&](LayerKind piece, const Plan& of) -> const LayerMemory& {
+        return pricer.layer_memory(piece, of);
       });
   return {phases.first, phases.second};
 }
 
-FixedPieces fixed_pieces(PieceCosts& pieces, const Plan& plan) {
-  return {&pieces.fixed(PieceKind::kBlock, plan), &pieces.fixed(PieceKind::kEmbedding, plan),
-          &pieces.fixed(PieceKind::kWordTable, plan), &pieces.fixed(PieceKind::kHead, plan)};
+FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan) {
+  return {&pricer.fixed(LayerKind::kBlock, plan), &pricer.fixed(LayerKind::kEmbedding, plan),
+          &pricer.fixed(LayerKind::kWordEmbeddings, plan), &pricer.fixed(LayerKind::kHead, plan)};
 }
 
-Bytes block_weights(const FixedPieces& pieces) {
-  return Bytes(pieces.block->held[static_cast<std::size_t>(MemoryCategory::kWeights)]);
+Bytes block_weights(const FixedCosts& fixed) {
+  return Bytes(fixed.block->held[static_cast<std::size_t>(MemoryCategory::kWeights)]);
 }
 
-FixedCost stage_fixed(const FixedPieces& pieces, const ModelSpec& model, const StageKind& stage) {
+FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const StageKind& stage) {
   FixedCost sum;
-  add(sum, *pieces.block, stage.blocks);
+  add(sum, *fixed.block, stage.blocks);
   if (stage.is_first) {
-    add(sum, *pieces.embedding, 1);
-    add(sum, *pieces.table, 1);
+    add(sum, *fixed.embedding, 1);
+    add(sum, *fixed.table, 1);
   }
   if (stage.is_last) {
-    add(sum, *pieces.head, 1);
+    add(sum, *fixed.head, 1);
     const bool shared = model.tied_embedding && stage.is_first;
-    if (!shared) add(sum, *pieces.table, 1);
+    if (!shared) add(sum, *fixed.table, 1);
   }
   return sum;
 }
 
-PlanCosts plan_costs(PieceCosts& pieces, const Plan& plan) {
+PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan) {
   const StageCut cut = stage_cut(plan.stage_layers, plan.degrees.pp);
   PlanCosts costs;
-  if (plan.degrees.pp > 1) costs.transfer = pieces.transfer(plan);
-  for (const ChunkKind& kind : cut.chunks) costs.kinds.push_back(chunk_cost(pieces, plan, kind));
-  const FixedPieces fixed = fixed_pieces(pieces, plan);
+  if (plan.degrees.pp > 1) costs.transfer = pricer.transfer(plan);
+  for (const ChunkKind& kind : cut.chunks) costs.kinds.push_back(chunk_cost(pricer, plan, kind));
+  const FixedCosts fixed = fixed_costs(pricer, plan);
   costs.block_weights = block_weights(fixed);
   for (const StageRun& run : cut.runs) {
     const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
-    const FixedCost cost = stage_fixed(fixed, pieces.scenario().model, kind);
+    const FixedCost cost = stage_fixed(fixed, pricer.scenario().model, kind);
     costs.stages.insert(costs.stages.end(), static_cast<std::size_t>(run.count),
                         {kind.chunks, cost.held, cost.update, cost.end, cost.host});
   }
@@ -131,8 +131,8 @@ PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs) {
       const Seconds gather_in = chunk.is_first ? Seconds() : costs.transfer.gather;
       const Seconds gather_back = chunk.is_last ? Seconds() : costs.transfer.gather;
       t.forward.push_back(
-          to_picoseconds(chunk.forward.queue.alone() + gather_in + stack.host.per_micro_batch));
-      t.backward.push_back(to_picoseconds(chunk.backward.queue.alone() + gather_back));
+          to_picoseconds(chunk.forward.time.alone() + gather_in + stack.host.per_micro_batch));
+      t.backward.push_back(to_picoseconds(chunk.backward.time.alone() + gather_back));
     }
   }
   times.transfer = to_picoseconds(costs.transfer.wire);

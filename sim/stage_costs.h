@@ -1,10 +1,10 @@
-// A plan's stages, put together from pieces.
+// A plan's stages, put together from pricer.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "sim/piece_costs.h"
+#include "sim/layer_pricer.h"
 #include "sim/pipeline.h"
 #include "sim/stage_cut.h"
 
@@ -14,22 +14,22 @@ namespace tpsim {
 struct ChunkCost : ChunkKind {
   PhaseCost forward, backward;
 };
-ChunkCost chunk_cost(PieceCosts& pieces, const Plan& plan, const ChunkKind& kind);
+ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 // The same, memory alone: needs no prices.
 struct ChunkMemory {
   MemoryChange forward, backward;
 };
-ChunkMemory chunk_memory(PieceCosts& pieces, const Plan& plan, const ChunkKind& kind);
+ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 
 // What a plan's pieces cost once per step.
-struct FixedPieces {
+struct FixedCosts {
   const FixedCost *block = nullptr, *embedding = nullptr, *table = nullptr, *head = nullptr;
 };
-FixedPieces fixed_pieces(PieceCosts& pieces, const Plan& plan);
+FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan);
 // Weights of one block that a rank holds.
-Bytes block_weights(const FixedPieces& pieces);
-// What a stage costs once per step: all its pieces.
-FixedCost stage_fixed(const FixedPieces& pieces, const ModelSpec& model, const StageKind& stage);
+Bytes block_weights(const FixedCosts& fixed);
+// What a stage costs once per step: all its pricer.
+FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const StageKind& stage);
 
 struct StageCost {
   std::vector<std::int32_t> chunks;  // indices into PlanCosts::kinds
@@ -50,7 +50,7 @@ struct PlanCosts {
     return kinds[static_cast<std::size_t>(stage.chunks[i])];
   }
 };
-PlanCosts plan_costs(PieceCosts& pieces, const Plan& plan);
+PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan);
 
 // Durations of the pipeline's tasks: compute, host and the gather after a transfer.
 PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs);

@@ -20,8 +20,8 @@ Seconds sum_of(const std::vector<Picoseconds>& times) {
 // Without stages to wait for, the host runs ahead over micro-batches.
 PipelineResult run_single_stage(const ChunkCost& chunk, const StackSpec& stack,
                                 const PipelineShape& shape, Timeline* timeline) {
-  const QueueCost forward = single_stage_forward(stack, chunk.forward.queue);
-  const QueueCost once = then(forward, chunk.backward.queue);
+  const HostDeviceTime forward = single_stage_forward(stack, chunk.forward.time);
+  const HostDeviceTime once = then(forward, chunk.backward.time);
   PipelineResult result;
   result.end = to_picoseconds(repeat(once, shape.micro_batches).alone());
   result.finish = result.busy = {result.end};
@@ -87,9 +87,9 @@ void append_end(Timeline& timeline, const StepCost& cost, const std::vector<Stag
 
 }  // namespace
 
-StepCost step_cost(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs,
+StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs,
                    Timeline* timeline) {
-  const StackSpec& stack = pieces.scenario().stack;
+  const StackSpec& stack = pricer.scenario().stack;
   const std::vector<StageCost>& stages = costs.stages;
   const PipelineTimes times = pipeline_times(stack, costs);
   const PipelineShape shape = pipeline_shape(plan);
@@ -119,7 +119,7 @@ StepCost step_cost(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs,
   cost.terms[index(StepTerm::kBubble)] = meeting - most;
   cost.terms[index(StepTerm::kTiedEmbedding)] = tail.tied;
   cost.terms[index(StepTerm::kGradientReduction)] = tail.reduction;
-  const Seconds norm = pieces.global_norm(plan);
+  const Seconds norm = pricer.global_norm(plan);
   cost.terms[index(StepTerm::kClipping)] = tail.local + norm;
 
   // After the norm every stage updates; the slowest ends the step.

@@ -6,7 +6,7 @@
 
 #include "core/report.h"
 #include "core/timeline.h"
-#include "sim/piece_costs.h"
+#include "sim/layer_pricer.h"
 #include "sim/pipeline.h"
 #include "sim/stage_costs.h"
 
@@ -44,7 +44,7 @@ struct StepCost {
 };
 
 // `costs` are the plan's (plan_costs); `timeline` may be null.
-StepCost step_cost(PieceCosts& pieces, const Plan& plan, const PlanCosts& costs,
+StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs,
                    Timeline* timeline);
 
 // What each stage's device reports as used at its peak.

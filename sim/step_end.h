@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/stack_spec.h"
-#include "sim/piece_costs.h"
+#include "sim/layer_pricer.h"
 
 namespace tpsim {
 
@@ -37,9 +37,9 @@ inline BeforeNorm before_norm(const StackSpec& stack, const StepEndCost& end,
 
 // Without stages to wait for, the host runs ahead over micro-batches: its work for one of them
 // comes before the forward's in the queue.
-inline QueueCost single_stage_forward(const StackSpec& stack, const QueueCost& forward) {
+inline HostDeviceTime single_stage_forward(const StackSpec& stack, const HostDeviceTime& forward) {
   const Seconds fixed = stack.host.per_micro_batch;
-  return then(QueueCost{fixed, Seconds(), fixed}, forward);
+  return then(HostDeviceTime{fixed, Seconds(), fixed}, forward);
 }
 
 }  // namespace tpsim

@@ -107,8 +107,8 @@ Term work_term(const Scenario& s, const Plan& plan, StepTerm term, std::int64_t 
   return result;
 }
 
-Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTerm term) {
-  const Scenario& s = pieces.scenario();
+Term text_of(LayerPricer& pricer, const Plan& plan, const StepCost& cost, StepTerm term) {
+  const Scenario& s = pricer.scenario();
   const ParallelDegrees& d = plan.degrees;
   const std::int64_t m = micro_batches(plan);
   switch (term) {
@@ -123,7 +123,7 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
                           to_string(s.stack.host.per_micro_batch)),
               stack_source(s)};
     case StepTerm::kTransfer: {
-      const TransferCost t = d.pp > 1 ? pieces.transfer(plan) : TransferCost{};
+      const TransferCost t = d.pp > 1 ? pricer.transfer(plan) : TransferCost{};
       return {{},
               {},
               "m x (sends, as far as the sender waits, + gathers of received parts)",
@@ -150,7 +150,7 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
     case StepTerm::kTiedEmbedding:
       return {{},
               {},
-              "all-reduce of the word table's gradient between first and last stage",
+              "all-reduce of the word embeddings's gradient between first and last stage",
               group_text(plan, GroupKind::kEmbedding, s),
               cluster_source(s)};
     case StepTerm::kClipping:
@@ -183,11 +183,11 @@ Term text_of(PieceCosts& pieces, const Plan& plan, const StepCost& cost, StepTer
 
 std::string_view name_of(StepTerm term) { return kNames[static_cast<std::size_t>(term)]; }
 
-std::vector<Term> explained_terms(PieceCosts& pieces, const Plan& plan, const StepCost& cost) {
+std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost) {
   std::vector<Term> terms;
   for (int i = 0; i < kStepTermCount; ++i) {
     const auto kind = static_cast<StepTerm>(i);
-    Term term = text_of(pieces, plan, cost, kind);
+    Term term = text_of(pricer, plan, cost, kind);
     term.name = name_of(kind);
     term.time = cost.terms[static_cast<std::size_t>(i)];
     terms.push_back(std::move(term));

@@ -32,12 +32,12 @@ class LayerTracer {
         table_store_(context_),
         store_(context_) {}
 
-  LayerTrace trace(PieceKind kind) {
+  LayerTrace trace(LayerKind kind) {
     switch (kind) {
-      case PieceKind::kBlock: trace_block(); break;
-      case PieceKind::kEmbedding: trace_embedding(); break;
-      case PieceKind::kHead: trace_head(); break;
-      case PieceKind::kWordTable: break;
+      case LayerKind::kBlock: trace_block(); break;
+      case LayerKind::kEmbedding: trace_embedding(); break;
+      case LayerKind::kHead: trace_head(); break;
+      case LayerKind::kWordEmbeddings: break;
     }
     trace_.program = rank_.recorder().program();
     return std::move(trace_);
@@ -58,7 +58,7 @@ class LayerTracer {
     trace_.end = mark();
   }
 
-  // The word table belongs to another piece.
+  // The word embeddings belong to another layer.
   ParameterUnit& table() {
     ParameterUnit& unit =
         add_word_table(context_, table_store_, embedding_table_name(context_.model), false);
@@ -122,16 +122,16 @@ class LayerTracer {
 };
 
 // Adds what a piece owns to `store`; embedding and head refer to a table in `table_store`.
-void add_units(PieceKind kind, const RankContext& context, ParameterStore& store,
+void add_units(LayerKind kind, const RankContext& context, ParameterStore& store,
                ParameterStore& table_store) {
   const auto table = [&](ParameterStore& owner) -> ParameterUnit& {
     return add_word_table(context, owner, embedding_table_name(context.model), false);
   };
   switch (kind) {
-    case PieceKind::kWordTable: table(store); break;
-    case PieceKind::kEmbedding: Embedding(context, store, table(table_store)); break;
-    case PieceKind::kBlock: Block::add_to(context, store, 0); break;
-    case PieceKind::kHead: Head(context, store, table(table_store)); break;
+    case LayerKind::kWordEmbeddings: table(store); break;
+    case LayerKind::kEmbedding: Embedding(context, store, table(table_store)); break;
+    case LayerKind::kBlock: Block::add_to(context, store, 0); break;
+    case LayerKind::kHead: Head(context, store, table(table_store)); break;
   }
 }
 
@@ -162,12 +162,12 @@ MetaRank::MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptio
   device_.set_recorder(&recorder_);
 }
 
-LayerTrace trace_layers(PieceKind kind, const ModelSpec& model, const Plan& plan,
+LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,
                         const TrainingOptions& options) {
   return LayerTracer(model, plan, options).trace(kind);
 }
 
-StepEndTrace trace_step_end(PieceKind kind, const ModelSpec& model, const Plan& plan,
+StepEndTrace trace_step_end(LayerKind kind, const ModelSpec& model, const Plan& plan,
                             const TrainingOptions& options) {
   MetaRank rank(model, plan, options, traced_rank(plan));
   ParameterStore store(rank.context());

@@ -6,6 +6,7 @@
 #include "core/plan.h"
 #include "core/scenario.h"
 #include "kernels/meta/meta_device.h"
+#include "ranks/meta/meta_communicator.h"
 #include "reference_model/rank_context.h"
 
 namespace tpsim {
@@ -29,9 +30,9 @@ class MetaRank {
   RankContext context_;
 };
 
-// The parts of the model that repeat. A word table is a part of its own because embedding and head
-// may share it.
-enum class PieceKind : std::uint8_t { kWordTable, kEmbedding, kBlock, kHead };
+// The parts of the model that repeat. A word embeddings is a part of its own because embedding and
+// head may share it.
+enum class LayerKind : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead };
 
 // The layers of one piece, traced over one micro-batch: a program and where its phases begin.
 // Forward starts with its input alive and ends with its output alive; backward likewise with the
@@ -42,8 +43,8 @@ struct LayerTrace {
   // [backward_end, end): gradients kept beside the accumulation buffer are added to it, after the
   // backward of the whole chunk.
 };
-// The word table has no layers of its own: its phases are empty.
-LayerTrace trace_layers(PieceKind kind, const ModelSpec& model, const Plan& plan,
+// The word embeddings has no layers of its own: its phases are empty.
+LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,
                         const TrainingOptions& options);
 
 // What a piece does once per step, traced without any micro-batch: it allocates its weights,
@@ -53,7 +54,7 @@ struct StepEndTrace {
   Program program;
   std::size_t clear = 0, reduce = 0, end = 0;
 };
-StepEndTrace trace_step_end(PieceKind kind, const ModelSpec& model, const Plan& plan,
+StepEndTrace trace_step_end(LayerKind kind, const ModelSpec& model, const Plan& plan,
                             const TrainingOptions& options);
 
 // What a stage does to pass one activation on and to take one in: [0, receive) and [receive, end).

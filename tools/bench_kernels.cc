@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/cpu/thread_world.h"
 #include "kernels/op_cases.h"
+#include "ranks/threads/thread_world.h"
 
 namespace tpsim {
 namespace {

@@ -111,12 +111,12 @@ void report_closed_form(const Case& c, const Scenario& scenario, int repeat) {
   const Bytes unlimited(1e18);
   Evaluated done;
   const double cold = best_seconds(repeat, [&] {
-    PieceCosts pieces(prices);
-    PlanBounds bounds(pieces);
+    LayerPricer pricer(prices);
+    PlanBounds bounds(pricer);
     done = evaluate_all(plans, bounds, scenario.profile.device.memory);
   });
-  PieceCosts pieces(prices);
-  PlanBounds bounds(pieces);
+  LayerPricer pricer(prices);
+  PlanBounds bounds(pricer);
   evaluate_all(plans, bounds, unlimited);
   const double warm = best_seconds(repeat, [&] { done = evaluate_all(plans, bounds, unlimited); });
   const double rate = static_cast<double>(done.plans) / warm;
@@ -135,19 +135,19 @@ void report_event_simulation(const Case& c, const Scenario& scenario, int repeat
   enumerate_plans(scenario, space_of(c), [&, n = 0](const Plan& plan) mutable {
     if (n++ % 97 == 0) sample.push_back(plan);
   });
-  PieceCosts pieces(scenario);
-  PlanBounds bounds(pieces);
+  LayerPricer pricer(scenario);
+  PlanBounds bounds(pricer);
   std::vector<PlanCosts> costs;
   std::vector<StageCut> cuts;
   for (const Plan& plan : sample) {
-    costs.push_back(plan_costs(pieces, plan));
+    costs.push_back(plan_costs(pricer, plan));
     cuts.push_back(stage_cut(plan.stage_layers, plan.degrees.pp));
   }
   std::int64_t events = 0;
   const double exact = best_seconds(repeat, [&] {
     events = 0;
     for (std::size_t i = 0; i < sample.size(); ++i) {
-      events += step_cost(pieces, sample[i], costs[i], nullptr).pipeline.events;
+      events += step_cost(pricer, sample[i], costs[i], nullptr).pipeline.events;
     }
   });
   double sum = 0;

@@ -8,7 +8,7 @@
 
 #include "gui/timeline_layout.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr std::int64_t kStages = 16, kMicroBatches = 3125;  // forward and backward: 100,000 spans
@@ -48,10 +48,10 @@ void measure(const Timeline& timeline, const TimelineIndex& index, double zoom) 
 }
 
 }  // namespace
-}  // namespace tpsim
+}  // namespace tpsim::gui
 
 int main() {
-  using namespace tpsim;
+  using namespace tpsim::gui;
   const Timeline timeline = full_timeline();
   const TimelineIndex index = index_of(timeline);
   fmt::print("{} spans on {} stages, 1920 pixels wide\n", timeline.spans.size(), timeline.stages);

@@ -19,7 +19,7 @@
 #include "gui/keys.h"
 #include "gui/session.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 constexpr const char* kCanvas = "#canvas";
@@ -297,22 +297,22 @@ AppState first_state() {
 }
 
 }  // namespace
-}  // namespace tpsim
+}  // namespace tpsim::gui
 
 extern "C" {
 
-const char* tpsim_facts() { return tpsim::page() ? tpsim::page()->facts_json() : "{}"; }
+const char* tpsim_facts() { return tpsim::gui::page() ? tpsim::page()->facts_json() : "{}"; }
 
-void tpsim_open(const char* path) { tpsim::page()->open(path); }
+void tpsim_open(const char* path) { tpsim::gui::page()->open(path); }
 
 void tpsim_paste(const char* text) {
   ImGui::GetIO().AddInputCharactersUTF8(text);
-  tpsim::page()->touch();
+  tpsim::gui::page()->touch();
 }
 }
 
 int main() {
-  using namespace tpsim;
+  using namespace tpsim::gui;
   if (!make_context()) {
     EM_ASM({ say('This browser offers no WebGL 2, which the page draws with.'); });
     return 0;

@@ -5,8 +5,8 @@
 #include "kernels/cuda/cublas_lt.h"
 #include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/delay.h"
 #include "kernels/cuda/gpu_facts.h"
-#include "kernels/cuda/hold.h"
 
 namespace tpsim {
 namespace {
@@ -138,7 +138,7 @@ std::int64_t CudaDevice::memory_changes() const {
 }
 
 bool CudaDevice::hold(double seconds) {
-  hold_stream(seconds, stream());
+  delay_stream(seconds, stream());
   return true;
 }
 

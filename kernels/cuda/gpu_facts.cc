@@ -68,7 +68,7 @@ GpuFacts gpu_facts() {
   return facts;
 }
 
-Result<KernelRhythm> launch_rhythm(CudaDevice& device) {
+Result<LaunchGap> measured_launch_gap(CudaDevice& device) {
   constexpr int kLaunches = 200;
   constexpr double kAhead = 10e-6 * kLaunches;  // the host takes less for an op, recorded or not
   const Tensor x = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "launches");
@@ -77,7 +77,7 @@ Result<KernelRhythm> launch_rhythm(CudaDevice& device) {
               for (int i = 0; i < kLaunches; ++i) device.run(Fill{x, 0.0F, "launches"});
             }));
   if (!kernels.empty()) kernels.erase(kernels.begin());  // what held the others
-  return rhythm_of(kernels);
+  return launch_gap_of(kernels);
 }
 
 HostCosts host_costs(CudaDevice& device) {

@@ -31,6 +31,6 @@ HostCosts host_costs(CudaDevice& device);
 
 // The kernels of many ops that do next to nothing, issued ahead of the device. kMissing without
 // CUPTI.
-Result<KernelRhythm> launch_rhythm(CudaDevice& device);
+Result<LaunchGap> measured_launch_gap(CudaDevice& device);
 
 }  // namespace tpsim

@@ -21,10 +21,10 @@ Result<std::vector<KernelSpan>> traced_kernels(CudaDevice& device,
                                                const std::function<void()>& work);
 
 // Medians over consecutive kernels, in seconds; zeros for fewer than two.
-struct KernelRhythm {
+struct LaunchGap {
   double kernel_s = 0;
   double gap_s = 0;  // from one's end to the next one's begin, at least 0
 };
-KernelRhythm rhythm_of(const std::vector<KernelSpan>& kernels);
+LaunchGap launch_gap_of(const std::vector<KernelSpan>& kernels);
 
 }  // namespace tpsim

@@ -1,5 +1,5 @@
 // The instructions that C++ has no words for. All other code of the kernels is C++, so that the
-// kernels also run where these few have another meaning (kernels/emulated_gpu/ptx.cuh).
+// kernels also run where these few have another meaning (tests/emulated_gpu/ptx.cuh).
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,8 +1,7 @@
-// A device without storage: ops and collectives do nothing but reach the recorder. Running the
+// A device without storage: ops do nothing but reach the recorder. Running the
 // reference model on it is how a rank's Program is traced.
 #pragma once
 
-#include "kernels/communicator.h"
 #include "kernels/device.h"
 
 namespace tpsim {
@@ -17,20 +16,6 @@ class MetaDevice final : public Device {
   void execute(const Op&) override {}
   void* acquire(std::int64_t) override { return nullptr; }
   void give_back(void*, std::int64_t) override {}
-};
-
-class MetaCommunicator final : public Communicator {
- public:
-  using Communicator::Communicator;
-
- protected:
-  void do_all_reduce(const Tensor&, ReduceOp) override {}
-  void do_all_gather(const Tensor&, const Tensor&) override {}
-  void do_reduce_scatter(const Tensor&, const Tensor&) override {}
-  void do_all_to_all(const Tensor&, const Tensor&) override {}
-  void do_broadcast(const Tensor&, int) override {}
-  void do_send(const Tensor&, int) override {}
-  void do_receive(const Tensor&, int) override {}
 };
 
 // Appends everything it hears to a Program. Hears a device from its first allocation on.

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 Result<std::variant<Arguments, Printout>> parsed(std::vector<const char*> words) {
@@ -88,4 +88,4 @@ TEST_CASE("a word is quoted for a shell when it has to be") {
   CHECK(shell_quoted("it's") == "'it'\\''s'");
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 using Layers = std::vector<std::int64_t>;
@@ -102,4 +102,4 @@ TEST_CASE("what the search is not told stays free") {
   CHECK(nothing.error().where == "--gpus");
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -7,7 +7,7 @@
 #include "tests/cli/small_run.h"
 #include "tests/sim/small_scenario.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 std::vector<std::string> keys_of(const JsonValue& value) {
@@ -128,4 +128,4 @@ TEST_CASE("spans on one track of a trace never overlap and stages never share on
   CHECK(tracks == std::vector<double>{0, 1, 2, 1, 3});
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

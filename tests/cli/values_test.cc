@@ -5,7 +5,7 @@
 
 #include "core/plan.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 Arguments with(Opt opt, const std::string& text) {
@@ -84,4 +84,4 @@ TEST_CASE("a size needs its unit and more than nothing") {
   CHECK_FALSE(bytes_of(with(Opt::kMaxMemory, "0 GiB"), Opt::kMaxMemory).ok());
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

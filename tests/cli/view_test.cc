@@ -8,7 +8,7 @@
 #include "core/numbers.h"
 #include "tests/cli/small_run.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 TEST_CASE("a table aligns its columns and ends no line in a space") {
   Table table({{"name", Align::kLeft}, {"n"}, {"", Align::kLeft}});
@@ -115,4 +115,4 @@ TEST_CASE("a shortage names need, limit, stage, margin and the largest part") {
       "of it optimizer");
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -6,7 +6,7 @@
 
 #include "gui/windowless.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 
 // Starts on bloom-7b1 over 16 GPUs: few plans, so that tests are quick.
 inline AppState small_state() {
@@ -39,4 +39,4 @@ class GuiFixture {
   WindowlessHost host_;
 };
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -5,7 +5,7 @@
 #include "gui/rasteriser.h"
 #include "tests/gui/gui_fixture.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 Picture picture_of(AppState state, int width, int height) {
@@ -98,4 +98,4 @@ TEST_CASE("a triangle's neighbours share no pixel and leave none out") {
   CHECK(drawn == 64);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -7,7 +7,7 @@
 #include "gui/actions.h"
 #include "tests/gui/gui_fixture.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 namespace fs = std::filesystem;
@@ -185,4 +185,4 @@ TEST_CASE("a script that cannot go on says which line and what to write instead"
   CHECK(gui.run("\n\nexpect plans 0").find("script:3") != std::string::npos);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

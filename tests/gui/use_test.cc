@@ -10,7 +10,7 @@
 #include "gui/differences.h"
 #include "tests/gui/gui_fixture.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 namespace fs = std::filesystem;
@@ -220,4 +220,4 @@ TEST_CASE("predictions stand beside measurements where there is a report") {
   CHECK(gui.views().measured->mean_error == Approx((0.05 + 0.25) / 2));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

@@ -16,7 +16,7 @@
 #include "gui/timeline_search.h"
 #include "sim/simulate.h"
 
-namespace tpsim {
+namespace tpsim::gui {
 namespace {
 
 Scenario small_scenario() {
@@ -270,4 +270,4 @@ TEST_CASE("two data colours never look alike, nor like what lies behind them") {
   }
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::gui

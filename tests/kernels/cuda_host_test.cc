@@ -58,10 +58,10 @@ TEST_CASE("work that repeats is recorded after the warm-up, and anew when its me
 }
 
 TEST_CASE("the rhythm of kernels is the median of their lengths and of the gaps between them") {
-  const KernelRhythm rhythm = rhythm_of({{0, 100}, {400, 2400}, {2900, 4900}, {4800, 6900}});
+  const LaunchGap rhythm = launch_gap_of({{0, 100}, {400, 2400}, {2900, 4900}, {4800, 6900}});
   CHECK(rhythm.kernel_s == Approx(2e-6));
   CHECK(rhythm.gap_s == Approx(300e-9));  // of 300, 500 and an overlap
-  CHECK(rhythm_of({{0, 100}}).kernel_s == 0);
+  CHECK(launch_gap_of({{0, 100}}).kernel_s == 0);
 }
 
 TEST_CASE("without NVML there is no watch, but a sentence") {

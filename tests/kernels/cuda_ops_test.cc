@@ -213,7 +213,7 @@ TEST_CASE("a held stream begins later, and CUPTI's kernels lie as far apart as m
     return;
   }
   CHECK(kernels->size() == 4);
-  const KernelRhythm rhythm = rhythm_of(*kernels);
+  const LaunchGap rhythm = launch_gap_of(*kernels);
   CHECK(rhythm.kernel_s > 1e-5);  // 256 MiB at less than 27 TB/s
   CHECK(rhythm.gap_s < 1e-4);
 }

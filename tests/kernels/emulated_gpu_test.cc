@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/emulated_gpu/device_words.h"
+#include "tests/emulated_gpu/device_words.h"
 
 namespace tpsim::emulated {
 namespace {

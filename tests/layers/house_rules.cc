@@ -15,9 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // From the ground up. "generated" holds what configuring wrote for `tpsim --version`.
-constexpr std::array<std::string_view, 13> kLayers = {
-    "core",      "kernels", "reference_model", "profiler", "sim",  "plans", "library", "gui",
-    "generated", "cli",     "python",          "tools",    "tests"};
+constexpr std::array<std::string_view, 15> kLayers = {
+    "core",      "kernels", "ranks",  "reference_model", "profiler",
+    "sim",       "plans",   "stacks", "library",         "gui",
+    "generated", "cli",     "python", "tools",           "tests"};
 constexpr std::array<std::string_view, 5> kVagueNames = {"common", "utils", "util", "misc",
                                                          "helpers"};
 constexpr std::array<std::string_view, 4> kSourceExtensions = {".h", ".cc", ".cuh", ".cu"};
@@ -50,9 +51,9 @@ std::string include_fault(const std::string& layer, const std::string& header) {
   if (layer == "sim" && from == "profiler") {
     return "sim/ and profiler/ meet only in the profile file";
   }
-  const bool only_plans = layer == "sim" || layer == "plans" || layer == "gui";
+  const bool only_plans = layer == "sim" || layer == "plans" || layer == "stacks" || layer == "gui";
   for (const std::string_view device :
-       {"kernels/cpu/", "kernels/cuda/", "kernels/mpi/", "kernels/nccl/"}) {
+       {"kernels/cpu/", "kernels/cuda/", "ranks/threads/", "ranks/mpi/", "ranks/nccl/"}) {
     if (only_plans && header.starts_with(device)) {
       return layer + "/ needs a device that computes: \"" + header + "\"";
     }

@@ -56,7 +56,7 @@ TEST_CASE("the waterfall against the best plan adds up") {
   }
 }
 
-TEST_CASE("what does not fit is told with its margin, and what mends it fits") {
+TEST_CASE("what does not fit is told with its margin, and what fixes it fits") {
   const Scenario scenario = with_memory(0.25);
   const auto asked = *parse_settings("tp=1,pp=1,zero=0,recompute=none");
   const auto answer = why_not(scenario, space_of(8), asked);
@@ -64,14 +64,14 @@ TEST_CASE("what does not fit is told with its margin, and what mends it fits") {
   CHECK_FALSE(answer->other.has_value());
   REQUIRE(answer->nearest_miss.has_value());
   CHECK(answer->nearest_miss->predicted.peak > scenario.profile.device.memory);
-  REQUIRE_FALSE(answer->mends.empty());
-  for (const Mend& mend : answer->mends) {
-    CHECK(mend.given_up.size() == answer->mends.front().given_up.size());
-    CHECK(mend.run.predicted.peak <= scenario.profile.device.memory);
+  REQUIRE_FALSE(answer->fixes.empty());
+  for (const Fix& fix : answer->fixes) {
+    CHECK(fix.given_up.size() == answer->fixes.front().given_up.size());
+    CHECK(fix.run.predicted.peak <= scenario.profile.device.memory);
     for (const SettingValue& value : asked) {
       const bool kept =
-          std::find(mend.given_up.begin(), mend.given_up.end(), value) == mend.given_up.end();
-      if (kept) CHECK(setting_of(mend.run.plan, value.setting) == value);
+          std::find(fix.given_up.begin(), fix.given_up.end(), value) == fix.given_up.end();
+      if (kept) CHECK(setting_of(fix.run.plan, value.setting) == value);
     }
   }
 }
@@ -80,7 +80,7 @@ TEST_CASE("an illegal wish is told with its reason") {
   const auto answer = why_not(with_memory(16), space_of(8), *parse_settings("tp=8,pp=4"));
   REQUIRE(answer.ok());
   CHECK_FALSE(answer->illegal.empty());
-  CHECK_FALSE(answer->mends.empty());
+  CHECK_FALSE(answer->fixes.empty());
 }
 
 TEST_CASE("memory unlocks a plan at its break-even point and not below") {

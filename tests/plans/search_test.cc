@@ -20,11 +20,11 @@ struct Exact {
   Plan plan;
 };
 std::vector<Exact> brute_force(const Scenario& scenario, const SearchSpace& space) {
-  PieceCosts pieces(scenario);
+  LayerPricer pricer(scenario);
   std::vector<Exact> all;
   enumerate_plans(scenario, space, [&](const Plan& plan) {
     REQUIRE(check_plan(scenario, plan).ok());
-    const PlanCosts costs = plan_costs(pieces, plan);
+    const PlanCosts costs = plan_costs(pricer, plan);
     Bytes peak;
     for (const StageMemory& stage : memory_by_stage(scenario.stack, plan, costs)) {
       peak = std::max(peak, stage.total());
@@ -34,7 +34,7 @@ std::vector<Exact> brute_force(const Scenario& scenario, const SearchSpace& spac
       const Bytes host = host_memory_of_node(scenario.cluster, plan, stage.host);
       if (host > scenario.cluster.host.memory) return;
     }
-    all.push_back({step_cost(pieces, plan, costs, nullptr).step.value(), peak.value(), plan});
+    all.push_back({step_cost(pricer, plan, costs, nullptr).step.value(), peak.value(), plan});
   });
   std::stable_sort(all.begin(), all.end(),
                    [](const Exact& a, const Exact& b) { return a.step < b.step; });
@@ -349,24 +349,24 @@ TEST_CASE("the plan of least energy is found, and waits less than others") {
   space.gpus = scenario.cluster.gpus_per_node;
   space.global_batch = 8;
   space.objective = Objective::kEnergy;
-  PieceCosts pieces(scenario);
+  LayerPricer pricer(scenario);
   const auto energy = [&](const Plan& plan) {
-    const PlanCosts costs = plan_costs(pieces, plan);
+    const PlanCosts costs = plan_costs(pricer, plan);
     Seconds busy;
     for (const StageCost& stage : costs.stages) {
       for (const std::int32_t kind : stage.chunks) {
         const ChunkCost& chunk = costs.kinds[static_cast<std::size_t>(kind)];
         busy += static_cast<double>(micro_batches(plan)) *
-                (chunk.forward.queue.device + chunk.backward.queue.device);
+                (chunk.forward.time.device + chunk.backward.time.device);
       }
     }
-    const double step = step_cost(pieces, plan, costs, nullptr).step.value();
+    const double step = step_cost(pricer, plan, costs, nullptr).step.value();
     return kWaitingDraw * step +
            (1 - kWaitingDraw) * busy.value() / static_cast<double>(plan.degrees.pp);
   };
   double least = 1e300;
   enumerate_plans(scenario, space, [&](const Plan& plan) {
-    if (predict(pieces, plan).p_oom <= space.oom_risk) least = std::min(least, energy(plan));
+    if (predict(pricer, plan).p_oom <= space.oom_risk) least = std::min(least, energy(plan));
   });
   const auto found = search(scenario, space, 1, {});
   REQUIRE(found.ok());

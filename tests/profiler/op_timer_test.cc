@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "kernels/modelled/modelled_world.h"
+#include "ranks/modelled/modelled_world.h"
 #include "tests/kernels/clock_device.h"
 
 namespace tpsim {
@@ -33,12 +33,12 @@ struct Bench {
   ClockDevice device;
   FakeMeter meter;
   ModelledWorld world{0, 1, [](const CollectiveRecord&) { return 0.0; }, 1};
-  Lockstep lockstep{world, device};
+  RankBarrier barrier{world, device};
   OpTimerSettings settings;
 
   explicit Bench(int disturbed_every = 0) : meter(disturbed_every) {}
   std::vector<double> times(const OpKey& key) {
-    return OpTimer(device, meter, lockstep, settings).times(key);
+    return OpTimer(device, meter, barrier, settings).times(key);
   }
 };
 
@@ -97,7 +97,7 @@ TEST_CASE("sustained times are taken after the soak, and the watch hears of both
   std::set<bool> heard;
   bench.settings.at_work = [&](bool soaked) { heard.insert(soaked); };
   const OpTimerSettings settings = bench.settings;
-  OpTimer timer(bench.device, bench.meter, bench.lockstep, settings);
+  OpTimer timer(bench.device, bench.meter, bench.barrier, settings);
   for (const double seconds : timer.times(kFillKey)) CHECK(seconds == Approx(1e-3));
   CHECK(heard == std::set<bool>{false});
   const std::vector<double> hot = timer.sustained_times(kFillKey);

@@ -3,10 +3,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "kernels/modelled/modelled_world.h"
 #include "kernels/slow/slow_device.h"
 #include "profiler/device_fit.h"
-#include "profiler/shrunken_key.h"
+#include "profiler/reduced_key.h"
+#include "ranks/modelled/modelled_world.h"
 #include "tests/kernels/clock_device.h"
 
 namespace tpsim {
@@ -19,10 +19,10 @@ void hear_nothing(double) {}
 }  // namespace
 
 TEST_CASE("the middle of samples ignores a few that are far off") {
-  const Middle middle = middle_of({10, 11, 9, 10, 1000});
+  const MedianSpread middle = median_and_spread({10, 11, 9, 10, 1000});
   CHECK(middle.median == 10);
   CHECK(middle.spread == Approx(0.1));
-  CHECK(middle_of({1, 2, 3, 4}).median == 2.5);
+  CHECK(median_and_spread({1, 2, 3, 4}).median == 2.5);
 }
 
 TEST_CASE("samples of several ranks become one entry") {
@@ -65,7 +65,7 @@ TEST_CASE("a shrunken key is the same op, small") {
       {OpKind::kEmbeddingForward, kFp32, 0, {4096, 1024, 250880}},
       {OpKind::kAdamW, kFp32, 0, {123456789}}};
   for (const OpKey& key : keys) {
-    const OpKey small = shrunken_key(key);
+    const OpKey small = reduced_key(key);
     INFO(to_string(small));
     CHECK(small.kind == key.kind);
     CHECK(small.variant == key.variant);
@@ -77,8 +77,8 @@ TEST_CASE("a shrunken key is the same op, small") {
     }
     CHECK(extents <= 1 << 21);
   }
-  CHECK(shrunken_key(keys[1]).dims[2] / shrunken_key(keys[1]).dims[3] == 4);
-  CHECK(shrunken_key(keys[2]).dims[2] == 128);
+  CHECK(reduced_key(keys[1]).dims[2] / reduced_key(keys[1]).dims[3] == 4);
+  CHECK(reduced_key(keys[2]).dims[2] == 128);
 }
 
 TEST_CASE("a device that computes something else is caught before it is timed") {
@@ -127,7 +127,7 @@ TEST_CASE("a rehearsed step gives every op of it a sample; the rest is timed by 
   const OpKey other{OpKind::kFill, kFp32, 0, {77}};
   ProfileRequest request;
   request.ops = {other};
-  request.rehearsals = {{model, plan, {}, 0}};
+  request.in_step_runs = {{model, plan, {}, 0}};
   request.collectives = {{CollectiveKind::kAllReduce, 2, 64}};  // no two ranks here
 
   test::ClockDevice device;
@@ -140,7 +140,7 @@ TEST_CASE("a rehearsed step gives every op of it a sample; the rest is timed by 
   CHECK(samples->has({OpKind::kMatmul, kFp32, kTransposeB, {1, 4, 16, 16}}));  // MLP, first half
   for (const OpSample& sample : samples->ops()) {
     CHECK(sample.median.value() == Approx(1e-6));
-    CHECK(sample.count >= static_cast<int>(request.rehearsal.least_steps));
+    CHECK(sample.count >= static_cast<int>(request.in_step.least_steps));
   }
   CHECK(samples->collectives().empty());
   CHECK(samples->rank_jitter() == Approx(0).margin(1e-9));

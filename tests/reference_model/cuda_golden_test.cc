@@ -6,7 +6,7 @@
 #include "core/json_document.h"
 #include "core/model_json.h"
 #include "kernels/cuda/cuda_device.h"
-#include "kernels/lone_world.h"
+#include "ranks/lone_world.h"
 #include "reference_model/training.h"
 
 namespace tpsim {

@@ -12,9 +12,9 @@
 
 #include "core/safetensors.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/cpu/thread_world.h"
-#include "kernels/lone_world.h"
 #include "kernels/slow/slow_device.h"
+#include "ranks/lone_world.h"
+#include "ranks/threads/thread_world.h"
 #include "reference_model/norm.h"
 #include "reference_model/process_groups.h"
 #include "reference_model/training.h"

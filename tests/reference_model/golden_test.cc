@@ -10,7 +10,7 @@
 #include "core/model_json.h"
 #include "core/safetensors.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/cpu/thread_world.h"
+#include "ranks/threads/thread_world.h"
 #include "reference_model/training.h"
 
 namespace tpsim {

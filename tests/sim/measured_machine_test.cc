@@ -5,7 +5,7 @@
 
 #include "sim/comparison.h"
 #include "sim/machine_cluster.h"
-#include "sim/needed_work.h"
+#include "sim/ops_to_profile.h"
 #include "sim/rank_times.h"
 #include "sim/simulate.h"
 #include "tests/sim/small_scenario.h"
@@ -39,7 +39,7 @@ OpTime op_time(std::int64_t elements, double seconds) {
 TEST_CASE("shortened steps need every op and collective size of the whole steps") {
   const ModelSpec model = test::small_bloom();
   const std::vector<Plan> plans = some_plans(model);
-  const StepTimes needed = needed_work(model, {}, plans);
+  const StepTimes needed = ops_to_profile(model, {}, plans);
   std::set<OpKey> keys;
   for (const OpTime& op : needed.ops) keys.insert(op.record.key);
   std::set<std::tuple<CollectiveKind, std::int64_t, std::int64_t>> calls;
@@ -69,15 +69,15 @@ TEST_CASE("rehearsed plans are as few as there are distinct ones, and fit in mem
   Plan plan = test::plan_of(model, {1, 2, 1}, 8);
   Plan longer = plan;
   longer.global_batch *= 2;
-  const auto rehearsed = rehearsed_plans(model, {plan, longer}, Bytes(1e12));
+  const auto rehearsed = plans_to_time(model, {plan, longer}, Bytes(1e12));
   REQUIRE(rehearsed.size() == 1);
   CHECK(rehearsed[0].model.layers == model.layers);
   CHECK(micro_batches(rehearsed[0].plan) == 4);
   CHECK(validate(rehearsed[0].plan, rehearsed[0].model).ok());
-  CHECK(rehearsed_plans(model, {plan}, Bytes(1)).empty());
+  CHECK(plans_to_time(model, {plan}, Bytes(1)).empty());
 
   const double whole = 20.0 * static_cast<double>(parameter_count(model)) / 2;
-  const auto cut = rehearsed_plans(model, {plan}, Bytes(0.8 * whole));
+  const auto cut = plans_to_time(model, {plan}, Bytes(0.8 * whole));
   REQUIRE(cut.size() == 1);
   CHECK(cut[0].model.layers < model.layers);
   CHECK(validate(cut[0].plan, cut[0].model).ok());
@@ -128,8 +128,8 @@ TEST_CASE("where host and device are one queue, a lone rank's step is the sum of
   Scenario scenario = test::small_scenario(test::small_bloom());
   scenario.profile.device.asynchronous = false;
   const Plan plan = test::plan_of(scenario.model, {1, 1, 1}, 3);
-  PieceCosts pieces(scenario);
-  const StepTimes times = predicted_times(pieces, plan, 0);
+  LayerPricer pricer(scenario);
+  const StepTimes times = predicted_times(pricer, plan, 0);
   const auto predicted = simulate(scenario, plan);
   REQUIRE(predicted.ok());
   Seconds loss;  // its own few ops stand in no piece

@@ -159,8 +159,8 @@ TEST_CASE("steps that last longer than time is counted are an error") {
 TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
   for (const Case& c : cases()) {
     const Scenario scenario = scenario_of(c);
-    PieceCosts pieces(scenario);
-    const auto stages = memory_by_stage(scenario.stack, c.plan, plan_costs(pieces, c.plan));
+    LayerPricer pricer(scenario);
+    const auto stages = memory_by_stage(scenario.stack, c.plan, plan_costs(pricer, c.plan));
     for (std::int64_t pp = 0; pp < c.plan.degrees.pp; ++pp) {
       INFO(c.model.name << " " << c.name << " stage " << pp);
       const Program program =
@@ -176,8 +176,8 @@ TEST_CASE("device time of the pieces equals the price of the whole trace") {
   for (const Case& c : cases()) {
     if (c.plan.offload != Offload::kNone) continue;  // the cluster's host prices those, no profile
     const Scenario scenario = scenario_of(c);
-    PieceCosts pieces(scenario);
-    const PlanCosts costs = plan_costs(pieces, c.plan);
+    LayerPricer pricer(scenario);
+    const PlanCosts costs = plan_costs(pricer, c.plan);
     for (std::size_t s = 0; s < costs.stages.size(); ++s) {
       INFO(c.model.name << " " << c.name << " stage " << s);
       Seconds composed;
@@ -198,7 +198,7 @@ TEST_CASE("device time of the pieces equals the price of the whole trace") {
         const bool outside = label == "initialize" || label == "clear_gradients" ||
                              label == "loss" || label == "gradient_norm" ||
                              label == "optimizer.adamw";
-        if (!outside) traced += pieces.ops().price(op).time;
+        if (!outside) traced += pricer.ops().price(op).time;
       }
       CHECK(composed.value() == Approx(traced.value()).epsilon(1e-9));
     }
@@ -279,11 +279,11 @@ TEST_CASE("more bandwidth is never slower") {
 
 TEST_CASE("no plan is faster than its closed form, and its closed peak is exact") {
   for (const Case& c : cases()) {
-    PieceCosts pieces(scenario_of(c));
-    PlanBounds bounds(pieces);
+    LayerPricer pricer(scenario_of(c));
+    PlanBounds bounds(pricer);
     const StageCut cut = stage_cut(c.plan.stage_layers, c.plan.degrees.pp);
-    const PlanCosts costs = plan_costs(pieces, c.plan);
-    const Seconds exact = step_cost(pieces, c.plan, costs, nullptr).step;
+    const PlanCosts costs = plan_costs(pricer, c.plan);
+    const Seconds exact = step_cost(pricer, c.plan, costs, nullptr).step;
     INFO(c.model.name << " " << c.name);
     const PlanBounds::Value value = bounds.evaluate(c.plan, cut, Bytes(1e18));
     CHECK(value.step <= exact);
@@ -291,7 +291,7 @@ TEST_CASE("no plan is faster than its closed form, and its closed peak is exact"
       CHECK(value.step.value() == Approx(exact.value()).epsilon(1e-8));
     }
     Bytes peak;
-    for (const StageMemory& stage : memory_by_stage(pieces.scenario().stack, c.plan, costs)) {
+    for (const StageMemory& stage : memory_by_stage(pricer.scenario().stack, c.plan, costs)) {
       peak = std::max(peak, stage.total());
     }
     CHECK(value.peak.value() == Approx(peak.value()).epsilon(1e-12));

@@ -138,7 +138,7 @@ TEST_CASE("a causal softmax reads half of the scores and writes them all") {
   ModelSpec model = model_of(gpt_run(512, 8, 1), {});
   Plan plan;
   plan.attention = AttentionKind::kUnfused;
-  const LayerTrace trace = trace_layers(PieceKind::kBlock, model, plan, {});
+  const LayerTrace trace = trace_layers(LayerKind::kBlock, model, plan, {});
   int softmaxes = 0;
   for (const OpRecord& op : trace.program.ops) {
     const bool backward = op.key.kind == OpKind::kSoftmaxBackward;
@@ -156,7 +156,7 @@ TEST_CASE("8 bits are for linear layers, and each of their operands is cast once
   Plan plan;
   plan.attention = AttentionKind::kUnfused;
   plan.recompute = Recompute::kNone;
-  const LayerTrace trace = trace_layers(PieceKind::kBlock, model, plan, {});
+  const LayerTrace trace = trace_layers(LayerKind::kBlock, model, plan, {});
   int linear = 0, casts = 0;
   for (const OpRecord& op : trace.program.ops) {
     if (!is_linear_layer(op)) continue;

@@ -1,0 +1,28 @@
+// A kernel that passes time, so that the host can issue work ahead of the device.
+#include <algorithm>
+
+#include "kernels/cuda/delay.h"
+#include "kernels/cuda/ptx.cuh"
+
+namespace tpsim {
+namespace {
+
+// The number of rounds is bounded too, should the clock stand still.
+__global__ void __launch_bounds__(1) hold_kernel(std::uint64_t nanoseconds) {
+  constexpr unsigned kNap = 500;
+  const std::uint64_t begin = now_in_ns();
+  for (std::uint64_t nap = 0; nap < nanoseconds / 50; ++nap) {
+    if (now_in_ns() - begin >= nanoseconds) return;
+    __nanosleep(kNap);
+  }
+}
+
+}  // namespace
+
+void delay_stream(double seconds, cudaStream_t stream) {
+  constexpr double kMost = 10;
+  const auto nanoseconds = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, kMost) * 1e9);
+  if (nanoseconds > 0) hold_kernel<<<1, 1, 0, stream>>>(nanoseconds);
+}
+
+}  // namespace tpsim

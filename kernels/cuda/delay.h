@@ -1,0 +1,13 @@
+// Completion time on a stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace tpsim {
+
+// What follows on the stream begins about so much later, 10 s at most.
+void delay_stream(double seconds, cudaStream_t stream);
+
+}  // namespace tpsim

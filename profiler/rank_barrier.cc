@@ -1,0 +1,32 @@
+#include "profiler/rank_barrier.h"
+
+#include <numeric>
+#include <vector>
+
+namespace tpsim {
+namespace {
+
+std::vector<std::int64_t> all_ranks(const World& world) {
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+}  // namespace
+
+RankBarrier::RankBarrier(World& world, Device& device)
+    : device_(device),
+      ranks_(world.communicator(device, GroupKind::kWorld, all_ranks(world))),
+      votes_(device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "barrier")) {}
+
+void RankBarrier::wait() { static_cast<void>(all_agree(true)); }
+
+bool RankBarrier::all_agree(bool mine) {
+  const float against = mine ? 0.0F : 1.0F;
+  device_.upload(std::as_bytes(std::span(&against, 1)), votes_);
+  ranks_->all_reduce(votes_, ReduceOp::kSum, "barrier");
+  device_.synchronize();
+  return download_scalar(device_, votes_) == 0.0F;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,22 @@
+// A communicator for the device without storage: collectives do nothing but reach the recorder.
+#pragma once
+
+#include "ranks/communicator.h"
+
+namespace tpsim {
+
+class MetaCommunicator final : public Communicator {
+ public:
+  using Communicator::Communicator;
+
+ protected:
+  void do_all_reduce(const Tensor&, ReduceOp) override {}
+  void do_all_gather(const Tensor&, const Tensor&) override {}
+  void do_reduce_scatter(const Tensor&, const Tensor&) override {}
+  void do_all_to_all(const Tensor&, const Tensor&) override {}
+  void do_broadcast(const Tensor&, int) override {}
+  void do_send(const Tensor&, int) override {}
+  void do_receive(const Tensor&, int) override {}
+};
+
+}  // namespace tpsim

@@ -1,0 +1,139 @@
+#include "ranks/mpi/mpi_world.h"
+
+#include <fmt/format.h>
+#include <mpi.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "ranks/launcher.h"
+#include "ranks/mpi/mpi_communicator.h"
+#include "ranks/mpi/mpi_watch.h"
+
+namespace tpsim {
+namespace {
+
+class MpiWorld final : public World {
+ public:
+  MpiWorld() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
+                                             const std::vector<std::int64_t>& members) override {
+    TPSIM_CHECK(std::find(members.begin(), members.end(), rank_) != members.end(),
+                "a rank forms groups that it belongs to");
+    const std::vector<int> ranks(members.begin(), members.end());
+    MPI_Group world_group, some;
+    MPI_Comm_group(MPI_COMM_WORLD, &world_group);
+    MPI_Group_incl(world_group, static_cast<int>(ranks.size()), ranks.data(), &some);
+    MPI_Comm comm = MPI_COMM_NULL;
+    const MpiCall call("forming a group");
+    MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &comm);
+    MPI_Group_free(&some);
+    MPI_Group_free(&world_group);
+    return std::make_unique<MpiCommunicator>(device, group, comm);
+  }
+
+ private:
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+// A port that nobody listens on at this moment.
+int free_port() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  socklen_t size = sizeof any;
+  const bool known = bind(descriptor, reinterpret_cast<const sockaddr*>(&any), size) == 0 &&
+                     getsockname(descriptor, reinterpret_cast<sockaddr*>(&any), &size) == 0;
+  close(descriptor);
+  return known ? ntohs(any.sin_port) : 0;
+}
+
+// Long enough for the report of the rank that speaks to end this process in its sleep.
+std::chrono::milliseconds patience_of(int rank, bool thrown_out) {
+  if (thrown_out) return std::chrono::seconds(10);
+  return std::chrono::milliseconds(rank == 0 ? 0 : 500 + 10 * std::min(rank, 100));
+}
+
+Error with_rank(int rank, Error error) {
+  if (rank != 0) error.message = fmt::format("rank {}: {}", rank, error.message);
+  return error;
+}
+
+// On the watch's thread, while MPI is busy on another: nothing of MPI can be called, and the
+// launcher ends the job with the first process that ends like this.
+void give_up(int rank, std::chrono::seconds patience, const std::string& what,
+             const MpiErrorReport& report) {
+  std::this_thread::sleep_for(patience_of(rank, false));
+  const Error error{
+      ErrorKind::kMissing,
+      fmt::format("another rank has not answered for {} s ({})", patience.count(), what), "",
+      "it hangs, or TPSIM_TIMEOUT, in seconds, is too short"};
+  std::_Exit(report(with_rank(rank, error)));
+}
+
+}  // namespace
+
+MpiPlace mpi_place() {
+  MpiPlace place;
+  MPI_Comm_rank(MPI_COMM_WORLD, &place.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &place.size);
+  MPI_Comm machine = MPI_COMM_NULL;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, place.rank, MPI_INFO_NULL, &machine);
+  MPI_Comm_rank(machine, &place.local_rank);
+  MPI_Comm_free(&machine);
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  place.free_port = place.rank == 0 ? free_port() : 0;
+  MPI_Bcast(host.data(), static_cast<int>(host.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+  MPI_Bcast(&place.free_port, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  place.first_host = host.data();
+  return place;
+}
+
+std::unique_ptr<World> mpi_world() { return std::make_unique<MpiWorld>(); }
+
+Status run_under_mpi(const RankBody& body, const MpiErrorReport& report) {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  MpiWorld world;
+  const auto patience = collective_patience(process_environment);
+  std::optional<MpiWatch> watch;
+  if (patience) {
+    watch.emplace(*patience,
+                  [&](const std::string& what) { give_up(world.rank(), *patience, what, report); });
+  }
+  bool thrown_out = false;
+  const Status status = outcome_of(world, [&](World& ranks) -> Status {
+    if (!patience) return patience.error();
+    try {
+      return body(ranks);
+    } catch (const CommunicatorAborted&) {
+      thrown_out = true;
+      throw;
+    }
+  });
+  if (!status) {
+    std::this_thread::sleep_for(patience_of(world.rank(), thrown_out));
+    MPI_Abort(MPI_COMM_WORLD, report(with_rank(world.rank(), status.error())));
+  }
+  const MpiCall call("the end of the job");
+  MPI_Finalize();
+  return Ok{};
+}
+
+}  // namespace tpsim

@@ -1,0 +1,89 @@
+#include "ranks/nccl/launch_environment.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+namespace tpsim {
+namespace {
+
+constexpr int kDefaultPort = 29517;
+
+// The variables of one launcher.
+struct LauncherNames {
+  const char* rank;
+  const char* size;
+  const char* local_rank;
+  const char* local_size;  // null when it does not say
+};
+constexpr std::array kLaunchers = {
+    LauncherNames{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    // Not SLURM_NTASKS: a batch script's own shell has it too.
+    LauncherNames{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr},
+    LauncherNames{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                  "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    LauncherNames{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
+
+Result<int> number(const Environment& environment, const char* name, int fallback) {
+  const std::optional<std::string> text = environment(name);
+  if (!text) return fallback;
+  int value = 0;
+  const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (code == std::errc() && end == text->data() + text->size() && value >= 0) return value;
+  return Error{ErrorKind::kBadInput, fmt::format("'{}' is no whole number", *text), name, ""};
+}
+
+Result<std::string> address_of(const Environment& environment, const LauncherNames& names,
+                               int size) {
+  if (const auto given = environment("MASTER_ADDR")) return *given;
+  for (const char* list : {"SLURM_STEP_NODELIST", "SLURM_NODELIST"}) {
+    if (const auto nodes = environment(list)) return first_host(*nodes);
+  }
+  if (names.local_size != nullptr) {
+    TPSIM_TRY(const int local_size, number(environment, names.local_size, 0));
+    if (local_size == size) return std::string("127.0.0.1");
+  }
+  return Error{ErrorKind::kBadInput, "no environment variable says where rank 0 is", "MASTER_ADDR",
+               "set MASTER_ADDR to its host, or TPSIM_RENDEZVOUS to an empty shared folder"};
+}
+
+Result<Launch> read_launch(const Environment& environment, const LauncherNames& names) {
+  Launch launch;
+  TPSIM_TRY(launch.rank, number(environment, names.rank, 0));
+  TPSIM_TRY(launch.size, number(environment, names.size, 1));
+  TPSIM_TRY(launch.local_rank, number(environment, names.local_rank, 0));
+  if (launch.rank >= launch.size) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("rank {} of {}, counted from 0", launch.rank, launch.size), names.rank,
+                 ""};
+  }
+  launch.folder = environment("TPSIM_RENDEZVOUS").value_or("");
+  launch.under_mpi = environment("TPSIM_UNDER_MPI").has_value();
+  if (!launch.folder.empty() || launch.size == 1) return launch;
+  TPSIM_TRY(launch.address, address_of(environment, names, launch.size));
+  TPSIM_TRY(const int master_port, number(environment, "MASTER_PORT", kDefaultPort - 1));
+  TPSIM_TRY(launch.port, number(environment, "TPSIM_PORT", master_port + 1));
+  return launch;
+}
+
+}  // namespace
+
+std::string first_host(const std::string& node_list) {
+  const std::size_t end = node_list.find_first_of(",[");
+  std::string host = node_list.substr(0, end);
+  if (end == std::string::npos || node_list[end] == ',') return host;
+  const std::size_t first_end = node_list.find_first_of(",-]", end + 1);
+  return host + node_list.substr(end + 1, first_end - end - 1);
+}
+
+Result<std::optional<Launch>> launch_from(const Environment& environment) {
+  for (const LauncherNames& names : kLaunchers) {
+    if (!environment(names.rank) || !environment(names.size)) continue;
+    TPSIM_TRY(const Launch launch, read_launch(environment, names));
+    if (launch.size > 1) return std::optional<Launch>(launch);
+  }
+  return std::optional<Launch>();
+}
+
+}  // namespace tpsim

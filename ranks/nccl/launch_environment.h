@@ -1,0 +1,32 @@
+// Which rank of which job this process is, as its launcher says: torchrun, srun or mpirun.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/result.h"
+#include "ranks/launcher.h"
+
+namespace tpsim {
+
+struct Launch {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;   // on this machine
+  std::string address;  // of rank 0; empty when a folder is used
+  int port = 0;
+  std::string folder;      // shared by all ranks, empty when the job begins; from TPSIM_RENDEZVOUS
+  bool under_mpi = false;  // which reports failures and ends the job; from TPSIM_UNDER_MPI
+};
+
+// Nothing when no launcher started this process, or it started only this one. Reads RANK,
+// WORLD_SIZE, LOCAL_RANK; or SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID; or
+// OMPI_COMM_WORLD_*; or those of MPICH and Intel MPI. Ranks meet at MASTER_ADDR (Slurm: its first
+// node; one machine: itself) and the port after MASTER_PORT, which torchrun itself listens on, or
+// at TPSIM_PORT.
+Result<std::optional<Launch>> launch_from(const Environment& environment);
+
+// The first host of a Slurm node list: "gpu[007-012,015],login1" -> "gpu007".
+std::string first_host(const std::string& node_list);
+
+}  // namespace tpsim

@@ -1,0 +1,163 @@
+#include "ranks/nccl/nccl_comm.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <thread>
+
+#include "kernels/cuda/cuda_check.h"
+#include "ranks/world.h"
+
+namespace tpsim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class EventMark final : public WorkMark {
+ public:
+  EventMark() {
+    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+  }
+  ~EventMark() override { static_cast<void>(cudaEventDestroy(event_)); }
+  EventMark(const EventMark&) = delete;
+  EventMark& operator=(const EventMark&) = delete;
+
+  void set(cudaStream_t stream) override {
+    check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord");
+  }
+  bool reached() const override { return cudaEventQuery(event_) != cudaErrorNotReady; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// What NCCL made of a call once it has decided; ncclInProgress after the limit. `state` asks.
+template <class State>
+ncclResult_t settled(ncclResult_t result, std::chrono::milliseconds limit, State state) {
+  constexpr std::chrono::microseconds kPause(50);
+  const auto end = Clock::now() + limit;
+  while (result == ncclInProgress && Clock::now() < end) {
+    std::this_thread::sleep_for(kPause);
+    result = state();
+  }
+  return result;
+}
+
+std::string seconds_text(std::chrono::milliseconds limit) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(limit).count());
+}
+
+}  // namespace
+
+void NcclLibrary::check(ncclResult_t result, const char* what) const {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  throw CommunicatorAborted(
+      fmt::format("{}: NCCL says {} ({})", what, error_string(result), last_error(nullptr)));
+}
+
+std::unique_ptr<WorkMark> event_mark() { return std::make_unique<EventMark>(); }
+
+ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milliseconds limit) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr;
+  const ncclResult_t first = nccl.init_rank(&comm, init.size, init.id, init.rank, &config);
+  const ncclResult_t result = settled(first, limit, [&] {
+    ncclResult_t now = ncclSuccess;
+    const ncclResult_t asked = nccl.async_error(comm, &now);
+    return asked == ncclSuccess ? now : asked;
+  });
+  if (result == ncclSuccess) return comm;
+  std::string reason =
+      result == ncclInProgress
+          ? fmt::format("joining a group of {}: the others have not come within {}", init.size,
+                        seconds_text(limit))
+          : fmt::format("joining a group of {}: NCCL says {} ({})", init.size,
+                        nccl.error_string(result), nccl.last_error(nullptr));
+  if (comm != nullptr) nccl.abort(comm);
+  throw CommunicatorAborted(reason);
+}
+
+NcclComm::NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<WorkMark> mark,
+                   std::chrono::milliseconds limit)
+    : nccl_(nccl),
+      comm_(comm),
+      limit_(limit),
+      exceptions_(std::uncaught_exceptions()),
+      mark_(std::move(mark)) {}
+
+// A member that has failed says good-bye to nobody: the others would be waited for in vain.
+NcclComm::~NcclComm() {
+  if (!aborted_.empty()) return;
+  constexpr std::chrono::seconds kFarewell(5);
+  const bool fails = std::uncaught_exceptions() > exceptions_;
+  const ncclResult_t result =
+      fails ? ncclInternalError : settled(nccl_.finalize(comm_), kFarewell, [&] {
+        ncclResult_t now = ncclSuccess;
+        nccl_.async_error(comm_, &now);
+        return now;
+      });
+  if (result == ncclSuccess) {
+    nccl_.destroy(comm_);
+  } else {
+    nccl_.abort(comm_);
+  }
+}
+
+ncclComm_t NcclComm::comm() const {
+  const std::lock_guard lock(mutex_);
+  if (!aborted_.empty()) throw CommunicatorAborted(aborted_);
+  return comm_;
+}
+
+void NcclComm::enqueue(const char* what, cudaStream_t stream, const Call& call) {
+  const ncclResult_t result = settled(call(comm()), limit_, [&] {
+    const std::lock_guard lock(mutex_);
+    if (!aborted_.empty()) throw CommunicatorAborted(aborted_);
+    ncclResult_t now = ncclSuccess;
+    nccl_.async_error(comm_, &now);
+    return now;
+  });
+  if (result == ncclSuccess) return note(stream);
+  if (result == ncclInProgress) {
+    const std::string reason =
+        fmt::format("{}: NCCL has not taken it within {}", what, seconds_text(limit_));
+    abort(reason);
+    throw CommunicatorAborted(reason);
+  }
+  throw CommunicatorAborted(fmt::format("{}: NCCL says {} ({})", what, nccl_.error_string(result),
+                                        nccl_.last_error(nullptr)));
+}
+
+// The oldest unfinished piece of work is timed: a new one is noted only when none is waited for.
+void NcclComm::note(cudaStream_t stream) {
+  const std::lock_guard lock(mutex_);
+  if (waits_ && !mark_->reached()) return;
+  mark_->set(stream);
+  waits_ = true;
+  since_ = Clock::now();
+}
+
+std::optional<std::string> NcclComm::trouble() {
+  const std::lock_guard lock(mutex_);
+  if (!aborted_.empty()) return std::nullopt;
+  ncclResult_t result = ncclSuccess;
+  nccl_.async_error(comm_, &result);
+  if (result != ncclSuccess && result != ncclInProgress) {
+    return fmt::format("a collective failed: {} ({})", nccl_.error_string(result),
+                       nccl_.last_error(comm_));
+  }
+  if (waits_ && mark_->reached()) waits_ = false;
+  if (!waits_ || Clock::now() - since_ < limit_) return std::nullopt;
+  return fmt::format("a collective has not ended within {}: another rank has stopped or hangs",
+                     seconds_text(limit_));
+}
+
+void NcclComm::abort(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (!aborted_.empty()) return;
+  aborted_ = reason;
+  nccl_.abort(comm_);
+}
+
+}  // namespace tpsim

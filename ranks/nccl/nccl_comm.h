@@ -1,0 +1,71 @@
+// One communicator of NCCL, watched for errors and for work that does not end.
+//
+// Communicators are non-blocking: no call of NCCL holds this process for longer than the limit, and
+// a rank that waits for others which never come ends with a sentence.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "ranks/nccl/nccl_library.h"
+
+namespace tpsim {
+
+// Whether the work that had been issued to a stream has been done. An event, except in tests.
+class WorkMark {
+ public:
+  virtual ~WorkMark() = default;
+  virtual void set(cudaStream_t stream) = 0;
+  virtual bool reached() const = 0;
+};
+std::unique_ptr<WorkMark> event_mark();
+
+// A place in a group that is being formed.
+struct NcclInitArgs {
+  ncclUniqueId id{};
+  int rank = 0;
+  int size = 1;
+};
+// Waits for all members. Throws CommunicatorAborted when NCCL fails or they do not come in time.
+ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milliseconds limit);
+
+class NcclComm {
+ public:
+  NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<WorkMark> mark,
+           std::chrono::milliseconds limit);
+  // Parts from the other members, or, while an exception passes, without them.
+  ~NcclComm();
+  NcclComm(const NcclComm&) = delete;
+  NcclComm& operator=(const NcclComm&) = delete;
+
+  // Has `call` issue something to `stream`. Throws CommunicatorAborted when NCCL refuses, does not
+  // take it in time, or this was aborted.
+  using Call = std::function<ncclResult_t(ncclComm_t)>;
+  void enqueue(const char* what, cudaStream_t stream, const Call& call);
+
+  // The rest is called by the watching thread. Why this communicator is of no use any more, if so.
+  std::optional<std::string> trouble();
+  void abort(const std::string& reason);
+
+ private:
+  ncclComm_t comm() const;
+  void note(cudaStream_t stream);
+
+  const NcclLibrary& nccl_;
+  ncclComm_t comm_;
+  std::chrono::milliseconds limit_;
+  int exceptions_;  // in flight when this was made
+  mutable std::mutex mutex_;
+  std::string aborted_;  // why
+  std::unique_ptr<WorkMark> mark_;
+  bool waits_ = false;  // for the mark, since:
+  std::chrono::steady_clock::time_point since_;
+};
+
+}  // namespace tpsim

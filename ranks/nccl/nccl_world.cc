@@ -1,0 +1,160 @@
+#include "ranks/nccl/nccl_world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "kernels/cuda/cuda_check.h"
+#include "ranks/lone_world.h"
+#include "ranks/nccl/nccl_communicator.h"
+#include "ranks/nccl/nccl_watch.h"
+#include "ranks/nccl/rendezvous.h"
+
+namespace tpsim {
+namespace {
+
+// Where a rank leaves why it failed.
+constexpr const char* kFailure = "failure";
+
+class NcclWorld final : public World {
+ public:
+  NcclWorld(const Launch& launch, CudaDevice& device, Rendezvous& rendezvous, NcclWatch& watch,
+            std::chrono::seconds limit)
+      : launch_(launch), device_(device), rendezvous_(rendezvous), watch_(watch), limit_(limit) {}
+
+  int rank() const override { return launch_.rank; }
+  int size() const override { return launch_.size; }
+
+  std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
+                                             const std::vector<std::int64_t>& members) override {
+    TPSIM_CHECK(&device == &device_, "NCCL serves this process's GPU");
+    const auto me = std::find(members.begin(), members.end(), rank());
+    TPSIM_CHECK(me != members.end(), "a rank forms groups that it belongs to");
+    if (members.size() == 1) return lone_communicator(device, group);
+    const NcclCommunicator::Member member{group, static_cast<int>(me - members.begin()),
+                                          static_cast<int>(members.size())};
+    const std::string name = name_of_group(group, members);
+    NcclComms comms;
+    comms.all = comm(name + "-all", member);
+    if (group == GroupKind::kPipeline) {
+      comms.up = comm(name + "-up", member);
+      comms.down = comm(name + "-down", member);
+    }
+    return std::make_unique<NcclCommunicator>(device_, member, *nccl_library(), comms);
+  }
+
+ private:
+  // Distinct for every call with these members, and the same on all of them.
+  std::string name_of_group(GroupKind group, const std::vector<std::int64_t>& members) {
+    std::size_t hash = 0;
+    for (const std::int64_t rank : members) {
+      hash = hash * 1000003 + static_cast<std::size_t>(rank) + 1;
+    }
+    const std::string name = fmt::format("{}-{}-{}-{:x}", static_cast<int>(group), members.front(),
+                                         members.size(), hash);
+    return fmt::format("{}-{}", name, formed_[name]++);
+  }
+
+  // The first member draws the id that the others join by.
+  std::shared_ptr<NcclComm> comm(const std::string& key, const NcclCommunicator::Member& member) {
+    const NcclLibrary& nccl = *nccl_library();
+    ncclUniqueId id{};
+    if (member.rank == 0) {
+      nccl.check(nccl.unique_id(&id), "ncclGetUniqueId");
+      demand(rendezvous_.put(key, std::string(id.internal, sizeof id.internal)));
+    } else {
+      const Result<std::string> text = rendezvous_.get(key, limit_);
+      demand(text);
+      TPSIM_CHECK(text->size() == sizeof id.internal, "an id of NCCL");
+      std::copy(text->begin(), text->end(), id.internal);
+    }
+    const ncclComm_t comm = joined(nccl, {id, member.rank, member.size}, limit_);
+    auto made = std::make_shared<NcclComm>(nccl, comm, event_mark(), limit_);
+    watch_.add(made);
+    return made;
+  }
+
+  // World::communicator has no way to fail but to throw.
+  template <class T>
+  static void demand(const Result<T>& result) {
+    if (!result.ok()) throw CommunicatorAborted(to_string(result.error()));
+  }
+
+  const Launch& launch_;
+  CudaDevice& device_;
+  Rendezvous& rendezvous_;
+  NcclWatch& watch_;
+  std::chrono::seconds limit_;
+  std::map<std::string, int> formed_;
+};
+
+struct RankOutcome {
+  Status status;
+  bool thrown_out = false;  // by a failure that another rank reports
+};
+
+// What the device and NCCL say after an abort is only a consequence.
+RankOutcome judged(Status status, const NcclWatch::Trouble& trouble) {
+  if (trouble.text.empty()) return {std::move(status)};
+  return {Error{ErrorKind::kMissing, trouble.text, "", ""}, trouble.elsewhere};
+}
+
+RankOutcome run_in_world(const Launch& launch, CudaDevice& device, Rendezvous& rendezvous,
+                         std::chrono::seconds limit, const GpuRankBody& body) {
+  NcclWatch::Callbacks callbacks;
+  int gpu = 0;
+  check_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
+  callbacks.begin = [=] { static_cast<void>(cudaSetDevice(gpu)); };
+  callbacks.elsewhere = [&] { return rendezvous.found(kFailure); };
+  NcclWatch watch(std::move(callbacks));
+  NcclWorld world(launch, device, rendezvous, watch, limit);
+  const Status status =
+      outcome_of(world, [&](World& ranks) -> Status { return body(ranks, device); });
+  RankOutcome outcome = judged(status, watch.trouble());
+  if (!outcome.status.ok() && !outcome.thrown_out) {
+    // Where this cannot be written any more, the others find out by themselves.
+    static_cast<void>(rendezvous.put(
+        kFailure, fmt::format("rank {}: {}", launch.rank, outcome.status.error().message),
+        std::chrono::seconds(1)));
+  }
+  return outcome;
+}
+
+Result<RankOutcome> run_rank(const Launch& launch, const GpuRankBody& body) {
+  TPSIM_TRY(const std::chrono::seconds limit, collective_patience(process_environment));
+  if (!nccl_library().ok()) return nccl_library().error();
+  const GpuCount count = visible_gpus();
+  const int gpu = count.gpus > 0 ? launch.local_rank % count.gpus : 0;
+  TPSIM_TRY(const auto device, CudaDevice::create(gpu));
+  TPSIM_TRY(const auto rendezvous, meet(launch));
+  return run_in_world(launch, *device, *rendezvous, limit, body);
+}
+
+}  // namespace
+
+// Long enough for the launcher to end this process meanwhile.
+void let_first_speak(const Launch& launch) {
+  if (launch.rank == 0 || launch.under_mpi) return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 20 * std::min(launch.rank, 50)));
+}
+
+Status run_under_nccl(const Launch& launch, const GpuRankBody& body) {
+  const Result<RankOutcome> ran = run_rank(launch, body);
+  const Status status = ran.ok() ? ran->status : Status(ran.error());
+  if (status.ok()) return status;
+  const bool thrown_out = ran.ok() && ran->thrown_out;
+  if (launch.under_mpi) {
+    if (thrown_out) throw CommunicatorAborted(status.error().message);
+    return status;
+  }
+  constexpr std::chrono::seconds kForTheFailedOne(10);
+  if (thrown_out) std::this_thread::sleep_for(kForTheFailedOne);
+  let_first_speak(launch);
+  Error error = status.error();
+  error.message = fmt::format("rank {}: {}", launch.rank, error.message);
+  return error;
+}
+
+}  // namespace tpsim

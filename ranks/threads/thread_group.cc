@@ -1,0 +1,124 @@
+#include "ranks/threads/thread_group.h"
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "core/check.h"
+#include "ranks/world.h"
+
+namespace tpsim {
+namespace {
+
+// About twice what a small collective takes when all members are there.
+constexpr auto kSpinTime = std::chrono::microseconds(20);
+
+// Polls for a short while. Threads that share cores do not spin: they would only keep the one they
+// wait for from running.
+template <class Condition>
+void spin_until(int threads, Condition condition) {
+  static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (threads > cores) return;
+  const auto end = std::chrono::steady_clock::now() + kSpinTime;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (condition()) return;
+      __builtin_ia32_pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+}
+
+}  // namespace
+
+ThreadGroup::ThreadGroup(int size)
+    : size_(size),
+      published_(static_cast<std::size_t>(size)),
+      mailboxes_(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)) {}
+
+void ThreadGroup::exchange(int rank, void* mine,
+                           const std::function<void(std::span<void* const>)>& work) {
+  inside_.fetch_add(1, std::memory_order_acq_rel);
+  published_[static_cast<std::size_t>(rank)] = mine;
+  const bool all_published = wait_for_all();
+  if (all_published) work(published_);
+  inside_.fetch_sub(1, std::memory_order_acq_rel);
+  if (!all_published || !wait_for_all()) leave_aborted();
+}
+
+bool ThreadGroup::wait_for_all() {
+  // The phase before the flag: an abort that this misses has not yet advanced the phase.
+  const std::uint32_t phase = phase_.load(std::memory_order_acquire);
+  if (aborted()) return false;
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    phase_.fetch_add(1, std::memory_order_acq_rel);
+    phase_.notify_all();
+  } else {
+    spin_until(size_, [&] { return phase_.load(std::memory_order_acquire) != phase; });
+    phase_.wait(phase, std::memory_order_acquire);
+  }
+  return !aborted();
+}
+
+// A member that leaves frees its memory, so it stays until nobody reads it any more.
+void ThreadGroup::leave_aborted() {
+  while (inside_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+  const std::lock_guard lock(reason_mutex_);
+  throw CommunicatorAborted(reason_);
+}
+
+void ThreadGroup::abort(const std::string& reason) {
+  {
+    const std::lock_guard lock(reason_mutex_);
+    if (aborted()) return;
+    reason_ = reason;
+    aborted_.store(true, std::memory_order_release);
+  }
+  phase_.fetch_add(1, std::memory_order_acq_rel);
+  phase_.notify_all();
+  for (Mailbox& box : mailboxes_) {
+    // Taking the lock orders this after a waiter's check of the flag.
+    { const std::lock_guard lock(box.mutex); }
+    box.arrived.notify_all();
+  }
+}
+
+void ThreadGroup::post(int from, int to, std::span<const std::byte> message) {
+  Mailbox& box = mailbox(from, to);
+  std::vector<std::byte> copy;
+  {
+    const std::lock_guard lock(box.mutex);
+    if (!box.spare.empty()) {
+      copy = std::move(box.spare.back());
+      box.spare.pop_back();
+    }
+  }
+  copy.assign(message.begin(), message.end());
+  {
+    const std::lock_guard lock(box.mutex);
+    box.messages.push_back(std::move(copy));
+    box.waiting.fetch_add(1, std::memory_order_release);
+  }
+  box.arrived.notify_one();
+}
+
+void ThreadGroup::collect(int from, int to, std::span<std::byte> message) {
+  Mailbox& box = mailbox(from, to);
+  spin_until(size_, [&] { return box.waiting.load(std::memory_order_acquire) > 0 || aborted(); });
+  std::unique_lock lock(box.mutex);
+  box.arrived.wait(lock, [&] { return !box.messages.empty() || aborted(); });
+  if (aborted()) {
+    lock.unlock();
+    leave_aborted();
+  }
+  std::vector<std::byte> received = std::move(box.messages.front());
+  box.messages.pop_front();
+  box.waiting.fetch_sub(1, std::memory_order_release);
+  lock.unlock();
+  TPSIM_CHECK(received.size() == message.size(), "a message has the size its receiver expects");
+  std::memcpy(message.data(), received.data(), received.size());
+  lock.lock();
+  box.spare.push_back(std::move(received));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,99 @@
+#include "ranks/threads/thread_world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <tuple>
+
+#include "ranks/threads/thread_communicator.h"
+
+namespace tpsim {
+namespace {
+
+// The n-th group of a kind with the same members, in each member's own count.
+using GroupName = std::tuple<GroupKind, std::vector<std::int64_t>, int>;
+
+// What the threads share: the groups they have formed, and the first failure.
+class ThreadTeam {
+ public:
+  std::shared_ptr<ThreadGroup> group(const GroupName& name) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<ThreadGroup>& group = groups_[name];
+    if (group == nullptr) {
+      group = std::make_shared<ThreadGroup>(static_cast<int>(std::get<1>(name).size()));
+      if (failure_) group->abort(failure_->message);
+    }
+    return group;
+  }
+
+  void fail(int rank, Error error) {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    if (rank != 0) error.message = fmt::format("rank {}: {}", rank, error.message);
+    failure_ = std::move(error);
+    for (auto& [name, group] : groups_) group->abort(failure_->message);
+  }
+
+  // After all threads have ended.
+  Status outcome() const {
+    if (failure_) return *failure_;
+    return Ok{};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<GroupName, std::shared_ptr<ThreadGroup>> groups_;
+  std::optional<Error> failure_;
+};
+
+class ThreadWorld final : public World {
+ public:
+  ThreadWorld(ThreadTeam& team, int rank, int size) : team_(team), rank_(rank), size_(size) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
+                                             const std::vector<std::int64_t>& members) override {
+    const auto me = std::find(members.begin(), members.end(), rank_);
+    TPSIM_CHECK(me != members.end(), "a rank forms groups that it belongs to");
+    const int count = formed_[{group, members}]++;
+    return std::make_unique<ThreadCommunicator>(device, group,
+                                                static_cast<int>(me - members.begin()),
+                                                team_.group({group, members, count}));
+  }
+
+ private:
+  ThreadTeam& team_;
+  int rank_;
+  int size_;
+  std::map<std::pair<GroupKind, std::vector<std::int64_t>>, int> formed_;
+};
+
+}  // namespace
+
+Status run_on_threads(int size, const RankBody& body) {
+  ThreadTeam team;
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&team, &body, rank, size] {
+      ThreadWorld world(team, rank, size);
+      const Status status = outcome_of(world, [&](World& ranks) -> Status {
+        try {
+          return body(ranks);
+        } catch (const CommunicatorAborted&) {
+          return Ok{};  // the rank that failed tells why
+        }
+      });
+      if (!status) team.fail(rank, status.error());
+    });
+  }
+  threads.clear();
+  return team.outcome();
+}
+
+}  // namespace tpsim

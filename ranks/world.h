@@ -1,0 +1,42 @@
+// The ranks of a run as one of them sees them: which it is, and how it forms groups.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "core/result.h"
+#include "ranks/communicator.h"
+
+namespace tpsim {
+
+class World {
+ public:
+  virtual ~World() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // This rank's communicator of the group with these members: ranks of this world in group order,
+  // this one among them. Every member calls this, all of them forming their groups in the same
+  // order; each call forms a group of its own, whose messages mix with no other's.
+  virtual std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
+                                                     const std::vector<std::int64_t>& members) = 0;
+};
+
+// What a rank does.
+using RankBody = std::function<Status(World&)>;
+
+// Runs a rank's body with every way of failing turned into an Error: running out of device memory
+// into kDoesNotFit, ranks that are gone into kMissing, any other exception into a bug.
+Status outcome_of(World& world, const RankBody& body);
+
+// Thrown where this rank cannot go on because another has failed, which reports it: out of a
+// collective, or by a rank that was fine itself.
+class CommunicatorAborted : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace tpsim

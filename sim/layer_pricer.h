@@ -1,0 +1,173 @@
+// The repeating parts of a model, traced once and priced: what one block, the embedding, the head
+// and the word embeddings cost in time and memory on one rank. A plan is arithmetic over these.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/plan.h"
+#include "core/scenario.h"
+#include "sim/collective_cost.h"
+#include "sim/host_device_time.h"
+#include "sim/memory_change.h"
+#include "sim/op_cost.h"
+#include "sim/trace.h"
+
+namespace tpsim {
+
+// What a device is busy with in forward and backward.
+enum class WorkKind : std::uint8_t {
+  kMatmul,                // linear layers
+  kAttention,             // scores, softmax, values
+  kElementwise,           // norms, activations, residuals, embedding, loss
+  kTensorCommunication,   // inside the tensor group
+  kZeroCommunication,     // gathers and reductions of ZeRO 2 and 3 around every layer
+  kContextCommunication,  // keys and values over the context group
+  kExpertCommunication,   // tokens on their way to experts and back
+};
+inline constexpr int kWorkKindCount = 7;
+
+struct PhaseCost {
+  HostDeviceTime time;
+  std::array<Seconds, kWorkKindCount> work{};  // adds up to time.device
+  std::array<Seconds, 3> by_source{};          // by PriceSource; collectives left out
+  MemoryChange memory;
+
+  static PhaseCost then(const PhaseCost& first, const PhaseCost& second);
+  static PhaseCost repeat(const PhaseCost& once, std::int64_t n);
+};
+
+// Once per step and piece, outside the pipeline.
+struct StepEndCost {
+  Seconds clear;      // gradients set to zero
+  Seconds partials;   // sequence-parallel partial sums
+  Seconds tied;       // word embeddings shared by first and last stage
+  Seconds reduction;  // over the data-parallel group
+  Seconds norm;       // sum of squares, without the all-reduce of the one number
+  Seconds optimizer;
+  Seconds gather;  // updated weights
+
+  StepEndCost& operator+=(const StepEndCost& other);
+  friend StepEndCost operator*(double n, const StepEndCost& once);
+};
+
+// What one micro-batch costs.
+struct LayerCost {
+  PhaseCost forward, backward;
+  PhaseCost accumulate;  // after the chunk's backward: gradients join the accumulation buffer
+};
+
+// The same, memory alone: known from the trace before anything is priced.
+struct LayerMemory {
+  MemoryChange forward, backward, accumulate;
+};
+
+// What every step costs, whatever the number of micro-batches.
+struct FixedCost {
+  BytesByCategory held{};    // weights, gradients, optimizer state
+  BytesByCategory update{};  // allocated while the step ends, all pieces at once
+  StepEndCost end;
+  Bytes host;  // held in the host's memory, where the host is not the device
+};
+
+// An activation on its way to the next stage.
+struct TransferCost {
+  Seconds wire;      // from stage to stage
+  Seconds gather;    // inside the receiving tensor group
+  double bytes = 0;  // of the whole activation
+};
+
+// What decides the cost of a piece; what does not matter to it is left at zero.
+struct LayerKey {
+  LayerKind kind{};
+  ParallelDegrees degrees{0, 0, 0, 0, 0};
+  std::int64_t micro_batch = 0;
+  int zero = 0;
+  bool sequence_parallel = false;
+  Recompute recompute{};
+  AttentionKind attention{};
+  RankOrder rank_order{};
+  Offload offload{};
+  DType dtype{};
+  DType gradient_dtype{};
+  friend bool operator==(const LayerKey&, const LayerKey&) = default;
+};
+// Keys of a piece's layers, of its share of the step's end, and of a transfer. Blocks of a plan
+// that recomputes some of them are of two kinds: ask with with_whole_recompute().
+LayerKey layer_key(LayerKind kind, const Plan& plan);
+LayerKey fixed_key(LayerKind kind, const Plan& plan);
+LayerKey transfer_key(const Plan& plan);
+
+struct LayerKeyHash {
+  std::size_t operator()(const LayerKey& key) const noexcept;
+};
+
+// The price lists of a scenario: built once, read by any number of threads.
+struct PriceLists {
+  explicit PriceLists(const Scenario& scenario);
+
+  Scenario scenario;
+  OpCostModel ops;
+  CollectiveCostModel collectives;
+};
+
+// Not for two threads at once: everything asked for is kept. References stay valid.
+class LayerPricer {
+ public:
+  explicit LayerPricer(const Scenario& scenario);
+  explicit LayerPricer(std::shared_ptr<const PriceLists> prices);
+
+  const LayerCost& layer(LayerKind kind, const Plan& plan);
+  const LayerMemory& layer_memory(LayerKind kind, const Plan& plan);
+  const FixedCost& fixed(LayerKind kind, const Plan& plan);
+  const TransferCost& transfer(const Plan& plan);
+  // The all-reduce of the squared norm, and its way to the host.
+  Seconds global_norm(const Plan& plan);
+  // Forgets the traces of layers that were never priced.
+  void drop_traces();
+
+  // Of one call among the plan's groups. A transfer is the sender's; to receive costs nothing more.
+  Seconds collective(const CollectiveRecord& record, const Plan& plan) const;
+
+  // How much longer an op takes in this stack than the profile's kernel for it.
+  double stack_factor(const OpRecord& op) const;
+
+  const Scenario& scenario() const { return prices_->scenario; }
+  const OpCostModel& ops() const { return prices_->ops; }
+  const CollectiveCostModel& collectives() const { return prices_->collectives; }
+  const std::shared_ptr<const PriceLists>& prices() const { return prices_; }
+  // Traced so far.
+  std::size_t distinct_layers() const { return layers_.size() + fixed_.size(); }
+
+ private:
+  struct Layer {
+    LayerMemory memory;
+    std::optional<LayerCost> cost;
+    std::unique_ptr<LayerTrace> trace;  // until it is priced
+  };
+  template <class T>
+  using Cache = std::unordered_map<LayerKey, T, LayerKeyHash>;
+
+  Layer& traced_layer(LayerKind kind, const Plan& plan);
+  PhaseCost price_phase(const LayerTrace& trace, std::size_t begin, std::size_t end,
+                        const Plan& plan);
+  Seconds end_op_time(const OpRecord& op);
+  StepEndCost price_end(const StepEndTrace& trace, const Plan& plan);
+  TransferCost price_transfer(const Program& program, const Plan& plan) const;
+  OpPrice op_price(const OpRecord& op);
+  HostDeviceTime price_op(const OpRecord& op, PhaseCost& phase);
+  LayerCost price_layer(LayerKind kind, const LayerTrace& trace, const Plan& plan);
+
+  std::shared_ptr<const PriceLists> prices_;
+  std::unordered_map<OpKey, OpPrice> op_prices_;
+  Cache<Layer> layers_;
+  std::vector<Layer*> unpriced_;  // layers that still hold a trace
+  Cache<FixedCost> fixed_;
+  Cache<TransferTrace> transfer_traces_;
+  Cache<TransferCost> transfers_;
+};
+
+}  // namespace tpsim

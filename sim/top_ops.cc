@@ -1,0 +1,90 @@
+#include "sim/top_ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/rank_layout.h"
+#include "sim/fp8.h"
+
+namespace tpsim {
+namespace {
+
+// Calls of one label and one price are one entry.
+class WorkList {
+ public:
+  void add(const char* label, std::string how, Seconds time) {
+    total_ += time;
+    const auto found = std::find_if(work_.begin(), work_.end(), [&](const TopOp& work) {
+      return work.label == label && work.how == how;
+    });
+    if (found == work_.end()) {
+      work_.push_back({label, std::move(how), 1, time});
+    } else {
+      ++found->calls;
+      found->time += time;
+    }
+  }
+
+  std::vector<TopOp> heaviest(std::size_t most) {
+    std::stable_sort(work_.begin(), work_.end(),
+                     [](const TopOp& a, const TopOp& b) { return a.time > b.time; });
+    if (work_.size() > most) work_.resize(most);
+    for (TopOp& work : work_) work.share = work.time / total_;
+    return std::move(work_);
+  }
+
+ private:
+  std::vector<TopOp> work_;
+  Seconds total_;
+};
+
+// Sources are a page long each and stand elsewhere in a report.
+std::string without_source(std::string how, const Profile& profile) {
+  for (const std::string& source : {profile.model.source, profile.source}) {
+    if (source.empty() || !how.ends_with(source)) continue;
+    const std::size_t end = how.rfind("; ", how.size() - source.size());
+    if (end != std::string::npos) how.resize(end);
+  }
+  return how;
+}
+
+void add_op(WorkList& list, const LayerPricer& pricer, const OpRecord& op) {
+  const double factor = pricer.stack_factor(op);
+  std::string how = without_source(pricer.ops().explain(op), pricer.scenario().profile);
+  if (factor != 1) how += fmt::format("; x {:.2f} in this stack", factor);
+  list.add(op.label, std::move(how), factor * pricer.ops().price(op).time);
+}
+
+}  // namespace
+
+std::vector<TopOp> top_ops(const LayerPricer& pricer, const Plan& plan, std::size_t most) {
+  const Scenario& scenario = pricer.scenario();
+  const LayerTrace trace =
+      trace_layers(LayerKind::kBlock, scenario.model, plan, scenario.stack.training);
+  WorkList list;
+  for (std::size_t i = trace.forward; i < trace.end; ++i) {
+    const ProgramEvent& event = trace.program.events[i];
+    const bool between = i >= trace.forward_end && i < trace.backward;
+    if (between) continue;
+    if (event.kind == ProgramEvent::Kind::kOp) {
+      const OpRecord& op = trace.program.ops[event.index];
+      if (scenario.stack.fp8_products && is_linear_layer(op)) {
+        if (const auto cast = cast_before(op)) add_op(list, pricer, *cast);
+        add_op(list, pricer, in_fp8(op));
+      } else {
+        add_op(list, pricer, op);
+      }
+    } else if (event.kind == ProgramEvent::Kind::kCollective) {
+      const CollectiveRecord& record = trace.program.collectives[event.index];
+      list.add(record.label,
+               pricer.collectives().explain(
+                   record.kind, Bytes(static_cast<double>(record.bytes)),
+                   place_group(plan, record.group, scenario.cluster.gpus_per_node)),
+               pricer.collective(record, plan));
+    }
+  }
+  return list.heaviest(most);
+}
+
+}  // namespace tpsim

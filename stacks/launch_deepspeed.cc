@@ -1,0 +1,382 @@
+// BigScience's Megatron-DeepSpeed: arguments of pretrain_gpt.py and DeepSpeed's JSON. Rules: its
+// megatron/arguments.py, deepspeed/runtime/config.py and deepspeed/runtime/pipe/engine.py.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/json_document.h"
+#include "core/text.h"
+#include "stacks/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+constexpr LaunchStack kStack = LaunchStack::kMegatronDeepSpeed;
+constexpr const char* kByBlocks = "type:transformer";
+constexpr const char* kByBlocksAndEmbedding = "type:transformer|embedding";
+
+Status check_model(const ModelSpec& model) {
+  const auto refuse = [](const char* what, const char* why) {
+    return cannot_express(kStack, what, why);
+  };
+  if (has_experts(model)) return refuse("experts", "its pretrain_gpt.py trains dense models");
+  if (model.attention.kv_heads != model.attention.heads) {
+    return refuse("grouped-query attention", "its attention has as many key as query heads");
+  }
+  if (model.norm != NormKind::kLayerNorm) return refuse("RMSNorm", "it has LayerNorm only");
+  if (!model.linear_bias) return refuse("linear layers without bias", "its layers have one");
+  if (!model.tied_embedding) {
+    return refuse("an untied word table", "embedding and head share one tied layer");
+  }
+  return Ok{};
+}
+
+Status check_zero(const Plan& plan) {
+  const std::string what = fmt::format("ZeRO {} in {}", plan.zero, name_of(plan.dtype));
+  if (plan.zero >= 2) {
+    return cannot_express(
+        kStack, fmt::format("ZeRO {}{}", plan.zero, plan.degrees.pp > 1 ? " with a pipeline" : ""),
+        "every model runs in DeepSpeed's pipeline engine there, also on one "
+        "stage, and that refuses stages 2 and 3");
+  }
+  if (plan.zero == 0 && plan.dtype == DType::kBFloat16) {
+    return cannot_express(kStack, what,
+                          "its bf16 optimizer always shards its state, as ZeRO 1 does");
+  }
+  if (plan.zero > 0 && plan.dtype == DType::kFloat32) {
+    return cannot_express(kStack, what, "ZeRO needs bf16 or fp16 there");
+  }
+  return Ok{};
+}
+
+Status check_choices(const Plan& plan) {
+  const auto refuse = [](std::string what, const char* why) {
+    return cannot_express(kStack, std::move(what), why);
+  };
+  if (plan.schedule != ScheduleKind::kOneFOneB) {
+    return refuse(fmt::format("the {} schedule", name_of(plan.schedule)),
+                  "DeepSpeed's pipeline engine runs 1f1b");
+  }
+  if (plan.degrees.cp > 1) return refuse("context parallelism", "it has none");
+  if (plan.sequence_parallel) return refuse("sequence parallelism", "it has none");
+  if (plan.recompute == Recompute::kSelective) {
+    return refuse("selective recompute", "it recomputes whole blocks");
+  }
+  if (plan.recompute == Recompute::kBlocks) {
+    return refuse("recompute of some blocks", "--checkpoint-activations is for all of them");
+  }
+  if (plan.offload != Offload::kNone && (plan.zero != 1 || plan.dtype != DType::kFloat16)) {
+    return refuse("an offloaded optimizer with these settings",
+                  "its bf16 optimizer stays on the GPU: use fp16 and ZeRO 1");
+  }
+  if (plan.attention == AttentionKind::kFlash) {
+    return refuse("flash attention", "its fused kernels are scale, mask and softmax");
+  }
+  if (plan.rank_order != RankOrder::kTpDpPp) {
+    return refuse("ranks in the order tp-pp-dp", "DeepSpeed's topology is pipe, data, model");
+  }
+  const DType gradients = plan.dtype == DType::kFloat16 ? DType::kFloat16 : DType::kFloat32;
+  if (plan.gradient_dtype != gradients) {
+    return refuse(fmt::format("{} gradients of {} weights", name_of(plan.gradient_dtype),
+                              name_of(plan.dtype)),
+                  "they add up in fp32 for bf16 and in fp16 for fp16");
+  }
+  return check_zero(plan);
+}
+
+// The cut that a partition method makes of these layers; empty where it is not even.
+std::vector<std::int64_t> cut_of(std::string_view method, std::int64_t layers,
+                                 std::int64_t stages) {
+  const bool counts = method == kByBlocksAndEmbedding;
+  if (!counts && method != kByBlocks) return {};
+  if ((layers + (counts ? 2 : 0)) % stages != 0) return {};
+  return even_stage_layers(layers, stages, counts);
+}
+
+Result<std::string> partition_method(const PlanFile& file) {
+  for (const char* method : {kByBlocks, kByBlocksAndEmbedding}) {
+    if (cut_of(method, file.model.layers, file.plan.degrees.pp) == file.plan.stage_layers) {
+      return std::string(method);
+    }
+  }
+  return cannot_express(kStack, "these stages",
+                        "it cuts blocks, or blocks and embeddings, into equal parts only");
+}
+
+// What the JSON and --zero-stage say: the bf16 optimizer is a ZeRO 1 of its own and wants stage 0.
+int stage_of(const Plan& plan) {
+  return plan.dtype == DType::kBFloat16 && plan.zero == 1 ? 0 : plan.zero;
+}
+
+void add_model(const ModelSpec& model, std::int64_t tp, Settings& out) {
+  out.add("--num-layers", model.layers);
+  out.add("--hidden-size", model.hidden);
+  out.add("--ffn-hidden-size", model.ffn_hidden);
+  out.add("--num-attention-heads", model.attention.heads);
+  out.add("--kv-channels", model.attention.head_dim);
+  out.add("--seq-length", model.seq);
+  const PositionKind position = model.attention.position;
+  // Its arguments.py asserts that there is none with rotary positions.
+  if (position != PositionKind::kRotary) out.add("--max-position-embeddings", model.seq);
+  out.add("--position-embedding-type", position == PositionKind::kAlibi    ? "alibi"
+                                       : position == PositionKind::kRotary ? "rotary"
+                                                                           : "absolute");
+  if (model.mlp == MlpKind::kSwiglu) {
+    out.add("--glu-activation", "swiglu");
+    out.add("--no-bias-gelu-fusion");  // asked for with any gated activation
+  }
+  if (model.embedding_norm) out.add("--embed-layernorm");
+  if (model.residual_from_after_norm) out.add("--apply-residual-connection-post-layernorm");
+  out.add("--layernorm-epsilon", fmt::format("{}", model.norm_epsilon));
+  out.add("--attention-dropout", fmt::format("{}", model.attention_dropout));
+  out.add("--hidden-dropout", fmt::format("{}", model.hidden_dropout));
+  out.add("--pad-vocab-size-to", padded_vocab(model, tp));
+}
+
+struct DeepSpeedConfig {
+  std::int64_t train_batch = 0;
+  std::int64_t micro_batch = 0;
+  std::int64_t stage = 0;
+  std::int64_t accumulation = 0;
+  bool bf16 = false;
+  bool fp16 = false;
+  bool offloads = false;
+};
+
+std::int64_t whole_at(const JsonValue& json, std::string_view key) {
+  const JsonValue* value = json.find(key);
+  const auto* whole = value == nullptr ? nullptr : value->as<std::int64_t>();
+  return whole == nullptr ? -1 : *whole;
+}
+
+bool enabled_at(const JsonValue& json, std::string_view key) {
+  const JsonValue* section = json.find(key);
+  const JsonValue* value = section == nullptr ? nullptr : section->find("enabled");
+  const bool* enabled = value == nullptr ? nullptr : value->as<bool>();
+  return enabled != nullptr && *enabled;
+}
+
+// What a plan is made of, and what it is not.
+constexpr std::string_view kConfigKeys[] = {"train_batch_size",
+                                            "train_micro_batch_size_per_gpu",
+                                            "gradient_accumulation_steps",
+                                            "zero_optimization",
+                                            "bf16",
+                                            "fp16",
+                                            "gradient_clipping",
+                                            "steps_per_print",
+                                            "wall_clock_breakdown",
+                                            "optimizer",
+                                            "scheduler",
+                                            "zero_allow_untested_optimizer",
+                                            "zero_force_ds_cpu_optimizer",
+                                            "tensorboard",
+                                            "wandb",
+                                            "csv_monitor",
+                                            "comet",
+                                            "flops_profiler",
+                                            "comms_logger",
+                                            "dump_state",
+                                            "prescale_gradients",
+                                            "seed"};
+constexpr std::string_view kZeroKeys[] = {
+    "stage",
+    "allgather_partitions",
+    "allgather_bucket_size",
+    "overlap_comm",
+    "reduce_scatter",
+    "reduce_bucket_size",
+    "contiguous_gradients",
+    "round_robin_gradients",
+    "load_from_fp32_weights",
+    "elastic_checkpoint",
+    "ignore_unused_parameters",
+    "sub_group_size",
+    "offload_optimizer",
+};
+
+Status check_keys(const JsonValue& json, std::span<const std::string_view> known,
+                  const std::string& file) {
+  const auto* members = json.as<JsonValue::Object>();
+  if (members == nullptr) return Error{ErrorKind::kBadInput, "is no JSON object", file, ""};
+  for (const JsonMember& member : *members) {
+    if (std::find(known.begin(), known.end(), member.key) != known.end()) continue;
+    const std::string near = nearest(member.key, known);
+    return Error{ErrorKind::kBadInput, fmt::format("unknown setting '{}'", member.key), file,
+                 near.empty() ? "tpsim's plans know nothing that it could stand for"
+                              : fmt::format("did you mean {}?", near)};
+  }
+  return Ok{};
+}
+
+Result<DeepSpeedConfig> parse_config(const LaunchFile& file) {
+  TPSIM_TRY(const JsonValue json, parse_json(file.text, file.name));
+  TPSIM_TRY_STATUS(check_keys(json, kConfigKeys, file.name));
+  DeepSpeedConfig config;
+  config.train_batch = whole_at(json, "train_batch_size");
+  config.micro_batch = whole_at(json, "train_micro_batch_size_per_gpu");
+  config.accumulation = whole_at(json, "gradient_accumulation_steps");
+  const JsonValue* zero = json.find("zero_optimization");
+  if (zero != nullptr) TPSIM_TRY_STATUS(check_keys(*zero, kZeroKeys, file.name));
+  config.stage = zero == nullptr ? 0 : whole_at(*zero, "stage");
+  const JsonValue* offload = zero == nullptr ? nullptr : zero->find("offload_optimizer");
+  const JsonValue* device = offload == nullptr ? nullptr : offload->find("device");
+  const std::string* name = device == nullptr ? nullptr : device->as<std::string>();
+  config.offloads = name != nullptr && *name == "cpu";
+  if (offload != nullptr && !config.offloads && (name == nullptr || *name != "none")) {
+    return Error{ErrorKind::kBadInput, "offload_optimizer goes to another device than cpu",
+                 file.name, "tpsim's plans offload to the host's memory"};
+  }
+  config.bf16 = enabled_at(json, "bf16");
+  config.fp16 = enabled_at(json, "fp16");
+  constexpr std::int64_t kMost = 1 << 20;
+  const bool small =
+      config.train_batch <= kMost && config.micro_batch <= kMost && config.accumulation <= kMost;
+  if (config.train_batch < 1 || config.micro_batch < 1 || config.stage < 0 || config.stage > 3 ||
+      !small) {
+    return Error{ErrorKind::kBadInput, "batch sizes or ZeRO stage are missing or out of range",
+                 file.name, ""};
+  }
+  return config;
+}
+
+void check_config(SettingReader& in, const DeepSpeedConfig& config, const Plan& plan) {
+  if (config.train_batch != plan.global_batch || config.micro_batch != plan.micro_batch) {
+    in.fail("batch sizes of arguments and DeepSpeed's JSON differ");
+  }
+  if (config.accumulation >= 0 &&
+      config.train_batch != config.micro_batch * config.accumulation * plan.degrees.dp) {
+    in.fail("train_batch_size is not micro-batch x accumulation x data-parallel ranks");
+  }
+  if (config.bf16 != (plan.dtype == DType::kBFloat16) ||
+      config.fp16 != (plan.dtype == DType::kFloat16)) {
+    in.fail("precision of arguments and DeepSpeed's JSON differ");
+  }
+  if (config.stage >= 2) in.fail("DeepSpeed's pipeline engine refuses ZeRO 2 and 3");
+}
+
+constexpr std::array kModelSwitches = {"--embed-layernorm", "--no-bias-gelu-fusion",
+                                       "--apply-residual-connection-post-layernorm"};
+
+// What its arguments.py takes for an option that is left out; empty for one that it wants.
+std::string default_of(std::string_view option, const ModelSpec& model) {
+  if (option == "--ffn-hidden-size") return std::to_string(4 * model.hidden);
+  if (option == "--kv-channels") return std::to_string(model.hidden / model.attention.heads);
+  if (option == "--position-embedding-type") return "absolute";
+  if (option == "--layernorm-epsilon") return "1e-5";
+  if (option == "--attention-dropout" || option == "--hidden-dropout") return "0.1";
+  return "";
+}
+
+void read_model(SettingReader& in, const ModelSpec& model, std::int64_t tp) {
+  Settings wanted;
+  add_model(model, tp, wanted);
+  for (const Setting& setting : wanted.all()) {
+    if (!setting.value.empty()) in.expect(setting, default_of(setting.name, model));
+  }
+  in.refuse_other(kModelSwitches, wanted);
+}
+
+void read_precision(SettingReader& in, Plan& plan) {
+  const bool bf16 = in.flag("--bf16");
+  const bool fp16 = in.flag("--fp16");
+  if (bf16 && fp16) in.fail("--bf16 and --fp16 exclude each other");
+  plan.dtype = bf16 ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
+  plan.gradient_dtype = fp16 ? DType::kFloat16 : DType::kFloat32;
+}
+
+void read_stages(SettingReader& in, const ModelSpec& model, const ShellSettings& shell,
+                 Plan& plan) {
+  ParallelDegrees& degrees = plan.degrees;
+  degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
+  degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
+  const std::int64_t world = shell.size.nodes * shell.size.gpus_per_node;
+  if (world % (degrees.tp * degrees.pp) != 0) {
+    in.fail(fmt::format("{} GPUs do not divide by tp x pp", world));
+  }
+  degrees.dp = world / (degrees.tp * degrees.pp);
+  const std::string method = in.text("--pp-partition-method").value_or(kByBlocks);
+  plan.stage_layers = cut_of(method, model.layers, degrees.pp);
+  if (plan.stage_layers.empty()) in.fail(fmt::format("'{}' cuts no equal stages", method));
+}
+
+}  // namespace
+
+Result<Settings> deepspeed_settings(const PlanFile& file) {
+  const Plan& plan = file.plan;
+  TPSIM_TRY_STATUS(check_model(file.model));
+  TPSIM_TRY_STATUS(check_choices(plan));
+  TPSIM_TRY(const std::string method, partition_method(file));
+  Settings out;
+  add_model(file.model, plan.degrees.tp, out);
+  out.add("--tensor-model-parallel-size", plan.degrees.tp);
+  out.add("--pipeline-model-parallel-size", plan.degrees.pp);
+  out.add("--pp-partition-method", method);
+  out.add("--micro-batch-size", plan.micro_batch);
+  out.add("--global-batch-size", plan.global_batch);
+  if (plan.dtype != DType::kFloat32) out.add(fmt::format("--{}", name_of(plan.dtype)));
+  if (plan.recompute == Recompute::kFull) {
+    out.add("--checkpoint-activations");
+    out.add("--deepspeed-activation-checkpointing");
+  }
+  out.add("--deepspeed");
+  out.add("--deepspeed_config", "ds_config.json");
+  out.add("--zero-stage", stage_of(plan));
+  if (plan.offload == Offload::kOptimizer) out.add("--cpu-optimizer");
+  return out;
+}
+
+std::string deepspeed_json(const PlanFile& file) {
+  const Plan& plan = file.plan;
+  JsonValue zero = json_object({{"stage", stage_of(plan)}});
+  if (plan.offload == Offload::kOptimizer) {
+    zero.set("offload_optimizer", json_object({{"device", "cpu"}, {"pin_memory", true}}));
+  }
+  JsonValue json = json_object({
+      {"train_batch_size", plan.global_batch},
+      {"train_micro_batch_size_per_gpu", plan.micro_batch},
+      {"gradient_accumulation_steps", micro_batches(plan)},
+      {"gradient_clipping", 1.0},
+      {"zero_optimization", std::move(zero)},
+  });
+  if (plan.dtype != DType::kFloat32) {
+    json.set(std::string(name_of(plan.dtype)), json_object({{"enabled", true}}));
+  }
+  json.set("steps_per_print", 2000);
+  json.set("wall_clock_breakdown", false);
+  return to_text(json);
+}
+
+Result<Plan> plan_of_deepspeed(const ShellSettings& shell, const LaunchFile& config_file,
+                               const ModelSpec& model) {
+  TPSIM_TRY(const DeepSpeedConfig config, parse_config(config_file));
+  SettingReader in(shell.settings);
+  Plan plan;
+  read_stages(in, model, shell, plan);
+  read_model(in, model, plan.degrees.tp);
+  plan.micro_batch = in.integer("--micro-batch-size", 0);
+  plan.global_batch = in.integer("--global-batch-size", 0);
+  read_precision(in, plan);
+  const bool recompute = in.flag("--checkpoint-activations");
+  if (in.flag("--deepspeed-activation-checkpointing") != recompute) {
+    in.fail("--checkpoint-activations and --deepspeed-activation-checkpointing go together");
+  }
+  plan.recompute = recompute ? Recompute::kFull : Recompute::kNone;
+  if (!in.flag("--deepspeed")) in.fail("--deepspeed is missing");
+  if (in.text("--deepspeed_config") != config_file.name)
+    in.fail("--deepspeed_config is another file");
+  in.expect("--zero-stage", config.stage);
+  plan.zero = static_cast<int>(config.stage);
+  if (plan.dtype == DType::kBFloat16 && plan.zero == 0) plan.zero = 1;
+  if (in.flag("--cpu-optimizer") != config.offloads) {
+    in.fail("--cpu-optimizer and offload_optimizer in DeepSpeed's JSON go together");
+  }
+  plan.offload = config.offloads ? Offload::kOptimizer : Offload::kNone;
+  check_config(in, config, plan);
+  TPSIM_TRY_STATUS(in.finish());
+  TPSIM_TRY_STATUS(validate(plan, model));
+  return plan;
+}
+
+}  // namespace tpsim

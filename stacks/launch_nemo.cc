@@ -1,0 +1,169 @@
+// The YAML overrides of Megatron-Bridge, which configures Megatron's core: the same settings under
+// other names. Rules: its training/config.py and its guide to Megatron FSDP.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/text.h"
+#include "stacks/launch_settings.h"
+#include "stacks/outside_settings.h"
+
+namespace tpsim {
+namespace {
+
+// Options of Megatron-LM and where Megatron-Bridge keeps them. A recipe already knows what has no
+// place: the kind of model and what follows from other settings.
+struct NemoKey {
+  const char* option;
+  const char* section;
+  const char* key;
+  const char* when_set = "true";  // what a switch becomes
+};
+constexpr std::array kNemoKeys = {
+    NemoKey{"--num-layers", "model", "num_layers"},
+    NemoKey{"--hidden-size", "model", "hidden_size"},
+    NemoKey{"--ffn-hidden-size", "model", "ffn_hidden_size"},
+    NemoKey{"--num-attention-heads", "model", "num_attention_heads"},
+    NemoKey{"--num-query-groups", "model", "num_query_groups"},
+    NemoKey{"--kv-channels", "model", "kv_channels"},
+    NemoKey{"--seq-length", "model", "seq_length"},
+    NemoKey{"--attention-dropout", "model", "attention_dropout"},
+    NemoKey{"--hidden-dropout", "model", "hidden_dropout"},
+    NemoKey{"--vocab-size", "model", "vocab_size"},
+    NemoKey{"--make-vocab-size-divisible-by", "model", "make_vocab_size_divisible_by"},
+    NemoKey{"--tensor-model-parallel-size", "model", "tensor_model_parallel_size"},
+    NemoKey{"--pipeline-model-parallel-size", "model", "pipeline_model_parallel_size"},
+    NemoKey{"--context-parallel-size", "model", "context_parallel_size"},
+    NemoKey{"--cp-comm-type", "model", "cp_comm_type"},
+    NemoKey{"--num-experts", "model", "num_moe_experts"},
+    NemoKey{"--moe-ffn-hidden-size", "model", "moe_ffn_hidden_size"},
+    NemoKey{"--moe-router-topk", "model", "moe_router_topk"},
+    NemoKey{"--moe-router-pre-softmax", "model", "moe_router_pre_softmax"},
+    NemoKey{"--moe-router-load-balancing-type", "model", "moe_router_load_balancing_type"},
+    NemoKey{"--moe-token-dispatcher-type", "model", "moe_token_dispatcher_type"},
+    NemoKey{"--moe-expert-capacity-factor", "model", "moe_expert_capacity_factor"},
+    NemoKey{"--moe-pad-expert-input-to-capacity", "model", "moe_pad_expert_input_to_capacity"},
+    NemoKey{"--moe-token-drop-policy", "model", "moe_token_drop_policy"},
+    NemoKey{"--expert-model-parallel-size", "model", "expert_model_parallel_size"},
+    NemoKey{"--expert-tensor-parallel-size", "model", "expert_tensor_parallel_size"},
+    NemoKey{"--num-virtual-stages-per-pipeline-rank", "model",
+            "virtual_pipeline_model_parallel_size"},
+    NemoKey{"--pipeline-model-parallel-layout", "model", "pipeline_model_parallel_layout"},
+    NemoKey{"--sequence-parallel", "model", "sequence_parallel"},
+    NemoKey{"--bf16", "model", "bf16"},
+    NemoKey{"--fp16", "model", "fp16"},
+    NemoKey{"--recompute-granularity", "model", "recompute_granularity"},
+    NemoKey{"--recompute-method", "model", "recompute_method"},
+    NemoKey{"--recompute-num-layers", "model", "recompute_num_layers"},
+    NemoKey{"--attention-backend", "model", "attention_backend"},
+    NemoKey{"--micro-batch-size", "train", "micro_batch_size"},
+    NemoKey{"--global-batch-size", "train", "global_batch_size"},
+    NemoKey{"--use-distributed-optimizer", "ddp", "use_distributed_optimizer"},
+    NemoKey{"--optimizer-cpu-offload", "optimizer", "optimizer_cpu_offload"},
+    NemoKey{"--optimizer-offload-fraction", "optimizer", "optimizer_offload_fraction"},
+    NemoKey{"--use-precision-aware-optimizer", "optimizer", "use_precision_aware_optimizer"},
+    NemoKey{"--use-megatron-fsdp", "ddp", "use_megatron_fsdp"},
+    NemoKey{"--data-parallel-sharding-strategy", "ddp", "data_parallel_sharding_strategy"},
+    NemoKey{"--accumulate-allreduce-grads-in-fp32", "ddp", "grad_reduce_in_fp32"},
+    NemoKey{"--grad-reduce-in-bf16", "ddp", "grad_reduce_in_fp32", "false"},
+    NemoKey{"--use-megatron-fsdp", "dist", "use_megatron_fsdp"},  // its guide wants both
+    NemoKey{"--overlap-grad-reduce", "ddp", "overlap_grad_reduce"},
+    NemoKey{"--overlap-param-gather", "ddp", "overlap_param_gather"},
+    NemoKey{"--ckpt-format", "checkpoint", "ckpt_format"},
+    NemoKey{"--use-tp-pp-dp-mapping", "dist", "use_tp_pp_dp_mapping"},
+};
+
+std::string joined(std::string_view section, std::string_view key) {
+  return fmt::format("{}.{}", section, key);
+}
+
+Error unknown(std::string_view section, std::string_view key, std::string_view value) {
+  std::vector<std::string> names;
+  for (const NemoKey& row : kNemoKeys) names.push_back(joined(row.section, row.key));
+  const std::string name = joined(section, key);
+  const std::string near = nearest(name, std::span<const std::string>(names));
+  return Error{ErrorKind::kBadInput, fmt::format("unknown setting {}: {}", name, value), "",
+               near.empty() ? "" : fmt::format("did you mean {}?", near)};
+}
+
+// Nothing for a switch that is off, which it is too where it is left out. What no plan is made of
+// keeps its name.
+Result<std::optional<Setting>> setting_of(std::string_view section, std::string_view key,
+                                          std::string_view value) {
+  const bool is_switch = value == "true" || value == "false";
+  bool is_known = false;
+  for (const NemoKey& row : kNemoKeys) {
+    if (section != row.section || key != row.key) continue;
+    is_known = true;
+    if (is_switch && value != row.when_set) continue;
+    return std::optional(Setting{row.option, is_switch ? "" : std::string(value)});
+  }
+  if (is_known) return std::optional<Setting>();
+  Setting outside{joined(section, key), std::string(value)};
+  std::vector<Setting> alone = {outside};
+  if (const auto names = take_outside(LaunchStack::kNemo, alone); !names.ok()) return names.error();
+  if (alone.empty()) return std::optional(std::move(outside));
+  return unknown(section, key, value);
+}
+
+// FSDP is switched on in two sections.
+void add_once(std::optional<Setting> setting, std::vector<Setting>& settings) {
+  if (!setting) return;
+  const bool is_fsdp = setting->name == "--use-megatron-fsdp";
+  const bool seen = std::any_of(settings.begin(), settings.end(),
+                                [&](const Setting& one) { return one.name == setting->name; });
+  if (!is_fsdp || !seen) settings.push_back(*std::move(setting));
+}
+
+}  // namespace
+
+bool nemo_has(std::string_view option) {
+  return std::any_of(kNemoKeys.begin(), kNemoKeys.end(),
+                     [&](const NemoKey& row) { return option == row.option; });
+}
+
+std::string nemo_yaml(const Settings& megatron) {
+  std::string text;
+  for (const char* section : {"model", "train", "optimizer", "ddp", "checkpoint", "dist"}) {
+    std::string lines;
+    for (const Setting& setting : megatron.all()) {
+      for (const NemoKey& row : kNemoKeys) {
+        if (setting.name != row.option || std::string_view(section) != row.section) continue;
+        const std::string value = setting.value.empty() ? row.when_set : setting.value;
+        const bool plain = value.find_first_of("|*") == std::string::npos;
+        lines += fmt::format(fmt::runtime(plain ? "  {}: {}\n" : "  {}: \"{}\"\n"), row.key, value);
+      }
+    }
+    if (!lines.empty()) text += fmt::format("{}:\n{}", section, lines);
+  }
+  return text;
+}
+
+Result<std::vector<Setting>> parse_nemo_yaml(const LaunchFile& file) {
+  std::vector<Setting> settings;
+  std::string section;
+  std::string_view rest = file.text;
+  for (int number = 1; !rest.empty(); ++number) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) {
+      return Error{ErrorKind::kBadInput, fmt::format("'{}' is no 'key: value'", line),
+                   fmt::format("{}:{}", file.name, number), ""};
+    }
+    if (line.front() != ' ') {
+      section = line.substr(0, colon);
+      continue;
+    }
+    std::string_view value = line.substr(std::min(colon + 2, line.size()));
+    if (value.starts_with('"') && value.ends_with('"')) value = value.substr(1, value.size() - 2);
+    TPSIM_TRY(auto setting, setting_of(section, line.substr(2, colon - 2), value));
+    add_once(std::move(setting), settings);
+  }
+  return settings;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,101 @@
+// Settings of a launch file: names with values, as one writer builds and one reader takes apart.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "stacks/launch_files.h"
+
+namespace tpsim {
+
+// A switch has an empty value.
+struct Setting {
+  std::string name;  // with its dashes: "--bf16"
+  std::string value;
+};
+
+class Settings {
+ public:
+  void add(std::string name) { all_.push_back({std::move(name), ""}); }
+  void add(std::string name, std::string value) {
+    all_.push_back({std::move(name), std::move(value)});
+  }
+  void add(std::string name, std::int64_t value) { add(std::move(name), std::to_string(value)); }
+  const std::vector<Setting>& all() const { return all_; }
+
+ private:
+  std::vector<Setting> all_;
+};
+
+// Takes settings out by name; what is left at the end was unknown. Errors name the setting.
+class SettingReader {
+ public:
+  explicit SettingReader(std::vector<Setting> settings) : left_(std::move(settings)) {}
+
+  bool flag(std::string_view name);
+  std::optional<std::string> text(std::string_view name);
+  // `fallback` when it is absent; an error when it is no whole number from 0 on.
+  std::int64_t integer(std::string_view name, std::int64_t fallback);
+  // Present and equal to `wanted`.
+  void expect(std::string_view name, std::int64_t wanted);
+  // As `wanted`; numbers may be written in any form. An absent one stands for the stack's default.
+  void expect(const Setting& wanted, std::string_view otherwise);
+  // None of these switches is set but those that `wanted` sets.
+  void refuse_other(std::span<const char* const> switches, const Settings& wanted);
+  void fail(std::string message);
+  // The first setting that nothing asked for, or the first error.
+  Status finish() const;
+
+ private:
+  std::vector<Setting> left_;
+  std::vector<std::string> known_;  // every name that was asked for
+  std::optional<Error> error_;
+};
+
+// How many GPUs start: what torchrun and srun get.
+struct LaunchSize {
+  std::int64_t nodes = 1;
+  std::int64_t gpus_per_node = 1;
+};
+LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node);
+
+// "NUM_NODES=48\nGPUS_PER_NODE=8\nTRAIN_ARGS=(\n  --bf16\n...)\n": bash that a launcher sources.
+std::string shell_text(const LaunchSize& size, const Settings& settings);
+// The line that Megatron wants before it, but with FSDP, where it wants it gone: kernels are queued
+// in the order they were issued, so that tensor-parallel transfers start early.
+std::string ordered_kernels_line(const Plan& plan);
+struct ShellSettings {
+  LaunchSize size;
+  std::vector<Setting> settings;
+};
+Result<ShellSettings> parse_shell(const LaunchFile& file);
+
+// The file of that name among `files`.
+Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_view name);
+
+Error cannot_express(LaunchStack stack, std::string what, std::string why);
+
+// Each stack writes its files and reads its settings.
+Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file,
+                                   const TrainingOptions& training);
+Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
+                              const ModelSpec& model);
+// Experts, in Megatron and in NeMo: what cannot be expressed, and the model's settings.
+Status check_megatron_experts(LaunchStack stack, const PlanFile& file);
+void add_megatron_experts(const ModelSpec& model, Settings& out);
+bool nemo_has(std::string_view option);  // whether this option of Megatron-LM has a key there
+std::string nemo_yaml(const Settings& megatron);
+Result<std::vector<Setting>> parse_nemo_yaml(const LaunchFile& file);
+Result<Settings> deepspeed_settings(const PlanFile& file);
+std::string deepspeed_json(const PlanFile& file);
+Result<Plan> plan_of_deepspeed(const ShellSettings& shell, const LaunchFile& config,
+                               const ModelSpec& model);
+Result<Settings> torchtitan_settings(const PlanFile& file);
+Result<Plan> plan_of_torchtitan(const ShellSettings& shell, const ModelSpec& model);
+
+}  // namespace tpsim

@@ -1,0 +1,245 @@
+// torchtitan's command-line options. Rules: torchtitan/config/configs.py as of commit 0014ac2c
+// (2026; later versions count batches in tokens) and tyro, which reads switches as --x and --no-x.
+// The model is a flavour of its registry.
+#include <fmt/format.h>
+
+#include "stacks/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
+
+constexpr const char* kSequenceParallel = "--parallelism.enable-sequence-parallel";
+constexpr const char* kNoSequenceParallel = "--parallelism.no-enable-sequence-parallel";
+
+Status check_model(const ModelSpec& model) {
+  if (has_experts(model)) {
+    return cannot_express(kStack, "experts with a capacity", "its routing drops no token");
+  }
+  const bool llama = model.attention.position == PositionKind::kRotary &&
+                     model.norm == NormKind::kRmsNorm && model.mlp == MlpKind::kSwiglu &&
+                     !model.linear_bias && !model.tied_embedding && !model.embedding_norm &&
+                     !model.residual_from_after_norm;
+  if (llama && model.attention_dropout == 0 && model.hidden_dropout == 0) return Ok{};
+  if (llama) return cannot_express(kStack, "dropout", "its models have none");
+  return cannot_express(kStack, "the architecture of " + model.name,
+                        "its dense models are LLaMA's: rotary, RMSNorm, SwiGLU, untied, no biases");
+}
+
+Status check_choices(const Plan& plan) {
+  const auto refuse = [](std::string what, const char* why) {
+    return cannot_express(kStack, std::move(what), why);
+  };
+  if (plan.degrees.cp > 1 && plan.zero < 2) {
+    return refuse(fmt::format("ZeRO {} with context parallelism", plan.zero),
+                  "it shards weights over context-parallel ranks: use ZeRO 2 or 3");
+  }
+  if (plan.zero == 1) return refuse("ZeRO 1", "it replicates, or shards gradients and weights too");
+  if (plan.recompute == Recompute::kSelective) {
+    return refuse("selective recompute", "what it calls selective keeps other tensors");
+  }
+  if (plan.recompute == Recompute::kBlocks) {
+    return refuse("recompute of some blocks", "it recomputes every block or every n-th one");
+  }
+  if (plan.offload != Offload::kNone) {
+    return refuse("an offloaded optimizer", "its CPU offload takes weights and gradients along");
+  }
+  if (plan.attention != AttentionKind::kFlash) {
+    return refuse("unfused attention", "it calls PyTorch's fused attention");
+  }
+  // Without sharding it casts by autocast, and only where there is nothing but data parallelism.
+  const bool shards = plan.zero >= 2 && data_ranks(plan) > 1;
+  if (plan.dtype == DType::kBFloat16 && !shards && plan.degrees.tp * plan.degrees.pp > 1) {
+    return refuse("bf16 with tensor or pipeline parallelism and nothing sharded",
+                  "its mixed precision would not take effect: use ZeRO 2 or 3 with dp > 1");
+  }
+  if (plan.dtype == DType::kFloat16) return refuse("fp16", "it trains in bfloat16 or float32");
+  if (plan.gradient_dtype != DType::kFloat32) {
+    return refuse("gradients that add up below fp32", "its reductions are float32");
+  }
+  if (plan.rank_order != RankOrder::kTpDpPp) {
+    return refuse("ranks in the order tp-pp-dp", "its mesh is pp, dp, cp, tp");
+  }
+  return Ok{};
+}
+
+// Its parallelize functions want this of every model; PyTorch's single-stage schedules of theirs.
+Status check_sizes(const PlanFile& file) {
+  const Plan& plan = file.plan;
+  const std::int64_t pieces = 2 * plan.degrees.tp * plan.degrees.cp;
+  const bool splits = plan.degrees.tp * plan.degrees.cp > 1;
+  if (splits && file.model.seq % pieces != 0) {
+    return cannot_express(kStack, fmt::format("sequences of {} tokens here", file.model.seq),
+                          fmt::format("it wants a multiple of 2 x tp x cp = {}", pieces));
+  }
+  if (plan.virtual_stages == 1 && micro_batches(plan) < plan.degrees.pp) {
+    return cannot_express(
+        kStack, fmt::format("{} micro-batches on {} stages", micro_batches(plan), plan.degrees.pp),
+        "its schedules need at least as many micro-batches as stages");
+  }
+  return Ok{};
+}
+
+// Blocks that the first and the last chunk have less than the others: 0 or 1.
+Result<std::int64_t> missing_at_ends(const PlanFile& file) {
+  const std::int64_t chunks = chunk_count(file.plan);
+  for (const std::int64_t missing : {0, 1}) {
+    const bool even = (file.model.layers + 2 * missing) % chunks == 0;
+    if (even &&
+        even_stage_layers(file.model.layers, chunks, missing == 1) == file.plan.stage_layers) {
+      return missing;
+    }
+  }
+  return cannot_express(kStack, "these stages",
+                        "it cuts equal stages, or equal but for one block less at both ends");
+}
+
+const char* schedule_text(ScheduleKind schedule) {
+  switch (schedule) {
+    case ScheduleKind::kGpipe: return "GPipe";
+    case ScheduleKind::kOneFOneB: return "1F1B";
+    case ScheduleKind::kInterleaved: return "Interleaved1F1B";
+  }
+  return "?";
+}
+
+void add_pipeline(const PlanFile& file, std::int64_t missing, Settings& out) {
+  const Plan& plan = file.plan;
+  out.add("--parallelism.pipeline_parallel_degree", plan.degrees.pp);
+  out.add("--parallelism.pipeline_parallel_schedule", schedule_text(plan.schedule));
+  out.add("--parallelism.pipeline_parallel_layers_per_stage",
+          (file.model.layers + 2 * missing) / chunk_count(plan));
+  out.add("--parallelism.pipeline_parallel_first_stage_less_layers", missing);
+  out.add("--parallelism.pipeline_parallel_last_stage_less_layers", missing);
+  out.add("--parallelism.pipeline_parallel_microbatch_size", plan.micro_batch);
+}
+
+void add_data_parallel(const Plan& plan, Settings& out) {
+  const bool shards = plan.zero >= 2;
+  out.add("--parallelism.data_parallel_replicate_degree", shards ? 1 : plan.degrees.dp);
+  out.add("--parallelism.data_parallel_shard_degree", shards ? plan.degrees.dp : 1);
+  if (shards) {
+    out.add("--parallelism.fsdp_reshard_after_forward", plan.zero == 3 ? "always" : "never");
+  }
+}
+
+void read_data_parallel(SettingReader& in, Plan& plan) {
+  const std::int64_t copies = in.integer("--parallelism.data_parallel_replicate_degree", 1);
+  const std::int64_t shards = in.integer("--parallelism.data_parallel_shard_degree", 1);
+  const std::string reshard = in.text("--parallelism.fsdp_reshard_after_forward").value_or("");
+  if (copies > 1 && shards > 1) in.fail("replicas of shards are no ZeRO stage");
+  if (!reshard.empty() && reshard != "always" && reshard != "never") {
+    in.fail(fmt::format("fsdp_reshard_after_forward is '{}'", reshard));
+  }
+  if (shards > 1 && reshard.empty()) in.fail("fsdp_reshard_after_forward is missing");
+  plan.degrees.dp = copies * shards;
+  plan.zero = reshard.empty() ? 0 : reshard == "always" ? 3 : 2;
+}
+
+void read_pipeline(SettingReader& in, const ModelSpec& model, Plan& plan) {
+  const std::string schedule = in.text("--parallelism.pipeline_parallel_schedule").value_or("1F1B");
+  plan.schedule = schedule == "GPipe"             ? ScheduleKind::kGpipe
+                  : schedule == "Interleaved1F1B" ? ScheduleKind::kInterleaved
+                                                  : ScheduleKind::kOneFOneB;
+  if (schedule != schedule_text(plan.schedule)) {
+    in.fail(fmt::format("pipeline_parallel_schedule '{}'", schedule));
+  }
+  const std::int64_t first =
+      in.integer("--parallelism.pipeline_parallel_first_stage_less_layers", 1);
+  const std::int64_t last = in.integer("--parallelism.pipeline_parallel_last_stage_less_layers", 1);
+  const std::int64_t counted = model.layers + first + last;
+  const std::int64_t per_stage =
+      in.integer("--parallelism.pipeline_parallel_layers_per_stage", counted);
+  const std::int64_t pp = plan.degrees.pp;
+  if (first > 1 || first != last || per_stage < 1 || counted % per_stage != 0 ||
+      counted / per_stage % pp != 0) {
+    return in.fail("the layers do not fill the pipeline's stages");
+  }
+  plan.virtual_stages = counted / per_stage / pp;
+  plan.stage_layers = even_stage_layers(model.layers, counted / per_stage, first == 1);
+}
+
+// One micro-batch is what a rank runs at once; with a pipeline the local batch holds all of a step.
+void read_batch(SettingReader& in, Plan& plan) {
+  const std::int64_t local = in.integer("--training.local_batch_size", 1);
+  plan.global_batch = in.integer("--training.global_batch_size", local * plan.degrees.dp);
+  if (plan.degrees.pp == 1) {
+    plan.micro_batch = local;
+    return;
+  }
+  plan.micro_batch = in.integer("--parallelism.pipeline_parallel_microbatch_size", 1);
+  if (plan.micro_batch < 1 || local % plan.micro_batch != 0) {
+    return in.fail("local_batch_size is not whole micro-batches");
+  }
+  if (plan.global_batch != local * plan.degrees.dp) {
+    in.fail("a pipeline holds the whole step in local_batch_size");
+  }
+}
+
+}  // namespace
+
+Result<Settings> torchtitan_settings(const PlanFile& file) {
+  const Plan& plan = file.plan;
+  TPSIM_TRY_STATUS(check_model(file.model));
+  TPSIM_TRY_STATUS(check_choices(plan));
+  TPSIM_TRY_STATUS(check_sizes(file));
+  TPSIM_TRY(const std::int64_t missing, missing_at_ends(file));
+  const bool pipeline = plan.degrees.pp > 1;
+  if (!pipeline && plan.schedule == ScheduleKind::kGpipe) {
+    return cannot_express(kStack, "the gpipe schedule without a pipeline", "use 1f1b");
+  }
+  Settings out;
+  out.add("--training.seq_len", file.model.seq);
+  out.add("--training.local_batch_size",
+          pipeline ? plan.micro_batch * micro_batches(plan) : plan.micro_batch);
+  out.add("--training.global_batch_size", plan.global_batch);
+  out.add("--training.mixed_precision_param",
+          plan.dtype == DType::kBFloat16 ? "bfloat16" : "float32");
+  out.add("--training.mixed_precision_reduce", "float32");
+  add_data_parallel(plan, out);
+  out.add("--parallelism.tensor_parallel_degree", plan.degrees.tp);
+  out.add(plan.sequence_parallel ? kSequenceParallel : kNoSequenceParallel);
+  out.add("--parallelism.context_parallel_degree", plan.degrees.cp);
+  if (pipeline) add_pipeline(file, missing, out);
+  out.add("--activation_checkpoint.mode", std::string(name_of(plan.recompute)));
+  return out;
+}
+
+Result<Plan> plan_of_torchtitan(const ShellSettings& shell, const ModelSpec& model) {
+  SettingReader in(shell.settings);
+  Plan plan;
+  plan.attention = AttentionKind::kFlash;
+  in.expect("--training.seq_len", model.seq);
+  read_data_parallel(in, plan);
+  plan.degrees.tp = in.integer("--parallelism.tensor_parallel_degree", 1);
+  plan.degrees.cp = in.integer("--parallelism.context_parallel_degree", 1);
+  plan.degrees.pp =
+      std::max<std::int64_t>(1, in.integer("--parallelism.pipeline_parallel_degree", 1));
+  const bool on = in.flag(kSequenceParallel);
+  const bool off = in.flag(kNoSequenceParallel);
+  if (on && off) in.fail("sequence parallelism is switched on and off");
+  plan.sequence_parallel = !off && plan.degrees.tp > 1;
+  const std::string dtype = in.text("--training.mixed_precision_param").value_or("bfloat16");
+  plan.dtype = dtype == "float32" ? DType::kFloat32 : DType::kBFloat16;
+  if (in.text("--training.mixed_precision_reduce").value_or("float32") != "float32") {
+    in.fail("mixed_precision_reduce is not float32");
+  }
+  read_batch(in, plan);
+  if (plan.degrees.pp > 1) {
+    read_pipeline(in, model, plan);
+  } else {
+    plan.stage_layers = {model.layers};
+  }
+  const std::string recompute = in.text("--activation_checkpoint.mode").value_or("none");
+  plan.recompute = recompute == "full" ? Recompute::kFull : Recompute::kNone;
+  if (recompute != name_of(plan.recompute)) in.fail(fmt::format("recompute '{}'", recompute));
+  if (gpu_count(plan) != shell.size.nodes * shell.size.gpus_per_node) {
+    in.fail("the degrees do not multiply to the number of GPUs");
+  }
+  TPSIM_TRY_STATUS(in.finish());
+  TPSIM_TRY_STATUS(validate(plan, model));
+  return plan;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,303 @@
+#include "stacks/log_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/rank_layout.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kWarmUpSteps = 2;
+// A rank whose compute takes this much longer than another's is not what uneven stages explain.
+constexpr double kSlowRank = 1.25;
+constexpr double kSlowStep = 1.2;   // over the median
+constexpr double kManySlow = 0.05;  // share of steps
+constexpr double kMemorySpreads = 1.645;
+
+// Timers of a log, the terms of the prediction that they cover together, and what it means when
+// they take longer.
+struct Group {
+  const char* what;
+  GapCause cause;
+  std::vector<const char*> timers;  // summed, where the log has them
+  std::vector<const char*> terms;   // summed
+};
+
+// Timers of Megatron-LM (old and new names) and of BigScience's fork.
+const std::vector<Group>& megatron_groups() {
+  static const std::vector<Group> groups = {
+      {"forward and backward of the blocks",
+       GapCause::kSlowerCompute,
+       {"forward-compute", "backward-compute"},
+       {"matmul", "attention", "elementwise", "tensor_communication", "zero_communication",
+        "context_communication", "expert_communication", "host_wait"}},
+      {"gradient reduction",
+       GapCause::kSlowerLinks,
+       {"all-grads-sync", "grads-all-reduce", "backward-params-all-reduce",
+        "embedding-grads-all-reduce", "backward-embedding-all-reduce"},
+       {"gradient_reduction", "tied_embedding"}},
+      {"pipeline transfers",
+       GapCause::kSlowerLinks,
+       {"forward-send", "backward-send", "forward-send-backward-recv",
+        "backward-send-forward-recv"},
+       {"pipeline_transfer"}},
+      {"optimizer step",
+       GapCause::kSlowerCompute,
+       {"optimizer"},
+       {"gradient_clipping", "optimizer", "weight_gather"}},
+      {"data loading", GapCause::kHostBound, {"batch-generator"}, {"host_step"}},
+  };
+  return groups;
+}
+
+Seconds median(std::vector<Seconds> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  if (values.size() % 2 == 1) return values[half];
+  return (values[half - 1] + values[half]) / 2;
+}
+
+// Of the slowest rank, after warm-up where there are enough.
+template <class Pick>
+Seconds timer_of(const std::vector<LoggedTimer>& timers, Pick pick) {
+  std::vector<Seconds> values;
+  const std::size_t skip = timers.size() > 2 * kWarmUpSteps ? kWarmUpSteps : 0;
+  for (std::size_t i = skip; i < timers.size(); ++i) values.push_back(pick(timers[i]));
+  return median(std::move(values));
+}
+
+Seconds most_of(const std::vector<LoggedTimer>& timers) {
+  return timer_of(timers, [](const LoggedTimer& timer) { return timer.most; });
+}
+
+Seconds predicted_of(const Prediction& predicted, std::string_view term) {
+  for (const Term& row : predicted.breakdown) {
+    if (row.name == term) return row.time;
+  }
+  return {};
+}
+
+struct Gap {
+  GapCause cause;
+  std::string what;
+  Seconds measured;
+  Seconds predicted;
+  Seconds excess() const { return measured - predicted; }
+};
+
+// Time of the step that no timer covers, over what the prediction leaves uncovered by the same
+// terms: the host's loop between steps. Pipelines wait longer where compute is slower, so the
+// prediction's idle time grows with the compute that was measured.
+std::optional<Gap> gap_outside(const Prediction& predicted, Seconds step,
+                               const std::vector<Gap>& gaps) {
+  const bool has_compute =
+      !gaps.empty() && gaps.front().what == megatron_groups().front().what;  // in their order
+  if (!has_compute || gaps.front().predicted <= Seconds()) return std::nullopt;
+  Gap outside{GapCause::kHostBound, "time outside of all timers", step, predicted.step};
+  for (const Gap& gap : gaps) {
+    outside.measured -= gap.measured;
+    outside.predicted -= gap.predicted;
+  }
+  outside.predicted *= std::max(1.0, gaps.front().measured / gaps.front().predicted);
+  return outside;
+}
+
+std::vector<Gap> gaps_of(const Prediction& predicted, const TrainingLog& log) {
+  std::vector<Gap> gaps;
+  for (const Group& group : megatron_groups()) {
+    Gap gap{group.cause, group.what, {}, {}};
+    for (const char* timer : group.timers) {
+      const auto found = log.timers.find(timer);
+      if (found != log.timers.end()) gap.measured += most_of(found->second);
+    }
+    if (gap.measured <= Seconds()) continue;
+    for (const char* term : group.terms) gap.predicted += predicted_of(predicted, term);
+    gaps.push_back(std::move(gap));
+  }
+  return gaps;
+}
+
+// How much more blocks the fullest pipeline rank has than the emptiest; nothing where one has none.
+std::optional<double> unevenness(const Plan& plan) {
+  const auto stages = static_cast<std::size_t>(plan.degrees.pp);
+  std::vector<std::int64_t> blocks(stages);
+  for (std::size_t chunk = 0; chunk < plan.stage_layers.size(); ++chunk) {
+    blocks[chunk % stages] += plan.stage_layers[chunk];
+  }
+  const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
+  if (*least == 0) return std::nullopt;
+  return static_cast<double>(*most) / static_cast<double>(*least);
+}
+
+// Compute that differs between ranks by more than stages do: the slowest holds up the others.
+std::vector<Finding> slow_ranks(const Plan& plan, const TrainingLog& log) {
+  const std::optional<double> uneven = unevenness(plan);
+  if (!uneven) return {};
+  for (const char* timer : {"forward-compute", "backward-compute"}) {
+    const auto found = log.timers.find(timer);
+    if (found == log.timers.end()) continue;
+    const Seconds least = timer_of(found->second, [](const LoggedTimer& row) { return row.least; });
+    const Seconds most = most_of(found->second);
+    if (least > Seconds() && most > kSlowRank * *uneven * least) {
+      return {{GapCause::kStraggler, fmt::format("{} takes {} on one rank and {} on another", timer,
+                                                 to_string(most), to_string(least))}};
+    }
+  }
+  return {};
+}
+
+std::vector<Finding> unsteady_steps(const std::vector<Seconds>& steps, Seconds middle) {
+  const auto slow = std::count_if(steps.begin(), steps.end(),
+                                  [&](Seconds step) { return step > kSlowStep * middle; });
+  if (static_cast<double>(slow) < kManySlow * static_cast<double>(steps.size()) || slow < 2)
+    return {};
+  return {{GapCause::kStraggler, fmt::format("{} of {} steps take more than {} times the median",
+                                             slow, steps.size(), kSlowStep)}};
+}
+
+std::vector<Finding> explained_gap(const Plan& plan, const Prediction& predicted,
+                                   const TrainingLog& log, Seconds measured) {
+  const Seconds missing = measured - predicted.step;
+  std::vector<Finding> findings = slow_ranks(plan, log);
+  std::vector<Gap> gaps = gaps_of(predicted, log);
+  // A slow rank makes the others wait, inside their timers and outside.
+  if (const auto outside = gap_outside(predicted, measured, gaps); outside && findings.empty()) {
+    gaps.push_back(*outside);
+  }
+  std::sort(gaps.begin(), gaps.end(),
+            [](const Gap& a, const Gap& b) { return a.excess() > b.excess(); });
+  for (const Gap& gap : gaps) {
+    // A tenth of what is missing is noise beside the main cause.
+    if (gap.excess() < 0.1 * missing) break;
+    findings.push_back({gap.cause, fmt::format("{}: {} in place of {}", gap.what,
+                                               to_string(gap.measured), to_string(gap.predicted))});
+  }
+  if (findings.empty()) {
+    findings.push_back({GapCause::kUnexplained,
+                        gaps.empty() ? "the log has no timers: run with --timing-log-level 2"
+                                     : "no timer exceeds its prediction"});
+  }
+  return findings;
+}
+
+Result<std::vector<Seconds>> usable_steps(const Plan& plan, const TrainingLog& log) {
+  std::vector<Seconds> steps;
+  for (const LoggedStep& step : log.steps) {
+    if (step.global_batch == 0 || step.global_batch == plan.global_batch)
+      steps.push_back(step.time);
+  }
+  if (steps.empty()) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("the log's steps have {} sequences, the plan's {}",
+                             log.steps.back().global_batch, plan.global_batch),
+                 "", "give the plan that is running, or a log past its batch ramp"};
+  }
+  if (steps.size() > 2 * kWarmUpSteps) steps.erase(steps.begin(), steps.begin() + kWarmUpSteps);
+  return steps;
+}
+
+Status check_layout(const Plan& plan, const LoggedLayout& logged) {
+  const ParallelDegrees& degrees = plan.degrees;
+  const auto differs = [](std::int64_t ran, std::int64_t planned) {
+    return ran != 0 && ran != planned;
+  };
+  if (!differs(logged.gpus, gpu_count(plan)) && !differs(logged.tp, degrees.tp) &&
+      !differs(logged.pp, degrees.pp) && !differs(logged.dp, degrees.dp) &&
+      !differs(logged.cp, degrees.cp)) {
+    return Ok{};
+  }
+  const auto layout = [](const ParallelDegrees& d) {
+    return fmt::format("tp {} pp {} dp {}{}", d.tp, d.pp, d.dp,
+                       d.cp > 1 ? fmt::format(" cp {}", d.cp) : "");
+  };
+  const ParallelDegrees ran{.tp = logged.tp, .pp = logged.pp, .dp = logged.dp, .cp = logged.cp};
+  return Error{ErrorKind::kBadInput,
+               fmt::format("the log ran {} on {} GPUs, the plan is {} on {}", layout(ran),
+                           logged.gpus, layout(degrees), gpu_count(plan)),
+               "", "give the plan that is running"};
+}
+
+Bytes allocator_share(const StageMemory& memory) {
+  const auto buffers = static_cast<std::size_t>(MemoryCategory::kCommunication);
+  return memory.total() - memory.context - memory.by_category[buffers];
+}
+
+Result<std::vector<StageReserved>> reserved_by_stage(const Plan& plan, const Prediction& predicted,
+                                                     const TrainingLog& log) {
+  std::map<std::int64_t, Bytes> stages;
+  for (const auto& [rank, bytes] : log.reserved) {
+    if (rank >= gpu_count(plan)) {
+      return Error{ErrorKind::kBadInput,
+                   fmt::format("the log has a rank {}, the plan {} GPUs", rank, gpu_count(plan)),
+                   "", "give the plan that is running"};
+    }
+    const std::int64_t stage = coordinates(plan, rank).pp;
+    stages[stage] = std::max(stages[stage], bytes);
+  }
+  std::vector<StageReserved> rows;
+  for (const auto& [stage, bytes] : stages) {
+    rows.push_back(
+        {stage, bytes, allocator_share(predicted.memory[static_cast<std::size_t>(stage)])});
+  }
+  return rows;
+}
+
+void judge_memory(double spread, LogCheck& check) {
+  for (const StageReserved& row : check.memory) {
+    if (row.measured <= row.predicted * (1 + kMemorySpreads * spread) &&
+        row.measured >= row.predicted * (1 - kMemorySpreads * spread)) {
+      continue;
+    }
+    check.memory_as_predicted = false;
+    check.findings.push_back(
+        {GapCause::kMemory, fmt::format("stage {} reserved {} in place of {}", row.stage,
+                                        to_string(row.measured), to_string(row.predicted))});
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(GapCause cause) {
+  switch (cause) {
+    case GapCause::kSlowerCompute: return "slower compute";
+    case GapCause::kSlowerLinks: return "slower links";
+    case GapCause::kStraggler: return "a straggler";
+    case GapCause::kHostBound: return "host-bound";
+    case GapCause::kMemory: return "memory";
+    case GapCause::kFaster: return "faster than predicted";
+    case GapCause::kUnexplained: return "unexplained";
+  }
+  return "?";
+}
+
+Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
+                           const TrainingLog& log) {
+  TPSIM_TRY_STATUS(check_layout(plan, log.layout));
+  TPSIM_TRY(const std::vector<Seconds> steps, usable_steps(plan, log));
+  LogCheck check;
+  check.steps_used = static_cast<std::int64_t>(steps.size());
+  check.measured = median(steps);
+  check.predicted = predicted.step;
+  check.low = predicted.step_low;
+  check.high = predicted.step_high;
+  check.time_as_predicted = check.measured >= check.low && check.measured <= check.high;
+  if (check.measured > check.high) {
+    check.findings = explained_gap(plan, predicted, log, check.measured);
+  } else if (check.measured < check.low) {
+    check.findings = {
+        {GapCause::kFaster,
+         fmt::format("{} in place of {}", to_string(check.measured), to_string(check.predicted))}};
+  }
+  for (Finding& finding : unsteady_steps(steps, check.measured)) {
+    check.findings.push_back(std::move(finding));
+  }
+  TPSIM_TRY(check.memory, reserved_by_stage(plan, predicted, log));
+  judge_memory(scenario.stack.memory.spread, check);
+  return check;
+}
+
+}  // namespace tpsim

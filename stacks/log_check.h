@@ -1,0 +1,60 @@
+// A training log held against the prediction: is the run as predicted, and if not, which term?
+//
+// The step is the median of the steps after warm-up that have the plan's batch. A gap is explained
+// by the term whose timer exceeds its prediction by most. Without timers only the gap itself,
+// unsteady steps and memory can be seen, and the report says so instead of guessing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/plan.h"
+#include "core/report.h"
+#include "core/result.h"
+#include "core/scenario.h"
+#include "stacks/training_log.h"
+
+namespace tpsim {
+
+enum class GapCause : std::uint8_t {
+  kSlowerCompute,
+  kSlowerLinks,
+  kStraggler,
+  kHostBound,
+  kMemory,
+  kFaster,
+  kUnexplained,
+};
+std::string_view name_of(GapCause cause);  // "slower compute"
+
+struct Finding {
+  GapCause cause;
+  std::string evidence;
+};
+
+struct StageReserved {
+  std::int64_t stage = 0;
+  Bytes measured;   // most over the ranks of the stage that reported
+  Bytes predicted;  // what the allocator holds: without context and communication buffers
+};
+
+struct LogCheck {
+  std::int64_t steps_used = 0;
+  Seconds measured;
+  Seconds predicted;
+  Seconds low;  // 90 % interval of the prediction
+  Seconds high;
+  bool time_as_predicted = false;
+  bool memory_as_predicted = true;  // also when the log says nothing of it
+  std::vector<StageReserved> memory;
+  std::vector<Finding> findings;  // the main cause first; empty when all is as predicted
+  bool as_predicted() const { return time_as_predicted && memory_as_predicted; }
+};
+
+// An error when the log ran another layout, or no step of it has the plan's batch.
+Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
+                           const TrainingLog& log);
+
+}  // namespace tpsim

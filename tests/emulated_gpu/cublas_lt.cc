@@ -1,0 +1,277 @@
+// cuBLASLt's part that tpsim uses, on the host: strided-batched products of column-major matrices,
+// with sums in double, rounded once. Two algorithms are offered, which add in another order; the
+// second one fills the workspace that it asked for.
+#include "kernels/cuda/cublas_lt.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "tests/emulated_gpu/stream.h"
+
+namespace tpsim {
+namespace {
+
+using emulated::at_work;
+
+struct Layout {
+  cudaDataType_t type;
+  std::uint64_t rows, cols;
+  std::int64_t leading;
+  std::int32_t batch = 1;
+  std::int64_t stride = 0;
+};
+
+struct Product {
+  cublasOperation_t first = CUBLAS_OP_N, second = CUBLAS_OP_N;
+};
+
+constexpr std::size_t kWorkspace = std::size_t{1} << 20;
+
+Layout& layout_of(cublasLtMatrixLayout_t layout) { return *reinterpret_cast<Layout*>(layout); }
+
+// cuBLASLt's descriptors are opaque and made by itself.
+template <class T, class Handle>
+cublasStatus_t make(Handle* handle, const T& value) {
+  *handle = reinterpret_cast<Handle>(new T(value));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T>
+cublasStatus_t take(T& field, const void* from, std::size_t bytes) {
+  if (bytes != sizeof field) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&field, from, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+double element(const void* data, cudaDataType_t type, std::int64_t i) {
+  switch (type) {
+    case CUDA_R_16BF: return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
+    case CUDA_R_16F: return __half2float(static_cast<const __half*>(data)[i]);
+    default: return static_cast<const float*>(data)[i];
+  }
+}
+
+void set_element(void* data, cudaDataType_t type, std::int64_t i, double x) {
+  switch (type) {
+    case CUDA_R_16BF:
+      static_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16_rn(static_cast<float>(x));
+      break;
+    case CUDA_R_16F: static_cast<__half*>(data)[i] = __float2half_rn(static_cast<float>(x)); break;
+    default: static_cast<float*>(data)[i] = static_cast<float>(x); break;
+  }
+}
+
+struct Call {
+  Layout a, b, c, d;
+  bool a_transposed, b_transposed;
+  const void *a_data, *b_data, *c_data;
+  void *d_data, *workspace;
+  float alpha, beta;
+  bool backwards;  // the second algorithm
+};
+
+bool fits(const Call& call) {
+  const std::uint64_t m = call.a_transposed ? call.a.cols : call.a.rows;
+  const std::uint64_t k = call.a_transposed ? call.a.rows : call.a.cols;
+  const std::uint64_t k_of_b = call.b_transposed ? call.b.cols : call.b.rows;
+  const std::uint64_t n = call.b_transposed ? call.b.rows : call.b.cols;
+  bool leads = true;
+  for (const Layout* x : {&call.a, &call.b, &call.c, &call.d}) {
+    leads = leads && x->leading >= static_cast<std::int64_t>(x->rows) && x->batch == call.d.batch;
+  }
+  return leads && k == k_of_b && call.d.rows == m && call.d.cols == n && call.c.rows == m &&
+         call.c.cols == n && call.a.type == call.b.type && call.c.type == call.d.type;
+}
+
+// The matrix's elements with those that are added up side by side.
+std::vector<double> lines_of(const Layout& x, const void* data, std::int64_t batch,
+                             bool along_rows) {
+  const auto rows = static_cast<std::int64_t>(x.rows), cols = static_cast<std::int64_t>(x.cols);
+  std::vector<double> lines(x.rows * x.cols);
+  for (std::int64_t col = 0; col < cols; ++col) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t to = along_rows ? row * cols + col : col * rows + row;
+      lines[static_cast<std::size_t>(to)] =
+          element(data, x.type, batch * x.stride + col * x.leading + row);
+    }
+  }
+  return lines;
+}
+
+// In strands that run side by side.
+double product_of(const double* a, const double* b, std::int64_t depth, bool backwards) {
+  constexpr std::int64_t kStrands = 8;
+  std::array<double, kStrands> sums{};
+  std::int64_t k = 0;
+  for (; k + kStrands <= depth; k += kStrands) {
+    for (std::int64_t i = 0; i < kStrands; ++i) {
+      sums[static_cast<std::size_t>(i)] += a[k + i] * b[k + i];
+    }
+  }
+  for (; k < depth; ++k) sums[0] += a[k] * b[k];
+  return backwards ? std::accumulate(sums.rbegin(), sums.rend(), 0.0)
+                   : std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+void multiply(const Call& call) {
+  if (call.backwards) std::memset(call.workspace, 0xff, kWorkspace);
+  const auto depth = static_cast<std::int64_t>(call.a_transposed ? call.a.rows : call.a.cols);
+  for (std::int64_t batch = 0; batch < call.d.batch; ++batch) {
+    const auto a = lines_of(call.a, call.a_data, batch, !call.a_transposed);
+    const auto b = lines_of(call.b, call.b_data, batch, call.b_transposed);
+    for (std::int64_t col = 0; col < static_cast<std::int64_t>(call.d.cols); ++col) {
+      for (std::int64_t row = 0; row < static_cast<std::int64_t>(call.d.rows); ++row) {
+        double sum = double{call.alpha} * product_of(a.data() + row * depth, b.data() + col * depth,
+                                                     depth, call.backwards);
+        if (call.beta != 0.0F) {
+          sum += double{call.beta} * element(call.c_data, call.c.type,
+                                             batch * call.c.stride + col * call.c.leading + row);
+        }
+        set_element(call.d_data, call.d.type, batch * call.d.stride + col * call.d.leading + row,
+                    sum);
+      }
+    }
+  }
+}
+
+cublasStatus_t create(cublasLtHandle_t* handle) { return make(handle, 0); }
+cublasStatus_t destroy(cublasLtHandle_t handle) {
+  delete reinterpret_cast<int*>(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+std::size_t version() { return CUBLAS_VERSION; }
+
+cublasStatus_t desc_create(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
+                           cudaDataType_t scale) {
+  if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return make(desc, Product{});
+}
+cublasStatus_t desc_destroy(cublasLtMatmulDesc_t desc) {
+  delete reinterpret_cast<Product*>(desc);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
+                        const void* from, std::size_t bytes) {
+  auto& product = *reinterpret_cast<Product*>(desc);
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA: return take(product.first, from, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return take(product.second, from, bytes);
+    default: return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cublasStatus_t layout_create(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
+                             std::uint64_t cols, std::int64_t leading) {
+  return make(layout, Layout{type, rows, cols, leading});
+}
+cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout) {
+  delete &layout_of(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t layout_set(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
+                          const void* from, std::size_t bytes) {
+  switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return take(layout_of(layout).batch, from, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+      return take(layout_of(layout).stride, from, bytes);
+    default: return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cublasStatus_t preference_create(cublasLtMatmulPreference_t* preference) {
+  return make(preference, 0);
+}
+cublasStatus_t preference_destroy(cublasLtMatmulPreference_t preference) {
+  delete reinterpret_cast<int*>(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t preference_set(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
+                              const void*, std::size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                         cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                         cublasLtMatmulPreference_t, int most,
+                         cublasLtMatmulHeuristicResult_t* found, int* count) {
+  *count = std::min(most, 2);
+  for (int i = 0; i < *count; ++i) {
+    found[i] = {};
+    found[i].algo.data[0] = static_cast<std::uint64_t>(i);
+    found[i].workspaceSize = i == 0 ? 0 : kWorkspace;
+    found[i].state = CUBLAS_STATUS_SUCCESS;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t check(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                     cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                     const cublasLtMatmulAlgo_t* algorithm,
+                     cublasLtMatmulHeuristicResult_t* result) {
+  if (algorithm->data[0] > 1) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *result = {};
+  result->algo = *algorithm;
+  result->workspaceSize = algorithm->data[0] == 0 ? 0 : kWorkspace;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
+                      cublasLtMatrixLayout_t a_layout, const void* b,
+                      cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                      cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
+                      const cublasLtMatmulAlgo_t* algorithm, void* workspace, std::size_t bytes,
+                      cudaStream_t stream) {
+  const auto& product = *reinterpret_cast<const Product*>(desc);
+  const Call call{layout_of(a_layout),
+                  layout_of(b_layout),
+                  layout_of(c_layout),
+                  layout_of(d_layout),
+                  product.first == CUBLAS_OP_T,
+                  product.second == CUBLAS_OP_T,
+                  a,
+                  b,
+                  c,
+                  d,
+                  workspace,
+                  *static_cast<const float*>(alpha),
+                  *static_cast<const float*>(beta),
+                  algorithm->data[0] == 1};
+  if (!fits(call) || (call.backwards && bytes < kWorkspace)) return CUBLAS_STATUS_INVALID_VALUE;
+  const auto lock = at_work();
+  if (!emulated::works()) return CUBLAS_STATUS_SUCCESS;
+  emulated::enqueue(stream, [call] {
+    multiply(call);
+    return true;
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+const Result<CublasLt>& cublas_lt() {
+  static const Result<CublasLt> library = CublasLt{create,
+                                                   destroy,
+                                                   version,
+                                                   matmul,
+                                                   heuristic,
+                                                   check,
+                                                   desc_create,
+                                                   desc_destroy,
+                                                   desc_set,
+                                                   layout_create,
+                                                   layout_destroy,
+                                                   layout_set,
+                                                   preference_create,
+                                                   preference_destroy,
+                                                   preference_set,
+                                                   "emulated"};
+  return library;
+}
+
+}  // namespace tpsim

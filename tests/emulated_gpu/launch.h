@@ -1,0 +1,35 @@
+// kernel<<<blocks, threads, bytes, stream>>>(arguments...) becomes
+// on_gpu(kernel, Launch(blocks, threads, bytes, stream))(arguments...).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "tests/emulated_gpu/thread_block.h"
+
+namespace tpsim::emulated {
+
+struct Launch {
+  Launch(dim3 blocks, dim3 threads, std::size_t shared_bytes = 0, cudaStream_t where = nullptr)
+      : grid{blocks, threads, shared_bytes}, stream(where) {}
+  Grid grid;
+  cudaStream_t stream;
+};
+
+// Queues the grid behind what the stream holds. What a GPU would refuse becomes the error that
+// cudaGetLastError() tells.
+void start(const Launch& launch, std::function<void()> thread);
+
+template <class Kernel>
+auto on_gpu(Kernel kernel, const Launch& launch) {
+  return [kernel, launch]<class... A>(A&&... arguments) {
+    start(launch, [kernel, kept = std::tuple<std::decay_t<A>...>(std::forward<A>(arguments)...)] {
+      std::apply(kernel, kept);
+    });
+  };
+}
+
+}  // namespace tpsim::emulated

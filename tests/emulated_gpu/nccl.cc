@@ -1,0 +1,172 @@
+// NCCL's functions that tpsim calls, for processes of one machine that share memory.
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ranks/nccl/nccl_library.h"
+#include "tests/emulated_gpu/stream.h"
+#include "tests/emulated_gpu/transfers.h"
+
+namespace tpsim {
+namespace {
+
+using emulated::at_work;
+using emulated::CollectiveCall;
+using emulated::Comm;
+using emulated::Transfer;
+
+Comm& comm_of(ncclComm_t comm) { return *reinterpret_cast<std::shared_ptr<Comm>*>(comm)->get(); }
+
+// Calls between ncclGroupStart() and ncclGroupEnd() go on side by side.
+struct Group {
+  int depth = 0;
+  cudaStream_t stream = nullptr;
+  std::vector<std::shared_ptr<Transfer>> transfers;
+};
+thread_local Group group;
+
+void queue(cudaStream_t stream, std::vector<std::shared_ptr<Transfer>> transfers) {
+  emulated::enqueue(stream, [transfers = std::move(transfers)]() mutable {
+    std::erase_if(transfers, [](const auto& one) { return one->step(); });
+    return transfers.empty();
+  });
+}
+
+ncclResult_t issue(std::shared_ptr<Transfer> transfer, cudaStream_t stream) {
+  if (group.depth > 0) {
+    if (!group.transfers.empty() && group.stream != stream) return ncclInvalidUsage;
+    group.stream = stream;
+    group.transfers.push_back(std::move(transfer));
+  } else {
+    queue(stream, {std::move(transfer)});
+  }
+  return ncclSuccess;
+}
+
+std::shared_ptr<Comm> shared(ncclComm_t comm) {
+  return *reinterpret_cast<std::shared_ptr<Comm>*>(comm);
+}
+
+ncclResult_t version(int* number) {
+  *number = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+ncclResult_t unique_id(ncclUniqueId* id) {
+  static std::atomic<int> drawn{0};
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  std::snprintf(id->internal, sizeof id->internal, "/tpsim-nccl-%d-%d-%lld",
+                static_cast<int>(getpid()), drawn++, static_cast<long long>(now));
+  return ncclSuccess;
+}
+
+ncclResult_t init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t*) {
+  const auto lock = at_work();
+  if (rank < 0 || rank >= size) return ncclInvalidArgument;
+  auto* const made =
+      new std::shared_ptr<Comm>(std::make_shared<Comm>(std::string(id.internal), rank, size));
+  *comm = reinterpret_cast<ncclComm_t>(made);
+  return ncclInProgress;
+}
+
+ncclResult_t async_error(ncclComm_t comm, ncclResult_t* result) {
+  const auto lock = at_work();
+  emulated::work_a_little();
+  *result = comm_of(comm).is_complete() ? ncclSuccess : ncclInProgress;
+  return ncclSuccess;
+}
+
+ncclResult_t finalize(ncclComm_t comm) {
+  const auto lock = at_work();
+  emulated::work_until(nullptr, [&] { return comm_of(comm).under_way == 0; });
+  return ncclSuccess;
+}
+
+ncclResult_t destroy(ncclComm_t comm) {
+  const auto lock = at_work();
+  delete reinterpret_cast<std::shared_ptr<Comm>*>(comm);
+  return ncclSuccess;
+}
+
+ncclResult_t abort_comm(ncclComm_t comm) {
+  {
+    const auto lock = at_work();
+    comm_of(comm).aborted = true;
+  }
+  return destroy(comm);
+}
+
+const char* error_string(ncclResult_t result) {
+  return result == ncclSuccess ? "no error" : "an error of the emulated NCCL";
+}
+const char* last_error(ncclComm_t) { return ""; }
+
+using Kind = CollectiveCall::Kind;
+
+ncclResult_t issue_call(const CollectiveCall& call, ncclComm_t comm, cudaStream_t stream) {
+  const auto lock = at_work();
+  return issue(emulated::collective(shared(comm), call), stream);
+}
+
+const std::byte* bytes(const void* data) { return static_cast<const std::byte*>(data); }
+std::byte* bytes(void* data) { return static_cast<std::byte*>(data); }
+
+ncclResult_t all_reduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return issue_call({Kind::kAllReduce, bytes(from), bytes(to), count, type, op}, comm, stream);
+}
+ncclResult_t all_gather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                        ncclComm_t comm, cudaStream_t stream) {
+  return issue_call({Kind::kAllGather, bytes(from), bytes(to), count, type}, comm, stream);
+}
+ncclResult_t reduce_scatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return issue_call({Kind::kReduceScatter, bytes(from), bytes(to), count, type, op}, comm, stream);
+}
+ncclResult_t broadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
+                       ncclComm_t comm, cudaStream_t stream) {
+  return issue_call({Kind::kBroadcast, bytes(from), bytes(to), count, type, ncclSum, root}, comm,
+                    stream);
+}
+
+ncclResult_t send(const void* from, std::size_t count, ncclDataType_t type, int peer,
+                  ncclComm_t comm, cudaStream_t stream) {
+  const auto lock = at_work();
+  auto* const data = const_cast<std::byte*>(bytes(from));
+  return issue(emulated::sending(shared(comm), {data, count, type, peer}), stream);
+}
+ncclResult_t receive(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                     cudaStream_t stream) {
+  const auto lock = at_work();
+  return issue(emulated::receiving(shared(comm), {bytes(to), count, type, peer}), stream);
+}
+
+ncclResult_t group_start() {
+  ++group.depth;
+  return ncclSuccess;
+}
+ncclResult_t group_end() {
+  const auto lock = at_work();
+  if (group.depth == 0) return ncclInvalidUsage;
+  if (--group.depth > 0 || group.transfers.empty()) return ncclSuccess;
+  queue(group.stream, std::exchange(group.transfers, {}));
+  return ncclSuccess;
+}
+
+}  // namespace
+
+const Result<NcclLibrary>& nccl_library() {
+  static const Result<NcclLibrary> library =
+      NcclLibrary{version,     unique_id,    init_rank,  finalize,    destroy,    abort_comm,
+                  async_error, error_string, last_error, all_reduce,  all_gather, reduce_scatter,
+                  broadcast,   send,         receive,    group_start, group_end,  "emulated"};
+  return library;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,122 @@
+// What the instructions of kernels/cuda/ptx.cuh do, on the host; takes that file's place. Lanes
+// hold elements as the PTX ISA says ("Matrix fragments for mma.m16n8k16", "ldmatrix").
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "tests/emulated_gpu/thread_block.h"
+
+namespace tpsim {
+
+inline unsigned shared_address(const void* data) {
+  const std::ptrdiff_t offset = static_cast<const std::byte*>(data) - emulated::shared_memory();
+  if (offset < 0 || offset >= std::ptrdiff_t{emulated::kSharedMemory}) {
+    emulated::end_with("an address outside the block's shared memory");
+  }
+  return static_cast<unsigned>(offset);
+}
+
+inline void copy_async(void* to, const void* from, bool present) {
+  alignas(16) static constexpr std::array<std::byte, 16> kZeros{};
+  if ((reinterpret_cast<std::uintptr_t>(from) | shared_address(to)) % 16 != 0) {
+    emulated::end_with("cp.async from or to no multiple of 16 bytes");
+  }
+  emulated::copy_later(to, present ? from : kZeros.data(), 16);
+}
+inline void commit_copies() { emulated::commit_copies(); }
+template <int kLeft>
+inline void wait_for_copies() {
+  emulated::wait_for_copies(kLeft);
+}
+
+// Matrix i of four begins its rows where lanes 8 i .. 8 i + 7 point.
+inline void load_rows(unsigned from, bool transposed, unsigned (&r)[4]) {
+  if (from % 16 != 0) emulated::end_with("ldmatrix from no multiple of 16 bytes");
+  using Registers = std::array<std::array<std::uint16_t, 2>, 4>;
+  const auto mine =
+      emulated::warp_together<Registers>(from, [transposed](const auto& rows, auto& out) {
+        for (std::size_t lane = 0; lane < rows.size(); ++lane) {
+          for (std::size_t matrix = 0; matrix < 4; ++matrix) {
+            for (std::size_t i = 0; i < 2; ++i) {
+              const std::size_t slow = lane / 4, fast = lane % 4 * 2 + i;
+              const std::size_t row = transposed ? fast : slow, column = transposed ? slow : fast;
+              std::memcpy(&out[lane][matrix][i],
+                          emulated::shared_memory() + rows[matrix * 8 + row] + column * 2, 2);
+            }
+          }
+        }
+      });
+  std::memcpy(r, &mine, sizeof r);
+}
+inline void load_fragments(unsigned from, unsigned (&r)[4]) { load_rows(from, false, r); }
+inline void load_fragments_transposed(unsigned from, unsigned (&r)[4]) { load_rows(from, true, r); }
+
+struct MmaOperands {
+  float c[4];
+  std::uint16_t a[4][2];
+  std::uint16_t b[2][2];
+};
+
+inline float value_of(std::uint16_t bits, __nv_bfloat16) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+inline float value_of(std::uint16_t bits, __half) {
+  return __half2float(std::bit_cast<__half>(bits));
+}
+
+// Operand A is 16 x 16, B is 16 x 8, C is 16 x 8.
+template <class T>
+inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, T) {
+  MmaOperands mine{};
+  std::memcpy(mine.c, c, sizeof c);
+  std::memcpy(mine.a, a, sizeof a);
+  std::memcpy(mine.b[0], &b0, sizeof b0);
+  std::memcpy(mine.b[1], &b1, sizeof b1);
+  const auto sums =
+      emulated::warp_together<std::array<float, 4>>(mine, [](const auto& lanes, auto& out) {
+        std::array<std::array<float, 16>, 16> left{};  // [row][k]
+        std::array<std::array<float, 16>, 8> right{};  // [column][k]
+        for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+          const std::size_t group = lane / 4, pair = lane % 4 * 2;
+          for (std::size_t i = 0; i < 2; ++i) {
+            for (std::size_t r = 0; r < 4; ++r) {
+              left[group + r % 2 * 8][pair + r / 2 * 8 + i] = value_of(lanes[lane].a[r][i], T{});
+            }
+            for (std::size_t r = 0; r < 2; ++r) {
+              right[group][pair + r * 8 + i] = value_of(lanes[lane].b[r][i], T{});
+            }
+          }
+        }
+        for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+          for (std::size_t i = 0; i < 4; ++i) {
+            const auto& row = left[lane / 4 + i / 2 * 8];
+            const auto& column = right[lane % 4 * 2 + i % 2];
+            float sum = 0;
+            for (std::size_t k = 0; k < 16; ++k) sum += row[k] * column[k];
+            out[lane][i] = lanes[lane].c[i] + sum;
+          }
+        }
+      });
+  std::memcpy(c, sums.data(), sizeof c);
+}
+
+inline float exp2_fast(float x) {
+  const float y = std::exp2(x);
+  return y < 0x1p-126F ? 0.0F : y;
+}
+
+inline std::uint64_t now_in_ns() {
+  using Nanoseconds = std::chrono::nanoseconds;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<Nanoseconds>(now).count());
+}
+
+}  // namespace tpsim

@@ -1,0 +1,357 @@
+// The functions of the CUDA runtime that tpsim calls, on the host.
+//
+// The GPU is one of Hopper's architecture with few multiprocessors and little memory. What CUDA
+// forbids is refused with CUDA's error: shapes of launches, memory that was not allocated, waiting
+// while a stream is recorded.
+#include <cuda_runtime_api.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "tests/emulated_gpu/launch.h"
+#include "tests/emulated_gpu/stream.h"
+
+namespace tpsim::emulated {
+namespace {
+
+constexpr int kGpus = 8;
+constexpr int kMultiprocessors = 6;
+constexpr std::size_t kMemory = std::size_t{8} << 30, kMemoryOfIdle = std::size_t{141} << 30;
+constexpr std::size_t kContext = std::size_t{100} << 20;  // what the driver itself would hold
+constexpr int kCache = 1 << 20;
+constexpr std::size_t kSharedWithoutAsking = 48 << 10;
+
+struct Event {
+  std::shared_ptr<Completion> last;
+};
+Event& event_of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
+
+struct Graph {
+  std::vector<Work> work;
+};
+
+struct Memory {
+  std::map<const std::byte*, std::size_t> on_gpu, pinned;
+  std::size_t used = 0;
+};
+Memory& memory() {
+  static Memory all;
+  return all;
+}
+
+std::size_t total_memory() { return works() ? kMemory : kMemoryOfIdle; }
+
+// All ones, so that what nobody has written is not a number; zeros while nothing works.
+void* memory_of_gpu(std::size_t bytes) {
+  if (!works()) {
+    void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return data == MAP_FAILED ? nullptr : data;
+  }
+  constexpr std::size_t kAlignment = 512;
+  void* const data =
+      std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  if (data != nullptr) std::memset(data, 0xff, bytes);
+  return data;
+}
+
+void free_memory_of_gpu(void* data, std::size_t bytes) {
+  if (works()) {
+    std::free(data);
+  } else {
+    munmap(data, bytes);
+  }
+}
+
+bool holds(const std::map<const std::byte*, std::size_t>& pieces, const void* data,
+           std::size_t bytes) {
+  const auto* const begin = static_cast<const std::byte*>(data);
+  const auto after = pieces.upper_bound(begin);
+  if (after == pieces.begin()) return false;
+  const auto& [piece, size] = *std::prev(after);
+  return begin + bytes <= piece + size;
+}
+
+thread_local cudaError_t last_error = cudaSuccess;
+std::size_t shared_asked_for = kSharedWithoutAsking;
+
+cudaError_t noted(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+bool is_possible(const Grid& grid) {
+  const dim3 &b = grid.blocks, &t = grid.threads;
+  constexpr unsigned kMostAcross = 65535;
+  return b.x >= 1 && b.x <= 0x7fffffff && b.y >= 1 && b.y <= kMostAcross && b.z >= 1 &&
+         b.z <= kMostAcross && t.x >= 1 && t.y >= 1 && t.z >= 1 && t.z <= 64 &&
+         std::size_t{t.x} * t.y * t.z <= 1024 && grid.shared_bytes <= shared_asked_for;
+}
+
+// Null for an event that was never recorded.
+cudaError_t can_be_awaited(const std::shared_ptr<Completion>& completion) {
+  return completion != nullptr && completion->recorded ? cudaErrorCapturedEvent : cudaSuccess;
+}
+
+}  // namespace
+
+void start(const Launch& launch, std::function<void()> thread) {
+  const auto lock = at_work();
+  if (!is_possible(launch.grid)) {
+    noted(cudaErrorInvalidConfiguration);
+    return;
+  }
+  if (!works()) return;
+  enqueue(launch.stream, [grid = launch.grid, thread = std::move(thread)] {
+    run_grid(grid, thread);
+    return true;
+  });
+}
+
+}  // namespace tpsim::emulated
+
+using namespace tpsim::emulated;
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = kGpus;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  return noted(device >= 0 && device < kGpus ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* gpu, int) {
+  *gpu = {};
+  std::snprintf(gpu->name, sizeof gpu->name, "emulated GPU");
+  gpu->major = 9;
+  gpu->multiProcessorCount = kMultiprocessors;
+  gpu->sharedMemPerBlockOptin = kSharedMemory;
+  gpu->totalGlobalMem = total_memory();
+  gpu->l2CacheSize = kCache;
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+
+cudaError_t cudaDeviceGetPCIBusId(char* bus, int bytes, int) {
+  std::snprintf(bus, static_cast<std::size_t>(bytes), "0000:00:00.0");
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int value) {
+  const auto lock = at_work();
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) {
+    return noted(cudaErrorInvalidValue);
+  }
+  if (value < 0 || static_cast<std::size_t>(value) > kSharedMemory) {
+    return noted(cudaErrorInvalidValue);
+  }
+  shared_asked_for = std::max(shared_asked_for, static_cast<std::size_t>(value));
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorNotReady: return "cudaErrorNotReady";
+    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorCapturedEvent: return "cudaErrorCapturedEvent";
+    default: return "another error of CUDA";
+  }
+}
+const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
+
+cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  const auto lock = at_work();
+  *data = nullptr;
+  if (bytes > total_memory() - kContext - memory().used) return noted(cudaErrorMemoryAllocation);
+  *data = memory_of_gpu(bytes);
+  if (*data == nullptr) return noted(cudaErrorMemoryAllocation);
+  memory().on_gpu[static_cast<const std::byte*>(*data)] = bytes;
+  memory().used += bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* data) {
+  const auto lock = at_work();
+  if (data == nullptr) return cudaSuccess;
+  finish_all();
+  const auto piece = memory().on_gpu.find(static_cast<const std::byte*>(data));
+  if (piece == memory().on_gpu.end()) return noted(cudaErrorInvalidValue);
+  memory().used -= piece->second;
+  free_memory_of_gpu(data, piece->second);
+  memory().on_gpu.erase(piece);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
+  const auto lock = at_work();
+  *data = std::malloc(bytes);
+  if (*data == nullptr) return noted(cudaErrorMemoryAllocation);
+  memory().pinned[static_cast<const std::byte*>(*data)] = bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* data) {
+  const auto lock = at_work();
+  finish_all();
+  if (memory().pinned.erase(static_cast<const std::byte*>(data)) == 0) {
+    return noted(cudaErrorInvalidValue);
+  }
+  std::free(data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* unused, std::size_t* total) {
+  const auto lock = at_work();
+  *total = total_memory();
+  *unused = total_memory() - kContext - memory().used;
+  return cudaSuccess;
+}
+
+// Pinned memory is read when the copy's turn comes, other memory of the host before this returns.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const auto lock = at_work();
+  const bool from_gpu = holds(memory().on_gpu, from, bytes),
+             to_gpu = holds(memory().on_gpu, to, bytes);
+  const bool needs_from = kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDeviceToHost;
+  const bool needs_to = kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyHostToDevice;
+  if (kind != cudaMemcpyDefault && (needs_from != from_gpu || needs_to != to_gpu)) {
+    return noted(cudaErrorInvalidValue);
+  }
+  if (from_gpu || holds(memory().pinned, from, bytes)) {
+    enqueue(stream, [=] {
+      std::memmove(to, from, bytes);
+      return true;
+    });
+    return cudaSuccess;
+  }
+  const auto* const begin = static_cast<const std::byte*>(from);
+  enqueue(stream, [to, staged = std::vector<std::byte>(begin, begin + bytes)] {
+    std::copy(staged.begin(), staged.end(), static_cast<std::byte*>(to));
+    return true;
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  const auto lock = at_work();
+  *stream = new_stream();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const auto lock = at_work();
+  delete_stream(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const auto lock = at_work();
+  if (is_recorded(stream)) return noted(cudaErrorStreamCaptureUnsupported);
+  finish(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const auto lock = at_work();
+  const std::shared_ptr<Completion> awaited = event_of(event).last;
+  if (awaited != nullptr) enqueue(stream, [awaited] { return awaited->passed; });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = reinterpret_cast<cudaEvent_t>(new Event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const auto lock = at_work();
+  delete &event_of(event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const auto lock = at_work();
+  const auto completion = std::make_shared<Completion>();
+  completion->recorded = is_recorded(stream);
+  event_of(event).last = completion;
+  enqueue(stream, [completion] {
+    completion->passed = true;
+    completion->at_s = now_s();
+    return true;
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const auto lock = at_work();
+  const std::shared_ptr<Completion> awaited = event_of(event).last;
+  if (const cudaError_t error = can_be_awaited(awaited); error != cudaSuccess) return noted(error);
+  if (awaited != nullptr) work_until(nullptr, [&] { return awaited->passed; });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const auto lock = at_work();
+  work_a_little();
+  const std::shared_ptr<Completion> awaited = event_of(event).last;
+  if (const cudaError_t error = can_be_awaited(awaited); error != cudaSuccess) return noted(error);
+  return awaited == nullptr || awaited->passed ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  const auto lock = at_work();
+  const auto &first = event_of(start).last, &second = event_of(end).last;
+  if (first == nullptr || second == nullptr) return noted(cudaErrorInvalidResourceHandle);
+  if (!first->passed || !second->passed) return noted(cudaErrorNotReady);
+  *milliseconds = static_cast<float>((second->at_s - first->at_s) * 1e3);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  const auto lock = at_work();
+  begin_recording(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const auto lock = at_work();
+  *graph = reinterpret_cast<cudaGraph_t>(new Graph{end_recording(stream)});
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long) {
+  *executable =
+      reinterpret_cast<cudaGraphExec_t>(new Graph(*reinterpret_cast<const Graph*>(graph)));
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  const auto lock = at_work();
+  for (const Work& work : reinterpret_cast<const Graph*>(executable)->work) enqueue(stream, work);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete reinterpret_cast<Graph*>(graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  delete reinterpret_cast<Graph*>(executable);
+  return cudaSuccess;
+}
+
+}  // extern "C"

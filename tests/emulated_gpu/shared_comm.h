@@ -1,0 +1,53 @@
+// A communicator between processes of one machine: a piece of memory that all of them see.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tpsim::emulated {
+
+constexpr std::size_t kPiece = std::size_t{64} << 10;  // bytes
+
+// A place in shared memory that one rank fills and others read, in turns.
+struct Mailbox {
+  std::atomic<std::uint64_t> written, read;  // turns
+  std::uint64_t call;                        // what the writer does
+  alignas(64) std::byte data[kPiece];
+};
+
+class Comm {
+ public:
+  // `name` is the same on all ranks and of no other communicator.
+  Comm(std::string name, int rank, int size);
+  ~Comm();
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool is_complete() const;  // all have joined
+
+  // Of a rank for collectives; of messages from one rank to another.
+  Mailbox& of_rank(int rank) { return mailbox(static_cast<std::size_t>(rank)); }
+  Mailbox& between(int from, int to) {
+    return mailbox(static_cast<std::size_t>(size_ + from * size_ + to));
+  }
+
+  bool aborted = false;
+  int under_way = 0;       // calls
+  std::uint64_t turn = 0;  // of collectives
+
+ private:
+  struct Hall;
+  Hall& hall() const;
+  Mailbox& mailbox(std::size_t i);
+
+  std::string name_;
+  int rank_, size_;
+  std::size_t bytes_ = 0;
+  std::byte* memory_ = nullptr;
+};
+
+}  // namespace tpsim::emulated

@@ -1,0 +1,54 @@
+// Streams and events of a GPU on the host. Work is queued and done as late as the program lets it:
+// when somebody waits for it. So what forgets to wait reads old values here, too.
+//
+// Any thread may call; one at a time is at work.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace tpsim::emulated {
+
+// Does its work, or a part of it; true when nothing is left to do. One that returns false is asked
+// again, and other streams go on meanwhile.
+using Work = std::function<bool()>;
+
+// Whether an event's place in a stream has been passed, and when.
+struct Completion {
+  bool passed = false;
+  bool recorded = false;  // with its stream: nobody can wait for it
+  double at_s = 0;
+};
+
+// Held by every function of the runtime and its libraries.
+std::unique_lock<std::mutex> at_work();
+
+// The rest demands at_work().
+
+cudaStream_t new_stream();
+void delete_stream(cudaStream_t stream);  // after finishing it
+void enqueue(cudaStream_t stream, Work work);
+
+// Works until `done()`; streams that it does not depend on stay behind where they can.
+void work_until(cudaStream_t first, const std::function<bool()>& done);
+void finish(cudaStream_t stream);
+void finish_all();
+// One piece of work, where there is any: for those who ask again and again.
+void work_a_little();
+
+// While a stream is recorded its work is kept, not queued.
+void begin_recording(cudaStream_t stream);
+bool is_recorded(cudaStream_t stream);
+std::vector<Work> end_recording(cudaStream_t stream);
+
+double now_s();
+
+// Whether kernels and products do their work. With TPSIM_EMULATED_GPU=idle they do not, and memory
+// is an H200's of which nothing is touched: the allocations of models of any size, and no results.
+bool works();
+
+}  // namespace tpsim::emulated

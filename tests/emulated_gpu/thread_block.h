@@ -1,0 +1,93 @@
+// A grid of threads on the host: the blocks one after another, the threads of a block as fibers
+// that change at barriers and where lanes of a warp work together.
+//
+// The order of blocks and of threads is shuffled, differently for every block but the same in every
+// run of the program, so that code that leans on an order is found out. A fault that a GPU would
+// answer with a hang or with nonsense ends the process with a sentence: a barrier or a warp's
+// instruction that not all threads reach.
+#pragma once
+
+#include <vector_types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+
+namespace tpsim::emulated {
+
+inline constexpr int kLanes = 32;
+inline constexpr std::size_t kSharedMemory = 227 << 10;  // of a block, at most
+
+struct Grid {
+  dim3 blocks, threads;
+  std::size_t shared_bytes = 0;
+};
+
+// `thread` is a kernel's body, run for every thread.
+void run_grid(const Grid& grid, const std::function<void()>& thread);
+
+// The rest is for threads of a grid.
+
+void meet_block();
+// Whether any thread of the block says so.
+bool any_of_block(bool mine);
+
+// The block's shared memory, all ones before the block begins.
+std::byte* shared_memory();
+
+// Copies that may happen any time from now on until they are waited for: they happen then, or when
+// the thread ends.
+void copy_later(void* to, const void* from, std::size_t bytes);
+void commit_copies();
+void wait_for_copies(int left);
+
+// What the lanes of a warp hand in and get back.
+struct WarpDesk {
+  static constexpr std::size_t kBytes = 64;
+  using Drawer = std::array<std::byte, kBytes>;
+  std::array<Drawer, kLanes> in, out;
+};
+struct Seat {
+  WarpDesk* mailbox = nullptr;
+  int lane = 0;
+  bool last = false;  // all others have handed in and wait
+};
+// `what` tells one instruction from another.
+Seat take_seat(const void* what, const void* in, std::size_t bytes);
+void release_warp();  // by the last one
+void wait_for_warp();
+
+// One instruction of a whole warp: `work(in, out)` is done once, on arrays of what the lanes bring
+// and get.
+template <class Out, class In, class Work>
+Out warp_together(const In& in, Work work) {
+  static_assert(sizeof(In) <= WarpDesk::kBytes && sizeof(Out) <= WarpDesk::kBytes);
+  static constexpr char kWhat = 0;
+  const Seat seat = take_seat(&kWhat, &in, sizeof in);
+  if (seat.last) {
+    std::array<In, kLanes> ins{};
+    std::array<Out, kLanes> outs{};
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      std::memcpy(&ins[i], seat.mailbox->in[i].data(), sizeof(In));
+    }
+    work(ins, outs);
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      std::memcpy(seat.mailbox->out[i].data(), &outs[i], sizeof(Out));
+    }
+    release_warp();
+  } else {
+    wait_for_warp();
+  }
+  Out out{};
+  std::memcpy(&out, seat.mailbox->out[static_cast<std::size_t>(seat.lane)].data(), sizeof out);
+  return out;
+}
+
+[[noreturn]] void end_with(const char* fault);
+
+}  // namespace tpsim::emulated
+
+// What CUDA C++ knows everywhere in a kernel.
+inline uint3 threadIdx, blockIdx;
+inline dim3 blockDim, gridDim;

@@ -1,0 +1,66 @@
+// Collectives and messages over a shared communicator, piece by piece and without blocking, so that
+// other streams of the process go on. Ranks that call different things end with a sentence.
+#pragma once
+
+#include <nccl.h>
+
+#include <memory>
+
+#include "tests/emulated_gpu/shared_comm.h"
+
+namespace tpsim::emulated {
+
+// One rank's part of a call: step() goes on as far as it can now.
+class Transfer {
+ public:
+  Transfer(std::shared_ptr<Comm> comm, std::uint64_t call) : comm_(std::move(comm)), call_(call) {
+    ++comm_->under_way;
+  }
+  virtual ~Transfer() { --comm_->under_way; }
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  // True at the end.
+  bool step() {
+    if (comm_->aborted) return true;
+    if (!comm_->is_complete()) return false;
+    while (offset_ < total_) {
+      if (!move_piece()) return false;
+    }
+    return true;
+  }
+
+ protected:
+  virtual bool move_piece() = 0;
+
+  void check_call(const Mailbox& mailbox) const;
+
+  std::shared_ptr<Comm> comm_;
+  std::uint64_t call_;
+  std::size_t offset_ = 0, total_ = 0;
+};
+
+struct CollectiveCall {
+  enum class Kind { kAllReduce, kAllGather, kReduceScatter, kBroadcast };
+  Kind kind;
+  const std::byte* from;
+  std::byte* to;
+  std::size_t count;  // as NCCL counts for this kind
+  ncclDataType_t type;
+  ncclRedOp_t op = ncclSum;
+  int root = 0;
+};
+
+// Sums are rounded after every addition, in the order of ranks.
+std::shared_ptr<Transfer> collective(std::shared_ptr<Comm> comm, const CollectiveCall& call);
+
+struct Message {
+  std::byte* data;  // read where it is sent
+  std::size_t count;
+  ncclDataType_t type;
+  int peer;
+};
+std::shared_ptr<Transfer> sending(std::shared_ptr<Comm> comm, const Message& message);
+std::shared_ptr<Transfer> receiving(std::shared_ptr<Comm> comm, const Message& message);
+
+}  // namespace tpsim::emulated

@@ -1,0 +1,157 @@
+// How processes find out who they are and meet, without any GPU.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "ranks/nccl/launch_environment.h"
+#include "ranks/nccl/rendezvous.h"
+
+namespace tpsim {
+namespace {
+
+Environment environment(std::map<std::string, std::string> variables) {
+  return [=](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+Launch launched(const std::map<std::string, std::string>& variables) {
+  const auto launch = launch_from(environment(variables));
+  REQUIRE(launch.ok());
+  REQUIRE(launch->has_value());
+  return **launch;
+}
+
+// What rank 1 puts is what all ranks get. Rank 0 stays until all have what they came for.
+void check_meeting(Launch launch) {
+  std::vector<std::string> got(3);
+  const auto attend = [&got, launch](int rank, auto last) {
+    Launch mine = launch;
+    mine.rank = rank;
+    const auto met = meet(mine);
+    if (!met.ok()) return;
+    if (rank == 1 && !(*met)->put("id-1", std::string("a\0b", 3)).ok()) return;
+    const auto value = (*met)->get("id-1", std::chrono::seconds(20));
+    if (value.ok()) got[static_cast<std::size_t>(rank)] = *value;
+    last();
+  };
+  const auto nothing = [] {};
+  std::thread two([&] { attend(2, nothing); });
+  std::thread one([&] { attend(1, nothing); });
+  attend(0, [&] {
+    one.join();
+    two.join();
+  });
+  for (std::thread* thread : {&one, &two}) {
+    if (thread->joinable()) thread->join();
+  }
+  for (const std::string& value : got) CHECK(value == std::string("a\0b", 3));
+}
+
+}  // namespace
+
+TEST_CASE("a process that no launcher started is alone") {
+  for (const std::map<std::string, std::string>& variables :
+       {std::map<std::string, std::string>{},
+        {{"RANK", "0"}, {"WORLD_SIZE", "1"}},
+        {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}},
+        {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}}) {
+    const auto launch = launch_from(environment(variables));
+    REQUIRE(launch.ok());
+    CHECK_FALSE(launch->has_value());
+  }
+}
+
+TEST_CASE("each launcher's variables say the rank, the GPU and where to meet") {
+  const Launch torchrun = launched({{"RANK", "5"},
+                                    {"WORLD_SIZE", "16"},
+                                    {"LOCAL_RANK", "1"},
+                                    {"MASTER_ADDR", "10.0.0.7"},
+                                    {"MASTER_PORT", "29400"}});
+  CHECK(torchrun.rank == 5);
+  CHECK(torchrun.size == 16);
+  CHECK(torchrun.local_rank == 1);
+  CHECK(torchrun.address == "10.0.0.7");
+  CHECK(torchrun.port == 29401);
+
+  const Launch slurm = launched({{"SLURM_PROCID", "9"},
+                                 {"SLURM_STEP_NUM_TASKS", "16"},
+                                 {"SLURM_LOCALID", "1"},
+                                 {"SLURM_STEP_NODELIST", "gpu[07-09]"},
+                                 {"TPSIM_PORT", "1234"}});
+  CHECK(slurm.rank == 9);
+  CHECK(slurm.address == "gpu07");
+  CHECK(slurm.port == 1234);
+
+  const Launch mpirun = launched({{"OMPI_COMM_WORLD_RANK", "3"},
+                                  {"OMPI_COMM_WORLD_SIZE", "4"},
+                                  {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
+                                  {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}});
+  CHECK(mpirun.local_rank == 3);
+  CHECK(mpirun.address == "127.0.0.1");
+
+  const Launch mpich = launched({{"PMI_RANK", "2"},
+                                 {"PMI_SIZE", "8"},
+                                 {"MPI_LOCALRANKID", "2"},
+                                 {"MPI_LOCALNRANKS", "4"},
+                                 {"MASTER_ADDR", "node1"}});
+  CHECK(mpich.rank == 2);
+  CHECK(mpich.local_rank == 2);
+  CHECK(mpich.address == "node1");
+}
+
+TEST_CASE("variables that make no sense are errors which name them") {
+  const std::map<std::string, std::string> several_nodes = {{"OMPI_COMM_WORLD_RANK", "3"},
+                                                            {"OMPI_COMM_WORLD_SIZE", "8"},
+                                                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
+  for (const auto& [variables, name] :
+       {std::pair{std::map<std::string, std::string>{{"RANK", "x"}, {"WORLD_SIZE", "2"}},
+                  std::string("RANK")},
+        {{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "RANK"},
+        {several_nodes, "MASTER_ADDR"}}) {
+    const auto launch = launch_from(environment(variables));
+    REQUIRE_FALSE(launch.ok());
+    CHECK(launch.error().where == name);
+  }
+}
+
+TEST_CASE("the first host of a node list") {
+  CHECK(first_host("login1") == "login1");
+  CHECK(first_host("a1,a2") == "a1");
+  CHECK(first_host("gpu[007-012,015],login1") == "gpu007");
+  CHECK(first_host("gpu[7,9]") == "gpu7");
+}
+
+TEST_CASE("ranks meet in a shared folder") {
+  Launch launch;
+  launch.size = 3;
+  const auto folder = std::filesystem::temp_directory_path() / "tpsim-rendezvous-test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  launch.folder = folder.string();
+  check_meeting(launch);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("ranks meet at rank 0's port") {
+  Launch launch;
+  launch.size = 3;
+  launch.address = "127.0.0.1";
+  launch.port = 29631;
+  check_meeting(launch);
+}
+
+TEST_CASE("what nobody puts is missing after a while") {
+  Launch launch;
+  launch.folder = std::filesystem::temp_directory_path().string();
+  const auto met = meet(launch);
+  REQUIRE(met.ok());
+  const auto value = (*met)->get("tpsim-nobody-puts-this", std::chrono::seconds(0));
+  REQUIRE_FALSE(value.ok());
+  CHECK(value.error().kind == ErrorKind::kMissing);
+}
+
+}  // namespace tpsim

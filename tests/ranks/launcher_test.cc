@@ -1,0 +1,47 @@
+// What the environment says about who started a process.
+#include "ranks/launcher.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+namespace tpsim {
+namespace {
+
+Environment environment(std::map<std::string, std::string> variables) {
+  return [=](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a task of several that knows of no other is alone, the shell of a batch script is not") {
+  const auto task = lone_task(environment({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "4"}}));
+  REQUIRE(task);
+  CHECK(task->launcher == "srun");
+  CHECK(task->rank == 3);
+  CHECK(task->size == 4);
+  CHECK(lone_task(environment({{"RANK", "1"}, {"WORLD_SIZE", "2"}}))->launcher == "torchrun");
+
+  CHECK_FALSE(lone_task(environment({})));
+  CHECK_FALSE(lone_task(environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})));
+  CHECK_FALSE(lone_task(environment({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}})));
+  for (const char* plug_in : {"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"}) {
+    CHECK_FALSE(lone_task(
+        environment({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "4"}, {plug_in, "3"}})));
+  }
+}
+
+TEST_CASE("the patience of collectives is a number of seconds") {
+  CHECK(collective_patience(environment({}))->count() == 600);
+  CHECK(collective_patience(environment({{"TPSIM_TIMEOUT", "5"}}))->count() == 5);
+  for (const char* text : {"", "0", "-1", "5s", "1e3", "99999999999"}) {
+    const auto refused = collective_patience(environment({{"TPSIM_TIMEOUT", text}}));
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().where == "TPSIM_TIMEOUT");
+  }
+}
+
+}  // namespace tpsim

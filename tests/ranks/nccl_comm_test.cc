@@ -1,0 +1,168 @@
+// How a rank meets NCCL's failures, with a stand-in for the library: no GPU, no other ranks.
+#include "ranks/nccl/nccl_comm.h"
+
+#include <catch2/catch.hpp>
+
+#include "ranks/nccl/nccl_watch.h"
+#include "ranks/world.h"
+
+namespace tpsim {
+namespace {
+
+using std::chrono::milliseconds;
+
+// What the stand-in was told, and what it answers.
+struct Stage {
+  ncclResult_t first = ncclInProgress;  // of joining, and of a collective
+  ncclResult_t state = ncclSuccess;     // when asked how it stands
+  int asked_before = 0;                 // answers ncclInProgress so often before
+  int asked = 0, finalized = 0, destroyed = 0, aborted = 0;
+};
+Stage stage;
+
+ncclResult_t join(ncclComm_t* comm, int, ncclUniqueId, int, ncclConfig_t* config) {
+  CHECK(config->blocking == 0);
+  *comm = reinterpret_cast<ncclComm_t>(&stage);
+  return stage.first;
+}
+ncclResult_t state_of(ncclComm_t, ncclResult_t* state) {
+  *state = stage.asked++ < stage.asked_before ? ncclInProgress : stage.state;
+  return ncclSuccess;
+}
+
+NcclLibrary stand_in() {
+  stage = {};
+  NcclLibrary nccl;
+  nccl.init_rank = join;
+  nccl.async_error = state_of;
+  nccl.finalize = [](ncclComm_t) { return ++stage.finalized, ncclSuccess; };
+  nccl.destroy = [](ncclComm_t) { return ++stage.destroyed, ncclSuccess; };
+  nccl.abort = [](ncclComm_t) { return ++stage.aborted, ncclSuccess; };
+  nccl.error_string = [](ncclResult_t) { return "remote process exited"; };
+  nccl.last_error = [](ncclComm_t) { return "socket closed"; };
+  return nccl;
+}
+
+class FakeMark final : public WorkMark {
+ public:
+  FakeMark(bool& reached, int& sets) : reached_(reached), sets_(sets) {}
+  void set(cudaStream_t) override { ++sets_; }
+  bool reached() const override { return reached_; }
+
+ private:
+  bool& reached_;
+  int& sets_;
+};
+
+// A communicator whose work is done when `reached` says so.
+struct Line {
+  NcclLibrary nccl = stand_in();
+  bool reached = true;
+  int sets = 0;
+  std::shared_ptr<NcclComm> comm;
+
+  explicit Line(milliseconds limit = milliseconds(20))
+      : comm(std::make_shared<NcclComm>(nccl, reinterpret_cast<ncclComm_t>(&stage),
+                                        std::make_unique<FakeMark>(reached, sets), limit)) {}
+  void enqueue(ncclResult_t result = ncclSuccess) const {
+    comm->enqueue("all_reduce", nullptr, [=](ncclComm_t) { return result; });
+  }
+};
+
+void wait_until(const std::function<bool()>& holds) {
+  for (int i = 0; i < 5000 && !holds(); ++i) std::this_thread::sleep_for(milliseconds(1));
+}
+
+}  // namespace
+
+TEST_CASE("a group is joined once all members have come, however often NCCL has to be asked") {
+  const NcclLibrary nccl = stand_in();
+  stage.asked_before = 7;
+  CHECK(joined(nccl, {{}, 1, 4}, milliseconds(5000)) == reinterpret_cast<ncclComm_t>(&stage));
+  CHECK(stage.asked == 8);
+  CHECK(stage.aborted == 0);
+}
+
+TEST_CASE("members that never come end the joining with a sentence, and so does an error") {
+  const NcclLibrary nccl = stand_in();
+  stage.asked_before = 1 << 30;
+  CHECK_THROWS_WITH(joined(nccl, {{}, 1, 4}, milliseconds(20)),
+                    "joining a group of 4: the others have not come within 0.02 s");
+  CHECK(stage.aborted == 1);
+  stage = {.first = ncclSystemError};
+  CHECK_THROWS_WITH(joined(nccl, {{}, 1, 4}, milliseconds(20)),
+                    Catch::Contains("remote process exited (socket closed)"));
+}
+
+TEST_CASE("a collective that NCCL takes late is waited for, one that it never takes is not") {
+  Line late(milliseconds(5000));
+  stage.asked_before = 3;
+  late.enqueue(ncclInProgress);
+  CHECK(late.sets == 1);
+
+  Line never;
+  stage.asked_before = 1 << 30;
+  CHECK_THROWS_WITH(never.enqueue(ncclInProgress),
+                    "all_reduce: NCCL has not taken it within 0.02 s");
+  CHECK(stage.aborted == 1);
+  CHECK_THROWS_AS(never.enqueue(), CommunicatorAborted);  // from now on
+}
+
+TEST_CASE("the oldest unfinished work is what is timed") {
+  Line one;
+  one.reached = false;
+  one.enqueue();
+  one.enqueue();
+  CHECK(one.sets == 1);
+  std::this_thread::sleep_for(milliseconds(25));
+  REQUIRE(one.comm->trouble().has_value());
+  CHECK_THAT(*one.comm->trouble(), Catch::Contains("has not ended within 0.02 s"));
+  one.reached = true;  // it has, after all
+  CHECK_FALSE(one.comm->trouble().has_value());
+  one.enqueue();
+  CHECK(one.sets == 2);
+}
+
+TEST_CASE("members part in peace, or, when one fails, without a word") {
+  { Line peaceful; }
+  CHECK(stage.finalized == 1);
+  CHECK(stage.destroyed == 1);
+  CHECK(stage.aborted == 0);
+  try {
+    Line failing;
+    throw std::runtime_error("out of memory");
+  } catch (const std::runtime_error&) {
+    CHECK(stage.finalized == 0);
+    CHECK(stage.aborted == 1);
+  }
+}
+
+TEST_CASE("the watch aborts all communicators at the first trouble, and says which") {
+  Line one;
+  NcclWatch watch({.look_every = milliseconds(1)});
+  watch.add(one.comm);
+  one.enqueue();
+  CHECK(watch.trouble().text.empty());
+  stage.state = ncclRemoteError;
+  wait_until([&] { return !watch.trouble().text.empty(); });
+  CHECK_THAT(watch.trouble().text, Catch::Contains("remote process exited (socket closed)"));
+  CHECK_FALSE(watch.trouble().elsewhere);
+  CHECK_THROWS_AS(one.enqueue(), CommunicatorAborted);
+  CHECK(stage.aborted == 1);
+}
+
+TEST_CASE("a failure that another rank reports throws this one out of its collectives") {
+  Line one(milliseconds(60'000));
+  std::atomic<bool> failed{false};
+  NcclWatch watch({.elsewhere = [&] { return std::string(failed ? "rank 3: no memory" : ""); },
+                   .look_every = milliseconds(1),
+                   .ask_every = milliseconds(1)});
+  watch.add(one.comm);
+  one.enqueue();
+  failed = true;
+  wait_until([&] { return !watch.trouble().text.empty(); });
+  CHECK(watch.trouble().elsewhere);
+  CHECK_THROWS_WITH(one.enqueue(), "rank 3: no memory");
+}
+
+}  // namespace tpsim
