@@ -30,16 +30,13 @@ Settings settings_of(const Plan& plan) {
 
 }  // namespace
 
-std::vector<TermDifference> term_differences(const Prediction& a, const Prediction& b) {
-  std::vector<TermDifference> all;
-  for (std::size_t i = 0; i < std::min(a.breakdown.size(), b.breakdown.size()); ++i) {
-    const Seconds time = b.breakdown[i].time - a.breakdown[i].time;
-    if (std::abs(time.value()) >= 1e-3 * a.step.value()) all.push_back({a.breakdown[i].name, time});
-  }
-  std::stable_sort(all.begin(), all.end(), [](const TermDifference& x, const TermDifference& y) {
-    return std::abs(x.time.value()) > std::abs(y.time.value());
-  });
-  return all;
+std::vector<TermDifference> largest_differences(const Prediction& a, const Prediction& b) {
+  const auto size = [](const TermDifference& term) { return std::abs(term.difference().value()); };
+  std::vector<TermDifference> terms = term_differences(a, b);
+  std::erase_if(terms, [&](const auto& term) { return size(term) < 1e-3 * a.step.value(); });
+  std::stable_sort(terms.begin(), terms.end(),
+                   [&](const auto& x, const auto& y) { return size(x) > size(y); });
+  return terms;
 }
 
 std::string summary_of(const PlanView& a, const PlanView& b) {

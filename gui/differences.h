@@ -5,16 +5,13 @@
 #include <vector>
 
 #include "gui/views.h"
+#include "plans/why_not.h"
 
 namespace tpsim::gui {
 
-struct TermDifference {
-  std::string name;
-  Seconds time;  // b's less a's
-};
-
-// Largest first by size; terms that differ by less than a thousandth of the step are left out.
-std::vector<TermDifference> term_differences(const Prediction& a, const Prediction& b);
+// Of b against a, largest first by size; terms that differ by less than a thousandth of a's step
+// are left out.
+std::vector<TermDifference> largest_differences(const Prediction& a, const Prediction& b);
 
 // "B is 12.3 s slower, within A's interval; 4.2 GiB less memory"
 std::string summary_of(const PlanView& a, const PlanView& b);

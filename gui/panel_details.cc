@@ -96,7 +96,7 @@ void draw_breakdown(Ui& ui, Rect rect, const PlanView& view) {
 }
 
 void draw_differences(Ui& ui, Rect rect, const PlanView& a, const PlanView& b) {
-  const std::vector<TermDifference> terms = term_differences(a.predicted, b.predicted);
+  const std::vector<TermDifference> terms = largest_differences(a.predicted, b.predicted);
   const float letter = ui.fonts.small->FontSize;
   ImVec2 at = rect.min;
   put_text(ui, ui.fonts.bold, at, ui.colors.text,
@@ -106,15 +106,14 @@ void draw_differences(Ui& ui, Rect rect, const PlanView& a, const PlanView& b) {
            fitted(ui.fonts.small, settings_difference(a.plan, b.plan), rect.width()));
   at.y += letter + ui.px(7);
   Seconds most;
-  for (const TermDifference& term : terms)
-    most = std::max(most, Seconds(std::abs(term.time.value())));
+  if (!terms.empty()) most = Seconds(std::abs(terms.front().difference().value()));
   const float middle = rect.min.x + ui.px(150) + (rect.width() - ui.px(220)) / 2;
   const float half = (rect.width() - ui.px(220)) / 2;
   const float height = ui.px(18);
   line(ui, {middle, at.y}, {middle, rect.max.y}, ui.colors.line);
   for (const TermDifference& term : terms) {
     if (at.y + height > rect.max.y) break;
-    const float length = half * static_cast<float>(term.time / most);
+    const float length = half * static_cast<float>(term.difference() / most);
     const Rgba color = length > 0 ? ui.colors.other : ui.colors.accent;
     fill(ui,
          {{std::min(middle, middle + length), at.y + ui.px(3)},
@@ -122,8 +121,8 @@ void draw_differences(Ui& ui, Rect rect, const PlanView& a, const PlanView& b) {
          color, ui.px(2));
     put_text(ui, ui.fonts.small, {rect.min.x, at.y + ui.px(2)}, ui.colors.text, plain(term.name));
     put_text(ui, ui.fonts.small, {rect.max.x, at.y + ui.px(2)}, ui.colors.text,
-             fmt::format("{}{}", term.time.value() > 0 ? "+" : "−",
-                         time_text(Seconds(std::abs(term.time.value())))),
+             fmt::format("{}{}", term.difference().value() > 0 ? "+" : "−",
+                         time_text(Seconds(std::abs(term.difference().value())))),
              Align::kRight);
     at.y += height;
   }

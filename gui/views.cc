@@ -221,7 +221,7 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   if (views.a) add_plan_facts(all, "plan", *views.a);
   if (views.b) add_plan_facts(all, "other", *views.b);
   if (views.a && views.b && !views.a->error && !views.b->error) {
-    const auto terms = term_differences(views.a->predicted, views.b->predicted);
+    const auto terms = largest_differences(views.a->predicted, views.b->predicted);
     add("difference.term", terms.empty() ? "" : terms.front().name);
     add("difference.s",
         fmt::format("{:.4g}", (views.b->predicted.step - views.a->predicted.step).value()));

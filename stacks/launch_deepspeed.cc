@@ -109,7 +109,7 @@ int stage_of(const Plan& plan) {
   return plan.dtype == DType::kBFloat16 && plan.zero == 1 ? 0 : plan.zero;
 }
 
-void add_model(const ModelSpec& model, std::int64_t tp, Settings& out) {
+void add_model(const ModelSpec& model, std::int64_t tp, LaunchOptions& out) {
   out.add("--num-layers", model.layers);
   out.add("--hidden-size", model.hidden);
   out.add("--ffn-hidden-size", model.ffn_hidden);
@@ -241,7 +241,7 @@ Result<DeepSpeedConfig> parse_config(const LaunchFile& file) {
   return config;
 }
 
-void check_config(SettingReader& in, const DeepSpeedConfig& config, const Plan& plan) {
+void check_config(LaunchOptionReader& in, const DeepSpeedConfig& config, const Plan& plan) {
   if (config.train_batch != plan.global_batch || config.micro_batch != plan.micro_batch) {
     in.fail("batch sizes of arguments and DeepSpeed's JSON differ");
   }
@@ -269,16 +269,16 @@ std::string default_of(std::string_view option, const ModelSpec& model) {
   return "";
 }
 
-void read_model(SettingReader& in, const ModelSpec& model, std::int64_t tp) {
-  Settings wanted;
+void read_model(LaunchOptionReader& in, const ModelSpec& model, std::int64_t tp) {
+  LaunchOptions wanted;
   add_model(model, tp, wanted);
-  for (const Setting& setting : wanted.all()) {
-    if (!setting.value.empty()) in.expect(setting, default_of(setting.name, model));
+  for (const LaunchOption& option : wanted.all()) {
+    if (!option.value.empty()) in.expect(option, default_of(option.name, model));
   }
   in.refuse_other(kModelSwitches, wanted);
 }
 
-void read_precision(SettingReader& in, Plan& plan) {
+void read_precision(LaunchOptionReader& in, Plan& plan) {
   const bool bf16 = in.flag("--bf16");
   const bool fp16 = in.flag("--fp16");
   if (bf16 && fp16) in.fail("--bf16 and --fp16 exclude each other");
@@ -286,7 +286,7 @@ void read_precision(SettingReader& in, Plan& plan) {
   plan.gradient_dtype = fp16 ? DType::kFloat16 : DType::kFloat32;
 }
 
-void read_stages(SettingReader& in, const ModelSpec& model, const ShellSettings& shell,
+void read_stages(LaunchOptionReader& in, const ModelSpec& model, const ShellOptions& shell,
                  Plan& plan) {
   ParallelDegrees& degrees = plan.degrees;
   degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
@@ -303,12 +303,12 @@ void read_stages(SettingReader& in, const ModelSpec& model, const ShellSettings&
 
 }  // namespace
 
-Result<Settings> deepspeed_settings(const PlanFile& file) {
+Result<LaunchOptions> deepspeed_settings(const PlanFile& file) {
   const Plan& plan = file.plan;
   TPSIM_TRY_STATUS(check_model(file.model));
   TPSIM_TRY_STATUS(check_choices(plan));
   TPSIM_TRY(const std::string method, partition_method(file));
-  Settings out;
+  LaunchOptions out;
   add_model(file.model, plan.degrees.tp, out);
   out.add("--tensor-model-parallel-size", plan.degrees.tp);
   out.add("--pipeline-model-parallel-size", plan.degrees.pp);
@@ -348,10 +348,10 @@ std::string deepspeed_json(const PlanFile& file) {
   return to_text(json);
 }
 
-Result<Plan> plan_of_deepspeed(const ShellSettings& shell, const LaunchFile& config_file,
+Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& config_file,
                                const ModelSpec& model) {
   TPSIM_TRY(const DeepSpeedConfig config, parse_config(config_file));
-  SettingReader in(shell.settings);
+  LaunchOptionReader in(shell.options);
   Plan plan;
   read_stages(in, model, shell, plan);
   read_model(in, model, plan.degrees.tp);

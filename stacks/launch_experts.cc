@@ -29,7 +29,7 @@ Status check_megatron_experts(LaunchStack stack, const PlanFile& file) {
 
 // What experts cannot take is dropped by position and what they lack is padded, so that shapes are
 // those of the plan; nothing balances them.
-void add_megatron_experts(const ModelSpec& model, Settings& out) {
+void add_megatron_experts(const ModelSpec& model, LaunchOptions& out) {
   if (!has_experts(model)) return;
   out.add("--num-experts", model.experts.count);
   out.add("--moe-ffn-hidden-size", model.ffn_hidden);

@@ -20,38 +20,39 @@ constexpr const char* kPlanFile = "plan.json";
 
 std::string shell_name(LaunchStack stack) { return fmt::format("{}.sh", name_of(stack)); }
 
-LaunchFile shell_file(LaunchStack stack, const LaunchSize& size, const Settings& settings,
+LaunchFile shell_file(LaunchStack stack, const LaunchSize& size, const LaunchOptions& options,
                       const std::string& environment) {
-  return {shell_name(stack), environment + shell_text(size, settings)};
+  return {shell_name(stack), environment + shell_text(size, options)};
 }
 
 Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size,
                               const TrainingOptions& training) {
-  TPSIM_TRY(const Settings settings, megatron_settings(LaunchStack::kMegatronLm, file, training));
+  TPSIM_TRY(const LaunchOptions options,
+            megatron_settings(LaunchStack::kMegatronLm, file, training));
   return Files{
-      shell_file(LaunchStack::kMegatronLm, size, settings, ordered_kernels_line(file.plan))};
+      shell_file(LaunchStack::kMegatronLm, size, options, ordered_kernels_line(file.plan))};
 }
 
 Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
-  TPSIM_TRY(const Settings settings, deepspeed_settings(file));
+  TPSIM_TRY(const LaunchOptions options, deepspeed_settings(file));
   return Files{
-      shell_file(LaunchStack::kMegatronDeepSpeed, size, settings, ordered_kernels_line(file.plan)),
+      shell_file(LaunchStack::kMegatronDeepSpeed, size, options, ordered_kernels_line(file.plan)),
       {kConfigFile, deepspeed_json(file)}};
 }
 
 // The YAML says nothing of the number of GPUs: the launcher's file does.
 Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size,
                           const TrainingOptions& training) {
-  TPSIM_TRY(const Settings settings, megatron_settings(LaunchStack::kNemo, file, training));
-  Settings launcher;
+  TPSIM_TRY(const LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, training));
+  LaunchOptions launcher;
   launcher.add("--config-file", kYamlFile);
   return Files{shell_file(LaunchStack::kNemo, size, launcher, ordered_kernels_line(file.plan)),
-               {kYamlFile, nemo_yaml(settings)}};
+               {kYamlFile, nemo_yaml(options)}};
 }
 
 Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {
-  TPSIM_TRY(const Settings settings, torchtitan_settings(file));
-  return Files{shell_file(LaunchStack::kTorchTitan, size, settings, "")};
+  TPSIM_TRY(const LaunchOptions options, torchtitan_settings(file));
+  return Files{shell_file(LaunchStack::kTorchTitan, size, options, "")};
 }
 
 // A model is called as its file says: what Slurm or a shell would read otherwise becomes '-'.
@@ -125,34 +126,34 @@ Result<Files> export_slurm(const PlanFile& file, const LaunchSize& size,
 
 // Reads arguments without what no plan is made of; `of` makes the plan of the rest.
 template <class PlanOf>
-Result<ImportedPlan> imported(LaunchStack stack, ShellSettings shell, PlanOf of) {
+Result<ImportedPlan> imported(LaunchStack stack, ShellOptions shell, PlanOf of) {
   ImportedPlan result;
-  TPSIM_TRY(result.outside, take_outside(stack, shell.settings));
+  TPSIM_TRY(result.outside, take_outside(stack, shell.options));
   TPSIM_TRY(result.plan, of(shell));
   return result;
 }
 
 Result<ImportedPlan> import_deepspeed(const LaunchFile& file, const Files& files,
                                       const ModelSpec& model) {
-  TPSIM_TRY(ShellSettings shell, parse_shell(file));
+  TPSIM_TRY(ShellOptions shell, parse_shell(file));
   TPSIM_TRY(const LaunchFile config, file_named(files, kConfigFile));
   return imported(
       LaunchStack::kMegatronDeepSpeed, std::move(shell),
-      [&](const ShellSettings& settings) { return plan_of_deepspeed(settings, config, model); });
+      [&](const ShellOptions& options) { return plan_of_deepspeed(options, config, model); });
 }
 
-Result<ImportedPlan> import_megatron(LaunchStack stack, ShellSettings shell,
+Result<ImportedPlan> import_megatron(LaunchStack stack, ShellOptions shell,
                                      const ModelSpec& model) {
-  return imported(stack, std::move(shell), [&](const ShellSettings& settings) {
-    return plan_of_megatron(stack, settings, model);
+  return imported(stack, std::move(shell), [&](const ShellOptions& options) {
+    return plan_of_megatron(stack, options, model);
   });
 }
 
 Result<ImportedPlan> import_nemo(const Files& files, const ModelSpec& model) {
   TPSIM_TRY(const LaunchFile launcher, file_named(files, shell_name(LaunchStack::kNemo)));
-  TPSIM_TRY(ShellSettings shell, parse_shell(launcher));
+  TPSIM_TRY(ShellOptions shell, parse_shell(launcher));
   TPSIM_TRY(const LaunchFile yaml, file_named(files, kYamlFile));
-  TPSIM_TRY(shell.settings, parse_nemo_yaml(yaml));
+  TPSIM_TRY(shell.options, parse_nemo_yaml(yaml));
   return import_megatron(LaunchStack::kNemo, std::move(shell), model);
 }
 
@@ -165,7 +166,7 @@ Result<ImportedPlan> import_slurm(const Files& files, const ModelSpec& model) {
   }
   TPSIM_TRY(const LaunchFile job, file_named(files, kJobFile));
   if (file_named(files, kConfigFile).ok()) return import_deepspeed(job, files, model);
-  TPSIM_TRY(ShellSettings shell, parse_shell(job));
+  TPSIM_TRY(ShellOptions shell, parse_shell(job));
   return import_megatron(LaunchStack::kMegatronLm, std::move(shell), model);
 }
 
@@ -217,11 +218,10 @@ Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files, const Mo
   if (stack == LaunchStack::kSlurm) return import_slurm(files, model);
   TPSIM_TRY(const LaunchFile file, file_named(files, shell_name(stack)));
   if (stack == LaunchStack::kMegatronDeepSpeed) return import_deepspeed(file, files, model);
-  TPSIM_TRY(ShellSettings shell, parse_shell(file));
+  TPSIM_TRY(ShellOptions shell, parse_shell(file));
   if (stack == LaunchStack::kMegatronLm) return import_megatron(stack, std::move(shell), model);
-  return imported(stack, std::move(shell), [&](const ShellSettings& settings) {
-    return plan_of_torchtitan(settings, model);
-  });
+  return imported(stack, std::move(shell),
+                  [&](const ShellOptions& options) { return plan_of_torchtitan(options, model); });
 }
 
 }  // namespace tpsim

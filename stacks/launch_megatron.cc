@@ -55,7 +55,7 @@ Status check_choices(LaunchStack stack, const Plan& plan) {
   return Ok{};
 }
 
-void add_model(const ModelSpec& model, Settings& out) {
+void add_model(const ModelSpec& model, LaunchOptions& out) {
   out.add("--num-layers", model.layers);
   out.add("--hidden-size", model.hidden);
   out.add("--ffn-hidden-size", model.ffn_hidden);
@@ -121,7 +121,7 @@ std::vector<std::int64_t> parse_layout(std::string_view text) {
   }
 }
 
-void add_stages(const Plan& plan, Settings& out) {
+void add_stages(const Plan& plan, LaunchOptions& out) {
   if (!is_even(plan)) {
     out.add("--pipeline-model-parallel-layout", layout_text(plan.stage_layers));
   } else if (plan.virtual_stages > 1) {
@@ -129,7 +129,7 @@ void add_stages(const Plan& plan, Settings& out) {
   }
 }
 
-void add_sharding(const Plan& plan, Settings& out) {
+void add_sharding(const Plan& plan, LaunchOptions& out) {
   if (plan.zero == 1) out.add("--use-distributed-optimizer");
   if (plan.offload == Offload::kOptimizer) {  // core/optimizer/cpu_offloading/README.md
     out.add("--optimizer-cpu-offload");
@@ -145,21 +145,21 @@ void add_sharding(const Plan& plan, Settings& out) {
 
 // What the stack that predicted the plan overlaps, as far as Megatron can: gathers only of what it
 // has sharded.
-void add_overlap(const Plan& plan, const TrainingOptions& training, Settings& out) {
+void add_overlap(const Plan& plan, const TrainingOptions& training, LaunchOptions& out) {
   if (data_ranks(plan) == 1 || !training.overlap_gradient_reduction) return;
   out.add(kOverlapReduction);
   if (plan.zero > 0 && training.overlap_parameter_gather) out.add(kOverlapGather);
 }
 
 // They say nothing of the plan: the stack does.
-void check_overlap(SettingReader& in, const Plan& plan) {
+void check_overlap(LaunchOptionReader& in, const Plan& plan) {
   const bool reduces = in.flag(kOverlapReduction);
   const bool gathers = in.flag(kOverlapGather);
   if (gathers && plan.zero == 0) in.fail("--overlap-param-gather needs a distributed optimizer");
   if (gathers && !reduces) in.fail("--overlap-param-gather needs --overlap-grad-reduce");
 }
 
-void add_precision(const Plan& plan, Settings& out) {
+void add_precision(const Plan& plan, LaunchOptions& out) {
   if (plan.dtype != DType::kFloat32) out.add(fmt::format("--{}", name_of(plan.dtype)));
   if (plan.dtype == DType::kFloat32) return;
   if (plan.gradient_dtype == DType::kFloat32) {
@@ -171,7 +171,7 @@ void add_precision(const Plan& plan, Settings& out) {
 
 // Its method "block" recomputes the first so many blocks of every model chunk (docs of
 // --recompute-num-layers; core/transformer/transformer_block.py).
-void add_recompute(const Plan& plan, Settings& out) {
+void add_recompute(const Plan& plan, LaunchOptions& out) {
   if (plan.recompute == Recompute::kNone) return;
   const bool selective = plan.recompute == Recompute::kSelective;
   out.add("--recompute-granularity", selective ? "selective" : "full");
@@ -181,7 +181,7 @@ void add_recompute(const Plan& plan, Settings& out) {
   out.add("--recompute-num-layers", some ? plan.recompute_blocks : 1);
 }
 
-void add_plan(const ModelSpec& model, const Plan& plan, Settings& out) {
+void add_plan(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
   out.add("--tensor-model-parallel-size", plan.degrees.tp);
   out.add("--pipeline-model-parallel-size", plan.degrees.pp);
   out.add("--context-parallel-size", plan.degrees.cp);
@@ -201,7 +201,7 @@ void add_plan(const ModelSpec& model, const Plan& plan, Settings& out) {
   out.add("--attention-backend", std::string(name_of(plan.attention)));
 }
 
-int zero_of(SettingReader& in) {
+int zero_of(LaunchOptionReader& in) {
   const bool fsdp = in.flag("--use-megatron-fsdp");
   const bool distributed = in.flag("--use-distributed-optimizer");
   const std::string strategy = in.text("--data-parallel-sharding-strategy").value_or("no_shard");
@@ -214,7 +214,7 @@ int zero_of(SettingReader& in) {
   return 0;
 }
 
-Offload offload_of(SettingReader& in) {
+Offload offload_of(LaunchOptionReader& in) {
   const bool offloads = in.flag("--optimizer-cpu-offload");
   const bool aware = in.flag("--use-precision-aware-optimizer");
   const std::string fraction = in.text("--optimizer-offload-fraction").value_or("1.0");
@@ -226,7 +226,7 @@ Offload offload_of(SettingReader& in) {
   return offloads ? Offload::kOptimizer : Offload::kNone;
 }
 
-void read_precision(SettingReader& in, Plan& plan) {
+void read_precision(LaunchOptionReader& in, Plan& plan) {
   const bool bf16 = in.flag("--bf16");
   const bool fp16 = in.flag("--fp16");
   const bool wide = in.flag("--accumulate-allreduce-grads-in-fp32");
@@ -239,7 +239,7 @@ void read_precision(SettingReader& in, Plan& plan) {
                                         : DType::kFloat32;
 }
 
-void read_recompute(SettingReader& in, Plan& plan) {
+void read_recompute(LaunchOptionReader& in, Plan& plan) {
   const std::string granularity = in.text("--recompute-granularity").value_or("none");
   const std::string method = in.text("--recompute-method").value_or("");
   const std::int64_t layers = in.integer("--recompute-num-layers", 0);
@@ -261,7 +261,7 @@ void read_recompute(SettingReader& in, Plan& plan) {
   if (plan.recompute == Recompute::kBlocks) plan.recompute_blocks = layers;
 }
 
-void read_stages(SettingReader& in, const ModelSpec& model, Plan& plan) {
+void read_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
   const std::int64_t chunks_per_rank = in.integer("--num-virtual-stages-per-pipeline-rank", 1);
   const auto layout = in.text("--pipeline-model-parallel-layout");
   if (layout) {
@@ -309,12 +309,12 @@ std::string default_of(std::string_view option, const ModelSpec& model) {
 
 // Everything that a file says of the model is what the model has. A recipe of NeMo already knows
 // what has no place there.
-void read_model(SettingReader& in, LaunchStack stack, const ModelSpec& model) {
-  Settings wanted;
+void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& model) {
+  LaunchOptions wanted;
   add_model(model, wanted);
-  for (const Setting& setting : wanted.all()) {
-    if (setting.value.empty() || !has_place(stack, setting.name)) continue;
-    in.expect(setting, default_of(setting.name, model));
+  for (const LaunchOption& option : wanted.all()) {
+    if (option.value.empty() || !has_place(stack, option.name)) continue;
+    in.expect(option, default_of(option.name, model));
   }
   if (stack != LaunchStack::kNemo) in.refuse_other(kModelSwitches, wanted);
   in.refuse_other(kExpertSwitches, wanted);
@@ -322,21 +322,21 @@ void read_model(SettingReader& in, LaunchStack stack, const ModelSpec& model) {
 
 }  // namespace
 
-Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file,
-                                   const TrainingOptions& training) {
+Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
+                                        const TrainingOptions& training) {
   TPSIM_TRY_STATUS(check_model(stack, file.model));
   TPSIM_TRY_STATUS(check_choices(stack, file.plan));
   TPSIM_TRY_STATUS(check_megatron_experts(stack, file));
-  Settings settings;
-  add_model(file.model, settings);
-  add_plan(file.model, file.plan, settings);
-  add_overlap(file.plan, training, settings);
-  return settings;
+  LaunchOptions options;
+  add_model(file.model, options);
+  add_plan(file.model, file.plan, options);
+  add_overlap(file.plan, training, options);
+  return options;
 }
 
-Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
+Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell,
                               const ModelSpec& model) {
-  SettingReader in(shell.settings);
+  LaunchOptionReader in(shell.options);
   read_model(in, stack, model);
   Plan plan;
   ParallelDegrees& degrees = plan.degrees;

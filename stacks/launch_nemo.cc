@@ -89,31 +89,31 @@ Error unknown(std::string_view section, std::string_view key, std::string_view v
 
 // Nothing for a switch that is off, which it is too where it is left out. What no plan is made of
 // keeps its name.
-Result<std::optional<Setting>> setting_of(std::string_view section, std::string_view key,
-                                          std::string_view value) {
+Result<std::optional<LaunchOption>> option_of(std::string_view section, std::string_view key,
+                                              std::string_view value) {
   const bool is_switch = value == "true" || value == "false";
   bool is_known = false;
   for (const NemoKey& row : kNemoKeys) {
     if (section != row.section || key != row.key) continue;
     is_known = true;
     if (is_switch && value != row.when_set) continue;
-    return std::optional(Setting{row.option, is_switch ? "" : std::string(value)});
+    return std::optional(LaunchOption{row.option, is_switch ? "" : std::string(value)});
   }
-  if (is_known) return std::optional<Setting>();
-  Setting outside{joined(section, key), std::string(value)};
-  std::vector<Setting> alone = {outside};
+  if (is_known) return std::optional<LaunchOption>();
+  LaunchOption outside{joined(section, key), std::string(value)};
+  std::vector<LaunchOption> alone = {outside};
   if (const auto names = take_outside(LaunchStack::kNemo, alone); !names.ok()) return names.error();
   if (alone.empty()) return std::optional(std::move(outside));
   return unknown(section, key, value);
 }
 
 // FSDP is switched on in two sections.
-void add_once(std::optional<Setting> setting, std::vector<Setting>& settings) {
-  if (!setting) return;
-  const bool is_fsdp = setting->name == "--use-megatron-fsdp";
-  const bool seen = std::any_of(settings.begin(), settings.end(),
-                                [&](const Setting& one) { return one.name == setting->name; });
-  if (!is_fsdp || !seen) settings.push_back(*std::move(setting));
+void add_once(std::optional<LaunchOption> option, std::vector<LaunchOption>& options) {
+  if (!option) return;
+  const bool is_fsdp = option->name == "--use-megatron-fsdp";
+  const bool seen = std::any_of(options.begin(), options.end(),
+                                [&](const LaunchOption& one) { return one.name == option->name; });
+  if (!is_fsdp || !seen) options.push_back(*std::move(option));
 }
 
 }  // namespace
@@ -123,14 +123,14 @@ bool nemo_has(std::string_view option) {
                      [&](const NemoKey& row) { return option == row.option; });
 }
 
-std::string nemo_yaml(const Settings& megatron) {
+std::string nemo_yaml(const LaunchOptions& megatron) {
   std::string text;
   for (const char* section : {"model", "train", "optimizer", "ddp", "checkpoint", "dist"}) {
     std::string lines;
-    for (const Setting& setting : megatron.all()) {
+    for (const LaunchOption& option : megatron.all()) {
       for (const NemoKey& row : kNemoKeys) {
-        if (setting.name != row.option || std::string_view(section) != row.section) continue;
-        const std::string value = setting.value.empty() ? row.when_set : setting.value;
+        if (option.name != row.option || std::string_view(section) != row.section) continue;
+        const std::string value = option.value.empty() ? row.when_set : option.value;
         const bool plain = value.find_first_of("|*") == std::string::npos;
         lines += fmt::format(fmt::runtime(plain ? "  {}: {}\n" : "  {}: \"{}\"\n"), row.key, value);
       }
@@ -140,8 +140,8 @@ std::string nemo_yaml(const Settings& megatron) {
   return text;
 }
 
-Result<std::vector<Setting>> parse_nemo_yaml(const LaunchFile& file) {
-  std::vector<Setting> settings;
+Result<std::vector<LaunchOption>> parse_nemo_yaml(const LaunchFile& file) {
+  std::vector<LaunchOption> options;
   std::string section;
   std::string_view rest = file.text;
   for (int number = 1; !rest.empty(); ++number) {
@@ -160,10 +160,10 @@ Result<std::vector<Setting>> parse_nemo_yaml(const LaunchFile& file) {
     }
     std::string_view value = line.substr(std::min(colon + 2, line.size()));
     if (value.starts_with('"') && value.ends_with('"')) value = value.substr(1, value.size() - 2);
-    TPSIM_TRY(auto setting, setting_of(section, line.substr(2, colon - 2), value));
-    add_once(std::move(setting), settings);
+    TPSIM_TRY(auto option, option_of(section, line.substr(2, colon - 2), value));
+    add_once(std::move(option), options);
   }
-  return settings;
+  return options;
 }
 
 }  // namespace tpsim

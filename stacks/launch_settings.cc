@@ -45,7 +45,7 @@ std::string_view unquoted(std::string_view value) {
   return value;
 }
 
-Setting setting_of(std::string_view line) {
+LaunchOption option_of(std::string_view line) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos) return {std::string(line), ""};
   return {std::string(line.substr(0, space)), std::string(unquoted(trimmed(line.substr(space))))};
@@ -53,23 +53,23 @@ Setting setting_of(std::string_view line) {
 
 }  // namespace
 
-bool SettingReader::flag(std::string_view name) {
+bool LaunchOptionReader::flag(std::string_view name) {
   const auto value = text(name);
   if (value && !value->empty()) fail(fmt::format("{} takes no value, not '{}'", name, *value));
   return value.has_value();
 }
 
-std::optional<std::string> SettingReader::text(std::string_view name) {
+std::optional<std::string> LaunchOptionReader::text(std::string_view name) {
   known_.emplace_back(name);
   const auto found = std::find_if(left_.begin(), left_.end(),
-                                  [&](const Setting& setting) { return setting.name == name; });
+                                  [&](const LaunchOption& option) { return option.name == name; });
   if (found == left_.end()) return std::nullopt;
   std::string value = std::move(found->value);
   left_.erase(found);
   return value;
 }
 
-std::int64_t SettingReader::integer(std::string_view name, std::int64_t fallback) {
+std::int64_t LaunchOptionReader::integer(std::string_view name, std::int64_t fallback) {
   const auto value = text(name);
   if (!value) return fallback;
   std::int64_t number = 0;
@@ -79,7 +79,7 @@ std::int64_t SettingReader::integer(std::string_view name, std::int64_t fallback
   return number;
 }
 
-void SettingReader::expect(std::string_view name, std::int64_t wanted) {
+void LaunchOptionReader::expect(std::string_view name, std::int64_t wanted) {
   const std::int64_t found = integer(name, -1);
   if (found != wanted) {
     fail(found < 0 ? fmt::format("{} is missing", name)
@@ -87,7 +87,7 @@ void SettingReader::expect(std::string_view name, std::int64_t wanted) {
   }
 }
 
-void SettingReader::expect(const Setting& wanted, std::string_view otherwise) {
+void LaunchOptionReader::expect(const LaunchOption& wanted, std::string_view otherwise) {
   const auto found = text(wanted.name);
   const std::string_view value = found ? std::string_view(*found) : otherwise;
   double ours = 0;
@@ -100,11 +100,12 @@ void SettingReader::expect(const Setting& wanted, std::string_view otherwise) {
                    found ? "" : " when it is left out", wanted.value));
 }
 
-void SettingReader::refuse_other(std::span<const char* const> switches, const Settings& wanted) {
+void LaunchOptionReader::refuse_other(std::span<const char* const> switches,
+                                      const LaunchOptions& wanted) {
   for (const char* name : switches) {
     const auto& all = wanted.all();
-    const bool is_wanted =
-        std::any_of(all.begin(), all.end(), [&](const Setting& one) { return one.name == name; });
+    const bool is_wanted = std::any_of(all.begin(), all.end(),
+                                       [&](const LaunchOption& one) { return one.name == name; });
     const bool is_set = flag(name);
     if (is_set == is_wanted) continue;
     fail(is_set ? fmt::format("{} does not go with the model", name)
@@ -112,11 +113,11 @@ void SettingReader::refuse_other(std::span<const char* const> switches, const Se
   }
 }
 
-void SettingReader::fail(std::string message) {
+void LaunchOptionReader::fail(std::string message) {
   if (!error_) error_ = Error{ErrorKind::kBadInput, std::move(message), "", ""};
 }
 
-Status SettingReader::finish() const {
+Status LaunchOptionReader::finish() const {
   if (left_.empty()) return error_ ? Status(*error_) : Ok{};
   // A name that nothing knows is likelier the cause of an error than its effect.
   const std::string& name = left_.front().name;
@@ -135,12 +136,12 @@ LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node) {
   return {gpus / gpus_per_node, gpus_per_node};
 }
 
-std::string shell_text(const LaunchSize& size, const Settings& settings) {
+std::string shell_text(const LaunchSize& size, const LaunchOptions& options) {
   std::string text =
       fmt::format("NUM_NODES={}\nGPUS_PER_NODE={}\nTRAIN_ARGS=(\n", size.nodes, size.gpus_per_node);
-  for (const Setting& setting : settings.all()) {
-    text += "  " + setting.name;
-    if (!setting.value.empty()) text += " " + quoted(setting.value);
+  for (const LaunchOption& option : options.all()) {
+    text += "  " + option.name;
+    if (!option.value.empty()) text += " " + quoted(option.value);
     text += "\n";
   }
   return text + ")\n";
@@ -150,12 +151,12 @@ std::string ordered_kernels_line(const Plan& plan) {
   return plan.zero < 2 ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" : "";
 }
 
-Result<ShellSettings> parse_shell(const LaunchFile& file) {
+Result<ShellOptions> parse_shell(const LaunchFile& file) {
   const auto wrong = [&](int line, std::string message) {
     return Error{ErrorKind::kBadInput, std::move(message), fmt::format("{}:{}", file.name, line),
                  ""};
   };
-  ShellSettings shell{{0, 0}, {}};
+  ShellOptions shell{{0, 0}, {}};
   bool inside = false;
   bool seen = false;
   int number = 0;
@@ -169,7 +170,7 @@ Result<ShellSettings> parse_shell(const LaunchFile& file) {
       inside = false;
     } else if (inside && !line.empty() && !line.starts_with('#')) {
       if (!line.starts_with("--")) return wrong(number, fmt::format("'{}' is no option", line));
-      shell.settings.push_back(setting_of(line));
+      shell.options.push_back(option_of(line));
     } else if (line == "TRAIN_ARGS=(") {
       inside = seen = true;
     } else if (line.starts_with("NUM_NODES=") && !parse_whole(line.substr(10), shell.size.nodes)) {

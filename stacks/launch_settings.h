@@ -1,4 +1,4 @@
-// Settings of a launch file: names with values, as one writer builds and one reader takes apart.
+// Options of a launch file, as one writer builds them and one reader takes them apart.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@
 
 namespace tpsim {
 
-// A switch has an empty value.
-struct Setting {
+// "--tensor-model-parallel-size 8". A switch has an empty value.
+struct LaunchOption {
   std::string name;  // with its dashes: "--bf16"
   std::string value;
 };
 
-class Settings {
+class LaunchOptions {
  public:
   void add(std::string name) { all_.push_back({std::move(name), ""}); }
   void add(std::string name, std::string value) {
     all_.push_back({std::move(name), std::move(value)});
   }
   void add(std::string name, std::int64_t value) { add(std::move(name), std::to_string(value)); }
-  const std::vector<Setting>& all() const { return all_; }
+  const std::vector<LaunchOption>& all() const { return all_; }
 
  private:
-  std::vector<Setting> all_;
+  std::vector<LaunchOption> all_;
 };
 
-// Takes settings out by name; what is left at the end was unknown. Errors name the setting.
-class SettingReader {
+// Takes options out by name; what is left at the end was unknown. Errors name the option.
+class LaunchOptionReader {
  public:
-  explicit SettingReader(std::vector<Setting> settings) : left_(std::move(settings)) {}
+  explicit LaunchOptionReader(std::vector<LaunchOption> options) : left_(std::move(options)) {}
 
   bool flag(std::string_view name);
   std::optional<std::string> text(std::string_view name);
@@ -44,15 +44,15 @@ class SettingReader {
   // Present and equal to `wanted`.
   void expect(std::string_view name, std::int64_t wanted);
   // As `wanted`; numbers may be written in any form. An absent one stands for the stack's default.
-  void expect(const Setting& wanted, std::string_view otherwise);
+  void expect(const LaunchOption& wanted, std::string_view otherwise);
   // None of these switches is set but those that `wanted` sets.
-  void refuse_other(std::span<const char* const> switches, const Settings& wanted);
+  void refuse_other(std::span<const char* const> switches, const LaunchOptions& wanted);
   void fail(std::string message);
-  // The first setting that nothing asked for, or the first error.
+  // The first option that nothing asked for, or the first error.
   Status finish() const;
 
  private:
-  std::vector<Setting> left_;
+  std::vector<LaunchOption> left_;
   std::vector<std::string> known_;  // every name that was asked for
   std::optional<Error> error_;
 };
@@ -65,15 +65,15 @@ struct LaunchSize {
 LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node);
 
 // "NUM_NODES=48\nGPUS_PER_NODE=8\nTRAIN_ARGS=(\n  --bf16\n...)\n": bash that a launcher sources.
-std::string shell_text(const LaunchSize& size, const Settings& settings);
+std::string shell_text(const LaunchSize& size, const LaunchOptions& options);
 // The line that Megatron wants before it, but with FSDP, where it wants it gone: kernels are queued
 // in the order they were issued, so that tensor-parallel transfers start early.
 std::string ordered_kernels_line(const Plan& plan);
-struct ShellSettings {
+struct ShellOptions {
   LaunchSize size;
-  std::vector<Setting> settings;
+  std::vector<LaunchOption> options;
 };
-Result<ShellSettings> parse_shell(const LaunchFile& file);
+Result<ShellOptions> parse_shell(const LaunchFile& file);
 
 // The file of that name among `files`.
 Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_view name);
@@ -81,21 +81,20 @@ Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_
 Error cannot_express(LaunchStack stack, std::string what, std::string why);
 
 // Each stack writes its files and reads its settings.
-Result<Settings> megatron_settings(LaunchStack stack, const PlanFile& file,
-                                   const TrainingOptions& training);
-Result<Plan> plan_of_megatron(LaunchStack stack, const ShellSettings& shell,
-                              const ModelSpec& model);
+Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
+                                        const TrainingOptions& training);
+Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model);
 // Experts, in Megatron and in NeMo: what cannot be expressed, and the model's settings.
 Status check_megatron_experts(LaunchStack stack, const PlanFile& file);
-void add_megatron_experts(const ModelSpec& model, Settings& out);
+void add_megatron_experts(const ModelSpec& model, LaunchOptions& out);
 bool nemo_has(std::string_view option);  // whether this option of Megatron-LM has a key there
-std::string nemo_yaml(const Settings& megatron);
-Result<std::vector<Setting>> parse_nemo_yaml(const LaunchFile& file);
-Result<Settings> deepspeed_settings(const PlanFile& file);
+std::string nemo_yaml(const LaunchOptions& megatron);
+Result<std::vector<LaunchOption>> parse_nemo_yaml(const LaunchFile& file);
+Result<LaunchOptions> deepspeed_settings(const PlanFile& file);
 std::string deepspeed_json(const PlanFile& file);
-Result<Plan> plan_of_deepspeed(const ShellSettings& shell, const LaunchFile& config,
+Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& config,
                                const ModelSpec& model);
-Result<Settings> torchtitan_settings(const PlanFile& file);
-Result<Plan> plan_of_torchtitan(const ShellSettings& shell, const ModelSpec& model);
+Result<LaunchOptions> torchtitan_settings(const PlanFile& file);
+Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model);
 
 }  // namespace tpsim

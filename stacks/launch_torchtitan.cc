@@ -104,7 +104,7 @@ const char* schedule_text(ScheduleKind schedule) {
   return "?";
 }
 
-void add_pipeline(const PlanFile& file, std::int64_t missing, Settings& out) {
+void add_pipeline(const PlanFile& file, std::int64_t missing, LaunchOptions& out) {
   const Plan& plan = file.plan;
   out.add("--parallelism.pipeline_parallel_degree", plan.degrees.pp);
   out.add("--parallelism.pipeline_parallel_schedule", schedule_text(plan.schedule));
@@ -115,7 +115,7 @@ void add_pipeline(const PlanFile& file, std::int64_t missing, Settings& out) {
   out.add("--parallelism.pipeline_parallel_microbatch_size", plan.micro_batch);
 }
 
-void add_data_parallel(const Plan& plan, Settings& out) {
+void add_data_parallel(const Plan& plan, LaunchOptions& out) {
   const bool shards = plan.zero >= 2;
   out.add("--parallelism.data_parallel_replicate_degree", shards ? 1 : plan.degrees.dp);
   out.add("--parallelism.data_parallel_shard_degree", shards ? plan.degrees.dp : 1);
@@ -124,7 +124,7 @@ void add_data_parallel(const Plan& plan, Settings& out) {
   }
 }
 
-void read_data_parallel(SettingReader& in, Plan& plan) {
+void read_data_parallel(LaunchOptionReader& in, Plan& plan) {
   const std::int64_t copies = in.integer("--parallelism.data_parallel_replicate_degree", 1);
   const std::int64_t shards = in.integer("--parallelism.data_parallel_shard_degree", 1);
   const std::string reshard = in.text("--parallelism.fsdp_reshard_after_forward").value_or("");
@@ -137,7 +137,7 @@ void read_data_parallel(SettingReader& in, Plan& plan) {
   plan.zero = reshard.empty() ? 0 : reshard == "always" ? 3 : 2;
 }
 
-void read_pipeline(SettingReader& in, const ModelSpec& model, Plan& plan) {
+void read_pipeline(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
   const std::string schedule = in.text("--parallelism.pipeline_parallel_schedule").value_or("1F1B");
   plan.schedule = schedule == "GPipe"             ? ScheduleKind::kGpipe
                   : schedule == "Interleaved1F1B" ? ScheduleKind::kInterleaved
@@ -161,7 +161,7 @@ void read_pipeline(SettingReader& in, const ModelSpec& model, Plan& plan) {
 }
 
 // One micro-batch is what a rank runs at once; with a pipeline the local batch holds all of a step.
-void read_batch(SettingReader& in, Plan& plan) {
+void read_batch(LaunchOptionReader& in, Plan& plan) {
   const std::int64_t local = in.integer("--training.local_batch_size", 1);
   plan.global_batch = in.integer("--training.global_batch_size", local * plan.degrees.dp);
   if (plan.degrees.pp == 1) {
@@ -179,7 +179,7 @@ void read_batch(SettingReader& in, Plan& plan) {
 
 }  // namespace
 
-Result<Settings> torchtitan_settings(const PlanFile& file) {
+Result<LaunchOptions> torchtitan_settings(const PlanFile& file) {
   const Plan& plan = file.plan;
   TPSIM_TRY_STATUS(check_model(file.model));
   TPSIM_TRY_STATUS(check_choices(plan));
@@ -189,7 +189,7 @@ Result<Settings> torchtitan_settings(const PlanFile& file) {
   if (!pipeline && plan.schedule == ScheduleKind::kGpipe) {
     return cannot_express(kStack, "the gpipe schedule without a pipeline", "use 1f1b");
   }
-  Settings out;
+  LaunchOptions out;
   out.add("--training.seq_len", file.model.seq);
   out.add("--training.local_batch_size",
           pipeline ? plan.micro_batch * micro_batches(plan) : plan.micro_batch);
@@ -206,8 +206,8 @@ Result<Settings> torchtitan_settings(const PlanFile& file) {
   return out;
 }
 
-Result<Plan> plan_of_torchtitan(const ShellSettings& shell, const ModelSpec& model) {
-  SettingReader in(shell.settings);
+Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model) {
+  LaunchOptionReader in(shell.options);
   Plan plan;
   plan.attention = AttentionKind::kFlash;
   in.expect("--training.seq_len", model.seq);

@@ -142,17 +142,18 @@ bool is_outside(LaunchStack stack, std::string_view name) {
   return false;
 }
 
-Result<std::vector<std::string>> take_outside(LaunchStack stack, std::vector<Setting>& settings) {
+Result<std::vector<std::string>> take_outside(LaunchStack stack,
+                                              std::vector<LaunchOption>& options) {
   std::vector<std::string> names;
-  for (const Setting& setting : settings) {
+  for (const LaunchOption& option : options) {
     for (const Refused& refused : kRefused) {
-      if (!matches(setting.name, refused.pattern)) continue;
-      return Error{ErrorKind::kBadInput, fmt::format("{} makes another plan of it", setting.name),
+      if (!matches(option.name, refused.pattern)) continue;
+      return Error{ErrorKind::kBadInput, fmt::format("{} makes another plan of it", option.name),
                    "", refused.why};
     }
-    if (is_outside(stack, setting.name)) names.push_back(setting.name);
+    if (is_outside(stack, option.name)) names.push_back(option.name);
   }
-  std::erase_if(settings, [&](const Setting& one) { return is_outside(stack, one.name); });
+  std::erase_if(options, [&](const LaunchOption& one) { return is_outside(stack, one.name); });
   return names;
 }
 

@@ -11,9 +11,10 @@
 
 namespace tpsim {
 
-// Takes them out of `settings`; their names. An error names the first that changes what the plan
+// Takes them out of `options`; their names. An error names the first that changes what the plan
 // means, and why tpsim cannot express it.
-Result<std::vector<std::string>> take_outside(LaunchStack stack, std::vector<Setting>& settings);
+Result<std::vector<std::string>> take_outside(LaunchStack stack,
+                                              std::vector<LaunchOption>& options);
 
 // Whether a setting of that name is set aside: "--lr", or "optimizer.lr" for kNemo.
 bool is_outside(LaunchStack stack, std::string_view name);

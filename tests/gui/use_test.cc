@@ -70,11 +70,11 @@ TEST_CASE("two plans stand side by side on one scale of time, their differences 
 
   const PlanView& left = *gui.views().a;
   const PlanView& right = *gui.views().b;
-  const auto terms = term_differences(left.predicted, right.predicted);
+  const auto terms = largest_differences(left.predicted, right.predicted);
   REQUIRE_FALSE(terms.empty());
   CHECK(gui.run("expect difference.term " + terms.front().name) == "");
   double sum = 0, most_left_out = 0;
-  for (const TermDifference& term : terms) sum += term.time.value();
+  for (const TermDifference& term : terms) sum += term.difference().value();
   most_left_out = 1e-3 * left.predicted.step.value() *
                   static_cast<double>(left.predicted.breakdown.size() - terms.size());
   const double difference = right.predicted.step.value() - left.predicted.step.value();

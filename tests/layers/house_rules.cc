@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <regex>
 #include <set>
 #include <string_view>
+
+#include "tests/layers/header_names.h"
 
 namespace tpsim {
 namespace {
@@ -88,6 +91,10 @@ bool is_source(const fs::path& path) {
   return contains(kSourceExtensions, path.extension().string());
 }
 
+bool is_header(const fs::path& path) {
+  return path.extension() == ".h" || path.extension() == ".cuh";
+}
+
 bool is_cmake(const fs::path& path) {
   return path.filename() == "CMakeLists.txt" || path.extension() == ".cmake";
 }
@@ -144,7 +151,25 @@ class Scan {
       report(path, std::to_string(lines.size()) + " lines; " + std::to_string(kLongestFile) +
                        " are the most a reader can hold");
     }
-    if (path.extension() == ".cc" || path.extension() == ".cu") sources_.push_back(path);
+    if (is_header(path)) {
+      check_names(path, lines);
+    } else {
+      sources_.push_back(path);
+    }
+  }
+
+  // Two headers that give one name to different things go unnoticed for as long as no source reads
+  // both; the linker then takes either. The emulated GPU's headers stand in the place of CUDA's.
+  void check_names(const fs::path& path, const std::vector<std::string>& lines) {
+    if (path.generic_string().starts_with("tests/emulated_gpu/")) return;
+    std::string text;
+    for (const std::string& line : lines) text += line + "\n";
+    for (const HeaderName& one : header_names(text)) {
+      const auto [first, is_new] = names_.emplace(one.name, path);
+      if (is_new || first->second == path) continue;
+      report(path.generic_string() + ":" + std::to_string(one.line),
+             one.name + " is in " + first->second.generic_string() + " too");
+    }
   }
 
   void check_cmake(const fs::path& path) {
@@ -167,6 +192,7 @@ class Scan {
 
   fs::path root_;
   std::vector<fs::path> sources_;
+  std::map<std::string, fs::path> names_;  // of all headers -> the first that has it
   std::set<std::string> listed_;  // every word of every CMake file, as a path from the root
   std::vector<BrokenRule> broken_;
 };

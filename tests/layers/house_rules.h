@@ -3,7 +3,9 @@
 //
 // A folder includes only itself and folders below it, by the path from the root. JSON stays in
 // core/; features select source files, never #ifs; what only runs on a device stays out of the
-// folders that plan. Sources are listed by name in CMake, all of them, and are short.
+// folders that plan. Sources are listed by name in CMake, all of them, and are short. A namespace
+// has no two types of one name, nor two functions of one name with the same parameters, in two
+// headers.
 #pragma once
 
 #include <filesystem>

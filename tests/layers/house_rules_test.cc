@@ -16,7 +16,9 @@ class PlantedTree {
  public:
   PlantedTree() : root_(fs::temp_directory_path() / ("tpsim_layers_" + std::to_string(getpid()))) {
     fs::remove_all(root_);
-    plant("core/units.h", "#pragma once\n");
+    plant("core/units.h",
+          "#pragma once\nnamespace tpsim {\nenum class Unit { kByte };\n"
+          "const char* name_of(const Unit& unit);\n}  // namespace tpsim\n");
     plant("sim/price.cc", "#include <vector>\n#include \"core/units.h\"\n");
     plant("sim/CMakeLists.txt", "add_library(sim price.cc)\n");
   }
@@ -74,6 +76,13 @@ TEST_CASE("every planted fault is found, and named with its place") {
       {"overlong file", "sim/a.h", std::string(451, '\n'), "sim/a.h: 451 lines"},
       {"globbed sources", "sim/x.cmake", "file(  GLOB sources *.cc)\n", "sim/x.cmake: GLOB"},
       {"source that nothing builds", "sim/a.cc", "", "sim/a.cc: no CMakeLists.txt names"},
+      {"type of a name that is taken", "sim/a.h", "namespace tpsim {\nstruct Unit {\n};\n}\n",
+       "sim/a.h:2: tpsim::Unit is in core/units.h too"},
+      {"alias of a name that is taken", "sim/a.h", "namespace tpsim { using Unit = int; }\n",
+       "sim/a.h:1: tpsim::Unit"},
+      {"function that differs in names alone", "sim/a.h",
+       "namespace tpsim {\nconst char* name_of(const Unit& u);\n}\n",
+       "sim/a.h:2: tpsim::name_of(const Unit&) is in core/units.h too"},
       {"source that only a comment names", "core/a.cc", "", "core/a.cc: no CMakeLists.txt"},
   }));
   const PlantedTree tree;
@@ -83,6 +92,33 @@ TEST_CASE("every planted fault is found, and named with its place") {
   const std::string broken = tree.broken();
   CHECK_THAT(broken, Catch::Contains(fault.expected));
   CHECK(std::count(broken.begin(), broken.end(), '\n') == 1);
+}
+
+TEST_CASE("what C++ tells apart may share a name") {
+  const PlantedTree tree;
+  tree.plant("sim/a.h", R"(
+namespace tpsim {
+struct Unit;                           // announced, defined elsewhere
+class Price {
+  enum class Unit { kCent };           // a class's own
+  const char* name_of(const Unit& unit);
+};
+const char* name_of(Price price);      // other parameters
+const char* name_of(const Unit& unit, int digits = most({1, 2}));
+template <class T>
+const char* name_of(const Unit& unit);
+inline const char* Price::name_of(const Unit& unit) { return "Unit"; }
+namespace gui {
+struct Unit {};
+const char* name_of(const tpsim::Unit& unit);
+}  // namespace gui
+namespace {
+struct Unit {};
+}  // namespace
+}  // namespace tpsim
+)");
+  INFO(tree.broken());
+  CHECK(tree.broken().empty());
 }
 
 TEST_CASE("hidden folders and build folders are passed over") {
