@@ -28,6 +28,7 @@ void BackgroundSearch::begin(SearchJob job) {
 
 std::optional<Findings> BackgroundSearch::news() {
   const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   return std::exchange(findings_, std::nullopt);
 }
 
@@ -37,6 +38,18 @@ bool BackgroundSearch::is_busy() const {
 }
 
 void BackgroundSearch::work() {
+  try {
+    work_on_jobs();
+  } catch (...) {
+    {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::current_exception();
+    }
+    on_news_();
+  }
+}
+
+void BackgroundSearch::work_on_jobs() {
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return ends_ || next_.has_value(); });

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <limits>
-#include <thread>
 #include <tuple>
 
 #include "plans/enumerate.h"
 #include "plans/family_search.h"
+#include "plans/parallel_for.h"
 #include "sim/predict.h"
 #include "sim/step.h"
 
@@ -66,20 +65,15 @@ class Search {
     return std::move(result_);
   }
 
-  // Threads take families in turn; what they find is put together in the order of families.
+  // What threads find is put together in the order of families, whoever was first.
   void evaluate_families(int threads, bool trades_memory) {
     std::vector<FamilySearch::Found> found(static_cast<std::size_t>(plans_.families()));
-    std::atomic<std::int64_t> next = 0;
-    const auto work = [&] {
-      FamilySearch families(prices_, plans_, space_, trades_memory);
-      for (std::int64_t i = next++; i < plans_.families(); i = next++) {
-        found[static_cast<std::size_t>(i)] = families.run(i);
-      }
-    };
-    std::vector<std::thread> others;
-    for (int i = 1; i < threads; ++i) others.emplace_back(work);
-    work();
-    for (std::thread& thread : others) thread.join();
+    parallel_for(plans_.families(), threads, [&]() -> IndexWork {
+      const auto families = std::make_shared<FamilySearch>(prices_, plans_, space_, trades_memory);
+      return [&found, families](std::int64_t i) {
+        found[static_cast<std::size_t>(i)] = families->run(i);
+      };
+    });
     EnumerationCount count;
     for (FamilySearch::Found& part : found) {
       count += part.count;

@@ -3,10 +3,13 @@
 
 #include <catch2/catch.hpp>
 #include <random>
+#include <thread>
 
 #include "core/catalogue.h"
+#include "core/check.h"
 #include "core/json_document.h"
 #include "gui/axis.h"
+#include "gui/background_search.h"
 #include "gui/critical_path.h"
 #include "gui/knobs.h"
 #include "gui/plan_picture.h"
@@ -211,6 +214,20 @@ TEST_CASE("the search in pieces finds what one search finds") {
     CHECK(plans[shown[i]].predicted.step.value() == expected.predicted.step.value());
     CHECK(plans[shown[i]].predicted.peak.value() == expected.predicted.peak.value());
   }
+}
+
+TEST_CASE("a failed check in the search's thread reaches the window's") {
+  auto scenario = std::make_shared<Scenario>(small_scenario());
+  scenario->model.hidden_dropout = 2;  // its layers cannot be traced
+  BackgroundSearch search([] {});
+  search.begin(SearchJob(Choice(), scenario));
+  const auto await = [&] {
+    while (search.is_busy()) {
+      search.news();
+      std::this_thread::yield();
+    }
+  };
+  CHECK_THROWS_AS(await(), BugError);
 }
 
 TEST_CASE("words find spans") {

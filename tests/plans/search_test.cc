@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "core/check.h"
 #include "plans/enumerate.h"
 #include "sim/predict.h"
 #include "sim/step.h"
@@ -340,6 +341,16 @@ TEST_CASE("the optimizer is offloaded where nothing fits without, or when asked 
   space.offload = {};
   space.excluded = {{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)}};
   CHECK(search(scenario, space, 1, {})->plans.empty());
+}
+
+TEST_CASE("a failed check in any thread of a search reaches its caller") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  scenario.model.hidden_dropout = 2;  // its layers cannot be traced
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 8;
+  const int threads = GENERATE(1, 4);
+  CHECK_THROWS_AS(search(scenario, space, 1, {}, threads), BugError);
 }
 
 TEST_CASE("the plan of least energy is found, and waits less than others") {
