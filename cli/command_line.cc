@@ -35,7 +35,7 @@ std::string group_title(Command command, const OptionRow& row) {
 void add_options(CLI::App& app, Command command, Arguments& arguments) {
   for (const OptionRow& row : option_rows()) {
     if (!takes(command, row)) continue;
-    if (row.value == nullptr) {
+    if (row.value.empty()) {
       app.add_flag_callback(
              row.name, [&] { arguments.set(row.opt, ""); }, row.help)
           ->group(group_title(command, row));
@@ -191,17 +191,6 @@ std::variant<Arguments, Printout> help_of(const CLI::App& app) {
 }
 
 }  // namespace
-
-std::string shell_quoted(std::string_view word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
-    return std::string(word);
-  }
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
 
 Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const char* const* argv) {
   using Parsed = std::variant<Arguments, Printout>;

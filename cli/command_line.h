@@ -20,7 +20,4 @@ struct Printout {
 // that name the nearest valid choice.
 Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const char* const* argv);
 
-// A word as a shell reads it back: quoted when it has to be.
-std::string shell_quoted(std::string_view word);
-
 }  // namespace tpsim::cli

@@ -27,7 +27,7 @@ namespace {
 constexpr std::size_t kTextWidth = 86;  // what is left of 100 columns beside the labels
 constexpr std::array kSearchOnly = {Opt::kObjective,  Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude,
                                     Opt::kUnevenEnds, Opt::kThreads,   Opt::kWhyNot};
-constexpr std::array kSingleOnly = {Opt::kStageLayers, Opt::kCountEmbedding,
+constexpr std::array kSingleOnly = {opt_of(Setting::kStageLayers), Opt::kCountEmbedding,
                                     Opt::kNoCountEmbedding};
 
 std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {

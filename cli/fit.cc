@@ -8,6 +8,31 @@
 #include "core/numbers.h"
 
 namespace tpsim::cli {
+
+std::vector<Relaxation> relaxations(const SearchSpace& space) {
+  std::vector<Relaxation> all;
+  const std::span<const SettingRow> rows = setting_rows();
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    if (space.asked[row->setting].empty() || row->counts_for != nullptr) continue;
+    all.push_back({std::string(option_of(row->setting)), space});
+    SettingLists& asked = all.back().space.asked;
+    asked[row->setting].clear();
+    for (const SettingRow& other : rows) {
+      const bool counts = other.counts_for != nullptr && other.counts_for->setting == row->setting;
+      if (counts) asked[other.setting].clear();
+    }
+  }
+  if (!space.excluded.empty()) {
+    all.push_back({"--exclude", space});
+    all.back().space.excluded.clear();
+  }
+  if (space.memory_limit.value() > 0) {
+    all.push_back({"--max-memory", space});
+    all.back().space.memory_limit = Bytes();
+  }
+  return all;
+}
+
 namespace {
 
 // How far around a GPU count without any legal layout to look for one that has some.
@@ -32,52 +57,17 @@ std::string fits_text(const PlannedRun& run) {
   return fmt::format("{} fits in {} GiB", short_name(run.plan), gib_text(run.predicted.peak));
 }
 
-// A constraint that the user put on the search, and the space without it.
-struct Relaxation {
-  const char* option;
-  SearchSpace space;
-};
-
 // The risk that is taken when nothing is left to give up.
 constexpr double kDaring = 0.5;
-
-template <class Values>
-void relax(std::vector<Relaxation>& all, const SearchSpace& space, const char* option,
-           std::vector<Values> SearchSpace::*dimension) {
-  if ((space.*dimension).empty()) return;
-  all.push_back({option, space});
-  (all.back().space.*dimension).clear();
-}
-
-std::vector<Relaxation> relaxations(const SearchSpace& space) {
-  std::vector<Relaxation> all;
-  relax(all, space, "--micro-batch", &SearchSpace::micro_batch);
-  relax(all, space, "--recompute", &SearchSpace::recompute);
-  relax(all, space, "--zero", &SearchSpace::zero);
-  relax(all, space, "--sequence-parallel", &SearchSpace::sequence_parallel);
-  relax(all, space, "--attention", &SearchSpace::attention);
-  relax(all, space, "--schedule", &SearchSpace::schedule);
-  relax(all, space, "--rank-order", &SearchSpace::rank_order);
-  relax(all, space, "--offload", &SearchSpace::offload);
-  relax(all, space, "--exclude", &SearchSpace::excluded);
-  relax(all, space, "--virtual-stages", &SearchSpace::virtual_stages);
-  relax(all, space, "--tp", &SearchSpace::tp);
-  relax(all, space, "--pp", &SearchSpace::pp);
-  relax(all, space, "--dp", &SearchSpace::dp);
-  if (space.memory_limit.value() > 0) {
-    all.push_back({"--max-memory", space});
-    all.back().space.memory_limit = Bytes();
-  }
-  return all;
-}
 
 // The space with every dimension free: what the GPUs can do at all.
 SearchSpace unconstrained(const SearchSpace& space) {
   SearchSpace open;
   open.gpus = space.gpus;
   open.global_batch = space.global_batch;
-  open.dtype = space.dtype;
-  open.gradient_dtype = space.gradient_dtype;
+  for (const Setting setting : {Setting::kDtype, Setting::kGradientDtype}) {
+    open.asked[setting] = space.asked[setting];
+  }
   open.objective = space.objective;
   return open;
 }
@@ -120,9 +110,13 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space) {
 bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gpus) {
   if (gpus < 1 || gpus > gpus_of(scenario.cluster)) return false;
   space.gpus = gpus;
-  if (space.zero.empty()) space.zero = {0};
-  if (space.recompute.empty()) space.recompute = {Recompute::kFull};
-  if (space.attention.empty()) space.attention = {AttentionKind::kUnfused};
+  const auto settle = [&](Setting setting, auto value) {
+    std::vector<std::int64_t>& asked = space.asked[setting];
+    if (asked.empty()) asked = {static_cast<std::int64_t>(value)};
+  };
+  settle(Setting::kZero, 0);
+  settle(Setting::kRecompute, Recompute::kFull);
+  settle(Setting::kAttention, AttentionKind::kUnfused);
   const Result<SearchResult> found = search(scenario, space, 1, {});
   return found.ok() && (!found->plans.empty() || found->nearest_miss.has_value());
 }
@@ -184,11 +178,7 @@ std::string shortage_text(const Prediction& predicted, Bytes limit) {
 }
 
 Error does_not_fit(const Scenario& scenario, const PlannedRun& run) {
-  SearchSpace space;
-  space.gpus = gpu_count(run.plan);
-  space.global_batch = run.plan.global_batch;
-  space.dtype = run.plan.dtype;
-  space.gradient_dtype = run.plan.gradient_dtype;
+  const SearchSpace space = space_around(run.plan);
   const auto other = best_of(scenario, space);
   const std::string fits =
       other ? fmt::format("on the same {} {}", gpus_text(space.gpus), fits_text(*other))

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/report.h"
 #include "core/result.h"
@@ -19,6 +20,15 @@ const StageMemory& fullest_stage(const Prediction& predicted);
 // "needs 91.2 GiB on stage 0, 17.4 GiB more than the 73.8 of 79.3 GiB that plans may use, 61 % of
 // it optimizer"
 std::string shortage_text(const Prediction& predicted, Bytes limit);
+
+// A constraint that the user put on a search, by its option, and the space without it.
+struct Relaxation {
+  std::string option;
+  SearchSpace space;
+};
+// What could be given up for a plan to be found, the least first: the table of settings goes from
+// what shapes a layout to details.
+std::vector<Relaxation> relaxations(const SearchSpace& space);
 
 // A refused plan: the reason, the margin, and a plan that does fit.
 Error does_not_fit(const Scenario& scenario, const PlannedRun& run);

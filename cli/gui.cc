@@ -23,9 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kHandedOn = {Opt::kModel,       Opt::kCluster,    Opt::kGpus,
-                                  Opt::kGlobalBatch, Opt::kScreenshot, Opt::kScript,
-                                  Opt::kWindowSize,  Opt::kTheme,      Opt::kMeasured};
+constexpr std::array kHandedOn = {
+    Opt::kModel,      Opt::kCluster, Opt::kGpus,       opt_of(Setting::kGlobalBatch),
+    Opt::kScreenshot, Opt::kScript,  Opt::kWindowSize, Opt::kTheme,
+    Opt::kMeasured};
 
 Result<fs::path> gui_program(const char* command) {
   std::error_code code;
@@ -72,7 +73,7 @@ Result<std::vector<std::string>> words_of(const Arguments& arguments, const fs::
   constexpr std::array<std::string_view, 2> kThemes = {"light", "dark"};
   TPSIM_TRY(const auto themes, chosen_names(arguments, Opt::kTheme, kThemes));
   TPSIM_TRY_STATUS(check_single(arguments, Opt::kTheme, themes.empty() ? 1 : themes.size()));
-  for (const Opt opt : {Opt::kGpus, Opt::kGlobalBatch}) {
+  for (const Opt opt : {Opt::kGpus, opt_of(Setting::kGlobalBatch)}) {
     if (arguments.has(opt)) TPSIM_TRY_STATUS(integer_of(arguments, opt, 1));
   }
   for (const Opt opt : kHandedOn) {

@@ -17,7 +17,6 @@ namespace {
 
 constexpr const char* kDefaultCluster = "jean-zay-a100";
 constexpr std::int64_t kDefaultGlobalBatch = 2048;
-constexpr ValueRange kZeroStages{0, 3};
 constexpr std::int64_t kMostUneven = 8;
 constexpr std::int64_t kMostThreads = 256;
 
@@ -28,89 +27,32 @@ std::string name_for(const Arguments& arguments, Opt opt, const std::string& of_
   return of_file.empty() ? otherwise : of_file;
 }
 
-const std::vector<Recompute> kRecomputes = {Recompute::kNone, Recompute::kSelective,
-                                            Recompute::kFull, Recompute::kBlocks};
-const std::vector<AttentionKind> kAttentions = {AttentionKind::kUnfused, AttentionKind::kFlash};
-const std::vector<ScheduleKind> kSchedules = {ScheduleKind::kGpipe, ScheduleKind::kOneFOneB,
-                                              ScheduleKind::kInterleaved};
-const std::vector<RankOrder> kRankOrders = {RankOrder::kTpDpPp, RankOrder::kTpPpDp};
-const std::vector<Offload> kOffloads = {Offload::kNone, Offload::kOptimizer};
-const std::vector<DType> kDTypes = {DType::kBFloat16, DType::kFloat16, DType::kFloat32};
-
-// "none,blocks:2-4": kinds in their order, and how many blocks of every chunk; none said: any.
-struct RecomputeChoices {
-  std::vector<Recompute> kinds;
-  std::vector<std::int64_t> blocks;
-};
-Result<RecomputeChoices> recompute_choices(const Arguments& arguments) {
-  RecomputeChoices choices;
-  if (!arguments.has(Opt::kRecompute)) return choices;
-  std::vector<std::string_view> names;
-  for (const Recompute kind : kRecomputes) names.push_back(name_of(kind));
-  for (const std::string_view part : listed(*arguments[Opt::kRecompute])) {
-    const std::size_t colon = part.find(':');
-    const Result<std::size_t> kind = choose("value", part.substr(0, colon), names);
-    if (!kind.ok()) return option_error(Opt::kRecompute, kind.error().message, kind.error().hint);
-    choices.kinds.push_back(kRecomputes[*kind]);
-    if (colon == std::string_view::npos) continue;
-    if (choices.kinds.back() != Recompute::kBlocks) {
-      return option_error(Opt::kRecompute, fmt::format("'{}' counts no blocks", part),
-                          "blocks:3 recomputes three blocks of every chunk");
-    }
-    TPSIM_TRY_STATUS(append_range(Opt::kRecompute, part.substr(colon + 1), {}, choices.blocks));
+Status set_from_option(const Arguments& arguments, const SettingRow& row, Plan& plan) {
+  const Opt opt = opt_of(row.setting);
+  if (row.kind == SettingKind::kList || !arguments.has(opt)) return Ok{};
+  TPSIM_TRY(const SettingChoices choices, setting_choices(arguments, row.setting));
+  TPSIM_TRY_STATUS(
+      check_single(arguments, opt, std::max(choices.values.size(), choices.counts.size())));
+  const SettingValue value{row.setting, choices.values.front()};
+  set(plan, value);
+  const SettingRow* count = count_behind(value);
+  if (count == nullptr) return Ok{};
+  if (choices.counts.empty()) {
+    return option_error(opt, fmt::format("'{}' does not say how many", text_of(value)),
+                        fmt::format("write {}:3", text_of(value)));
   }
-  sort_and_unite(choices.kinds);
-  sort_and_unite(choices.blocks);
-  return choices;
-}
-
-Status set_recompute(const Arguments& arguments, Plan& plan) {
-  if (!arguments.has(Opt::kRecompute)) return Ok{};
-  TPSIM_TRY(const RecomputeChoices choices, recompute_choices(arguments));
-  TPSIM_TRY_STATUS(check_single(arguments, Opt::kRecompute,
-                                std::max(choices.kinds.size(), choices.blocks.size())));
-  plan.recompute = choices.kinds.front();
-  plan.recompute_blocks = choices.blocks.empty() ? 0 : choices.blocks.front();
-  if (plan.recompute != Recompute::kBlocks || plan.recompute_blocks > 0) return Ok{};
-  return option_error(Opt::kRecompute, "'blocks' does not say how many", "write blocks:3");
-}
-
-Result<Objective> objective_of(const Arguments& arguments) {
-  const std::array<std::string_view, 4> kNames = {
-      name_of(Objective::kTime), name_of(Objective::kMemory), name_of(Objective::kCost),
-      name_of(Objective::kEnergy)};
-  TPSIM_TRY(const std::vector<std::size_t> chosen,
-            chosen_names(arguments, Opt::kObjective, kNames));
-  TPSIM_TRY_STATUS(check_single(arguments, Opt::kObjective, chosen.size()));
-  return chosen.empty() ? Objective::kTime : static_cast<Objective>(chosen.front());
-}
-
-Status set_degrees(const Arguments& arguments, Plan& plan) {
-  ParallelDegrees& degrees = plan.degrees;
-  TPSIM_TRY(degrees.tp, integer_of(arguments, Opt::kTp, degrees.tp));
-  TPSIM_TRY(degrees.pp, integer_of(arguments, Opt::kPp, degrees.pp));
-  TPSIM_TRY(degrees.dp, integer_of(arguments, Opt::kDp, degrees.dp));
-  TPSIM_TRY(degrees.cp, integer_of(arguments, Opt::kCp, degrees.cp));
-  TPSIM_TRY(degrees.ep, integer_of(arguments, Opt::kEp, degrees.ep));
-  TPSIM_TRY(plan.virtual_stages, integer_of(arguments, Opt::kVirtualStages, plan.virtual_stages));
-  TPSIM_TRY(const std::int64_t zero, integer_of(arguments, Opt::kZero, plan.zero, kZeroStages));
-  plan.zero = static_cast<int>(zero);
-  TPSIM_TRY(plan.micro_batch, integer_of(arguments, Opt::kMicroBatch, plan.micro_batch));
-  TPSIM_TRY(plan.global_batch, integer_of(arguments, Opt::kGlobalBatch, plan.global_batch));
+  set(plan, {count->setting, choices.counts.front()});
   return Ok{};
 }
 
-Status set_choices(const Arguments& arguments, Plan& plan) {
-  TPSIM_TRY(plan.sequence_parallel,
-            switch_of(arguments, Opt::kSequenceParallel, plan.sequence_parallel));
-  TPSIM_TRY_STATUS(set_recompute(arguments, plan));
-  TPSIM_TRY(plan.attention, choice_of(arguments, Opt::kAttention, plan.attention, kAttentions));
-  TPSIM_TRY(plan.schedule, choice_of(arguments, Opt::kSchedule, plan.schedule, kSchedules));
-  TPSIM_TRY(plan.dtype, choice_of(arguments, Opt::kDtype, plan.dtype, kDTypes));
-  TPSIM_TRY(plan.gradient_dtype,
-            choice_of(arguments, Opt::kGradientDtype, plan.gradient_dtype, kDTypes));
-  TPSIM_TRY(plan.rank_order, choice_of(arguments, Opt::kRankOrder, plan.rank_order, kRankOrders));
-  TPSIM_TRY(plan.offload, choice_of(arguments, Opt::kOffload, plan.offload, kOffloads));
+Status ask_for(const Arguments& arguments, const SettingRow& row, SearchSpace& space) {
+  if (row.role == SettingRole::kGiven) return Ok{};
+  TPSIM_TRY(SettingChoices choices, setting_choices(arguments, row.setting));
+  for (const std::int64_t value : choices.values) {
+    const SettingRow* count = count_behind({row.setting, value});
+    if (count != nullptr) space.asked[count->setting] = choices.counts;
+  }
+  if (row.counts_for == nullptr) space.asked[row.setting] = std::move(choices.values);
   return Ok{};
 }
 
@@ -128,9 +70,9 @@ Status check_cut_options(const Arguments& arguments) {
   if (arguments.has(Opt::kCountEmbedding) && arguments.has(Opt::kNoCountEmbedding)) {
     return option_error(Opt::kCountEmbedding, "contradicts --no-count-embedding", "give one");
   }
-  if (arguments.has(Opt::kStageLayers) && asks_for_cut(arguments)) {
-    return option_error(Opt::kStageLayers, "leaves nothing to cut for --count-embedding",
-                        "give one of the two");
+  if (arguments.has(opt_of(Setting::kStageLayers)) && asks_for_cut(arguments)) {
+    return option_error(opt_of(Setting::kStageLayers),
+                        "leaves nothing to cut for --count-embedding", "give one of the two");
   }
   return Ok{};
 }
@@ -138,8 +80,9 @@ Status check_cut_options(const Arguments& arguments) {
 Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan) {
   TPSIM_TRY_STATUS(check_cut_options(arguments));
   const std::int64_t chunks = chunk_count(plan);
-  if (arguments.has(Opt::kStageLayers)) {
-    TPSIM_TRY(plan.stage_layers, integers_of(arguments, Opt::kStageLayers, {0, 1 << 20}));
+  if (arguments.has(opt_of(Setting::kStageLayers))) {
+    TPSIM_TRY(plan.stage_layers,
+              integers_of(arguments, opt_of(Setting::kStageLayers), {0, 1 << 20}));
     return Ok{};
   }
   if (chunks > model.layers + 2) {
@@ -286,30 +229,15 @@ Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& 
   }
   SearchSpace space;
   TPSIM_TRY(space.gpus, integer_of(arguments, Opt::kGpus, 1));
-  TPSIM_TRY(space.global_batch, integer_of(arguments, Opt::kGlobalBatch, kDefaultGlobalBatch));
-  TPSIM_TRY(space.tp, dimension_of(arguments, Opt::kTp));
-  TPSIM_TRY(space.pp, dimension_of(arguments, Opt::kPp));
-  TPSIM_TRY(space.dp, dimension_of(arguments, Opt::kDp));
-  TPSIM_TRY(space.cp, dimension_of(arguments, Opt::kCp));
-  TPSIM_TRY(space.ep, dimension_of(arguments, Opt::kEp));
-  TPSIM_TRY(space.zero, dimension_of(arguments, Opt::kZero, kZeroStages));
-  TPSIM_TRY(space.micro_batch, dimension_of(arguments, Opt::kMicroBatch));
-  TPSIM_TRY(space.virtual_stages, dimension_of(arguments, Opt::kVirtualStages));
-  TPSIM_TRY(RecomputeChoices recompute, recompute_choices(arguments));
-  space.recompute = std::move(recompute.kinds);
-  space.recompute_blocks = std::move(recompute.blocks);
-  TPSIM_TRY(space.sequence_parallel, switches_of(arguments, Opt::kSequenceParallel));
-  TPSIM_TRY(space.attention, choices_of<AttentionKind>(arguments, Opt::kAttention, kAttentions));
-  TPSIM_TRY(space.schedule, choices_of<ScheduleKind>(arguments, Opt::kSchedule, kSchedules));
-  TPSIM_TRY(space.rank_order, choices_of<RankOrder>(arguments, Opt::kRankOrder, kRankOrders));
-  TPSIM_TRY(space.offload, choices_of<Offload>(arguments, Opt::kOffload, kOffloads));
+  TPSIM_TRY(space.global_batch,
+            integer_of(arguments, opt_of(Setting::kGlobalBatch), kDefaultGlobalBatch));
+  for (const SettingRow& row : setting_rows()) {
+    TPSIM_TRY_STATUS(ask_for(arguments, row, space));
+  }
   TPSIM_TRY(space.excluded, settings_of(arguments, Opt::kExclude));
   TPSIM_TRY(space.uneven_ends,
             integer_of(arguments, Opt::kUnevenEnds, space.uneven_ends, {0, kMostUneven}));
-  TPSIM_TRY(space.dtype, choice_of(arguments, Opt::kDtype, space.dtype, kDTypes));
-  TPSIM_TRY(space.gradient_dtype,
-            choice_of(arguments, Opt::kGradientDtype, space.gradient_dtype, kDTypes));
-  TPSIM_TRY(space.objective, objective_of(arguments));
+  TPSIM_TRY(space.objective, choice_of(arguments, Opt::kObjective, space.objective));
   TPSIM_TRY(space.memory_limit, bytes_of(arguments, Opt::kMaxMemory));
   TPSIM_TRY(space.oom_risk, probability_of(arguments, Opt::kMaxOom, space.oom_risk));
   return space;
@@ -320,9 +248,10 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
   Plan plan;
   plan.global_batch = kDefaultGlobalBatch;
   if (file) plan = file->plan;
-  TPSIM_TRY_STATUS(set_degrees(arguments, plan));
-  TPSIM_TRY_STATUS(set_choices(arguments, plan));
-  if (!arguments.has(Opt::kSchedule)) plan.schedule = implied_schedule(plan);
+  for (const SettingRow& row : setting_rows()) {
+    TPSIM_TRY_STATUS(set_from_option(arguments, row, plan));
+  }
+  if (!arguments.has(opt_of(Setting::kSchedule))) plan.schedule = implied_schedule(plan);
   TPSIM_TRY_STATUS(set_stages(arguments, model, plan));
   TPSIM_TRY_STATUS(validate(plan, model));
   return plan;
@@ -330,7 +259,8 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
 
 Status check_runs_on(const Plan& plan, std::string_view device) {
   if (plan.offload == Offload::kNone || device != "cuda") return Ok{};
-  return option_error(Opt::kOffload, "an offloaded optimizer runs on the CPU device only",
+  return option_error(opt_of(Setting::kOffload),
+                      "an offloaded optimizer runs on the CPU device only",
                       "use --device cpu, or --offload none");
 }
 

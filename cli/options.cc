@@ -1,5 +1,10 @@
 #include "cli/options.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "core/check.h"
+
 namespace tpsim::cli {
 namespace {
 
@@ -96,7 +101,8 @@ constexpr const char* kRun = "The run";
 constexpr const char* kAssumed = "Assumptions, in place of the file's";
 constexpr const char* kOutput = "Output";
 
-constexpr std::array<OptionRow, kOptCount> kOptions = {{
+// But for the settings of plans, which setting_option() makes from their table.
+const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kModel, "--model", "NAME|FILE", "catalogue name, tpsim model or Hugging Face config.json",
      kWhat, kAll | kImports | kProfiles | kExplores},
     {Opt::kCluster, "--cluster", "NAME|FILE", "the machines [the profile's own or jean-zay-a100]",
@@ -107,8 +113,6 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kAll | kValidates | kImports},
     {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat,
      kAll | kImports | kProfiles},
-    {Opt::kGlobalBatch, "--global-batch", "N", "sequences in a step [2048]", kWhat,
-     kAll | kProfiles | kExplores},
 
     {Opt::kGpus, "--gpus", "N", "GPUs to lay the model over", kSearch,
      kSearches | kProfiles | kExplores},
@@ -126,55 +130,22 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kSearches},
     {Opt::kThreads, "--threads", "N", "that search; the answer is the same [all cores]", kSearch,
      kPlans | kExplains},
-    {Opt::kPareto, "--pareto", nullptr, "show all plans that no other beats in time and memory",
-     kSearch, kPlans},
+    {Opt::kPareto, "--pareto", "", "show all plans that no other beats in time and memory", kSearch,
+     kPlans},
     {Opt::kWhyNot, "--why-not", "NAME=VALUE,...", "compare with the best plan that has these",
      kSearch, kExplains},
-    {Opt::kWhatIf, "--what-if", nullptr, "other machines and shapes: what would change", kSearch,
+    {Opt::kWhatIf, "--what-if", "", "other machines and shapes: what would change", kSearch,
      kExplains},
 
-    {Opt::kTp, "--tp", "N", "tensor-parallel degree", kLayout, kAll | kProfiles, true},
-    {Opt::kPp, "--pp", "N", "pipeline stages", kLayout, kAll | kProfiles, true},
-    {Opt::kDp, "--dp", "N", "data-parallel degree", kLayout, kAll | kProfiles, true},
-    {Opt::kCp, "--cp", "N", "context-parallel degree: ranks that share a sequence", kLayout,
-     kAll | kProfiles, true},
-    {Opt::kEp, "--ep", "N", "expert-parallel degree: ranks that share the experts", kLayout,
-     kAll | kProfiles, true},
-    {Opt::kZero, "--zero", "0|1|2|3", "ZeRO stage: what data-parallel ranks share out", kLayout,
-     kAll | kProfiles, true},
-    {Opt::kMicroBatch, "--micro-batch", "N", "sequences in a micro-batch", kLayout,
-     kAll | kProfiles, true},
-    {Opt::kVirtualStages, "--virtual-stages", "N", "model chunks on each pipeline stage", kLayout,
-     kAll | kProfiles, true},
-    {Opt::kRecompute, "--recompute", "none|selective|full|blocks[:N]",
-     "activations computed again; blocks:N in N of a chunk's", kLayout, kAll | kProfiles, true},
-    {Opt::kSequenceParallel, "--sequence-parallel", "on|off", "shard norms over the tensor group",
-     kLayout, kAll | kProfiles, true},
-    {Opt::kAttention, "--attention", "unfused|flash", "attention kernel", kLayout, kAll | kProfiles,
-     true},
-    {Opt::kSchedule, "--schedule", "gpipe|1f1b|interleaved", "pipeline schedule", kLayout,
-     kAll | kProfiles, true},
-    {Opt::kRankOrder, "--rank-order", "tp-dp-pp|tp-pp-dp", "innermost degree first", kLayout,
-     kAll | kProfiles, true},
-    {Opt::kOffload, "--offload", "none|optimizer", "what lies and works in the host's memory",
-     kLayout, kAll | kProfiles, true},
-    {Opt::kDtype, "--dtype", "bf16|fp16|fp32", "of weights and activations [bf16]", kLayout,
-     kAll | kProfiles},
-    {Opt::kGradientDtype, "--gradient-dtype", "bf16|fp16|fp32", "in which gradients add up [fp32]",
-     kLayout, kAll | kProfiles},
-
-    {Opt::kStageLayers, "--stage-layers", "N,N,...", "blocks of each chunk, in model order", kCut,
-     kSingle},
-    {Opt::kCountEmbedding, "--count-embedding", nullptr,
+    {Opt::kCountEmbedding, "--count-embedding", "",
      "cut stages with embedding and head as a block each", kCut, kSingle},
-    {Opt::kNoCountEmbedding, "--no-count-embedding", nullptr, "cut stages by blocks alone", kCut,
+    {Opt::kNoCountEmbedding, "--no-count-embedding", "", "cut stages by blocks alone", kCut,
      kSingle},
 
     {Opt::kRuns, "--runs", "FILE.csv", "table of measured runs (docs/runs.md)", kWhat,
      kValidates | kExplains},
     {Opt::kRow, "--row", "ID", "which of them to explain", kWhat, kExplains},
-    {Opt::kMarkdown, "--markdown", nullptr, "print a section of docs/accuracy.md", kOutput,
-     kValidates},
+    {Opt::kMarkdown, "--markdown", "", "print a section of docs/accuracy.md", kOutput, kValidates},
 
     {Opt::kPlanFile, "--plan", "FILE", "a plan saved with --save", kRun, kCampaigns | kLogChecks},
     {Opt::kTokens, "--tokens", "N|FILE", "how many, as 366e9; run: safetensors file [made up]",
@@ -228,12 +199,11 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
     {Opt::kSaveEvery, "--save-every", "N", "steps between saved states [0: never]", kTrain, kRuns},
     {Opt::kDumpGradients, "--dump-gradients", "FILE", "the first step's gradients, before clipping",
      kTrain, kRuns},
-    {Opt::kCudaGraphs, "--cuda-graphs", nullptr,
-     "record a micro-batch once, then replay it (one GPU)", kTrain, kRuns},
+    {Opt::kCudaGraphs, "--cuda-graphs", "", "record a micro-batch once, then replay it (one GPU)",
+     kTrain, kRuns},
 
-    {Opt::kQuick, "--quick", nullptr, "take fewer samples: done within a minute", kOutput,
-     kProfiles},
-    {Opt::kCollectives, "--collectives", nullptr, "time all collectives, at all sizes", kOutput,
+    {Opt::kQuick, "--quick", "", "take fewer samples: done within a minute", kOutput, kProfiles},
+    {Opt::kCollectives, "--collectives", "", "time all collectives, at all sizes", kOutput,
      kProfiles},
     {Opt::kTo, "--to", "STACK", "megatron-lm, megatron-deepspeed, nemo, torchtitan or slurm",
      kOutput, kExports},
@@ -241,13 +211,13 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kOutput, kImports},
     {Opt::kOutputFolder, "-o", "PATH", "folder for the files [print them]; file of the profile",
      kOutput, kExports | kProfiles},
-    {Opt::kJson, "--json", nullptr, "print JSON (docs/json.md)", kOutput,
+    {Opt::kJson, "--json", "", "print JSON (docs/json.md)", kOutput,
      kAll | kLogChecks | kLists | kValidates | kRuns | kImports},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",
      kOutput, kPlans | kSimulates | kImports},
     {Opt::kTrace, "--trace", "FILE", "write the timeline, for Perfetto or chrome://tracing",
      kOutput, kSimulates},
-    {Opt::kAllowOom, "--allow-oom", nullptr, "accept a plan that does not fit in memory", kOutput,
+    {Opt::kAllowOom, "--allow-oom", "", "accept a plan that does not fit in memory", kOutput,
      kSimulates},
     {Opt::kPlot, "--plot", "FILE.svg|FILE.png", "draw the plans: time, memory, the best one's step",
      kOutput, kPlans},
@@ -262,24 +232,64 @@ constexpr std::array<OptionRow, kOptCount> kOptions = {{
      kExplores | kReports},
 }};
 
-constexpr bool in_order() {
-  for (std::size_t i = 0; i < kOptions.size(); ++i) {
-    if (static_cast<std::size_t>(kOptions[i].opt) != i) return false;
+OptionRow setting_option(const SettingRow& row) {
+  const char* group = kLayout;
+  auto commands = static_cast<std::uint16_t>(kAll | kProfiles);
+  if (row.kind == SettingKind::kList) {  // of one plan
+    group = kCut;
+    commands = kSingle;
+  } else if (row.role == SettingRole::kGiven) {
+    group = kWhat;
+    commands |= kExplores;
   }
+  if (row.counts_for != nullptr) commands = 0;
+  return {opt_of(row.setting),
+          std::string(option_of(row.setting)),
+          placeholder_of(row),
+          std::string(row.help),
+          group,
+          commands,
+          row.role != SettingRole::kGiven};
+}
+
+struct Options {
+  std::array<OptionRow, kOptCount> by_opt;
+  std::vector<OptionRow> by_group;
+
+  Options() {
+    std::copy(kPlain.begin(), kPlain.end(), by_opt.begin());
+    std::transform(setting_rows().begin(), setting_rows().end(), by_opt.begin() + kPlainOptCount,
+                   setting_option);
+    for (std::size_t i = 0; i < by_opt.size(); ++i) {
+      TPSIM_CHECK(static_cast<std::size_t>(by_opt[i].opt) == i, "rows stand in the order of Opt");
+    }
+    for (const char* group : {kWhat, kSearch, kLayout, kCut, kRun, kAssumed, kTrain, kOutput}) {
+      for (const OptionRow& row : by_opt) {
+        if (row.group == group) by_group.push_back(row);
+      }
+    }
+  }
+};
+const Options& options() {
+  static const Options all;
+  return all;
+}
+
+constexpr bool commands_in_order() {
   for (std::size_t i = 0; i < kCommands.size(); ++i) {
     if (static_cast<std::size_t>(kCommands[i].command) != i) return false;
   }
   return true;
 }
-static_assert(in_order(), "rows stand in the order of their enumerators");
+static_assert(commands_in_order(), "rows stand in the order of Command");
 
 }  // namespace
 
 std::span<const CommandRow> command_rows() { return kCommands; }
 const CommandRow& row_of(Command command) { return kCommands[static_cast<std::size_t>(command)]; }
 
-std::span<const OptionRow> option_rows() { return kOptions; }
-const OptionRow& row_of(Opt opt) { return kOptions[static_cast<std::size_t>(opt)]; }
+std::span<const OptionRow> option_rows() { return options().by_group; }
+const OptionRow& row_of(Opt opt) { return options().by_opt[static_cast<std::size_t>(opt)]; }
 
 bool takes(Command command, const OptionRow& row) { return (row.commands & bit(command)) != 0; }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/plan_settings.h"
+
 namespace tpsim::cli {
 
 enum class Command : std::uint8_t {
@@ -39,13 +41,13 @@ struct CommandRow {
 std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
+// Options that are no settings of a plan; those come after them: opt_of(Setting::kTp).
 enum class Opt : std::uint8_t {
   kModel,
   kCluster,
   kStack,
   kProfile,
   kSeq,
-  kGlobalBatch,
   kGpus,
   kTop,
   kObjective,
@@ -57,23 +59,6 @@ enum class Opt : std::uint8_t {
   kPareto,
   kWhyNot,
   kWhatIf,
-  kTp,
-  kPp,
-  kDp,
-  kCp,
-  kEp,
-  kZero,
-  kMicroBatch,
-  kVirtualStages,
-  kRecompute,
-  kSequenceParallel,
-  kAttention,
-  kSchedule,
-  kRankOrder,
-  kOffload,
-  kDtype,
-  kGradientDtype,
-  kStageLayers,
   kCountEmbedding,
   kNoCountEmbedding,
   kRuns,
@@ -129,20 +114,27 @@ enum class Opt : std::uint8_t {
   kTheme,
   kMeasured,
 };
-inline constexpr int kOptCount = static_cast<int>(Opt::kMeasured) + 1;
+inline constexpr int kPlainOptCount = static_cast<int>(Opt::kMeasured) + 1;
+inline constexpr int kOptCount = kPlainOptCount + kSettingCount;
+
+// The option of a plan's setting. A number that only counts something stands behind another's value
+// and has none.
+constexpr Opt opt_of(Setting setting) {
+  return static_cast<Opt>(kPlainOptCount + static_cast<int>(setting));
+}
 
 inline constexpr std::string_view kLayoutGroup = "Layout";
 
 struct OptionRow {
   Opt opt;
-  const char* name;   // "--tp"
-  const char* value;  // what it takes, for --help; null for a switch that is only there or not
-  const char* help;
+  std::string name;   // "--tp"
+  std::string value;  // what it takes, for --help; empty for a switch that is only there or not
+  std::string help;
   const char* group;
   std::uint16_t commands;  // bit (1 << Command) set: that command takes it
   bool many = false;       // a search takes a list of values, a single plan takes one
 };
-// In the order of Opt.
+// As --help shows them, group by group.
 std::span<const OptionRow> option_rows();
 const OptionRow& row_of(Opt opt);
 bool takes(Command command, const OptionRow& row);

@@ -21,6 +21,7 @@
 #include "core/json_document.h"
 #include "core/numbers.h"
 #include "core/plan_json.h"
+#include "core/text.h"
 #include "gui/plan_picture.h"
 
 namespace tpsim::cli {

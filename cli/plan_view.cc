@@ -67,7 +67,7 @@ std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, boo
       Cell(std::to_string(plan.degrees.dp), ink),
       Cell(std::to_string(plan.zero), ink),
       Cell(std::to_string(plan.micro_batch), ink),
-      Cell(recompute_text(plan), ink),
+      Cell(text_of(plan, Setting::kRecompute), ink),
       Cell(extras_text(plan), ink),
       Cell(scaled_text(p.step, scale), ink),
       Cell(fmt::format("{}-{}", scaled_text(p.step_low, scale), scaled_text(p.step_high, scale)),
@@ -144,10 +144,11 @@ std::string plan_view(const Terminal& terminal, const Plan& plan) {
                          micro_batches(plan), micro_batches(plan) == 1 ? "" : "es",
                          plan.micro_batch, schedule)) +
          row(terminal, "kernels",
-             fmt::format("{} recompute, {} attention, sequence parallel {}, {}, gradients {}",
-                         plan.recompute == Recompute::kNone ? "no" : recompute_text(plan),
-                         name_of(plan.attention), plan.sequence_parallel ? "on" : "off",
-                         name_of(plan.dtype), name_of(plan.gradient_dtype))) +
+             fmt::format(
+                 "{} recompute, {} attention, sequence parallel {}, {}, gradients {}",
+                 plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute),
+                 name_of(plan.attention), plan.sequence_parallel ? "on" : "off",
+                 name_of(plan.dtype), name_of(plan.gradient_dtype))) +
          (plan.rank_order == RankOrder::kTpDpPp
               ? ""
               : row(terminal, "ranks", "pipeline stages inside data parallel: tp-pp-dp")) +

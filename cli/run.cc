@@ -67,7 +67,8 @@ Arguments with_defaults(Arguments arguments, bool has_plan_file) {
   }
   if (has_plan_file) return arguments;
   if (!arguments.has(Opt::kStack)) arguments.set(Opt::kStack, "reference");
-  if (!arguments.has(Opt::kRecompute)) arguments.set(Opt::kRecompute, "none");
+  if (!arguments.has(opt_of(Setting::kRecompute)))
+    arguments.set(opt_of(Setting::kRecompute), "none");
   return arguments;
 }
 
@@ -80,10 +81,11 @@ struct Prepared {
 Result<Prepared> prepare(const Arguments& typed) {
   TPSIM_TRY(const auto file, read_plan_argument(typed));
   Arguments arguments = with_defaults(typed, file.has_value());
-  if (!file && !arguments.has(Opt::kGlobalBatch)) {
-    TPSIM_TRY(const std::int64_t dp, integer_of(arguments, Opt::kDp, 1));
-    TPSIM_TRY(const std::int64_t micro_batch, integer_of(arguments, Opt::kMicroBatch, 1));
-    arguments.set(Opt::kGlobalBatch, std::to_string(dp * micro_batch));
+  if (!file && !arguments.has(opt_of(Setting::kGlobalBatch))) {
+    TPSIM_TRY(const std::int64_t dp, integer_of(arguments, opt_of(Setting::kDp), 1));
+    TPSIM_TRY(const std::int64_t micro_batch,
+              integer_of(arguments, opt_of(Setting::kMicroBatch), 1));
+    arguments.set(opt_of(Setting::kGlobalBatch), std::to_string(dp * micro_batch));
   }
   std::optional<TokenSource> tokens;
   if (arguments.has(Opt::kTokens)) {

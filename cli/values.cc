@@ -78,13 +78,6 @@ Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt op
   return values;
 }
 
-Result<std::vector<std::int64_t>> dimension_of(const Arguments& arguments, Opt opt,
-                                               ValueRange range) {
-  TPSIM_TRY(std::vector<std::int64_t> values, integers_of(arguments, opt, range));
-  sort_and_unite(values);
-  return values;
-}
-
 Result<std::int64_t> integer_of(const Arguments& arguments, Opt opt, std::int64_t fallback,
                                 ValueRange range) {
   TPSIM_TRY(const std::vector<std::int64_t> values, integers_of(arguments, opt, range));
@@ -105,18 +98,31 @@ Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt op
   return indices;
 }
 
-Result<std::vector<bool>> switches_of(const Arguments& arguments, Opt opt) {
-  constexpr std::array<std::string_view, 2> kNames = {"off", "on"};
-  TPSIM_TRY(const std::vector<std::size_t> indices, chosen_names(arguments, opt, kNames));
-  std::vector<bool> values;
-  for (const std::size_t index : indices) values.push_back(index == 1);
-  return values;
-}
-
-Result<bool> switch_of(const Arguments& arguments, Opt opt, bool fallback) {
-  TPSIM_TRY(const std::vector<bool> values, switches_of(arguments, opt));
-  TPSIM_TRY_STATUS(check_single(arguments, opt, values.size()));
-  return values.empty() ? fallback : values.front();
+Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setting) {
+  const SettingRow& row = row_of(setting);
+  const Opt opt = opt_of(setting);
+  SettingChoices choices;
+  if (!arguments.has(opt)) return choices;
+  for (const std::string_view part : listed(*arguments[opt])) {
+    if (row.words.empty()) {
+      TPSIM_TRY_STATUS(append_range(opt, part, {row.least, row.most}, choices.values));
+      continue;
+    }
+    const std::size_t colon = part.find(':');
+    const Result<std::int64_t> value = parse_value(row, part.substr(0, colon));
+    if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
+    choices.values.push_back(*value);
+    if (colon == std::string_view::npos) continue;
+    const SettingRow* count = count_behind({setting, *value});
+    if (count == nullptr) {
+      return option_error(opt, fmt::format("'{}' counts nothing", part),
+                          fmt::format("it takes {}", row_of(opt).value));
+    }
+    TPSIM_TRY_STATUS(append_range(opt, part.substr(colon + 1), {1, count->most}, choices.counts));
+  }
+  sort_and_unite(choices.values);
+  sort_and_unite(choices.counts);
+  return choices;
 }
 
 Result<double> probability_of(const Arguments& arguments, Opt opt, double fallback) {

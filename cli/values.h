@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "cli/options.h"
@@ -39,40 +38,28 @@ Result<std::int64_t> integer_of(const Arguments& arguments, Opt opt, std::int64_
 // "1,2,8" and "1-4" (both ends included), in any mixture, in the order written; empty when absent.
 Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt opt,
                                               ValueRange range = {});
-// The same for a dimension of a search: ascending, each value once.
-Result<std::vector<std::int64_t>> dimension_of(const Arguments& arguments, Opt opt,
-                                               ValueRange range = {});
-
 // Which of `names` the option lists, in the order of `names`; empty when absent.
 Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt opt,
                                               std::span<const std::string_view> names);
 
-// "none,full" among the values of an enumeration with name_of().
-template <class E>
-Result<std::vector<E>> choices_of(const Arguments& arguments, Opt opt,
-                                  const std::vector<std::type_identity_t<E>>& all) {
-  std::vector<std::string_view> names;
-  for (const E value : all) names.push_back(name_of(value));
-  TPSIM_TRY(const std::vector<std::size_t> indices, chosen_names(arguments, opt, names));
-  std::vector<E> values;
-  for (const std::size_t index : indices) values.push_back(all[index]);
-  return values;
-}
-
 // An error for a list where one value is wanted.
 Status check_single(const Arguments& arguments, Opt opt, std::size_t values);
 
-template <class E>
-Result<E> choice_of(const Arguments& arguments, Opt opt, E fallback,
-                    const std::vector<std::type_identity_t<E>>& all) {
-  TPSIM_TRY(const std::vector<E> values, choices_of<E>(arguments, opt, all));
-  TPSIM_TRY_STATUS(check_single(arguments, opt, values.size()));
-  return values.empty() ? fallback : values.front();
-}
+// What an option says of a setting: "2,4-8", "none,blocks:2-4", "on"; ascending, each value once.
+// Empty when it is absent.
+struct SettingChoices {
+  std::vector<std::int64_t> values;
+  std::vector<std::int64_t> counts;  // behind a value: of blocks:2-4
+};
+Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setting);
 
-// "on", "off" or both.
-Result<std::vector<bool>> switches_of(const Arguments& arguments, Opt opt);
-Result<bool> switch_of(const Arguments& arguments, Opt opt, bool fallback);
+// One of the names of an enumeration with words; `fallback` when the option is absent.
+template <HasWords E>
+Result<E> choice_of(const Arguments& arguments, Opt opt, E fallback) {
+  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, opt, kWordsOf<E>));
+  TPSIM_TRY_STATUS(check_single(arguments, opt, chosen.size()));
+  return chosen.empty() ? fallback : static_cast<E>(chosen.front());
+}
 
 // "5%" or "0.05": a probability above 0 and below 1.
 Result<double> probability_of(const Arguments& arguments, Opt opt, double fallback);

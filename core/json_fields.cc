@@ -139,7 +139,9 @@ const JsonValue::Array& FieldReader::read_array(std::string_view key) {
   return kNone;
 }
 
-void FieldReader::integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range) {
+void FieldReader::integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range,
+                           Presence presence) {
+  if (presence == kOptional && !has(key)) return;
   std::vector<std::int64_t> found;
   for (const JsonValue& item : read_array(key)) {
     const auto whole = whole_number(fmt::format("{}[{}]", key, found.size()), item, range);
@@ -252,7 +254,8 @@ void FieldWriter::number(std::string_view key, double value, NumberRange range, 
 }
 
 void FieldWriter::integers(std::string_view key, const std::vector<std::int64_t>& values,
-                           IntRange range) {
+                           IntRange range, Presence presence) {
+  if (presence == kOptional && values.empty()) return;
   set(key, json_array(values, [&](std::int64_t value) -> JsonValue {
         return in_range(key, value, range);
       }));

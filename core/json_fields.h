@@ -62,7 +62,8 @@ class FieldReader {
   void text(std::string_view key, std::string& out, Presence presence = kRequired);
   void flag(std::string_view key, bool& out, Presence presence = kRequired);
   void number(std::string_view key, double& out, NumberRange range, Presence presence = kRequired);
-  void integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range);
+  void integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range,
+                Presence presence = kRequired);
   template <std::integral Int>
   void integer(std::string_view key, Int& out, IntRange range, Presence presence = kRequired) {
     if (const auto whole = read_integer(key, range, presence)) out = static_cast<Int>(*whole);
@@ -81,6 +82,26 @@ class FieldReader {
     std::vector<std::string_view> names;
     for (const E value : all) names.push_back(name_of(value));
     if (const auto index = read_choice(key, names, presence)) out = all[*index];
+  }
+  // One of several words that each stand for a number; `words` have .word and .value.
+  template <class Words>
+  void word(std::string_view key, std::int64_t& out, const Words& words,
+            Presence presence = kRequired) {
+    std::vector<std::string_view> names;
+    for (const auto& one : words) names.push_back(one.word);
+    if (const auto index = read_choice(key, names, presence)) out = words[*index].value;
+  }
+  // An array of such words, each once at most.
+  template <class Words>
+  void word_list(std::string_view key, std::vector<std::int64_t>& out, const Words& words,
+                 Presence presence = kRequired) {
+    if (presence == kOptional && !has(key)) return;
+    std::vector<std::string_view> names;
+    for (const auto& one : words) names.push_back(one.word);
+    if (const auto indices = read_choices(key, names)) {
+      out.clear();
+      for (const std::size_t index : *indices) out.push_back(words[index].value);
+    }
   }
   // An array of such names, each once at most.
   template <class E>
@@ -191,7 +212,9 @@ class FieldWriter {
   }
   void flag(std::string_view key, bool value, Presence = kRequired) { set(key, value); }
   void number(std::string_view key, double value, NumberRange range, Presence = kRequired);
-  void integers(std::string_view key, const std::vector<std::int64_t>& values, IntRange range);
+  // An optional list that is empty is left out.
+  void integers(std::string_view key, const std::vector<std::int64_t>& values, IntRange range,
+                Presence presence = kRequired);
   template <std::integral Int>
   void integer(std::string_view key, Int value, IntRange range, Presence = kRequired) {
     set(key, in_range(key, static_cast<std::int64_t>(value), range));
@@ -204,6 +227,16 @@ class FieldWriter {
   void choice(std::string_view key, E value, const std::vector<std::type_identity_t<E>>&,
               Presence = kRequired) {
     set(key, name_of(value));
+  }
+  template <class Words>
+  void word(std::string_view key, std::int64_t value, const Words& words, Presence = kRequired) {
+    set(key, word_for(value, words));
+  }
+  template <class Words>
+  void word_list(std::string_view key, const std::vector<std::int64_t>& values, const Words& words,
+                 Presence presence = kRequired) {
+    if (presence == kOptional && values.empty()) return;
+    set(key, json_array(values, [&](std::int64_t value) { return word_for(value, words); }));
   }
   template <class E>
   void choices(std::string_view key, const std::vector<E>& values,
@@ -239,6 +272,13 @@ class FieldWriter {
  private:
   void set(std::string_view key, JsonValue value) {
     value_.set(std::string(key), std::move(value));
+  }
+  template <class Words>
+  static JsonValue word_for(std::int64_t value, const Words& words) {
+    for (const auto& one : words) {
+      if (one.value == value) return JsonValue(one.word);
+    }
+    throw BugError("a number that no word stands for");
   }
   // What is written must read back: a value beyond the reader's range is a bug of the caller.
   static std::int64_t in_range(std::string_view key, std::int64_t value, IntRange range);

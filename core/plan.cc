@@ -143,8 +143,7 @@ Status check_recompute(const Plan& plan) {
                                name_of(plan.recompute), plan.recompute_blocks),
                    "recompute_blocks goes with recompute blocks");
   }
-  const std::int64_t most =
-      *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end()) - 1;
+  const std::int64_t most = most_recomputed_blocks(plan.stage_layers);
   if (plan.recompute_blocks >= 1 && plan.recompute_blocks <= most) return Ok{};
   return illegal(
       fmt::format("{} recomputed blocks of chunks with up to {}", plan.recompute_blocks, most + 1),
@@ -185,6 +184,11 @@ std::int64_t micro_batches(const Plan& plan) {
 
 std::int64_t chunk_count(const Plan& plan) { return plan.degrees.pp * plan.virtual_stages; }
 
+std::int64_t most_recomputed_blocks(const std::vector<std::int64_t>& stage_layers) {
+  const std::int64_t largest = *std::max_element(stage_layers.begin(), stage_layers.end());
+  return std::max<std::int64_t>(0, largest - 1);
+}
+
 std::int64_t recomputed_blocks(const Plan& plan, std::int64_t blocks_of_chunk) {
   if (plan.recompute == Recompute::kFull) return blocks_of_chunk;
   return plan.recompute == Recompute::kBlocks ? std::min(plan.recompute_blocks, blocks_of_chunk)
@@ -223,6 +227,11 @@ std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t
   return cut.empty() ? even_stage_layers(layers, chunks, false) : cut;
 }
 
+bool divides_by_tp(const ModelSpec& model, std::int64_t tp) {
+  return model.attention.heads % tp == 0 && model.attention.kv_heads % tp == 0 &&
+         model.ffn_hidden % tp == 0;
+}
+
 Status validate(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_degrees(plan));
   TPSIM_TRY_STATUS(check_context_parallel(plan, model));
@@ -236,89 +245,6 @@ Status validate(const Plan& plan, const ModelSpec& model) {
                    "use unfused attention, or set attention_dropout to 0");
   }
   return check_schedule(plan);
-}
-
-std::string short_name(const Plan& plan) {
-  const ParallelDegrees& d = plan.degrees;
-  std::string name = fmt::format("tp{} pp{} dp{}", d.tp, d.pp, d.dp);
-  if (d.cp > 1) name += fmt::format(" cp{}", d.cp);
-  if (d.ep > 1) name += fmt::format(" ep{}", d.ep);
-  name += fmt::format(" zero{} mb{} {}-recompute", plan.zero, plan.micro_batch,
-                      plan.recompute == Recompute::kNone ? "no" : recompute_text(plan));
-  if (plan.virtual_stages > 1) name += fmt::format(" v{}", plan.virtual_stages);
-  if (plan.sequence_parallel) name += " sp";
-  if (plan.attention == AttentionKind::kFlash) name += " flash";
-  if (plan.rank_order == RankOrder::kTpPpDp) name += " tp-pp-dp";
-  if (plan.offload == Offload::kOptimizer) name += " offload";
-  return name;
-}
-
-namespace {
-
-// Which cut of the stages a plan has, when it is not the one that is made unasked.
-std::string cut_name(const Plan& plan) {
-  const std::int64_t layers =
-      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
-  if (plan.stage_layers == default_stage_layers(layers, chunk_count(plan))) return "";
-  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), true)) return "emb";
-  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), false)) return "no-emb";
-  return fmt::format("{}..{}", plan.stage_layers.front(), plan.stage_layers.back());
-}
-
-}  // namespace
-
-std::string extras_text(const Plan& plan) {
-  std::string text;
-  const auto add = [&](const std::string& word) {
-    if (!word.empty()) text += (text.empty() ? "" : " ") + word;
-  };
-  if (plan.degrees.cp > 1) add(fmt::format("cp{}", plan.degrees.cp));
-  if (plan.degrees.ep > 1) add(fmt::format("ep{}", plan.degrees.ep));
-  if (plan.virtual_stages > 1) add(fmt::format("v{}", plan.virtual_stages));
-  if (plan.schedule == ScheduleKind::kGpipe) add("gpipe");
-  if (plan.sequence_parallel) add("sp");
-  if (plan.attention == AttentionKind::kFlash) add("flash");
-  add(cut_name(plan));
-  if (plan.rank_order == RankOrder::kTpPpDp) add("pp-in");
-  if (plan.offload == Offload::kOptimizer) add("offload");
-  return text;
-}
-
-std::string_view name_of(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::kNone: return "none";
-    case Recompute::kSelective: return "selective";
-    case Recompute::kFull: return "full";
-    case Recompute::kBlocks: return "blocks";
-  }
-  return "?";
-}
-
-std::string recompute_text(const Plan& plan) {
-  const std::string name(name_of(plan.recompute));
-  return plan.recompute == Recompute::kBlocks ? fmt::format("{}:{}", name, plan.recompute_blocks)
-                                              : name;
-}
-
-std::string_view name_of(AttentionKind attention) {
-  return attention == AttentionKind::kFlash ? "flash" : "unfused";
-}
-
-std::string_view name_of(ScheduleKind schedule) {
-  switch (schedule) {
-    case ScheduleKind::kGpipe: return "gpipe";
-    case ScheduleKind::kOneFOneB: return "1f1b";
-    case ScheduleKind::kInterleaved: return "interleaved";
-  }
-  return "?";
-}
-
-std::string_view name_of(Offload offload) {
-  return offload == Offload::kOptimizer ? "optimizer" : "none";
-}
-
-std::string_view name_of(RankOrder order) {
-  return order == RankOrder::kTpDpPp ? "tp-dp-pp" : "tp-pp-dp";
 }
 
 }  // namespace tpsim

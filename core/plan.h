@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/enum_words.h"
 #include "core/model_spec.h"
 #include "core/result.h"
 
@@ -25,14 +26,32 @@ struct ParallelDegrees {
 // kBlocks: full for the first Plan::recompute_blocks blocks of every model chunk, none for the
 // rest.
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull, kBlocks };
+template <>
+inline constexpr auto kWordsOf<Recompute> = std::to_array<std::string_view>({"none", "selective",
+                                                                             "full", "blocks"});
+
 enum class AttentionKind : std::uint8_t { kUnfused, kFlash };
+template <>
+inline constexpr auto kWordsOf<AttentionKind> = std::to_array<std::string_view>({"unfused",
+                                                                                 "flash"});
+
 enum class ScheduleKind : std::uint8_t { kGpipe, kOneFOneB, kInterleaved };
+template <>
+inline constexpr auto kWordsOf<ScheduleKind> = std::to_array<std::string_view>({"gpipe", "1f1b",
+                                                                                "interleaved"});
+
 // What lies in the host's memory: nothing, or the optimizer's state, which the host then updates
 // (Ren et al. 2021, ZeRO-Offload): gradients go down, updated weights come up.
 enum class Offload : std::uint8_t { kNone, kOptimizer };
+template <>
+inline constexpr auto kWordsOf<Offload> = std::to_array<std::string_view>({"none", "optimizer"});
+
 // Which degree varies fastest over consecutive ranks, first letter innermost. Context-parallel
 // ranks always follow the tensor-parallel ones.
 enum class RankOrder : std::uint8_t { kTpDpPp, kTpPpDp };
+template <>
+inline constexpr auto kWordsOf<RankOrder> = std::to_array<std::string_view>({"tp-dp-pp",
+                                                                             "tp-pp-dp"});
 
 struct Plan {
   ParallelDegrees degrees;
@@ -67,6 +86,9 @@ std::int64_t expert_data_ranks(const Plan& plan);
 std::int64_t micro_batches(const Plan& plan);
 std::int64_t chunk_count(const Plan& plan);
 
+// With Recompute::kBlocks a plan of these chunks recomputes 1 to so many blocks of each: one fewer
+// than the largest chunk has, since all of them is full recompute. 0: none can be.
+std::int64_t most_recomputed_blocks(const std::vector<std::int64_t>& stage_layers);
 // Of a chunk with so many blocks, those that run forward again in backward: the first ones.
 std::int64_t recomputed_blocks(const Plan& plan, std::int64_t blocks_of_chunk);
 // The plan of one kind of block alone: fully recomputed or not at all.
@@ -83,24 +105,13 @@ std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t ch
 // goes to the middle.
 std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t chunks);
 
+// Whether heads, key/value heads and the MLP's width divide by a tensor-parallel degree.
+bool divides_by_tp(const ModelSpec& model, std::int64_t tp);
+
 // Everything that makes a plan illegal for a model, whatever the hardware: heads % tp, batch not
 // divisible, stages that do not add up, an interleaved schedule whose micro-batches are no multiple
 // of pp, a sequence that does not divide into equal parts of the context- or sequence-parallel
 // ranks, experts that do not divide by ep, ... The error names the rule.
 Status validate(const Plan& plan, const ModelSpec& model);
-
-// "tp4 pp12 dp8 zero1 mb2 full-recompute", with "cp2" and "ep8" after dp where they are: enough to
-// tell plans apart in a table.
-std::string short_name(const Plan& plan);
-// What the plan adds to the usual one, in a word each: "cp2 ep8 v3 flash no-emb offload".
-std::string extras_text(const Plan& plan);
-
-std::string_view name_of(Recompute);
-// As options and plans are written: "full", "blocks:3".
-std::string recompute_text(const Plan& plan);
-std::string_view name_of(AttentionKind);
-std::string_view name_of(ScheduleKind);
-std::string_view name_of(RankOrder);
-std::string_view name_of(Offload);
 
 }  // namespace tpsim

@@ -3,35 +3,36 @@
 #include "core/json_document.h"
 #include "core/json_fields.h"
 #include "core/model_fields.h"
+#include "core/plan_settings.h"
 
 namespace tpsim {
 namespace {
 
-constexpr IntRange kDegree{1, 1 << 20};
+template <class Io>
+void setting_field(Io& io, const SettingRow& row, std::int64_t& value) {
+  const Presence presence = row.in_every_file ? kRequired : kOptional;
+  bool on = value != 0;
+  switch (row.kind) {
+    case SettingKind::kNumber: return io.integer(row.key, value, {row.least, row.most}, presence);
+    case SettingKind::kSwitch:
+      io.flag(row.key, on, presence);
+      value = on ? 1 : 0;
+      return;
+    case SettingKind::kWord: return io.word(row.key, value, row.words, presence);
+    case SettingKind::kList: return;
+  }
+}
 
 constexpr auto kPlanFields = [](auto& io, auto& plan) {
-  io.integer("tp", plan.degrees.tp, kDegree);
-  io.integer("pp", plan.degrees.pp, kDegree);
-  io.integer("dp", plan.degrees.dp, kDegree);
-  io.integer("cp", plan.degrees.cp, kDegree, kOptional);
-  io.integer("ep", plan.degrees.ep, kDegree, kOptional);
-  io.integer("virtual_stages", plan.virtual_stages, kDegree, kOptional);
-  io.integer("zero", plan.zero, {0, 3});
-  io.integer("micro_batch", plan.micro_batch, kDegree);
-  io.integer("global_batch", plan.global_batch, kDegree);
-  io.flag("sequence_parallel", plan.sequence_parallel);
-  io.choice("recompute", plan.recompute,
-            {Recompute::kNone, Recompute::kSelective, Recompute::kFull, Recompute::kBlocks});
-  io.integer("recompute_blocks", plan.recompute_blocks, {0, 1 << 20}, kOptional);
-  io.choice("attention", plan.attention, {AttentionKind::kUnfused, AttentionKind::kFlash});
-  io.choice("schedule", plan.schedule,
-            {ScheduleKind::kGpipe, ScheduleKind::kOneFOneB, ScheduleKind::kInterleaved});
-  io.integers("stage_layers", plan.stage_layers, {0, 1 << 20});
-  io.choice("dtype", plan.dtype, {DType::kFloat32, DType::kBFloat16, DType::kFloat16});
-  io.choice("gradient_dtype", plan.gradient_dtype,
-            {DType::kFloat32, DType::kBFloat16, DType::kFloat16});
-  io.choice("rank_order", plan.rank_order, {RankOrder::kTpDpPp, RankOrder::kTpPpDp}, kOptional);
-  io.choice("offload", plan.offload, {Offload::kNone, Offload::kOptimizer}, kOptional);
+  for (const SettingRow& row : setting_rows()) {
+    if (row.kind == SettingKind::kList) {
+      io.integers(row.key, plan.stage_layers, {row.least, row.most});
+      continue;
+    }
+    std::int64_t value = row.get(plan);
+    setting_field(io, row, value);
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(plan)>>) row.set(plan, value);
+  }
 };
 
 constexpr auto kFileFields = [](auto& io, auto& file) {

@@ -1,6 +1,6 @@
 #include "core/stack_json.h"
 
-#include <algorithm>
+#include <type_traits>
 
 #include "core/json_document.h"
 #include "core/json_fields.h"
@@ -46,10 +46,20 @@ constexpr auto kMemoryFields = [](auto& io, auto& memory) {
 
 constexpr auto kChoiceFields = [](auto& io, auto& choices) {
   io.text("source", choices.source);
-  io.choices("rank_orders", choices.rank_orders, {RankOrder::kTpDpPp, RankOrder::kTpPpDp});
-  io.choices("recompute", choices.recompute,
-             {Recompute::kNone, Recompute::kSelective, Recompute::kFull, Recompute::kBlocks});
-  io.choices("offload", choices.offload, {Offload::kNone, Offload::kOptimizer});
+  for (const SettingRow& row : setting_rows()) {
+    if (row.kind == SettingKind::kList) continue;
+    auto& only = choices.only[row.setting];
+    if (row.words.empty()) {
+      io.integers(row.key, only, {row.least, row.most}, kOptional);
+    } else {
+      io.word_list(row.key, only, row.words, kOptional);
+    }
+  }
+  if constexpr (std::is_same_v<std::remove_reference_t<decltype(io)>, FieldReader>) {
+    // As the first stack files called it.
+    io.word_list("rank_orders", choices.only[Setting::kRankOrder],
+                 row_of(Setting::kRankOrder).words, kOptional);
+  }
 };
 
 constexpr auto kStackFields = [](auto& io, auto& stack) {
@@ -73,11 +83,6 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.number("residual_spread", stack.residual_spread, {0, 1});
 };
 
-template <class E>
-bool holds(const std::vector<E>& values, E value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
 Result<StackSpec> stack_from_json(const JsonValue& root, const std::string& file) {
   return spec_from_json<StackSpec>(root, file, kStackFields);
 }
@@ -96,10 +101,22 @@ Result<StackSpec> parse_stack(std::string_view text, const std::string& file) {
 
 std::string to_json(const StackSpec& stack) { return to_text(json_from_spec(stack, kStackFields)); }
 
+const std::string& reason_against(Setting setting) {
+  static const std::vector<std::string> reasons = [] {
+    std::vector<std::string> all;
+    for (const SettingRow& row : setting_rows()) {
+      all.push_back("the stack has no such " + std::string(row.title));
+    }
+    return all;
+  }();
+  return reasons[static_cast<std::size_t>(setting)];
+}
+
 std::string reason_against(const StackChoices& choices, const Plan& plan) {
-  if (!holds(choices.rank_orders, plan.rank_order)) return "the stack has no such rank order";
-  if (!holds(choices.recompute, plan.recompute)) return "the stack has no such recompute";
-  if (!holds(choices.offload, plan.offload)) return "the stack has no such offload";
+  for (const SettingRow& row : setting_rows()) {
+    if (row.kind == SettingKind::kList) continue;
+    if (!choices.has(setting_of(plan, row.setting))) return reason_against(row.setting);
+  }
   return "";
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/plan.h"
+#include "core/plan_settings.h"
 #include "core/units.h"
 
 namespace tpsim {
@@ -68,11 +69,16 @@ struct StackMemory {
 // What the software's launcher can be told to do: no other plan is proposed or predicted.
 struct StackChoices {
   std::string source;  // where that is said
-  std::vector<RankOrder> rank_orders = {RankOrder::kTpDpPp, RankOrder::kTpPpDp};
-  std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kSelective, Recompute::kFull,
-                                      Recompute::kBlocks};
-  std::vector<Offload> offload = {Offload::kNone, Offload::kOptimizer};
+  SettingLists only;   // the values of a setting that it has; an empty list: all
+
+  // What counts something counts nothing in most plans, which is no choice.
+  bool has(const SettingValue& value) const {
+    const bool counts_nothing = value.value == 0 && row_of(value.setting).counts_for != nullptr;
+    return only[value.setting].empty() || only.holds(value) || counts_nothing;
+  }
 };
+// "the stack has no such recompute"
+const std::string& reason_against(Setting setting);
 // Why the software cannot run the plan; empty where it can.
 std::string reason_against(const StackChoices& choices, const Plan& plan);
 

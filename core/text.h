@@ -1,4 +1,5 @@
-// Choosing among names, with the nearest one offered when the text is none of them.
+// Choosing among names, with the nearest one offered when the text is none of them; words for
+// shells.
 #pragma once
 
 #include <span>
@@ -23,5 +24,8 @@ Result<std::size_t> choose(std::string_view what, std::string_view text,
                            std::span<const std::string_view> choices);
 Result<std::size_t> choose(std::string_view what, std::string_view text,
                            std::span<const std::string> choices);
+
+// A word as a shell reads it back: quoted when it has to be.
+std::string shell_quoted(std::string_view word);
 
 }  // namespace tpsim

@@ -5,6 +5,8 @@
 #include "core/files.h"
 #include "core/json_document.h"
 #include "core/plan_json.h"
+#include "core/text.h"
+#include "gui/plan_command.h"
 #include "gui/saved_view.h"
 #include "stacks/launch_files.h"
 
@@ -54,23 +56,12 @@ Result<std::string> export_files(const ViewComputer& computer, const AppState& s
   return fmt::format("Wrote {} into {}", names, folder.string());
 }
 
-std::string quoted(const std::string& word) {
-  const auto is_plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("-_./,=").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 // What names the model to `tpsim simulate`: the catalogue's name, else the plan file that holds it.
 Result<std::string> model_words(const ViewComputer& computer, const PlanFile& file,
                                 const AppState& state) {
-  if (!state.choice.opened_model) return "--model " + quoted(state.choice.model);
-  if (computer.catalogue_holds(file.model)) return "--model " + quoted(file.model.name);
-  if (!state.opened_file.empty()) return quoted(state.opened_file);
+  if (!state.choice.opened_model) return "--model " + shell_quoted(state.choice.model);
+  if (computer.catalogue_holds(file.model)) return "--model " + shell_quoted(file.model.name);
+  if (!state.opened_file.empty()) return shell_quoted(state.opened_file);
   return Error{ErrorKind::kBadInput, "no file holds this model", file.model.name,
                "save the plan: tpsim simulate plan.json predicts it"};
 }
@@ -115,25 +106,6 @@ Status open_file(const std::filesystem::path& path, AppState& state) {
   show_plan(file, state);
   state.opened_file = path.string();
   return Ok{};
-}
-
-std::string command_of(const PlanFile& file, const std::string& model) {
-  const Plan& plan = file.plan;
-  std::string text = fmt::format(
-      "tpsim simulate {} --cluster {} --profile {} --stack {} --seq {} --global-batch {} "
-      "--tp {} --pp {} --dp {} --micro-batch {} --zero {} --virtual-stages {} --schedule {} "
-      "--recompute {} --attention {} --sequence-parallel {} --dtype {} --gradient-dtype {} "
-      "--stage-layers {}",
-      model, quoted(file.cluster), quoted(file.profile), quoted(file.stack), file.model.seq,
-      plan.global_batch, plan.degrees.tp, plan.degrees.pp, plan.degrees.dp, plan.micro_batch,
-      plan.zero, plan.virtual_stages, name_of(plan.schedule), recompute_text(plan),
-      name_of(plan.attention), plan.sequence_parallel ? "on" : "off", name_of(plan.dtype),
-      name_of(plan.gradient_dtype), fmt::join(plan.stage_layers, ","));
-  if (plan.offload != Offload::kNone) text += fmt::format(" --offload {}", name_of(plan.offload));
-  if (plan.rank_order != RankOrder::kTpDpPp) {
-    text += fmt::format(" --rank-order {}", name_of(plan.rank_order));
-  }
-  return text;
 }
 
 }  // namespace tpsim::gui

@@ -14,8 +14,4 @@ void perform(Request request, const ViewComputer& computer, AppState& state);
 // Opens a saved view or a plan file, whichever it is; the state is kept on failure.
 Status open_file(const std::filesystem::path& path, AppState& state);
 
-// The command that predicts this plan; `model` is what names its model: "--model NAME", or a plan
-// file.
-std::string command_of(const PlanFile& file, const std::string& model);
-
 }  // namespace tpsim::gui

@@ -6,30 +6,9 @@
 #include <cmath>
 
 #include "core/numbers.h"
+#include "core/plan_settings.h"
 
 namespace tpsim::gui {
-namespace {
-
-using Settings = std::vector<std::pair<std::string, std::string>>;
-
-Settings settings_of(const Plan& plan) {
-  return {{"tp", std::to_string(plan.degrees.tp)},
-          {"pp", std::to_string(plan.degrees.pp)},
-          {"dp", std::to_string(plan.degrees.dp)},
-          {"cp", std::to_string(plan.degrees.cp)},
-          {"ep", std::to_string(plan.degrees.ep)},
-          {"chunks", std::to_string(plan.virtual_stages)},
-          {"ZeRO", std::to_string(plan.zero)},
-          {"micro-batch", std::to_string(plan.micro_batch)},
-          {"recompute", recompute_text(plan)},
-          {"attention", std::string(name_of(plan.attention))},
-          {"schedule", std::string(name_of(plan.schedule))},
-          {"sequence parallel", plan.sequence_parallel ? "on" : "off"},
-          {"stage layers", layers_text(plan.stage_layers)}};
-}
-
-}  // namespace
-
 std::vector<TermDifference> largest_differences(const Prediction& a, const Prediction& b) {
   const auto size = [](const TermDifference& term) { return std::abs(term.difference().value()); };
   std::vector<TermDifference> terms = term_differences(a, b);
@@ -51,12 +30,12 @@ std::string summary_of(const PlanView& a, const PlanView& b) {
 }
 
 std::string settings_difference(const Plan& a, const Plan& b) {
-  const Settings left = settings_of(a), right = settings_of(b);
   std::string text;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (left[i].second == right[i].second) continue;
-    text += fmt::format("{}{} {} → {}", text.empty() ? "A → B: " : ", ", left[i].first,
-                        left[i].second, right[i].second);
+  for (const SettingRow& row : setting_rows()) {
+    if (row.counts_for != nullptr) continue;  // it stands in the other's text
+    const std::string left = text_of(a, row.setting), right = text_of(b, row.setting);
+    if (left == right) continue;
+    text += fmt::format("{}{} {} → {}", text.empty() ? "A → B: " : ", ", row.title, left, right);
   }
   return text.empty() ? "A and B are the same plan" : text;
 }

@@ -10,14 +10,9 @@
 namespace tpsim::gui {
 namespace {
 
-bool divides_model(const ModelSpec& model, std::int64_t tp) {
-  return model.attention.heads % tp == 0 && model.attention.kv_heads % tp == 0 &&
-         model.ffn_hidden % tp == 0;
-}
-
 std::vector<std::int64_t> tensor_degrees(const ModelSpec& model, std::int64_t gpus) {
   std::vector<std::int64_t> degrees = divisors(gpus);
-  std::erase_if(degrees, [&](std::int64_t tp) { return !divides_model(model, tp); });
+  std::erase_if(degrees, [&](std::int64_t tp) { return !divides_by_tp(model, tp); });
   return degrees;
 }
 
@@ -41,113 +36,80 @@ std::vector<std::int64_t> chunk_counts(const Plan& plan, const ModelSpec& model)
 
 std::vector<std::int64_t> recomputed_counts(const Plan& plan) {
   if (plan.recompute != Recompute::kBlocks) return {};
-  const auto largest = std::max_element(plan.stage_layers.begin(), plan.stage_layers.end());
   std::vector<std::int64_t> counts(
-      static_cast<std::size_t>(std::max<std::int64_t>(0, *largest - 1)));
+      static_cast<std::size_t>(most_recomputed_blocks(plan.stage_layers)));
   std::iota(counts.begin(), counts.end(), 1);
   return counts;
 }
 
-// ZeRO keeps its own knob; sequence parallelism needs a tensor group and an even split.
+// Parts of a sequence, each in two equal chunks; the batch must split over what is left of the
+// data-parallel ranks.
+std::vector<std::int64_t> context_degrees(const Plan& plan, const ModelSpec& model) {
+  std::vector<std::int64_t> degrees = divisors(data_ranks(plan));
+  std::erase_if(degrees, [&](std::int64_t cp) {
+    const bool splits = cp == 1 || model.seq % (2 * cp) == 0;
+    return !splits || plan.global_batch % (data_ranks(plan) / cp) != 0;
+  });
+  return degrees;
+}
+
+// Sequence parallelism needs a tensor group and an even split.
 bool can_shard_sequence(const Plan& plan, const ModelSpec& model) {
   const ParallelDegrees& d = plan.degrees;
   return d.tp > 1 && model.seq % (d.cp * d.tp) == 0;
 }
 
+// The words whose plan keeps them when all else has been made to agree.
+std::vector<std::int64_t> legal_words(const Plan& plan, const SettingRow& row,
+                                      const ModelSpec& model, std::int64_t gpus) {
+  std::vector<std::int64_t> values;
+  for (const SettingWord& word : row.words) {
+    const Plan next = turned(plan, row.setting, word.value, model, gpus);
+    if (row.get(next) == word.value && validate(next, model).ok()) values.push_back(word.value);
+  }
+  return values;
+}
+
 }  // namespace
 
-const char* label_of(Knob knob) {
-  switch (knob) {
-    case Knob::kTp: return "tensor parallel";
-    case Knob::kPp: return "pipeline stages";
-    case Knob::kDp: return "data parallel";
-    case Knob::kEp: return "expert parallel";
-    case Knob::kMicroBatch: return "micro-batch";
-    case Knob::kVirtualStages: return "chunks per stage";
-    case Knob::kZero: return "ZeRO";
-    case Knob::kRecomputedBlocks: return "blocks of it";
-  }
-  return "?";
-}
+bool has_knob(const SettingRow& row) { return row.role != SettingRole::kGiven; }
 
-const char* meaning_of(Knob knob) {
-  switch (knob) {
-    case Knob::kTp:
-      return "GPUs that share every layer. Less memory on each, but two all-reduces in every "
-             "layer: "
-             "keep it inside a node.";
-    case Knob::kPp:
-      return "Groups of layers, one after the other. Little traffic, but GPUs idle while the "
-             "pipeline fills and drains.";
-    case Knob::kDp:
-      return "Copies of the model that each take a share of the batch and add up their gradients.";
-    case Knob::kEp:
-      return "Data-parallel ranks that share out the experts of a layer and send each other the "
-             "tokens.";
-    case Knob::kMicroBatch:
-      return "Sequences that pass through the pipeline together. Larger ones use the GPU better, "
-             "need more memory and leave fewer of them to fill the pipeline.";
-    case Knob::kVirtualStages:
-      return "Pieces of the model on each stage. More of them shorten the bubble and send more "
-             "(interleaved schedule).";
-    case Knob::kZero:
-      return "What data-parallel copies share out: 0 nothing, 1 optimizer state, 2 and gradients, "
-             "3 and weights.";
-    case Knob::kRecomputedBlocks:
-      return "How many blocks of every chunk are computed again in backward; the others keep "
-             "their activations.";
-  }
-  return "";
-}
-
-std::int64_t value_of(const Plan& plan, Knob knob) {
-  switch (knob) {
-    case Knob::kTp: return plan.degrees.tp;
-    case Knob::kPp: return plan.degrees.pp;
-    case Knob::kDp: return plan.degrees.dp;
-    case Knob::kEp: return plan.degrees.ep;
-    case Knob::kMicroBatch: return plan.micro_batch;
-    case Knob::kVirtualStages: return plan.virtual_stages;
-    case Knob::kZero: return plan.zero;
-    case Knob::kRecomputedBlocks: return plan.recompute_blocks;
-  }
-  return 0;
-}
-
-std::vector<std::int64_t> values_of(const Plan& plan, Knob knob, const ModelSpec& model,
+std::vector<std::int64_t> values_of(const Plan& plan, Setting knob, const ModelSpec& model,
                                     std::int64_t gpus) {
+  const SettingRow& row = row_of(knob);
+  if (row.suits != nullptr && !row.suits(model)) return {};
   const std::int64_t tp = plan.degrees.tp;
-  gpus /= plan.degrees.cp;  // which no knob turns
+  const std::int64_t of_context = gpus / plan.degrees.cp;
   switch (knob) {
-    case Knob::kTp: {
-      std::vector<std::int64_t> degrees = tensor_degrees(model, gpus);
+    case Setting::kTp: {
+      std::vector<std::int64_t> degrees = tensor_degrees(model, of_context);
       std::erase_if(degrees, [&](std::int64_t degree) {
-        return pipeline_degrees(plan, model, gpus, degree).empty();
+        return pipeline_degrees(plan, model, of_context, degree).empty();
       });
       return degrees;
     }
-    case Knob::kPp: return pipeline_degrees(plan, model, gpus, tp);
-    case Knob::kDp: {
+    case Setting::kPp: return pipeline_degrees(plan, model, of_context, tp);
+    case Setting::kDp: {
       std::vector<std::int64_t> degrees;
-      for (const std::int64_t pp : pipeline_degrees(plan, model, gpus, tp)) {
-        degrees.push_back(gpus / tp / pp);
+      for (const std::int64_t pp : pipeline_degrees(plan, model, of_context, tp)) {
+        degrees.push_back(of_context / tp / pp);
       }
       std::sort(degrees.begin(), degrees.end());
       return degrees;
     }
-    case Knob::kEp:
-      if (!has_experts(model)) return {};
-      return divisors(std::gcd(plan.degrees.dp, model.experts.count));
-    case Knob::kMicroBatch: {
+    case Setting::kCp: return context_degrees(plan, model);
+    case Setting::kEp: return divisors(std::gcd(plan.degrees.dp, model.experts.count));
+    case Setting::kMicroBatch: {
       std::vector<std::int64_t> sizes = divisors(plan.global_batch / plan.degrees.dp);
       std::erase_if(sizes, [](std::int64_t size) { return size > 64; });
       return sizes;
     }
-    case Knob::kVirtualStages: return chunk_counts(plan, model);
-    case Knob::kZero: return {0, 1, 2, 3};
-    case Knob::kRecomputedBlocks: return recomputed_counts(plan);
+    case Setting::kVirtualStages: return chunk_counts(plan, model);
+    case Setting::kRecomputeBlocks: return recomputed_counts(plan);
+    default: break;
   }
-  return {};
+  if (!row.words.empty()) return legal_words(plan, row, model, gpus);
+  return {row.tried.begin(), row.tried.end()};
 }
 
 std::int64_t nearest_of(std::span<const std::int64_t> values, std::int64_t wanted) {
@@ -201,30 +163,35 @@ Plan mended(Plan plan, const ModelSpec& model) {
   return plan;
 }
 
-Plan turned(const Plan& plan, Knob knob, std::int64_t value, const ModelSpec& model,
+// Of the numbers of blocks that can be recomputed, neither few nor many.
+void start_in_the_middle(Plan& plan) {
+  const std::vector<std::int64_t> counts = recomputed_counts(plan);
+  if (!counts.empty()) plan.recompute_blocks = counts[(counts.size() - 1) / 2];
+}
+
+// The fewest chunks on a stage that the plan's schedule takes.
+std::int64_t chunks_for(const Plan& plan, const ModelSpec& model) {
+  const std::vector<std::int64_t> counts = chunk_counts(plan, model);
+  return plan.schedule == ScheduleKind::kInterleaved && counts.size() > 1 ? counts[1] : 1;
+}
+
+Plan turned(const Plan& plan, Setting knob, std::int64_t value, const ModelSpec& model,
             std::int64_t gpus) {
   Plan next = plan;
+  set(next, {knob, value});
   ParallelDegrees& d = next.degrees;
   gpus /= d.cp;
   switch (knob) {
-    case Knob::kTp:
-      d.tp = value;
+    case Setting::kTp:
       d.pp = nearest_of(pipeline_degrees(plan, model, gpus, value), d.pp);
       d.dp = gpus / d.tp / d.pp;
       break;
-    case Knob::kPp:
-      d.pp = value;
-      d.dp = gpus / d.tp / d.pp;
-      break;
-    case Knob::kDp:
-      d.dp = value;
-      d.pp = gpus / d.tp / d.dp;
-      break;
-    case Knob::kEp: d.ep = value; break;
-    case Knob::kMicroBatch: next.micro_batch = value; break;
-    case Knob::kVirtualStages: next.virtual_stages = value; break;
-    case Knob::kZero: next.zero = static_cast<int>(value); break;
-    case Knob::kRecomputedBlocks: next.recompute_blocks = value; break;
+    case Setting::kPp:
+    case Setting::kCp: d.dp = gpus / d.tp / d.pp; break;
+    case Setting::kDp: d.pp = gpus / d.tp / d.dp; break;
+    case Setting::kRecompute: start_in_the_middle(next); break;
+    case Setting::kSchedule: next.virtual_stages = chunks_for(next, model); break;
+    default: break;
   }
   return mended(std::move(next), model);
 }

@@ -1,48 +1,31 @@
 // The settings of one plan as things to turn: which values each may take beside the others, and the
 // plan that follows from turning one.
 //
-// The GPUs stay all in use: tensor and pipeline degrees take from the data-parallel one, and the
-// data-parallel degree from the pipeline.
+// The GPUs stay all in use: tensor, pipeline and context degrees take from the data-parallel one,
+// and the data-parallel degree from the pipeline.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/model_spec.h"
 #include "core/plan.h"
+#include "core/plan_settings.h"
 #include "core/scenario.h"
 
 namespace tpsim::gui {
 
-enum class Knob : std::uint8_t {
-  kTp,
-  kPp,
-  kDp,
-  kEp,  // of models with experts
-  kMicroBatch,
-  kVirtualStages,
-  kZero,
-  kRecomputedBlocks  // of plans with Recompute::kBlocks
-};
-inline constexpr std::array kKnobs = {Knob::kTp,         Knob::kPp,
-                                      Knob::kDp,         Knob::kEp,
-                                      Knob::kMicroBatch, Knob::kVirtualStages,
-                                      Knob::kZero,       Knob::kRecomputedBlocks};
-
-const char* label_of(Knob knob);    // "tensor parallel"
-const char* meaning_of(Knob knob);  // a sentence for the tooltip
-std::int64_t value_of(const Plan& plan, Knob knob);
+// The settings that have a knob: all that a search may change.
+bool has_knob(const SettingRow& row);
 
 // In ascending order, the present value among them when it is legal; none where there is nothing to
 // turn.
-std::vector<std::int64_t> values_of(const Plan& plan, Knob knob, const ModelSpec& model,
+std::vector<std::int64_t> values_of(const Plan& plan, Setting knob, const ModelSpec& model,
                                     std::int64_t gpus);
 
 // The plan after turning the knob: other settings change only as far as they must.
-Plan turned(const Plan& plan, Knob knob, std::int64_t value, const ModelSpec& model,
+Plan turned(const Plan& plan, Setting knob, std::int64_t value, const ModelSpec& model,
             std::int64_t gpus);
 
 // The plan with the other settings replaced by the nearest that agree with the degrees:

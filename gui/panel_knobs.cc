@@ -24,112 +24,38 @@ void heading(Ui& ui, const char* text) {
 
 void choose(Ui& ui, const Plan& plan) { ui.state.plan = plan; }
 
-void draw_knob(Ui& ui, const Plan& plan, Knob knob) {
-  const ModelSpec& model = ui.views.scenario->model;
-  const std::vector<std::int64_t> values = values_of(plan, knob, model, ui.state.choice.gpus);
-  if (values.empty()) return;
+// What the software has of a setting's legal values.
+std::vector<std::int64_t> choices_of(const Ui& ui, const Plan& plan, Setting knob) {
+  const Scenario& scenario = *ui.views.scenario;
+  std::vector<std::int64_t> values = values_of(plan, knob, scenario.model, ui.state.choice.gpus);
+  std::erase_if(values, [&](std::int64_t value) {
+    return !scenario.stack.choices.has({knob, value}) && value != setting_of(plan, knob).value;
+  });
+  return values;
+}
+
+// Words and few numbers stand side by side, others on a slider.
+bool is_segmented(const SettingRow& row) {
+  constexpr std::int64_t kMostSegments = 4;
+  return !row.words.empty() || row.most - row.least < kMostSegments;
+}
+
+void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
+  const std::vector<std::int64_t> values = choices_of(ui, plan, row.setting);
+  if (values.size() < 2) return;
   std::vector<std::string> texts;
-  for (const std::int64_t value : values) texts.push_back(std::to_string(value));
-  const auto found = std::find(values.begin(), values.end(), value_of(plan, knob));
-  int stop = static_cast<int>(found - values.begin());
-  if (found == values.end()) stop = 0;
-  if (slider_row(ui, {label_of(knob), meaning_of(knob), texts}, stop)) {
-    const Plan next =
-        turned(plan, knob, values[static_cast<std::size_t>(stop)], model, ui.state.choice.gpus);
-    choose(ui, with_runnable_zero(next, *ui.views.scenario));
-  }
-}
-
-template <class E>
-bool choice_row(Ui& ui, const char* label, const char* help, std::span<const char* const> texts,
-                E& value) {
-  int chosen = static_cast<int>(value);
-  if (!segment_row(ui, {label, help, texts}, chosen)) return false;
-  value = static_cast<E>(chosen);
-  return true;
-}
-
-bool recompute_row(Ui& ui, Plan& plan) {
-  const StackChoices& choices = ui.views.scenario->stack.choices;
-  Plan some = plan;
-  some.recompute = Recompute::kBlocks;
-  const bool has_some =
-      plan.recompute == Recompute::kBlocks || reason_against(choices, some).empty();
-  const std::array<const char*, 4> texts = {"none", has_some ? "sel." : "select.", "full", "some"};
-  const bool changed =
-      choice_row(ui, "recompute",
-                 "Activations thrown away in forward and computed again in backward: less memory, "
-                 "more work. Selective does so for the attention core only, some for the first "
-                 "blocks of every chunk.",
-                 std::span(texts).first(has_some ? 4 : 3), plan.recompute);
-  if (!changed) return false;
-  const std::vector<std::int64_t> counts =
-      values_of(plan, Knob::kRecomputedBlocks, ui.views.scenario->model, ui.state.choice.gpus);
-  if (!counts.empty()) plan.recompute_blocks = counts[(counts.size() - 1) / 2];
-  return true;
-}
-
-bool offload_row(Ui& ui, Plan& plan) {
-  constexpr std::array<const char*, 2> kTexts = {"on GPU", "on host"};
-  Plan offloaded = plan;
-  offloaded.offload = Offload::kOptimizer;
-  const bool can_offload = reason_against(ui.views.scenario->stack.choices, offloaded).empty();
-  if (!can_offload && plan.offload == Offload::kNone) return false;
-  return choice_row(ui, "optimizer",
-                    "Where master weights and Adam's moments lie and are updated. In the host's "
-                    "memory they leave room on the GPU, and every step waits for the link.",
-                    kTexts, plan.offload);
-}
-
-// Interleaving takes at least two chunks on each stage: the fewest that are legal.
-bool schedule_row(Ui& ui, Plan& plan) {
-  if (plan.degrees.pp == 1) return false;
-  constexpr std::array kSchedules = {ScheduleKind::kOneFOneB, ScheduleKind::kInterleaved,
-                                     ScheduleKind::kGpipe};
-  constexpr std::array<const char*, 3> kTexts = {"1F1B", "interl.", "GPipe"};
-  const std::vector<std::int64_t> chunks =
-      values_of(plan, Knob::kVirtualStages, ui.views.scenario->model, ui.state.choice.gpus);
-  const auto now = std::find(kSchedules.begin(), kSchedules.end(), plan.schedule);
-  int chosen = static_cast<int>(now - kSchedules.begin());
-  const SegmentRow row{
-      "schedule",
-      "1F1B runs each backward as soon as it can, so few activations are alive. Interleaved does "
-      "so with several chunks of the model on each stage: a shorter bubble, more transfers; the "
-      "micro-batches must divide by the stages. GPipe runs all forwards first.",
-      kTexts, chunks.size() > 1 ? -1 : 1};
-  if (!segment_row(ui, row, chosen)) return false;
-  plan.schedule = kSchedules[static_cast<std::size_t>(chosen)];
-  plan.virtual_stages = plan.schedule == ScheduleKind::kInterleaved ? chunks[1] : 1;
-  return true;
-}
-
-void draw_switches(Ui& ui, Plan plan) {
-  bool changed = false;
-  int zero = plan.zero;
-  constexpr std::array<const char*, 4> kZero = {"0", "1", "2", "3"};
-  if (segment_row(ui, {"ZeRO", meaning_of(Knob::kZero), kZero}, zero)) {
-    plan.zero = zero;
-    changed = true;
-  }
-  constexpr std::array<const char*, 2> kAttention = {"unfused", "flash"};
-  changed |= recompute_row(ui, plan);
-  draw_knob(ui, plan, Knob::kRecomputedBlocks);
-  changed |= choice_row(ui, "attention", "Flash attention never writes the scores to memory.",
-                        kAttention, plan.attention);
-  int sharded = plan.sequence_parallel ? 1 : 0;
-  constexpr std::array<const char*, 2> kSwitch = {"off", "on"};
-  if (segment_row(ui,
-                  {"sequence parallel",
-                   "Splits norms and dropout over the tensor group by tokens: less memory for "
-                   "the same traffic. Needs a tensor-parallel degree above one.",
-                   kSwitch},
-                  sharded)) {
-    plan.sequence_parallel = sharded == 1;
-    changed = true;
-  }
-  changed |= schedule_row(ui, plan);
-  changed |= offload_row(ui, plan);
-  if (changed) choose(ui, mended(plan, ui.views.scenario->model));
+  for (const std::int64_t value : values) texts.push_back(text_of({row.setting, value}));
+  const auto found = std::find(values.begin(), values.end(), row.get(plan));
+  int chosen = found == values.end() ? 0 : static_cast<int>(found - values.begin());
+  const char* label = row.title.data();  // both are literals
+  const char* help = row.meaning.data();
+  const bool changed = is_segmented(row) ? segment_row(ui, {label, help, texts}, chosen)
+                                         : slider_row(ui, {label, help, texts}, chosen);
+  if (!changed) return;
+  const Plan next = turned(plan, row.setting, values[static_cast<std::size_t>(chosen)],
+                           ui.views.scenario->model, ui.state.choice.gpus);
+  const bool is_zero = row.setting == Setting::kZero;
+  choose(ui, is_zero ? next : with_runnable_zero(next, *ui.views.scenario));
 }
 
 // The model's blocks as a strip; dragging a boundary moves blocks to the neighbour.
@@ -236,11 +162,9 @@ void draw_knobs(Ui& ui, Rect rect) {
     ImGui::BeginChild("knobs", {body.width(), body.height()}, false, ImGuiWindowFlags_NoBackground);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ui.px(8), ui.px(4)));
     const Plan plan = ui.views.a->plan;
-    for (const Knob knob :
-         {Knob::kTp, Knob::kPp, Knob::kDp, Knob::kEp, Knob::kMicroBatch, Knob::kVirtualStages}) {
-      draw_knob(ui, plan, knob);
+    for (const SettingRow& row : setting_rows()) {
+      if (has_knob(row)) draw_knob(ui, plan, row);
     }
-    draw_switches(ui, plan);
     draw_cut(ui, plan);
     ImGui::BeginDisabled(!ui.state.plan);
     if (button(ui, "Back to the fastest",

@@ -50,7 +50,7 @@ std::string cell_text(const PlannedRun& run, std::size_t column, const TimeScale
     case TableColumnId::kDp: return std::to_string(plan.degrees.dp);
     case TableColumnId::kZero: return std::to_string(plan.zero);
     case TableColumnId::kMicroBatch: return std::to_string(plan.micro_batch);
-    case TableColumnId::kRecompute: return recompute_text(plan);
+    case TableColumnId::kRecompute: return text_of(plan, Setting::kRecompute);
     case TableColumnId::kExtras: return extras_text(plan);
     case TableColumnId::kStep: return scaled_text(run.predicted.step, scale);
     case TableColumnId::kTflops:

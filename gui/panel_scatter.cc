@@ -127,8 +127,8 @@ void describe(const Ui& ui, const PlannedRun& run) {
   tooltip(ui, fmt::format("{}\nZeRO {}, micro-batch {}, {} recompute{}{}\n{} (90 %: {} to {})\n"
                           "{} GiB, p(OOM) {}\nClick to look at this plan.",
                           degrees_text(run.plan), run.plan.zero, run.plan.micro_batch,
-                          recompute_text(run.plan), extras.empty() ? "" : ", ", extras,
-                          time_text(p.step), time_text(p.step_low), time_text(p.step_high),
+                          text_of(run.plan, Setting::kRecompute), extras.empty() ? "" : ", ",
+                          extras, time_text(p.step), time_text(p.step_low), time_text(p.step_high),
                           gib_text(p.peak), chance_text(p.p_oom))
                   .c_str());
 }

@@ -211,14 +211,16 @@ void draw_title(Drawing& out, const Scenario& scenario, const PlannedRun& best) 
                        gpus_text(gpu_count(best.plan)), scenario.cluster.name,
                        scaled_text(p.step, scale), scale.unit));
   const std::string extras = extras_text(best.plan);
-  out.text(kMargin, 68, words(13.5, colors().dim),
-           fmt::format("{} · ZeRO {} · micro-batch {} · {} recompute{}{}   |   90 % interval {} to "
-                       "{} {} · MFU {} · {} of {} GiB · p(OOM) {}",
-                       degrees_text(best.plan), best.plan.zero, best.plan.micro_batch,
-                       best.plan.recompute == Recompute::kNone ? "no" : recompute_text(best.plan),
-                       extras.empty() ? "" : " · ", extras, scaled_text(p.step_low, scale),
-                       scaled_text(p.step_high, scale), scale.unit, percent_text(p.mfu),
-                       gib_text(p.peak), gib_text(p.capacity), chance_text(p.p_oom)));
+  out.text(
+      kMargin, 68, words(13.5, colors().dim),
+      fmt::format(
+          "{} · ZeRO {} · micro-batch {} · {} recompute{}{}   |   90 % interval {} to "
+          "{} {} · MFU {} · {} of {} GiB · p(OOM) {}",
+          degrees_text(best.plan), best.plan.zero, best.plan.micro_batch,
+          best.plan.recompute == Recompute::kNone ? "no" : text_of(best.plan, Setting::kRecompute),
+          extras.empty() ? "" : " · ", extras, scaled_text(p.step_low, scale),
+          scaled_text(p.step_high, scale), scale.unit, percent_text(p.mfu), gib_text(p.peak),
+          gib_text(p.capacity), chance_text(p.p_oom)));
 }
 
 }  // namespace

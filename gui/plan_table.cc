@@ -8,17 +8,32 @@
 #include <optional>
 #include <sstream>
 
+#include "core/plan_settings.h"
+
 namespace tpsim::gui {
 namespace {
 
-constexpr std::array<std::string_view, 11> kFilterNames = {
-    "tp", "pp", "dp", "zero", "mb", "v", "step", "gib", "oom", "tflops", "gb"};
-constexpr std::array<std::string_view, 10> kFilterWords = {
-    "none", "selective", "full", "flash", "unfused", "sp", "no-sp", "gpipe", "1f1b", "interleaved"};
+// What a filter can compare beside the settings that are numbers.
+constexpr std::array<std::string_view, 5> kFigures = {"step", "gib", "oom", "tflops", "gb"};
 
-template <class Names>
-bool is_among(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+const SettingRow* number_called(std::string_view name) {
+  for (const SettingRow& row : setting_rows()) {
+    if (row.kind == SettingKind::kNumber && row.tag == name) return &row;
+  }
+  return nullptr;
+}
+
+// The value that a word means: "no-sp", "offload"; else that of the first setting that has the
+// word.
+std::optional<SettingValue> value_called(std::string_view name) {
+  for (const auto text : {&SettingWord::tag, &SettingWord::word}) {
+    for (const SettingRow& row : setting_rows()) {
+      for (const SettingWord& word : row.words) {
+        if (word.*text == name) return SettingValue{row.setting, word.value};
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 // "mb<=2" in its parts.
@@ -37,17 +52,13 @@ std::optional<Comparison> comparison_of(const std::string& word) {
   char* end = nullptr;
   result.value = std::strtod(number.c_str(), &end);
   const bool is_number = !number.empty() && *end == '\0';
-  return is_number && is_among(kFilterNames, result.name) ? std::optional(result) : std::nullopt;
+  const bool is_known = number_called(result.name) != nullptr ||
+                        std::find(kFigures.begin(), kFigures.end(), result.name) != kFigures.end();
+  return is_number && is_known ? std::optional(result) : std::nullopt;
 }
 
 double figure_of(const PlannedRun& run, std::string_view name) {
-  const Plan& plan = run.plan;
-  if (name == "tp") return static_cast<double>(plan.degrees.tp);
-  if (name == "pp") return static_cast<double>(plan.degrees.pp);
-  if (name == "dp") return static_cast<double>(plan.degrees.dp);
-  if (name == "zero") return plan.zero;
-  if (name == "mb") return static_cast<double>(plan.micro_batch);
-  if (name == "v") return static_cast<double>(plan.virtual_stages);
+  if (const SettingRow* row = number_called(name)) return static_cast<double>(row->get(run.plan));
   if (name == "step") return run.predicted.step.value();
   if (name == "oom") return 100 * run.predicted.p_oom;
   if (name == "tflops") return run.predicted.hardware_tflops_per_gpu;
@@ -63,13 +74,6 @@ bool holds(const PlannedRun& run, const Comparison& c) {
   return figure == c.value;
 }
 
-bool is_called(const Plan& plan, const std::string& word) {
-  if (word == "sp") return plan.sequence_parallel;
-  if (word == "no-sp") return !plan.sequence_parallel;
-  return word == name_of(plan.recompute) || word == name_of(plan.attention) ||
-         word == name_of(plan.schedule);
-}
-
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> words;
@@ -81,7 +85,8 @@ std::vector<std::string> words_of(const std::string& text) {
 bool passes(const PlannedRun& run, const std::vector<std::string>& words) {
   return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
     if (const auto comparison = comparison_of(word)) return holds(run, *comparison);
-    return !is_among(kFilterWords, word) || is_called(run.plan, word);
+    const std::optional<SettingValue> value = value_called(word);
+    return !value || setting_of(run.plan, value->setting) == *value;
   });
 }
 
@@ -121,7 +126,7 @@ std::vector<std::size_t> shown_plans(const std::vector<PlannedRun>& plans,
 
 std::string unknown_filter_word(const std::string& filter) {
   for (const std::string& word : words_of(filter)) {
-    if (!comparison_of(word) && !is_among(kFilterWords, word)) return word;
+    if (!comparison_of(word) && !value_called(word)) return word;
   }
   return "";
 }

@@ -22,8 +22,9 @@ SearchJob::SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario)
   findings_.choice = std::move(choice);
   space_.gpus = findings_.choice.gpus;
   space_.global_batch = findings_.choice.global_batch;
-  space_.dtype = findings_.choice.dtype;
-  space_.gradient_dtype = findings_.choice.gradient_dtype;
+  space_.asked[Setting::kDtype] = {static_cast<std::int64_t>(findings_.choice.dtype)};
+  space_.asked[Setting::kGradientDtype] = {
+      static_cast<std::int64_t>(findings_.choice.gradient_dtype)};
 }
 
 void SearchJob::step() {
@@ -73,8 +74,9 @@ void SearchJob::find_front() {
 
 void SearchJob::find_fastest(std::int64_t tp) {
   SearchSpace part = space_;
-  part.tp = {tp};
-  part.offload = {findings_.plans.front().plan.offload};  // as the best of the whole space
+  part.asked[Setting::kTp] = {tp};
+  part.asked[Setting::kOffload] = {setting_of(findings_.plans.front().plan, Setting::kOffload)
+                                       .value};  // as the best of the whole space
   Result<SearchResult> found = search(*scenario_, part, kPlansOfSlice, {});
   if (found.ok()) add(std::move(found).value());
 }

@@ -168,14 +168,15 @@ bool segment_row(Ui& ui, const SegmentRow& row, int& chosen) {
                           vec(is_on ? ui.colors.accent : with_alpha(ui.colors.raised, 0)));
     if (is_on) ImGui::PushStyleColor(ImGuiCol_ButtonHovered, vec(ui.colors.accent));
     ImGui::PushStyleColor(ImGuiCol_Text, vec(is_on ? ui.colors.on_accent : ui.colors.text));
-    ImGui::BeginDisabled(i == row.illegal);
-    if (ImGui::Button(row.texts[static_cast<std::size_t>(i)], {each, 0}) && !is_on) {
+    const std::string& text = row.texts[static_cast<std::size_t>(i)];
+    ImGui::PushID(i);
+    if (ImGui::Button(fitted(ImGui::GetFont(), text, each).c_str(), {each, 0}) && !is_on) {
       chosen = i;
       changed = true;
     }
-    ImGui::EndDisabled();
+    ImGui::PopID();
     ImGui::PopStyleColor(is_on ? 3 : 2);
-    note_item(ui, std::string(row.label) + "=" + row.texts[static_cast<std::size_t>(i)]);
+    note_item(ui, std::string(row.label) + "=" + text);
     hover_help(ui, row.help);
   }
   ImGui::PopStyleVar();

@@ -86,8 +86,7 @@ bool slider_row(Ui& ui, const SliderRow& row, int& stop);
 struct SegmentRow {
   const char* label;
   const char* help;
-  std::span<const char* const> texts;
-  int illegal = -1;  // the choice that cannot be made now
+  std::span<const std::string> texts;
 };
 bool segment_row(Ui& ui, const SegmentRow& row, int& chosen);
 

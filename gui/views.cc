@@ -169,19 +169,9 @@ void add_plan_facts(Facts& all, const std::string& of, const PlanView& view) {
   const auto add = [&](const char* name, std::string value) {
     all.emplace_back(of + "." + name, std::move(value));
   };
-  add("tp", std::to_string(plan.degrees.tp));
-  add("pp", std::to_string(plan.degrees.pp));
-  add("dp", std::to_string(plan.degrees.dp));
-  add("cp", std::to_string(plan.degrees.cp));
-  if (plan.degrees.ep > 1) add("ep", std::to_string(plan.degrees.ep));
-  add("zero", std::to_string(plan.zero));
-  add("micro_batch", std::to_string(plan.micro_batch));
-  add("virtual_stages", std::to_string(plan.virtual_stages));
-  add("recompute", recompute_text(plan));
-  add("attention", std::string(name_of(plan.attention)));
-  add("schedule", std::string(name_of(plan.schedule)));
-  add("sequence_parallel", plan.sequence_parallel ? "on" : "off");
-  add("stage_layers", fmt::format("{}", fmt::join(plan.stage_layers, ",")));
+  for (const SettingRow& row : setting_rows()) {
+    if (row.counts_for == nullptr) add(row.key.data(), text_of(plan, row.setting));
+  }
   add("runs", view.error ? "no" : "yes");
   add("error", view.error ? view.error->message : "");
   if (view.error) return;

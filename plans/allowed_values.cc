@@ -14,28 +14,45 @@ constexpr std::int64_t kLeastPositions = 4096;
 
 }  // namespace
 
-bool is_allowed(const SearchSpace& space, const std::vector<std::int64_t>& asked,
-                const SettingValue& value) {
-  if (!asked.empty() && !contains(asked, value.value)) return false;
-  return !contains(space.excluded, value);
+bool is_allowed(const Scenario& scenario, const SearchSpace& space, const SettingValue& value) {
+  const bool asked = space.asked[value.setting].empty() || space.asked.holds(value);
+  return asked && !contains(space.excluded, value) && scenario.stack.choices.has(value);
 }
 
-std::vector<std::int64_t> context_degrees(const ModelSpec& model, const SearchSpace& space,
+std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting) {
+  const SettingRow& row = row_of(setting);
+  const auto without_excluded = [&](std::vector<std::int64_t> values) {
+    std::erase_if(values, [&](std::int64_t value) {
+      return contains(space.excluded, SettingValue{setting, value});
+    });
+    return values;
+  };
+  if (!space.asked[setting].empty()) return without_excluded(space.asked[setting]);
+  std::vector<std::int64_t> tried = without_excluded({row.tried.begin(), row.tried.end()});
+  if (!tried.empty()) return tried;
+  std::vector<std::int64_t> all;
+  for (const SettingWord& word : row.words) all.push_back(word.value);
+  return without_excluded(std::move(all));
+}
+
+std::vector<std::int64_t> context_degrees(const Scenario& scenario, const SearchSpace& space,
                                           std::int64_t ranks) {
   std::vector<std::int64_t> degrees = divisors(ranks);
   std::erase_if(degrees, [&](std::int64_t cp) {
-    const bool short_parts = cp > 1 && model.seq < cp * kLeastPositions;
-    return (space.cp.empty() && short_parts) || !is_allowed(space, space.cp, {Setting::kCp, cp});
+    const bool short_parts = cp > 1 && scenario.model.seq < cp * kLeastPositions;
+    return (space.asked[Setting::kCp].empty() && short_parts) ||
+           !is_allowed(scenario, space, {Setting::kCp, cp});
   });
   return degrees;
 }
 
-std::vector<std::int64_t> expert_degrees(const ModelSpec& model, const SearchSpace& space,
+std::vector<std::int64_t> expert_degrees(const Scenario& scenario, const SearchSpace& space,
                                          std::int64_t replicas) {
+  const ModelSpec& model = scenario.model;
   std::vector<std::int64_t> degrees = {1};
   if (has_experts(model)) degrees = divisors(std::gcd(replicas, model.experts.count));
   std::erase_if(degrees, [&](std::int64_t ep) {
-    return !is_allowed(space, space.ep, {Setting::kEp, ep});
+    return !is_allowed(scenario, space, {Setting::kEp, ep});
   });
   return degrees;
 }

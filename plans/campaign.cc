@@ -165,18 +165,16 @@ CampaignCost cost_of(const Campaign& campaign, std::int64_t gpus_per_node,
 }
 
 SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
-  SearchSpace space;
+  SearchSpace space = space_around(plan);
   space.gpus = gpus;
-  space.global_batch = plan.global_batch;
-  space.recompute = {plan.recompute};
-  if (plan.recompute == Recompute::kBlocks) space.recompute_blocks = {plan.recompute_blocks};
-  space.attention = {plan.attention};
-  space.schedule = {plan.schedule};
-  space.sequence_parallel = {plan.sequence_parallel};
-  space.rank_order = {plan.rank_order};
-  space.offload = {plan.offload};
-  space.dtype = plan.dtype;
-  space.gradient_dtype = plan.gradient_dtype;
+  for (const SettingRow& row : setting_rows()) {
+    // Degrees and batches change with the GPUs; all else stays.
+    const bool stays = row.role == SettingRole::kVariant || row.kind == SettingKind::kWord;
+    if (stays) space.asked[row.setting] = {setting_of(plan, row.setting).value};
+  }
+  if (plan.recompute == Recompute::kBlocks) {
+    space.asked[Setting::kRecomputeBlocks] = {plan.recompute_blocks};
+  }
   return space;
 }
 

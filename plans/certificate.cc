@@ -9,11 +9,6 @@
 namespace tpsim {
 namespace {
 
-template <class T>
-JsonValue names_of(const std::vector<T>& values) {
-  return json_array(values, [](T value) { return JsonValue(name_of(value)); });
-}
-
 std::uint64_t hashed(std::uint64_t hash, const std::string& text) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return hash;
@@ -22,33 +17,22 @@ std::uint64_t hashed(std::uint64_t hash, const std::string& text) {
 }  // namespace
 
 std::string to_json(const SearchSpace& space) {
-  return to_text(json_object({
+  JsonValue json = json_object({
       {"gpus", space.gpus},
       {"global_batch", space.global_batch},
       {"objective", name_of(space.objective)},
-      {"dtype", name_of(space.dtype)},
-      {"gradient_dtype", name_of(space.gradient_dtype)},
       {"memory_limit_bytes", space.memory_limit.value()},
       {"oom_risk", space.oom_risk},
-      {"tp", json_array(space.tp)},
-      {"pp", json_array(space.pp)},
-      {"dp", json_array(space.dp)},
-      {"cp", json_array(space.cp)},
-      {"ep", json_array(space.ep)},
-      {"zero", json_array(space.zero)},
-      {"micro_batch", json_array(space.micro_batch)},
-      {"virtual_stages", json_array(space.virtual_stages)},
-      {"recompute", names_of(space.recompute)},
-      {"recompute_blocks", json_array(space.recompute_blocks)},
-      {"sequence_parallel",
-       json_array(space.sequence_parallel, [](bool on) { return JsonValue(on); })},
-      {"attention", names_of(space.attention)},
-      {"schedule", names_of(space.schedule)},
-      {"rank_order", names_of(space.rank_order)},
-      {"offload", names_of(space.offload)},
-      {"excluded", to_string(space.excluded)},
       {"uneven_ends", space.uneven_ends},
-  }));
+      {"excluded", to_string(space.excluded)},
+  });
+  for (const SettingRow& row : setting_rows()) {
+    if (row.role == SettingRole::kGiven) continue;
+    json.set(std::string(row.key), json_array(space.asked[row.setting], [&](std::int64_t value) {
+               return JsonValue(text_of(SettingValue{row.setting, value}));
+             }));
+  }
+  return to_text(json);
 }
 
 std::uint64_t inputs_hash(const Scenario& scenario, const SearchSpace& space) {

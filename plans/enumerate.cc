@@ -5,10 +5,16 @@
 #include <utility>
 
 #include "core/rank_layout.h"
-#include "plans/allowed_values.h"
 #include "plans/stage_cuts.h"
 
 namespace tpsim {
+namespace {
+
+constexpr SettingValue kNoRecompute{Setting::kRecompute,
+                                    static_cast<std::int64_t>(Recompute::kNone)};
+
+}  // namespace
+
 EnumerationCount& EnumerationCount::operator+=(const EnumerationCount& other) {
   considered += other.considered;
   for (const auto& [reason, n] : other.pruned) pruned[reason] += n;
@@ -18,16 +24,13 @@ EnumerationCount& EnumerationCount::operator+=(const EnumerationCount& other) {
 // Visits the plans of one family.
 class FamilyWalk {
  public:
-  FamilyWalk(const PlanSpace& space, const PlanSpace::Family& family, const PlanSpace::Visit& visit)
-      : scenario_(space.scenario_), space_(space), asked_(space.space_), visit_(visit) {
-    plan_.degrees.tp = family.tp;
-    plan_.sequence_parallel = family.sequence_parallel;
-    plan_.recompute = family.recompute;
-    plan_.attention = family.attention;
-    plan_.offload = family.offload;
+  FamilyWalk(const PlanSpace& space, const Plan& family, const PlanSpace::Visit& visit)
+      : scenario_(space.scenario_),
+        space_(space),
+        asked_(space.space_),
+        visit_(visit),
+        plan_(family) {
     plan_.global_batch = asked_.global_batch;
-    plan_.dtype = asked_.dtype;
-    plan_.gradient_dtype = asked_.gradient_dtype;
     reason_against_family_ = reason_against_family();
   }
 
@@ -60,11 +63,13 @@ class FamilyWalk {
     }
     pruned_.emplace_back(reason, combinations);
   }
+  const std::vector<std::int64_t>& values(Setting setting) const { return space_.values(setting); }
   std::int64_t settings() const {
-    return static_cast<std::int64_t>(asked_.zero.size()) * rank_orders();
+    return static_cast<std::int64_t>(values(Setting::kZero).size()) * rank_orders();
   }
   std::int64_t rank_orders() const {
-    return static_cast<std::int64_t>(asked_.rank_order.size()) + space_.impossible_rank_orders_;
+    return static_cast<std::int64_t>(values(Setting::kRankOrder).size()) +
+           space_.impossible_rank_orders_;
   }
 
   void add_layouts() {
@@ -72,10 +77,10 @@ class FamilyWalk {
     for (const std::int64_t gpus : space_.gpu_counts_) {
       if (gpus % tp != 0) continue;
       for (const std::int64_t pp : divisors(gpus / tp)) {
-        if (!is_allowed(asked_, asked_.pp, {Setting::kPp, pp})) continue;
-        for (const std::int64_t cp : context_degrees(scenario_.model, asked_, gpus / tp / pp)) {
+        if (!space_.is_asked(Setting::kPp, pp)) continue;
+        for (const std::int64_t cp : context_degrees(scenario_, asked_, gpus / tp / pp)) {
           const std::int64_t dp = gpus / tp / pp / cp;
-          for (const std::int64_t ep : expert_degrees(scenario_.model, asked_, dp)) {
+          for (const std::int64_t ep : expert_degrees(scenario_, asked_, dp)) {
             add_layout({tp, pp, dp, cp, ep});
           }
         }
@@ -84,7 +89,7 @@ class FamilyWalk {
   }
 
   void add_layout(const ParallelDegrees& degrees) {
-    if (!is_allowed(asked_, asked_.dp, {Setting::kDp, degrees.dp})) return;
+    if (!space_.is_asked(Setting::kDp, degrees.dp)) return;
     if (const char* reason = reason_against(degrees)) {
       prune(reason, settings());
     } else {
@@ -110,10 +115,7 @@ class FamilyWalk {
 
   const char* reason_against(const ParallelDegrees& degrees) const {
     const ModelSpec& model = scenario_.model;
-    if (model.attention.heads % degrees.tp != 0 || model.attention.kv_heads % degrees.tp != 0 ||
-        model.ffn_hidden % degrees.tp != 0) {
-      return "heads or widths do not divide by tp";
-    }
+    if (!divides_by_tp(model, degrees.tp)) return "heads or widths do not divide by tp";
     if (degrees.cp > 1 && model.seq % (2 * degrees.cp) != 0) {
       return "the sequence does not divide by 2 x cp";
     }
@@ -134,9 +136,13 @@ class FamilyWalk {
         prune("interleaving needs micro-batches in multiples of pp", settings());
         continue;
       }
-      for (const ScheduleKind schedule : asked_.schedule) {
-        plan_.schedule = schedule;
-        if (!suits(schedule)) continue;
+      for (const std::int64_t schedule : values(Setting::kSchedule)) {
+        plan_.schedule = static_cast<ScheduleKind>(schedule);
+        if (!suits(plan_.schedule)) continue;
+        if (!has({Setting::kSchedule, schedule})) {
+          prune(refusal(Setting::kSchedule), settings() * plans_of(by_chunks));
+          continue;
+        }
         if (reason_against_family_ != nullptr) {
           prune(reason_against_family_, settings() * plans_of(by_chunks));
           continue;
@@ -148,6 +154,10 @@ class FamilyWalk {
     }
   }
 
+  // Whether the software has it, and why not.
+  bool has(const SettingValue& value) const { return scenario_.stack.choices.has(value); }
+  static const char* refusal(Setting setting) { return tpsim::reason_against(setting).c_str(); }
+
   bool suits(ScheduleKind schedule) const {
     switch (schedule) {
       case ScheduleKind::kOneFOneB: return plan_.virtual_stages == 1;
@@ -158,7 +168,7 @@ class FamilyWalk {
   }
 
   void visit_settings(const StageCut& cut) {
-    for (const std::int64_t zero : asked_.zero) {
+    for (const std::int64_t zero : values(Setting::kZero)) {
       plan_.zero = static_cast<int>(zero);
       if (const char* reason = reason_against_zero()) {
         prune(reason, plans_of(cut) * rank_orders());
@@ -170,11 +180,11 @@ class FamilyWalk {
 
   void visit_rank_orders(const StageCut& cut) {
     if (space_.impossible_rank_orders_ > 0) {
-      prune("the stack has no such rank order", plans_of(cut) * space_.impossible_rank_orders_);
+      prune(refusal(Setting::kRankOrder), plans_of(cut) * space_.impossible_rank_orders_);
     }
-    for (const RankOrder order : asked_.rank_order) {
-      plan_.rank_order = order;
-      if (!rank_order_matters_ && order != asked_.rank_order.front()) {
+    for (const std::int64_t order : values(Setting::kRankOrder)) {
+      plan_.rank_order = static_cast<RankOrder>(order);
+      if (!rank_order_matters_ && order != values(Setting::kRankOrder).front()) {
         prune("another rank order moves no group to other nodes", plans_of(cut));
         continue;
       }
@@ -189,9 +199,10 @@ class FamilyWalk {
     if (plan_.sequence_parallel && tp == 1) {
       return "sequence parallelism without tensor parallelism";
     }
-    const StackChoices& choices = scenario_.stack.choices;
-    if (!contains(choices.recompute, plan_.recompute)) return "the stack has no such recompute";
-    if (!contains(choices.offload, plan_.offload)) return "the stack has no such offload";
+    for (const SettingRow& row : setting_rows()) {
+      if (row.role != SettingRole::kVariant) continue;
+      if (!has(setting_of(plan_, row.setting))) return refusal(row.setting);
+    }
     if (has_experts(scenario_.model) && tp > 1 && !plan_.sequence_parallel) {
       return "experts with tensor parallelism need sequence parallelism";
     }
@@ -199,15 +210,15 @@ class FamilyWalk {
     if (is_flash && scenario_.model.attention_dropout > 0) {
       return "the flash core has no dropout";
     }
-    if (is_flash && plan_.recompute == Recompute::kSelective &&
-        contains(asked_.recompute, Recompute::kNone)) {
+    if (is_flash && plan_.recompute == Recompute::kSelective && asked_.asked.holds(kNoRecompute)) {
       return "flash attention keeps no probabilities to recompute";
     }
     return nullptr;
   }
   const char* reason_against_zero() const {
     const ParallelDegrees& d = plan_.degrees;
-    if (data_ranks(plan_) == 1 && plan_.zero > 0 && contains<std::int64_t>(asked_.zero, 0)) {
+    if (!has(setting_of(plan_, Setting::kZero))) return refusal(Setting::kZero);
+    if (data_ranks(plan_) == 1 && plan_.zero > 0 && asked_.asked.holds({Setting::kZero, 0})) {
       return "ZeRO without data parallelism";
     }
     if (plan_.zero >= 2 && d.pp > 1 && !scenario_.stack.zero_2_and_3_with_pipeline) {
@@ -236,35 +247,23 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
     : scenario_(scenario),
       space_(std::move(space)),
       gpu_counts_(gpu_counts_of(scenario.cluster, space_)) {
-  fill_if_empty(space_.zero, {0, 1, 2, 3});
-  fill_if_empty(space_.recompute,
-                {Recompute::kNone, Recompute::kSelective, Recompute::kFull, Recompute::kBlocks});
-  fill_if_empty(space_.sequence_parallel, {false, true});
-  fill_if_empty(space_.attention, {AttentionKind::kUnfused, AttentionKind::kFlash});
-  fill_if_empty(space_.schedule,
-                {ScheduleKind::kOneFOneB, ScheduleKind::kGpipe, ScheduleKind::kInterleaved});
-  fill_if_empty(space_.rank_order, {RankOrder::kTpDpPp, RankOrder::kTpPpDp});
-  drop_excluded(space_, Setting::kZero, space_.zero);
-  drop_excluded(space_, Setting::kRecompute, space_.recompute);
-  drop_excluded(space_, Setting::kAttention, space_.attention);
-  drop_excluded(space_, Setting::kSchedule, space_.schedule);
-  drop_excluded(space_, Setting::kRankOrder, space_.rank_order);
-  drop_excluded(space_, Setting::kSequenceParallel, space_.sequence_parallel);
-  fill_if_empty(space_.offload, {Offload::kNone});
-  drop_excluded(space_, Setting::kOffload, space_.offload);
-  const StackChoices& choices = scenario.stack.choices;
-  impossible_rank_orders_ = static_cast<std::int64_t>(std::erase_if(
-      space_.rank_order, [&](RankOrder order) { return !contains(choices.rank_orders, order); }));
-  has_without_recompute_ =
-      contains(space_.recompute, Recompute::kNone) && contains(choices.recompute, Recompute::kNone);
-  if (space_.recompute_blocks.empty()) {
-    space_.recompute_blocks.resize(static_cast<std::size_t>(scenario.model.layers));
-    std::iota(space_.recompute_blocks.begin(), space_.recompute_blocks.end(), 1);
+  for (const SettingRow& row : setting_rows()) {
+    if (!row.tried.empty()) space_.asked[row.setting] = tried_values(space_, row.setting);
   }
+  const StackChoices& choices = scenario.stack.choices;
+  impossible_rank_orders_ = static_cast<std::int64_t>(
+      std::erase_if(space_.asked[Setting::kRankOrder], [&](std::int64_t order) {
+        return !choices.has({Setting::kRankOrder, order});
+      }));
+  has_without_recompute_ = space_.asked.holds(kNoRecompute) && choices.has(kNoRecompute);
+  std::vector<std::int64_t>& blocks = space_.asked[Setting::kRecomputeBlocks];
+  if (blocks.empty()) {
+    blocks.resize(static_cast<std::size_t>(scenario.model.layers));
+    std::iota(blocks.begin(), blocks.end(), 1);
+  }
+  std::erase_if(blocks, [&](std::int64_t n) { return !is_asked(Setting::kRecomputeBlocks, n); });
   for (const std::int64_t micro_batch : divisors(space_.global_batch)) {
-    if (is_allowed(space_, space_.micro_batch, {Setting::kMicroBatch, micro_batch})) {
-      micro_batches_.push_back(micro_batch);
-    }
+    if (is_asked(Setting::kMicroBatch, micro_batch)) micro_batches_.push_back(micro_batch);
   }
   add_families();
   add_cuts();
@@ -274,33 +273,38 @@ void PlanSpace::add_families() {
   std::vector<std::int64_t> degrees;
   for (const std::int64_t gpus : gpu_counts_) {
     for (const std::int64_t tp : divisors(gpus)) {
-      const bool asked = is_allowed(space_, space_.tp, {Setting::kTp, tp});
-      if (asked && !contains(degrees, tp)) degrees.push_back(tp);
+      if (is_asked(Setting::kTp, tp) && !contains(degrees, tp)) degrees.push_back(tp);
     }
   }
   std::sort(degrees.begin(), degrees.end());
   for (const std::int64_t tp : degrees) {
-    for (const Recompute recompute : space_.recompute) {
-      for (const bool sequence_parallel : space_.sequence_parallel) {
-        for (const AttentionKind attention : space_.attention) {
-          for (const Offload offload : space_.offload) {
-            families_.push_back({tp, sequence_parallel, recompute, attention, offload});
-          }
-        }
-      }
-    }
+    Plan plan;
+    plan.degrees.tp = tp;
+    add_variants(0, plan);
+  }
+}
+
+// A family for every combination of the variants' values from this row of the table on.
+void PlanSpace::add_variants(std::size_t first, const Plan& plan) {
+  const std::span<const SettingRow> rows = setting_rows();
+  std::size_t i = first;
+  while (i < rows.size() && rows[i].role != SettingRole::kVariant) ++i;
+  if (i == rows.size()) return families_.push_back(plan);
+  for (const std::int64_t value : values(rows[i].setting)) {
+    Plan next = plan;
+    rows[i].set(next, value);
+    add_variants(i + 1, next);
   }
 }
 
 void PlanSpace::add_cuts() {
   for (const std::int64_t gpus : gpu_counts_) {
     for (const std::int64_t pp : divisors(gpus)) {
-      const bool asked = is_allowed(space_, space_.pp, {Setting::kPp, pp});
-      if (pp > scenario_.model.layers + 2 || !asked) continue;
+      if (pp > scenario_.model.layers + 2 || !is_asked(Setting::kPp, pp)) continue;
       std::vector<Cuts>& cuts = cuts_[pp];
       if (!cuts.empty()) continue;
       for (std::int64_t v = 1; v <= most_virtual_stages(scenario_.model, pp); ++v) {
-        if (!is_allowed(space_, space_.virtual_stages, {Setting::kVirtualStages, v})) continue;
+        if (!is_asked(Setting::kVirtualStages, v)) continue;
         cuts.push_back({v, 0, stage_cuts(scenario_.model.layers, {pp, v, space_.uneven_ends})});
         for (const StageCut& cut : cuts.back().cuts) {
           cuts.back().recompute_counts += static_cast<std::int64_t>(recompute_counts(cut).size());
@@ -315,9 +319,8 @@ EnumerationCount PlanSpace::visit_family(std::int64_t family, const Visit& visit
 }
 
 std::span<const std::int64_t> PlanSpace::recompute_counts(const StageCut& cut) const {
-  const std::vector<std::int64_t>& all = space_.recompute_blocks;
-  const std::int64_t largest = *std::max_element(cut.layers.begin(), cut.layers.end());
-  const auto end = std::lower_bound(all.begin(), all.end(), largest);
+  const std::vector<std::int64_t>& all = values(Setting::kRecomputeBlocks);
+  const auto end = std::upper_bound(all.begin(), all.end(), most_recomputed_blocks(cut.layers));
   return std::span(all).first(static_cast<std::size_t>(end - all.begin()));
 }
 

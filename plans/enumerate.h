@@ -1,9 +1,9 @@
 // Every combination of plan settings for a model and a cluster, legal or counted with its reason.
 //
-// Plans come in families: one tensor-parallel degree, recompute, attention and sequence
-// parallelism, which decide how a layer is traced and priced. Inside a family micro-batches ascend.
-// Plans that recompute some blocks of every chunk are visited once for all their numbers of blocks.
-// Families can be visited in any order, by several threads.
+// Plans come in families: one tensor-parallel degree and one value of every setting that is a
+// variant (recompute, attention, ...), which decide how a layer is traced and priced. Inside a
+// family micro-batches ascend. Plans that recompute some blocks of every chunk are visited once for
+// all their numbers of blocks. Families can be visited in any order, by several threads.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 
 #include "core/plan.h"
 #include "core/scenario.h"
+#include "plans/allowed_values.h"
 #include "plans/search.h"
 #include "sim/stage_cut.h"
 
@@ -33,7 +34,8 @@ class PlanSpace {
   PlanSpace(const Scenario& scenario, SearchSpace space);
 
   RankOrder first_rank_order() const {
-    return space_.rank_order.empty() ? RankOrder{} : space_.rank_order.front();
+    const std::vector<std::int64_t>& orders = values(Setting::kRankOrder);
+    return orders.empty() ? RankOrder{} : static_cast<RankOrder>(orders.front());
   }
   std::int64_t families() const { return static_cast<std::int64_t>(families_.size()); }
 
@@ -57,29 +59,27 @@ class PlanSpace {
 
  private:
   friend class FamilyWalk;
-  struct Family {
-    std::int64_t tp = 1;
-    bool sequence_parallel = false;
-    Recompute recompute{};
-    AttentionKind attention{};
-    Offload offload{};
-  };
   struct Cuts {
     std::int64_t virtual_stages = 1;
     std::int64_t recompute_counts = 0;  // of all cuts
     std::vector<StageCut> cuts;
   };
 
+  const std::vector<std::int64_t>& values(Setting setting) const { return space_.asked[setting]; }
+  bool is_asked(Setting setting, std::int64_t value) const {
+    return is_allowed(scenario_, space_, {setting, value});
+  }
   void add_families();
+  void add_variants(std::size_t first, const Plan& plan);
   void add_cuts();
 
   const Scenario& scenario_;
-  SearchSpace space_;  // every list filled
+  SearchSpace space_;  // lists that do not follow from the layout are filled
   std::vector<std::int64_t> gpu_counts_;
   std::int64_t impossible_rank_orders_ = 0;  // asked for, but not the stack's
   std::vector<std::int64_t> micro_batches_;
   bool has_without_recompute_ = false;
-  std::vector<Family> families_;
+  std::vector<Plan> families_;  // of which a family's plans have tp and the variants
   std::map<std::int64_t, std::vector<Cuts>> cuts_;  // by pp
 };
 

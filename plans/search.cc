@@ -226,7 +226,7 @@ SearchResult with_offload_if_needed(const Scenario& scenario, const SearchSpace&
   SearchResult found = run(space);
   if (!found.plans.empty() || !may_offload(scenario, space)) return found;
   SearchSpace offloaded = space;
-  offloaded.offload = {Offload::kOptimizer};
+  offloaded.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kOptimizer)};
   return joined(std::move(found), run(offloaded));
 }
 

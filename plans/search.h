@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "core/plan.h"
+#include "core/plan_settings.h"
 #include "core/report.h"
 #include "core/result.h"
 #include "core/scenario.h"
-#include "plans/settings.h"
 
 namespace tpsim {
 
@@ -21,12 +21,15 @@ namespace tpsim {
 // the GPU-seconds of a step, since a GPU's hour has one price. Energy tells working GPUs from
 // waiting ones: see kWaitingDraw.
 enum class Objective : std::uint8_t { kTime, kMemory, kCost, kEnergy };
+template <>
+inline constexpr auto kWordsOf<Objective> = std::to_array<std::string_view>({"time", "memory",
+                                                                             "cost", "energy"});
 // What a GPU draws that waits for others, over one that works. Judgement: it spins in a collective
 // at low use of its units, well above the 50 to 70 W of an idle A100 or H100 of 400 and 700 W.
 inline constexpr double kWaitingDraw = 0.3;
-std::string_view name_of(Objective objective);
 
-// What to search. An empty list leaves a dimension free: every legal value is tried.
+// What to search. A setting with an empty list is free: every legal value is tried, of some what
+// their row in core/plan_settings.h says (no offload, say, unless nothing fits without it).
 //
 // Stages are cut evenly, with embedding and head counted as a block each or not; and unevenly: the
 // first and the last chunk of the model may each hold up to `uneven_ends` blocks less than an even
@@ -34,20 +37,9 @@ std::string_view name_of(Objective objective);
 struct SearchSpace {
   std::int64_t gpus = 1;
   std::int64_t global_batch = 1;
-  std::vector<std::int64_t> tp, pp, dp, zero, micro_batch, virtual_stages;
-  std::vector<std::int64_t> cp;  // free: as far as every rank keeps 4096 positions of a sequence
-  std::vector<std::int64_t> ep;  // of models with experts
-  std::vector<Recompute> recompute;
-  std::vector<std::int64_t> recompute_blocks;  // with Recompute::kBlocks; ascending
-  std::vector<bool> sequence_parallel;
-  std::vector<AttentionKind> attention;
-  std::vector<ScheduleKind> schedule;
-  std::vector<RankOrder> rank_order;
-  std::vector<Offload> offload;        // free: with the optimizer only where nothing fits without
+  SettingLists asked;                  // ascending, each value once
   std::vector<SettingValue> excluded;  // plans with any of these are left out
   std::int64_t uneven_ends = 2;
-  DType dtype = DType::kBFloat16;
-  DType gradient_dtype = DType::kFloat32;
   Objective objective = Objective::kTime;
   Bytes memory_limit;      // zero: the device's capacity
   double oom_risk = 0.05;  // what is likelier than this to run out of memory does not fit
@@ -77,6 +69,8 @@ Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& s
 
 // The space with one setting held to a value.
 SearchSpace with_setting(SearchSpace space, const SettingValue& value);
+// A space of plans that have this plan's dtypes and batch and fill as many GPUs.
+SearchSpace space_around(const Plan& plan);
 // Fails on GPU counts that the cluster cannot give, or an impossible batch.
 Status check_space(const Scenario& scenario, const SearchSpace& space);
 

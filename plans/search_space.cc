@@ -25,11 +25,13 @@ Status check_space(const Scenario& scenario, const SearchSpace& space) {
                  "--gpus",
                  fmt::format("the nearest are {} and {}", below, below + cluster.gpus_per_node)};
   }
-  const bool without =
-      std::any_of(space.ep.begin(), space.ep.end(), [](auto ep) { return ep > 1; });
-  if (without && !has_experts(scenario.model)) {
-    return Error{ErrorKind::kBadInput, fmt::format("{} has no experts", scenario.model.name),
-                 "--ep", "leave it out; expert parallelism is for models with experts"};
+  for (const SettingRow& row : setting_rows()) {
+    const std::vector<std::int64_t>& asked = space.asked[row.setting];
+    const bool in_vain = std::any_of(asked.begin(), asked.end(), [](auto n) { return n > 1; });
+    if (row.suits == nullptr || row.suits(scenario.model) || !in_vain) continue;
+    return Error{ErrorKind::kBadInput, fmt::format("{} has no {}", scenario.model.name, row.needs),
+                 std::string(option_of(row.setting)),
+                 fmt::format("leave it out; it is for models with {}", row.needs)};
   }
   if (space.global_batch < 1) {
     return Error{ErrorKind::kBadInput,
@@ -49,40 +51,25 @@ Bytes memory_for(const Scenario& scenario, const SearchSpace& space, Bytes peak)
 }
 
 bool may_offload(const Scenario& scenario, const SearchSpace& space) {
-  const std::vector<Offload>& choices = scenario.stack.choices.offload;
   const SettingValue offloaded{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
-  return space.offload.empty() &&
-         std::find(choices.begin(), choices.end(), Offload::kOptimizer) != choices.end() &&
+  return space.asked[Setting::kOffload].empty() && scenario.stack.choices.has(offloaded) &&
          std::find(space.excluded.begin(), space.excluded.end(), offloaded) == space.excluded.end();
-}
-
-std::string_view name_of(Objective objective) {
-  switch (objective) {
-    case Objective::kTime: return "time";
-    case Objective::kMemory: return "memory";
-    case Objective::kCost: return "cost";
-    case Objective::kEnergy: return "energy";
-  }
-  return "?";
 }
 
 SearchSpace with_setting(SearchSpace space, const SettingValue& value) {
   std::erase(space.excluded, value);
-  switch (value.setting) {
-    case Setting::kTp: space.tp = {value.value}; break;
-    case Setting::kPp: space.pp = {value.value}; break;
-    case Setting::kDp: space.dp = {value.value}; break;
-    case Setting::kCp: space.cp = {value.value}; break;
-    case Setting::kEp: space.ep = {value.value}; break;
-    case Setting::kZero: space.zero = {value.value}; break;
-    case Setting::kMicroBatch: space.micro_batch = {value.value}; break;
-    case Setting::kVirtualStages: space.virtual_stages = {value.value}; break;
-    case Setting::kRecompute: space.recompute = {static_cast<Recompute>(value.value)}; break;
-    case Setting::kSequenceParallel: space.sequence_parallel = {value.value != 0}; break;
-    case Setting::kAttention: space.attention = {static_cast<AttentionKind>(value.value)}; break;
-    case Setting::kSchedule: space.schedule = {static_cast<ScheduleKind>(value.value)}; break;
-    case Setting::kRankOrder: space.rank_order = {static_cast<RankOrder>(value.value)}; break;
-    case Setting::kOffload: space.offload = {static_cast<Offload>(value.value)}; break;
+  space.asked[value.setting] = {value.value};
+  const SettingRow& row = row_of(value.setting);
+  if (row.counts_for != nullptr) return with_setting(std::move(space), *row.counts_for);
+  return space;
+}
+
+SearchSpace space_around(const Plan& plan) {
+  SearchSpace space;
+  space.gpus = gpu_count(plan);
+  space.global_batch = plan.global_batch;
+  for (const Setting setting : {Setting::kDtype, Setting::kGradientDtype}) {
+    space.asked[setting] = {setting_of(plan, setting).value};
   }
   return space;
 }

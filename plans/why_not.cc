@@ -82,7 +82,7 @@ class Questioner {
   void try_offloaded(const std::vector<SettingValue>& asked, std::vector<Fix>& found) const {
     const SettingValue none{Setting::kOffload, static_cast<std::int64_t>(Offload::kNone)};
     const SettingValue optimizer{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
-    if (space_.offload != std::vector{Offload::kNone}) return;
+    if (space_.asked[Setting::kOffload] != std::vector{none.value}) return;
     std::vector<SettingValue> changed = asked;
     changed.push_back(optimizer);
     const Result<SearchResult> result = search_with(changed);
@@ -97,7 +97,8 @@ class Questioner {
 
 // Plans of a comparison keep the optimizer where the best plan has it.
 SearchSpace offloading_as(const Plan& best, SearchSpace space) {
-  if (space.offload.empty()) space.offload = {best.offload};
+  std::vector<std::int64_t>& offload = space.asked[Setting::kOffload];
+  if (offload.empty()) offload = {setting_of(best, Setting::kOffload).value};
   return space;
 }
 

@@ -89,18 +89,26 @@ std::string keyword_of(const OptionRow& row) {
   return name;
 }
 
+// A keyword of Python's functions: its name, what --help says it takes, and whether a list of
+// values may stand there.
+struct Keyword {
+  std::string name, value;
+  bool takes_list = false;
+};
+
 // What a command takes from Python: not what only says where its words go, nor what runs ranks on
 // this machine.
-std::vector<std::string> keywords(Command command) {
-  std::vector<std::string> names;
+std::vector<Keyword> keywords(Command command) {
+  std::vector<Keyword> all;
   for (const OptionRow& row : option_rows()) {
     const bool runs_here = row.opt == Opt::kSteps || row.opt == Opt::kDevice;
     const bool is_output = row.opt == Opt::kJson || row.opt == Opt::kMarkdown ||
                            row.opt == Opt::kSave || row.opt == Opt::kTrace ||
                            row.opt == Opt::kOutputFolder || row.opt == Opt::kPlot;
-    if (takes(command, row) && !is_output && !runs_here) names.push_back(keyword_of(row));
+    if (!takes(command, row) || is_output || runs_here) continue;
+    all.push_back({keyword_of(row), row.value, row.many && command != Command::kSimulate});
   }
-  return names;
+  return all;
 }
 
 Arguments arguments_of(Command command, const Options& options) {
@@ -233,9 +241,14 @@ PYBIND11_MODULE(_native, module) {
       {"explain", Command::kExplain},    {"campaign", Command::kCampaign},
       {"export", Command::kExport},      {"import_plan", Command::kImport},
       {"check_log", Command::kCheckLog}, {"validate", Command::kValidate}};
-  std::map<std::string, std::vector<std::string>> keywords;
-  for (const auto& [name, command] : commands) keywords[name] = tpsim::cli::keywords(command);
-  module.attr("keywords") = keywords;
+  using tpsim::cli::Keyword;
+  py::class_<Keyword>(module, "Option")
+      .def_readonly("name", &Keyword::name)
+      .def_readonly("value", &Keyword::value)
+      .def_readonly("takes_list", &Keyword::takes_list);
+  std::map<std::string, std::vector<Keyword>> options;
+  for (const auto& [name, command] : commands) options[name] = tpsim::cli::keywords(command);
+  module.attr("options") = options;
   module.def("plan", tpsim::cli::plan, tpsim::cli::FreeGil());
   module.def("simulate", tpsim::cli::simulate_plan, tpsim::cli::FreeGil());
   module.def("explain", tpsim::cli::explain, tpsim::cli::FreeGil());

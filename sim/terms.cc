@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/plan_settings.h"
 #include "sim/normal.h"
 
 namespace tpsim {
@@ -79,7 +80,7 @@ Term work_term(const Scenario& s, const Plan& plan, StepTerm term, std::int64_t 
   result.inputs = fmt::format(
       "m = {} micro-batches of {} sequences, {} blocks on stage {}, "
       "{} recompute",
-      m, plan.micro_batch, blocks, stage, recompute_text(plan));
+      m, plan.micro_batch, blocks, stage, text_of(plan, Setting::kRecompute));
   result.source = device_source(s);
   if (term == StepTerm::kTensorCommunication) {
     result.formula = "m x sum over the tensor group's collectives";
@@ -150,7 +151,7 @@ Term text_of(LayerPricer& pricer, const Plan& plan, const StepCost& cost, StepTe
     case StepTerm::kTiedEmbedding:
       return {{},
               {},
-              "all-reduce of the word embeddings's gradient between first and last stage",
+              "all-reduce of the word embeddings' gradient between first and last stage",
               group_text(plan, GroupKind::kEmbedding, s),
               cluster_source(s)};
     case StepTerm::kClipping:

@@ -2,10 +2,16 @@
 
 A dimension of a search takes one value, several, or the option's own text: tp=4, tp=[4, 8],
 tp="4,8". A size or time is text with its unit: max_memory="72GiB", step_time="105s".
+
+Which keywords there are is read from the program's own table of options; _calls.pyi, for type
+checkers, is written from the same when the module is built (python/write_stub.py).
 """
 
+import difflib
+import inspect
+import keyword
 import os
-from typing import Any, Dict, Iterable, Literal, Optional, Union, overload
+from typing import Any, Callable, Dict, Iterable, List, Optional, TypeVar, Union, cast
 
 from tpsim import _native
 from tpsim._results import (
@@ -31,6 +37,47 @@ Texts = Union[str, Iterable[str], None]
 Bools = Union[bool, str, Iterable[bool], None]
 Number = Union[int, float, str, None]
 AnyPlan = Union[Plan, PathLike]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _annotation(option: "_native.Option") -> str:
+    """The type of an option's keyword, from what --help says it takes."""
+    if option.value in ("on|off", "0|1|2|3", "N") or option.value.startswith("N,"):
+        one, several = ("bool", "Bools") if option.value == "on|off" else ("int", "Ints")
+        return several if option.takes_list else f"Optional[{one}]"
+    if option.value == "":
+        return "bool"
+    if "FILE" in option.value or "DIR" in option.value:
+        return "Optional[PathLike]"
+    return "Texts" if option.takes_list or "," in option.value else "Number" if option.value.isupper() else "Optional[str]"
+
+
+def _keywords(command: str) -> List[inspect.Parameter]:
+    return [
+        inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY,
+                          default=None if option.value else False, annotation=_annotation(option))
+        for option in _native.options[command]
+        if not keyword.iskeyword(option.name)  # --from has a parameter of its own
+    ]
+
+
+def _with_options(command: str) -> Callable[[Function], Function]:
+    """Gives a function the options of a command as keywords, beside those it writes itself."""
+
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD]
+        named = {parameter.name.rstrip("_") for parameter in own}
+        # The options that stand as the file or text of another parameter.
+        named |= {"runs", "row", "plan"}
+        added = [option for option in _keywords(command) if option.name not in named]
+        all_of_them = signature.replace(parameters=own + added)
+        setattr(function, "__signature__", all_of_them)
+        function.__annotations__ = {p.name: p.annotation for p in all_of_them.parameters.values()}
+        function.__annotations__["return"] = signature.return_annotation
+        return function
+
+    return decorate
 
 
 def _text(value: Any) -> str:
@@ -44,272 +91,58 @@ def _text(value: Any) -> str:
     return ",".join(_text(item) for item in value)
 
 
-def _options(given: Dict[str, Any], *switches: str) -> Dict[str, str]:
-    """What was given beside the plan itself, without switches that are off."""
-    options = {}
-    for name, value in given.items():
-        if name == "plan":
-            continue
+def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
+    """What was given, as texts by option, without switches that are off."""
+    switches = {option.name for option in _native.options[command] if not option.value}
+    known = [option.name for option in _native.options[command]]
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise TypeError(f"{command}() got an unexpected keyword argument '{name}'{hint}")
+    texts = {}
+    for name, value in {**own, **options}.items():
         if name in switches:
             if value:
-                options[name] = ""
+                texts[name] = ""
         elif value is not None:
-            options[name] = _text(value)
-    return options
+            texts[name] = _text(value)
+    return texts
 
 
-def plan(
-    model: PathLike,
-    *,
-    gpus: Union[int, str],
-    cluster: Optional[PathLike] = None,
-    stack: Optional[PathLike] = None,
-    profile: Optional[PathLike] = None,
-    seq: Optional[int] = None,
-    global_batch: Optional[int] = None,
-    top: Optional[int] = None,
-    objective: Optional[str] = None,
-    max_memory: Optional[str] = None,
-    max_oom: Union[float, str, None] = None,
-    exclude: Texts = None,
-    uneven_ends: Optional[int] = None,
-    threads: Optional[int] = None,
-    pareto: bool = False,
-    tp: Ints = None,
-    pp: Ints = None,
-    dp: Ints = None,
-    cp: Ints = None,
-    ep: Ints = None,
-    zero: Ints = None,
-    micro_batch: Ints = None,
-    virtual_stages: Ints = None,
-    recompute: Texts = None,
-    sequence_parallel: Bools = None,
-    attention: Texts = None,
-    schedule: Texts = None,
-    rank_order: Texts = None,
-    offload: Texts = None,
-    dtype: Optional[str] = None,
-    gradient_dtype: Optional[str] = None,
-) -> PlanReport:
+@_with_options("plan")
+def plan(model: PathLike, *, gpus: Union[int, str], **options: Any) -> PlanReport:
     """Finds the best layouts of a model over a number of GPUs; see tpsim plan --help.
 
     model is a catalogue name, a tpsim model file or a Hugging Face config.json. Raises Error, of
     kind "does_not_fit", when nothing fits. With pareto, the plans that no other beats in both time
     and memory.
     """
-    given = _options(locals(), "pareto")
-    document, files = _native.plan(given)
+    document, files = _native.plan(_given("plan", options, model=model, gpus=gpus))
     return plan_report_from(document, files)
 
 
-def simulate(
-    plan: Optional[AnyPlan] = None,
-    *,
-    model: Optional[PathLike] = None,
-    cluster: Optional[PathLike] = None,
-    stack: Optional[PathLike] = None,
-    profile: Optional[PathLike] = None,
-    seq: Optional[int] = None,
-    global_batch: Optional[int] = None,
-    tp: Optional[int] = None,
-    pp: Optional[int] = None,
-    dp: Optional[int] = None,
-    cp: Optional[int] = None,
-    ep: Optional[int] = None,
-    zero: Optional[int] = None,
-    micro_batch: Optional[int] = None,
-    virtual_stages: Optional[int] = None,
-    recompute: Optional[str] = None,
-    sequence_parallel: Optional[bool] = None,
-    attention: Optional[str] = None,
-    schedule: Optional[str] = None,
-    rank_order: Optional[str] = None,
-    offload: Optional[str] = None,
-    dtype: Optional[str] = None,
-    gradient_dtype: Optional[str] = None,
-    stage_layers: Ints = None,
-    count_embedding: bool = False,
-    no_count_embedding: bool = False,
-    allow_oom: bool = False,
-) -> SimulateReport:
+@_with_options("simulate")
+def simulate(plan: Optional[AnyPlan] = None, **options: Any) -> SimulateReport:
     """Predicts one plan: a given one changed by the keywords, or one made of them.
 
     Raises Error, of kind "does_not_fit", for a plan that likely runs out of memory, unless
     allow_oom is set.
     """
-    given = _options(locals(), "count_embedding", "no_count_embedding", "allow_oom")
-    document, file = _native.simulate(given, plan_text(plan))
+    document, file = _native.simulate(_given("simulate", options), plan_text(plan))
     return single_report_from(SimulateReport, document, file)
 
 
-@overload
+@_with_options("explain")
 def explain(
-    plan: Optional[AnyPlan] = None,
-    *,
-    model: Optional[PathLike] = None,
-    gpus: Union[int, str, None] = None,
-    cluster: Optional[PathLike] = None,
-    stack: Optional[PathLike] = None,
-    profile: Optional[PathLike] = None,
-    seq: Optional[int] = None,
-    global_batch: Optional[int] = None,
-    objective: Optional[str] = None,
-    max_memory: Optional[str] = None,
-    max_oom: Union[float, str, None] = None,
-    exclude: Texts = None,
-    uneven_ends: Optional[int] = None,
-    threads: Optional[int] = None,
-    tp: Ints = None,
-    pp: Ints = None,
-    dp: Ints = None,
-    cp: Ints = None,
-    ep: Ints = None,
-    zero: Ints = None,
-    micro_batch: Ints = None,
-    virtual_stages: Ints = None,
-    recompute: Texts = None,
-    sequence_parallel: Bools = None,
-    attention: Texts = None,
-    schedule: Texts = None,
-    rank_order: Texts = None,
-    offload: Texts = None,
-    dtype: Optional[str] = None,
-    gradient_dtype: Optional[str] = None,
-    stage_layers: Ints = None,
-    count_embedding: bool = False,
-    no_count_embedding: bool = False,
-    why_not: None = None,
-    what_if: Literal[False] = False,
-) -> ExplainReport: ...
-
-
-@overload
-def explain(
-    plan: Optional[AnyPlan] = None,
-    *,
-    model: Optional[PathLike] = None,
-    gpus: Union[int, str, None] = None,
-    cluster: Optional[PathLike] = None,
-    stack: Optional[PathLike] = None,
-    profile: Optional[PathLike] = None,
-    seq: Optional[int] = None,
-    global_batch: Optional[int] = None,
-    objective: Optional[str] = None,
-    max_memory: Optional[str] = None,
-    max_oom: Union[float, str, None] = None,
-    exclude: Texts = None,
-    uneven_ends: Optional[int] = None,
-    threads: Optional[int] = None,
-    tp: Ints = None,
-    pp: Ints = None,
-    dp: Ints = None,
-    cp: Ints = None,
-    ep: Ints = None,
-    zero: Ints = None,
-    micro_batch: Ints = None,
-    virtual_stages: Ints = None,
-    recompute: Texts = None,
-    sequence_parallel: Bools = None,
-    attention: Texts = None,
-    schedule: Texts = None,
-    rank_order: Texts = None,
-    offload: Texts = None,
-    dtype: Optional[str] = None,
-    gradient_dtype: Optional[str] = None,
-    stage_layers: Ints = None,
-    count_embedding: bool = False,
-    no_count_embedding: bool = False,
-    why_not: Union[str, Iterable[str]],
-    what_if: Literal[False] = False,
-) -> WhyNotReport: ...
-
-
-@overload
-def explain(
-    plan: Optional[AnyPlan] = None,
-    *,
-    model: Optional[PathLike] = None,
-    gpus: Union[int, str, None] = None,
-    cluster: Optional[PathLike] = None,
-    stack: Optional[PathLike] = None,
-    profile: Optional[PathLike] = None,
-    seq: Optional[int] = None,
-    global_batch: Optional[int] = None,
-    objective: Optional[str] = None,
-    max_memory: Optional[str] = None,
-    max_oom: Union[float, str, None] = None,
-    exclude: Texts = None,
-    uneven_ends: Optional[int] = None,
-    threads: Optional[int] = None,
-    tp: Ints = None,
-    pp: Ints = None,
-    dp: Ints = None,
-    cp: Ints = None,
-    ep: Ints = None,
-    zero: Ints = None,
-    micro_batch: Ints = None,
-    virtual_stages: Ints = None,
-    recompute: Texts = None,
-    sequence_parallel: Bools = None,
-    attention: Texts = None,
-    schedule: Texts = None,
-    rank_order: Texts = None,
-    offload: Texts = None,
-    dtype: Optional[str] = None,
-    gradient_dtype: Optional[str] = None,
-    stage_layers: Ints = None,
-    count_embedding: bool = False,
-    no_count_embedding: bool = False,
-    why_not: None = None,
-    what_if: Literal[True],
-) -> WhatIfReport: ...
-
-
-def explain(
-    plan: Optional[AnyPlan] = None,
-    *,
-    model: Optional[PathLike] = None,
-    gpus: Union[int, str, None] = None,
-    cluster: Optional[PathLike] = None,
-    stack: Optional[PathLike] = None,
-    profile: Optional[PathLike] = None,
-    seq: Optional[int] = None,
-    global_batch: Optional[int] = None,
-    objective: Optional[str] = None,
-    max_memory: Optional[str] = None,
-    max_oom: Union[float, str, None] = None,
-    exclude: Texts = None,
-    uneven_ends: Optional[int] = None,
-    threads: Optional[int] = None,
-    tp: Ints = None,
-    pp: Ints = None,
-    dp: Ints = None,
-    cp: Ints = None,
-    ep: Ints = None,
-    zero: Ints = None,
-    micro_batch: Ints = None,
-    virtual_stages: Ints = None,
-    recompute: Texts = None,
-    sequence_parallel: Bools = None,
-    attention: Texts = None,
-    schedule: Texts = None,
-    rank_order: Texts = None,
-    offload: Texts = None,
-    dtype: Optional[str] = None,
-    gradient_dtype: Optional[str] = None,
-    stage_layers: Ints = None,
-    count_embedding: bool = False,
-    no_count_embedding: bool = False,
-    why_not: Texts = None,
-    what_if: bool = False,
+    plan: Optional[AnyPlan] = None, *, why_not: Texts = None, what_if: bool = False, **options: Any
 ) -> Union[ExplainReport, WhyNotReport, WhatIfReport]:
     """Every term of a prediction with its formula, inputs and source. With gpus, of the best plan.
 
     why_not="tp=8" asks what the best plan has over the best with tp 8, or what stands against that;
     it takes gpus. what_if asks which other machines and shapes would change the plan.
     """
-    given = _options(locals(), "count_embedding", "no_count_embedding", "what_if")
+    given = _given("explain", options, why_not=why_not, what_if=what_if)
     document, file = _native.explain(given, plan_text(plan))
     if why_not is not None:
         return report_from(WhyNotReport, document)
@@ -318,62 +151,12 @@ def explain(
     return single_report_from(ExplainReport, document, file)
 
 
+@_with_options("campaign")
 def campaign(
-    plan: Optional[AnyPlan] = None,
-    *,
-    tokens: Union[float, str],
-    model: Optional[PathLike] = None,
-    gpus: Union[int, str, None] = None,
-    cluster: Optional[PathLike] = None,
-    stack: Optional[PathLike] = None,
-    profile: Optional[PathLike] = None,
-    seq: Optional[int] = None,
-    global_batch: Optional[int] = None,
-    objective: Optional[str] = None,
-    max_memory: Optional[str] = None,
-    max_oom: Union[float, str, None] = None,
-    exclude: Texts = None,
-    uneven_ends: Optional[int] = None,
-    tp: Ints = None,
-    pp: Ints = None,
-    dp: Ints = None,
-    cp: Ints = None,
-    ep: Ints = None,
-    zero: Ints = None,
-    micro_batch: Ints = None,
-    virtual_stages: Ints = None,
-    recompute: Texts = None,
-    sequence_parallel: Bools = None,
-    attention: Texts = None,
-    schedule: Texts = None,
-    rank_order: Texts = None,
-    offload: Texts = None,
-    dtype: Optional[str] = None,
-    gradient_dtype: Optional[str] = None,
-    stage_layers: Ints = None,
-    count_embedding: bool = False,
-    no_count_embedding: bool = False,
-    ramp: Ints = None,
-    step_time: Optional[str] = None,
-    checkpoint_every: Optional[str] = None,
-    lost_nodes: Optional[int] = None,
-    replays: Optional[int] = None,
-    seed: Optional[int] = None,
-    assumptions: Optional[PathLike] = None,
-    gpu_power: Optional[str] = None,
-    other_power: Optional[str] = None,
-    pue: Number = None,
-    carbon: Optional[str] = None,
-    price: Optional[str] = None,
-    node_mtbf: Optional[str] = None,
-    storage_bandwidth: Optional[str] = None,
-    restart_time: Optional[str] = None,
-    repair_time: Optional[str] = None,
-    downtime: Optional[str] = None,
-    spare_nodes: Optional[int] = None,
+    plan: Optional[AnyPlan] = None, *, tokens: Union[float, str], **options: Any
 ) -> CampaignReport:
     """What a whole run takes: days, GPU-hours, energy, CO2, money, failures, checkpoints."""
-    given = _options(locals(), "count_embedding", "no_count_embedding")
+    given = _given("campaign", options, tokens=tokens)
     return report_from(CampaignReport, _native.campaign(given, plan_text(plan)))
 
 
@@ -382,26 +165,15 @@ def export(plan: AnyPlan, *, to: str) -> Dict[str, str]:
 
     Raises Error with the reason for a plan that the stack cannot express.
     """
-    text = plan_text(plan)
-    assert text is not None
-    return _native.export({"to": to}, text)
+    return _native.export({"to": to}, cast(str, plan_text(plan)))
 
 
-def import_plan(
-    launch: PathLike,
-    *,
-    from_: str,
-    model: PathLike,
-    cluster: Optional[PathLike] = None,
-    stack: Optional[PathLike] = None,
-    profile: Optional[PathLike] = None,
-    seq: Optional[int] = None,
-) -> Plan:
+@_with_options("import_plan")
+def import_plan(launch: PathLike, *, from_: str, model: PathLike, **options: Any) -> Plan:
     """The plan that lies in a folder of launch files, or in one such file."""
-    given = _options(locals())
-    path = given.pop("launch")
-    given["from"] = given.pop("from_")
-    return plan_from_file(_native.import_plan(given, path))
+    given = _given("import_plan", options, model=model)
+    given["from"] = from_
+    return plan_from_file(_native.import_plan(given, os.fspath(launch)))
 
 
 def load_plan(path: PathLike) -> Plan:
@@ -411,17 +183,11 @@ def load_plan(path: PathLike) -> Plan:
 
 def check_log(log: PathLike, *, plan: AnyPlan) -> LogReport:
     """Holds a training log against its plan: is it as predicted, and if not, which term?"""
-    text = plan_text(plan)
-    assert text is not None
+    text = cast(str, plan_text(plan))
     return report_from(LogReport, _native.check_log({}, text, os.fspath(log)))
 
 
-def validate(
-    runs: PathLike,
-    *,
-    cluster: Optional[PathLike] = None,
-    stack: Optional[PathLike] = None,
-    profile: Optional[PathLike] = None,
-) -> ValidationReport:
+@_with_options("validate")
+def validate(runs: PathLike, **options: Any) -> ValidationReport:
     """Predicts every row of a table of measured runs and says how far off the predictions are."""
-    return report_from(ValidationReport, _native.validate(_options(locals())))
+    return report_from(ValidationReport, _native.validate(_given("validate", options, runs=runs)))

@@ -3,7 +3,13 @@
 from typing import Dict, List, Optional, Tuple
 
 version: str
-keywords: Dict[str, List[str]]
+
+class Option:
+    name: str
+    value: str
+    takes_list: bool
+
+options: Dict[str, List[Option]]
 
 def plan(options: Dict[str, str]) -> Tuple[str, List[str]]: ...
 def simulate(options: Dict[str, str], plan: Optional[str]) -> Tuple[str, str]: ...

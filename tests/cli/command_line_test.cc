@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "core/text.h"
+
 namespace tpsim::cli {
 namespace {
 
@@ -35,9 +37,9 @@ TEST_CASE("options and the plan file arrive as they were typed") {
   const Arguments arguments = arguments_of({"simulate", "a plan.json", "--tp=4", "--allow-oom"});
   CHECK(arguments.command == Command::kSimulate);
   CHECK(arguments.positional == "a plan.json");
-  CHECK(arguments[Opt::kTp] == "4");
+  CHECK(arguments[opt_of(Setting::kTp)] == "4");
   CHECK(arguments.has(Opt::kAllowOom));
-  CHECK_FALSE(arguments.has(Opt::kPp));
+  CHECK_FALSE(arguments.has(opt_of(Setting::kPp)));
   CHECK(arguments.command_line == "tpsim simulate 'a plan.json' --tp=4 --allow-oom");
 }
 

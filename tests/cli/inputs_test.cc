@@ -58,27 +58,33 @@ TEST_CASE("a plan of nothing but defaults runs on one GPU with full recompute an
 }
 
 TEST_CASE("virtual stages imply the interleaved schedule and one stage each implies none") {
-  const Result<Plan> interleaved = plan_of({{Opt::kPp, "2"}, {Opt::kVirtualStages, "2"}});
+  const Result<Plan> interleaved =
+      plan_of({{opt_of(Setting::kPp), "2"}, {opt_of(Setting::kVirtualStages), "2"}});
   REQUIRE(interleaved.ok());
   CHECK(interleaved->schedule == ScheduleKind::kInterleaved);
   CHECK(interleaved->stage_layers.size() == 4);
-  CHECK_FALSE(
-      plan_of({{Opt::kPp, "2"}, {Opt::kVirtualStages, "2"}, {Opt::kSchedule, "1f1b"}}).ok());
+  CHECK_FALSE(plan_of({{opt_of(Setting::kPp), "2"},
+                       {opt_of(Setting::kVirtualStages), "2"},
+                       {opt_of(Setting::kSchedule), "1f1b"}})
+                  .ok());
 }
 
 TEST_CASE("options beside a plan file change it and cut its stages anew only when they must") {
   PlanFile file;
   file.model = eight_layers();
-  file.plan = *plan_of({{Opt::kPp, "2"}, {Opt::kStageLayers, "3,5"}, {Opt::kGlobalBatch, "16"}});
-  CHECK(plan_of({{Opt::kMicroBatch, "4"}}, file)->stage_layers == Layers{3, 5});
-  CHECK(plan_of({{Opt::kMicroBatch, "4"}}, file)->global_batch == 16);
-  CHECK(plan_of({{Opt::kPp, "4"}}, file)->stage_layers == Layers{2, 2, 2, 2});
+  file.plan = *plan_of({{opt_of(Setting::kPp), "2"},
+                        {opt_of(Setting::kStageLayers), "3,5"},
+                        {opt_of(Setting::kGlobalBatch), "16"}});
+  CHECK(plan_of({{opt_of(Setting::kMicroBatch), "4"}}, file)->stage_layers == Layers{3, 5});
+  CHECK(plan_of({{opt_of(Setting::kMicroBatch), "4"}}, file)->global_batch == 16);
+  CHECK(plan_of({{opt_of(Setting::kPp), "4"}}, file)->stage_layers == Layers{2, 2, 2, 2});
   CHECK(plan_of({{Opt::kNoCountEmbedding, ""}}, file)->stage_layers == Layers{4, 4});
 }
 
 TEST_CASE("stages that cannot be cut so are refused with the reason") {
-  CHECK(error_of({{Opt::kPp, "11"}}).find("more than the 8 layers") != std::string::npos);
-  CHECK(error_of({{Opt::kStageLayers, "7"}}).find("add up to 7") != std::string::npos);
+  CHECK(error_of({{opt_of(Setting::kPp), "11"}}).find("more than the 8 layers") !=
+        std::string::npos);
+  CHECK(error_of({{opt_of(Setting::kStageLayers), "7"}}).find("add up to 7") != std::string::npos);
   CHECK(error_of({{Opt::kCountEmbedding, ""}, {Opt::kNoCountEmbedding, ""}}) ==
         "--count-embedding: contradicts --no-count-embedding (give one)");
 }
@@ -87,15 +93,16 @@ TEST_CASE("what the search is not told stays free") {
   ClusterSpec cluster;
   cluster.name = "small";
   const auto space = search_space(
-      arguments_of({{Opt::kGpus, "8"}, {Opt::kTp, "4,2"}, {Opt::kObjective, "memory"}}), cluster);
+      arguments_of({{Opt::kGpus, "8"}, {opt_of(Setting::kTp), "4,2"}, {Opt::kObjective, "memory"}}),
+      cluster);
   REQUIRE(space.ok());
   CHECK(space->gpus == 8);
   CHECK(space->global_batch == 2048);
-  CHECK(space->tp == Layers{2, 4});
+  CHECK(space->asked[Setting::kTp] == Layers{2, 4});
   CHECK(space->objective == Objective::kMemory);
-  CHECK(space->pp.empty());
-  CHECK(space->recompute.empty());
-  CHECK(space->sequence_parallel.empty());
+  CHECK(space->asked[Setting::kPp].empty());
+  CHECK(space->asked[Setting::kRecompute].empty());
+  CHECK(space->asked[Setting::kSequenceParallel].empty());
   CHECK(space->memory_limit.value() == 0);
   const auto nothing = search_space(Arguments(), cluster);
   REQUIRE_FALSE(nothing.ok());

@@ -17,20 +17,37 @@ Arguments with(Opt opt, const std::string& text) {
 using Integers = std::vector<std::int64_t>;
 
 std::string error_of(const std::string& text) {
-  const auto values = integers_of(with(Opt::kTp, text), Opt::kTp);
+  const auto values = integers_of(with(opt_of(Setting::kTp), text), opt_of(Setting::kTp));
   return values.ok() ? "" : to_string(values.error());
 }
 
 }  // namespace
 
 TEST_CASE("lists and ranges are read in the order written") {
-  CHECK(*integers_of(with(Opt::kTp, "4"), Opt::kTp) == Integers{4});
-  CHECK(*integers_of(with(Opt::kTp, "8,1-3,2"), Opt::kTp) == Integers{8, 1, 2, 3, 2});
-  CHECK(integers_of(Arguments(), Opt::kTp)->empty());
+  CHECK(*integers_of(with(opt_of(Setting::kTp), "4"), opt_of(Setting::kTp)) == Integers{4});
+  CHECK(*integers_of(with(opt_of(Setting::kTp), "8,1-3,2"), opt_of(Setting::kTp)) ==
+        Integers{8, 1, 2, 3, 2});
+  CHECK(integers_of(Arguments(), opt_of(Setting::kTp))->empty());
+}
+
+Integers values_of(Setting setting, const std::string& text) {
+  return setting_choices(with(opt_of(setting), text), setting)->values;
 }
 
 TEST_CASE("a dimension of a search holds each value once, ascending") {
-  CHECK(*dimension_of(with(Opt::kTp, "8,1-3,2"), Opt::kTp) == Integers{1, 2, 3, 8});
+  CHECK(values_of(Setting::kTp, "8,1-3,2") == Integers{1, 2, 3, 8});
+}
+
+TEST_CASE("what a word counts stands behind it") {
+  const auto some = setting_choices(with(opt_of(Setting::kRecompute), "full,blocks:2-4,none"),
+                                    Setting::kRecompute);
+  REQUIRE(some.ok());
+  CHECK(some->values == Integers{0, 2, 3});
+  CHECK(some->counts == Integers{2, 3, 4});
+  const auto counted =
+      setting_choices(with(opt_of(Setting::kRecompute), "full:2"), Setting::kRecompute);
+  REQUIRE_FALSE(counted.ok());
+  CHECK(counted.error().where == "--recompute");
 }
 
 TEST_CASE("what is no list of whole numbers is an error that names the option and the text") {
@@ -48,27 +65,28 @@ TEST_CASE("what is no list of whole numbers is an error that names the option an
 }
 
 TEST_CASE("one value is wanted where a plan has one") {
-  CHECK(*integer_of(with(Opt::kPp, "12"), Opt::kPp, 1) == 12);
-  CHECK(*integer_of(Arguments(), Opt::kPp, 7) == 7);
-  const auto several = integer_of(with(Opt::kPp, "1,2"), Opt::kPp, 1);
+  CHECK(*integer_of(with(opt_of(Setting::kPp), "12"), opt_of(Setting::kPp), 1) == 12);
+  CHECK(*integer_of(Arguments(), opt_of(Setting::kPp), 7) == 7);
+  const auto several = integer_of(with(opt_of(Setting::kPp), "1,2"), opt_of(Setting::kPp), 1);
   REQUIRE_FALSE(several.ok());
   CHECK(to_string(several.error()) == "--pp: '1,2' is more than one value (give one)");
 }
 
-TEST_CASE("names of an enumeration are read, and the nearest one offered") {
-  const std::vector<Recompute> all = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
-  CHECK(*choices_of<Recompute>(with(Opt::kRecompute, "full,none"), Opt::kRecompute, all) ==
-        std::vector<Recompute>{Recompute::kNone, Recompute::kFull});
-  const auto typo = choices_of<Recompute>(with(Opt::kRecompute, "selectve"), Opt::kRecompute, all);
+TEST_CASE("words of a setting are read, and the nearest one offered") {
+  CHECK(values_of(Setting::kRecompute, "full,none") == Integers{0, 2});
+  const auto typo =
+      setting_choices(with(opt_of(Setting::kRecompute), "selectve"), Setting::kRecompute);
   REQUIRE_FALSE(typo.ok());
   CHECK(to_string(typo.error()) ==
         "--recompute: unknown value 'selectve' (did you mean selective?)");
 }
 
 TEST_CASE("a switch is on, off or, in a search, both") {
-  CHECK(*switch_of(with(Opt::kSequenceParallel, "on"), Opt::kSequenceParallel, false));
-  CHECK(switches_of(with(Opt::kSequenceParallel, "on,off"), Opt::kSequenceParallel)->size() == 2);
-  CHECK_FALSE(switch_of(with(Opt::kSequenceParallel, "yes"), Opt::kSequenceParallel, false).ok());
+  CHECK(values_of(Setting::kSequenceParallel, "on") == Integers{1});
+  CHECK(values_of(Setting::kSequenceParallel, "on,off") == Integers{0, 1});
+  CHECK_FALSE(
+      setting_choices(with(opt_of(Setting::kSequenceParallel), "yes"), Setting::kSequenceParallel)
+          .ok());
 }
 
 TEST_CASE("a size needs its unit and more than nothing") {

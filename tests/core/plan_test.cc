@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "core/plan_settings.h"
+
 namespace tpsim {
 namespace {
 

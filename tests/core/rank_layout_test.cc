@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 
+#include "core/plan_settings.h"
+
 namespace tpsim {
 namespace {
 

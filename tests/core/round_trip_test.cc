@@ -24,7 +24,7 @@ static_assert(field_count<StackSpec>() == 16);
 static_assert(field_count<TrainingOptions>() == 8);
 static_assert(field_count<HostCost>() == 7);
 static_assert(field_count<StackMemory>() == 9);
-static_assert(field_count<StackChoices>() == 4);
+static_assert(field_count<StackChoices>() == 2);
 static_assert(field_count<Profile>() == 13);
 static_assert(field_count<RuntimeFacts>() == 10);
 static_assert(field_count<AlgorithmChoices>() == 2);
@@ -114,7 +114,13 @@ StackSpec odd_stack() {
                   .reduction_bucket = 500000001,
                   .fragmentation = kThird,
                   .spread = 0.04};
-  stack.choices = {"a manual", {RankOrder::kTpPpDp}, {Recompute::kBlocks, Recompute::kNone}, {}};
+  stack.choices.source = "a manual";
+  for (const SettingRow& row : setting_rows()) {
+    if (row.kind == SettingKind::kList) continue;
+    const bool is_number = row.words.empty();
+    stack.choices.only[row.setting] = {is_number ? row.most : row.words.back().value,
+                                       is_number ? row.least : row.words.front().value};
+  }
   stack.zero_2_and_3_with_pipeline = false;
   stack.overlap_p2p = true;
   stack.tensor_overlap = kThird;

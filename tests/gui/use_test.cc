@@ -128,10 +128,10 @@ TEST_CASE("the schedule switch interleaves where micro-batches allow it") {
   GuiFixture gui(state);
   REQUIRE(gui.run("wait\nslide \"tensor parallel\" 0.02\nslide \"pipeline stages\" 0.7\n"
                   "slide micro-batch 0.02\nexpect plan.micro_batch 1\n"
-                  "click \"schedule=interl.\"\nexpect plan.schedule interleaved\n"
+                  "click \"schedule=interleaved\"\nexpect plan.schedule interleaved\n"
                   "expect plan.virtual_stages > 1\nexpect plan.runs yes\n"
-                  "click \"schedule=GPipe\"\nexpect plan.schedule gpipe\n"
-                  "click \"schedule=1F1B\"\nexpect plan.schedule 1f1b\n"
+                  "click \"schedule=gpipe\"\nexpect plan.schedule gpipe\n"
+                  "click \"schedule=1f1b\"\nexpect plan.schedule 1f1b\n"
                   "expect plan.virtual_stages 1") == "");
 }
 

@@ -75,6 +75,11 @@ std::vector<Exact> front_of(std::vector<Exact> all) {
 }
 
 // A model and a machine that nobody chose.
+template <class... E>
+std::vector<std::int64_t> numbers(E... values) {
+  return {static_cast<std::int64_t>(values)...};
+}
+
 Scenario random_scenario(std::mt19937& random) {
   const auto pick = [&](std::vector<std::int64_t> values) {
     return values[random() % values.size()];
@@ -91,7 +96,8 @@ Scenario random_scenario(std::mt19937& random) {
   scenario.stack.training.fused_gradient_accumulation = random() % 2 == 0;
   scenario.stack.training.overlap_gradient_reduction = random() % 2 == 0;
   scenario.cluster.host.memory = Bytes(0.1 * kGiB * static_cast<double>(pick({2, 20})));
-  if (random() % 3 == 0) scenario.stack.choices.rank_orders = {RankOrder::kTpDpPp};
+  if (random() % 3 == 0)
+    scenario.stack.choices.only[Setting::kRankOrder] = numbers(RankOrder::kTpDpPp);
   scenario.stack.memory.caching_allocator = random() % 2 == 0;
   scenario.stack.memory.fragmentation = 0.1 * static_cast<double>(pick({0, 1}));
   return scenario;
@@ -114,9 +120,10 @@ TEST_CASE("the search finds what brute force finds, for any model and machine") 
     space.global_batch = 8 + 4 * (round % 3);
     space.uneven_ends = round % 3;
     space.oom_risk = round % 2 == 0 ? 0.05 : 0.5;
-    if (round % 4 == 1) space.cp = {1, 2};
-    space.offload = {Offload::kNone};
-    if (round % 4 == 2) space.offload.push_back(Offload::kOptimizer);
+    if (round % 4 == 1) space.asked[Setting::kCp] = {1, 2};
+    space.asked[Setting::kOffload] = numbers(Offload::kNone);
+    if (round % 4 == 2)
+      space.asked[Setting::kOffload] = numbers(Offload::kNone, Offload::kOptimizer);
     const std::vector<Exact> fitting = brute_force(scenario, space);
     const std::vector<Exact> all = fastest_of_each(fitting);
     const Result<SearchResult> found = search(scenario, space, 5, {});
@@ -157,7 +164,7 @@ TEST_CASE("the search finds what brute force finds of models with experts") {
     space.gpus = 8;
     space.global_batch = 8;
     space.uneven_ends = 0;
-    space.offload = {Offload::kNone};
+    space.asked[Setting::kOffload] = numbers(Offload::kNone);
     const std::vector<Exact> fitting = brute_force(scenario, space);
     const std::vector<Exact> all = fastest_of_each(fitting);
     const Result<SearchResult> found = search(scenario, space, 5, {});
@@ -178,7 +185,7 @@ TEST_CASE("expert parallelism is for models with experts") {
   SearchSpace space;
   space.gpus = 8;
   space.global_batch = 8;
-  space.ep = {2};
+  space.asked[Setting::kEp] = {2};
   const Result<SearchResult> dense =
       search(test::small_scenario(test::small_llama()), space, 1, {});
   REQUIRE_FALSE(dense.ok());
@@ -257,7 +264,7 @@ TEST_CASE("sequences are shared when asked, and unasked only when they are long"
   CHECK(degrees() == std::set<std::int64_t>{1});
   scenario.model.seq = 16384;
   CHECK(degrees() == std::set<std::int64_t>{1, 2, 4});
-  space.cp = {2, 8};
+  space.asked[Setting::kCp] = {2, 8};
   CHECK(degrees() == std::set<std::int64_t>{2, 8});
   scenario.model.seq = 136;  // 8 divides it, 16 does not
   CHECK(degrees() == std::set<std::int64_t>{2});
@@ -303,8 +310,8 @@ TEST_CASE("what the stack cannot run is not planned, and counted") {
   space.gpus = 16;
   space.global_batch = 16;
   const auto all = search(scenario, space, 1, {});
-  scenario.stack.choices.rank_orders = {RankOrder::kTpDpPp};
-  scenario.stack.choices.recompute = {Recompute::kNone, Recompute::kFull};
+  scenario.stack.choices.only[Setting::kRankOrder] = numbers(RankOrder::kTpDpPp);
+  scenario.stack.choices.only[Setting::kRecompute] = numbers(Recompute::kNone, Recompute::kFull);
   enumerate_plans(scenario, space,
                   [&](const Plan& plan) { CHECK(check_plan(scenario, plan).ok()); });
   const auto fewer = search(scenario, space, 1, {});
@@ -336,9 +343,9 @@ TEST_CASE("the optimizer is offloaded where nothing fits without, or when asked 
   REQUIRE(tight.ok());
   REQUIRE_FALSE(tight->plans.empty());
   for (const PlannedRun& run : tight->plans) CHECK(run.plan.offload == Offload::kOptimizer);
-  space.offload = {Offload::kNone};
+  space.asked[Setting::kOffload] = numbers(Offload::kNone);
   CHECK(search(scenario, space, 1, {})->plans.empty());
-  space.offload = {};
+  space.asked[Setting::kOffload] = {};
   space.excluded = {{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)}};
   CHECK(search(scenario, space, 1, {})->plans.empty());
 }

@@ -243,16 +243,35 @@ class SameErrors(unittest.TestCase):
 
 class TypesAndManners(unittest.TestCase):
     def test_keywords_are_the_options(self):
-        for name, options in _native.keywords.items():
+        for name, options in _native.options.items():
             own = {"runs", "row", "model", "from_", "launch", "log", "plan", "to"}
             given = set(inspect.signature(getattr(tpsim, name)).parameters)
-            self.assertEqual(given - own, set(options) - own - {"from"}, name)
+            names = {option.name for option in options}
+            self.assertEqual(given - own, names - own - {"from"}, name)
+
+    def test_an_unknown_keyword_names_the_nearest(self):
+        with self.assertRaisesRegex(TypeError, "'micro_bach'; did you mean 'micro_batch'"):
+            tpsim.simulate(model="bloom-560m", micro_bach=2)
+
+    def test_the_stub_of_the_calls_has_their_keywords(self):
+        folder = os.path.dirname(tpsim.__file__)
+        with open(os.path.join(folder, "_calls.pyi"), encoding="utf-8") as stub:
+            tree = ast.parse(stub.read())
+        written = {}
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                names = [argument.arg for argument in node.args.args + node.args.kwonlyargs]
+                written.setdefault(node.name, []).append(names)
+        for name in _native.options:
+            for names in written[name]:
+                self.assertEqual(names, list(inspect.signature(getattr(tpsim, name)).parameters))
+        self.assertEqual(len(written["explain"]), 3)
 
     def test_everything_public_says_what_it_is(self):
         for name in tpsim.__all__:
             self.assertTrue(getattr(tpsim, name).__doc__ or name in
                             ("models", "clusters", "profiles", "stacks"), name)
-        for name in _native.keywords:
+        for name in _native.options:
             hints = typing.get_type_hints(getattr(tpsim, name))
             missing = set(inspect.signature(getattr(tpsim, name)).parameters) - set(hints)
             self.assertEqual(missing, set(), name)
@@ -263,7 +282,8 @@ class TypesAndManners(unittest.TestCase):
         folder = os.path.dirname(tpsim.__file__)
         with open(os.path.join(folder, "_native.pyi"), encoding="utf-8") as stub:
             tree = ast.parse(stub.read())
-        named = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        named = {node.name for node in tree.body
+                 if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
         named |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
         self.assertEqual(named, {name for name in dir(_native) if not name.startswith("_")})
 

@@ -40,10 +40,10 @@ std::vector<Plan> all_plans(const ModelSpec& model) {
   space.gpus = 16;
   space.global_batch = 32;
   space.uneven_ends = 0;
-  space.rank_order = {RankOrder::kTpDpPp};
-  space.cp = {1, 2};
-  space.recompute_blocks = {1};
-  space.offload = {Offload::kNone, Offload::kOptimizer};
+  space.asked[Setting::kRankOrder] = {static_cast<std::int64_t>(RankOrder::kTpDpPp)};
+  space.asked[Setting::kCp] = {1, 2};
+  space.asked[Setting::kRecomputeBlocks] = {1};
+  space.asked[Setting::kOffload] = {0, 1};  // none and optimizer
   enumerate_plans(test::small_scenario(model), space, [&](const Plan& plan) {
     plans.push_back(plan);
     Plan other = plan;

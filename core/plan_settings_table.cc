@@ -1,0 +1,313 @@
+// The rows of core/plan_settings.h.
+#include <array>
+#include <type_traits>
+
+#include "core/plan_settings.h"
+
+namespace tpsim {
+namespace {
+
+template <class E, std::size_t n>
+constexpr std::array<SettingWord, n> words_with_tags(const std::array<E, n>& values,
+                                                     const std::array<std::string_view, n>& tags) {
+  std::array<SettingWord, n> words{};
+  for (std::size_t i = 0; i < n; ++i) {
+    words[i] = {static_cast<std::int64_t>(values[i]), name_of(values[i]), tags[i]};
+  }
+  return words;
+}
+
+using Tags2 = std::array<std::string_view, 2>;
+using Tags3 = std::array<std::string_view, 3>;
+using Tags4 = std::array<std::string_view, 4>;
+
+constexpr auto kSwitch = std::to_array<SettingWord>({{0, "off", "no-sp"}, {1, "on", "sp"}});
+constexpr auto kRecomputes =
+    words_with_tags(all_of<Recompute>(), Tags4{"none", "selective", "full", "blocks"});
+constexpr auto kAttentions = words_with_tags(all_of<AttentionKind>(), Tags2{"unfused", "flash"});
+constexpr auto kSchedules =
+    words_with_tags(all_of<ScheduleKind>(), Tags3{"gpipe", "1f1b", "interleaved"});
+constexpr auto kRankOrders = words_with_tags(all_of<RankOrder>(), Tags2{"tp-dp-pp", "tp-pp-dp"});
+constexpr auto kOffloads = words_with_tags(all_of<Offload>(), Tags2{"no-offload", "offload"});
+constexpr std::array kFloats = {DType::kBFloat16, DType::kFloat16, DType::kFloat32};
+constexpr auto kDtypes = words_with_tags(kFloats, Tags3{"bf16", "fp16", "fp32"});
+constexpr auto kGradientDtypes =
+    words_with_tags(kFloats, Tags3{"bf16-gradients", "fp16-gradients", "fp32-gradients"});
+
+template <class... E>
+constexpr auto numbers(E... values) {
+  return std::array{static_cast<std::int64_t>(values)...};
+}
+constexpr auto kZeroTried = numbers(0, 1, 2, 3);
+constexpr auto kSwitchTried = numbers(0, 1);
+constexpr auto kRecomputeTried =
+    numbers(Recompute::kNone, Recompute::kSelective, Recompute::kFull, Recompute::kBlocks);
+constexpr auto kAttentionTried = numbers(AttentionKind::kUnfused, AttentionKind::kFlash);
+constexpr auto kScheduleTried =
+    numbers(ScheduleKind::kOneFOneB, ScheduleKind::kGpipe, ScheduleKind::kInterleaved);
+constexpr auto kRankOrderTried = numbers(RankOrder::kTpDpPp, RankOrder::kTpPpDp);
+constexpr auto kOffloadTried = numbers(Offload::kNone);  // more only where nothing fits without
+constexpr auto kDtypeTried = numbers(DType::kBFloat16);
+constexpr auto kGradientDtypeTried = numbers(DType::kFloat32);
+
+constexpr SettingValue kSomeBlocks{Setting::kRecompute,
+                                   static_cast<std::int64_t>(Recompute::kBlocks)};
+
+// Reads and writes a member of Plan that is a number or an enumerator.
+template <auto member>
+constexpr auto getter() {
+  return [](const Plan& plan) { return static_cast<std::int64_t>(plan.*member); };
+}
+template <auto member>
+constexpr auto setter() {
+  return [](Plan& plan, std::int64_t value) {
+    plan.*member = static_cast<std::remove_reference_t<decltype(plan.*member)>>(value);
+  };
+}
+template <std::int64_t ParallelDegrees::*degree>
+constexpr auto degree_getter() {
+  return [](const Plan& plan) { return plan.degrees.*degree; };
+}
+template <std::int64_t ParallelDegrees::*degree>
+constexpr auto degree_setter() {
+  return [](Plan& plan, std::int64_t value) { plan.degrees.*degree = value; };
+}
+
+// How many blocks are recomputed is said only where some are.
+void set_recompute(Plan& plan, std::int64_t value) {
+  plan.recompute = static_cast<Recompute>(value);
+  if (plan.recompute != Recompute::kBlocks) plan.recompute_blocks = 0;
+}
+
+using D = ParallelDegrees;
+const std::array<SettingRow, kSettingCount> kRows = {{
+    {.setting = Setting::kTp,
+     .role = SettingRole::kLayout,
+     .key = "tp",
+     .tag = "tp",
+     .title = "tensor parallel",
+     .help = "tensor-parallel degree",
+     .meaning = "GPUs that share every layer. Less memory on each, but two all-reduces in every "
+                "layer: keep it inside a node.",
+     .get = degree_getter<&D::tp>(),
+     .set = degree_setter<&D::tp>(),
+     .in_every_name = true},
+    {.setting = Setting::kPp,
+     .role = SettingRole::kLayout,
+     .key = "pp",
+     .tag = "pp",
+     .title = "pipeline stages",
+     .help = "pipeline stages",
+     .meaning = "Groups of layers, one after the other. Little traffic, but GPUs idle while the "
+                "pipeline fills and drains.",
+     .get = degree_getter<&D::pp>(),
+     .set = degree_setter<&D::pp>(),
+     .in_every_name = true},
+    {.setting = Setting::kDp,
+     .role = SettingRole::kLayout,
+     .key = "dp",
+     .tag = "dp",
+     .title = "data parallel",
+     .help = "data-parallel degree",
+     .meaning =
+         "Copies of the model that each take a share of the batch and add up their gradients.",
+     .get = degree_getter<&D::dp>(),
+     .set = degree_setter<&D::dp>(),
+     .in_every_name = true},
+    {.setting = Setting::kCp,
+     .role = SettingRole::kLayout,
+     .key = "cp",
+     .tag = "cp",
+     .title = "context parallel",
+     .help = "context-parallel degree: ranks that share a sequence",
+     .meaning = "GPUs that share every sequence and gather each other's keys and values: for "
+                "sequences too long for one.",
+     .get = degree_getter<&D::cp>(),
+     .set = degree_setter<&D::cp>(),
+     .in_every_file = false},
+    {.setting = Setting::kEp,
+     .role = SettingRole::kLayout,
+     .key = "ep",
+     .tag = "ep",
+     .title = "expert parallel",
+     .help = "expert-parallel degree: ranks that share the experts",
+     .meaning = "Data-parallel ranks that share out the experts of a layer and send each other the "
+                "tokens.",
+     .get = degree_getter<&D::ep>(),
+     .set = degree_setter<&D::ep>(),
+     .in_every_file = false,
+     .suits = [](const ModelSpec& model) { return has_experts(model); },
+     .needs = "experts"},
+    {.setting = Setting::kZero,
+     .role = SettingRole::kLayout,
+     .key = "zero",
+     .tag = "zero",
+     .title = "ZeRO",
+     .help = "ZeRO stage: what data-parallel ranks share out",
+     .meaning = "What data-parallel copies share out: 0 nothing, 1 optimizer state, 2 and "
+                "gradients, 3 and weights.",
+     .least = 0,
+     .most = 3,
+     .tried = kZeroTried,
+     .get = getter<&Plan::zero>(),
+     .set = setter<&Plan::zero>(),
+     .in_every_name = true},
+    {.setting = Setting::kMicroBatch,
+     .role = SettingRole::kLayout,
+     .key = "micro_batch",
+     .tag = "mb",
+     .title = "micro-batch",
+     .help = "sequences in a micro-batch",
+     .meaning = "Sequences that pass through the pipeline together. Larger ones use the GPU "
+                "better, need more memory and leave fewer of them to fill the pipeline.",
+     .get = getter<&Plan::micro_batch>(),
+     .set = setter<&Plan::micro_batch>(),
+     .in_every_name = true},
+    {.setting = Setting::kVirtualStages,
+     .role = SettingRole::kLayout,
+     .key = "virtual_stages",
+     .tag = "v",
+     .title = "chunks per stage",
+     .help = "model chunks on each pipeline stage",
+     .meaning = "Chunks of the model on each stage. More of them shorten the bubble and send more "
+                "(interleaved schedule).",
+     .get = getter<&Plan::virtual_stages>(),
+     .set = setter<&Plan::virtual_stages>(),
+     .in_every_file = false},
+    {.setting = Setting::kRecompute,
+     .kind = SettingKind::kWord,
+     .role = SettingRole::kVariant,
+     .key = "recompute",
+     .title = "recompute",
+     .help = "activations computed again; blocks:N in N of a chunk's",
+     .meaning = "Activations thrown away in forward and computed again in backward: less memory, "
+                "more work. Selective does so for the attention core only, blocks for the first "
+                "blocks of every chunk.",
+     .words = kRecomputes,
+     .tried = kRecomputeTried,
+     .get = getter<&Plan::recompute>(),
+     .set = set_recompute,
+     .in_every_name = true},
+    {.setting = Setting::kRecomputeBlocks,
+     .role = SettingRole::kLayout,
+     .key = "recompute_blocks",
+     .tag = "blocks",
+     .title = "recomputed blocks",
+     .help = "blocks of every chunk that are recomputed",
+     .meaning = "How many blocks of every chunk are computed again in backward; the others keep "
+                "their activations.",
+     .least = 0,
+     .get = getter<&Plan::recompute_blocks>(),
+     .set = setter<&Plan::recompute_blocks>(),
+     .counts_for = &kSomeBlocks,
+     .in_every_file = false},
+    {.setting = Setting::kSequenceParallel,
+     .kind = SettingKind::kSwitch,
+     .role = SettingRole::kVariant,
+     .key = "sequence_parallel",
+     .title = "sequence parallel",
+     .help = "shard norms over the tensor group",
+     .meaning = "Splits norms and dropout over the tensor group by tokens: less memory for the "
+                "same traffic. Needs a tensor-parallel degree above one.",
+     .words = kSwitch,
+     .tried = kSwitchTried,
+     .get = getter<&Plan::sequence_parallel>(),
+     .set = setter<&Plan::sequence_parallel>()},
+    {.setting = Setting::kAttention,
+     .kind = SettingKind::kWord,
+     .role = SettingRole::kVariant,
+     .key = "attention",
+     .title = "attention",
+     .help = "attention kernel",
+     .meaning = "Flash attention never writes the scores to memory.",
+     .words = kAttentions,
+     .tried = kAttentionTried,
+     .get = getter<&Plan::attention>(),
+     .set = setter<&Plan::attention>()},
+    {.setting = Setting::kSchedule,
+     .kind = SettingKind::kWord,
+     .role = SettingRole::kLayout,
+     .key = "schedule",
+     .title = "schedule",
+     .help = "pipeline schedule",
+     .meaning = "1F1B runs each backward as soon as it can, so few activations are alive. "
+                "Interleaved does so with several chunks of the model on each stage: a shorter "
+                "bubble, more transfers; the micro-batches must divide by the stages. GPipe runs "
+                "all forwards first.",
+     .words = kSchedules,
+     .tried = kScheduleTried,
+     .get = getter<&Plan::schedule>(),
+     .set = setter<&Plan::schedule>()},
+    {.setting = Setting::kRankOrder,
+     .kind = SettingKind::kWord,
+     .role = SettingRole::kLayout,
+     .key = "rank_order",
+     .title = "rank order",
+     .help = "innermost degree first",
+     .meaning = "Which ranks are neighbours: those of the first degree named lie closest together, "
+                "and so most likely in one node.",
+     .words = kRankOrders,
+     .tried = kRankOrderTried,
+     .get = getter<&Plan::rank_order>(),
+     .set = setter<&Plan::rank_order>(),
+     .in_every_file = false},
+    {.setting = Setting::kOffload,
+     .kind = SettingKind::kWord,
+     .role = SettingRole::kVariant,
+     .key = "offload",
+     .title = "offload",
+     .help = "what lies and works in the host's memory",
+     .meaning = "Where master weights and Adam's moments lie and are updated. In the host's memory "
+                "they leave room on the GPU, and every step waits for the link.",
+     .words = kOffloads,
+     .tried = kOffloadTried,
+     .get = getter<&Plan::offload>(),
+     .set = setter<&Plan::offload>(),
+     .in_every_file = false},
+    {.setting = Setting::kDtype,
+     .kind = SettingKind::kWord,
+     .role = SettingRole::kVariant,
+     .key = "dtype",
+     .title = "dtype",
+     .help = "of weights and activations [bf16]",
+     .meaning = "In which weights and activations are stored and multiplied.",
+     .words = kDtypes,
+     .tried = kDtypeTried,
+     .get = getter<&Plan::dtype>(),
+     .set = setter<&Plan::dtype>()},
+    {.setting = Setting::kGradientDtype,
+     .kind = SettingKind::kWord,
+     .role = SettingRole::kVariant,
+     .key = "gradient_dtype",
+     .title = "gradient dtype",
+     .help = "in which gradients add up [fp32]",
+     .meaning = "In which the gradients of micro-batches add up and are reduced.",
+     .words = kGradientDtypes,
+     .tried = kGradientDtypeTried,
+     .get = getter<&Plan::gradient_dtype>(),
+     .set = setter<&Plan::gradient_dtype>()},
+    {.setting = Setting::kGlobalBatch,
+     .role = SettingRole::kGiven,
+     .key = "global_batch",
+     .tag = "batch",
+     .title = "global batch",
+     .help = "sequences in a step [2048]",
+     .meaning = "Sequences in a step, over all data-parallel ranks.",
+     .get = getter<&Plan::global_batch>(),
+     .set = setter<&Plan::global_batch>()},
+    {.setting = Setting::kStageLayers,
+     .kind = SettingKind::kList,
+     .role = SettingRole::kGiven,
+     .key = "stage_layers",
+     .tag = "layers",
+     .title = "stage layers",
+     .help = "blocks of each chunk, in model order",
+     .meaning = "How many blocks each chunk of the model holds, in the order of the model.",
+     .least = 0},
+}};
+
+}  // namespace
+
+std::span<const SettingRow> setting_rows() { return kRows; }
+
+}  // namespace tpsim
