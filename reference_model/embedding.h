@@ -16,7 +16,7 @@ struct EmbeddingSaved {
   Tensor mask;  // of the dropout, [elements] uint8
 };
 
-// The word embeddings's unit: of the embedding, of the untied head, or of the tied head on another
+// The word embeddings' unit: of the embedding, of the untied head, or of the tied head on another
 // stage.
 ParameterUnit& add_word_table(const RankContext& context, ParameterStore& store,
                               const std::string& name, bool repeats_first_stage);

@@ -150,7 +150,7 @@ Term text_of(LayerPricer& pricer, const Plan& plan, const StepCost& cost, StepTe
     case StepTerm::kTiedEmbedding:
       return {{},
               {},
-              "all-reduce of the word embeddings's gradient between first and last stage",
+              "all-reduce of the word embeddings' gradient between first and last stage",
               group_text(plan, GroupKind::kEmbedding, s),
               cluster_source(s)};
     case StepTerm::kClipping:
