@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -16,6 +15,7 @@
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
+#include "core/leading_number.h"
 
 namespace tpsim::cli {
 namespace {
@@ -23,29 +23,27 @@ namespace {
 Result<double> number_of(const Arguments& arguments, Opt opt, double fallback) {
   if (!arguments.has(opt)) return fallback;
   const std::string& text = *arguments[opt];
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = code == std::errc() && end == text.data() + text.size();
-  if (!whole || !std::isfinite(value) || value < 0) {
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value) || *value < 0) {
     return option_error(opt, fmt::format("'{}' is no number of at least 0", text));
   }
-  return value;
+  return *value;
 }
 
 Status read_betas(const Arguments& arguments, OptimizerSettings& optimizer) {
   if (!arguments.has(Opt::kBetas)) return Ok{};
   const std::string& text = *arguments[Opt::kBetas];
-  const std::size_t comma = text.find(',');
-  const auto part = [&](std::size_t first, std::size_t count, double& value) {
-    const std::string piece = text.substr(first, count);
-    const auto [end, code] = std::from_chars(piece.data(), piece.data() + piece.size(), value);
-    return code == std::errc() && end == piece.data() + piece.size() && value >= 0 && value < 1;
-  };
-  if (comma == std::string::npos || !part(0, comma, optimizer.beta1) ||
-      !part(comma + 1, std::string::npos, optimizer.beta2)) {
+  std::vector<double> betas;
+  for (const std::string_view part : listed(text)) {
+    const auto beta = parse_number<double>(part);
+    if (beta && *beta >= 0 && *beta < 1) betas.push_back(*beta);
+  }
+  if (betas.size() != 2 || listed(text).size() != 2) {
     return option_error(Opt::kBetas, fmt::format("'{}' is no pair of numbers below 1", text),
                         "write 0.9,0.95");
   }
+  optimizer.beta1 = betas[0];
+  optimizer.beta2 = betas[1];
   return Ok{};
 }
 

@@ -56,6 +56,13 @@ bool may_offload(const Scenario& scenario, const SearchSpace& space) {
          std::find(space.excluded.begin(), space.excluded.end(), offloaded) == space.excluded.end();
 }
 
+std::string commonest_reason(const SearchResult& found) {
+  const auto most =
+      std::max_element(found.pruned.begin(), found.pruned.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == found.pruned.end() ? "" : most->first;
+}
+
 std::string_view name_of(Objective objective) {
   switch (objective) {
     case Objective::kTime: return "time";
