@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 
 #include "cli/answers.h"
 #include "cli/campaign_view.h"
@@ -13,6 +12,7 @@
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/json_document.h"
+#include "core/leading_number.h"
 #include "core/plan_json.h"
 #include "sim/simulate.h"
 
@@ -34,19 +34,17 @@ Error about(Opt opt, const Error& error) { return option_error(opt, error.messag
 Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
   if (!arguments.has(opt)) return Seconds();
   const std::string& text = *arguments[opt];
-  double number = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, code] = std::from_chars(text.data(), last, number);
-  std::string_view unit(end, static_cast<std::size_t>(last - end));
+  const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
+  std::string_view unit = std::string_view(text).substr(number.length);
   while (unit.starts_with(' ')) unit.remove_prefix(1);
   const double factor = unit == "h" ? 3600 : unit == "min" ? 60 : unit == "s" ? 1 : 0;
-  if (code != std::errc() || factor == 0) {
+  if (number.length == 0 || factor == 0) {
     return option_error(opt, fmt::format("'{}' is no time", text), "as 105s, 30min or 3h");
   }
-  if (!(number > 0 && number < 1e9)) {
+  if (!(number.value > 0 && number.value < 1e9)) {
     return option_error(opt, fmt::format("'{}' is out of range", text), "above zero");
   }
-  return Seconds(number * factor);
+  return Seconds(number.value * factor);
 }
 
 Result<double> tokens_of(const Arguments& arguments) {
@@ -54,13 +52,11 @@ Result<double> tokens_of(const Arguments& arguments) {
     return option_error(Opt::kTokens, "is missing: how long is the run?", "as 366e9");
   }
   const std::string& text = *arguments[Opt::kTokens];
-  double tokens = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, code] = std::from_chars(text.data(), last, tokens);
-  if (code != std::errc() || end != last || !(tokens > 0)) {
+  const auto tokens = parse_number<double>(text);
+  if (!tokens || !(*tokens > 0)) {
     return option_error(Opt::kTokens, fmt::format("'{}' is no number of tokens", text), "as 366e9");
   }
-  return tokens;
+  return *tokens;
 }
 
 Result<BatchRamp> ramp_of(const Arguments& arguments) {

@@ -184,7 +184,7 @@ struct Parser {
   }
 };
 
-std::variant<Arguments, Printout> help_of(const CLI::App& app) {
+CommandLine help_of(const CLI::App& app) {
   std::string text = app.help();
   if (!text.ends_with('\n')) text += '\n';
   return Printout{std::move(text)};
@@ -192,14 +192,13 @@ std::variant<Arguments, Printout> help_of(const CLI::App& app) {
 
 }  // namespace
 
-Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const char* const* argv) {
-  using Parsed = std::variant<Arguments, Printout>;
+Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
   TPSIM_TRY_STATUS(check_command(argc, argv));
   Parser parser;
   try {
     TPSIM_TRY_STATUS(parser.parse(argc, argv));
   } catch (const CLI::CallForVersion&) {
-    return Parsed(Printout{version_text()});
+    return CommandLine(Printout{version_text()});
   } catch (const CLI::CallForHelp&) {
     return help_of(parser.app);
   } catch (const CLI::ArgumentMismatch&) {
@@ -211,7 +210,7 @@ Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const cha
   if (parser.app.get_subcommands().empty()) return help_of(parser.app);
   parser.arguments.program = shell_quoted(argv[0]);
   parser.arguments.command_line = command_line_text(argc, argv);
-  return Parsed(std::move(parser.arguments));
+  return CommandLine(std::move(parser.arguments));
 }
 
 }  // namespace tpsim::cli

@@ -16,8 +16,10 @@ struct Printout {
   std::string text;
 };
 
+using CommandLine = std::variant<Arguments, Printout>;
+
 // An unknown command or option, one that this command does not take, and a missing value are errors
 // that name the nearest valid choice.
-Result<std::variant<Arguments, Printout>> parse_command_line(int argc, const char* const* argv);
+Result<CommandLine> parse_command_line(int argc, const char* const* argv);
 
 }  // namespace tpsim::cli

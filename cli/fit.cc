@@ -134,13 +134,6 @@ std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& sp
   return fmt::format("{} or {} can be filled", below, gpus_text(above));
 }
 
-std::string commonest_reason(const SearchResult& found) {
-  const auto most =
-      std::max_element(found.pruned.begin(), found.pruned.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == found.pruned.end() ? "" : ": " + most->first;
-}
-
 Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
   for (const Relaxation& without : relaxations(space)) {
     if (has_legal_plan(scenario, without.space, space.gpus)) {
@@ -150,10 +143,11 @@ Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const Se
                    without.option, "without it there are some"};
     }
   }
+  const std::string reason = commonest_reason(found);
   return Error{
       ErrorKind::kBadInput,
-      fmt::format("no layout fills {} with {} and a global batch of {}{}", gpus_text(space.gpus),
-                  scenario.model.name, space.global_batch, commonest_reason(found)),
+      fmt::format("no layout fills {} with {} and a global batch of {}{}{}", gpus_text(space.gpus),
+                  scenario.model.name, space.global_batch, reason.empty() ? "" : ": ", reason),
       "--gpus", nearest_legal_counts(scenario, space)};
 }
 

@@ -93,6 +93,11 @@ Status run_gui(const Arguments& arguments, const Terminal&) {
   return not_started(program, errno);
 }
 
+Status check_png_program() {
+  TPSIM_TRY_STATUS(gui_program("--plot"));
+  return Ok{};
+}
+
 Status write_png_of(const gui::Drawing& drawing, const std::string& path) {
   TPSIM_TRY(const fs::path program, gui_program("--plot"));
   const HandedFile shapes("drawing.json");

@@ -9,6 +9,9 @@
 
 namespace tpsim::cli {
 
+// Fails with kMissing where it is not built.
+Status check_png_program();
+
 // Writes a drawing as PNG: that program draws it. Fails with kMissing where it is not built.
 Status write_png_of(const gui::Drawing& drawing, const std::string& path);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <thread>
 
 #include "cli/values.h"
@@ -16,7 +17,6 @@ namespace tpsim::cli {
 namespace {
 
 constexpr const char* kDefaultCluster = "jean-zay-a100";
-constexpr std::int64_t kDefaultGlobalBatch = 2048;
 constexpr std::int64_t kMostUneven = 8;
 constexpr std::int64_t kMostThreads = 256;
 
@@ -77,6 +77,10 @@ Status check_cut_options(const Arguments& arguments) {
   return Ok{};
 }
 
+std::int64_t blocks_of(const Plan& plan) {
+  return std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
+}
+
 Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan) {
   TPSIM_TRY_STATUS(check_cut_options(arguments));
   const std::int64_t chunks = chunk_count(plan);
@@ -100,7 +104,7 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
           fmt::format("leaves an end of the {} stages less than no blocks", chunks));
     }
   } else if (static_cast<std::int64_t>(plan.stage_layers.size()) != chunks ||
-             arguments.has(Opt::kModel)) {
+             arguments.has(Opt::kModel) || blocks_of(plan) != model.layers) {
     plan.stage_layers = default_stage_layers(model.layers, chunks);
   }
   return Ok{};
@@ -115,18 +119,20 @@ Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments) {
 }
 
 Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
-                             const std::optional<PlanFile>& file) {
+                             const std::optional<PlanFile>& file, const KnownInputs& known) {
   ModelSpec model;
   if (arguments.has(Opt::kModel)) {
     TPSIM_TRY(model,
               blaming(catalogue.load_model(*arguments[Opt::kModel]), arguments, Opt::kModel));
+  } else if (!known.model.empty()) {
+    TPSIM_TRY(model, catalogue.load_model(known.model));
   } else if (file) {
     model = file->model;
   } else {
     return option_error(Opt::kModel, "is missing: which model?",
                         "tpsim list models shows the catalogue; a config.json is fine too");
   }
-  TPSIM_TRY(model.seq, integer_of(arguments, Opt::kSeq, model.seq));
+  TPSIM_TRY(model.seq, integer_of(arguments, Opt::kSeq, known.seq.value_or(model.seq)));
   TPSIM_TRY_STATUS(validate(model));
   return model;
 }
@@ -166,13 +172,13 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
 
 }  // namespace
 
-Result<NamedScenario> load_scenario(const Arguments& arguments,
-                                    const std::optional<PlanFile>& file) {
+Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
+                                    const KnownInputs& known) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   const PlanFile names = file.value_or(PlanFile{});
   NamedScenario named;
   Scenario& scenario = named.scenario;
-  TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file));
+  TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file, known));
   TPSIM_TRY(named.cluster, cluster_name(arguments, catalogue, names));
   // Another cluster than the file's brings its own GPUs and software.
   const bool moved = arguments.has(Opt::kCluster);
@@ -186,7 +192,8 @@ Result<NamedScenario> load_scenario(const Arguments& arguments,
     TPSIM_TRY(scenario.profile, blaming(catalogue.load_profile(named.profile), arguments,
                                         Opt::kProfile, named.cluster));
   }
-  named.stack = name_for(arguments, Opt::kStack, moved ? "" : names.stack, scenario.cluster.stack);
+  named.stack = name_for(arguments, Opt::kStack, moved ? "" : names.stack,
+                         known.stack.empty() ? scenario.cluster.stack : known.stack);
   TPSIM_TRY(scenario.stack,
             blaming(catalogue.load_stack(named.stack), arguments, Opt::kStack, named.cluster));
   scenario.stack = stack_as_measured(std::move(scenario.stack), scenario.profile);
@@ -244,13 +251,15 @@ Result<SearchSpace> search_space(const Arguments& arguments, const ClusterSpec& 
 }
 
 Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
-                         const std::optional<PlanFile>& file) {
+                         const std::optional<PlanFile>& file, const PlanDefaults& defaults) {
   Plan plan;
-  plan.global_batch = kDefaultGlobalBatch;
+  plan.recompute = defaults.recompute;
+  plan.global_batch = defaults.global_batch.value_or(0);
   if (file) plan = file->plan;
   for (const SettingRow& row : setting_rows()) {
     TPSIM_TRY_STATUS(set_from_option(arguments, row, plan));
   }
+  if (plan.global_batch == 0) plan.global_batch = plan.degrees.dp * plan.micro_batch;
   if (!arguments.has(opt_of(Setting::kSchedule))) plan.schedule = implied_schedule(plan);
   TPSIM_TRY_STATUS(set_stages(arguments, model, plan));
   TPSIM_TRY_STATUS(validate(plan, model));

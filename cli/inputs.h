@@ -40,14 +40,21 @@ Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
 // The plan file that the command line names, if it names one.
 Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments);
 
+// What a command knows of its inputs besides options and plan file.
+struct KnownInputs {
+  std::string model;                // a checkpoint's config.json; goes before the plan file's model
+  std::optional<std::int64_t> seq;  // of the sequences in a file of tokens; before the model's
+  std::string stack;                // where nobody names one; empty: the cluster's
+};
+
 // The model of the options, else of the plan file, with the sequence length of the options.
 Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
-                             const std::optional<PlanFile>& file);
+                             const std::optional<PlanFile>& file, const KnownInputs& known = {});
 
 // Options win over the plan file, the plan file over the cluster's defaults. The cluster
 // this-machine is that of the profile, and stands where a profile has one and no other is named.
-Result<NamedScenario> load_scenario(const Arguments& arguments,
-                                    const std::optional<PlanFile>& file);
+Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
+                                    const KnownInputs& known = {});
 
 // The scenario of a plan that this program executes itself: with the training options of the named
 // stack, but not the memory and the host's time of a framework that is not here.
@@ -64,11 +71,20 @@ Result<int> threads_of(const Arguments& arguments);
 // An error for a plan that the device cannot run.
 Status check_runs_on(const Plan& plan, std::string_view device);
 
-// The plan of `simulate`: the plan file's, or tp = pp = dp = 1 with ZeRO 1 and full recompute,
-// changed by the options. Stages are cut anew when their number changes, or when asked for. The
-// result obeys validate().
+inline constexpr std::int64_t kDefaultGlobalBatch = 2048;
+
+// What a plan is where neither options nor a plan file say so.
+struct PlanDefaults {
+  Recompute recompute = Recompute::kFull;
+  // Nothing: one micro-batch on each data-parallel rank.
+  std::optional<std::int64_t> global_batch = kDefaultGlobalBatch;
+};
+
+// The plan of `simulate`: the plan file's, or tp = pp = dp = 1 with ZeRO 1 and the defaults,
+// changed by the options. Stages are cut anew when they no longer make up the model, or when asked
+// for. The result obeys validate().
 Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
-                         const std::optional<PlanFile>& file);
+                         const std::optional<PlanFile>& file, const PlanDefaults& defaults = {});
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
 

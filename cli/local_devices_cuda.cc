@@ -40,11 +40,11 @@ RuntimeFacts runtime_of(Device& device, std::vector<std::string>& notes) {
   facts.launch = Seconds(host.launch_s);
   facts.upload = BytesPerSecond(host.upload_bytes_per_s);
   facts.download = BytesPerSecond(host.download_bytes_per_s);
-  if (const auto rhythm = measured_launch_gap(gpu); rhythm.ok()) {
-    facts.launch_gap = Seconds(rhythm->gap_s);
-    facts.empty_kernel = Seconds(rhythm->kernel_s);
+  if (const auto gap = measured_launch_gap(gpu); gap.ok()) {
+    facts.launch_gap = Seconds(gap->gap_s);
+    facts.empty_kernel = Seconds(gap->kernel_s);
   } else {
-    notes.push_back("no gaps between kernels: " + to_string(rhythm.error()));
+    notes.push_back("no gaps between kernels: " + to_string(gap.error()));
   }
   if (const auto watch = GpuWatch::open(); !watch.ok()) {
     notes.push_back("no clocks, power and temperature: " + to_string(watch.error()));

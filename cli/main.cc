@@ -2,10 +2,9 @@
 // process, or, under mpirun, a child that becomes the program that is one of them.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <string>
-#include <string_view>
+#include <variant>
 
+#include "cli/command_line.h"
 #include "cli/mpi_launch.h"
 #include "cli/program.h"
 #include "cli/supervisor.h"
@@ -13,22 +12,14 @@
 
 namespace {
 
-bool has_word(int argc, char** argv, std::string_view option, std::string_view value) {
-  const std::string joined = std::string(option) + "=" + std::string(value);
-  for (int i = 1; i < argc; ++i) {
-    const bool apart = argv[i] == option && i + 1 < argc && argv[i + 1] == value;
-    if (apart || argv[i] == joined) return true;
-  }
-  return false;
-}
+using tpsim::cli::Arguments;
+using tpsim::cli::Command;
+using tpsim::cli::Opt;
 
 // validate --runs only predicts.
-bool has_ranks(int argc, char** argv) {
-  const std::string_view command = argc > 1 ? argv[1] : "";
-  const bool reads_runs = std::any_of(argv, argv + argc, [](std::string_view word) {
-    return word == "--runs" || word.starts_with("--runs=");
-  });
-  return command == "run" || command == "profile" || (command == "validate" && !reads_runs);
+bool has_ranks(const Arguments& arguments) {
+  const bool predicts = arguments.command == Command::kValidate && arguments.has(Opt::kRuns);
+  return tpsim::cli::takes(arguments.command, tpsim::cli::row_of(Opt::kDevice)) && !predicts;
 }
 
 }  // namespace
@@ -36,8 +27,12 @@ bool has_ranks(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace tpsim;
   using namespace tpsim::cli;
-  if (!has_ranks(argc, argv)) return run_and_report(argc, argv);
-  const bool on_gpus = has_word(argc, argv, "--device", "cuda");
+  const auto line = parse_command_line(argc, argv);
+  if (!line.ok()) return report_once(line.error());
+  const auto run_here = [&] { return run_and_report(*line); };
+  const auto* arguments = std::get_if<Arguments>(&*line);
+  if (arguments == nullptr || !has_ranks(*arguments)) return run_here();
+  const bool on_gpus = (*arguments)[Opt::kDevice] == "cuda";
   if (started_by_mpi_launcher() && (!on_gpus || mpi_program_is_here())) {
     return supervised(fmt::format("the process of rank {}", rank_given_by_launcher()),
                       [&] { return run_as_mpi_rank(argv); });
@@ -45,6 +40,6 @@ int main(int argc, char** argv) {
   // NCCL's ranks find each other by what any launcher says.
   const auto task = lone_task(process_environment);
   if (task && !on_gpus) return refuse_lone_task(*task);
-  if (std::string_view(argv[1]) != "run") return run_and_report(argc, argv);
-  return supervised("the process of the ranks", [&] { return run_and_report(argc, argv); });
+  if (arguments->command != Command::kRun) return run_here();
+  return supervised("the process of the ranks", run_here);
 }

@@ -25,9 +25,10 @@ void tell_where_to_meet(const tpsim::MpiPlace& place) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto body = [&](tpsim::World&) {
+  const auto body = [&](tpsim::World&) -> tpsim::Status {
     tell_where_to_meet(tpsim::mpi_place());
-    return tpsim::cli::run_program(argc, argv);
+    TPSIM_TRY(const auto line, tpsim::cli::parse_command_line(argc, argv));
+    return tpsim::cli::run_program(line);
   };
   return tpsim::run_under_mpi(body, tpsim::cli::report).ok() ? 0 : 1;
 }

@@ -41,8 +41,10 @@ int run_as_mpi_rank(char* const* argv) {
                     "",
                     "apt-get install libopenmpi-dev openmpi-bin, then configure and build again; "
                     "or run it without mpirun"};
-  return report_once(rank_given_by_launcher(), error);
+  return report_once(error);
 }
+
+int report_once(const Error& error) { return report_once(rank_given_by_launcher(), error); }
 
 int refuse_lone_task(const LoneTask& task) {
   return report_once(

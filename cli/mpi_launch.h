@@ -1,6 +1,7 @@
 // From tpsim to the program that mpirun's processes run.
 #pragma once
 
+#include "core/result.h"
 #include "ranks/launcher.h"
 
 namespace tpsim::cli {
@@ -11,6 +12,10 @@ bool mpi_program_is_here();
 // Replaces this process by tpsim-mpi, which lies beside it, with the same arguments. Returns only
 // when that cannot be done: the exit code, the reason being printed by the first rank.
 int run_as_mpi_rank(char* const* argv);
+
+// Prints an error that all processes of an MPI job meet, by the first of them; without a launcher,
+// by this one. Its exit code.
+int report_once(const Error& error);
 
 // For a process of several that cannot know of each other: the exit code, the reason being printed
 // by the first of them.

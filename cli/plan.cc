@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,34 +107,76 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   return text + "\n" + next_view(terminal, arguments);
 }
 
-Result<SearchResult> search_with_progress(const Arguments& arguments, const Scenario& scenario,
-                                          const SearchSpace& space, const Terminal& terminal) {
-  TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
-  TPSIM_TRY(const int threads, threads_of(arguments));
-  ProgressBar progress(terminal, "searching");
-  const auto show = [&](double share) { progress.show(share); };
-  if (!arguments.has(Opt::kPareto)) {
-    return search(scenario, space, static_cast<int>(top), show, threads);
+// What the options ask for, and how: with a bar, on the threads that they allow.
+class Searcher {
+ public:
+  Searcher(const Scenario& scenario, const SearchSpace& space, const Terminal& terminal,
+           int threads)
+      : scenario_(scenario), space_(space), terminal_(terminal), threads_(threads) {}
+
+  Result<SearchResult> best(std::int64_t top) const {
+    ProgressBar progress(terminal_, "searching");
+    const auto show = [&](double share) { progress.show(share); };
+    return search(scenario_, space_, static_cast<int>(top), show, threads_);
   }
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kTop}, "--pareto shows the whole front"));
-  return pareto_front(scenario, space, show, threads);
+
+  Result<SearchResult> front() const {
+    ProgressBar progress(terminal_, "searching the Pareto front");
+    const auto show = [&](double share) { progress.show(share); };
+    return pareto_front(scenario_, space_, show, threads_);
+  }
+
+ private:
+  const Scenario& scenario_;
+  const SearchSpace& space_;
+  const Terminal& terminal_;
+  int threads_;
+};
+
+struct Findings {
+  SearchResult shown;                // in the table
+  std::vector<PlannedRun> pictured;  // where there is a picture: many, and all of the Pareto front
+};
+
+Result<Findings> find_plans(const Arguments& arguments, const Searcher& searcher) {
+  constexpr std::int64_t kPlansInPicture = 1500;
+  TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
+  const bool shows_front = arguments.has(Opt::kPareto);
+  if (shows_front) {
+    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kTop}, "--pareto shows the whole front"));
+  }
+  Findings found;
+  if (!arguments.has(Opt::kPlot)) {
+    TPSIM_TRY(found.shown, shows_front ? searcher.front() : searcher.best(top));
+    return found;
+  }
+  // The best of many begin with the best of few, so one search serves table and picture.
+  TPSIM_TRY(SearchResult best, searcher.best(std::max(top, kPlansInPicture)));
+  TPSIM_TRY(SearchResult front, searcher.front());
+  found.pictured = best.plans;
+  found.pictured.insert(found.pictured.end(), front.plans.begin(), front.plans.end());
+  found.shown = std::move(shows_front ? front : best);
+  if (!shows_front && std::ssize(found.shown.plans) > top) {
+    found.shown.plans.resize(static_cast<std::size_t>(top));
+  }
+  return found;
 }
 
-// The picture shows more plans than the table, and all of the Pareto front.
-Status write_picture(const Arguments& arguments, const NamedScenario& named,
-                     const SearchSpace& space) {
-  constexpr int kPlansInPicture = 1500;
+// What can be known before a long search.
+Status check_picture(const Arguments& arguments) {
+  if (!arguments.has(Opt::kPlot)) return Ok{};
   const std::string& path = *arguments[Opt::kPlot];
-  const bool is_png = path.ends_with(".png");
-  if (!is_png && !path.ends_with(".svg")) {
-    return option_error(Opt::kPlot, fmt::format("'{}' is no name of a picture", path),
-                        "it must end in .svg or .png");
-  }
-  TPSIM_TRY(SearchResult all, search(named.scenario, space, kPlansInPicture, {}));
-  TPSIM_TRY(SearchResult front, pareto_front(named.scenario, space, {}));
-  std::move(front.plans.begin(), front.plans.end(), std::back_inserter(all.plans));
-  TPSIM_TRY(const gui::Drawing picture, gui::plan_picture(named.scenario, all.plans));
-  return is_png ? write_png_of(picture, path) : write_file_atomically(path, gui::svg_text(picture));
+  if (path.ends_with(".svg")) return Ok{};
+  if (path.ends_with(".png")) return check_png_program();
+  return option_error(Opt::kPlot, fmt::format("'{}' is no name of a picture", path),
+                      "it must end in .svg or .png");
+}
+
+Status write_picture(const std::string& path, const Scenario& scenario,
+                     const std::vector<PlannedRun>& plans) {
+  TPSIM_TRY(const gui::Drawing picture, gui::plan_picture(scenario, plans));
+  if (path.ends_with(".png")) return write_png_of(picture, path);
+  return write_file_atomically(path, gui::svg_text(picture));
 }
 
 }  // namespace
@@ -143,8 +184,11 @@ Status write_picture(const Arguments& arguments, const NamedScenario& named,
 Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, std::nullopt));
   TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario.cluster));
-  TPSIM_TRY(const SearchResult found,
-            search_with_progress(arguments, named.scenario, space, terminal));
+  TPSIM_TRY_STATUS(check_picture(arguments));
+  TPSIM_TRY(const int threads, threads_of(arguments));
+  const Searcher searcher(named.scenario, space, terminal, threads);
+  TPSIM_TRY(const Findings findings, find_plans(arguments, searcher));
+  const SearchResult& found = findings.shown;
   const bool found_one = !found.plans.empty();
   if (arguments.has(Opt::kJson)) {
     TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));
@@ -152,7 +196,9 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(print(report_text(terminal, arguments, named, space, found)));
   }
   if (!found_one) return nothing_fits(named.scenario, space, found);
-  if (arguments.has(Opt::kPlot)) TPSIM_TRY_STATUS(write_picture(arguments, named, space));
+  if (arguments.has(Opt::kPlot)) {
+    TPSIM_TRY_STATUS(write_picture(*arguments[Opt::kPlot], named.scenario, findings.pictured));
+  }
   if (!arguments.has(Opt::kSave)) return Ok{};
   return write_file_atomically(*arguments[Opt::kSave],
                                to_json(plan_file_of(named, found.plans.front().plan)));

@@ -8,7 +8,6 @@
 #include <string>
 #include <variant>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 
@@ -36,12 +35,11 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
 
 }  // namespace
 
-Status run_program(int argc, const char* const* argv) {
+Status run_program(const CommandLine& line) {
   // Beyond a limit on the size of files, writing fails as on a full disk and is reported likewise.
   std::signal(SIGXFSZ, SIG_IGN);
-  TPSIM_TRY(const auto parsed, parse_command_line(argc, argv));
-  if (const auto* printout = std::get_if<Printout>(&parsed)) return print(printout->text);
-  return run_command(std::get<Arguments>(parsed), Terminal::detect());
+  if (const auto* printout = std::get_if<Printout>(&line)) return print(printout->text);
+  return run_command(std::get<Arguments>(line), Terminal::detect());
 }
 
 int report(const Error& error) {
@@ -54,9 +52,9 @@ int report(const Error& error) {
   return static_cast<int>(error.kind);
 }
 
-int run_and_report(int argc, const char* const* argv) {
+int run_and_report(const CommandLine& line) {
   try {
-    const Status status = run_program(argc, argv);
+    const Status status = run_program(line);
     return status.ok() ? 0 : report(status.error());
   } catch (const std::exception& error) {
     return report(Error{ErrorKind::kBug, error.what(), "", ""});

@@ -1,17 +1,18 @@
-// The program from argv to its exit code, for every main() of tpsim.
+// The program from what was typed to its exit code, for every main() of tpsim.
 #pragma once
 
+#include "cli/command_line.h"
 #include "core/result.h"
 
 namespace tpsim::cli {
 
-// Parses the command line and runs the command.
-Status run_program(int argc, const char* const* argv);
+// Runs the command, or prints what was asked for instead.
+Status run_program(const CommandLine& line);
 
 // Prints an error on stderr, on one line. Its exit code.
 int report(const Error& error);
 
 // Both; a broken invariant is reported as the bug it is.
-int run_and_report(int argc, const char* const* argv);
+int run_and_report(const CommandLine& line);
 
 }  // namespace tpsim::cli

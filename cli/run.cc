@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -15,6 +15,7 @@
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
+#include "core/leading_number.h"
 
 namespace tpsim::cli {
 namespace {
@@ -22,29 +23,27 @@ namespace {
 Result<double> number_of(const Arguments& arguments, Opt opt, double fallback) {
   if (!arguments.has(opt)) return fallback;
   const std::string& text = *arguments[opt];
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = code == std::errc() && end == text.data() + text.size();
-  if (!whole || !std::isfinite(value) || value < 0) {
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value) || *value < 0) {
     return option_error(opt, fmt::format("'{}' is no number of at least 0", text));
   }
-  return value;
+  return *value;
 }
 
 Status read_betas(const Arguments& arguments, OptimizerSettings& optimizer) {
   if (!arguments.has(Opt::kBetas)) return Ok{};
   const std::string& text = *arguments[Opt::kBetas];
-  const std::size_t comma = text.find(',');
-  const auto part = [&](std::size_t first, std::size_t count, double& value) {
-    const std::string piece = text.substr(first, count);
-    const auto [end, code] = std::from_chars(piece.data(), piece.data() + piece.size(), value);
-    return code == std::errc() && end == piece.data() + piece.size() && value >= 0 && value < 1;
-  };
-  if (comma == std::string::npos || !part(0, comma, optimizer.beta1) ||
-      !part(comma + 1, std::string::npos, optimizer.beta2)) {
+  std::vector<double> betas;
+  for (const std::string_view part : listed(text)) {
+    const auto beta = parse_number<double>(part);
+    if (beta && *beta >= 0 && *beta < 1) betas.push_back(*beta);
+  }
+  if (betas.size() != 2 || listed(text).size() != 2) {
     return option_error(Opt::kBetas, fmt::format("'{}' is no pair of numbers below 1", text),
                         "write 0.9,0.95");
   }
+  optimizer.beta1 = betas[0];
+  optimizer.beta2 = betas[1];
   return Ok{};
 }
 
@@ -59,17 +58,16 @@ Result<OptimizerSettings> optimizer_of(const Arguments& arguments) {
   return optimizer;
 }
 
-// What `run` takes for granted where simulate and plan do not: the reference stack, nothing
-// computed twice, a batch of one micro-batch on each data-parallel rank.
-Arguments with_defaults(Arguments arguments, bool has_plan_file) {
-  if (arguments.has(Opt::kCheckpoint)) {
-    arguments.set(Opt::kModel, *arguments[Opt::kCheckpoint] + "/config.json");
-  }
-  if (has_plan_file) return arguments;
-  if (!arguments.has(Opt::kStack)) arguments.set(Opt::kStack, "reference");
-  if (!arguments.has(opt_of(Setting::kRecompute)))
-    arguments.set(opt_of(Setting::kRecompute), "none");
-  return arguments;
+// Nothing computed twice, and the least that every rank has something of.
+constexpr PlanDefaults kPlanDefaults{Recompute::kNone, std::nullopt};
+constexpr const char* kStackOfRuns = "reference";
+
+// The tokens of --tokens, if it is given.
+Result<std::optional<TokenSource>> read_tokens(const Arguments& arguments) {
+  if (!arguments.has(Opt::kTokens)) return std::optional<TokenSource>();
+  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kSeq}, "the tokens' sequences have a length"));
+  TPSIM_TRY(TokenSource tokens, TokenSource::open(*arguments[Opt::kTokens]));
+  return std::optional(std::move(tokens));
 }
 
 struct Prepared {
@@ -78,28 +76,24 @@ struct Prepared {
   TokenSource tokens;
 };
 
-Result<Prepared> prepare(const Arguments& typed) {
-  TPSIM_TRY(const auto file, read_plan_argument(typed));
-  Arguments arguments = with_defaults(typed, file.has_value());
-  if (!file && !arguments.has(opt_of(Setting::kGlobalBatch))) {
-    TPSIM_TRY(const std::int64_t dp, integer_of(arguments, opt_of(Setting::kDp), 1));
-    TPSIM_TRY(const std::int64_t micro_batch,
-              integer_of(arguments, opt_of(Setting::kMicroBatch), 1));
-    arguments.set(opt_of(Setting::kGlobalBatch), std::to_string(dp * micro_batch));
+Result<Prepared> prepare(const Arguments& arguments) {
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  TPSIM_TRY(std::optional<TokenSource> tokens, read_tokens(arguments));
+  KnownInputs known;
+  if (!file) known.stack = kStackOfRuns;
+  if (tokens) known.seq = tokens->seq();
+  if (arguments.has(Opt::kCheckpoint)) {
+    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kModel}, "the checkpoint has its own"));
+    known.model = *arguments[Opt::kCheckpoint] + "/config.json";
   }
-  std::optional<TokenSource> tokens;
-  if (arguments.has(Opt::kTokens)) {
-    TPSIM_TRY(tokens, TokenSource::open(*arguments[Opt::kTokens]));
-    arguments.set(Opt::kSeq, std::to_string(tokens->seq()));
-  }
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file, known));
   TrainingRun run;
   run.model = named.scenario.model;
   run.options = named.scenario.stack.training;
-  run.time_ops = typed.has(Opt::kJson);
+  run.time_ops = arguments.has(Opt::kJson);
   run.record_work = arguments.has(Opt::kCudaGraphs);
   run.algorithms = named.scenario.profile.algorithms;
-  TPSIM_TRY(run.plan, single_plan(arguments, run.model, file));
+  TPSIM_TRY(run.plan, single_plan(arguments, run.model, file, kPlanDefaults));
   TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));
   TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 10));
@@ -125,17 +119,6 @@ double gflops_per_rank(const TrainingRun& run, const StepReport& report) {
          static_cast<double>(gpu_count(run.plan)) * 1e-9;
 }
 
-JsonValue step_json(const TrainingRun& run, const StepReport& report) {
-  return json_object({{"step", report.step},
-                      {"loss", report.loss},
-                      {"grad_norm", report.grad_norm},
-                      {"step_s", report.seconds},
-                      {"tokens_per_s", tokens_per_s(run, report)},
-                      {"model_gflops_per_rank", gflops_per_rank(run, report)},
-                      {"peak_memory_mib", static_cast<double>(report.peak_bytes) / kMiB},
-                      {"used_memory_mib", static_cast<double>(report.used_bytes) / kMiB}});
-}
-
 Status print_step(const TrainingRun& run, const StepReport& report) {
   return print(fmt::format(
       "{:>6} {:>11.6f} {:>10.4f} {:>10} {:>11.0f} {:>9.2f} {:>11}\n", report.step, report.loss,
@@ -143,37 +126,36 @@ Status print_step(const TrainingRun& run, const StepReport& report) {
       gflops_per_rank(run, report), to_string(Bytes(static_cast<double>(report.peak_bytes)))));
 }
 
-// JSON of a run as it goes along: each step is printed when it is done, so that a run that is ended
-// from outside has said what it did.
+// Each step is printed when it is done, so that a run that is ended from outside has said what it
+// did.
 class JsonPrinter {
  public:
   Status begin(const TrainingRun& run) {
-    std::string text = to_text(json_object({{"version", "tpsim-run-report/1"},
-                                            {"model", run.model.name},
-                                            {"plan", short_name(run.plan)},
-                                            {"dtype", name_of(run.plan.dtype)},
-                                            {"ranks", gpu_count(run.plan)}}));
-    text.erase(text.find_last_of('}'));
-    text.erase(text.find_last_not_of(" \n") + 1);
-    return print(text + ",\n  \"steps\": [");
+    return print(json_.begin({{"version", "tpsim-run-report/1"},
+                              {"model", run.model.name},
+                              {"plan", short_name(run.plan)},
+                              {"dtype", name_of(run.plan.dtype)},
+                              {"ranks", gpu_count(run.plan)}},
+                             "steps"));
   }
-  Status step(const JsonValue& step) {
-    std::string text = (steps_++ == 0 ? "\n" : ",\n") + to_text(step);
-    text.erase(text.find_last_not_of('\n') + 1);
-    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 5) {
-      text.insert(at + 1, "    ");
-    }
-    return print(text);
+  Status step(const TrainingRun& run, const StepReport& report) {
+    return print(json_.item({{"step", report.step},
+                             {"loss", report.loss},
+                             {"grad_norm", report.grad_norm},
+                             {"step_s", report.seconds},
+                             {"tokens_per_s", tokens_per_s(run, report)},
+                             {"model_gflops_per_rank", gflops_per_rank(run, report)},
+                             {"peak_memory_mib", static_cast<double>(report.peak_bytes) / kMiB},
+                             {"used_memory_mib", static_cast<double>(report.used_bytes) / kMiB}}));
   }
-  // What can be said only now: the members of `totals` follow the steps.
-  Status end(const JsonValue& totals) {
-    std::string members = to_text(totals);
-    members.erase(0, members.find('"'));
-    return print((steps_ == 0 ? "],\n  " : "\n  ],\n  ") + members);
+  Status end(bool completed, const StepTimes& times) {
+    return print(json_.end({{"completed", completed},
+                            {"ops", ops_json(times.ops)},
+                            {"collectives", collectives_json(times.collectives)}}));
   }
 
  private:
-  int steps_ = 0;
+  GrowingJson json_;
 };
 
 Status print_heading(const TrainingRun& run, bool gpus) {
@@ -230,7 +212,7 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
     done = report.step;
     times.add(report.times);
     progress.clear();
-    const Status status = json ? printer.step(step_json(run, report)) : print_step(run, report);
+    const Status status = json ? printer.step(run, report) : print_step(run, report);
     if (!status) {
       printed = status;
       is_heard = false;
@@ -250,12 +232,9 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(printed);
   const bool stopped = done > 0 && done < run.steps;
   TPSIM_TRY_STATUS(
-      json
-          ? printer.end(json_object({{"completed", !stopped},
-                                     {"ops", ops_json(times.times().ops)},
-                                     {"collectives", collectives_json(times.times().collectives)}}))
-          : print("\n* model FLOPs per rank and second  ** peak allocated by the first "
-                  "rank\n"));
+      json ? printer.end(!stopped, times.times())
+           : print("\n* model FLOPs per rank and second  ** peak allocated by the first "
+                   "rank\n"));
   if (stopped) return stopped_error(run, done);
   return Ok{};
 }

@@ -189,9 +189,8 @@ std::string markdown_row(const char* what, const ValidationSummary& s) {
       s.oom_total == 0 ? fmt::format("{} false", s.false_oom)
                        : fmt::format("{}/{}, {} false", s.oom_caught, s.oom_total, s.false_oom);
   return fmt::format(
-      "| {} | {} | {:.2f} % | {:.2f} % | {:.1f} % | {:.1f} % | {:+.2f} % | {} | {} | {:.0f} % | {} "
-      "| "
-      "{} |\n",
+      "| {} | {} | {:.2f} % | {:.2f} % | {:.1f} % | {:.1f} % | {:+.2f} % "
+      "| {} | {} | {:.0f} % | {} | {} |\n",
       what, s.n, 100 * s.mape, 100 * s.median_ape, 100 * s.p95_ape, 100 * s.max_ape, 100 * s.bias,
       s.pairs == 0 ? "-" : fmt::format("{:.2f} ({} pairs)", s.kendall_tau, s.pairs),
       s.regret_groups == 0 ? "-" : fmt::format("{:.1f} %", 100 * s.top1_regret),
@@ -201,9 +200,9 @@ std::string markdown_row(const char* what, const ValidationSummary& s) {
 std::string markdown_text(const std::string& file, const std::vector<RunOutcome>& outcomes) {
   std::string text = fmt::format("## {}\n\n", std::filesystem::path(file).stem().string());
   text +=
-      "| rows | n | mean | median | P95 | max | bias | Kendall tau | regret | 90 % interval holds "
-      "| "
-      "memory | OOM |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "| rows | n | mean | median | P95 | max | bias "
+      "| Kendall tau | regret | 90 % interval holds | memory | OOM |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   text += markdown_row("test", summarize(part_of(outcomes, false)));
   const std::vector<RunOutcome> fitted = part_of(outcomes, true);
   if (!fitted.empty()) text += markdown_row("calibration", summarize(fitted));

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 
+#include "core/leading_number.h"
 #include "core/text.h"
 
 namespace tpsim::cli {
@@ -129,11 +130,9 @@ Result<double> probability_of(const Arguments& arguments, Opt opt, double fallba
   if (!arguments.has(opt)) return fallback;
   const std::string_view text = *arguments[opt];
   const bool in_percent = text.ends_with('%');
-  const char* const last = text.data() + text.size() - (in_percent ? 1 : 0);
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), last, value);
-  if (in_percent) value /= 100;
-  if (code != std::errc() || end != last || !(value > 0 && value < 1)) {
+  const auto number = parse_number<double>(in_percent ? text.substr(0, text.size() - 1) : text);
+  const double value = number.value_or(0) / (in_percent ? 100 : 1);
+  if (!(value > 0 && value < 1)) {
     return option_error(opt, fmt::format("'{}' is no probability between 0 and 1", text),
                         "as 0.05 or 5%");
   }

@@ -21,8 +21,7 @@ struct LinkSpec {
 struct HostSpec {
   std::string source =
       "assumed, since the cluster states no host: a PCIe 4.0 x16 link to each GPU, two sockets "
-      "with "
-      "eight channels of DDR4-3200 each, of which half is reached, and 1 TB of memory";
+      "with eight channels of DDR4-3200 each, of which half is reached, and 1 TB of memory";
   BytesPerSecond link{32e9};               // between one GPU and the host's memory, one direction
   double link_efficiency = 0.8;            // share of it that large copies reach
   BytesPerSecond memory_bandwidth{400e9};  // of the whole node

@@ -213,6 +213,14 @@ class TextWriter {
     write_plain(value);
   }
 
+  void write_member(std::string_view key, const JsonValue& value, std::size_t indent) {
+    write_string(std::string(key));
+    text += ": ";
+    write(value, indent);
+  }
+
+  void new_line(std::size_t indent) { text += '\n', text.append(indent, ' '); }
+
  private:
   static constexpr std::size_t kColumns = 100;
 
@@ -234,8 +242,6 @@ class TextWriter {
   void write_string(const std::string& string) {
     text += nlohmann::json(string).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
-
-  void new_line(std::size_t indent) { text += '\n', text.append(indent, ' '); }
 
   void write_array(const JsonValue::Array& array, std::size_t indent) {
     const bool one_line = std::all_of(array.begin(), array.end(), is_plain);
@@ -266,9 +272,7 @@ class TextWriter {
     for (std::size_t i = 0; i < object.size(); ++i) {
       if (i > 0) text += one_line ? ", " : ",";
       if (!one_line) new_line(indent + 2);
-      write_string(object[i].key);
-      text += ": ";
-      write(object[i].value, indent + 2);
+      write_member(object[i].key, object[i].value, indent + 2);
     }
     if (!one_line) new_line(indent);
     text += '}';
@@ -304,6 +308,41 @@ std::string to_text(const JsonValue& value) {
   TextWriter writer;
   writer.write(value, 0);
   return std::move(writer.text) + "\n";
+}
+
+std::string GrowingJson::begin(const JsonValue::Object& members, std::string_view array) {
+  TextWriter writer;
+  writer.text = "{";
+  for (const JsonMember& member : members) {
+    writer.new_line(2);
+    writer.write_member(member.key, member.value, 2);
+    writer.text += ",";
+  }
+  writer.new_line(2);
+  writer.write_member(array, JsonValue::Array(), 2);
+  writer.text.pop_back();  // its "]" is end()'s
+  return std::move(writer.text);
+}
+
+std::string GrowingJson::item(const JsonValue::Object& value) {
+  TextWriter writer;
+  writer.text = has_items_ ? "," : "";
+  has_items_ = true;
+  writer.new_line(4);
+  writer.write(value, 4);
+  return std::move(writer.text);
+}
+
+std::string GrowingJson::end(const JsonValue::Object& members) {
+  TextWriter writer;
+  if (has_items_) writer.new_line(2);
+  writer.text += "]";
+  for (const JsonMember& member : members) {
+    writer.text += ",";
+    writer.new_line(2);
+    writer.write_member(member.key, member.value, 2);
+  }
+  return std::move(writer.text) + "\n}\n";
 }
 
 }  // namespace tpsim

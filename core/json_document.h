@@ -27,4 +27,18 @@ Result<JsonValue> read_json_file(const std::filesystem::path& path);
 // UTF-8 gets replacement characters; an infinite number is a bug.
 std::string to_text(const JsonValue& value);
 
+// The text of an object with an array that grows, in pieces to print as they become known. Together
+// they are what to_text() makes of the whole.
+class GrowingJson {
+ public:
+  // The members before the array: one at least.
+  std::string begin(const JsonValue::Object& members, std::string_view array);
+  std::string item(const JsonValue::Object& value);
+  // The members after it.
+  std::string end(const JsonValue::Object& members);
+
+ private:
+  bool has_items_ = false;
+};
+
 }  // namespace tpsim

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <variant>
@@ -120,27 +119,12 @@ class CsvReader {
   int line_ = 1;
 };
 
-template <class T>
-std::optional<T> parsed(const std::string& text) {
-  if constexpr (std::is_floating_point_v<T>) {
-    const auto leading = leading_number(text);
-    if (!leading || leading->length != text.size()) return std::nullopt;
-    return leading->value;
-  } else {
-    T value{};
-    const char* end = text.data() + text.size();
-    const auto [stop, code] = std::from_chars(text.data(), end, value);
-    if (code != std::errc() || stop != end) return std::nullopt;
-    return value;
-  }
-}
-
 // A number, or the middle of a stated range "149-150".
 std::optional<double> number_or_range(const std::string& text) {
   const std::size_t dash = text.find('-', 1);
-  if (dash == std::string::npos || text[dash - 1] == 'e') return parsed<double>(text);
-  const auto low = parsed<double>(text.substr(0, dash));
-  const auto high = parsed<double>(text.substr(dash + 1));
+  if (dash == std::string::npos || text[dash - 1] == 'e') return parse_number<double>(text);
+  const auto low = parse_number<double>(text.substr(0, dash));
+  const auto high = parse_number<double>(text.substr(dash + 1));
   if (!low || !high || *high < *low) return std::nullopt;
   return (*low + *high) / 2;
 }
@@ -153,7 +137,7 @@ const char* take(PublishedRun& run, const RunColumn& column, const std::string& 
   }
   if (text.empty()) return nullptr;
   if (const auto* field = std::get_if<Whole>(&column.field)) {
-    const auto value = parsed<std::int64_t>(text);
+    const auto value = parse_number<std::int64_t>(text);
     if (!value || *value < 0) return "a whole number";
     run.*(*field) = *value;
     return nullptr;

@@ -1,18 +1,16 @@
 #include "gui/start_options.h"
 
-#include <cstdlib>
 #include <string_view>
 
+#include "core/leading_number.h"
 #include "gui/actions.h"
 
 namespace tpsim::gui {
 namespace {
 
-// The number at the start of a text, which ends there; negative when it is none.
+// Negative when the text is no number.
 std::int64_t whole(const std::string& text) {
-  char* end = nullptr;
-  const long long value = std::strtoll(text.c_str(), &end, 10);
-  return end == text.c_str() || *end != '\0' ? -1 : value;
+  return parse_number<std::int64_t>(text).value_or(-1);
 }
 
 Status set_size(const std::string& text, StartOptions& options) {

@@ -1,9 +1,10 @@
 #include "gui/timeline_search.h"
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 #include <vector>
+
+#include "core/leading_number.h"
 
 namespace tpsim::gui {
 namespace {
@@ -16,21 +17,17 @@ struct Condition {
   std::string text;
 };
 
-bool is_number(const std::string& word) {
-  return !word.empty() && word.size() < 10 &&
-         std::all_of(word.begin(), word.end(),
-                     [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
 std::vector<Condition> conditions_of(const std::string& words) {
   std::istringstream stream(words);
   std::vector<Condition> conditions;
   Field named = Field::kMicroBatch;  // what the next number is
   for (std::string word; stream >> word;) {
-    if (word.size() > 1 && word[0] == 's' && is_number(word.substr(1))) {
-      conditions.push_back({Field::kStage, std::stoll(word.substr(1)), ""});
-    } else if (is_number(word)) {
-      conditions.push_back({named, std::stoll(word), ""});
+    const auto number = parse_number<std::int64_t>(word);
+    const auto stage = parse_number<std::int64_t>(std::string_view(word).substr(1));
+    if (word[0] == 's' && stage) {
+      conditions.push_back({Field::kStage, *stage, ""});
+    } else if (number) {
+      conditions.push_back({named, *number, ""});
       named = Field::kMicroBatch;
     } else if (word == "stage") {
       named = Field::kStage;

@@ -1,8 +1,8 @@
 // tpsim as a library: one header for all of its nouns and verbs.
 //
-//   const auto scenario = tpsim::load_scenario({.model = "bloom-176b", .cluster =
-//   "jean-zay-a100"}); const auto found = tpsim::search(*scenario, {.gpus = 384, .global_batch =
-//   2048}, 10, {});
+//   const auto scenario =
+//       tpsim::load_scenario({.model = "bloom-176b", .cluster = "jean-zay-a100"});
+//   const auto found = tpsim::search(*scenario, {.gpus = 384, .global_batch = 2048}, 10, {});
 //
 // Values are plain structs; functions are pure, keep no state and may run on several threads at
 // once. What can go wrong comes back as a Result (core/result.h): ask ok() before reading. Only a

@@ -8,7 +8,6 @@
 
 #include "plans/search.h"
 #include "sim/predict.h"
-#include "sim/simulate.h"
 
 namespace tpsim {
 namespace {
@@ -212,11 +211,6 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   for (std::int64_t used = nodes - 1; used >= least; --used) {
     const SearchSpace space = space_like(plan, used * scenario.cluster.gpus_per_node);
     TPSIM_TRY(SearchResult result, search(scenario, space, 1, {}));
-    for (PlannedRun& run : result.plans) {
-      if (run.plan.rank_order == plan.rank_order) continue;
-      run.plan.rank_order = plan.rank_order;  // a search knows the usual order only
-      TPSIM_TRY(run.predicted, simulate(scenario, run.plan));
-    }
     found[static_cast<std::size_t>(used)] = std::move(result.plans);
     if (progress) {
       progress(static_cast<double>(nodes - used) / static_cast<double>(nodes - least));

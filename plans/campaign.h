@@ -89,9 +89,10 @@ struct Replanned {
   std::vector<PlannedRun> best;  // one; none when nothing fits
 };
 
-// For 1 to `most_lost` nodes. Batch, recompute, attention, schedule, sequence parallelism and
-// dtypes stay the plan's; degrees, ZeRO and micro-batch are free. Because few numbers of nodes
-// divide well, every whole number of nodes from those left down to 3/4 of them is tried.
+// For 1 to `most_lost` nodes. Batch, recompute, attention, schedule, sequence parallelism, rank
+// order, offload and dtypes stay the plan's; degrees, ZeRO and micro-batch are free. Because few
+// numbers of nodes divide well, every whole number of nodes from those left down to 3/4 of them is
+// tried.
 Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
                                       std::int64_t most_lost,
                                       const std::function<void(double)>& progress);

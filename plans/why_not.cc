@@ -17,13 +17,6 @@ SearchSpace with_settings(SearchSpace space, const std::vector<SettingValue>& va
   return space;
 }
 
-std::string commonest_reason(const SearchResult& found) {
-  const auto most =
-      std::max_element(found.pruned.begin(), found.pruned.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == found.pruned.end() ? "no such layout fills the GPUs" : most->first;
-}
-
 class Questioner {
  public:
   Questioner(const Scenario& scenario, const SearchSpace& space, int threads)
@@ -137,7 +130,10 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
     return answer;
   }
   answer.nearest_miss = found.nearest_miss;
-  if (!answer.nearest_miss) answer.illegal = commonest_reason(found);
+  if (!answer.nearest_miss) {
+    answer.illegal =
+        found.pruned.empty() ? "no such layout fills the GPUs" : commonest_reason(found);
+  }
   answer.fixes = questioner.fixes(asked);
   answer.enough_gpus = questioner.enough_gpus(asked);
   return answer;

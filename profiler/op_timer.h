@@ -31,7 +31,7 @@ struct OpTimerSettings {
 class OpTimer {
  public:
   OpTimer(Device& device, LoadMeter& meter, RankBarrier& barrier, OpTimerSettings settings)
-      : device_(device), meter_(meter), lockstep_(barrier), settings_(settings) {}
+      : device_(device), meter_(meter), barrier_(barrier), settings_(settings) {}
 
   // Seconds of one run, for every sample that nothing disturbed; empty when all were. Every rank
   // calls this with the same key.
@@ -52,7 +52,7 @@ class OpTimer {
 
   Device& device_;
   LoadMeter& meter_;
-  RankBarrier& lockstep_;
+  RankBarrier& barrier_;
   OpTimerSettings settings_;
 };
 

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
+
+#include "core/leading_number.h"
 
 namespace tpsim {
 namespace {
@@ -20,11 +21,7 @@ std::optional<std::string> rank_text(const Environment& environment) {
 }
 
 std::optional<int> whole_number(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  int value = 0;
-  const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (code != std::errc() || end != text->data() + text->size()) return std::nullopt;
-  return value;
+  return text ? parse_number<int>(*text) : std::nullopt;
 }
 
 // The variables of a launcher that need not speak MPI.

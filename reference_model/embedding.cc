@@ -19,8 +19,8 @@ std::string head_table_name(const ModelSpec& model) {
   return model.tied_embedding ? embedding_table_name(model) : "lm_head.weight";
 }
 
-ParameterUnit& add_word_table(const RankContext& context, ParameterStore& store,
-                              const std::string& name, bool repeats_first_stage) {
+ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& store,
+                                   const std::string& name, bool repeats_first_stage) {
   const LocalSizes sizes = local_sizes(context);
   ParameterSpec spec{.name = name,
                      .shape = {sizes.vocab, context.model.hidden},

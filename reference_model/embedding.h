@@ -16,10 +16,10 @@ struct EmbeddingSaved {
   Tensor mask;  // of the dropout, [elements] uint8
 };
 
-// The word embeddings's unit: of the embedding, of the untied head, or of the tied head on another
+// The word embeddings' unit: of the embedding, of the untied head, or of the tied head on another
 // stage.
-ParameterUnit& add_word_table(const RankContext& context, ParameterStore& store,
-                              const std::string& name, bool repeats_first_stage);
+ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& store,
+                                   const std::string& name, bool repeats_first_stage);
 std::string embedding_table_name(const ModelSpec& model);
 std::string head_table_name(const ModelSpec& model);  // the embedding's when tied
 

@@ -12,8 +12,8 @@ ModelChunk::ModelChunk(const RankContext& context, ParameterStore& store, std::i
   const auto here = layers.begin() + chunk;
   const std::int64_t first_layer = std::accumulate(layers.begin(), here, std::int64_t{0});
   if (chunk == 0) {
-    word_table_ = &add_word_table(context, store, embedding_table_name(model), false);
-    embedding_ = std::make_unique<Embedding>(context, store, *word_table_);
+    word_embeddings_ = &add_word_embeddings(context, store, embedding_table_name(model), false);
+    embedding_ = std::make_unique<Embedding>(context, store, *word_embeddings_);
   }
   const std::int64_t recomputed = recomputed_blocks(context.plan, *here);
   for (std::int64_t i = 0; i < *here; ++i) {
@@ -21,12 +21,14 @@ ModelChunk::ModelChunk(const RankContext& context, ParameterStore& store, std::i
     blocks_.emplace_back(context, store, units, Block::Place{first_layer + i, i < recomputed});
   }
   if (chunk + 1 == chunk_count(context.plan)) {
-    const bool shares = model.tied_embedding && (word_table_ != nullptr || shared_table != nullptr);
-    if (shares && word_table_ == nullptr) word_table_ = shared_table;
+    const bool shares =
+        model.tied_embedding && (word_embeddings_ != nullptr || shared_table != nullptr);
+    if (shares && word_embeddings_ == nullptr) word_embeddings_ = shared_table;
     if (!shares) {
-      word_table_ = &add_word_table(context, store, head_table_name(model), model.tied_embedding);
+      word_embeddings_ =
+          &add_word_embeddings(context, store, head_table_name(model), model.tied_embedding);
     }
-    head_ = std::make_unique<Head>(context, store, *word_table_);
+    head_ = std::make_unique<Head>(context, store, *word_embeddings_);
   }
 }
 

@@ -28,7 +28,7 @@ class ModelChunk {
 
   bool is_first() const { return embedding_ != nullptr; }
   bool is_last() const { return head_ != nullptr; }
-  ParameterUnit* word_embeddings() const { return word_table_; }
+  ParameterUnit* word_embeddings() const { return word_embeddings_; }
 
   // The output activation, or on the last chunk the loss per token. `x` is undefined on the first
   // chunk. What backward needs is kept under the micro-batch's number.
@@ -45,7 +45,7 @@ class ModelChunk {
   };
 
   ParameterStore& store_;
-  ParameterUnit* word_table_ = nullptr;
+  ParameterUnit* word_embeddings_ = nullptr;
   std::unique_ptr<Embedding> embedding_;
   std::vector<Block> blocks_;
   std::unique_ptr<Head> head_;

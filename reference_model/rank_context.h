@@ -55,8 +55,8 @@ LocalSizes local_sizes(const RankContext& context);
 Shape residual_shape(const RankContext& context);  // [seq_share, batch, hidden]
 // [elements of like] uint8, for dropout.
 Tensor allocate_mask(const RankContext& context, const Tensor& like, const char* label);
-// A seed of dropout: of a layer, of its how-manieth forward, and of a place inside it. Where the
-// tensor-parallel ranks hold different parts, `by_rank` gives each its own.
+// A seed of dropout: of a layer, of the number of its forward (`draw`), and of a place in it. Where
+// the tensor-parallel ranks hold different parts, `by_rank` gives each its own.
 std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::int64_t draw,
                            int place, bool by_rank);
 Tensor allocate_activation(const RankContext& context, Shape shape, const char* label);

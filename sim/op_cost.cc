@@ -130,8 +130,7 @@ std::string OpCostModel::explain_matmul(const OpRecord& op) const {
   const MatmulEstimate e = matmul_.estimate(op.key);
   std::string text = fmt::format(
       "(latency {} + max(compute {}, traffic {})) x {:.3f} from measured neighbours; {:.2f} waves "
-      "of "
-      "{}x{} tiles over {} processors",
+      "of {}x{} tiles over {} processors",
       to_string(model_.matmul_latency), to_string(e.bound.compute), to_string(e.bound.traffic),
       e.correction, e.bound.waves, e.bound.tile_m, e.bound.tile_n, device_.processors);
   if (e.bound.k_splits > 1) text += fmt::format(", k in {} parts", e.bound.k_splits);

@@ -61,7 +61,7 @@ class LayerTracer {
   // The word embeddings belong to another layer.
   ParameterUnit& table() {
     ParameterUnit& unit =
-        add_word_table(context_, table_store_, embedding_table_name(context_.model), false);
+        add_word_embeddings(context_, table_store_, embedding_table_name(context_.model), false);
     table_store_.materialize(0);
     return unit;
   }
@@ -125,7 +125,7 @@ class LayerTracer {
 void add_units(LayerKind kind, const RankContext& context, ParameterStore& store,
                ParameterStore& table_store) {
   const auto table = [&](ParameterStore& owner) -> ParameterUnit& {
-    return add_word_table(context, owner, embedding_table_name(context.model), false);
+    return add_word_embeddings(context, owner, embedding_table_name(context.model), false);
   };
   switch (kind) {
     case LayerKind::kWordEmbeddings: table(store); break;

@@ -27,7 +27,7 @@ Status check_model(const ModelSpec& model) {
   if (model.norm != NormKind::kLayerNorm) return refuse("RMSNorm", "it has LayerNorm only");
   if (!model.linear_bias) return refuse("linear layers without bias", "its layers have one");
   if (!model.tied_embedding) {
-    return refuse("an untied word table", "embedding and head share one tied layer");
+    return refuse("untied word embeddings", "embedding and head share one tied layer");
   }
   return Ok{};
 }

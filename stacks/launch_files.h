@@ -46,8 +46,8 @@ struct ImportedPlan {
 };
 
 // The plan of files that export_plan wrote, or that people wrote in the same form. The model is
-// what the files are for; they must agree with it. A setting that is unknown, or that makes another
-// plan of it (experts, fp8), is an error.
+// what the files are for; they must agree with it. A setting that is unknown, or that makes a plan
+// which tpsim cannot express (fp8), is an error.
 Result<ImportedPlan> import_plan(LaunchStack stack, const std::vector<LaunchFile>& files,
                                  const ModelSpec& model);
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "core/leading_number.h"
 #include "stacks/launch_settings.h"
 
 namespace tpsim {
@@ -109,9 +109,8 @@ std::vector<std::int64_t> parse_layout(std::string_view text) {
     const std::string_view chunk = text.substr(0, text.find('|'));
     std::int64_t layers = chunk == "t" ? 1 : 0;
     if (chunk.starts_with("t*")) {
-      const char* const last = chunk.data() + chunk.size();
-      const auto [end, code] = std::from_chars(chunk.data() + 2, last, layers);
-      if (code != std::errc() || end != last || layers < 1) return {};
+      layers = parse_number<std::int64_t>(chunk.substr(2)).value_or(0);
+      if (layers < 1) return {};
     } else if (layers == 0 && !chunk.empty()) {
       return {};
     }

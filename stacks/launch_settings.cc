@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/leading_number.h"
 #include "core/text.h"
@@ -21,14 +20,9 @@ std::string_view trimmed(std::string_view text) {
 constexpr std::int64_t kMost = 1 << 20;
 
 bool parse_whole(std::string_view text, std::int64_t& out) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return code == std::errc() && end == text.data() + text.size() && out >= 0 && out <= kMost;
-}
-
-bool parse_number(std::string_view text, double& out) {
-  const auto leading = leading_number(text);
-  if (!leading || leading->length != text.size()) return false;
-  out = leading->value;
+  const auto number = parse_number<std::int64_t>(text);
+  if (!number || *number < 0 || *number > kMost) return false;
+  out = *number;
   return true;
 }
 
@@ -90,10 +84,8 @@ void LaunchOptionReader::expect(std::string_view name, std::int64_t wanted) {
 void LaunchOptionReader::expect(const LaunchOption& wanted, std::string_view otherwise) {
   const auto found = text(wanted.name);
   const std::string_view value = found ? std::string_view(*found) : otherwise;
-  double ours = 0;
-  double theirs = 0;
-  const bool same = value == wanted.value || (parse_number(wanted.value, ours) &&
-                                              parse_number(value, theirs) && ours == theirs);
+  const auto ours = parse_number<double>(wanted.value);
+  const bool same = value == wanted.value || (ours && ours == parse_number<double>(value));
   if (same && (found || !otherwise.empty())) return;
   if (!found && otherwise.empty()) return fail(fmt::format("{} is missing", wanted.name));
   fail(fmt::format("{} is {}{}; the model has {}", wanted.name, value,

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
+
+#include "core/leading_number.h"
 
 namespace tpsim {
 namespace {
@@ -28,9 +29,7 @@ constexpr std::array kLaunchers = {
 Result<int> number(const Environment& environment, const char* name, int fallback) {
   const std::optional<std::string> text = environment(name);
   if (!text) return fallback;
-  int value = 0;
-  const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (code == std::errc() && end == text->data() + text->size() && value >= 0) return value;
+  if (const auto value = parse_number<int>(*text); value && *value >= 0) return *value;
   return Error{ErrorKind::kBadInput, fmt::format("'{}' is no whole number", *text), name, ""};
 }
 

@@ -86,7 +86,7 @@ NcclComm::NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<Wor
       exceptions_(std::uncaught_exceptions()),
       mark_(std::move(mark)) {}
 
-// A member that has failed says good-bye to nobody: the others would be waited for in vain.
+// After a failure the others never call ncclCommFinalize, which waits for them: abort instead.
 NcclComm::~NcclComm() {
   if (!aborted_.empty()) return;
   constexpr std::chrono::seconds kFarewell(5);

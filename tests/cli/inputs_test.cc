@@ -81,6 +81,31 @@ TEST_CASE("options beside a plan file change it and cut its stages anew only whe
   CHECK(plan_of({{Opt::kNoCountEmbedding, ""}}, file)->stage_layers == Layers{4, 4});
 }
 
+TEST_CASE("a cut that does not make up the model is cut anew, one that does stays") {
+  PlanFile file;  // of a model of six blocks, beside the checkpoint of one of eight
+  file.plan = *plan_of({{opt_of(Setting::kPp), "2"}, {opt_of(Setting::kGlobalBatch), "16"}});
+  file.plan.stage_layers = {2, 4};
+  CHECK(plan_of({}, file)->stage_layers == Layers{4, 4});
+  file.plan.stage_layers = {3, 5};
+  CHECK(plan_of({}, file)->stage_layers == Layers{3, 5});
+}
+
+TEST_CASE("a command's defaults stand where neither option nor plan file says anything") {
+  const PlanDefaults defaults{Recompute::kNone, std::nullopt};
+  const auto plan = [&](const std::vector<std::pair<Opt, std::string>>& given,
+                        const std::optional<PlanFile>& file = std::nullopt) {
+    return *single_plan(arguments_of(given), eight_layers(), file, defaults);
+  };
+  CHECK(plan({}).recompute == Recompute::kNone);
+  CHECK(plan({{opt_of(Setting::kDp), "2"}, {opt_of(Setting::kMicroBatch), "3"}}).global_batch == 6);
+  CHECK(plan({{opt_of(Setting::kDp), "2"}, {opt_of(Setting::kGlobalBatch), "8"}}).global_batch == 8);
+  CHECK(plan({{opt_of(Setting::kRecompute), "full"}}).recompute == Recompute::kFull);
+  PlanFile file;
+  file.plan = *plan_of({{opt_of(Setting::kGlobalBatch), "16"}});
+  CHECK(plan({}, file).global_batch == 16);
+  CHECK(plan({}, file).recompute == Recompute::kFull);
+}
+
 TEST_CASE("stages that cannot be cut so are refused with the reason") {
   CHECK(error_of({{opt_of(Setting::kPp), "11"}}).find("more than the 8 layers") !=
         std::string::npos);

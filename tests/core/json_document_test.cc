@@ -131,6 +131,27 @@ TEST_CASE("text written is read back to the same values") {
   CHECK(text.back() == '\n');
 }
 
+TEST_CASE("an object written in pieces is the text of the whole") {
+  const int steps = GENERATE(0, 1, 3);
+  const auto members = [](const JsonValue& object) { return *object.as<JsonValue::Object>(); };
+  const JsonValue before =
+      json_object({{"version", "v/1"}, {"sizes", json_array(std::array{1, 2})}});
+  const JsonValue after = json_object({{"completed", true}, {"ops", json_object({{"a", 1.5}})}});
+  GrowingJson growing;
+  JsonValue whole = before;
+  JsonValue::Array all;
+  std::string text = growing.begin(members(before), "steps");
+  for (int i = 0; i < steps; ++i) {
+    JsonValue step = json_object({{"step", i}, {"loss", 0.25 * i}});
+    if (i == 1) step.set("note", std::string(100, 'x'));  // too long for one line
+    text += growing.item(members(step));
+    all.push_back(std::move(step));
+  }
+  whole.set("steps", std::move(all));
+  for (const JsonMember& member : members(after)) whole.set(member.key, member.value);
+  CHECK(text + growing.end(members(after)) == to_text(whole));
+}
+
 TEST_CASE("every double is written so that it reads back exactly") {
   std::mt19937_64 random(7);
   for (int i = 0; i < 20'000; ++i) {

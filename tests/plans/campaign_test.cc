@@ -293,7 +293,8 @@ TEST_CASE("a ramp whose sizes the layout cannot run names the size") {
 TEST_CASE("lost nodes leave plans that fit what is left, never faster ones with more nodes lost") {
   const ModelSpec model = test::small_bloom();
   const Scenario scenario = test::small_scenario(model);
-  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 8}, 4);
+  Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 8}, 4);
+  plan.rank_order = GENERATE(RankOrder::kTpDpPp, RankOrder::kTpPpDp);
   const auto table = replan(scenario, plan, 3, {});
   REQUIRE(table.ok());
   REQUIRE(table->size() == 3);
@@ -302,6 +303,7 @@ TEST_CASE("lost nodes leave plans that fit what is left, never faster ones with 
     REQUIRE(row.best.size() == 1);
     CHECK(gpu_count(row.best.front().plan) <= 32 - 4 * row.lost_nodes);
     CHECK(row.best.front().plan.global_batch == plan.global_batch);
+    CHECK(row.best.front().plan.rank_order == plan.rank_order);
     CHECK(row.best.front().predicted.step >= before);
     before = row.best.front().predicted.step;
   }
