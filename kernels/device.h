@@ -34,13 +34,7 @@ class Device {
   // OutOfDeviceMemory.
   Tensor allocate(Shape shape, DType dtype, MemoryCategory category, const char* label);
 
-  template <class AnyOp>
-  void run(const AnyOp& op) {
-    const OpRecord record = describe(op);
-    if (recorder_ != nullptr) recorder_->op_started(record);
-    execute(Op(op));
-    if (recorder_ != nullptr) recorder_->op_finished(record);
-  }
+  void run(const Op& op);
 
   // Between host memory and a tensor. `from` may be changed at once; a download waits for the
   // device. The meta device downloads zeros.
