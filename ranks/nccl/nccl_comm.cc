@@ -104,20 +104,21 @@ NcclComm::~NcclComm() {
   }
 }
 
-ncclComm_t NcclComm::comm() const {
+// NCCL is called under the lock, so that abort(), which frees the communicator, waits for the call
+// to return. It does at once: communicators are non-blocking.
+ncclResult_t NcclComm::called(const Call& call) {
   const std::lock_guard lock(mutex_);
   if (!aborted_.empty()) throw CommunicatorAborted(aborted_);
-  return comm_;
+  return call(comm_);
 }
 
 void NcclComm::enqueue(const char* what, cudaStream_t stream, const Call& call) {
-  const ncclResult_t result = settled(call(comm()), limit_, [&] {
-    const std::lock_guard lock(mutex_);
-    if (!aborted_.empty()) throw CommunicatorAborted(aborted_);
+  const Call state = [this](ncclComm_t comm) {
     ncclResult_t now = ncclSuccess;
-    nccl_.async_error(comm_, &now);
+    nccl_.async_error(comm, &now);
     return now;
-  });
+  };
+  const ncclResult_t result = settled(called(call), limit_, [&] { return called(state); });
   if (result == ncclSuccess) return note(stream);
   if (result == ncclInProgress) {
     const std::string reason =

@@ -54,15 +54,15 @@ class NcclComm {
   void abort(const std::string& reason);
 
  private:
-  ncclComm_t comm() const;
+  ncclResult_t called(const Call& call);
   void note(cudaStream_t stream);
 
   const NcclLibrary& nccl_;
   ncclComm_t comm_;
   std::chrono::milliseconds limit_;
   int exceptions_;  // in flight when this was made
-  mutable std::mutex mutex_;
-  std::string aborted_;  // why
+  std::mutex mutex_;
+  std::string aborted_;  // why; comm_ has been freed then
   std::unique_ptr<WorkMark> mark_;
   bool waits_ = false;  // for the mark, since:
   std::chrono::steady_clock::time_point since_;
