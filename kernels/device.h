@@ -49,9 +49,9 @@ class Device {
   virtual double seconds_between(DeviceMark earlier, DeviceMark later);
   // All marks so far may be reused.
   virtual void forget_marks() {}
-  // Has an asynchronous device begin what is issued next about so much later; the host goes on.
-  // False on devices whose ops are done when run() returns: nothing happens there.
-  virtual bool hold(double /*seconds*/) { return false; }
+  // Delays what is issued next to an asynchronous device by about so long; the host goes on. False
+  // on devices whose ops are done when run() returns: nothing happens there.
+  virtual bool delay(double /*seconds*/) { return false; }
 
   // From now on repeat() may record work. kBadInput on a device that cannot.
   virtual Status start_recording();

@@ -53,7 +53,7 @@ OpTimer::WarmSets OpTimer::warm_sets(const OpKey& key) {
 // Seconds for `count` runs on consecutive sets.
 double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count,
                         bool soaked) {
-  device_.hold(kHostSeconds * static_cast<double>(count + 2));
+  device_.delay(kHostSeconds * static_cast<double>(count + 2));
   const DeviceMark begin = device_.mark();
   for (std::size_t i = 0; i < count; ++i) {
     device_.run(sets[(first + i) % sets.size()]);
@@ -65,7 +65,7 @@ double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::siz
 
 // Runs that take about so long. One by one, short ones look longer than they are.
 std::size_t OpTimer::runs_within(Seconds length, const WarmSets& warm) {
-  lockstep_.wait();
+  barrier_.wait();
   if (warm.once >= length) return 1;
   const double once =
       run_all(warm.sets, 0, warm.sets.size()) / static_cast<double>(warm.sets.size());
@@ -87,7 +87,7 @@ std::vector<double> OpTimer::sustained_times(const OpKey& key) {
   double spent = 0;
   do {
     spent += stretch(false);
-  } while (!lockstep_.all_agree(spent >= settings_.soak.value()));
+  } while (!barrier_.all_agree(spent >= settings_.soak.value()));
   std::vector<double> seconds;
   for (std::size_t i = 0; i < settings_.least_samples; ++i) {
     seconds.push_back(stretch(true) / static_cast<double>(at_a_time));
@@ -99,7 +99,7 @@ std::vector<double> OpTimer::times(const OpKey& key) {
   const WarmSets warm = warm_sets(key);
   const std::size_t at_a_time = runs_within(settings_.least_sample, warm);
   const bool is_long = warm.once * static_cast<double>(kRound) > settings_.budget;
-  const std::size_t round = lockstep_.all_agree(is_long) ? 1 : kRound;
+  const std::size_t round = barrier_.all_agree(is_long) ? 1 : kRound;
 
   std::vector<double> accepted;
   double spent = 0;  // waiting for the other ranks included
@@ -112,7 +112,7 @@ std::vector<double> OpTimer::times(const OpKey& key) {
     }
     const bool settled = accepted.size() >= settings_.least_samples &&
                          median_and_spread(accepted).spread <= settings_.enough_spread;
-    if (lockstep_.all_agree(settled || spent >= settings_.budget.value())) return accepted;
+    if (barrier_.all_agree(settled || spent >= settings_.budget.value())) return accepted;
     spent += device_.seconds_between(begin, device_.mark());
   }
 }

@@ -1,7 +1,7 @@
 // How long an op takes by itself, again and again on operands that the caches do not hold.
 //
-// An asynchronous device is held back until the ops of a sample have been issued, so that its time
-// is measured and not the host's. Right for a device whose ops start from its memory. Where caches
+// An asynchronous device is delayed until the ops of a sample have been issued, so that its time is
+// measured and not the host's. Right for a device whose ops start from its memory. Where caches
 // carry results from one op to the next, times in the middle of a step are shorter:
 // profiler/in_step_timing.h.
 #pragma once
@@ -31,7 +31,7 @@ struct OpTimerSettings {
 class OpTimer {
  public:
   OpTimer(Device& device, LoadMeter& meter, RankBarrier& barrier, OpTimerSettings settings)
-      : device_(device), meter_(meter), lockstep_(barrier), settings_(settings) {}
+      : device_(device), meter_(meter), barrier_(barrier), settings_(settings) {}
 
   // Seconds of one run, for every sample that nothing disturbed; empty when all were. Every rank
   // calls this with the same key.
@@ -52,7 +52,7 @@ class OpTimer {
 
   Device& device_;
   LoadMeter& meter_;
-  RankBarrier& lockstep_;
+  RankBarrier& barrier_;
   OpTimerSettings settings_;
 };
 

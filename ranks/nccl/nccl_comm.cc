@@ -86,13 +86,13 @@ NcclComm::NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<Wor
       exceptions_(std::uncaught_exceptions()),
       mark_(std::move(mark)) {}
 
-// A member that has failed says good-bye to nobody: the others would be waited for in vain.
+// A member that fails does not finalize: that waits for the others, who wait for this one.
 NcclComm::~NcclComm() {
   if (!aborted_.empty()) return;
-  constexpr std::chrono::seconds kFarewell(5);
+  constexpr std::chrono::seconds kFinalizeLimit(5);
   const bool fails = std::uncaught_exceptions() > exceptions_;
   const ncclResult_t result =
-      fails ? ncclInternalError : settled(nccl_.finalize(comm_), kFarewell, [&] {
+      fails ? ncclInternalError : settled(nccl_.finalize(comm_), kFinalizeLimit, [&] {
         ncclResult_t now = ncclSuccess;
         nccl_.async_error(comm_, &now);
         return now;

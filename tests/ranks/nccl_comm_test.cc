@@ -124,7 +124,7 @@ TEST_CASE("the oldest unfinished work is what is timed") {
   CHECK(one.sets == 2);
 }
 
-TEST_CASE("members part in peace, or, when one fails, without a word") {
+TEST_CASE("members finalize together; one that fails aborts alone") {
   { WatchedComm peaceful; }
   CHECK(stage.finalized == 1);
   CHECK(stage.destroyed == 1);
