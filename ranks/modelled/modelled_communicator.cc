@@ -34,7 +34,7 @@ double drawn(DType dtype, std::size_t index, std::int64_t integers_below) {
 
 }  // namespace
 
-ModelledCommunicator::ModelledCommunicator(Device& device, Member member,
+ModelledCommunicator::ModelledCommunicator(Device& device, GroupMember member,
                                            CollectiveSeconds seconds, std::int64_t integers_below)
     : Communicator(device, member.group, member.rank, member.size),
       seconds_(std::move(seconds)),

@@ -6,7 +6,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <string_view>
 
 #include "kernels/cpu/cpu_device.h"
@@ -19,12 +18,6 @@ namespace tpsim {
 namespace {
 
 constexpr int kExitCode = 3;
-
-std::vector<std::int64_t> all_ranks(const World& world) {
-  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
 
 // This rank and its neighbour, in falling order, so that group ranks differ from the world's.
 std::vector<std::int64_t> pair_of(int rank) {
