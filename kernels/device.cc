@@ -15,6 +15,13 @@ Tensor Device::allocate(Shape shape, DType dtype, MemoryCategory category, const
   return Tensor(std::make_shared<Storage>(*this, data, bytes, id), 0, shape, dtype);
 }
 
+void Device::run(const Op& op) {
+  const OpRecord record = describe(op);
+  if (recorder_ != nullptr) recorder_->op_started(record);
+  execute(op);
+  if (recorder_ != nullptr) recorder_->op_finished(record);
+}
+
 Status Device::start_recording() {
   return Error{ErrorKind::kBadInput, "only a GPU's work can be recorded", "--cuda-graphs",
                "run with --device cuda"};

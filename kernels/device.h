@@ -34,13 +34,7 @@ class Device {
   // OutOfDeviceMemory.
   Tensor allocate(Shape shape, DType dtype, MemoryCategory category, const char* label);
 
-  template <class AnyOp>
-  void run(const AnyOp& op) {
-    const OpRecord record = describe(op);
-    if (recorder_ != nullptr) recorder_->op_started(record);
-    execute(Op(op));
-    if (recorder_ != nullptr) recorder_->op_finished(record);
-  }
+  void run(const Op& op);
 
   // Between host memory and a tensor. `from` may be changed at once; a download waits for the
   // device. The meta device downloads zeros.
@@ -55,9 +49,9 @@ class Device {
   virtual double seconds_between(DeviceMark earlier, DeviceMark later);
   // All marks so far may be reused.
   virtual void forget_marks() {}
-  // Has an asynchronous device begin what is issued next about so much later; the host goes on.
-  // False on devices whose ops are done when run() returns: nothing happens there.
-  virtual bool hold(double /*seconds*/) { return false; }
+  // Delays what is issued next to an asynchronous device by about so long; the host goes on. False
+  // on devices whose ops are done when run() returns: nothing happens there.
+  virtual bool delay(double /*seconds*/) { return false; }
 
   // From now on repeat() may record work. kBadInput on a device that cannot.
   virtual Status start_recording();

@@ -318,22 +318,6 @@ Op adamw(Operands& make, const OpKey& key) {
                .label = kLabel};
 }
 
-Op flat_op(Operands& make, const OpKey& key) {
-  const Shape shape{key.dims[0]};
-  const Tensor x = make.normal(shape, key.dtype);
-  const auto other = static_cast<DType>(key.variant);
-  switch (key.kind) {
-    case OpKind::kAdd: return Add{x, make.normal(shape, other), kLabel};
-    case OpKind::kScale: return Scale{x, 0.3F, kLabel};
-    case OpKind::kFill: return Fill{x, 0.3F, kLabel};
-    case OpKind::kCopy: return Copy{x, make.empty(shape, key.dtype), kLabel};
-    case OpKind::kCast: return Cast{x, make.empty(shape, other), kLabel};
-    case OpKind::kSumSquares: return SumSquares{x, make.positive({1}, kFloat), kLabel};
-    default: break;
-  }
-  TPSIM_CHECK(false, "an op of one extent");
-}
-
 Op init_normal(Operands& make, const OpKey& key) {
   return InitNormal{.x = make.empty(rows_by_cols(key), key.dtype),
                     .seed = 7,
@@ -344,6 +328,9 @@ Op init_normal(Operands& make, const OpKey& key) {
 }
 
 Op make(Operands& make, const OpKey& key) {
+  const Shape flat{key.dims[0]};
+  const auto other = static_cast<DType>(key.variant);
+  const auto x = [&] { return make.normal(flat, key.dtype); };
   switch (key.kind) {
     case OpKind::kMatmul: return matmul(make, key);
     case OpKind::kNormForward: return norm_forward(make, key, static_cast<NormKind>(key.variant));
@@ -378,8 +365,14 @@ Op make(Operands& make, const OpKey& key) {
     case OpKind::kCopyMatrices: return copy_matrices(make, key);
     case OpKind::kAdamW: return adamw(make, key);
     case OpKind::kInitNormal: return init_normal(make, key);
-    default: return flat_op(make, key);
+    case OpKind::kAdd: return Add{x(), make.normal(flat, other), kLabel};
+    case OpKind::kScale: return Scale{x(), 0.3F, kLabel};
+    case OpKind::kFill: return Fill{x(), 0.3F, kLabel};
+    case OpKind::kCopy: return Copy{x(), make.empty(flat, key.dtype), kLabel};
+    case OpKind::kCast: return Cast{x(), make.empty(flat, other), kLabel};
+    case OpKind::kSumSquares: return SumSquares{x(), make.positive({1}, kFloat), kLabel};
   }
+  TPSIM_CHECK(false, "a kind of op");
 }
 
 }  // namespace
@@ -387,10 +380,6 @@ Op make(Operands& make, const OpKey& key) {
 Op make_op(Device& device, const OpKey& key, std::uint64_t seed) {
   Operands operands(device, seed);
   return make(operands, key);
-}
-
-OpRecord describe(const Op& op) {
-  return std::visit([](const auto& any) { return describe(any); }, op);
 }
 
 }  // namespace tpsim

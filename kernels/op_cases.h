@@ -16,8 +16,6 @@ namespace tpsim {
 // rows, every vocabulary column real, fp32 weights their own master.
 Op make_op(Device& device, const OpKey& key, std::uint64_t seed);
 
-OpRecord describe(const Op& op);
-
 // The tensors that running the op changes.
 struct OpResult {
   const char* name;

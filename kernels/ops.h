@@ -1,10 +1,10 @@
 // The ops of the reference model, as values: operands and scalars, nothing else.
 //
 // describe() checks an op's shapes (a mismatch is a bug) and returns its record with FLOPs and
-// least memory traffic. A device executes an Op by visiting it, so a device that lacks one does not
-// compile. T stands for tokens (sequence x batch, sequence-major: row = position * batch + sample),
-// H for hidden; "+=" says that a result is added to what its tensor holds. fp32 tensors:
-// statistics, losses, optimizer state, gradients where the plan says so.
+// least memory traffic. A device executes an Op by visiting it; a device that lacks one does not
+// link, and the linker names it. T stands for tokens (sequence x batch, sequence-major: row =
+// position * batch + sample), H for hidden; "+=" says that a result is added to what its tensor
+// holds. fp32 tensors: statistics, losses, optimizer state, gradients where the plan says so.
 #pragma once
 
 #include <variant>
@@ -318,52 +318,33 @@ struct InitNormal {
   const char* label = "";
 };
 
-using Op =
-    std::variant<Matmul, NormForward, NormBackward, SoftmaxForward, SoftmaxBackward, FlashForward,
-                 FlashBackward, Rotary, BiasGeluForward, BiasGeluBackward, SwigluForward,
-                 SwigluBackward, BiasResidual, DropoutForward, DropoutBackward, ColumnSum,
-                 EmbeddingForward, EmbeddingBackward, PositionForward, PositionBackward,
-                 RouteForward, RouteBackward, DispatchTokens, CombineTokens, RouteWeightGradient,
-                 VocabMax, VocabSums, CrossEntropyLoss, CrossEntropyBackward, Add, Scale, Fill,
-                 Copy, CopyMatrices, Cast, SumSquares, AdamW, InitNormal>;
+// The one list of ops. Whatever there is of every op is declared through it, here and by the
+// devices: TPSIM_FOR_EACH_OP(DO) stands for DO(Matmul) DO(NormForward) and so on.
+// clang-format off
+#define TPSIM_FOR_EACH_OP(DO) \
+  DO(Matmul) DO(NormForward) DO(NormBackward) DO(SoftmaxForward) DO(SoftmaxBackward) \
+  DO(FlashForward) DO(FlashBackward) DO(BiasGeluForward) DO(BiasGeluBackward) DO(SwigluForward) \
+  DO(SwigluBackward) DO(BiasResidual) DO(DropoutForward) DO(DropoutBackward) DO(ColumnSum) \
+  DO(Rotary) DO(EmbeddingForward) DO(EmbeddingBackward) DO(PositionForward) DO(PositionBackward) \
+  DO(RouteForward) DO(RouteBackward) DO(DispatchTokens) DO(CombineTokens) DO(RouteWeightGradient) \
+  DO(VocabMax) DO(VocabSums) DO(CrossEntropyLoss) DO(CrossEntropyBackward) DO(Add) DO(Scale) \
+  DO(Fill) DO(Copy) DO(CopyMatrices) DO(Cast) DO(SumSquares) DO(AdamW) DO(InitNormal)
+// clang-format on
 
-OpRecord describe(const Matmul&);
-OpRecord describe(const NormForward&);
-OpRecord describe(const NormBackward&);
-OpRecord describe(const SoftmaxForward&);
-OpRecord describe(const SoftmaxBackward&);
-OpRecord describe(const FlashForward&);
-OpRecord describe(const FlashBackward&);
-OpRecord describe(const Rotary&);
-OpRecord describe(const BiasGeluForward&);
-OpRecord describe(const BiasGeluBackward&);
-OpRecord describe(const SwigluForward&);
-OpRecord describe(const SwigluBackward&);
-OpRecord describe(const BiasResidual&);
-OpRecord describe(const DropoutForward&);
-OpRecord describe(const DropoutBackward&);
-OpRecord describe(const ColumnSum&);
-OpRecord describe(const EmbeddingForward&);
-OpRecord describe(const EmbeddingBackward&);
-OpRecord describe(const PositionForward&);
-OpRecord describe(const PositionBackward&);
-OpRecord describe(const RouteForward&);
-OpRecord describe(const RouteBackward&);
-OpRecord describe(const DispatchTokens&);
-OpRecord describe(const CombineTokens&);
-OpRecord describe(const RouteWeightGradient&);
-OpRecord describe(const VocabMax&);
-OpRecord describe(const VocabSums&);
-OpRecord describe(const CrossEntropyLoss&);
-OpRecord describe(const CrossEntropyBackward&);
-OpRecord describe(const Add&);
-OpRecord describe(const Scale&);
-OpRecord describe(const Fill&);
-OpRecord describe(const Copy&);
-OpRecord describe(const CopyMatrices&);
-OpRecord describe(const Cast&);
-OpRecord describe(const SumSquares&);
-OpRecord describe(const AdamW&);
-OpRecord describe(const InitNormal&);
+// Of every op with a comma before it; `void` stands before the first.
+#define TPSIM_COMMA_OP(AnyOp) , AnyOp
+template <class Nothing, class... Ops>
+using VariantAfter = std::variant<Ops...>;
+using Op = VariantAfter<void TPSIM_FOR_EACH_OP(TPSIM_COMMA_OP)>;
+#undef TPSIM_COMMA_OP
+
+// An op's kind bears its name.
+#define TPSIM_KIND_OF_OP(AnyOp) \
+  inline OpKind kind_of(const AnyOp&) { return OpKind::k##AnyOp; }
+TPSIM_FOR_EACH_OP(TPSIM_KIND_OF_OP)
+#undef TPSIM_KIND_OF_OP
+static_assert(std::variant_size_v<Op> == kOpKindCount, "an op for every kind");
+
+OpRecord describe(const Op& op);
 
 }  // namespace tpsim

@@ -17,17 +17,17 @@ void add_means(const StepTimes& times, Samples& samples) {
 
 }  // namespace
 
-Status time_in_steps(Device& device, LoadMeter& meter, RankBarrier& barrier,
-                     const InStepRun& in_step, const InStepSettings& settings, Samples& samples) {
-  const Plan& plan = in_step.plan;
-  const ModelSpec& shape = in_step.model;
+Status time_in_steps(Device& device, LoadMeter& meter, RankBarrier& barrier, const InStepRun& run,
+                     const InStepSettings& settings, Samples& samples) {
+  const Plan& plan = run.plan;
+  const ModelSpec& shape = run.model;
   ModelledWorld alone(
-      static_cast<int>(in_step.rank), static_cast<int>(gpu_count(plan)),
+      static_cast<int>(run.rank), static_cast<int>(gpu_count(plan)),
       [](const CollectiveRecord&) { return 0.0; }, shape.vocab);
   const OwnedGroups groups = form_groups(alone, device, plan);
-  RankModel model(RankContext{device, groups.groups(), coordinates(plan, in_step.rank), shape, plan,
-                              in_step.options},
-                  {});
+  RankModel model(
+      RankContext{device, groups.groups(), coordinates(plan, run.rank), shape, plan, run.options},
+      {});
   model.materialize(1);
   const TokenSource tokens = TokenSource::synthetic(shape.seq, shape.vocab, 1);
   const auto data = [&](std::int64_t micro_batch) {

@@ -53,10 +53,10 @@ OpTimer::WarmSets OpTimer::warm_sets(const OpKey& key) {
 // Seconds for `count` runs on consecutive sets.
 double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count,
                         bool soaked) {
-  device_.hold(kHostSeconds * static_cast<double>(count + 2));
+  device_.delay(kHostSeconds * static_cast<double>(count + 2));
   const DeviceMark begin = device_.mark();
   for (std::size_t i = 0; i < count; ++i) {
-    std::visit([&](const auto& op) { device_.run(op); }, sets[(first + i) % sets.size()]);
+    device_.run(sets[(first + i) % sets.size()]);
   }
   const DeviceMark end = device_.mark();
   if (settings_.at_work) settings_.at_work(soaked);

@@ -67,7 +67,7 @@ Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
   }
   OpTimer timer(device, meter, barrier, request.op_timer);
   for (std::size_t i = 0; i < request.ops.size(); ++i) {
-    // All ranks time an op, or none: each has rehearsed other ranks of the plans.
+    // All ranks time an op, or none: each has run other ranks of the plans.
     const bool known = samples.has(request.ops[i]);
     if (!barrier.all_agree(known)) {
       for (const double seconds : timer.times(request.ops[i])) {

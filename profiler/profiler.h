@@ -16,7 +16,7 @@
 namespace tpsim {
 
 struct ProfileRequest {
-  std::vector<OpKey> ops;  // each once; those that no in_step reaches are timed by themselves
+  std::vector<OpKey> ops;  // each once; those that no in-step run reaches are timed by themselves
   std::vector<InStepRun> in_step_runs;  // the ranks of the world take one each, in turn
   std::vector<CollectiveNeed> collectives;
   OpTimerSettings op_timer;
@@ -24,7 +24,7 @@ struct ProfileRequest {
   // when they have worked for a while.
   bool sustained = false;
   InStepSettings in_step;
-  // No in_step begins after this long; what the others would have reached is timed by itself.
+  // No in-step run begins after this long; what the others would have reached is timed by itself.
   std::optional<Seconds> in_step_budget;
   CollectiveTimerSettings collective_timer;
 };
@@ -34,7 +34,7 @@ struct ProfileRequest {
 Status check_ops(Device& device, const std::vector<OpKey>& keys,
                  const std::function<void(double)>& progress);
 
-// `progress` hears the done share in [0,1].
+// `progress` is called with the share that is done, in [0,1].
 Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
                              const ProfileRequest& request,
                              const std::function<void(double)>& progress);

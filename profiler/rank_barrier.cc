@@ -1,19 +1,6 @@
 #include "profiler/rank_barrier.h"
 
-#include <numeric>
-#include <vector>
-
 namespace tpsim {
-namespace {
-
-std::vector<std::int64_t> all_ranks(const World& world) {
-  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
-}  // namespace
-
 RankBarrier::RankBarrier(World& world, Device& device)
     : device_(device),
       ranks_(world.communicator(device, GroupKind::kWorld, all_ranks(world))),

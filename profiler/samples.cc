@@ -30,9 +30,9 @@ std::vector<double> get_all(Unpacker& unpacker) {
 std::vector<OpSample> samples_of(const std::map<OpKey, std::vector<double>>& times) {
   std::vector<OpSample> samples;
   for (const auto& [key, seconds] : times) {
-    const MedianSpread middle = median_and_spread(seconds);
+    const MedianSpread times_of_key = median_and_spread(seconds);
     samples.push_back(
-        {key, Seconds(middle.median), middle.spread, static_cast<int>(seconds.size())});
+        {key, Seconds(times_of_key.median), times_of_key.spread, static_cast<int>(seconds.size())});
   }
   return samples;
 }
@@ -41,10 +41,10 @@ std::vector<OpSample> samples_of(const std::map<OpKey, std::vector<double>>& tim
 
 MedianSpread median_and_spread(std::vector<double> numbers) {
   TPSIM_CHECK(!numbers.empty(), "a median of something");
-  MedianSpread middle{median_of(numbers)};
-  for (double& number : numbers) number = std::fabs(number - middle.median);
-  middle.spread = middle.median > 0 ? median_of(numbers) / middle.median : 0;
-  return middle;
+  MedianSpread result{median_of(numbers)};
+  for (double& number : numbers) number = std::fabs(number - result.median);
+  result.spread = result.median > 0 ? median_of(numbers) / result.median : 0;
+  return result;
 }
 
 void Samples::add_steps(const std::vector<double>& seconds) {

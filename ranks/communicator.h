@@ -12,6 +12,13 @@ namespace tpsim {
 
 enum class ReduceOp : std::uint8_t { kSum, kMax };
 
+// One rank's place in a group.
+struct GroupMember {
+  GroupKind group{};
+  int rank = 0;  // its index in the group
+  int size = 1;
+};
+
 class Communicator {
  public:
   Communicator(Device& device, GroupKind group, int rank, int size)

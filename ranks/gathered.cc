@@ -1,7 +1,6 @@
 #include "ranks/gathered.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 
 #include "kernels/device.h"
@@ -31,9 +30,7 @@ std::vector<T> all_of(Device& device, Communicator& everyone, const std::vector<
 
 std::vector<std::string> gathered(World& world, Device& device, const std::string& mine) {
   if (world.size() == 1) return {mine};
-  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  const auto everyone = world.communicator(device, GroupKind::kWorld, ranks);
+  const auto everyone = world.communicator(device, GroupKind::kWorld, all_ranks(world));
   TPSIM_CHECK(mine.size() < (1U << 30), "a message, not an array");
   const std::vector<std::int32_t> sizes = all_of<std::int32_t>(
       device, *everyone, {static_cast<std::int32_t>(mine.size())}, DType::kInt32);

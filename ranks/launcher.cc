@@ -10,31 +10,33 @@
 namespace tpsim {
 namespace {
 
-// Of Open MPI, of PMIx (Slurm's, PRRTE's) and of PMI-1 and -2 (MPICH, Intel MPI, Slurm).
-constexpr std::array kRankVariables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+constexpr std::array kLaunchers = {
+    LauncherVariables{"torchrun", false, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    // Not SLURM_NTASKS: a batch script's own shell has it too.
+    LauncherVariables{"srun", false, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+    // Open MPI; PMI-1 and -2, of MPICH, Intel MPI and Slurm; PMIx, which leaves the rest to Slurm.
+    LauncherVariables{"mpirun", true, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    LauncherVariables{"mpiexec", true, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+                      "MPI_LOCALNRANKS"},
+    LauncherVariables{"srun --mpi=pmix", true, "PMIX_RANK", "SLURM_STEP_NUM_TASKS",
+                      "SLURM_LOCALID"}};
 
 std::optional<std::string> rank_text(const Environment& environment) {
-  for (const char* name : kRankVariables) {
-    if (auto text = environment(name)) return text;
+  for (const LauncherVariables& launcher : kLaunchers) {
+    if (!launcher.speaks_mpi) continue;
+    if (auto text = environment(launcher.rank)) return text;
   }
   return std::nullopt;
 }
 
+}  // namespace
+
+std::span<const LauncherVariables> launchers() { return kLaunchers; }
+
 std::optional<int> whole_number(const std::optional<std::string>& text) {
   return text ? parse_number<int>(*text) : std::nullopt;
 }
-
-// The variables of a launcher that need not speak MPI.
-struct LauncherNames {
-  const char* launcher;
-  const char* rank;
-  const char* size;
-};
-// Not SLURM_NTASKS: a batch script's own shell has it too.
-constexpr std::array kLaunchers = {LauncherNames{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
-                                   LauncherNames{"torchrun", "RANK", "WORLD_SIZE"}};
-
-}  // namespace
 
 std::optional<std::string> process_environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -47,18 +49,20 @@ bool started_by_mpi_launcher() { return rank_text(process_environment).has_value
 int rank_given_by_launcher() { return whole_number(rank_text(process_environment)).value_or(0); }
 
 int size_given_by_launcher() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    if (const auto size = whole_number(process_environment(name))) return *size;
+  for (const LauncherVariables& launcher : kLaunchers) {
+    if (!launcher.speaks_mpi) continue;
+    if (const auto size = whole_number(process_environment(launcher.size))) return *size;
   }
   return 0;
 }
 
 std::optional<LoneTask> lone_task(const Environment& environment) {
   if (rank_text(environment)) return std::nullopt;
-  for (const LauncherNames& names : kLaunchers) {
-    const auto rank = whole_number(environment(names.rank));
-    const auto size = whole_number(environment(names.size));
-    if (rank && size && *size > 1) return LoneTask{names.launcher, *rank, *size};
+  for (const LauncherVariables& launcher : kLaunchers) {
+    if (launcher.speaks_mpi) continue;
+    const auto rank = whole_number(environment(launcher.rank));
+    const auto size = whole_number(environment(launcher.size));
+    if (rank && size && *size > 1) return LoneTask{launcher.name, *rank, *size};
   }
   return std::nullopt;
 }

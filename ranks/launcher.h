@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "core/result.h"
@@ -13,6 +14,21 @@ namespace tpsim {
 // The value of an environment variable; nothing when it is not set.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 std::optional<std::string> process_environment(const std::string& name);
+
+// The number that a variable's value is; nothing when it is not set, or is none.
+std::optional<int> whole_number(const std::optional<std::string>& text);
+
+// The variables by which a launcher tells a process who it is.
+struct LauncherVariables {
+  const char* name;
+  bool speaks_mpi;  // with srun: not by itself
+  const char* rank;
+  const char* size;
+  const char* local_rank;            // on this machine
+  const char* local_size = nullptr;  // where it says
+};
+// In the order in which they are asked: torchrun may itself have been started by srun or mpirun.
+std::span<const LauncherVariables> launchers();
 
 // Whether a launcher that speaks MPI (mpirun, srun --mpi) started this process.
 bool started_by_mpi_launcher();

@@ -1,8 +1,24 @@
 #include "ranks/world.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "kernels/device.h"
 
 namespace tpsim {
+
+std::vector<std::int64_t> all_ranks(const World& world) {
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+GroupMember member_of(const World& world, GroupKind group,
+                      const std::vector<std::int64_t>& members) {
+  const auto me = std::find(members.begin(), members.end(), world.rank());
+  TPSIM_CHECK(me != members.end(), "a rank forms groups that it belongs to");
+  return {group, static_cast<int>(me - members.begin()), static_cast<int>(members.size())};
+}
 
 Status outcome_of(World& world, const RankBody& body) {
   try {

@@ -25,6 +25,12 @@ class World {
                                                      const std::vector<std::int64_t>& members) = 0;
 };
 
+// All ranks of a world, in order.
+std::vector<std::int64_t> all_ranks(const World& world);
+// This rank's place among the members of a group that it forms.
+GroupMember member_of(const World& world, GroupKind group,
+                      const std::vector<std::int64_t>& members);
+
 // What a rank does.
 using RankBody = std::function<Status(World&)>;
 

@@ -101,9 +101,7 @@ Timed timed(Device& device, const OpKey& op_key) {
   const auto wanted =
       static_cast<std::size_t>(std::clamp(2 * kCacheBytes / record.bytes, 1.0, 16.0));
   while (sets.size() < wanted) sets.push_back(make_op(device, op_key, sets.size() + 1));
-  const auto run = [&](std::size_t i) {
-    std::visit([&](const auto& op) { device.run(op); }, sets[i % sets.size()]);
-  };
+  const auto run = [&](std::size_t i) { device.run(sets[i % sets.size()]); };
   for (std::size_t i = 0; i < 3 + sets.size(); ++i) run(i);
   std::vector<DeviceMark> marks{device.mark()};
   for (int i = 0; i < kRuns; ++i) {

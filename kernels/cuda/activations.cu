@@ -54,6 +54,9 @@ template <class T>
 struct GeluForward : WithBias<T> {
   const T* x;
   T* y;
+  static GeluForward of(const BiasGeluForward& op) {
+    return {{elements_of<T>(op.bias)}, elements_of<T>(op.x), elements_of<T>(op.y)};
+  }
   template <int V>
   __device__ Raw<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
     return raw_at<T, V>(x + at);
@@ -71,6 +74,12 @@ struct GeluBackward : WithBias<T> {
   const T* dy;
   const T* x;
   T* dx;
+  static GeluBackward of(const BiasGeluBackward& op) {
+    return {{elements_of<T>(op.bias)},
+            elements_of<T>(op.dy),
+            elements_of<T>(op.x),
+            elements_of<T>(op.dx)};
+  }
   template <int V>
   __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
     return {raw_at<T, V>(dy + at), raw_at<T, V>(x + at)};
@@ -90,6 +99,12 @@ struct BiasResidualBody : WithBias<T> {
   const T* x;
   const T* residual;
   T* y;
+  static BiasResidualBody of(const BiasResidual& op) {
+    return {{elements_of<T>(op.bias)},
+            elements_of<T>(op.x),
+            elements_of<T>(op.residual),
+            elements_of<T>(op.y)};
+  }
   template <int V>
   __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
     return {raw_at<T, V>(x + at), raw_or_zeros<T, V>(residual, at)};
@@ -104,6 +119,11 @@ struct BiasResidualBody : WithBias<T> {
   }
 };
 
+// The least dropout_bits() that are kept at this rate.
+std::uint64_t keep_threshold(float rate) {
+  return static_cast<std::uint64_t>(std::ceil(static_cast<double>(rate) * 0x1.0p53));
+}
+
 template <class T>
 struct DropoutBody : WithBias<T> {
   const T* x;
@@ -112,6 +132,16 @@ struct DropoutBody : WithBias<T> {
   std::uint8_t* mask;
   std::uint64_t seed, threshold;  // kept from this many bits on: dropout_keeps in whole numbers
   float scale;
+  static DropoutBody of(const DropoutForward& op) {
+    return {{elements_of<T>(op.bias)},
+            elements_of<T>(op.x),
+            elements_of<T>(op.residual),
+            elements_of<T>(op.y),
+            elements_of<std::uint8_t>(op.mask),
+            op.seed,
+            keep_threshold(op.rate),
+            1.0F / (1.0F - op.rate)};
+  }
   template <int V>
   __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
     return {raw_at<T, V>(x + at), raw_or_zeros<T, V>(residual, at)};
@@ -177,6 +207,9 @@ struct SwigluForwardBody : GateColumn {
   const T* x;
   T* y;
   std::int64_t cols;
+  static SwigluForwardBody of(const SwigluForward& op) {
+    return {{}, elements_of<T>(op.x), elements_of<T>(op.y), op.y.cols()};
+  }
   template <int V>
   __device__ TwoPacks<T, V> read(Width<V>, std::int64_t column, std::int64_t at) const {
     const T* const from = x + gate(column, at);
@@ -202,6 +235,9 @@ struct SwigluBackwardBody : GateColumn {
   const T* x;
   T* dx;
   std::int64_t cols;
+  static SwigluBackwardBody of(const SwigluBackward& op) {
+    return {{}, elements_of<T>(op.dy), elements_of<T>(op.x), elements_of<T>(op.dx), op.dy.cols()};
+  }
   template <int V>
   __device__ ThreePacks<T, V> read(Width<V>, std::int64_t column, std::int64_t at) const {
     const T* const from = x + gate(column, at);
@@ -225,79 +261,42 @@ struct SwigluBackwardBody : GateColumn {
   }
 };
 
-// The least dropout_bits() that are kept at this rate.
-std::uint64_t keep_threshold(float rate) {
-  return static_cast<std::uint64_t>(std::ceil(static_cast<double>(rate) * 0x1.0p53));
+// Body<T>::of(op) over the rows and columns of `like`, whose dtype T is; in packs where all
+// operands allow it.
+template <template <class> class Body, class AnyOp>
+void launch_body(const AnyOp& op, const Tensor& like, std::initializer_list<Tensor> operands,
+                 const CudaState& state) {
+  with_type(like.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    launch_matrix(Body<T>::of(op), like.rows(), like.cols(), pack_width(like.cols(), operands),
+                  state);
+  });
 }
 
 }  // namespace
 
 void compute(const BiasGeluForward& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const GeluForward<T> body{
-        {elements_of<T>(op.bias)}, elements_of<T>(op.x), elements_of<T>(op.y)};
-    launch_matrix(body, op.x.rows(), op.x.cols(), pack_width(op.x.cols(), {op.x, op.bias, op.y}),
-                  state);
-  });
+  launch_body<GeluForward>(op, op.x, {op.x, op.bias, op.y}, state);
 }
 
 void compute(const BiasGeluBackward& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const GeluBackward<T> body{{elements_of<T>(op.bias)},
-                               elements_of<T>(op.dy),
-                               elements_of<T>(op.x),
-                               elements_of<T>(op.dx)};
-    launch_matrix(body, op.x.rows(), op.x.cols(),
-                  pack_width(op.x.cols(), {op.dy, op.x, op.bias, op.dx}), state);
-  });
+  launch_body<GeluBackward>(op, op.x, {op.dy, op.x, op.bias, op.dx}, state);
 }
 
 void compute(const SwigluForward& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const SwigluForwardBody<T> body{{}, elements_of<T>(op.x), elements_of<T>(op.y), op.y.cols()};
-    launch_matrix(body, op.y.rows(), op.y.cols(), pack_width(op.y.cols(), {op.x, op.y}), state);
-  });
+  launch_body<SwigluForwardBody>(op, op.y, {op.x, op.y}, state);
 }
 
 void compute(const SwigluBackward& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const SwigluBackwardBody<T> body{
-        {}, elements_of<T>(op.dy), elements_of<T>(op.x), elements_of<T>(op.dx), op.dy.cols()};
-    launch_matrix(body, op.dy.rows(), op.dy.cols(), pack_width(op.dy.cols(), {op.dy, op.x, op.dx}),
-                  state);
-  });
+  launch_body<SwigluBackwardBody>(op, op.dy, {op.dy, op.x, op.dx}, state);
 }
 
 void compute(const BiasResidual& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const BiasResidualBody<T> body{{elements_of<T>(op.bias)},
-                                   elements_of<T>(op.x),
-                                   elements_of<T>(op.residual),
-                                   elements_of<T>(op.y)};
-    launch_matrix(body, op.x.rows(), op.x.cols(),
-                  pack_width(op.x.cols(), {op.x, op.bias, op.residual, op.y}), state);
-  });
+  launch_body<BiasResidualBody>(op, op.x, {op.x, op.bias, op.residual, op.y}, state);
 }
 
 void compute(const DropoutForward& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const DropoutBody<T> body{{elements_of<T>(op.bias)},
-                              elements_of<T>(op.x),
-                              elements_of<T>(op.residual),
-                              elements_of<T>(op.y),
-                              elements_of<std::uint8_t>(op.mask),
-                              op.seed,
-                              keep_threshold(op.rate),
-                              1.0F / (1.0F - op.rate)};
-    launch_matrix(body, op.x.rows(), op.x.cols(),
-                  pack_width(op.x.cols(), {op.x, op.bias, op.residual, op.y, op.mask}), state);
-  });
+  launch_body<DropoutBody>(op, op.x, {op.x, op.bias, op.residual, op.y, op.mask}, state);
 }
 
 void compute(const DropoutBackward& op, CudaState& state) {

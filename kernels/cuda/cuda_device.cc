@@ -137,7 +137,7 @@ std::int64_t CudaDevice::memory_changes() const {
   return state_->memory.releases() + state_->scratch.moves();
 }
 
-bool CudaDevice::hold(double seconds) {
+bool CudaDevice::delay(double seconds) {
   delay_stream(seconds, stream());
   return true;
 }

@@ -32,7 +32,7 @@ class CudaDevice final : public Device {
   DeviceMark mark() override;
   double seconds_between(DeviceMark earlier, DeviceMark later) override;
   void forget_marks() override { marks_ = 0; }
-  bool hold(double seconds) override;
+  bool delay(double seconds) override;
 
   // Records CUDA graphs from now on.
   Status start_recording() override;

@@ -1,4 +1,4 @@
-// A kernel that passes time, so that the host can issue work ahead of the device.
+// A kernel that passes time.
 #include <algorithm>
 
 #include "kernels/cuda/delay.h"
@@ -8,7 +8,7 @@ namespace tpsim {
 namespace {
 
 // The number of rounds is bounded too, should the clock stand still.
-__global__ void __launch_bounds__(1) hold_kernel(std::uint64_t nanoseconds) {
+__global__ void __launch_bounds__(1) delay_kernel(std::uint64_t nanoseconds) {
   constexpr unsigned kNap = 500;
   const std::uint64_t begin = now_in_ns();
   for (std::uint64_t nap = 0; nap < nanoseconds / 50; ++nap) {
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(1) hold_kernel(std::uint64_t nanoseconds) {
 void delay_stream(double seconds, cudaStream_t stream) {
   constexpr double kMost = 10;
   const auto nanoseconds = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, kMost) * 1e9);
-  if (nanoseconds > 0) hold_kernel<<<1, 1, 0, stream>>>(nanoseconds);
+  if (nanoseconds > 0) delay_kernel<<<1, 1, 0, stream>>>(nanoseconds);
 }
 
 }  // namespace tpsim

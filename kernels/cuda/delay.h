@@ -1,4 +1,4 @@
-// Completion time on a stream.
+// A pause on a stream, in which the host issues work ahead of the device.
 #pragma once
 
 #include <cuda_runtime_api.h>

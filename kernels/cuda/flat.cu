@@ -202,16 +202,20 @@ void with_two_types(DType first, DType second, Launch launch) {
   with_type(first, [&](auto one) { with_type(second, [&](auto other) { launch(one, other); }); });
 }
 
-}  // namespace
-
-void compute(const Add& op, CudaState& state) {
-  with_two_types(op.x.dtype(), op.into.dtype(), [&](auto from, auto to) {
-    using From = typename decltype(from)::type;
-    using To = typename decltype(to)::type;
-    const AddBody<From, To> body{elements_of<From>(op.x), elements_of<To>(op.into)};
-    launch_flat(body, op.x.elements(), is_packed({op.x, op.into}), state);
+// Body<From, To> over the elements of both.
+template <template <class, class> class Body>
+void launch_pair(const Tensor& from, const Tensor& to, const CudaState& state) {
+  with_two_types(from.dtype(), to.dtype(), [&](auto one, auto other) {
+    using From = typename decltype(one)::type;
+    using To = typename decltype(other)::type;
+    launch_flat(Body<From, To>{elements_of<From>(from), elements_of<To>(to)}, from.elements(),
+                is_packed({from, to}), state);
   });
 }
+
+}  // namespace
+
+void compute(const Add& op, CudaState& state) { launch_pair<AddBody>(op.x, op.into, state); }
 
 void compute(const Scale& op, CudaState& state) {
   with_type(op.x.dtype(), [&](auto type) {
@@ -235,14 +239,7 @@ void compute(const Copy& op, CudaState& state) {
              "a copy");
 }
 
-void compute(const Cast& op, CudaState& state) {
-  with_two_types(op.from.dtype(), op.to.dtype(), [&](auto from, auto to) {
-    using From = typename decltype(from)::type;
-    using To = typename decltype(to)::type;
-    const CastBody<From, To> body{elements_of<From>(op.from), elements_of<To>(op.to)};
-    launch_flat(body, op.from.elements(), is_packed({op.from, op.to}), state);
-  });
-}
+void compute(const Cast& op, CudaState& state) { launch_pair<CastBody>(op.from, op.to, state); }
 
 void compute(const SumSquares& op, CudaState& state) {
   const std::int64_t count = op.x.elements();

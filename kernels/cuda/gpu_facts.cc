@@ -73,10 +73,10 @@ Result<LaunchGap> measured_launch_gap(CudaDevice& device) {
   constexpr double kAhead = 10e-6 * kLaunches;  // the host takes less for an op, recorded or not
   const Tensor x = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "launches");
   TPSIM_TRY(std::vector<KernelSpan> kernels, traced_kernels(device, [&] {
-              device.hold(kAhead);
+              device.delay(kAhead);
               for (int i = 0; i < kLaunches; ++i) device.run(Fill{x, 0.0F, "launches"});
             }));
-  if (!kernels.empty()) kernels.erase(kernels.begin());  // what held the others
+  if (!kernels.empty()) kernels.erase(kernels.begin());  // the delay
   return launch_gap_of(kernels);
 }
 

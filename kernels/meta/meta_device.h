@@ -1,5 +1,5 @@
-// A device without storage: ops do nothing but reach the recorder. Running the
-// reference model on it is how a rank's Program is traced.
+// A device without storage: ops do nothing but reach the recorder. Running the reference model on
+// it is how a rank's Program is traced.
 #pragma once
 
 #include "kernels/device.h"
@@ -18,7 +18,7 @@ class MetaDevice final : public Device {
   void give_back(void*, std::int64_t) override {}
 };
 
-// Appends everything it hears to a Program. Hears a device from its first allocation on.
+// Appends every record to a Program. A device has it from its first allocation on.
 class TraceRecorder final : public Recorder {
  public:
   void op_started(const OpRecord& record) override;

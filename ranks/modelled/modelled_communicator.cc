@@ -34,8 +34,8 @@ double drawn(DType dtype, std::size_t index, std::int64_t integers_below) {
 
 }  // namespace
 
-ModelledCommunicator::ModelledCommunicator(Device& device, Member member, CollectiveSeconds seconds,
-                                           std::int64_t integers_below)
+ModelledCommunicator::ModelledCommunicator(Device& device, GroupMember member,
+                                           CollectiveSeconds seconds, std::int64_t integers_below)
     : Communicator(device, member.group, member.rank, member.size),
       seconds_(std::move(seconds)),
       integers_below_(integers_below) {}
@@ -44,7 +44,7 @@ ModelledCommunicator::ModelledCommunicator(Device& device, Member member, Collec
 template <class Work>
 void ModelledCommunicator::timed(CollectiveKind kind, std::int64_t bytes, Work work) {
   const std::chrono::duration<double> wait(seconds_({kind, group(), size(), bytes, ""}));
-  if (device().hold(wait.count())) return work();  // the host goes on, as it does with NCCL
+  if (device().delay(wait.count())) return work();  // the host goes on, as it does with NCCL
   device().synchronize();
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
   work();
@@ -73,7 +73,7 @@ void ModelledCommunicator::fill_on_device(const Tensor& x) {
 // Drawing numbers takes longer than most transfers, so they are kept.
 void ModelledCommunicator::fill(const Tensor& x) {
   const bool whole = x.dtype() == DType::kInt32 || x.dtype() == DType::kUInt8;
-  if (!whole && device().hold(0)) return fill_on_device(x);
+  if (!whole && device().delay(0)) return fill_on_device(x);
   const auto width = static_cast<std::size_t>(size_of(x.dtype()));
   if (dtype_ != x.dtype()) contents_.clear();
   dtype_ = x.dtype();

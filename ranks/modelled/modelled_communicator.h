@@ -10,12 +10,7 @@ namespace tpsim {
 
 class ModelledCommunicator final : public Communicator {
  public:
-  struct Member {
-    GroupKind group{};
-    int rank = 0;
-    int size = 1;
-  };
-  ModelledCommunicator(Device& device, Member member, CollectiveSeconds seconds,
+  ModelledCommunicator(Device& device, GroupMember member, CollectiveSeconds seconds,
                        std::int64_t integers_below);
 
  protected:

@@ -146,6 +146,7 @@ void MpiCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
 }
 
 void MpiCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
+  const MpiCall call("all_to_all");
   const MPI_Datatype type = type_of(from.dtype());
   const int count = count_of(from.elements() / size());
   MPI_Alltoall(from.raw(), count, type, to.raw(), count, type, comm_);

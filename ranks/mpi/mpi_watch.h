@@ -23,7 +23,8 @@ class MpiCall {
 // While it lives, a thread looks at the call that is under way several times a second.
 class MpiWatch {
  public:
-  // `give_up` hears, on the watch's thread, what has not come back for `patience`, at most once.
+  // `give_up` is called on the watch's thread, at most once, with what has not come back for
+  // `patience`.
   MpiWatch(std::chrono::seconds patience, std::function<void(const std::string& what)> give_up);
   ~MpiWatch();
   MpiWatch(const MpiWatch&) = delete;

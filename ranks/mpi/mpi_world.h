@@ -29,7 +29,7 @@ using MpiErrorReport = std::function<int(const Error&)>;
 // When it fails, `report` is told the error with the rank's number in front (left out where the
 // first rank speaks, as for a mistake that all ranks meet) and gives the exit code, and all
 // processes of the job are ended with that code: the others may be waiting for this one. Others
-// hold back for a moment, so that a failure of all ranks is reported once, by the first; a rank
+// wait for a moment, so that a failure of all ranks is reported once, by the first; a rank
 // that another has thrown out (CommunicatorAborted) says nothing.
 //
 // A rank that waits for another longer than TPSIM_TIMEOUT (ranks/launcher.h) reports that the

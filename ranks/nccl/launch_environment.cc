@@ -2,38 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
-#include "core/leading_number.h"
-
 namespace tpsim {
 namespace {
 
 constexpr int kDefaultPort = 29517;
 
-// The variables of one launcher.
-struct LauncherNames {
-  const char* rank;
-  const char* size;
-  const char* local_rank;
-  const char* local_size;  // null when it does not say
-};
-constexpr std::array kLaunchers = {
-    LauncherNames{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-    // Not SLURM_NTASKS: a batch script's own shell has it too.
-    LauncherNames{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr},
-    LauncherNames{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-                  "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    LauncherNames{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
-
 Result<int> number(const Environment& environment, const char* name, int fallback) {
   const std::optional<std::string> text = environment(name);
   if (!text) return fallback;
-  if (const auto value = parse_number<int>(*text); value && *value >= 0) return *value;
+  const std::optional<int> value = whole_number(text);
+  if (value && *value >= 0) return *value;
   return Error{ErrorKind::kBadInput, fmt::format("'{}' is no whole number", *text), name, ""};
 }
 
-Result<std::string> address_of(const Environment& environment, const LauncherNames& names,
+Result<std::string> address_of(const Environment& environment, const LauncherVariables& names,
                                int size) {
   if (const auto given = environment("MASTER_ADDR")) return *given;
   for (const char* list : {"SLURM_STEP_NODELIST", "SLURM_NODELIST"}) {
@@ -47,7 +29,7 @@ Result<std::string> address_of(const Environment& environment, const LauncherNam
                "set MASTER_ADDR to its host, or TPSIM_RENDEZVOUS to an empty shared folder"};
 }
 
-Result<Launch> read_launch(const Environment& environment, const LauncherNames& names) {
+Result<Launch> read_launch(const Environment& environment, const LauncherVariables& names) {
   Launch launch;
   TPSIM_TRY(launch.rank, number(environment, names.rank, 0));
   TPSIM_TRY(launch.size, number(environment, names.size, 1));
@@ -77,7 +59,7 @@ std::string first_host(const std::string& node_list) {
 }
 
 Result<std::optional<Launch>> launch_from(const Environment& environment) {
-  for (const LauncherNames& names : kLaunchers) {
+  for (const LauncherVariables& names : launchers()) {
     if (!environment(names.rank) || !environment(names.size)) continue;
     TPSIM_TRY(const Launch launch, read_launch(environment, names));
     if (launch.size > 1) return std::optional<Launch>(launch);

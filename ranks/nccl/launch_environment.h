@@ -19,11 +19,10 @@ struct Launch {
   bool under_mpi = false;  // which reports failures and ends the job; from TPSIM_UNDER_MPI
 };
 
-// Nothing when no launcher started this process, or it started only this one. Reads RANK,
-// WORLD_SIZE, LOCAL_RANK; or SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID; or
-// OMPI_COMM_WORLD_*; or those of MPICH and Intel MPI. Ranks meet at MASTER_ADDR (Slurm: its first
-// node; one machine: itself) and the port after MASTER_PORT, which torchrun itself listens on, or
-// at TPSIM_PORT.
+// Nothing when no launcher started this process, or it started only this one. Reads the variables
+// of launchers(): torchrun's, Slurm's, Open MPI's, MPICH's and Intel MPI's. Ranks meet at
+// MASTER_ADDR (Slurm: its first node; one machine: itself) and the port after MASTER_PORT, which
+// torchrun itself listens on, or at TPSIM_PORT.
 Result<std::optional<Launch>> launch_from(const Environment& environment);
 
 // The first host of a Slurm node list: "gpu[007-012,015],login1" -> "gpu007".

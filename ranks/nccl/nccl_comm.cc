@@ -89,10 +89,10 @@ NcclComm::NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<Wor
 // After a failure the others never call ncclCommFinalize, which waits for them: abort instead.
 NcclComm::~NcclComm() {
   if (!aborted_.empty()) return;
-  constexpr std::chrono::seconds kFarewell(5);
+  constexpr std::chrono::seconds kFinalizeLimit(5);
   const bool fails = std::uncaught_exceptions() > exceptions_;
   const ncclResult_t result =
-      fails ? ncclInternalError : settled(nccl_.finalize(comm_), kFarewell, [&] {
+      fails ? ncclInternalError : settled(nccl_.finalize(comm_), kFinalizeLimit, [&] {
         ncclResult_t now = ncclSuccess;
         nccl_.async_error(comm_, &now);
         return now;
@@ -104,20 +104,21 @@ NcclComm::~NcclComm() {
   }
 }
 
-ncclComm_t NcclComm::comm() const {
+// NCCL is called under the lock, so that abort(), which frees the communicator, waits for the call
+// to return. It does at once: communicators are non-blocking.
+ncclResult_t NcclComm::called(const Call& call) {
   const std::lock_guard lock(mutex_);
   if (!aborted_.empty()) throw CommunicatorAborted(aborted_);
-  return comm_;
+  return call(comm_);
 }
 
 void NcclComm::enqueue(const char* what, cudaStream_t stream, const Call& call) {
-  const ncclResult_t result = settled(call(comm()), limit_, [&] {
-    const std::lock_guard lock(mutex_);
-    if (!aborted_.empty()) throw CommunicatorAborted(aborted_);
+  const Call state = [this](ncclComm_t comm) {
     ncclResult_t now = ncclSuccess;
-    nccl_.async_error(comm_, &now);
+    nccl_.async_error(comm, &now);
     return now;
-  });
+  };
+  const ncclResult_t result = settled(called(call), limit_, [&] { return called(state); });
   if (result == ncclSuccess) return note(stream);
   if (result == ncclInProgress) {
     const std::string reason =

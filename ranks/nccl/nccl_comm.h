@@ -1,7 +1,7 @@
 // One communicator of NCCL, watched for errors and for work that does not end.
 //
-// Communicators are non-blocking: no call of NCCL holds this process for longer than the limit, and
-// a rank that waits for others which never come ends with a sentence.
+// Communicators are non-blocking: no call of NCCL takes longer than the limit, and a rank that
+// waits for others which never come ends with a sentence.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -26,7 +26,7 @@ class WorkMark {
 };
 std::unique_ptr<WorkMark> event_mark();
 
-// A place in a group that is being formed.
+// What a member brings to a group that is being formed.
 struct NcclInitArgs {
   ncclUniqueId id{};
   int rank = 0;
@@ -39,7 +39,7 @@ class NcclComm {
  public:
   NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<WorkMark> mark,
            std::chrono::milliseconds limit);
-  // Parts from the other members, or, while an exception passes, without them.
+  // Finalizes with the other members; while an exception passes, aborts without them.
   ~NcclComm();
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
@@ -54,15 +54,15 @@ class NcclComm {
   void abort(const std::string& reason);
 
  private:
-  ncclComm_t comm() const;
+  ncclResult_t called(const Call& call);
   void note(cudaStream_t stream);
 
   const NcclLibrary& nccl_;
   ncclComm_t comm_;
   std::chrono::milliseconds limit_;
   int exceptions_;  // in flight when this was made
-  mutable std::mutex mutex_;
-  std::string aborted_;  // why
+  std::mutex mutex_;
+  std::string aborted_;  // why; comm_ has been freed then
   std::unique_ptr<WorkMark> mark_;
   bool waits_ = false;  // for the mark, since:
   std::chrono::steady_clock::time_point since_;

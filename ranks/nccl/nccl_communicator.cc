@@ -37,7 +37,7 @@ cudaStream_t new_stream() {
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(CudaDevice& device, Member member, const NcclLibrary& nccl,
+NcclCommunicator::NcclCommunicator(CudaDevice& device, GroupMember member, const NcclLibrary& nccl,
                                    NcclComms comms)
     : Communicator(device, member.group, member.rank, member.size),
       cuda_(device),

@@ -23,12 +23,8 @@ struct NcclComms {
 
 class NcclCommunicator final : public Communicator {
  public:
-  struct Member {
-    GroupKind group{};
-    int rank = 0;
-    int size = 1;
-  };
-  NcclCommunicator(CudaDevice& device, Member member, const NcclLibrary& nccl, NcclComms comms);
+  NcclCommunicator(CudaDevice& device, GroupMember member, const NcclLibrary& nccl,
+                   NcclComms comms);
   ~NcclCommunicator() override;
 
  protected:
@@ -41,12 +37,12 @@ class NcclCommunicator final : public Communicator {
   void do_receive(const Tensor& x, int from) override;
 
  private:
-  // A direction of messages.
+  // Messages to higher ranks, or to lower ones.
   struct Direction {
     std::shared_ptr<NcclComm> comm;
     cudaStream_t stream = nullptr;
   };
-  // A copy under direction, with the event after which it may be forgotten.
+  // A message under way: its copy, and the event after which that is freed.
   struct Sent {
     void* copy = nullptr;
     cudaEvent_t done = nullptr;

@@ -30,11 +30,8 @@ class NcclWorld final : public World {
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                              const std::vector<std::int64_t>& members) override {
     TPSIM_CHECK(&device == &device_, "NCCL serves this process's GPU");
-    const auto me = std::find(members.begin(), members.end(), rank());
-    TPSIM_CHECK(me != members.end(), "a rank forms groups that it belongs to");
-    if (members.size() == 1) return lone_communicator(device, group);
-    const NcclCommunicator::Member member{group, static_cast<int>(me - members.begin()),
-                                          static_cast<int>(members.size())};
+    const GroupMember member = member_of(*this, group, members);
+    if (member.size == 1) return lone_communicator(device, group);
     const std::string name = name_of_group(group, members);
     NcclComms comms;
     comms.all = comm(name + "-all", member);
@@ -58,7 +55,7 @@ class NcclWorld final : public World {
   }
 
   // The first member draws the id that the others join by.
-  std::shared_ptr<NcclComm> comm(const std::string& key, const NcclCommunicator::Member& member) {
+  std::shared_ptr<NcclComm> comm(const std::string& key, const GroupMember& member) {
     const NcclLibrary& nccl = *nccl_library();
     ncclUniqueId id{};
     if (member.rank == 0) {
@@ -96,7 +93,7 @@ struct RankOutcome {
 };
 
 // What the device and NCCL say after an abort is only a consequence.
-RankOutcome judged(Status status, const NcclWatch::Trouble& trouble) {
+RankOutcome outcome_after(Status status, const NcclWatch::Trouble& trouble) {
   if (trouble.text.empty()) return {std::move(status)};
   return {Error{ErrorKind::kMissing, trouble.text, "", ""}, trouble.elsewhere};
 }
@@ -112,7 +109,7 @@ RankOutcome run_in_world(const Launch& launch, CudaDevice& device, Rendezvous& r
   NcclWorld world(launch, device, rendezvous, watch, limit);
   const Status status =
       outcome_of(world, [&](World& ranks) -> Status { return body(ranks, device); });
-  RankOutcome outcome = judged(status, watch.trouble());
+  RankOutcome outcome = outcome_after(status, watch.trouble());
   if (!outcome.status.ok() && !outcome.thrown_out) {
     // Where this cannot be written any more, the others find out by themselves.
     static_cast<void>(rendezvous.put(

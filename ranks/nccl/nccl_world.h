@@ -20,7 +20,7 @@ void let_first_speak(const Launch& launch);
 // A thread watches the collectives: when one fails, does not end within TPSIM_TIMEOUT seconds (600
 // when unset), or another rank says that it has failed, all of this rank's are aborted, `body` is
 // thrown out of the next one, and what happened is returned with the rank's number in front. Ranks
-// other than the first hold back for a second, those that another threw out for ten: the launcher
+// other than the first return a second later, those that another threw out ten: the launcher
 // is expected to end the job when one of its processes fails, as torchrun, mpirun and srun
 // --kill-on-bad-exit do, so that one message is seen.
 Status run_under_nccl(const Launch& launch, const GpuRankBody& body);

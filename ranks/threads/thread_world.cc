@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -59,12 +58,9 @@ class ThreadWorld final : public World {
 
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                              const std::vector<std::int64_t>& members) override {
-    const auto me = std::find(members.begin(), members.end(), rank_);
-    TPSIM_CHECK(me != members.end(), "a rank forms groups that it belongs to");
     const int count = formed_[{group, members}]++;
-    return std::make_unique<ThreadCommunicator>(device, group,
-                                                static_cast<int>(me - members.begin()),
-                                                team_.group({group, members, count}));
+    return std::make_unique<ThreadCommunicator>(
+        device, group, member_of(*this, group, members).rank, team_.group({group, members, count}));
   }
 
  private:

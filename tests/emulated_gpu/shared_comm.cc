@@ -11,23 +11,23 @@
 namespace tpsim::emulated {
 namespace {
 
-constexpr std::size_t kHall = 64;  // bytes before the first mailbox
+constexpr std::size_t kHeader = 64;  // bytes before the first mailbox
 
 }  // namespace
 
-struct Comm::Hall {
+struct Comm::Header {
   std::atomic<int> joined;
 };
 
-Comm::Hall& Comm::hall() const { return *reinterpret_cast<Hall*>(memory_); }
-Mailbox& Comm::mailbox(std::size_t i) { return reinterpret_cast<Mailbox*>(memory_ + kHall)[i]; }
-bool Comm::is_complete() const { return hall().joined >= size_; }
+Comm::Header& Comm::header() const { return *reinterpret_cast<Header*>(memory_); }
+Mailbox& Comm::mailbox(std::size_t i) { return reinterpret_cast<Mailbox*>(memory_ + kHeader)[i]; }
+bool Comm::is_complete() const { return header().joined >= size_; }
 
 // New memory is all zeros. The last one to come takes the name away.
 Comm::Comm(std::string name, int rank, int size)
     : name_(std::move(name)), rank_(rank), size_(size) {
   const auto ranks = static_cast<std::size_t>(size);
-  bytes_ = kHall + (ranks + ranks * ranks) * sizeof(Mailbox);
+  bytes_ = kHeader + (ranks + ranks * ranks) * sizeof(Mailbox);
   const int file = shm_open(name_.c_str(), O_CREAT | O_RDWR, 0600);
   void* memory = MAP_FAILED;
   if (file >= 0 && ftruncate(file, static_cast<off_t>(bytes_)) == 0) {
@@ -36,7 +36,7 @@ Comm::Comm(std::string name, int rank, int size)
   if (file >= 0) close(file);
   if (memory == MAP_FAILED) end_with("no shared memory for a communicator");
   memory_ = static_cast<std::byte*>(memory);
-  if (++hall().joined == size_) shm_unlink(name_.c_str());
+  if (++header().joined == size_) shm_unlink(name_.c_str());
 }
 
 Comm::~Comm() {

@@ -40,8 +40,8 @@ class Comm {
   std::uint64_t turn = 0;  // of collectives
 
  private:
-  struct Hall;
-  Hall& hall() const;
+  struct Header;
+  Header& header() const;
   Mailbox& mailbox(std::size_t i);
 
   std::string name_;

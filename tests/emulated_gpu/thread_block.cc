@@ -27,7 +27,7 @@ struct Thread {
 };
 
 struct Warp {
-  WarpDesk mailbox;
+  WarpOperands operands;
   const void* what = nullptr;  // the instruction that lanes wait at
   std::vector<int> waiting;    // threads
   int ended = 0;
@@ -47,7 +47,7 @@ class Block {
 
   Thread& current() { return threads_[static_cast<std::size_t>(current_)]; }
   bool meet(bool vote);
-  Seat take_seat(const void* what, const void* in, std::size_t bytes);
+  Arrival arrive_in_warp(const void* what, const void* in, std::size_t bytes);
   void release_warp();
   void wait();
 
@@ -197,7 +197,7 @@ bool Block::meet(bool vote) {
   return votes_[barrier % 2];
 }
 
-Seat Block::take_seat(const void* what, const void* in, std::size_t bytes) {
+Arrival Block::arrive_in_warp(const void* what, const void* in, std::size_t bytes) {
   Warp& warp = warp_of_current();
   if (warp.ended > 0) end_with("a warp's instruction after one of its lanes has ended");
   if (!warp.waiting.empty() && warp.what != what) {
@@ -205,10 +205,10 @@ Seat Block::take_seat(const void* what, const void* in, std::size_t bytes) {
   }
   warp.what = what;
   const int lane = current_ % kLanes;
-  std::memcpy(warp.mailbox.in[static_cast<std::size_t>(lane)].data(), in, bytes);
+  std::memcpy(warp.operands.in[static_cast<std::size_t>(lane)].data(), in, bytes);
   const bool last = static_cast<int>(warp.waiting.size()) + 1 == lanes_of(current_ / kLanes);
   if (!last) warp.waiting.push_back(current_);
-  return {&warp.mailbox, lane, last};
+  return {&warp.operands, lane, last};
 }
 
 void Block::release_warp() {
@@ -260,8 +260,8 @@ void wait_for_copies(int left) {
   thread.copies.erase(thread.copies.begin(), copy);
 }
 
-Seat take_seat(const void* what, const void* in, std::size_t bytes) {
-  return block().take_seat(what, in, bytes);
+Arrival arrive_in_warp(const void* what, const void* in, std::size_t bytes) {
+  return block().arrive_in_warp(what, in, bytes);
 }
 void release_warp() { block().release_warp(); }
 void wait_for_warp() { block().wait(); }

@@ -42,19 +42,19 @@ void copy_later(void* to, const void* from, std::size_t bytes);
 void commit_copies();
 void wait_for_copies(int left);
 
-// What the lanes of a warp hand in and get back.
-struct WarpDesk {
+// What the lanes of a warp bring to an instruction, and get from it.
+struct WarpOperands {
   static constexpr std::size_t kBytes = 64;
-  using Drawer = std::array<std::byte, kBytes>;
-  std::array<Drawer, kLanes> in, out;
+  using Operand = std::array<std::byte, kBytes>;
+  std::array<Operand, kLanes> in, out;
 };
-struct Seat {
-  WarpDesk* mailbox = nullptr;
+struct Arrival {
+  WarpOperands* operands = nullptr;
   int lane = 0;
-  bool last = false;  // all others have handed in and wait
+  bool last = false;  // all others have arrived and wait
 };
-// `what` tells one instruction from another.
-Seat take_seat(const void* what, const void* in, std::size_t bytes);
+// The current lane arrives at an instruction of its warp; `what` tells one from another.
+Arrival arrive_in_warp(const void* what, const void* in, std::size_t bytes);
 void release_warp();  // by the last one
 void wait_for_warp();
 
@@ -62,25 +62,26 @@ void wait_for_warp();
 // and get.
 template <class Out, class In, class Work>
 Out warp_together(const In& in, Work work) {
-  static_assert(sizeof(In) <= WarpDesk::kBytes && sizeof(Out) <= WarpDesk::kBytes);
+  static_assert(sizeof(In) <= WarpOperands::kBytes && sizeof(Out) <= WarpOperands::kBytes);
   static constexpr char kWhat = 0;
-  const Seat seat = take_seat(&kWhat, &in, sizeof in);
-  if (seat.last) {
+  const Arrival arrival = arrive_in_warp(&kWhat, &in, sizeof in);
+  if (arrival.last) {
     std::array<In, kLanes> ins{};
     std::array<Out, kLanes> outs{};
     for (std::size_t i = 0; i < kLanes; ++i) {
-      std::memcpy(&ins[i], seat.mailbox->in[i].data(), sizeof(In));
+      std::memcpy(&ins[i], arrival.operands->in[i].data(), sizeof(In));
     }
     work(ins, outs);
     for (std::size_t i = 0; i < kLanes; ++i) {
-      std::memcpy(seat.mailbox->out[i].data(), &outs[i], sizeof(Out));
+      std::memcpy(arrival.operands->out[i].data(), &outs[i], sizeof(Out));
     }
     release_warp();
   } else {
     wait_for_warp();
   }
   Out out{};
-  std::memcpy(&out, seat.mailbox->out[static_cast<std::size_t>(seat.lane)].data(), sizeof out);
+  std::memcpy(&out, arrival.operands->out[static_cast<std::size_t>(arrival.lane)].data(),
+              sizeof out);
   return out;
 }
 

@@ -25,8 +25,8 @@ class ClockDevice final : public Device {
   }
   void synchronize() override {}
   DeviceMark mark() override { return {now_}; }
-  bool hold(double seconds) override { return held_ += seconds, false; }
-  double held() const { return held_; }
+  bool delay(double seconds) override { return delayed_ += seconds, false; }
+  double delayed() const { return delayed_; }
 
   // Where the results of the ops so far were written.
   const std::set<const void*>& written() const { return written_; }
@@ -45,7 +45,7 @@ class ClockDevice final : public Device {
 
  private:
   std::int64_t now_ = 0;
-  double held_ = 0;
+  double delayed_ = 0;
   std::int64_t ops_ = 0;
   std::set<const void*> written_;
 };

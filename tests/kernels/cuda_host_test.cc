@@ -57,10 +57,12 @@ TEST_CASE("work that repeats is recorded after the warm-up, and anew when its me
   CHECK(plan.next(freed) == Action::kRecord);
 }
 
-TEST_CASE("the rhythm of kernels is the median of their lengths and of the gaps between them") {
-  const LaunchGap rhythm = launch_gap_of({{0, 100}, {400, 2400}, {2900, 4900}, {4800, 6900}});
-  CHECK(rhythm.kernel_s == Approx(2e-6));
-  CHECK(rhythm.gap_s == Approx(300e-9));  // of 300, 500 and an overlap
+TEST_CASE(
+    "the launch gap is the median of what lies between kernels, beside the median of their "
+    "lengths") {
+  const LaunchGap gap = launch_gap_of({{0, 100}, {400, 2400}, {2900, 4900}, {4800, 6900}});
+  CHECK(gap.kernel_s == Approx(2e-6));
+  CHECK(gap.gap_s == Approx(300e-9));  // of 300, 500 and an overlap
   CHECK(launch_gap_of({{0, 100}}).kernel_s == 0);
 }
 

@@ -89,7 +89,7 @@ void check_wide(DType dtype) {
 
 std::vector<std::byte> bytes_after(Device& device, const OpKey& key, std::size_t result) {
   const Op op = make_op(device, key, 5);
-  std::visit([&](const auto& any) { device.run(any); }, op);
+  device.run(op);
   const Tensor tensor = results_of(op)[result].tensor;
   std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
   device.download(tensor, bytes);
@@ -196,15 +196,15 @@ TEST_CASE("a GPU's facts and its host's costs lie where a GPU's can lie") {
   CHECK(costs.download_bytes_per_s > 1e8);
 }
 
-TEST_CASE("a held stream begins later, and CUPTI's kernels lie as far apart as marks say") {
+TEST_CASE("a delayed stream begins later, and CUPTI's kernels lie as far apart as marks say") {
   const auto device = gpu();
   const Tensor x =
       device->allocate({std::int64_t{1} << 26}, DType::kFloat32, MemoryCategory::kWorkspace, "x");
   const DeviceMark start = device->mark();
-  device->hold(2e-3);
-  const double held = device->seconds_between(start, device->mark());
-  CHECK(held > 1.9e-3);
-  CHECK(held < 10e-3);
+  device->delay(2e-3);
+  const double delayed = device->seconds_between(start, device->mark());
+  CHECK(delayed > 1.9e-3);
+  CHECK(delayed < 10e-3);
   const auto kernels = traced_kernels(*device, [&] {
     for (int i = 0; i < 4; ++i) device->run(Fill{x, 1.0F, "fill"});
   });
@@ -213,9 +213,9 @@ TEST_CASE("a held stream begins later, and CUPTI's kernels lie as far apart as m
     return;
   }
   CHECK(kernels->size() == 4);
-  const LaunchGap rhythm = launch_gap_of(*kernels);
-  CHECK(rhythm.kernel_s > 1e-5);  // 256 MiB at less than 27 TB/s
-  CHECK(rhythm.gap_s < 1e-4);
+  const LaunchGap gap = launch_gap_of(*kernels);
+  CHECK(gap.kernel_s > 1e-5);  // 256 MiB at less than 27 TB/s
+  CHECK(gap.gap_s < 1e-4);
 }
 
 TEST_CASE("choices of algorithms are texts that name who chose, and others are left alone") {

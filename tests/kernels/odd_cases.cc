@@ -22,10 +22,10 @@ class Cases {
                       std::move(change)});
   }
 
-  // Lets `change` see the op as the type that `kind` is.
   template <class AnyOp, class Change>
-  void add_changed(OpKind kind, int variant, OpDims dims, std::string what, Change change) {
-    add(kind, variant, dims, std::move(what), [=](Op& op) { change(std::get<AnyOp>(op)); });
+  void add_changed(int variant, OpDims dims, std::string what, Change change) {
+    add(kind_of(AnyOp{}), variant, dims, std::move(what),
+        [=](Op& op) { change(std::get<AnyOp>(op)); });
   }
 
   DType dtype() const { return dtype_; }
@@ -49,13 +49,12 @@ void add_matmuls(Cases& cases) {
     cases.add(OpKind::kMatmul, variant, {1, 17, 48, 257});
     cases.add(OpKind::kMatmul, variant, {3, 5, 3, 17});
     cases.add(OpKind::kMatmul, variant, {1, 5, 257, 1});
-    cases.add_changed<Matmul>(OpKind::kMatmul, variant, {6, 7, 9, 5}, "batches side by side",
-                              [](Matmul& op) {
-                                op.outer = 2;
-                                op.inner = 3;
-                                for (Matrix* m : {&op.a, &op.b, &op.c}) lay_side_by_side(*m, 2, 3);
-                              });
-    cases.add_changed<Matmul>(OpKind::kMatmul, variant, {1, 3, 5, 4}, "scaled", [](Matmul& op) {
+    cases.add_changed<Matmul>(variant, {6, 7, 9, 5}, "batches side by side", [](Matmul& op) {
+      op.outer = 2;
+      op.inner = 3;
+      for (Matrix* m : {&op.a, &op.b, &op.c}) lay_side_by_side(*m, 2, 3);
+    });
+    cases.add_changed<Matmul>(variant, {1, 3, 5, 4}, "scaled", [](Matmul& op) {
       op.alpha = -0.5F;
       op.beta *= 0.25F;
     });
@@ -71,7 +70,7 @@ void add_norms(Cases& cases, std::int64_t rows, std::int64_t cols) {
       for (const int residual : {0, 2}) {
         const int variant = kind | residual | (code(gradients) << 2);
         cases.add(OpKind::kNormBackward, variant, {rows, cols});
-        cases.add_changed<NormBackward>(OpKind::kNormBackward, variant, {rows, cols}, "in place",
+        cases.add_changed<NormBackward>(variant, {rows, cols}, "in place",
                                         [](NormBackward& op) { op.dx = op.dy; });
       }
     }
@@ -87,7 +86,7 @@ void add_rowwise(Cases& cases, std::int64_t rows, std::int64_t cols) {
   cases.add(OpKind::kSwigluBackward, 0, {rows, cols});
   for (int variant = 0; variant < 4; ++variant) {
     cases.add(OpKind::kBiasResidual, variant, {rows, cols});
-    cases.add_changed<BiasResidual>(OpKind::kBiasResidual, variant, {rows, cols}, "in place",
+    cases.add_changed<BiasResidual>(variant, {rows, cols}, "in place",
                                     [](BiasResidual& op) { op.y = op.x; });
   }
   for (int variant = 0; variant < 4; ++variant) {
@@ -98,14 +97,12 @@ void add_rowwise(Cases& cases, std::int64_t rows, std::int64_t cols) {
     cases.add(OpKind::kColumnSum, code(sums), {rows, cols});
     cases.add(OpKind::kPositionBackward, code(sums), {rows, cols});
     cases.add(OpKind::kEmbeddingBackward, code(sums), {rows, cols, 7});
-    cases.add_changed<EmbeddingBackward>(OpKind::kEmbeddingBackward, code(sums), {rows, cols, 7},
-                                         "a later shard",
+    cases.add_changed<EmbeddingBackward>(code(sums), {rows, cols, 7}, "a later shard",
                                          [](EmbeddingBackward& op) { op.vocab_begin = 3; });
   }
   cases.add(OpKind::kPositionForward, 0, {rows, cols});
   cases.add(OpKind::kEmbeddingForward, 0, {rows, cols, 7});
-  cases.add_changed<EmbeddingForward>(OpKind::kEmbeddingForward, 0, {rows, cols, 7},
-                                      "a later shard",
+  cases.add_changed<EmbeddingForward>(0, {rows, cols, 7}, "a later shard",
                                       [](EmbeddingForward& op) { op.vocab_begin = 3; });
   cases.add(OpKind::kInitNormal, 0, {rows, cols});
 }
@@ -135,14 +132,12 @@ void add_experts(Cases& cases) {
 }
 
 void add_samples_per_position(Cases& cases) {
-  cases.add_changed<PositionForward>(OpKind::kPositionForward, 0, {12, 5}, "three samples",
-                                     [](PositionForward& op) {
-                                       op.x = op.x.reshaped({4, 3, 5});
-                                     });
-  cases.add_changed<PositionBackward>(OpKind::kPositionBackward, 0, {12, 5}, "three samples",
-                                      [](PositionBackward& op) {
-                                        op.dy = op.dy.reshaped({4, 3, 5});
-                                      });
+  cases.add_changed<PositionForward>(0, {12, 5}, "three samples", [](PositionForward& op) {
+    op.x = op.x.reshaped({4, 3, 5});
+  });
+  cases.add_changed<PositionBackward>(0, {12, 5}, "three samples", [](PositionBackward& op) {
+    op.dy = op.dy.reshaped({4, 3, 5});
+  });
 }
 
 void add_losses(Cases& cases, std::int64_t rows, std::int64_t cols) {
@@ -150,15 +145,14 @@ void add_losses(Cases& cases, std::int64_t rows, std::int64_t cols) {
   cases.add(OpKind::kVocabSums, 0, {rows, cols});
   cases.add(OpKind::kCrossEntropyBackward, 0, {rows, cols});
   for (const std::int64_t columns : {std::int64_t{0}, cols / 2}) {
-    cases.add_changed<VocabMax>(OpKind::kVocabMax, 0, {rows, cols}, "padded",
+    cases.add_changed<VocabMax>(0, {rows, cols}, "padded",
                                 [=](VocabMax& op) { op.columns = columns; });
-    cases.add_changed<VocabSums>(OpKind::kVocabSums, 0, {rows, cols}, "padded, a later shard",
-                                 [=](VocabSums& op) {
-                                   op.columns = columns;
-                                   op.vocab_begin = 2;
-                                 });
-    cases.add_changed<CrossEntropyBackward>(OpKind::kCrossEntropyBackward, 0, {rows, cols},
-                                            "padded, a later shard", [=](CrossEntropyBackward& op) {
+    cases.add_changed<VocabSums>(0, {rows, cols}, "padded, a later shard", [=](VocabSums& op) {
+      op.columns = columns;
+      op.vocab_begin = 2;
+    });
+    cases.add_changed<CrossEntropyBackward>(0, {rows, cols}, "padded, a later shard",
+                                            [=](CrossEntropyBackward& op) {
                                               op.columns = columns;
                                               op.vocab_begin = 2;
                                             });
@@ -170,11 +164,10 @@ void add_softmaxes(Cases& cases) {
     for (const int alibi : {0, 1}) cases.add(OpKind::kSoftmaxForward, alibi, {matrices, seq, seq});
     cases.add(OpKind::kSoftmaxBackward, 0, {matrices, seq, seq});
   }
-  cases.add_changed<SoftmaxForward>(OpKind::kSoftmaxForward, 1, {6, 9, 9}, "two samples",
-                                    [](SoftmaxForward& op) {
-                                      op.heads = 3;
-                                      op.slopes = op.slopes.slice(0, 3);
-                                    });
+  cases.add_changed<SoftmaxForward>(1, {6, 9, 9}, "two samples", [](SoftmaxForward& op) {
+    op.heads = 3;
+    op.slopes = op.slopes.slice(0, 3);
+  });
   // The queries are the last of more keys.
   for (const auto& [matrices, queries, keys] :
        {std::tuple{1, 1, 9}, {6, 5, 10}, {3, 17, 48}, {2, 64, 257}}) {
@@ -199,29 +192,27 @@ void add_flash(Cases& cases, OpDims dims) {
     // Of a single position the gradient is zero, and what is computed is rounding.
     if (dims[1] > 1 || dims[5] > 1) cases.add(OpKind::kFlashBackward, alibi, dims);
   }
-  cases.add_changed<FlashForward>(OpKind::kFlashForward, 1, dims, "head by head",
-                                  [](FlashForward& op) {
-                                    const AttentionDims& d = op.dims;
-                                    for (Heads* x : {&op.q, &op.o}) {
-                                      lay_by_head(*x, d.seq, d.heads, d.head_dim);
-                                    }
-                                    for (Heads* x : {&op.k, &op.v}) {
-                                      lay_by_head(*x, key_count(d), d.kv_heads, d.head_dim);
-                                    }
-                                  });
+  cases.add_changed<FlashForward>(1, dims, "head by head", [](FlashForward& op) {
+    const AttentionDims& d = op.dims;
+    for (Heads* x : {&op.q, &op.o}) {
+      lay_by_head(*x, d.seq, d.heads, d.head_dim);
+    }
+    for (Heads* x : {&op.k, &op.v}) {
+      lay_by_head(*x, key_count(d), d.kv_heads, d.head_dim);
+    }
+  });
 }
 
 void add_rotaries(Cases& cases) {
   for (const bool inverse : {false, true}) {
-    cases.add_changed<Rotary>(OpKind::kRotary, 0, {1, 1, 2}, "one pair",
-                              [=](Rotary& op) { op.inverse = inverse; });
-    cases.add_changed<Rotary>(OpKind::kRotary, 0, {34, 3, 16}, "two samples", [=](Rotary& op) {
+    cases.add_changed<Rotary>(0, {1, 1, 2}, "one pair", [=](Rotary& op) { op.inverse = inverse; });
+    cases.add_changed<Rotary>(0, {34, 3, 16}, "two samples", [=](Rotary& op) {
       op.inverse = inverse;
       op.dims.batch = 2;
       op.dims.seq = 17;
       op.x.position_stride *= 2;
     });
-    cases.add_changed<Rotary>(OpKind::kRotary, 0, {17, 3, 16}, "later positions", [=](Rotary& op) {
+    cases.add_changed<Rotary>(0, {17, 3, 16}, "later positions", [=](Rotary& op) {
       op.inverse = inverse;
       op.first_position = 29;
     });
@@ -232,19 +223,17 @@ void add_matrix_copies(Cases& cases) {
   for (const OpDims& dims : {OpDims{1, 1, 1}, {1, 17, 48}, {6, 5, 257}}) {
     cases.add(OpKind::kCopyMatrices, 0, dims);
   }
-  cases.add_changed<CopyMatrices>(OpKind::kCopyMatrices, 0, {6, 7, 5}, "batches side by side",
-                                  [](CopyMatrices& op) {
-                                    op.outer = 2;
-                                    op.inner = 3;
-                                    lay_side_by_side(op.from, 2, 3);
-                                    op.to.outer_stride = 3 * 35;
-                                    op.to.inner_stride = 35;
-                                  });
-  cases.add_changed<CopyMatrices>(OpKind::kCopyMatrices, 0, {1, 7, 48}, "last row first",
-                                  [](CopyMatrices& op) {
-                                    op.to.offset = 6 * 48;
-                                    op.to.row_stride = -48;
-                                  });
+  cases.add_changed<CopyMatrices>(0, {6, 7, 5}, "batches side by side", [](CopyMatrices& op) {
+    op.outer = 2;
+    op.inner = 3;
+    lay_side_by_side(op.from, 2, 3);
+    op.to.outer_stride = 3 * 35;
+    op.to.inner_stride = 35;
+  });
+  cases.add_changed<CopyMatrices>(0, {1, 7, 48}, "last row first", [](CopyMatrices& op) {
+    op.to.offset = 6 * 48;
+    op.to.row_stride = -48;
+  });
 }
 
 void add_flat(Cases& cases, std::int64_t n) {

@@ -26,7 +26,7 @@ class Objective {
   double at(const Tensor& input, std::size_t i, double step) {
     const Values input_before = copy(input), output_before = copy(output_);
     device_.values(input)[i] += step;
-    for (const Op& op : ops_) std::visit([&](const auto& any) { device_.run(any); }, op);
+    for (const Op& op : ops_) device_.run(op);
     double sum = 0;
     for (std::size_t k = 0; k < weights_.size(); ++k)
       sum += weights_[k] * device_.values(output_)[k];
@@ -66,9 +66,9 @@ void check_slopes(Objective& objective, const Tensor& input, const Values& gradi
 }
 
 template <class AnyOp>
-AnyOp made(SlowDevice& device, OpKind kind, int variant, OpDims dims) {
-  return std::get<AnyOp>(
-      make_op(device, {kind, DType::kFloat32, static_cast<std::uint8_t>(variant), dims}, 11));
+AnyOp made(SlowDevice& device, int variant, OpDims dims) {
+  const OpKey key{kind_of(AnyOp{}), DType::kFloat32, static_cast<std::uint8_t>(variant), dims};
+  return std::get<AnyOp>(make_op(device, key, 11));
 }
 
 // What a += op added.
@@ -83,7 +83,7 @@ Values added(SlowDevice& device, const Tensor& sums, const Values& before) {
 TEST_CASE("the norms' backward is the slope of their forward") {
   for (int kind = 0; kind < 2; ++kind) {
     SlowDevice device;
-    const auto b = made<NormBackward>(device, OpKind::kNormBackward, kind, {3, 5});
+    const auto b = made<NormBackward>(device, kind, {3, 5});
     const bool centred = b.kind == NormKind::kLayerNorm;
     NormForward f{.kind = b.kind,
                   .x = b.x,
@@ -105,12 +105,11 @@ TEST_CASE("the norms' backward is the slope of their forward") {
 TEST_CASE("the softmax's backward is the slope of its forward in the unscaled scores") {
   for (const std::int64_t keys : {5, 9}) {
     SlowDevice device;
-    const auto f = made<SoftmaxForward>(device, OpKind::kSoftmaxForward, 1, {2, 5, keys});
+    const auto f = made<SoftmaxForward>(device, 1, {2, 5, keys});
     const Tensor scores = like(device, f.scores);
     device.run(Copy{f.scores, scores});
     device.run(f);
-    const auto weights =
-        made<Copy>(device, OpKind::kCopy, 0, {10 * keys}).from.reshaped({2, 5, keys});
+    const auto weights = made<Copy>(device, 0, {10 * keys}).from.reshaped({2, 5, keys});
     const Values dprobs = values_of(device, weights);
     device.run(SoftmaxBackward{f.scores, weights, f.scale});
     const Values gradient = values_of(device, weights);
@@ -122,7 +121,7 @@ TEST_CASE("the softmax's backward is the slope of its forward in the unscaled sc
 TEST_CASE("flash attention's backward is the slope of its forward") {
   for (const OpDims& dims : {OpDims{2, 4, 4, 2, 3}, {2, 3, 4, 2, 3, 7}}) {
     SlowDevice device;
-    const auto b = made<FlashBackward>(device, OpKind::kFlashBackward, 1, dims);
+    const auto b = made<FlashBackward>(device, 1, dims);
     device.run(b);
     const FlashForward f{.dims = b.dims,
                          .q = b.q,
@@ -141,7 +140,7 @@ TEST_CASE("flash attention's backward is the slope of its forward") {
 
 TEST_CASE("queries that are the last of the keys get what they get among all queries") {
   SlowDevice device;
-  const auto all = made<FlashForward>(device, OpKind::kFlashForward, 1, {2, 7, 4, 2, 3});
+  const auto all = made<FlashForward>(device, 1, {2, 7, 4, 2, 3});
   device.run(all);
   const Values expected = values_of(device, all.o.tensor);
   const auto skip = [](Heads x) {
@@ -165,7 +164,7 @@ TEST_CASE("queries that are the last of the keys get what they get among all que
 
 TEST_CASE("flash attention equals softmax of scores times values") {
   SlowDevice device;
-  const auto f = made<FlashForward>(device, OpKind::kFlashForward, 1, {1, 6, 2, 2, 3});
+  const auto f = made<FlashForward>(device, 1, {1, 6, 2, 2, 3});
   device.run(f);
   const Tensor scores =
       device.allocate({2, 6, 6}, DType::kFloat32, MemoryCategory::kWorkspace, "scores");
@@ -192,13 +191,13 @@ TEST_CASE("flash attention equals softmax of scores times values") {
 
 TEST_CASE("the activations' backward is the slope of their forward") {
   SlowDevice device;
-  const auto g = made<BiasGeluBackward>(device, OpKind::kBiasGeluBackward, 1, {3, 7});
+  const auto g = made<BiasGeluBackward>(device, 1, {3, 7});
   device.run(g);
   const BiasGeluForward gelu{g.x, g.bias, like(device, g.x)};
   Objective of_gelu(device, {gelu}, gelu.y, values_of(device, g.dy));
   check_slopes(of_gelu, g.x, values_of(device, g.dx));
 
-  const auto s = made<SwigluBackward>(device, OpKind::kSwigluBackward, 0, {3, 7});
+  const auto s = made<SwigluBackward>(device, 0, {3, 7});
   device.run(s);
   const SwigluForward swiglu{s.x, like(device, s.dy)};
   Objective of_swiglu(device, {swiglu}, swiglu.y, values_of(device, s.dy));
@@ -207,8 +206,8 @@ TEST_CASE("the activations' backward is the slope of their forward") {
 
 TEST_CASE("the inverse rotation is the transpose of the rotation") {
   SlowDevice device;
-  const auto r = made<Rotary>(device, OpKind::kRotary, 0, {5, 2, 4});
-  const Tensor gradient = made<Copy>(device, OpKind::kCopy, 0, {40}).from;
+  const auto r = made<Rotary>(device, 0, {5, 2, 4});
+  const Tensor gradient = made<Copy>(device, 0, {40}).from;
   const Values weights = values_of(device, gradient);
   Rotary inverse = r;
   inverse.inverse = true;
@@ -221,16 +220,14 @@ TEST_CASE("the inverse rotation is the transpose of the rotation") {
 TEST_CASE("the way to experts and back has the slopes of its backward") {
   for (const std::int64_t per_token : {1, 2}) {
     SlowDevice device;
-    const Tensor logits =
-        made<RouteForward>(device, OpKind::kRouteForward, 0, {5, 3, 2, per_token}).logits;
-    auto route = made<RouteForward>(device, OpKind::kRouteForward, 0, {5, 3, 2, per_token});
+    const Tensor logits = made<RouteForward>(device, 0, {5, 3, 2, per_token}).logits;
+    auto route = made<RouteForward>(device, 0, {5, 3, 2, per_token});
     route.logits = logits;
     device.run(route);
-    const auto dispatch =
-        made<DispatchTokens>(device, OpKind::kDispatchTokens, 1, {5, 4, 3, 2, per_token});
+    const auto dispatch = made<DispatchTokens>(device, 1, {5, 4, 3, 2, per_token});
     const DispatchTokens in{dispatch.x, Tensor(), route.choices, dispatch.y, per_token};
     const CombineTokens out{in.y, route.weights, route.slots, like(device, in.x)};
-    const Tensor dy = made<Copy>(device, OpKind::kCopy, 0, {20}).from.reshaped({5, 4});
+    const Tensor dy = made<Copy>(device, 0, {20}).from.reshaped({5, 4});
 
     // Experts that return what they are given.
     device.run(in);
@@ -249,7 +246,7 @@ TEST_CASE("the way to experts and back has the slopes of its backward") {
 
 TEST_CASE("the tables' backward is the slope of their forward") {
   SlowDevice device;
-  auto e = made<EmbeddingBackward>(device, OpKind::kEmbeddingBackward, 0, {6, 3, 4});
+  auto e = made<EmbeddingBackward>(device, 0, {6, 3, 4});
   e.vocab_begin = 1;
   const Values table_before = values_of(device, e.dtable);
   device.run(e);
@@ -257,7 +254,7 @@ TEST_CASE("the tables' backward is the slope of their forward") {
   Objective of_tokens(device, {embed}, embed.y, values_of(device, e.dy));
   check_slopes(of_tokens, embed.table, added(device, e.dtable, table_before));
 
-  auto p = made<PositionBackward>(device, OpKind::kPositionBackward, 0, {6, 3});
+  auto p = made<PositionBackward>(device, 0, {6, 3});
   p.dy = p.dy.reshaped({2, 3, 3});
   const Values positions_before = values_of(device, p.dtable);
   device.run(p);
@@ -268,7 +265,7 @@ TEST_CASE("the tables' backward is the slope of their forward") {
 
 TEST_CASE("the cross entropy's backward is the slope of the loss, zero in the padding") {
   SlowDevice device;
-  auto sums = made<VocabSums>(device, OpKind::kVocabSums, 0, {3, 7});
+  auto sums = made<VocabSums>(device, 0, {3, 7});
   sums.columns = 5;
   const VocabMax max{sums.logits, sums.max, 5};
   const CrossEntropyLoss loss{

@@ -110,7 +110,8 @@ TEST_CASE("constants are read back from samples that were made with them") {
   CHECK(profile.model.matmul_efficiency == Approx(1).epsilon(1e-3));
 }
 
-TEST_CASE("a rehearsed step gives every op of it a sample; the rest is timed by itself") {
+TEST_CASE(
+    "a step that runs in the profiler gives every op of it a sample; the rest is timed by itself") {
   ModelSpec model;
   model.name = "tiny";
   model.layers = 2;

@@ -6,17 +6,10 @@
 
 #include "ranks/nccl/launch_environment.h"
 #include "ranks/nccl/rendezvous.h"
+#include "tests/ranks/environment.h"
 
 namespace tpsim {
 namespace {
-
-Environment environment(std::map<std::string, std::string> variables) {
-  return [=](const std::string& name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  };
-}
 
 Launch launched(const std::map<std::string, std::string>& variables) {
   const auto launch = launch_from(environment(variables));

@@ -2,21 +2,10 @@
 #include "ranks/launcher.h"
 
 #include <catch2/catch.hpp>
-#include <map>
+
+#include "tests/ranks/environment.h"
 
 namespace tpsim {
-namespace {
-
-Environment environment(std::map<std::string, std::string> variables) {
-  return [=](const std::string& name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  };
-}
-
-}  // namespace
-
 TEST_CASE("a task of several that knows of no other is alone, the shell of a batch script is not") {
   const auto task = lone_task(environment({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "4"}}));
   REQUIRE(task);
@@ -24,6 +13,12 @@ TEST_CASE("a task of several that knows of no other is alone, the shell of a bat
   CHECK(task->rank == 3);
   CHECK(task->size == 4);
   CHECK(lone_task(environment({{"RANK", "1"}, {"WORLD_SIZE", "2"}}))->launcher == "torchrun");
+  // torchrun, started on two nodes by srun, says which of all processes this is.
+  const auto inner = lone_task(environment(
+      {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"RANK", "9"}, {"WORLD_SIZE", "16"}}));
+  REQUIRE(inner);
+  CHECK(inner->launcher == "torchrun");
+  CHECK(inner->rank == 9);
 
   CHECK_FALSE(lone_task(environment({})));
   CHECK_FALSE(lone_task(environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})));

@@ -1,9 +1,11 @@
 // One rank of a test under mpirun. "checks": the collectives of the world and of smaller groups do
 // what their names say, and sums have the bits of an addition in rank order. "failure": one rank
-// fails while the others wait for it; the job must end.
+// fails while the others wait for it; the job must end. "hang": one rank stops instead, and the
+// others must give it up.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <string_view>
 
 #include "kernels/cpu/cpu_device.h"
@@ -16,12 +18,6 @@ namespace tpsim {
 namespace {
 
 constexpr int kExitCode = 3;
-
-std::vector<std::int64_t> all_ranks(const World& world) {
-  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
 
 // This rank and its neighbour, in falling order, so that group ranks differ from the world's.
 std::vector<std::int64_t> pair_of(int rank) {
@@ -75,6 +71,20 @@ Status failure(World& world) {
   return Ok{};
 }
 
+Status hang(World& world) {
+  TPSIM_TRY(const auto device, CpuDevice::create());
+  const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(world));
+  while (world.rank() == 1) ::pause();
+  group->all_to_all(filled(*device, 8, 1), filled(*device, 8, 1), "never joined");
+  return Ok{};
+}
+
+// The part of this rank in the test that the command line names.
+RankBody body_of(std::string_view test) {
+  if (test == "hang") return hang;
+  return test == "failure" ? failure : checks;
+}
+
 int report(const Error& error) {
   std::fprintf(stderr, "%s\n", to_string(error).c_str());
   return kExitCode;
@@ -85,11 +95,9 @@ int report(const Error& error) {
 
 int main(int argc, char** argv) {
   if (argc != 2 || !tpsim::started_by_mpi_launcher()) {
-    std::fprintf(stderr, "usage: mpirun -n RANKS %s checks|failure\n", argv[0]);
+    std::fprintf(stderr, "usage: mpirun -n RANKS %s checks|failure|hang\n", argv[0]);
     return 2;
   }
-  const bool fails = std::string_view(argv[1]) == "failure";
-  const tpsim::Status status =
-      tpsim::run_under_mpi(fails ? tpsim::failure : tpsim::checks, tpsim::report);
+  const tpsim::Status status = tpsim::run_under_mpi(tpsim::body_of(argv[1]), tpsim::report);
   return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -2,6 +2,7 @@
 #include "ranks/nccl/nccl_comm.h"
 
 #include <catch2/catch.hpp>
+#include <future>
 
 #include "ranks/nccl/nccl_watch.h"
 #include "ranks/world.h"
@@ -55,13 +56,13 @@ class FakeMark final : public WorkMark {
 };
 
 // A communicator whose work is done when `reached` says so.
-struct Line {
+struct WatchedComm {
   NcclLibrary nccl = stand_in();
   bool reached = true;
   int sets = 0;
   std::shared_ptr<NcclComm> comm;
 
-  explicit Line(milliseconds limit = milliseconds(20))
+  explicit WatchedComm(milliseconds limit = milliseconds(20))
       : comm(std::make_shared<NcclComm>(nccl, reinterpret_cast<ncclComm_t>(&stage),
                                         std::make_unique<FakeMark>(reached, sets), limit)) {}
   void enqueue(ncclResult_t result = ncclSuccess) const {
@@ -95,12 +96,12 @@ TEST_CASE("members that never come end the joining with a sentence, and so does 
 }
 
 TEST_CASE("a collective that NCCL takes late is waited for, one that it never takes is not") {
-  Line late(milliseconds(5000));
+  WatchedComm late(milliseconds(5000));
   stage.asked_before = 3;
   late.enqueue(ncclInProgress);
   CHECK(late.sets == 1);
 
-  Line never;
+  WatchedComm never;
   stage.asked_before = 1 << 30;
   CHECK_THROWS_WITH(never.enqueue(ncclInProgress),
                     "all_reduce: NCCL has not taken it within 0.02 s");
@@ -109,7 +110,7 @@ TEST_CASE("a collective that NCCL takes late is waited for, one that it never ta
 }
 
 TEST_CASE("the oldest unfinished work is what is timed") {
-  Line one;
+  WatchedComm one;
   one.reached = false;
   one.enqueue();
   one.enqueue();
@@ -123,13 +124,13 @@ TEST_CASE("the oldest unfinished work is what is timed") {
   CHECK(one.sets == 2);
 }
 
-TEST_CASE("members part in peace, or, when one fails, without a word") {
-  { Line peaceful; }
+TEST_CASE("members finalize together; one that fails aborts alone") {
+  { WatchedComm peaceful; }
   CHECK(stage.finalized == 1);
   CHECK(stage.destroyed == 1);
   CHECK(stage.aborted == 0);
   try {
-    Line failing;
+    WatchedComm failing;
     throw std::runtime_error("out of memory");
   } catch (const std::runtime_error&) {
     CHECK(stage.finalized == 0);
@@ -138,7 +139,7 @@ TEST_CASE("members part in peace, or, when one fails, without a word") {
 }
 
 TEST_CASE("the watch aborts all communicators at the first trouble, and says which") {
-  Line one;
+  WatchedComm one;
   NcclWatch watch({.look_every = milliseconds(1)});
   watch.add(one.comm);
   one.enqueue();
@@ -151,8 +152,27 @@ TEST_CASE("the watch aborts all communicators at the first trouble, and says whi
   CHECK(stage.aborted == 1);
 }
 
+TEST_CASE("a communicator is aborted before a call of NCCL or after it, never meanwhile") {
+  WatchedComm one;
+  std::promise<void> called;
+  std::future<void> aborting = std::async(std::launch::async, [&] {
+    called.get_future().wait();
+    one.comm->abort("rank 3: no memory");
+  });
+  bool freed = false;  // while NCCL still works with it
+  one.comm->enqueue("all_reduce", nullptr, [&](ncclComm_t) {
+    called.set_value();
+    freed = aborting.wait_for(milliseconds(200)) == std::future_status::ready;
+    return ncclSuccess;
+  });
+  CHECK_FALSE(freed);
+  aborting.get();
+  CHECK(stage.aborted == 1);
+  CHECK_THROWS_WITH(one.enqueue(), "rank 3: no memory");
+}
+
 TEST_CASE("a failure that another rank reports throws this one out of its collectives") {
-  Line one(milliseconds(60'000));
+  WatchedComm one(milliseconds(60'000));
   std::atomic<bool> failed{false};
   NcclWatch watch({.elsewhere = [&] { return std::string(failed ? "rank 3: no memory" : ""); },
                    .look_every = milliseconds(1),

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <numeric>
 #include <string>
 #include <thread>
 
@@ -14,12 +13,6 @@
 
 namespace tpsim {
 namespace {
-
-std::vector<std::int64_t> all_ranks(int size) {
-  std::vector<std::int64_t> ranks(static_cast<std::size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
 
 std::unique_ptr<CpuDevice> cpu() { return std::move(CpuDevice::create()).value(); }
 
@@ -45,7 +38,7 @@ TEST_CASE("collectives of threads move what their names say") {
   for (const int size : {2, 3, 4, 8}) {
     const Status status = run_on_threads(size, [&](World& world) -> Status {
       const auto device = cpu();
-      const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(size));
+      const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(world));
       for (const std::int64_t elements : {1, 7, 64, 5001}) {
         for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
           TPSIM_TRY_STATUS(check_collectives(*device, *group, {elements, dtype}));
@@ -64,7 +57,7 @@ TEST_CASE("a sum has the same bits on every rank and in every run, whatever the 
   for (int run = 0; run < 2; ++run) {
     const Status status = run_on_threads(kRanks, [&](World& world) -> Status {
       const auto device = cpu();
-      const auto group = world.communicator(*device, GroupKind::kData, all_ranks(kRanks));
+      const auto group = world.communicator(*device, GroupKind::kData, all_ranks(world));
       const Tensor x = awkward_sum(*device, world.rank(), 4099);
       if ((world.rank() + run) % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
       group->all_reduce(x, ReduceOp::kSum, "sum");
@@ -107,7 +100,7 @@ TEST_CASE("when one rank fails, the others leave their collectives and its error
     for (const bool in_message : {false, true}) {
       const Status status = run_on_threads(4, [&](World& world) -> Status {
         const auto device = cpu();
-        const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(4));
+        const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(world));
         const Tensor x = filled(*device, 1000, 1);
         group->all_reduce(x, ReduceOp::kSum, "before");
         if (world.rank() == 2) {
@@ -134,7 +127,7 @@ TEST_CASE("a group formed after a failure is of no use either") {
     const auto device = cpu();
     if (world.rank() == 1) return Error{ErrorKind::kBadInput, "at once", "", ""};
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(2));
+    const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(world));
     group->all_reduce(filled(*device, 10, 1), ReduceOp::kSum, "alone");
     return Ok{};
   });

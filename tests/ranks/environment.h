@@ -1,0 +1,19 @@
+// Environment variables that a test makes up.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "ranks/launcher.h"
+
+namespace tpsim {
+
+inline Environment environment(std::map<std::string, std::string> variables) {
+  return [=](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+}  // namespace tpsim
