@@ -132,7 +132,7 @@ std::string work_text(const PlanView& view, const TimelineSpan& span) {
   if (chunk.is_first) text += " and the embedding";
   if (chunk.is_last) text += " and the head";
   for (int i = 0; i < kWorkKindCount; ++i) {
-    const Seconds time = phase.work[static_cast<std::size_t>(i)];
+    const Seconds time = phase.work[static_cast<WorkKind>(i)];
     if (time.value() > 0)
       text += fmt::format("\n{}  {}", time_text(time), kNames[static_cast<std::size_t>(i)]);
   }

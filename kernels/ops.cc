@@ -5,8 +5,8 @@
 namespace tpsim {
 namespace {
 
-void require(bool condition, const char* label, const char* rule) {
-  TPSIM_CHECK(condition, std::string(label) + ": " + rule);
+void require(bool condition, const Label& label, const char* rule) {
+  TPSIM_CHECK(condition, std::string(label.text) + ": " + rule);
 }
 
 // Traffic that an op cannot avoid: every operand once.
@@ -23,7 +23,7 @@ double visible_bytes(const Tensor& scores) {
 }
 
 OpRecord record_of(OpKind kind, DType dtype, std::uint8_t variant, OpDims dims, double flops,
-                   double bytes, const char* label) {
+                   double bytes, const Label& label) {
   return {{kind, dtype, variant, dims}, flops, bytes, label};
 }
 
@@ -32,18 +32,18 @@ std::uint8_t dtype_variant(const Tensor& into) { return static_cast<std::uint8_t
 
 // An op over rows x cols that spends `flops_per_element` on each.
 OpRecord rowwise(OpKind kind, const Tensor& x, std::uint8_t variant, double flops_per_element,
-                 double bytes, const char* label) {
+                 double bytes, const Label& label) {
   return record_of(kind, x.dtype(), variant, {x.rows(), x.cols()},
                    flops_per_element * static_cast<double>(x.elements()), bytes, label);
 }
 
 OpRecord flat(OpKind kind, const Tensor& x, std::uint8_t variant, double flops_per_element,
-              double bytes, const char* label) {
+              double bytes, const Label& label) {
   return record_of(kind, x.dtype(), variant, {x.elements()},
                    flops_per_element * static_cast<double>(x.elements()), bytes, label);
 }
 
-void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const char* label) {
+void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const Label& label) {
   std::int64_t first = m.offset, last = m.offset + m.cols;
   for (const auto& [count, stride] :
        {std::pair{outer, m.outer_stride}, {inner, m.inner_stride}, {m.rows, m.row_stride}}) {
@@ -62,7 +62,7 @@ double causal_pairs(const AttentionDims& d) {
 
 // What dispatch and combine share: slots [E,C,H] on one side, tokens [T,H] on the other.
 OpRecord slots_record(OpKind kind, const Tensor& tokens, const Tensor& slots,
-                      std::int64_t per_token, bool weighted, const char* label) {
+                      std::int64_t per_token, bool weighted, const Label& label) {
   const Shape& s = slots.shape();
   require(s.rank() == 3 && s[2] == tokens.cols(), label, "slots are [E,C,H]");
   const std::int64_t choices = tokens.rows() * per_token;
@@ -75,7 +75,7 @@ OpRecord slots_record(OpKind kind, const Tensor& tokens, const Tensor& slots,
 }
 
 OpRecord flash_record(OpKind kind, const AttentionDims& d, const Heads& q, const Tensor& slopes,
-                      int matmuls, const char* label) {
+                      int matmuls, const Label& label) {
   require(d.kv_heads >= 1 && d.heads % d.kv_heads == 0, label, "kv_heads divides heads");
   const std::int64_t keys = key_count(d);
   require(keys >= d.seq, label, "every query is one of the keys");

@@ -47,11 +47,12 @@ void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineSh
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
     const ChunkCost& chunk = costs.chunk(stage, c);
     for (const PhaseCost* phase : {&chunk.forward, &chunk.backward}) {
-      for (std::size_t i = 0; i < phase->work.size(); ++i) {
-        cost.terms[i] += m * phase->work[i];
-        device += m * phase->work[i];
+      for (int i = 0; i < kWorkKindCount; ++i) {
+        const Seconds time = m * phase->work[static_cast<WorkKind>(i)];
+        cost.terms[static_cast<std::size_t>(i)] += time;
+        device += time;
       }
-      for (std::size_t i = 0; i < 3; ++i) cost.by_source[i] += m * phase->by_source[i];
+      cost.by_source += m * phase->by_source;
     }
     const double received = (chunk.is_first ? 0.0 : 1.0) + (chunk.is_last ? 0.0 : 1.0);
     gathers += m * received * costs.transfer.gather;
@@ -77,10 +78,11 @@ void append_end(Timeline& timeline, const StepCost& cost, const std::vector<Stag
     const Picoseconds finish = cost.pipeline.finish[s];
     timeline.spans.push_back({stage, SpanKind::kGradientReduction, 0, 0, finish,
                               finish + to_picoseconds(tails[s].total())});
-    const Picoseconds updated = norm_at + to_picoseconds(stages[s].end.optimizer);
+    const StepEndCost& end = stages[s].end;
+    const Picoseconds updated = norm_at + to_picoseconds(end[StepEndPart::kOptimizer]);
     timeline.spans.push_back({stage, SpanKind::kOptimizer, 0, 0, norm_at, updated});
     timeline.spans.push_back({stage, SpanKind::kParameterGather, 0, 0, updated,
-                              updated + to_picoseconds(stages[s].end.gather)});
+                              updated + to_picoseconds(end[StepEndPart::kParameterGather])});
   }
   timeline.end = to_picoseconds(cost.step);
 }
@@ -125,9 +127,10 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   // After the norm every stage updates; the slowest ends the step.
   Seconds slowest = Seconds(-1);
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const Seconds gather =
-        exposed_gather(stack, stages[s].end.gather, to_seconds(times.stages[s].forward.front()));
-    const Seconds update = stages[s].end.optimizer + stages[s].end.clear;
+    const StepEndCost& end = stages[s].end;
+    const Seconds gather = exposed_gather(stack, end[StepEndPart::kParameterGather],
+                                          to_seconds(times.stages[s].forward.front()));
+    const Seconds update = update_time(end);
     if (update + gather <= slowest) continue;
     slowest = update + gather;
     cost.terms[index(StepTerm::kOptimizer)] = update;

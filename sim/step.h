@@ -39,7 +39,7 @@ struct StepCost {
   std::array<Seconds, kStepTermCount> terms{};
   std::int64_t busiest_stage = 0;
   double bubble_fraction = 0;
-  std::array<Seconds, 3> by_source{};  // device seconds by PriceSource
+  SecondsBy<PriceSource, kPriceSourceCount> by_source;  // device seconds
   PipelineResult pipeline;
 };
 
