@@ -34,7 +34,8 @@ std::vector<TermDifference> term_differences(const Prediction& a, const Predicti
   std::vector<TermDifference> all;
   for (std::size_t i = 0; i < std::min(a.breakdown.size(), b.breakdown.size()); ++i) {
     const Seconds time = b.breakdown[i].time - a.breakdown[i].time;
-    if (std::abs(time.value()) >= 1e-3 * a.step.value()) all.push_back({a.breakdown[i].name, time});
+    if (std::abs(time.value()) >= 1e-3 * a.step.value())
+      all.push_back({std::string(name_of(a.breakdown[i].kind)), time});
   }
   std::stable_sort(all.begin(), all.end(), [](const TermDifference& x, const TermDifference& y) {
     return std::abs(x.time.value()) > std::abs(y.time.value());

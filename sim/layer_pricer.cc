@@ -155,7 +155,7 @@ HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
   }
   const OpPrice price = op_price(op);
   const Seconds time = stack_factor(op) * price.time;
-  phase.work[work_of(op)] += time;
+  phase.work[work_term(op)] += time;
   phase.by_source[price.source] += time;
   return launch(scenario(), scenario().stack.host.per_op, time);
 }
@@ -172,7 +172,7 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, std::size_t begin, s
       const Seconds whole = collective(record, plan);
       const bool hides = record.group == GroupKind::kTensor && plan.sequence_parallel;
       const Seconds time = hides ? (1 - scenario().stack.tensor_overlap) * whole : whole;
-      phase.work[work_of(record)] += time;
+      phase.work[work_term(record)] += time;
       phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, time));
     }
   }

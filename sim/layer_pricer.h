@@ -21,8 +21,8 @@ namespace tpsim {
 
 struct PhaseCost {
   HostDeviceTime time;
-  SecondsBy<WorkKind, kWorkKindCount> work;             // adds up to time.device
-  SecondsBy<PriceSource, kPriceSourceCount> by_source;  // collectives left out
+  SecondsBy<kWorkTerms.back()> work;         // adds up to time.device
+  SecondsBy<PriceSource::kModel> by_source;  // collectives left out
   MemoryChange memory;
 
   static PhaseCost then(const PhaseCost& first, const PhaseCost& second);

@@ -25,7 +25,6 @@
 namespace tpsim {
 
 enum class PriceSource : std::uint8_t { kExact, kInterpolated, kModel };
-inline constexpr int kPriceSourceCount = 3;
 std::string_view name_of(PriceSource);
 
 struct OpPrice {

@@ -1,19 +1,25 @@
 #include "sim/priced_parts.h"
 
-#include <string>
-
-#include "core/check.h"
+#include <optional>
 
 namespace tpsim {
+namespace {
 
-WorkKind work_of(const OpRecord& op) {
-  switch (op.label.part) {
-    case ModelPart::kAttentionCore: return WorkKind::kAttention;
+// What the ops of a part count as, in a layer or at the end of a step; collectives of layers count
+// by their group.
+struct Counted {
+  std::optional<StepTerm> in_layer;  // kMatmul: its products; what is beside them is elementwise
+  std::optional<StepEndPart> at_end;
+};
+
+Counted counted(ModelPart part) {
+  constexpr Counted kNowhere;
+  switch (part) {
+    case ModelPart::kAttentionCore: return {StepTerm::kAttention, {}};
     case ModelPart::kLinear:
     case ModelPart::kRouter:
     case ModelPart::kExperts:
-    case ModelPart::kHead:
-      return op.key.kind == OpKind::kMatmul ? WorkKind::kMatmul : WorkKind::kElementwise;
+    case ModelPart::kHead: return {StepTerm::kMatmul, {}};
     case ModelPart::kEmbedding:
     case ModelPart::kNorm:
     case ModelPart::kRotary:
@@ -22,35 +28,45 @@ WorkKind work_of(const OpRecord& op) {
     case ModelPart::kResidual:
     case ModelPart::kLoss:
     case ModelPart::kMicroBatchGradients:
-    case ModelPart::kGradientAccumulation: return WorkKind::kElementwise;
-    case ModelPart::kTensorParallel:
-    case ModelPart::kPipeline:
-    case ModelPart::kData:
-    case ModelPart::kZeroGrad:
+    case ModelPart::kGradientAccumulation: return {StepTerm::kElementwise, {}};
+    case ModelPart::kZeroGrad: return {{}, StepEndPart::kZeroGrad};
     case ModelPart::kSequenceParallelGradients:
-    case ModelPart::kEmbeddingGradients:
-    case ModelPart::kDataParallelReduction:
-    case ModelPart::kGradNorm:
+      return {{}, StepEndPart::kSequenceParallelGradients};
+    case ModelPart::kEmbeddingGradients: return {{}, StepEndPart::kEmbeddingGradients};
+    case ModelPart::kDataParallelReduction: return {{}, StepEndPart::kDataParallelReduction};
+    case ModelPart::kGradNorm: return {{}, StepEndPart::kGradNorm};
     case ModelPart::kOptimizer:
     case ModelPart::kGradientsToHost:
     case ModelPart::kHostOptimizer:
-    case ModelPart::kWeightsToDevice:
-    case ModelPart::kParameterGather:
+    case ModelPart::kWeightsToDevice: return {{}, StepEndPart::kOptimizer};
+    case ModelPart::kParameterGather: return {{}, StepEndPart::kParameterGather};
+    case ModelPart::kTensorParallel:
+    case ModelPart::kPipeline:
+    case ModelPart::kData:
     case ModelPart::kReporting:
     case ModelPart::kInitialization:
     case ModelPart::kCoordination:
-    case ModelPart::kMeasurement: break;
+    case ModelPart::kMeasurement: return kNowhere;
   }
-  TPSIM_CHECK(false, std::string("layers run no op of ") + op.label.text);
+  return kNowhere;
 }
 
-WorkKind work_of(const CollectiveRecord& collective) {
+}  // namespace
+
+StepTerm work_term(const OpRecord& op) {
+  const std::optional<StepTerm> term = counted(op.label.part).in_layer;
+  TPSIM_CHECK(term.has_value(), std::string("layers run no op of ") + op.label.text);
+  const bool beside_products = *term == StepTerm::kMatmul && op.key.kind != OpKind::kMatmul;
+  return beside_products ? StepTerm::kElementwise : *term;
+}
+
+StepTerm work_term(const CollectiveRecord& collective) {
   switch (collective.group) {
-    case GroupKind::kTensor: return WorkKind::kTensorCommunication;
-    case GroupKind::kContext: return WorkKind::kContextCommunication;
-    case GroupKind::kExpert: return WorkKind::kExpertCommunication;
+    case GroupKind::kTensor: return StepTerm::kTensorCommunication;
+    case GroupKind::kContext: return StepTerm::kContextCommunication;
+    case GroupKind::kExpert: return StepTerm::kExpertCommunication;
     case GroupKind::kData:
-    case GroupKind::kExpertData: return WorkKind::kZeroCommunication;
+    case GroupKind::kExpertData: return StepTerm::kZeroCommunication;
     case GroupKind::kPipeline:
     case GroupKind::kEmbedding:
     case GroupKind::kModel:
@@ -60,40 +76,9 @@ WorkKind work_of(const CollectiveRecord& collective) {
 }
 
 StepEndPart end_part(const Label& label) {
-  switch (label.part) {
-    case ModelPart::kZeroGrad: return StepEndPart::kZeroGrad;
-    case ModelPart::kSequenceParallelGradients: return StepEndPart::kSequenceParallelGradients;
-    case ModelPart::kEmbeddingGradients: return StepEndPart::kEmbeddingGradients;
-    case ModelPart::kDataParallelReduction: return StepEndPart::kDataParallelReduction;
-    case ModelPart::kGradNorm: return StepEndPart::kGradNorm;
-    case ModelPart::kOptimizer:
-    case ModelPart::kGradientsToHost:
-    case ModelPart::kHostOptimizer:
-    case ModelPart::kWeightsToDevice: return StepEndPart::kOptimizer;
-    case ModelPart::kParameterGather: return StepEndPart::kParameterGather;
-    case ModelPart::kEmbedding:
-    case ModelPart::kNorm:
-    case ModelPart::kLinear:
-    case ModelPart::kRotary:
-    case ModelPart::kAttentionCore:
-    case ModelPart::kContextParallel:
-    case ModelPart::kActivation:
-    case ModelPart::kResidual:
-    case ModelPart::kRouter:
-    case ModelPart::kExperts:
-    case ModelPart::kHead:
-    case ModelPart::kLoss:
-    case ModelPart::kTensorParallel:
-    case ModelPart::kPipeline:
-    case ModelPart::kData:
-    case ModelPart::kMicroBatchGradients:
-    case ModelPart::kGradientAccumulation:
-    case ModelPart::kReporting:
-    case ModelPart::kInitialization:
-    case ModelPart::kCoordination:
-    case ModelPart::kMeasurement: break;
-  }
-  TPSIM_CHECK(false, std::string("a step does not end with ") + label.text);
+  const std::optional<StepEndPart> part = counted(label.part).at_end;
+  TPSIM_CHECK(part.has_value(), std::string("a step does not end with ") + label.text);
+  return *part;
 }
 
 }  // namespace tpsim

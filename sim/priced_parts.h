@@ -1,26 +1,14 @@
 // What the time of an op or a collective counts as, by the part of the model that it belongs to.
 #pragma once
 
-#include "core/program.h"
+#include "core/report.h"
 #include "sim/seconds_by.h"
 
 namespace tpsim {
 
-// What a device is busy with in forward and backward.
-enum class WorkKind : std::uint8_t {
-  kMatmul,                // linear layers
-  kAttention,             // scores, softmax, values
-  kElementwise,           // norms, activations, residuals, embedding, loss
-  kTensorCommunication,   // inside the tensor group
-  kZeroCommunication,     // gathers and reductions of ZeRO 2 and 3 around every layer
-  kContextCommunication,  // keys and values over the context group
-  kExpertCommunication,   // tokens on their way to experts and back
-};
-inline constexpr int kWorkKindCount = 7;
-
-// Of a layer, forward or backward.
-WorkKind work_of(const OpRecord& op);
-WorkKind work_of(const CollectiveRecord& collective);
+// In a layer's forward or backward: one of kWorkTerms.
+StepTerm work_term(const OpRecord& op);
+StepTerm work_term(const CollectiveRecord& collective);
 
 // What a rank does once per step, outside the pipeline.
 enum class StepEndPart : std::uint8_t {
@@ -32,8 +20,7 @@ enum class StepEndPart : std::uint8_t {
   kOptimizer,  // offloaded: with the copies between device and host
   kParameterGather,
 };
-inline constexpr int kStepEndPartCount = static_cast<int>(StepEndPart::kParameterGather) + 1;
-using StepEndCost = SecondsBy<StepEndPart, kStepEndPartCount>;
+using StepEndCost = SecondsBy<StepEndPart::kParameterGather>;
 
 // Of an op or collective outside the pipeline.
 StepEndPart end_part(const Label& label);

@@ -1,4 +1,4 @@
-// Seconds for each of the enumerators of E, which count from 0 to Count - 1.
+// Seconds for each enumerator of an enum that counts from 0, from the first to Last.
 #pragma once
 
 #include <array>
@@ -8,11 +8,13 @@
 
 namespace tpsim {
 
-template <class E, int Count>
+template <auto Last>
 class SecondsBy {
  public:
-  Seconds& operator[](E kind) { return of_[static_cast<std::size_t>(kind)]; }
-  Seconds operator[](E kind) const { return of_[static_cast<std::size_t>(kind)]; }
+  using Kind = decltype(Last);
+
+  Seconds& operator[](Kind kind) { return of_[static_cast<std::size_t>(kind)]; }
+  Seconds operator[](Kind kind) const { return of_[static_cast<std::size_t>(kind)]; }
   auto begin() const { return of_.begin(); }
   auto end() const { return of_.end(); }
 
@@ -26,7 +28,7 @@ class SecondsBy {
   }
 
  private:
-  std::array<Seconds, static_cast<std::size_t>(Count)> of_{};
+  std::array<Seconds, static_cast<std::size_t>(Last) + 1> of_{};
 };
 
 }  // namespace tpsim

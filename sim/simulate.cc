@@ -44,9 +44,7 @@ struct UncertainShares {
 };
 
 UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, const StepCost& cost) {
-  const auto share_of = [&](StepTerm term) {
-    return cost.terms[static_cast<std::size_t>(term)] / cost.step;
-  };
+  const auto share_of = [&](StepTerm term) { return cost.terms[term] / cost.step; };
   UncertainShares shares;
   shares.host = share_of(StepTerm::kHostWait) + share_of(StepTerm::kHostStep);
   if (scenario.stack.flash_speed != 1 && plan.attention == AttentionKind::kFlash) {

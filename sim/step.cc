@@ -9,8 +9,6 @@
 namespace tpsim {
 namespace {
 
-std::size_t index(StepTerm term) { return static_cast<std::size_t>(term); }
-
 Seconds sum_of(const std::vector<Picoseconds>& times) {
   Picoseconds total = 0;
   for (const Picoseconds time : times) total += time;
@@ -47,9 +45,9 @@ void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineSh
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
     const ChunkCost& chunk = costs.chunk(stage, c);
     for (const PhaseCost* phase : {&chunk.forward, &chunk.backward}) {
-      for (int i = 0; i < kWorkKindCount; ++i) {
-        const Seconds time = m * phase->work[static_cast<WorkKind>(i)];
-        cost.terms[static_cast<std::size_t>(i)] += time;
+      for (const StepTerm term : kWorkTerms) {
+        const Seconds time = m * phase->work[term];
+        cost.terms[term] += time;
         device += time;
       }
       cost.by_source += m * phase->by_source;
@@ -59,8 +57,8 @@ void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineSh
   }
   const Seconds busy = to_seconds(cost.pipeline.busy[s]);
   const Seconds sending = to_seconds(cost.pipeline.sending[s]);
-  cost.terms[index(StepTerm::kHostWait)] = busy - device - gathers;
-  cost.terms[index(StepTerm::kTransfer)] = gathers + sending;
+  cost.terms[StepTerm::kHostWait] = busy - device - gathers;
+  cost.terms[StepTerm::kTransfer] = gathers + sending;
 }
 
 double bubble_fraction(const PipelineResult& pipeline) {
@@ -118,11 +116,11 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   }
   const BeforeNorm& tail = tails[static_cast<std::size_t>(cost.busiest_stage)];
   add_pipeline_terms(cost, costs, shape);
-  cost.terms[index(StepTerm::kBubble)] = meeting - most;
-  cost.terms[index(StepTerm::kTiedEmbedding)] = tail.tied;
-  cost.terms[index(StepTerm::kGradientReduction)] = tail.reduction;
+  cost.terms[StepTerm::kBubble] = meeting - most;
+  cost.terms[StepTerm::kTiedEmbedding] = tail.tied;
+  cost.terms[StepTerm::kGradientReduction] = tail.reduction;
   const Seconds norm = pricer.global_norm(plan);
-  cost.terms[index(StepTerm::kClipping)] = tail.local + norm;
+  cost.terms[StepTerm::kClipping] = tail.local + norm;
 
   // After the norm every stage updates; the slowest ends the step.
   Seconds slowest = Seconds(-1);
@@ -133,11 +131,11 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
     const Seconds update = update_time(end);
     if (update + gather <= slowest) continue;
     slowest = update + gather;
-    cost.terms[index(StepTerm::kOptimizer)] = update;
-    cost.terms[index(StepTerm::kWeightGather)] = gather;
+    cost.terms[StepTerm::kOptimizer] = update;
+    cost.terms[StepTerm::kWeightGather] = gather;
   }
-  cost.terms[index(StepTerm::kHostStep)] = stack.host.per_step;
-  cost.terms[index(StepTerm::kStragglers)] =
+  cost.terms[StepTerm::kHostStep] = stack.host.per_step;
+  cost.terms[StepTerm::kStragglers] =
       stack.rank_jitter * expected_maximum(gpu_count(plan)) * to_seconds(cost.pipeline.end);
   for (const Seconds term : cost.terms) cost.step += term;
   if (timeline != nullptr) {

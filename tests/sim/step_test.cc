@@ -247,7 +247,7 @@ TEST_CASE("terms add up to the step and none is negative") {
     REQUIRE(p.ok());
     Seconds sum;
     for (const Term& term : p->breakdown) {
-      INFO(c.model.name << " " << c.name << " " << term.name);
+      INFO(c.model.name << " " << c.name << " " << name_of(term.kind));
       CHECK(term.time.value() > -1e-12);
       CHECK_FALSE(term.formula.empty());
       CHECK_FALSE(term.source.empty());
@@ -351,7 +351,7 @@ TEST_CASE("an offloaded optimizer frees its state and pays for the link and the 
   const double update =
       4 * elements * 30 / (host.memory_bandwidth.value() * host.memory_efficiency);
   const auto optimizer = [](const Prediction& p) {
-    return p.breakdown[static_cast<std::size_t>(StepTerm::kOptimizer)].time.value();
+    return time_of(p, StepTerm::kOptimizer).value();
   };
   CHECK(optimizer(offloaded) > link + update);
   CHECK(optimizer(offloaded) < link + update + optimizer(kept) + 1e-3);
