@@ -68,7 +68,7 @@ std::string term_view(const Terminal& terminal, const Term& term, const Predicti
   const TimeScale scale = time_scale(predicted.step);
   std::string text = fmt::format(
       "  {}{:>9} {} {:>8}\n",
-      terminal.paint(fmt::format("{:<26}", printable(term.name)), Ink::kBold),
+      terminal.paint(fmt::format("{:<26}", printable(name_of(term.kind))), Ink::kBold),
       scaled_text(term.time, scale), scale.unit, percent_text(term.time / predicted.step));
   text += labelled(terminal, "formula", term.formula);
   text += labelled(terminal, "inputs", term.inputs);

@@ -6,6 +6,12 @@
 #include "profiler/samples.h"
 
 namespace tpsim::cli {
+namespace {
+
+// Of what another rank ran: times are joined by their keys, and labels stay with the rank.
+constexpr Label kOfRank{ModelPart::kMeasurement, ""};
+
+}  // namespace
 
 StepTimes divided(const StepTimes& times, std::int64_t by) {
   StepTimes result = times;
@@ -56,22 +62,15 @@ MeasuredSteps unpacked_steps(std::string_view bytes) {
   steps.count = static_cast<std::int64_t>(from.get<double>());
   steps.allocated = Bytes(from.get<double>());
   steps.used = Bytes(from.get<double>());
-  steps.times.ops.resize(from.get<std::size_t>());
-  for (OpTime& op : steps.times.ops) {
-    op.record.key = from.get<OpKey>();
-    op.record.flops = from.get<double>();
-    op.record.bytes = from.get<double>();
-    op.count = from.get<std::int64_t>();
-    op.time = from.get<Seconds>();
+  // Braces are read from left to right, in the order of packed().
+  for (auto left = from.get<std::size_t>(); left > 0; --left) {
+    const OpRecord record{from.get<OpKey>(), from.get<double>(), from.get<double>(), kOfRank};
+    steps.times.ops.push_back({record, from.get<std::int64_t>(), from.get<Seconds>()});
   }
-  steps.times.collectives.resize(from.get<std::size_t>());
-  for (CollectiveTime& call : steps.times.collectives) {
-    call.record.kind = from.get<CollectiveKind>();
-    call.record.group = from.get<GroupKind>();
-    call.record.ranks = from.get<std::int64_t>();
-    call.record.bytes = from.get<std::int64_t>();
-    call.count = from.get<std::int64_t>();
-    call.time = from.get<Seconds>();
+  for (auto left = from.get<std::size_t>(); left > 0; --left) {
+    const CollectiveRecord record{from.get<CollectiveKind>(), from.get<GroupKind>(),
+                                  from.get<std::int64_t>(), from.get<std::int64_t>(), kOfRank};
+    steps.times.collectives.push_back({record, from.get<std::int64_t>(), from.get<Seconds>()});
   }
   return steps;
 }

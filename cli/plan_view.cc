@@ -42,7 +42,8 @@ struct BreakdownRow {
 // Largest first; what is beyond `most` rows, or too small for a row, becomes one.
 std::vector<BreakdownRow> largest_terms(const Prediction& predicted, std::size_t most) {
   std::vector<BreakdownRow> rows;
-  for (const Term& term : predicted.breakdown) rows.push_back({printable(term.name), term.time});
+  for (const Term& term : predicted.breakdown)
+    rows.push_back({printable(name_of(term.kind)), term.time});
   std::stable_sort(rows.begin(), rows.end(),
                    [](const BreakdownRow& a, const BreakdownRow& b) { return a.time > b.time; });
   const auto worth = std::count_if(rows.begin(), rows.end(), [&](const BreakdownRow& term) {

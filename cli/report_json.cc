@@ -30,7 +30,8 @@ JsonValue sources_json(const Sources& sources) {
 
 JsonValue prediction_json(const Prediction& predicted) {
   JsonValue breakdown = json_object();
-  for (const Term& term : predicted.breakdown) breakdown.set(term.name, term.time.value());
+  for (const Term& term : predicted.breakdown)
+    breakdown.set(std::string(name_of(term.kind)), term.time.value());
   return json_object({
       {"step_s", predicted.step.value()},
       {"step_s_low", predicted.step_low.value()},
@@ -77,7 +78,7 @@ JsonValue search_json(const NamedScenario& named, const SearchSpace& space,
 }
 
 JsonValue term_json(const Term& term) {
-  return json_object({{"name", term.name},
+  return json_object({{"name", name_of(term.kind)},
                       {"time_s", term.time.value()},
                       {"formula", term.formula},
                       {"inputs", term.inputs},

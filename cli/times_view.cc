@@ -12,7 +12,7 @@ JsonValue ops_json(const std::vector<OpTime>& ops) {
   return json_array(ops, [](const OpTime& op) {
     return json_object({{"op", name_of(op.record.key.kind)},
                         {"key", to_string(op.record.key)},
-                        {"label", op.record.label},
+                        {"label", op.record.label.text},
                         {"count", op.count},
                         {"seconds", op.time.value()}});
   });
@@ -24,7 +24,7 @@ JsonValue collectives_json(const std::vector<CollectiveTime>& collectives) {
                         {"group", name_of(call.record.group)},
                         {"ranks", call.record.ranks},
                         {"bytes", call.record.bytes},
-                        {"label", call.record.label},
+                        {"label", call.record.label.text},
                         {"count", call.count},
                         {"seconds", call.time.value()}});
   });

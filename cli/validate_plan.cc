@@ -49,11 +49,7 @@ struct Validation {
     return total(measured.times.collectives) - total(predicted_times.collectives);
   }
   Seconds predicted_wait() const {
-    Seconds wait;
-    for (const Term& term : predicted.breakdown) {
-      if (term.name == "pipeline_bubble" || term.name == "stragglers") wait += term.time;
-    }
-    return wait;
+    return time_of(predicted, StepTerm::kBubble) + time_of(predicted, StepTerm::kStragglers);
   }
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/label.h"
 #include "core/result.h"
 
 namespace tpsim {
@@ -89,9 +90,9 @@ struct OpKey {
 
 struct OpRecord {
   OpKey key;
-  double flops = 0;        // multiply and add count two
-  double bytes = 0;        // least traffic to and from device memory
-  const char* label = "";  // where in the model: "attention.qkv"; static storage
+  double flops = 0;  // multiply and add count two
+  double bytes = 0;  // least traffic to and from device memory
+  Label label;
 };
 
 enum class CollectiveKind : std::uint8_t {
@@ -122,7 +123,7 @@ struct CollectiveRecord {
   // Size of the whole array: what every rank ends with (all-gather, all-to-all), or starts from
   // (reduce-scatter), as nccl-tests count.
   std::int64_t bytes = 0;
-  const char* label = "";
+  Label label;
 };
 
 enum class MemoryCategory : std::uint8_t {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/enums.h"
 #include "core/plan.h"
 #include "core/profile.h"
 #include "core/program.h"
@@ -13,9 +14,36 @@
 
 namespace tpsim {
 
-// A share of the step. All terms of a prediction add up to the step exactly.
+// The terms of a step, seen from its busiest stage. They add up to the step.
+enum class StepTerm : std::uint8_t {
+  // What a device is busy with in forward and backward.
+  kMatmul,                // linear layers
+  kAttention,             // scores, softmax, values
+  kElementwise,           // norms, activations, residuals, embedding, loss
+  kTensorCommunication,   // inside the tensor group
+  kZeroCommunication,     // gathers and reductions of ZeRO 2 and 3 around every layer
+  kContextCommunication,  // keys and values over the context group
+  kExpertCommunication,   // tokens on their way to experts and back
+
+  kHostWait,           // the device waits for the host to issue work
+  kTransfer,           // sending activations, gathering received ones
+  kBubble,             // waiting for other stages
+  kGradientReduction,  // over the data-parallel group, as far as nothing hides it
+  kTiedEmbedding,
+  kClipping,
+  kOptimizer,
+  kWeightGather,
+  kHostStep,    // once per step: logging, schedule
+  kStragglers,  // waiting for the slowest of many ranks
+};
+inline constexpr auto kStepTerms = all_up_to<StepTerm::kStragglers>();
+inline constexpr auto kWorkTerms = all_up_to<StepTerm::kExpertCommunication>();
+
+std::string_view name_of(StepTerm);  // stable key: "matmul", "pipeline_bubble", ...
+
+// A share of the step.
 struct Term {
-  std::string name;  // stable key: "matmul", "pipeline_bubble", ...
+  StepTerm kind{};
   Seconds time;
   std::string formula;  // in words and symbols
   std::string inputs;   // the symbols' values in this plan
@@ -52,9 +80,11 @@ struct Prediction {
   // With the optimizer offloaded: what a node's host holds for its GPUs, and has.
   Bytes host_memory, host_capacity;
   std::vector<StageMemory> memory;
-  std::vector<Term> breakdown;
+  std::vector<Term> breakdown;  // every term, in the order of StepTerm
   Sources sources;
 };
+
+Seconds time_of(const Prediction& predicted, StepTerm term);
 
 struct PlannedRun {
   Plan plan;

@@ -69,17 +69,27 @@ const Palette& palette_of(Theme theme) {
   return theme == Theme::kLight ? kLightPalette : kDarkPalette;
 }
 
-TermClass class_of_term(const std::string& name) {
-  static constexpr std::array kCompute = {"matmul", "attention", "elementwise"};
-  static constexpr std::array kWaiting = {"host_wait", "pipeline_bubble", "host_step",
-                                          "stragglers"};
-  static constexpr std::array kUpdate = {"optimizer", "gradient_clipping"};
-  const auto is_in = [&](const auto& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (is_in(kCompute)) return TermClass::kCompute;
-  if (is_in(kWaiting)) return TermClass::kWaiting;
-  return is_in(kUpdate) ? TermClass::kUpdate : TermClass::kCommunication;
+TermClass class_of(StepTerm term) {
+  switch (term) {
+    case StepTerm::kMatmul:
+    case StepTerm::kAttention:
+    case StepTerm::kElementwise: return TermClass::kCompute;
+    case StepTerm::kTensorCommunication:
+    case StepTerm::kZeroCommunication:
+    case StepTerm::kContextCommunication:
+    case StepTerm::kExpertCommunication:
+    case StepTerm::kTransfer:
+    case StepTerm::kGradientReduction:
+    case StepTerm::kTiedEmbedding:
+    case StepTerm::kWeightGather: return TermClass::kCommunication;
+    case StepTerm::kHostWait:
+    case StepTerm::kBubble:
+    case StepTerm::kHostStep:
+    case StepTerm::kStragglers: return TermClass::kWaiting;
+    case StepTerm::kClipping:
+    case StepTerm::kOptimizer: return TermClass::kUpdate;
+  }
+  return TermClass::kCompute;
 }
 
 const char* name_of(TermClass kind) {

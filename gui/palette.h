@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/program.h"
+#include "core/report.h"
 #include "core/timeline.h"
 
 namespace tpsim::gui {
@@ -25,7 +25,7 @@ enum class Theme : std::uint8_t { kLight, kDark };
 // What a term of the step is about; every term belongs to one.
 enum class TermClass : std::uint8_t { kCompute, kCommunication, kWaiting, kUpdate };
 inline constexpr int kTermClassCount = 4;
-TermClass class_of_term(const std::string& term_name);
+TermClass class_of(StepTerm term);
 const char* name_of(TermClass);
 
 inline constexpr int kMemoryPartCount = kMemoryCategoryCount + 2;  // and context, fragmentation

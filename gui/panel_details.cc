@@ -13,14 +13,14 @@ namespace {
 
 constexpr double kWorthARow = 0.002;  // share of the step
 
-std::string plain(const std::string& key) {
-  std::string words = key;
+std::string plain(std::string_view key) {
+  std::string words(key);
   std::replace(words.begin(), words.end(), '_', ' ');
   return words;
 }
 
 std::string explanation_of(const Term& term, Seconds step) {
-  return fmt::format("{}: {}, {} of the step\n\n{}\n\n{}\n\nSource: {}", plain(term.name),
+  return fmt::format("{}: {}, {} of the step\n\n{}\n\n{}\n\nSource: {}", plain(name_of(term.kind)),
                      time_text(term.time), percent_text(term.time / step), term.formula,
                      term.inputs, term.source);
 }
@@ -39,8 +39,8 @@ void draw_term(Ui& ui, const WaterfallRow& row, const Term& term, Seconds before
       ImGui::IsMouseHoveringRect(whole.min, whole.max) && ImGui::IsWindowHovered();
   if (is_under) fill(ui, whole, ui.colors.raised, ui.px(3));
   const float text_y = row.top + (row.height - ui.fonts.small->FontSize) / 2 - 1;
-  put_text(ui, ui.fonts.small, {row.label, text_y}, ui.colors.text, plain(term.name));
-  const auto kind = static_cast<std::size_t>(class_of_term(term.name));
+  put_text(ui, ui.fonts.small, {row.label, text_y}, ui.colors.text, plain(name_of(term.kind)));
+  const auto kind = static_cast<std::size_t>(class_of(term.kind));
   const float inset = std::max(1.0F, row.height * 0.16F);
   fill(ui, {{left, row.top + inset}, {right, row.top + row.height - inset}}, ui.colors.term[kind],
        ui.px(2));
@@ -48,7 +48,7 @@ void draw_term(Ui& ui, const WaterfallRow& row, const Term& term, Seconds before
            fmt::format("{:.1f} %", 100 * (term.time / step)), Align::kRight);
   put_text(ui, ui.fonts.small, {row.value - ui.px(50), text_y}, ui.colors.text,
            time_text(term.time), Align::kRight);
-  note_area(ui, "term " + term.name, whole);
+  note_area(ui, fmt::format("term {}", name_of(term.kind)), whole);
   if (is_under) tooltip(ui, explanation_of(term, step).c_str());
 }
 

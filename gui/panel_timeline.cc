@@ -124,17 +124,17 @@ std::string work_text(const PlanView& view, const TimelineSpan& span) {
     return "";
   const ChunkCost& chunk = view.costs.chunk(view.costs.stages[stage], local);
   const PhaseCost& phase = span.kind == SpanKind::kForward ? chunk.forward : chunk.backward;
-  static constexpr std::array<const char*, kWorkKindCount> kNames = {
+  static constexpr std::array<const char*, kWorkTerms.size()> kNames = {
       "matrix products",      "attention",          "elementwise",
       "tensor communication", "ZeRO communication", "context communication",
       "expert communication"};
   std::string text = fmt::format("\n\n{} blocks", chunk.blocks);
   if (chunk.is_first) text += " and the embedding";
   if (chunk.is_last) text += " and the head";
-  for (int i = 0; i < kWorkKindCount; ++i) {
-    const Seconds time = phase.work[static_cast<std::size_t>(i)];
+  for (const StepTerm term : kWorkTerms) {
+    const Seconds time = phase.work[term];
     if (time.value() > 0)
-      text += fmt::format("\n{}  {}", time_text(time), kNames[static_cast<std::size_t>(i)]);
+      text += fmt::format("\n{}  {}", time_text(time), kNames[static_cast<std::size_t>(term)]);
   }
   return text;
 }

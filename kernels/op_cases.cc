@@ -9,7 +9,7 @@ namespace tpsim {
 namespace {
 
 constexpr DType kFloat = DType::kFloat32;
-constexpr const char* kLabel = "case";
+constexpr Label kLabel{ModelPart::kMeasurement, "case"};
 
 Shape rows_by_cols(const OpKey& key) { return {key.dims[0], key.dims[1]}; }
 

@@ -5,8 +5,8 @@
 namespace tpsim {
 namespace {
 
-void require(bool condition, const char* label, const char* rule) {
-  TPSIM_CHECK(condition, std::string(label) + ": " + rule);
+void require(bool condition, const Label& label, const char* rule) {
+  TPSIM_CHECK(condition, std::string(label.text) + ": " + rule);
 }
 
 // Traffic that an op cannot avoid: every operand once.
@@ -41,7 +41,7 @@ OpRecord flat(const Tensor& x, std::uint8_t variant, double flops_per_element, d
                 flops_per_element * static_cast<double>(x.elements()), bytes);
 }
 
-void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const char* label) {
+void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const Label& label) {
   std::int64_t first = m.offset, last = m.offset + m.cols;
   for (const auto& [count, stride] :
        {std::pair{outer, m.outer_stride}, {inner, m.inner_stride}, {m.rows, m.row_stride}}) {
@@ -60,7 +60,7 @@ double causal_pairs(const AttentionDims& d) {
 
 // What dispatch and combine share: slots [E,C,H] on one side, tokens [T,H] on the other.
 OpRecord slots_record(const Tensor& tokens, const Tensor& slots, std::int64_t per_token,
-                      bool weighted, const Tensor& written, const char* label) {
+                      bool weighted, const Tensor& written, const Label& label) {
   const Shape& s = slots.shape();
   require(s.rank() == 3 && s[2] == tokens.cols(), label, "slots are [E,C,H]");
   const std::int64_t choices = tokens.rows() * per_token;

@@ -37,7 +37,7 @@ struct Matmul {
   std::int64_t inner = 1;
   float alpha = 1.0F;
   float beta = 0.0F;
-  const char* label = "";
+  Label label;
 };
 
 // LayerNorm (with bias and mean) or RMSNorm (without) over the last extent.
@@ -46,14 +46,14 @@ struct NormForward {
   Tensor x, gain, bias;  // [T,H], [H], [H]
   Tensor y, mean, rstd;  // [T,H], [T] fp32, [T] fp32
   float epsilon = 1e-5F;
-  const char* label = "";
+  Label label;
 };
 // dx = gradient through the norm (+ residual, when defined: the gradient that bypassed the norm).
 struct NormBackward {
   NormKind kind{};
   Tensor dy, x, gain, mean, rstd, residual;
   Tensor dx, dgain, dbias;  // dgain +=, dbias +=
-  const char* label = "";
+  Label label;
 };
 
 // In place: p = softmax(scale * scores + slope * key position), keys after the query masked out.
@@ -63,13 +63,13 @@ struct SoftmaxForward {
   Tensor scores, slopes;
   std::int64_t heads = 1;
   float scale = 1.0F;
-  const char* label = "";
+  Label label;
 };
 // In place: dprobs becomes the gradient of the unscaled scores.
 struct SoftmaxBackward {
   Tensor probs, dprobs;
   float scale = 1.0F;
-  const char* label = "";
+  Label label;
 };
 
 // Per-head vectors inside a tensor: element (position s, sample b, head h, d) lies at
@@ -99,7 +99,7 @@ struct FlashForward {
   Heads q, k, v, o;
   Tensor log_sum, slopes;
   float scale = 1.0F;
-  const char* label = "";
+  Label label;
 };
 struct FlashBackward {
   AttentionDims dims;
@@ -107,7 +107,7 @@ struct FlashBackward {
   Tensor log_sum, slopes;
   Heads dq, dk, dv;
   float scale = 1.0F;
-  const char* label = "";
+  Label label;
 };
 // Rotates (d, d + head_dim/2) pairs in place by position / theta^(2d/head_dim); backward inverts.
 // x's first position counts as first_position.
@@ -117,32 +117,32 @@ struct Rotary {
   float theta = 10000.0F;
   bool inverse = false;
   std::int64_t first_position = 0;
-  const char* label = "";
+  Label label;
 };
 
 // y = gelu(x + bias), tanh form; bias [cols] may be undefined.
 struct BiasGeluForward {
   Tensor x, bias, y;
-  const char* label = "";
+  Label label;
 };
 struct BiasGeluBackward {
   Tensor dy, x, bias, dx;
-  const char* label = "";
+  Label label;
 };
 // x holds [gate | up] per row: y = silu(gate) * up.
 struct SwigluForward {
   Tensor x, y;  // [T, 2F], [T, F]
-  const char* label = "";
+  Label label;
 };
 struct SwigluBackward {
   Tensor dy, x, dx;
-  const char* label = "";
+  Label label;
 };
 
 // y = x + bias (per column) + residual; each may be undefined; y may be x.
 struct BiasResidual {
   Tensor x, bias, residual, y;
-  const char* label = "";
+  Label label;
 };
 // y = keep(x + bias) / (1 - rate) + residual, where keep zeroes an element with probability `rate`;
 // bias and residual may be undefined, y may be x. mask [elements of x] uint8 becomes 1 where kept.
@@ -151,13 +151,13 @@ struct DropoutForward {
   Tensor x, bias, residual, y, mask;
   float rate = 0.0F;
   std::uint64_t seed = 0;
-  const char* label = "";
+  Label label;
 };
 // dx = mask * dy / (1 - rate); dx may be dy.
 struct DropoutBackward {
   Tensor dy, mask, dx;
   float rate = 0.0F;
-  const char* label = "";
+  Label label;
 };
 // splitmix64 of the seed and the element's index, against the rate.
 constexpr std::uint64_t dropout_bits(std::uint64_t seed, std::uint64_t element) {
@@ -174,28 +174,28 @@ constexpr bool dropout_keeps(std::uint64_t seed, std::uint64_t element, float ra
 // sums[cols] += column sums of x.
 struct ColumnSum {
   Tensor x, sums;
-  const char* label = "";
+  Label label;
 };
 
 // y[t] = table[token - vocab_begin], zero for tokens of other ranks.
 struct EmbeddingForward {
   Tensor tokens, table, y;  // [T] int32, [V local, H], [T,H]
   std::int64_t vocab_begin = 0;
-  const char* label = "";
+  Label label;
 };
 struct EmbeddingBackward {
   Tensor tokens, dy, dtable;  // dtable +=
   std::int64_t vocab_begin = 0;
-  const char* label = "";
+  Label label;
 };
 // x[s,b] += table[s]; x [S,B,H], table [>= S, H].
 struct PositionForward {
   Tensor x, table;
-  const char* label = "";
+  Label label;
 };
 struct PositionBackward {
   Tensor dy, dtable;  // dtable +=
-  const char* label = "";
+  Label label;
 };
 
 // A router sends every one of T tokens to K of E experts, each of which has C slots. Choice
@@ -210,30 +210,30 @@ struct RouteForward {
   Tensor experts;  // [T,K] int32
   Tensor slots;    // [T,K] int32: expert * C + place, or -1
   Tensor choices;  // [E,C] int32: the choice in each slot, or -1
-  const char* label = "";
+  Label label;
 };
 struct RouteBackward {
   Tensor logits, weights, experts;  // of RouteForward
   Tensor dweights;                  // [T,K] fp32
   Tensor dlogits;                   // [T,E]
-  const char* label = "";
+  Label label;
 };
 // y[e,c] = weight of the choice in that slot (1 without weights) * x of its token; zero where there
 // is none.
 struct DispatchTokens {
   Tensor x, weights, choices, y;  // [T,H], [T,K] fp32 or undefined, [E,C], [E,C,H]
   std::int64_t per_token = 1;
-  const char* label = "";
+  Label label;
 };
 // y[t] = sum over the token's slots of weight * x[slot]; the conjugate of DispatchTokens.
 struct CombineTokens {
   Tensor x, weights, slots, y;  // [E,C,H], [T,K] fp32 or undefined, [T,K], [T,H]
-  const char* label = "";
+  Label label;
 };
 // dweights[t,j] = dy[t] . x[slot of choice j], zero where it has none.
 struct RouteWeightGradient {
   Tensor dy, x, slots, dweights;  // [T,H], [E,C,H], [T,K], [T,K] fp32
-  const char* label = "";
+  Label label;
 };
 
 // The vocabulary-parallel cross entropy in parts; only the first `columns` of the local
@@ -241,19 +241,19 @@ struct RouteWeightGradient {
 struct VocabMax {
   Tensor logits, max;  // max [T] fp32; -inf where no column is real
   std::int64_t columns = 0;
-  const char* label = "";
+  Label label;
 };
 // sums[0,t] = sum of exp(logit - max), sums[1,t] = logit of the label - max, if it is here, else 0.
 struct VocabSums {
   Tensor logits, max, labels, sums;  // sums [2,T] fp32
   std::int64_t vocab_begin = 0;
   std::int64_t columns = 0;
-  const char* label = "";
+  Label label;
 };
 // loss[t] = log(sums[0,t]) - sums[1,t].
 struct CrossEntropyLoss {
   Tensor sums, loss;
-  const char* label = "";
+  Label label;
 };
 // In place: logits become scale * (softmax - one-hot(label)); padding columns become zero.
 struct CrossEntropyBackward {
@@ -261,27 +261,27 @@ struct CrossEntropyBackward {
   std::int64_t vocab_begin = 0;
   std::int64_t columns = 0;
   float scale = 1.0F;
-  const char* label = "";
+  Label label;
 };
 
 // Flat ops.
 struct Add {
   Tensor x, into;  // into += x; dtypes may differ
-  const char* label = "";
+  Label label;
 };
 struct Scale {
   Tensor x;
   float factor = 1.0F;
-  const char* label = "";
+  Label label;
 };
 struct Fill {
   Tensor x;
   float value = 0.0F;
-  const char* label = "";
+  Label label;
 };
 struct Copy {
   Tensor from, to;  // equal dtypes
-  const char* label = "";
+  Label label;
 };
 // outer x inner matrices, row by row, between two ways to lie in memory. Neither is transposed; the
 // two do not overlap.
@@ -289,15 +289,15 @@ struct CopyMatrices {
   Matrix from, to;
   std::int64_t outer = 1;
   std::int64_t inner = 1;
-  const char* label = "";
+  Label label;
 };
 struct Cast {
   Tensor from, to;
-  const char* label = "";
+  Label label;
 };
 struct SumSquares {
   Tensor x, sum;  // sum [1] fp32 +=
-  const char* label = "";
+  Label label;
 };
 // Decoupled weight decay, bias-corrected moments (Loshchilov & Hutter 2019):
 // m, v updated with gradient_scale * gradient; master -= rate * (m^ / (sqrt(v^) + epsilon) + decay
@@ -306,7 +306,7 @@ struct AdamW {
   Tensor master, momentum, variance, gradient, weights;
   float rate = 0, beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F, decay = 0, gradient_scale = 1;
   std::int64_t step = 1;  // counts from 1
-  const char* label = "";
+  Label label;
 };
 // x = deviation * N(0,1), drawn by (seed, tensor_id, global index), so that every layout starts
 // equal. x is the block [row_begin.., col_begin..] of a global matrix with global_cols columns.
@@ -315,7 +315,7 @@ struct InitNormal {
   std::uint64_t seed = 0, tensor_id = 0;
   std::int64_t row_begin = 0, col_begin = 0, global_cols = 1;
   float deviation = 1.0F;
-  const char* label = "";
+  Label label;
 };
 
 // The one list of ops. Whatever there is of every op is declared through it, here and by the

@@ -101,8 +101,8 @@ std::vector<TermDifference> term_differences(const Prediction& best, const Predi
   TPSIM_CHECK(best.breakdown.size() == other.breakdown.size(), "predictions of different terms");
   std::vector<TermDifference> differences;
   for (std::size_t i = 0; i < best.breakdown.size(); ++i) {
-    differences.push_back(
-        {best.breakdown[i].name, best.breakdown[i].time, other.breakdown[i].time});
+    differences.push_back({std::string(name_of(best.breakdown[i].kind)), best.breakdown[i].time,
+                           other.breakdown[i].time});
   }
   return differences;
 }

@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-constexpr const char* kLabel = "profile";
+constexpr Label kLabel{ModelPart::kMeasurement, "profile"};
 // Messages up to here are timed several at a time, which hides how unequally members arrive. For
 // longer ones their data must have just been computed each time, as in a step.
 constexpr std::int64_t kSmallBytes = 4096;
@@ -23,13 +23,14 @@ class Exercise {
     const std::int64_t parts = need.ranks;
     const std::int64_t elements = std::max(need.bytes / 4 / parts, std::int64_t{1}) * parts;
     if (need.kind == CollectiveKind::kAllToAll) {
-      arrived_ = device.allocate({elements}, DType::kFloat32, MemoryCategory::kWorkspace, kLabel);
+      arrived_ =
+          device.allocate({elements}, DType::kFloat32, MemoryCategory::kWorkspace, kLabel.text);
     }
     just_computed_ = need.bytes <= settings.just_computed;
     const double rotated = just_computed_ ? 0 : settings.rotated.value();
     do {
       data_.push_back(
-          device.allocate({elements}, DType::kFloat32, MemoryCategory::kWorkspace, kLabel));
+          device.allocate({elements}, DType::kFloat32, MemoryCategory::kWorkspace, kLabel.text));
       device.run(Fill{data_.back(), 1.0F, kLabel});
     } while (static_cast<double>(std::ssize(data_) * data_.back().bytes()) < rotated);
   }

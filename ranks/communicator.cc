@@ -3,7 +3,8 @@
 namespace tpsim {
 
 template <class Call>
-void Communicator::recorded(CollectiveKind kind, std::int64_t bytes, const char* label, Call call) {
+void Communicator::recorded(CollectiveKind kind, std::int64_t bytes, const Label& label,
+                            Call call) {
   if (size_ == 1) return;
   const CollectiveRecord record{kind, group_, size_, bytes, label};
   Recorder* recorder = device_.recorder();
@@ -12,37 +13,37 @@ void Communicator::recorded(CollectiveKind kind, std::int64_t bytes, const char*
   if (recorder != nullptr) recorder->collective_finished(record);
 }
 
-void Communicator::all_reduce(const Tensor& x, ReduceOp op, const char* label) {
+void Communicator::all_reduce(const Tensor& x, ReduceOp op, const Label& label) {
   recorded(CollectiveKind::kAllReduce, x.bytes(), label, [&] { do_all_reduce(x, op); });
 }
 
-void Communicator::all_gather(const Tensor& part, const Tensor& all, const char* label) {
+void Communicator::all_gather(const Tensor& part, const Tensor& all, const Label& label) {
   TPSIM_CHECK(part.elements() * size_ == all.elements(), "all_gather: parts make up the whole");
   recorded(CollectiveKind::kAllGather, all.bytes(), label, [&] { do_all_gather(part, all); });
 }
 
-void Communicator::reduce_scatter(const Tensor& all, const Tensor& part, const char* label) {
+void Communicator::reduce_scatter(const Tensor& all, const Tensor& part, const Label& label) {
   TPSIM_CHECK(part.elements() * size_ == all.elements(), "reduce_scatter: parts make up the whole");
   recorded(CollectiveKind::kReduceScatter, all.bytes(), label,
            [&] { do_reduce_scatter(all, part); });
 }
 
-void Communicator::all_to_all(const Tensor& from, const Tensor& to, const char* label) {
+void Communicator::all_to_all(const Tensor& from, const Tensor& to, const Label& label) {
   TPSIM_CHECK(from.elements() == to.elements() && from.elements() % size_ == 0,
               "all_to_all: equal parts for all");
   recorded(CollectiveKind::kAllToAll, to.bytes(), label, [&] { do_all_to_all(from, to); });
 }
 
-void Communicator::broadcast(const Tensor& x, int root, const char* label) {
+void Communicator::broadcast(const Tensor& x, int root, const Label& label) {
   recorded(CollectiveKind::kBroadcast, x.bytes(), label, [&] { do_broadcast(x, root); });
 }
 
-void Communicator::send(const Tensor& x, int to, const char* label) {
+void Communicator::send(const Tensor& x, int to, const Label& label) {
   TPSIM_CHECK(to >= 0 && to < size_ && to != rank_, "send to another member");
   recorded(CollectiveKind::kSend, x.bytes(), label, [&] { do_send(x, to); });
 }
 
-void Communicator::receive(const Tensor& x, int from, const char* label) {
+void Communicator::receive(const Tensor& x, int from, const Label& label) {
   TPSIM_CHECK(from >= 0 && from < size_ && from != rank_, "receive from another member");
   recorded(CollectiveKind::kReceive, x.bytes(), label, [&] { do_receive(x, from); });
 }

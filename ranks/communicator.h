@@ -32,17 +32,17 @@ class Communicator {
   int size() const { return size_; }
 
   // In place over all elements of x.
-  void all_reduce(const Tensor& x, ReduceOp op, const char* label);
+  void all_reduce(const Tensor& x, ReduceOp op, const Label& label);
   // all holds size() equal parts in rank order; `part` may be this rank's part of it.
-  void all_gather(const Tensor& part, const Tensor& all, const char* label);
+  void all_gather(const Tensor& part, const Tensor& all, const Label& label);
   // part = this rank's part of the sum of all; it may lie inside `all`.
-  void reduce_scatter(const Tensor& all, const Tensor& part, const char* label);
+  void reduce_scatter(const Tensor& all, const Tensor& part, const Label& label);
   // Both hold size() equal parts in rank order: part r of `from` goes to rank r, part r of `to` is
   // what came from it. They do not overlap.
-  void all_to_all(const Tensor& from, const Tensor& to, const char* label);
-  void broadcast(const Tensor& x, int root, const char* label);
-  void send(const Tensor& x, int to, const char* label);
-  void receive(const Tensor& x, int from, const char* label);
+  void all_to_all(const Tensor& from, const Tensor& to, const Label& label);
+  void broadcast(const Tensor& x, int root, const Label& label);
+  void send(const Tensor& x, int to, const Label& label);
+  void receive(const Tensor& x, int from, const Label& label);
 
  protected:
   virtual void do_all_reduce(const Tensor& x, ReduceOp op) = 0;
@@ -57,7 +57,7 @@ class Communicator {
 
  private:
   template <class Call>
-  void recorded(CollectiveKind kind, std::int64_t bytes, const char* label, Call call);
+  void recorded(CollectiveKind kind, std::int64_t bytes, const Label& label, Call call);
 
   Device& device_;
   GroupKind group_;

@@ -8,15 +8,15 @@
 namespace tpsim {
 namespace {
 
-constexpr const char* kLabel = "gathered";
+constexpr Label kLabel{ModelPart::kCoordination, "gathered"};
 
 // Equally many elements of every rank.
 template <class T>
 std::vector<T> all_of(Device& device, Communicator& everyone, const std::vector<T>& mine,
                       DType dtype) {
   const std::int64_t count = std::ssize(mine);
-  const Tensor all =
-      device.allocate({count * everyone.size()}, dtype, MemoryCategory::kCommunication, kLabel);
+  const Tensor all = device.allocate({count * everyone.size()}, dtype,
+                                     MemoryCategory::kCommunication, kLabel.text);
   const Tensor part = all.slice(everyone.rank() * count, count);
   device.upload(std::as_bytes(std::span(mine)), part);
   everyone.all_gather(part, all, kLabel);

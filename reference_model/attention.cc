@@ -7,6 +7,10 @@
 namespace tpsim {
 namespace {
 
+constexpr Label kQkv{ModelPart::kLinear, "attention.qkv"};
+constexpr Label kQkvBias{ModelPart::kLinear, "attention.qkv_bias"};
+constexpr Label kOutput{ModelPart::kLinear, "attention.output"};
+
 struct Projection {
   const char* name;
   std::int64_t rows;  // global
@@ -77,33 +81,32 @@ Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
     core_.rotate(saved.core.qkv, false);
   }
   core_.forward(saved.core);
-  return linear_forward(context_, saved.core.context, output_.weight, "attention.output");
+  return linear_forward(context_, saved.core.context, output_.weight, kOutput);
 }
 
 // Separate matrices write adjacent columns of one output.
 Tensor Attention::project_qkv(const Tensor& x) const {
   const Shape rows{x.shape()[0], x.shape()[1], qkv_width(core_.layout())};
-  Tensor qkv = allocate_activation(context_, rows, "attention.qkv");
-  side_by_side_forward(context_, x, projections_, qkv, "attention.qkv");
+  Tensor qkv = allocate_activation(context_, rows, kQkv.text);
+  side_by_side_forward(context_, x, projections_, qkv, kQkv);
   if (projection_biases_.size() == 1 && projection_biases_[0] != nullptr) {
-    context_.device.run(
-        BiasResidual{qkv, projection_biases_[0]->weight, Tensor(), qkv, "attention.qkv_bias"});
+    context_.device.run(BiasResidual{qkv, projection_biases_[0]->weight, Tensor(), qkv, kQkvBias});
   }
   return qkv;
 }
 
 Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
-  Tensor dcontext = linear_input_gradient(context_, dy, output_.weight, "attention.output");
-  linear_weight_gradient(context_, dy, saved.core.context, output_, "attention.output");
+  Tensor dcontext = linear_input_gradient(context_, dy, output_.weight, kOutput);
+  linear_weight_gradient(context_, dy, saved.core.context, output_, kOutput);
   Tensor dqkv = core_.backward(dcontext, saved.core);
   dcontext = Tensor();
   saved.core.qkv = saved.core.context = Tensor();
   if (context_.model.attention.position == PositionKind::kRotary) core_.rotate(dqkv, true);
 
   const Tensor x = enter_tensor_parallel(context_, saved.x, "attention.regather");
-  Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, "attention.qkv");
+  Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, kQkv);
   if (projection_biases_.size() == 1) {
-    bias_gradient(context_, dqkv, projection_biases_[0], "attention.qkv_bias");
+    bias_gradient(context_, dqkv, projection_biases_[0], kQkvBias.text);
   }
   return dx;
 }

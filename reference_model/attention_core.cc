@@ -6,6 +6,13 @@
 namespace tpsim {
 namespace {
 
+constexpr Label kScores{ModelPart::kAttentionCore, "attention.scores"};
+constexpr Label kSoftmax{ModelPart::kAttentionCore, "attention.softmax"};
+constexpr Label kDropout{ModelPart::kAttentionCore, "attention.dropout"};
+constexpr Label kValues{ModelPart::kAttentionCore, "attention.values"};
+constexpr Label kFlash{ModelPart::kAttentionCore, "attention.flash"};
+constexpr Label kAddKeyValues{ModelPart::kContextParallel, "attention.add_key_values"};
+
 // [positions, head_dim] matrices of every `step`-th head from `first`, for batched products.
 Matrix head_matrices(const Heads& x, std::int64_t positions, std::int64_t head_dim,
                      std::int64_t first, std::int64_t step) {
@@ -85,7 +92,7 @@ void AttentionCore::rotate(const Tensor& qkv, bool inverse) const {
                                  .theta = theta,
                                  .inverse = inverse,
                                  .first_position = run.position,
-                                 .label = "attention.rotary"});
+                                 .label = {ModelPart::kRotary, "attention.rotary"}});
     }
   }
 }
@@ -135,8 +142,8 @@ Tensor AttentionCore::draw_probs(const Run& run, const Operands& x, std::uint64_
   saved.probs = unfused_probs(run, x);
   const auto rate = static_cast<float>(context_.model.attention_dropout);
   if (rate == 0) return saved.probs;
-  saved.mask = allocate_mask(context_, saved.probs, "attention.dropout");
-  saved.dropped = allocate_activation(context_, saved.probs.shape(), "attention.dropout");
+  saved.mask = allocate_mask(context_, saved.probs, kDropout.text);
+  saved.dropped = allocate_activation(context_, saved.probs.shape(), kDropout.text);
   context_.device.run(DropoutForward{.x = saved.probs,
                                      .bias = {},
                                      .residual = {},
@@ -144,7 +151,7 @@ Tensor AttentionCore::draw_probs(const Run& run, const Operands& x, std::uint64_
                                      .mask = saved.mask,
                                      .rate = rate,
                                      .seed = seed,
-                                     .label = "attention.dropout"});
+                                     .label = kDropout});
   return saved.dropped;
 }
 
@@ -153,7 +160,7 @@ Tensor AttentionCore::unfused_probs(const Run& run, const Operands& x) const {
   const AttentionDims& d = run.dims;
   const std::int64_t group = d.heads / d.kv_heads;
   Tensor scores =
-      allocate_activation(context_, {d.batch * d.heads, d.seq, key_count(d)}, "attention.scores");
+      allocate_activation(context_, {d.batch * d.heads, d.seq, key_count(d)}, kScores.text);
   for (std::int64_t g = 0; g < group; ++g) {
     context_.device.run(
         Matmul{.a = head_matrices(x.x.q, d.seq, d.head_dim, g, group),
@@ -161,9 +168,9 @@ Tensor AttentionCore::unfused_probs(const Run& run, const Operands& x) const {
                .c = score_matrices(scores, d, g, group),
                .outer = d.batch,
                .inner = d.kv_heads,
-               .label = "attention.scores"});
+               .label = kScores});
   }
-  context_.device.run(SoftmaxForward{scores, slopes_, d.heads, scale_, "attention.softmax"});
+  context_.device.run(SoftmaxForward{scores, slopes_, d.heads, scale_, kSoftmax});
   return scores;
 }
 
@@ -176,7 +183,7 @@ void AttentionCore::unfused_values(const Run& run, const Operands& x, const Tens
                                .c = head_matrices(x.out, d.seq, d.head_dim, g, group),
                                .outer = d.batch,
                                .inner = d.kv_heads,
-                               .label = "attention.values"});
+                               .label = kValues});
   }
 }
 
@@ -184,8 +191,8 @@ void AttentionCore::flash_forward(const Run& run, const Operands& x, CoreSaved::
   const AttentionDims& d = run.dims;
   saved.log_sum = context_.device.allocate({d.batch, d.heads, d.seq}, DType::kFloat32,
                                            MemoryCategory::kActivations, "attention.log_sum");
-  context_.device.run(FlashForward{d, x.x.q, x.x.k, x.x.v, x.out, saved.log_sum, slopes_, scale_,
-                                   "attention.flash"});
+  context_.device.run(
+      FlashForward{d, x.x.q, x.x.k, x.x.v, x.out, saved.log_sum, slopes_, scale_, kFlash});
 }
 
 Tensor AttentionCore::backward(const Tensor& dcontext, CoreSaved& saved) const {
@@ -221,9 +228,9 @@ Tensor AttentionCore::key_value_gradients(const Tensor& dcontext, const Tensor& 
     run_backward(run, x, saved.seed + i, saved.runs[i]);
     const std::int64_t later = sum.elements() - part.elements();
     if (!writes) {
-      context_.device.run(Add{part, sum.slice(0, seen), "attention.add_key_values"});
+      context_.device.run(Add{part, sum.slice(0, seen), kAddKeyValues});
     } else if (later > 0) {
-      context_.device.run(Fill{sum.slice(part.elements(), later), 0, "attention.add_key_values"});
+      context_.device.run(Fill{sum.slice(part.elements(), later), 0, kAddKeyValues});
     }
   }
   return sum;
@@ -251,7 +258,7 @@ void AttentionCore::unfused_backward(const Run& run, const Operands& x, std::uin
   const auto of_keys = [&](const Heads& heads) {
     return head_matrices(heads, key_count(d), d.head_dim, 0, 1);
   };
-  const auto multiply = [&](Matrix a, Matrix b, Matrix c, float beta, const char* label) {
+  const auto multiply = [&](Matrix a, Matrix b, Matrix c, float beta, const Label& label) {
     context_.device.run(Matmul{.a = std::move(a),
                                .b = std::move(b),
                                .c = std::move(c),
@@ -262,31 +269,31 @@ void AttentionCore::unfused_backward(const Run& run, const Operands& x, std::uin
   };
   for (std::int64_t g = 0; g < group; ++g) {
     multiply(of_queries(x.dout, g), transposed(of_keys(x.x.v)), score_matrices(dprobs, d, g, group),
-             0.0F, "attention.values");
+             0.0F, kValues);
     multiply(transposed(score_matrices(multiplied, d, g, group)), of_queries(x.dout, g),
-             of_keys(x.dx.v), g == 0 ? 0.0F : 1.0F, "attention.values");
+             of_keys(x.dx.v), g == 0 ? 0.0F : 1.0F, kValues);
   }
   saved.dropped = Tensor();
   if (saved.mask.defined()) {
     context_.device.run(DropoutBackward{dprobs, saved.mask, dprobs,
                                         static_cast<float>(context_.model.attention_dropout),
-                                        "attention.dropout"});
+                                        kDropout});
     saved.mask = Tensor();
   }
-  context_.device.run(SoftmaxBackward{saved.probs, dprobs, scale_, "attention.softmax"});
+  context_.device.run(SoftmaxBackward{saved.probs, dprobs, scale_, kSoftmax});
   saved.probs = Tensor();
   for (std::int64_t g = 0; g < group; ++g) {
     multiply(score_matrices(dprobs, d, g, group), of_keys(x.x.k), of_queries(x.dx.q, g), 0.0F,
-             "attention.scores");
+             kScores);
     multiply(transposed(score_matrices(dprobs, d, g, group)), of_queries(x.x.q, g), of_keys(x.dx.k),
-             g == 0 ? 0.0F : 1.0F, "attention.scores");
+             g == 0 ? 0.0F : 1.0F, kScores);
   }
 }
 
 void AttentionCore::flash_backward(const Run& run, const Operands& x,
                                    const CoreSaved::Run& saved) const {
   context_.device.run(FlashBackward{run.dims, x.x.q, x.x.k, x.x.v, x.out, x.dout, saved.log_sum,
-                                    slopes_, x.dx.q, x.dx.k, x.dx.v, scale_, "attention.flash"});
+                                    slopes_, x.dx.q, x.dx.k, x.dx.v, scale_, kFlash});
 }
 
 }  // namespace tpsim

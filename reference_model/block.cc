@@ -97,21 +97,25 @@ std::uint64_t Block::seed_of(const BlockSaved& saved, int place, bool by_rank) c
 Tensor Block::add_residual(Tensor sum, const Tensor& residual, const Branch& branch) const {
   const Tensor bias = branch.bias != nullptr ? branch.bias->weight : Tensor();
   const auto rate = static_cast<float>(context_.model.hidden_dropout);
+  const Label label{ModelPart::kResidual, branch.label};
   if (rate == 0) {
-    context_.device.run(BiasResidual{sum, bias, residual, sum, branch.label});
+    context_.device.run(BiasResidual{sum, bias, residual, sum, label});
     return sum;
   }
   branch.mask = allocate_mask(context_, sum, branch.label);
   context_.device.run(
-      DropoutForward{sum, bias, residual, sum, branch.mask, rate, branch.seed, branch.label});
+      DropoutForward{sum, bias, residual, sum, branch.mask, rate, branch.seed, label});
   return sum;
 }
 
 Tensor Block::drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const {
   if (!mask.defined()) return dout;
   Tensor dx = allocate_activation(context_, dout.shape(), label);
-  context_.device.run(
-      DropoutBackward{dout, mask, dx, static_cast<float>(context_.model.hidden_dropout), label});
+  context_.device.run(DropoutBackward{dout,
+                                      mask,
+                                      dx,
+                                      static_cast<float>(context_.model.hidden_dropout),
+                                      {ModelPart::kResidual, label}});
   return dx;
 }
 
@@ -146,7 +150,8 @@ Tensor Block::backward(const Tensor& dz, BlockSaved saved) {
     mask = Tensor();
     bias_gradient(context_, dropped, bias, label);
     Tensor dn = inner(std::move(dropped));
-    if (after_norm) context_.device.run(BiasResidual{dn, Tensor(), dout, dn, label});
+    if (after_norm)
+      context_.device.run(BiasResidual{dn, Tensor(), dout, dn, {ModelPart::kResidual, label}});
     return norm.backward(context_, dn, norm_saved, after_norm ? Tensor() : dout, label);
   };
   const Tensor dy = branch_backward(

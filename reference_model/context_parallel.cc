@@ -29,7 +29,7 @@ void reorder_chunks(const RankContext& context, const Tensor& by_rank, const Ten
     const Matrix ordered = second ? chunks(by_position, 2 * cp - 1, -1) : chunks(by_position, 0, 1);
     context.device.run(CopyMatrices{.from = to_position ? held : ordered,
                                     .to = to_position ? ordered : held,
-                                    .label = "context.reorder"});
+                                    .label = {ModelPart::kContextParallel, "context.reorder"}});
   }
 }
 
@@ -62,9 +62,10 @@ Tensor gather_key_values(const RankContext& context, const QkvLayout& layout, co
   context.device.run(CopyMatrices{.from = key_values_in(layout, qkv),
                                   .to = packed_key_values(layout, own),
                                   .inner = key_value_pieces(layout),
-                                  .label = "context.pack"});
+                                  .label = {ModelPart::kContextParallel, "context.pack"}});
   Tensor gathered = allocate_key_values(context, layout, seq, "context.gathered");
-  context.groups.context.all_gather(own, gathered, "context.gather_key_values");
+  context.groups.context.all_gather(own, gathered,
+                                    {ModelPart::kContextParallel, "context.gather_key_values"});
   own = Tensor();
   Tensor ordered = allocate_key_values(context, layout, seq, "context.key_values");
   reorder_chunks(context, gathered, ordered, true);
@@ -79,12 +80,13 @@ void reduce_key_values(const RankContext& context, const QkvLayout& layout, Tens
   gradients = Tensor();
   const Tensor own =
       allocate_key_values(context, layout, local_sizes(context).seq, "context.key_value_gradients");
-  context.groups.context.reduce_scatter(by_rank, own, "context.reduce_key_values");
+  context.groups.context.reduce_scatter(by_rank, own,
+                                        {ModelPart::kContextParallel, "context.reduce_key_values"});
   by_rank = Tensor();
   context.device.run(CopyMatrices{.from = packed_key_values(layout, own),
                                   .to = key_values_in(layout, dqkv),
                                   .inner = key_value_pieces(layout),
-                                  .label = "context.unpack"});
+                                  .label = {ModelPart::kContextParallel, "context.unpack"}});
 }
 
 }  // namespace tpsim

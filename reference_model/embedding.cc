@@ -9,6 +9,10 @@ namespace {
 constexpr const char* kPositions = "position_embeddings.weight";
 constexpr const char* kNorm = "word_embeddings_layernorm";
 
+constexpr Label kLookup{ModelPart::kEmbedding, "embedding.lookup"};
+constexpr Label kAddPositions{ModelPart::kEmbedding, "embedding.positions"};
+constexpr Label kDropout{ModelPart::kEmbedding, "embedding.dropout"};
+
 }  // namespace
 
 std::string embedding_table_name(const ModelSpec& model) {
@@ -72,7 +76,7 @@ Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
   const auto rate = static_cast<float>(context_.model.hidden_dropout);
   if (rate == 0) return x;
   constexpr std::int64_t kBeforeTheBlocks = -1;
-  saved.mask = allocate_mask(context_, x, "embedding.dropout");
+  saved.mask = allocate_mask(context_, x, kDropout.text);
   context_.device.run(DropoutForward{.x = x,
                                      .bias = {},
                                      .residual = {},
@@ -81,7 +85,7 @@ Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
                                      .rate = rate,
                                      .seed = dropout_seed(context_, kBeforeTheBlocks, forwards_++,
                                                           0, context_.plan.sequence_parallel),
-                                     .label = "embedding.dropout"});
+                                     .label = kDropout});
   return x;
 }
 
@@ -89,7 +93,7 @@ Tensor Embedding::finish(Tensor x, EmbeddingSaved& saved) {
   store_.begin_forward(*rest_);
   if (Parameter* p = positions(); p != nullptr) {
     for (const auto& [part, table] : position_rows(x, p->weight)) {
-      context_.device.run(PositionForward{part, table, "embedding.positions"});
+      context_.device.run(PositionForward{part, table, kAddPositions});
     }
   }
   if (norm_ != nullptr) x = norm_->forward(context_, x, saved.norm, "embedding.norm");
@@ -100,20 +104,19 @@ Tensor Embedding::finish(Tensor x, EmbeddingSaved& saved) {
 // Every rank looks up the words it has; the sum over the tensor group is complete.
 Tensor Embedding::lookup(const Tensor& tokens) {
   const LocalSizes sizes = local_sizes(context_);
-  Tensor x = allocate_activation(context_, {sizes.seq, sizes.batch, context_.model.hidden},
-                                 "embedding.lookup");
-  context_.device.run(EmbeddingForward{tokens, table_.parameters().front().weight, x,
-                                       sizes.vocab_begin, "embedding.lookup"});
+  Tensor x =
+      allocate_activation(context_, {sizes.seq, sizes.batch, context_.model.hidden}, kLookup.text);
+  context_.device.run(
+      EmbeddingForward{tokens, table_.parameters().front().weight, x, sizes.vocab_begin, kLookup});
   return leave_tensor_parallel(context_, std::move(x), "embedding.reduce");
 }
 
 void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
   Tensor dx = dy;
   if (saved.mask.defined()) {
-    dx = allocate_activation(context_, dy.shape(), "embedding.dropout");
-    context_.device.run(DropoutBackward{dy, saved.mask, dx,
-                                        static_cast<float>(context_.model.hidden_dropout),
-                                        "embedding.dropout"});
+    dx = allocate_activation(context_, dy.shape(), kDropout.text);
+    context_.device.run(DropoutBackward{
+        dy, saved.mask, dx, static_cast<float>(context_.model.hidden_dropout), kDropout});
     saved.mask = Tensor();
   }
   if (rest_ != nullptr) {
@@ -123,7 +126,7 @@ void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
     if (Parameter* p = positions(); p != nullptr) {
       zero_if_fresh(context_.device, *p);
       for (const auto& [part, table] : position_rows(dx, p->gradient)) {
-        context_.device.run(PositionBackward{part, table, "embedding.positions"});
+        context_.device.run(PositionBackward{part, table, kAddPositions});
       }
     }
     store_.end_backward(*rest_);
@@ -133,7 +136,7 @@ void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
   Parameter& table = table_.parameters().front();
   zero_if_fresh(context_.device, table);
   context_.device.run(EmbeddingBackward{saved.tokens, dx, table.gradient,
-                                        local_sizes(context_).vocab_begin, "embedding.lookup"});
+                                        local_sizes(context_).vocab_begin, kLookup});
   store_.end_backward(table_);
 }
 

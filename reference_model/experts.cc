@@ -6,6 +6,18 @@
 namespace tpsim {
 namespace {
 
+constexpr Label kRouter{ModelPart::kRouter, "experts.router"};
+constexpr Label kRoute{ModelPart::kRouter, "experts.route"};
+constexpr Label kUp{ModelPart::kExperts, "experts.up"};
+constexpr Label kDown{ModelPart::kExperts, "experts.down"};
+constexpr Label kSwiglu{ModelPart::kActivation, "experts.swiglu"};
+constexpr Label kGelu{ModelPart::kActivation, "experts.gelu"};
+constexpr Label kDispatch{ModelPart::kExperts, "experts.dispatch"};
+constexpr Label kCombine{ModelPart::kExperts, "experts.combine"};
+constexpr Label kReorder{ModelPart::kExperts, "experts.reorder"};
+constexpr Label kGather{ModelPart::kExperts, "experts.gather"};
+constexpr Label kReduce{ModelPart::kExperts, "experts.reduce"};
+
 // Names as in Mixtral's checkpoints; of GELU experts by analogy with the dense ones.
 std::string router_name(const ModelSpec& model) {
   return model.mlp == MlpKind::kSwiglu ? "block_sparse_moe.gate.weight" : "mlp.router.weight";
@@ -121,15 +133,14 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
   route(saved);
   const std::int64_t hidden = context_.model.hidden;
   Tensor slots = allocate_activation(context_, {context_.model.experts.count, capacity_, hidden},
-                                     "experts.dispatch");
+                                     kDispatch.text);
   const std::int64_t per_token = context_.model.experts.per_token;
-  context_.device.run(
-      DispatchTokens{x, Tensor(), saved.choices, slots, per_token, "experts.dispatch"});
+  context_.device.run(DispatchTokens{x, Tensor(), saved.choices, slots, per_token, kDispatch});
   saved.input = to_experts(std::move(slots));
 
   const std::int64_t count = saved.input.shape()[1];
   const std::int64_t width = (gated() ? 2 : 1) * sizes_.ffn;
-  saved.up = allocate_activation(context_, {sizes_.experts, count, width}, "experts.up");
+  saved.up = allocate_activation(context_, {sizes_.experts, count, width}, kUp.text);
   std::int64_t column = 0;
   for (const Stack& part : up_) {
     Matrix weights = stacked(unit_.weights, part);
@@ -137,22 +148,21 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
     multiply({.a = columns_of(saved.input, 0, hidden),
               .b = weights,
               .c = columns_of(saved.up, column, part.rows),
-              .label = "experts.up"});
+              .label = kUp});
     column += part.rows;
   }
   saved.active = activate(saved);
-  Tensor down = allocate_activation(context_, saved.input.shape(), "experts.down");
+  Tensor down = allocate_activation(context_, saved.input.shape(), kDown.text);
   Matrix weights = stacked(unit_.weights, down_);
   weights.transposed = true;
   multiply({.a = columns_of(saved.active, 0, sizes_.ffn),
             .b = weights,
             .c = columns_of(down, 0, hidden),
-            .label = "experts.down"});
+            .label = kDown});
   saved.output = from_experts(std::move(down));
 
-  Tensor y = allocate_activation(context_, x.shape(), "experts.combine");
-  context_.device.run(
-      CombineTokens{saved.output, saved.weights, saved.slots, y, "experts.combine"});
+  Tensor y = allocate_activation(context_, x.shape(), kCombine.text);
+  context_.device.run(CombineTokens{saved.output, saved.weights, saved.slots, y, kCombine});
   return y;
 }
 
@@ -161,29 +171,29 @@ void Experts::route(ExpertsSaved& saved) const {
   const ExpertShape& experts = context_.model.experts;
   const std::int64_t tokens = saved.x.rows();
   const auto allocate = [&](Shape shape, DType dtype) {
-    return device.allocate(shape, dtype, MemoryCategory::kActivations, "experts.route");
+    return device.allocate(shape, dtype, MemoryCategory::kActivations, kRoute.text);
   };
   saved.logits = allocate({tokens, experts.count}, DType::kFloat32);
   device.run(Matmul{.a = matrix_of(saved.x),
                     .b = matrix_of(router_.weight, true),
                     .c = matrix_of(saved.logits),
-                    .label = "experts.router"});
+                    .label = kRouter});
   const Shape choices{tokens, experts.per_token};
   saved.weights = allocate(choices, DType::kFloat32);
   saved.chosen = allocate(choices, DType::kInt32);
   saved.slots = allocate(choices, DType::kInt32);
   saved.choices = allocate({experts.count, capacity_}, DType::kInt32);
-  device.run(RouteForward{saved.logits, saved.weights, saved.chosen, saved.slots, saved.choices,
-                          "experts.route"});
+  device.run(
+      RouteForward{saved.logits, saved.weights, saved.chosen, saved.slots, saved.choices, kRoute});
 }
 
 Tensor Experts::activate(const ExpertsSaved& saved) const {
   const Shape& s = saved.up.shape();
   Tensor active = allocate_activation(context_, {s[0], s[1], sizes_.ffn}, "experts.active");
   if (gated()) {
-    context_.device.run(SwigluForward{saved.up, active, "experts.swiglu"});
+    context_.device.run(SwigluForward{saved.up, active, kSwiglu});
   } else {
-    context_.device.run(BiasGeluForward{saved.up, Tensor(), active, "experts.gelu"});
+    context_.device.run(BiasGeluForward{saved.up, Tensor(), active, kGelu});
   }
   return active;
 }
@@ -193,13 +203,13 @@ Tensor Experts::to_experts(Tensor slots) const {
   if (context_.plan.degrees.ep > 1) {
     const Tensor sent = std::move(slots);
     slots = allocate_activation(context_, sent.shape(), "experts.arrived");
-    context_.groups.expert.all_to_all(sent, slots, "experts.to_experts");
+    context_.groups.expert.all_to_all(sent, slots, {ModelPart::kExperts, "experts.to_experts"});
   }
   if (tp > 1) {
     const Tensor part = std::move(slots);
     const Shape& s = part.shape();
-    slots = allocate_activation(context_, {tp * s[0], s[1], s[2]}, "experts.gather");
-    context_.groups.tensor.all_gather(part, slots, "experts.gather");
+    slots = allocate_activation(context_, {tp * s[0], s[1], s[2]}, kGather.text);
+    context_.groups.tensor.all_gather(part, slots, kGather);
   }
   return reordered(slots, true);
 }
@@ -210,13 +220,13 @@ Tensor Experts::from_experts(Tensor slots) const {
   if (tp > 1) {
     const Tensor whole = std::move(slots);
     const Shape& s = whole.shape();
-    slots = allocate_activation(context_, {s[0] / tp, s[1], s[2]}, "experts.reduce");
-    context_.groups.tensor.reduce_scatter(whole, slots, "experts.reduce");
+    slots = allocate_activation(context_, {s[0] / tp, s[1], s[2]}, kReduce.text);
+    context_.groups.tensor.reduce_scatter(whole, slots, kReduce);
   }
   if (context_.plan.degrees.ep > 1) {
     const Tensor sent = std::move(slots);
     slots = allocate_activation(context_, sent.shape(), "experts.returned");
-    context_.groups.expert.all_to_all(sent, slots, "experts.from_experts");
+    context_.groups.expert.all_to_all(sent, slots, {ModelPart::kExperts, "experts.from_experts"});
   }
   return slots;
 }
@@ -228,7 +238,7 @@ Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
   const Shape shape = by_expert ? Shape{sizes_.experts, ranks * capacity_, hidden}
                                 : Shape{ranks * sizes_.experts, capacity_, hidden};
   if (ranks == 1 || sizes_.experts == 1) return slots.reshaped(shape);
-  Tensor ordered = allocate_activation(context_, shape, "experts.reorder");
+  Tensor ordered = allocate_activation(context_, shape, kReorder.text);
   const std::int64_t part = capacity_ * hidden;
   const auto places = [&](const Tensor& tensor, std::int64_t expert_stride,
                           std::int64_t rank_stride) {
@@ -245,7 +255,7 @@ Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
                                    .to = by_expert ? together : by_rank,
                                    .outer = sizes_.experts,
                                    .inner = ranks,
-                                   .label = "experts.reorder"});
+                                   .label = kReorder});
   return ordered;
 }
 
@@ -254,7 +264,7 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
   float beta = 0;
   for (Parameter& p : unit_.parameters()) beta = accumulation_beta(p);  // all are fresh, or none
   const auto weight_gradient = [&](Matrix dy, const Matrix& x, const Stack& stack,
-                                   const char* label) {
+                                   const Label& label) {
     dy.transposed = true;
     multiply({.a = dy,
               .b = x,
@@ -262,23 +272,23 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
               .beta = beta,
               .label = label});
   };
-  Tensor dactive = allocate_activation(context_, saved.active.shape(), "experts.down");
+  Tensor dactive = allocate_activation(context_, saved.active.shape(), kDown.text);
   multiply({.a = columns_of(ddown, 0, hidden),
             .b = stacked(unit_.weights, down_),
             .c = columns_of(dactive, 0, sizes_.ffn),
-            .label = "experts.down"});
+            .label = kDown});
   weight_gradient(columns_of(ddown, 0, hidden), columns_of(saved.active, 0, sizes_.ffn), down_,
-                  "experts.down");
+                  kDown);
   saved.active = ddown = Tensor();
   const Tensor dup = allocate_activation(context_, saved.up.shape(), "experts.dup");
   if (gated()) {
-    context_.device.run(SwigluBackward{dactive, saved.up, dup, "experts.swiglu"});
+    context_.device.run(SwigluBackward{dactive, saved.up, dup, kSwiglu});
   } else {
-    context_.device.run(BiasGeluBackward{dactive, saved.up, Tensor(), dup, "experts.gelu"});
+    context_.device.run(BiasGeluBackward{dactive, saved.up, Tensor(), dup, kGelu});
   }
   dactive = saved.up = Tensor();
 
-  Tensor dinput = allocate_activation(context_, saved.input.shape(), "experts.up");
+  Tensor dinput = allocate_activation(context_, saved.input.shape(), kUp.text);
   std::int64_t column = 0;
   for (const Stack& part : up_) {
     const Matrix slopes = columns_of(dup, column, part.rows);
@@ -286,8 +296,8 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
               .b = stacked(unit_.weights, part),
               .c = columns_of(dinput, 0, hidden),
               .beta = column == 0 ? 0.0F : 1.0F,
-              .label = "experts.up"});
-    weight_gradient(slopes, columns_of(saved.input, 0, hidden), part, "experts.up");
+              .label = kUp});
+    weight_gradient(slopes, columns_of(saved.input, 0, hidden), part, kUp);
     column += part.rows;
   }
   return dinput;
@@ -297,27 +307,26 @@ Tensor Experts::backward(const Tensor& dy, ExpertsSaved saved) const {
   Device& device = context_.device;
   const std::int64_t per_token = context_.model.experts.per_token;
   const Tensor dweights = device.allocate(saved.weights.shape(), DType::kFloat32,
-                                          MemoryCategory::kActivations, "experts.combine");
-  device.run(RouteWeightGradient{dy, saved.output, saved.slots, dweights, "experts.combine"});
-  Tensor slots = allocate_activation(context_, saved.output.shape(), "experts.combine");
+                                          MemoryCategory::kActivations, kCombine.text);
+  device.run(RouteWeightGradient{dy, saved.output, saved.slots, dweights, kCombine});
+  Tensor slots = allocate_activation(context_, saved.output.shape(), kCombine.text);
   saved.output = Tensor();
-  device.run(DispatchTokens{dy, saved.weights, saved.choices, slots, per_token, "experts.combine"});
+  device.run(DispatchTokens{dy, saved.weights, saved.choices, slots, per_token, kCombine});
   Tensor dinput = experts_backward(to_experts(std::move(slots)), saved);
   saved.input = Tensor();
   slots = from_experts(std::move(dinput));
-  Tensor dx = allocate_activation(context_, saved.x.shape(), "experts.dispatch");
-  device.run(CombineTokens{slots, Tensor(), saved.slots, dx, "experts.dispatch"});
+  Tensor dx = allocate_activation(context_, saved.x.shape(), kDispatch.text);
+  device.run(CombineTokens{slots, Tensor(), saved.slots, dx, kDispatch});
   slots = Tensor();
 
-  const Tensor dlogits = allocate_activation(context_, saved.logits.shape(), "experts.route");
-  device.run(
-      RouteBackward{saved.logits, saved.weights, saved.chosen, dweights, dlogits, "experts.route"});
+  const Tensor dlogits = allocate_activation(context_, saved.logits.shape(), kRoute.text);
+  device.run(RouteBackward{saved.logits, saved.weights, saved.chosen, dweights, dlogits, kRoute});
   device.run(Matmul{.a = matrix_of(dlogits),
                     .b = matrix_of(router_.weight),
                     .c = matrix_of(dx),
                     .beta = 1.0F,
-                    .label = "experts.router"});
-  linear_weight_gradient(context_, dlogits, saved.x, router_, "experts.router");
+                    .label = kRouter});
+  linear_weight_gradient(context_, dlogits, saved.x, router_, kRouter);
   return dx;
 }
 

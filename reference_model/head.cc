@@ -6,6 +6,12 @@
 namespace tpsim {
 namespace {
 
+constexpr Label kLogits{ModelPart::kHead, "head.logits"};
+constexpr Label kConvert{ModelPart::kHead, "head.convert"};
+constexpr Label kMax{ModelPart::kLoss, "head.max"};
+constexpr Label kSums{ModelPart::kLoss, "head.sums"};
+constexpr Label kLoss{ModelPart::kLoss, "head.loss"};
+
 std::string final_norm_name(const ModelSpec& model) {
   return model.mlp == MlpKind::kSwiglu ? "model.norm" : "ln_f";
 }
@@ -39,43 +45,41 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
 
   store_.begin_forward(table_);
   saved.logits = linear_forward(context_, enter_tensor_parallel(context_, saved.x, "head.gather"),
-                                table_.parameters().front().weight, "head.logits");
+                                table_.parameters().front().weight, kLogits);
   store_.end_forward(table_);
 
   if (context_.options.wide_logits) saved.logits = converted(saved.logits, DType::kFloat32);
 
   const std::int64_t tokens = saved.logits.rows();
-  saved.max = allocate_statistic(context_, {tokens}, "head.max");
-  device.run(VocabMax{saved.logits, saved.max, sizes.vocab_columns, "head.max"});
-  context_.groups.tensor.all_reduce(saved.max, ReduceOp::kMax, "head.max");
-  saved.sums = allocate_statistic(context_, {2, tokens}, "head.sums");
+  saved.max = allocate_statistic(context_, {tokens}, kMax.text);
+  device.run(VocabMax{saved.logits, saved.max, sizes.vocab_columns, kMax});
+  context_.groups.tensor.all_reduce(saved.max, ReduceOp::kMax, kMax);
+  saved.sums = allocate_statistic(context_, {2, tokens}, kSums.text);
   device.run(VocabSums{saved.logits, saved.max, labels, saved.sums, sizes.vocab_begin,
-                       sizes.vocab_columns, "head.sums"});
-  context_.groups.tensor.all_reduce(saved.sums, ReduceOp::kSum, "head.sums");
-  Tensor loss = allocate_statistic(context_, {tokens}, "head.loss");
-  device.run(CrossEntropyLoss{saved.sums, loss, "head.loss"});
+                       sizes.vocab_columns, kSums});
+  context_.groups.tensor.all_reduce(saved.sums, ReduceOp::kSum, kSums);
+  Tensor loss = allocate_statistic(context_, {tokens}, kLoss.text);
+  device.run(CrossEntropyLoss{saved.sums, loss, kLoss});
   return loss;
 }
 
 Tensor Head::converted(const Tensor& logits, DType dtype) const {
   const Tensor copy =
-      context_.device.allocate(logits.shape(), dtype, MemoryCategory::kActivations, "head.convert");
-  context_.device.run(Cast{logits, copy, "head.convert"});
+      context_.device.allocate(logits.shape(), dtype, MemoryCategory::kActivations, kConvert.text);
+  context_.device.run(Cast{logits, copy, kConvert});
   return copy;
 }
 
 Tensor Head::backward(float scale, HeadSaved saved) {
   const LocalSizes sizes = local_sizes(context_);
   context_.device.run(CrossEntropyBackward{saved.logits, saved.max, saved.sums, saved.labels,
-                                           sizes.vocab_begin, sizes.vocab_columns, scale,
-                                           "head.loss"});
+                                           sizes.vocab_begin, sizes.vocab_columns, scale, kLoss});
   if (context_.options.wide_logits) saved.logits = converted(saved.logits, context_.plan.dtype);
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();
-  Tensor dx = linear_input_gradient(context_, saved.logits, table.weight, "head.logits");
+  Tensor dx = linear_input_gradient(context_, saved.logits, table.weight, kLogits);
   linear_weight_gradient(context_, saved.logits,
-                         enter_tensor_parallel(context_, saved.x, "head.regather"), table,
-                         "head.logits");
+                         enter_tensor_parallel(context_, saved.x, "head.regather"), table, kLogits);
   store_.end_backward(table_);
   saved.logits = saved.x = Tensor();
   dx = leave_tensor_parallel(context_, std::move(dx), "head.reduce");

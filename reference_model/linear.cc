@@ -20,25 +20,25 @@ std::vector<Tensor> joined(const std::vector<Parameter*>& parameters, Tensor Par
 }  // namespace
 
 Tensor linear_forward(const RankContext& context, const Tensor& x, const Tensor& weight,
-                      const char* label) {
+                      const Label& label) {
   const Shape& s = x.shape();
-  Tensor y = allocate_activation(context, {s[0], s[1], weight.rows()}, label);
+  Tensor y = allocate_activation(context, {s[0], s[1], weight.rows()}, label.text);
   context.device.run(
       Matmul{.a = matrix_of(x), .b = matrix_of(weight, true), .c = matrix_of(y), .label = label});
   return y;
 }
 
 Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const Tensor& weight,
-                             const char* label) {
+                             const Label& label) {
   const Shape& s = dy.shape();
-  Tensor dx = allocate_activation(context, {s[0], s[1], weight.cols()}, label);
+  Tensor dx = allocate_activation(context, {s[0], s[1], weight.cols()}, label.text);
   context.device.run(
       Matmul{.a = matrix_of(dy), .b = matrix_of(weight), .c = matrix_of(dx), .label = label});
   return dx;
 }
 
 void linear_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
-                            Parameter& weight, const char* label) {
+                            Parameter& weight, const Label& label) {
   context.device.run(Matmul{.a = matrix_of(dy, true),
                             .b = matrix_of(x),
                             .c = matrix_of(weight.gradient),
@@ -48,7 +48,7 @@ void linear_weight_gradient(const RankContext& context, const Tensor& dy, const 
 
 void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const std::vector<Parameter*>& weights, const Tensor& y,
-                          const char* label) {
+                          const Label& label) {
   std::int64_t column = 0;
   for (const Tensor& weight : joined(weights, &Parameter::weight)) {
     Matrix out = matrix_of(y);
@@ -61,8 +61,8 @@ void side_by_side_forward(const RankContext& context, const Tensor& x,
 }
 
 Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
-                             const std::vector<Parameter*>& weights, const char* label) {
-  Tensor dx = allocate_activation(context, x.shape(), label);
+                             const std::vector<Parameter*>& weights, const Label& label) {
+  Tensor dx = allocate_activation(context, x.shape(), label.text);
   const std::vector<Tensor> matrices = joined(weights, &Parameter::weight);
   const std::vector<Tensor> gradients = joined(weights, &Parameter::gradient);
   TPSIM_CHECK(matrices.size() == gradients.size(), "weights and gradients lie differently");
@@ -90,7 +90,7 @@ void bias_gradient(const RankContext& context, const Tensor& dy, Parameter* bias
                    const char* label) {
   if (bias == nullptr) return;
   zero_if_fresh(context.device, *bias);
-  context.device.run(ColumnSum{dy, bias->gradient, label});
+  context.device.run(ColumnSum{dy, bias->gradient, {ModelPart::kLinear, label}});
 }
 
 }  // namespace tpsim

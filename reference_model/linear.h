@@ -12,23 +12,23 @@ namespace tpsim {
 
 // y[T, out] = x[T, in] weight'.
 Tensor linear_forward(const RankContext& context, const Tensor& x, const Tensor& weight,
-                      const char* label);
+                      const Label& label);
 
 // dx[T, in] = dy weight.
 Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const Tensor& weight,
-                             const char* label);
+                             const Label& label);
 // weight_gradient (+)= dy' x.
 void linear_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
-                            Parameter& weight, const char* label);
+                            Parameter& weight, const Label& label);
 
 // Several matrices that read one input, with adjacent columns of y as outputs: those that lie one
 // behind the other in memory multiply as one.
 void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const std::vector<Parameter*>& weights, const Tensor& y,
-                          const char* label);
+                          const Label& label);
 // Their weight gradients (+)= dy' x; returns dx = dy weights.
 Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
-                             const std::vector<Parameter*>& weights, const char* label);
+                             const std::vector<Parameter*>& weights, const Label& label);
 // Adds dy's column sums to a bias gradient; nothing for an absent bias.
 void bias_gradient(const RankContext& context, const Tensor& dy, Parameter* bias,
                    const char* label);

@@ -51,7 +51,7 @@ Tensor Norm::forward(const RankContext& context, const Tensor& x, NormSaved& sav
                                  .mean = saved.mean,
                                  .rstd = saved.rstd,
                                  .epsilon = static_cast<float>(context.model.norm_epsilon),
-                                 .label = label});
+                                 .label = {ModelPart::kNorm, label}});
   return y;
 }
 
@@ -70,7 +70,7 @@ Tensor Norm::backward(const RankContext& context, const Tensor& dy, const NormSa
                                   .dx = dx,
                                   .dgain = gain_.gradient,
                                   .dbias = bias_ != nullptr ? bias_->gradient : Tensor(),
-                                  .label = label});
+                                  .label = {ModelPart::kNorm, label}});
   return dx;
 }
 

@@ -8,6 +8,17 @@
 namespace tpsim {
 namespace {
 
+constexpr Label kInitialize{ModelPart::kInitialization, "initialize"};
+constexpr Label kGradNorm{ModelPart::kGradNorm, "gradient_norm"};
+constexpr Label kReduce{ModelPart::kDataParallelReduction, "data.reduce_gradients"};
+constexpr Label kReduceTied{ModelPart::kEmbeddingGradients, "tied_embedding.reduce"};
+constexpr Label kWiden{ModelPart::kOptimizer, "optimizer.widen"};
+constexpr Label kAdamW{ModelPart::kOptimizer, "optimizer.adamw"};
+constexpr Label kGradientsDown{ModelPart::kGradientsToHost, "optimizer.gradients_down"};
+constexpr Label kHostAdamW{ModelPart::kHostOptimizer, "optimizer.host_adamw"};
+constexpr Label kWeightsUp{ModelPart::kWeightsToDevice, "optimizer.weights_up"};
+constexpr Label kGatherWeights{ModelPart::kParameterGather, "data.gather_weights"};
+
 // The part of [begin, end) that lies in this rank's share, relative to the share.
 struct Range {
   std::int64_t begin = 0;
@@ -40,9 +51,9 @@ void Optimizer::materialize() {
     if (context_.plan.dtype != DType::kFloat32 || offloaded) {
       state.master = allocate(DType::kFloat32, "master_weights");
       if (context_.plan.dtype == DType::kFloat32) {
-        device.run(Copy{unit.weight_share, state.master, "initialize"});
+        device.run(Copy{unit.weight_share, state.master, kInitialize});
       } else {
-        device.run(Cast{unit.weight_share, state.master, "initialize"});
+        device.run(Cast{unit.weight_share, state.master, kInitialize});
       }
     }
     if (offloaded) {
@@ -50,8 +61,8 @@ void Optimizer::materialize() {
       const bool narrow = context_.plan.dtype != DType::kFloat32;
       state.host_weights = narrow ? allocate(context_.plan.dtype, "host_weights") : state.master;
     }
-    device.run(Fill{state.momentum, 0.0F, "initialize"});
-    device.run(Fill{state.variance, 0.0F, "initialize"});
+    device.run(Fill{state.momentum, 0.0F, kInitialize});
+    device.run(Fill{state.variance, 0.0F, kInitialize});
     states_.push_back(state);
   }
 }
@@ -75,7 +86,7 @@ void Optimizer::reduce_tied_table(ParameterUnit& unit) {
   if (!context_.model.tied_embedding || context_.groups.embedding.size() == 1) return;
   if (unit.name() != "word_embeddings") return;
   const Tensor& gradients = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
-  context_.groups.embedding.all_reduce(gradients, ReduceOp::kSum, "tied_embedding.reduce");
+  context_.groups.embedding.all_reduce(gradients, ReduceOp::kSum, kReduceTied);
 }
 
 void Optimizer::reduce_over_data_parallel(ParameterUnit& unit) {
@@ -83,10 +94,9 @@ void Optimizer::reduce_over_data_parallel(ParameterUnit& unit) {
   const bool scatter = store_.zero_stage(unit) == 1 &&
                        context_.options.gradient_reduction == GradientReduction::kReduceScatter;
   if (scatter) {
-    store_.data_group(unit).reduce_scatter(unit.gradients, unit.gradient_share,
-                                           "data.reduce_gradients");
+    store_.data_group(unit).reduce_scatter(unit.gradients, unit.gradient_share, kReduce);
   } else {
-    store_.data_group(unit).all_reduce(unit.gradients, ReduceOp::kSum, "data.reduce_gradients");
+    store_.data_group(unit).all_reduce(unit.gradients, ReduceOp::kSum, kReduce);
   }
 }
 
@@ -103,18 +113,17 @@ bool Optimizer::counts_in_norm(const ParameterUnit& unit) const {
 
 double Optimizer::global_norm() {
   Device& device = context_.device;
-  Tensor sum = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "gradient_norm");
-  device.run(Fill{sum, 0.0F, "gradient_norm"});
+  Tensor sum = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kGradNorm.text);
+  device.run(Fill{sum, 0.0F, kGradNorm});
   for (ParameterUnit& unit : store_.units()) {
     for (const Segment& segment : unit.segments()) {
       const Range range = within_share(segment, store_.share_begin(unit), store_.share_size(unit));
       if (!segment.counts_in_norm || !counts_in_norm(unit) || range.count == 0) continue;
-      device.run(
-          SumSquares{unit.gradient_share.slice(range.begin, range.count), sum, "gradient_norm"});
+      device.run(SumSquares{unit.gradient_share.slice(range.begin, range.count), sum, kGradNorm});
     }
   }
   Communicator& group = shares_differ() ? context_.groups.world : context_.groups.model;
-  group.all_reduce(sum, ReduceOp::kSum, "gradient_norm");
+  group.all_reduce(sum, ReduceOp::kSum, kGradNorm);
   return std::sqrt(static_cast<double>(download_scalar(device, sum)));
 }
 
@@ -142,7 +151,7 @@ std::vector<Tensor> Optimizer::optimizer_gradients() {
     if (widen && share.dtype() != DType::kFloat32) {
       share = context_.device.allocate(share.shape(), DType::kFloat32, MemoryCategory::kWorkspace,
                                        "fp32_gradients");
-      context_.device.run(Cast{unit.gradient_share, share, "optimizer.widen"});
+      context_.device.run(Cast{unit.gradient_share, share, kWiden});
     }
     shares.push_back(share);
   }
@@ -152,12 +161,12 @@ std::vector<Tensor> Optimizer::optimizer_gradients() {
 void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, const Tensor& gradients,
                             const UpdateStep& update) {
   if (!is_offloaded()) {
-    update_share(unit, state, {gradients, unit.weight_share, "optimizer.adamw"}, update);
+    update_share(unit, state, {gradients, unit.weight_share, kAdamW}, update);
     return;
   }
   Device& device = context_.device;
   device.run(Copy{gradients, state.host_gradients, kGradientsDown});
-  update_share(unit, state, {state.host_gradients, state.host_weights, kHostUpdate}, update);
+  update_share(unit, state, {state.host_gradients, state.host_weights, kHostAdamW}, update);
   device.run(Copy{state.host_weights, unit.weight_share, kWeightsUp});
 }
 
@@ -187,7 +196,7 @@ void Optimizer::update_share(ParameterUnit& unit, OptimizerState& state, const U
 void Optimizer::gather_weights(ParameterUnit& unit) {
   const int zero = store_.zero_stage(unit);
   if (zero == 0 || zero == 3) return;
-  store_.data_group(unit).all_gather(unit.weight_share, unit.weights, "data.gather_weights");
+  store_.data_group(unit).all_gather(unit.weight_share, unit.weights, kGatherWeights);
 }
 
 }  // namespace tpsim

@@ -28,11 +28,6 @@ struct OptimizerState {
   Tensor host_gradients, host_weights;
 };
 
-// What an offloaded optimizer runs on the host, and what goes over the link to it.
-inline constexpr const char* kGradientsDown = "optimizer.gradients_down";
-inline constexpr const char* kHostUpdate = "optimizer.host_adamw";
-inline constexpr const char* kWeightsUp = "optimizer.weights_up";
-
 class Optimizer {
  public:
   Optimizer(const RankContext& context, ParameterStore& store, OptimizerSettings settings);
@@ -65,7 +60,7 @@ class Optimizer {
                    const UpdateStep& update);
   struct UpdateOperands {
     Tensor gradients, weights;
-    const char* label;
+    Label label;
   };
   void update_share(ParameterUnit& unit, OptimizerState& state, const UpdateOperands& with,
                     const UpdateStep& update);

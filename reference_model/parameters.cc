@@ -5,6 +5,16 @@
 namespace tpsim {
 namespace {
 
+constexpr Label kInitialize{ModelPart::kInitialization, "initialize"};
+constexpr Label kGatherWeights{ModelPart::kParameterGather, "zero3.gather_weights"};
+constexpr Label kZeroGradient{ModelPart::kMicroBatchGradients, "zero_gradient"};
+constexpr Label kClearGap{ModelPart::kMicroBatchGradients, "clear_gap"};
+constexpr Label kClearGradients{ModelPart::kZeroGrad, "clear_gradients"};
+constexpr Label kReducePartials{ModelPart::kSequenceParallelGradients,
+                                "sequence_parallel.reduce_gradients"};
+constexpr Label kReduceIntoShare{ModelPart::kDataParallelReduction, "zero.reduce_gradients"};
+constexpr Label kAccumulateGradients{ModelPart::kGradientAccumulation, "accumulate_gradients"};
+
 constexpr std::int64_t kAlignment = 64;  // elements: 128 bytes in bf16
 
 std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
@@ -31,7 +41,7 @@ float accumulation_beta(Parameter& p) {
 }
 
 void zero_if_fresh(Device& device, Parameter& p) {
-  if (p.gradient_is_fresh) device.run(Fill{p.gradient, 0.0F, "zero_gradient"});
+  if (p.gradient_is_fresh) device.run(Fill{p.gradient, 0.0F, kZeroGradient});
   p.gradient_is_fresh = false;
 }
 
@@ -91,14 +101,14 @@ void ParameterStore::materialize(std::uint64_t seed) {
   for (ParameterUnit& unit : units_) {
     unit.weights =
         device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights, "weights");
-    device.run(Fill{unit.weights, 0.0F, "initialize"});
+    device.run(Fill{unit.weights, 0.0F, kInitialize});
     bind_weights(unit);
     for (Parameter& parameter : unit.parameters()) initialize(parameter, seed);
     unit.weight_share = unit.weights.slice(share_begin(unit), share_size(unit));
     if (zero_stage(unit) == 3) {
       Tensor share = device.allocate({share_size(unit)}, context_.plan.dtype,
                                      MemoryCategory::kWeights, "weight_share");
-      device.run(Copy{unit.weight_share, share, "initialize"});
+      device.run(Copy{unit.weight_share, share, kInitialize});
       unit.weight_share = share;
       release_weights(unit);
     }
@@ -133,7 +143,7 @@ void ParameterStore::initialize(Parameter& parameter, std::uint64_t seed) {
   if (spec.initial == InitialValue::kZeros) return;
   Device& device = context_.device;
   if (spec.initial == InitialValue::kOnes) {
-    device.run(Fill{parameter.weight, 1.0F, "initialize"});
+    device.run(Fill{parameter.weight, 1.0F, kInitialize});
     return;
   }
   const std::int64_t rows = spec.shape[0], cols = spec.shape.cols();
@@ -150,14 +160,14 @@ void ParameterStore::initialize(Parameter& parameter, std::uint64_t seed) {
                         .col_begin = by_cols ? context_.at.tp * cols : 0,
                         .global_cols = by_cols ? cols * context_.plan.degrees.tp : cols,
                         .deviation = static_cast<float>(spec.deviation),
-                        .label = "initialize"});
+                        .label = kInitialize});
 }
 
 void ParameterStore::gather_weights(ParameterUnit& unit) {
   if (zero_stage(unit) != 3) return;
   unit.weights = context_.device.allocate({unit.size()}, context_.plan.dtype,
                                           MemoryCategory::kWeights, "gathered_weights");
-  data_group(unit).all_gather(unit.weight_share, unit.weights, "zero3.gather_weights");
+  data_group(unit).all_gather(unit.weight_share, unit.weights, kGatherWeights);
   bind_weights(unit);
 }
 
@@ -193,7 +203,7 @@ void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::int64_t end = parameters[i].offset + parameters[i].spec.shape.elements();
     const std::int64_t next = i + 1 < parameters.size() ? parameters[i + 1].offset : unit.size();
-    if (next > end) context_.device.run(Fill{buffer.slice(end, next - end), 0.0F, "clear_gap"});
+    if (next > end) context_.device.run(Fill{buffer.slice(end, next - end), 0.0F, kClearGap});
   }
 }
 
@@ -214,8 +224,8 @@ void ParameterStore::reduce_into_share(ParameterUnit& unit) {
   const Tensor& whole = unit.pending_gradients_;
   reduce_sequence_partials(unit, whole);
   const Tensor share = whole.slice(share_begin(unit), share_size(unit));
-  data_group(unit).reduce_scatter(whole, share, "zero.reduce_gradients");
-  context_.device.run(Add{share, unit.gradient_share, "accumulate_gradients"});
+  data_group(unit).reduce_scatter(whole, share, kReduceIntoShare);
+  context_.device.run(Add{share, unit.gradient_share, kAccumulateGradients});
   unit.pending_gradients_ = Tensor();
 }
 
@@ -231,10 +241,10 @@ void ParameterStore::accumulate_pending(ParameterUnit& unit) {
     if (part.dtype() != unit.gradients.dtype()) {
       const Tensor wide = device.allocate(p.spec.shape, unit.gradients.dtype(),
                                           MemoryCategory::kWorkspace, "widened_gradient");
-      device.run(Cast{part, wide, "accumulate_gradients"});
+      device.run(Cast{part, wide, kAccumulateGradients});
       part = wide;
     }
-    device.run(Add{part, unit.gradients.slice(p.offset, p.spec.shape), "accumulate_gradients"});
+    device.run(Add{part, unit.gradients.slice(p.offset, p.spec.shape), kAccumulateGradients});
   }
   unit.pending_gradients_ = Tensor();
 }
@@ -242,7 +252,7 @@ void ParameterStore::accumulate_pending(ParameterUnit& unit) {
 void ParameterStore::clear_gradients() {
   for (ParameterUnit& unit : units_) {
     const Tensor& kept = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
-    context_.device.run(Fill{kept, 0.0F, "clear_gradients"});
+    context_.device.run(Fill{kept, 0.0F, kClearGradients});
   }
 }
 
@@ -250,7 +260,7 @@ void ParameterStore::reduce_sequence_partials(ParameterUnit& unit, const Tensor&
   const std::int64_t tail = unit.size() - unit.replicated_begin();
   if (!context_.plan.sequence_parallel || tail == 0) return;
   context_.groups.tensor.all_reduce(gradients.slice(unit.replicated_begin(), tail), ReduceOp::kSum,
-                                    "sequence_parallel.reduce_gradients");
+                                    kReducePartials);
 }
 
 }  // namespace tpsim

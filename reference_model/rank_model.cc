@@ -5,6 +5,11 @@
 #include "reference_model/transfers.h"
 
 namespace tpsim {
+namespace {
+
+constexpr Label kLoss{ModelPart::kReporting, "loss"};
+
+}  // namespace
 
 RankModel::RankModel(const RankContext& context, OptimizerSettings settings)
     : context_(context), store_(context_), optimizer_(context_, store_, settings) {
@@ -20,7 +25,8 @@ RankModel::RankModel(const RankContext& context, OptimizerSettings settings)
 void RankModel::materialize(std::uint64_t seed) {
   store_.materialize(seed);
   optimizer_.materialize();
-  loss_sum_ = context_.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "loss");
+  loss_sum_ =
+      context_.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kLoss.text);
 }
 
 StepResult RankModel::train_step(std::int64_t step, const DataSource& data) {
@@ -31,7 +37,7 @@ StepResult RankModel::train_step(std::int64_t step, const DataSource& data) {
 
 void RankModel::run_pipeline(const DataSource& data) {
   store_.clear_gradients();
-  context_.device.run(Fill{loss_sum_, 0.0F, "loss"});
+  context_.device.run(Fill{loss_sum_, 0.0F, kLoss});
   const std::vector<PipelineTask> tasks =
       schedule_of(pipeline_shape(context_.plan), context_.at.pp);
   const bool whole = context_.device.records() && alternates(pipeline_shape(context_.plan));
@@ -68,9 +74,9 @@ StepResult RankModel::update(std::int64_t step) {
   result.grad_norm = optimizer_.update(step);
   // Only last stages hold losses, equal over the tensor group.
   if (context_.plan.degrees.tp > 1 && context_.at.tp != 0) {
-    context_.device.run(Fill{loss_sum_, 0.0F, "loss"});
+    context_.device.run(Fill{loss_sum_, 0.0F, kLoss});
   }
-  context_.groups.world.all_reduce(loss_sum_, ReduceOp::kSum, "loss");
+  context_.groups.world.all_reduce(loss_sum_, ReduceOp::kSum, kLoss);
   result.loss = static_cast<double>(download_scalar(context_.device, loss_sum_)) *
                 static_cast<double>(loss_scale());
   return result;
@@ -126,7 +132,7 @@ MicroBatch RankModel::load(const PipelineTask& task, const DataSource& data) {
 }
 
 void RankModel::add_loss(const Tensor& loss) {
-  context_.device.run(ColumnSum{loss.reshaped({loss.elements(), 1}), loss_sum_, "loss"});
+  context_.device.run(ColumnSum{loss.reshaped({loss.elements(), 1}), loss_sum_, kLoss});
 }
 
 }  // namespace tpsim

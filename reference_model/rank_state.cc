@@ -14,6 +14,8 @@
 namespace tpsim {
 namespace {
 
+constexpr Label kAgreement{ModelPart::kCoordination, "agreement"};
+
 std::vector<float> download(Device& device, const Tensor& x) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(x.bytes()));
   device.download(x, bytes);
@@ -64,7 +66,8 @@ std::vector<float> gather_unit(RankModel& model, const ParameterUnit& unit, cons
   if (share.elements() == unit.size()) return download(context.device, share);
   Tensor whole = context.device.allocate({unit.size()}, share.dtype(), MemoryCategory::kWorkspace,
                                          "gathered_state");
-  model.store().data_group(unit).all_gather(share, whole, "state.gather");
+  model.store().data_group(unit).all_gather(share, whole,
+                                            {ModelPart::kCoordination, "state.gather"});
   return download(context.device, whole);
 }
 
@@ -138,9 +141,9 @@ std::int64_t first_failed_rank(RankModel& model, bool succeeded) {
   const std::int64_t ranks = gpu_count(context.plan);
   const std::int64_t mine = succeeded ? 0 : ranks - global_rank(context.plan, context.at);
   Tensor most =
-      context.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "agreement");
-  context.device.run(Fill{most, static_cast<float>(mine), "agreement"});
-  context.groups.world.all_reduce(most, ReduceOp::kMax, "agreement");
+      context.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kAgreement.text);
+  context.device.run(Fill{most, static_cast<float>(mine), kAgreement});
+  context.groups.world.all_reduce(most, ReduceOp::kMax, kAgreement);
   const auto found = static_cast<std::int64_t>(download_scalar(context.device, most));
   return found == 0 ? -1 : ranks - found;
 }
@@ -190,7 +193,7 @@ Result<std::vector<StateFile>> gather_files(RankModel& model, const std::filesys
       context.device.allocate({ranks, 4}, DType::kInt32, MemoryCategory::kWorkspace, "state_files");
   const Tensor part = all.slice(me * 4, 4);
   context.device.upload(std::as_bytes(std::span(numbers)), part);
-  context.groups.world.all_gather(part, all, "state_files");
+  context.groups.world.all_gather(part, all, {ModelPart::kCoordination, "state_files"});
   std::vector<std::uint64_t> gathered(static_cast<std::size_t>(ranks) * 2);
   context.device.download(all, std::as_writable_bytes(std::span(gathered)));
   std::vector<StateFile> files;
@@ -280,7 +283,7 @@ Result<SavedState> agreed_state(RankModel& model, const std::filesystem::path& f
   const Tensor shared =
       context.device.allocate({2}, DType::kInt32, MemoryCategory::kWorkspace, "saved_step");
   context.device.upload(std::as_bytes(std::span(step)), shared);
-  context.groups.world.broadcast(shared, 0, "saved_step");
+  context.groups.world.broadcast(shared, 0, {ModelPart::kCoordination, "saved_step"});
   context.device.download(shared, std::as_writable_bytes(std::span(step)));
   SavedState state = *found;
   state.step = step[0];

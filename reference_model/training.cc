@@ -101,9 +101,10 @@ Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run,
 bool any_rank_stops(RankModel& model, const TrainingHooks& hooks) {
   if (!hooks.should_stop) return false;
   Device& device = model.context().device;
-  Tensor wish = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "stop");
-  device.run(Fill{wish, hooks.should_stop() ? 1.0F : 0.0F, "stop"});
-  model.context().groups.world.all_reduce(wish, ReduceOp::kMax, "stop");
+  constexpr Label kStop{ModelPart::kCoordination, "stop"};
+  Tensor wish = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kStop.text);
+  device.run(Fill{wish, hooks.should_stop() ? 1.0F : 0.0F, kStop});
+  model.context().groups.world.all_reduce(wish, ReduceOp::kMax, kStop);
   return download_scalar(device, wish) > 0;
 }
 

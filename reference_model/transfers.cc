@@ -20,19 +20,20 @@ Tensor part_of(const RankContext& context, const Tensor& x) {
 
 void send_to_stage(const RankContext& context, Communicator& pipeline, const Tensor& x, int stage,
                    const char* label) {
-  pipeline.send(in_parts(context, x) ? part_of(context, x) : x, stage, label);
+  pipeline.send(in_parts(context, x) ? part_of(context, x) : x, stage,
+                {ModelPart::kPipeline, label});
 }
 
 Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, int stage,
                           const char* label) {
   Tensor x = allocate_activation(context, residual_shape(context), label);
   if (!in_parts(context, x)) {
-    pipeline.receive(x, stage, label);
+    pipeline.receive(x, stage, {ModelPart::kPipeline, label});
     return x;
   }
   const Tensor part = part_of(context, x);
-  pipeline.receive(part, stage, label);
-  context.groups.tensor.all_gather(part, x, label);
+  pipeline.receive(part, stage, {ModelPart::kPipeline, label});
+  context.groups.tensor.all_gather(part, x, {ModelPart::kPipeline, label});
   return x;
 }
 
@@ -67,7 +68,7 @@ Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>&
     const std::vector<std::int32_t> ids = by_position(context, samples, shift);
     context.device.upload(std::as_bytes(std::span(ids)), tokens);
   }
-  context.groups.tensor.broadcast(tokens, 0, label);
+  context.groups.tensor.broadcast(tokens, 0, {ModelPart::kData, label});
   return tokens;
 }
 

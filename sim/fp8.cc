@@ -1,7 +1,5 @@
 #include "sim/fp8.h"
 
-#include <string_view>
-
 namespace tpsim {
 namespace {
 
@@ -9,18 +7,13 @@ constexpr double kCastBytes = 2 + 2 * 1;
 // 8-bit floats go by the name of the other 8-bit type: they are priced, never stored.
 constexpr DType kFloat8 = DType::kUInt8;
 
-bool starts_with(std::string_view label, std::string_view prefix) {
-  return label.substr(0, prefix.size()) == prefix;
-}
-
 }  // namespace
 
 bool is_linear_layer(const OpRecord& op) {
-  if (op.key.kind != OpKind::kMatmul) return false;
-  for (const std::string_view other : {"attention.scores", "attention.values", "head."}) {
-    if (starts_with(op.label, other)) return false;
-  }
-  return true;
+  const ModelPart part = op.label.part;
+  const bool has_weights_of_block =
+      part == ModelPart::kLinear || part == ModelPart::kRouter || part == ModelPart::kExperts;
+  return op.key.kind == OpKind::kMatmul && has_weights_of_block;
 }
 
 OpRecord in_fp8(const OpRecord& product) {
@@ -35,11 +28,10 @@ std::optional<OpRecord> cast_before(const OpRecord& product) {
   if ((product.key.variant & kTransposeA) != 0) return std::nullopt;
   const OpDims& dims = product.key.dims;  // batch, m, n, k
   const std::int64_t elements = dims[0] * dims[1] * dims[3];
-  OpRecord cast;
-  cast.key = {OpKind::kCast, DType::kBFloat16, static_cast<std::uint8_t>(kFloat8), {elements}};
-  cast.bytes = kCastBytes * static_cast<double>(elements);
-  cast.label = product.label;
-  return cast;
+  return OpRecord{
+      .key = {OpKind::kCast, DType::kBFloat16, static_cast<std::uint8_t>(kFloat8), {elements}},
+      .bytes = kCastBytes * static_cast<double>(elements),
+      .label = product.label};
 }
 
 }  // namespace tpsim

@@ -3,43 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <string_view>
 
-#include "reference_model/optimizer.h"
 #include "sim/fp8.h"
 
 namespace tpsim {
 namespace {
-
-bool starts_with(const char* label, std::string_view prefix) {
-  return std::string_view(label).substr(0, prefix.size()) == prefix;
-}
-
-WorkKind work_of(const OpRecord& op) {
-  for (const char* core : {"attention.scores", "attention.values", "attention.softmax",
-                           "attention.dropout", "attention.flash"}) {
-    if (starts_with(op.label, core)) return WorkKind::kAttention;
-  }
-  return op.key.kind == OpKind::kMatmul ? WorkKind::kMatmul : WorkKind::kElementwise;
-}
-
-WorkKind work_of(const CollectiveRecord& collective) {
-  if (collective.group == GroupKind::kTensor) return WorkKind::kTensorCommunication;
-  if (collective.group == GroupKind::kContext) return WorkKind::kContextCommunication;
-  if (collective.group == GroupKind::kExpert) return WorkKind::kExpertCommunication;
-  return WorkKind::kZeroCommunication;
-}
-
-// Which part of a step's end an op or collective belongs to.
-Seconds& end_part(StepEndCost& end, const char* label) {
-  if (starts_with(label, "clear_gradients")) return end.clear;
-  if (starts_with(label, "sequence_parallel")) return end.partials;
-  if (starts_with(label, "tied_embedding")) return end.tied;
-  if (starts_with(label, "data.reduce")) return end.reduction;
-  if (starts_with(label, "gradient_norm")) return end.norm;
-  if (starts_with(label, "data.gather")) return end.gather;
-  return end.optimizer;
-}
 
 bool host_waits(const Scenario& scenario) {
   return scenario.stack.host.blocking_launches || !scenario.profile.device.asynchronous;
@@ -73,10 +41,8 @@ Plan traced_plan(const LayerKey& key, const Plan& plan) {
 PhaseCost PhaseCost::then(const PhaseCost& first, const PhaseCost& second) {
   PhaseCost result = first;
   result.time = tpsim::then(first.time, second.time);
-  for (std::size_t i = 0; i < result.work.size(); ++i) result.work[i] += second.work[i];
-  for (std::size_t i = 0; i < result.by_source.size(); ++i) {
-    result.by_source[i] += second.by_source[i];
-  }
+  result.work += second.work;
+  result.by_source += second.by_source;
   result.memory = MemoryChange::then(first.memory, second.memory);
   return result;
 }
@@ -85,28 +51,10 @@ PhaseCost PhaseCost::repeat(const PhaseCost& once, std::int64_t n) {
   PhaseCost result;
   result.time = tpsim::repeat(once.time, n);
   const auto times = static_cast<double>(n);
-  for (std::size_t i = 0; i < once.work.size(); ++i) result.work[i] = times * once.work[i];
-  for (std::size_t i = 0; i < once.by_source.size(); ++i) {
-    result.by_source[i] = times * once.by_source[i];
-  }
+  result.work = times * once.work;
+  result.by_source = times * once.by_source;
   result.memory = MemoryChange::repeat(once.memory, n);
   return result;
-}
-
-StepEndCost& StepEndCost::operator+=(const StepEndCost& other) {
-  clear += other.clear;
-  partials += other.partials;
-  tied += other.tied;
-  reduction += other.reduction;
-  norm += other.norm;
-  optimizer += other.optimizer;
-  gather += other.gather;
-  return *this;
-}
-
-StepEndCost operator*(double n, const StepEndCost& once) {
-  return {n * once.clear, n * once.partials,  n * once.tied,  n * once.reduction,
-          n * once.norm,  n * once.optimizer, n * once.gather};
 }
 
 LayerKey layer_key(LayerKind kind, const Plan& plan) {
@@ -182,7 +130,7 @@ double LayerPricer::stack_factor(const OpRecord& op) const {
   const StackSpec& stack = scenario().stack;
   if (is_flash(op.key.kind)) return 1 / stack.flash_speed;
   const bool as_traced =
-      op.key.kind == OpKind::kMatmul || starts_with(op.label, "accumulate_gradients");
+      op.key.kind == OpKind::kMatmul || op.label.part == ModelPart::kGradientAccumulation;
   return as_traced ? 1.0 : stack.eager_traffic;
 }
 
@@ -207,8 +155,8 @@ HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
   }
   const OpPrice price = op_price(op);
   const Seconds time = stack_factor(op) * price.time;
-  phase.work[static_cast<std::size_t>(work_of(op))] += time;
-  phase.by_source[static_cast<std::size_t>(price.source)] += time;
+  phase.work[work_term(op)] += time;
+  phase.by_source[price.source] += time;
   return launch(scenario(), scenario().stack.host.per_op, time);
 }
 
@@ -224,7 +172,7 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, std::size_t begin, s
       const Seconds whole = collective(record, plan);
       const bool hides = record.group == GroupKind::kTensor && plan.sequence_parallel;
       const Seconds time = hides ? (1 - scenario().stack.tensor_overlap) * whole : whole;
-      phase.work[static_cast<std::size_t>(work_of(record))] += time;
+      phase.work[work_term(record)] += time;
       phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, time));
     }
   }
@@ -253,9 +201,10 @@ LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace, cons
 // An offloaded optimizer's ops are bound by the link to the host and by the host's memory, which
 // the ranks of a node share. Where the host is the device they are ops like any other.
 Seconds LayerPricer::end_op_time(const OpRecord& op) {
-  const std::string_view label = op.label;
-  const bool copies = label == kGradientsDown || label == kWeightsUp;
-  if (host_is_device(scenario()) || (!copies && label != kHostUpdate)) return op_price(op).time;
+  const ModelPart part = op.label.part;
+  const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
+  const bool offloaded = copies || part == ModelPart::kHostOptimizer;
+  if (host_is_device(scenario()) || !offloaded) return op_price(op).time;
   const HostSpec& host = scenario().cluster.host;
   const Bytes bytes(op.bytes);
   if (copies) return 0.5 * bytes / (host.link_efficiency * host.link);  // read here, written there
@@ -271,11 +220,11 @@ StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) 
       const ProgramEvent& event = trace.program.events[i];
       if (event.kind == ProgramEvent::Kind::kOp) {
         const OpRecord& op = trace.program.ops[event.index];
-        end_part(end, op.label) += issued_and_run(scenario(), host.per_op, end_op_time(op));
+        end[end_part(op.label)] += issued_and_run(scenario(), host.per_op, end_op_time(op));
       } else if (event.kind == ProgramEvent::Kind::kCollective) {
         const CollectiveRecord& record = trace.program.collectives[event.index];
         if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
-        end_part(end, record.label) +=
+        end[end_part(record.label)] +=
             issued_and_run(scenario(), host.per_collective, collective(record, plan));
       }
     }

@@ -14,44 +14,19 @@
 #include "sim/host_device_time.h"
 #include "sim/memory_change.h"
 #include "sim/op_cost.h"
+#include "sim/priced_parts.h"
 #include "sim/trace.h"
 
 namespace tpsim {
 
-// What a device is busy with in forward and backward.
-enum class WorkKind : std::uint8_t {
-  kMatmul,                // linear layers
-  kAttention,             // scores, softmax, values
-  kElementwise,           // norms, activations, residuals, embedding, loss
-  kTensorCommunication,   // inside the tensor group
-  kZeroCommunication,     // gathers and reductions of ZeRO 2 and 3 around every layer
-  kContextCommunication,  // keys and values over the context group
-  kExpertCommunication,   // tokens on their way to experts and back
-};
-inline constexpr int kWorkKindCount = 7;
-
 struct PhaseCost {
   HostDeviceTime time;
-  std::array<Seconds, kWorkKindCount> work{};  // adds up to time.device
-  std::array<Seconds, 3> by_source{};          // by PriceSource; collectives left out
+  SecondsBy<kWorkTerms.back()> work;         // adds up to time.device
+  SecondsBy<PriceSource::kModel> by_source;  // collectives left out
   MemoryChange memory;
 
   static PhaseCost then(const PhaseCost& first, const PhaseCost& second);
   static PhaseCost repeat(const PhaseCost& once, std::int64_t n);
-};
-
-// Once per step and piece, outside the pipeline.
-struct StepEndCost {
-  Seconds clear;      // gradients set to zero
-  Seconds partials;   // sequence-parallel partial sums
-  Seconds tied;       // word embeddings shared by first and last stage
-  Seconds reduction;  // over the data-parallel group
-  Seconds norm;       // sum of squares, without the all-reduce of the one number
-  Seconds optimizer;
-  Seconds gather;  // updated weights
-
-  StepEndCost& operator+=(const StepEndCost& other);
-  friend StepEndCost operator*(double n, const StepEndCost& once);
 };
 
 // What one micro-batch costs.

@@ -242,8 +242,8 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
   const FixedCost& fixed = *stage_fixed_[kind_of_stage];
   bound.tail = before_norm(stack, fixed.end, backwards).total();
-  bound.update = fixed.end.optimizer + fixed.end.clear +
-                 exposed_gather(stack, fixed.end.gather, bound.forward);
+  bound.update = update_time(fixed.end) +
+                 exposed_gather(stack, fixed.end[StepEndPart::kParameterGather], bound.forward);
   return bound;
 }
 

@@ -44,9 +44,7 @@ struct UncertainShares {
 };
 
 UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, const StepCost& cost) {
-  const auto share_of = [&](StepTerm term) {
-    return cost.terms[static_cast<std::size_t>(term)] / cost.step;
-  };
+  const auto share_of = [&](StepTerm term) { return cost.terms[term] / cost.step; };
   UncertainShares shares;
   shares.host = share_of(StepTerm::kHostWait) + share_of(StepTerm::kHostStep);
   if (scenario.stack.flash_speed != 1 && plan.attention == AttentionKind::kFlash) {
@@ -84,9 +82,12 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
 }
 
 Sources sources_of(const StepCost& cost) {
-  const Seconds all = cost.by_source[0] + cost.by_source[1] + cost.by_source[2];
+  Seconds all;
+  for (const Seconds time : cost.by_source) all += time;
   if (all <= Seconds()) return {};
-  return {cost.by_source[0] / all, cost.by_source[1] / all, cost.by_source[2] / all};
+  return {cost.by_source[PriceSource::kExact] / all,
+          cost.by_source[PriceSource::kInterpolated] / all,
+          cost.by_source[PriceSource::kModel] / all};
 }
 
 void add_rates(Prediction& p, const Scenario& scenario, const Plan& plan) {

@@ -9,8 +9,6 @@
 namespace tpsim {
 namespace {
 
-std::size_t index(StepTerm term) { return static_cast<std::size_t>(term); }
-
 Seconds sum_of(const std::vector<Picoseconds>& times) {
   Picoseconds total = 0;
   for (const Picoseconds time : times) total += time;
@@ -47,19 +45,20 @@ void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineSh
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
     const ChunkCost& chunk = costs.chunk(stage, c);
     for (const PhaseCost* phase : {&chunk.forward, &chunk.backward}) {
-      for (std::size_t i = 0; i < phase->work.size(); ++i) {
-        cost.terms[i] += m * phase->work[i];
-        device += m * phase->work[i];
+      for (const StepTerm term : kWorkTerms) {
+        const Seconds time = m * phase->work[term];
+        cost.terms[term] += time;
+        device += time;
       }
-      for (std::size_t i = 0; i < 3; ++i) cost.by_source[i] += m * phase->by_source[i];
+      cost.by_source += m * phase->by_source;
     }
     const double received = (chunk.is_first ? 0.0 : 1.0) + (chunk.is_last ? 0.0 : 1.0);
     gathers += m * received * costs.transfer.gather;
   }
   const Seconds busy = to_seconds(cost.pipeline.busy[s]);
   const Seconds sending = to_seconds(cost.pipeline.sending[s]);
-  cost.terms[index(StepTerm::kHostWait)] = busy - device - gathers;
-  cost.terms[index(StepTerm::kTransfer)] = gathers + sending;
+  cost.terms[StepTerm::kHostWait] = busy - device - gathers;
+  cost.terms[StepTerm::kTransfer] = gathers + sending;
 }
 
 double bubble_fraction(const PipelineResult& pipeline) {
@@ -77,10 +76,11 @@ void append_end(Timeline& timeline, const StepCost& cost, const std::vector<Stag
     const Picoseconds finish = cost.pipeline.finish[s];
     timeline.spans.push_back({stage, SpanKind::kGradientReduction, 0, 0, finish,
                               finish + to_picoseconds(tails[s].total())});
-    const Picoseconds updated = norm_at + to_picoseconds(stages[s].end.optimizer);
+    const StepEndCost& end = stages[s].end;
+    const Picoseconds updated = norm_at + to_picoseconds(end[StepEndPart::kOptimizer]);
     timeline.spans.push_back({stage, SpanKind::kOptimizer, 0, 0, norm_at, updated});
     timeline.spans.push_back({stage, SpanKind::kParameterGather, 0, 0, updated,
-                              updated + to_picoseconds(stages[s].end.gather)});
+                              updated + to_picoseconds(end[StepEndPart::kParameterGather])});
   }
   timeline.end = to_picoseconds(cost.step);
 }
@@ -116,25 +116,26 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   }
   const BeforeNorm& tail = tails[static_cast<std::size_t>(cost.busiest_stage)];
   add_pipeline_terms(cost, costs, shape);
-  cost.terms[index(StepTerm::kBubble)] = meeting - most;
-  cost.terms[index(StepTerm::kTiedEmbedding)] = tail.tied;
-  cost.terms[index(StepTerm::kGradientReduction)] = tail.reduction;
+  cost.terms[StepTerm::kBubble] = meeting - most;
+  cost.terms[StepTerm::kTiedEmbedding] = tail.tied;
+  cost.terms[StepTerm::kGradientReduction] = tail.reduction;
   const Seconds norm = pricer.global_norm(plan);
-  cost.terms[index(StepTerm::kClipping)] = tail.local + norm;
+  cost.terms[StepTerm::kClipping] = tail.local + norm;
 
   // After the norm every stage updates; the slowest ends the step.
   Seconds slowest = Seconds(-1);
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const Seconds gather =
-        exposed_gather(stack, stages[s].end.gather, to_seconds(times.stages[s].forward.front()));
-    const Seconds update = stages[s].end.optimizer + stages[s].end.clear;
+    const StepEndCost& end = stages[s].end;
+    const Seconds gather = exposed_gather(stack, end[StepEndPart::kParameterGather],
+                                          to_seconds(times.stages[s].forward.front()));
+    const Seconds update = update_time(end);
     if (update + gather <= slowest) continue;
     slowest = update + gather;
-    cost.terms[index(StepTerm::kOptimizer)] = update;
-    cost.terms[index(StepTerm::kWeightGather)] = gather;
+    cost.terms[StepTerm::kOptimizer] = update;
+    cost.terms[StepTerm::kWeightGather] = gather;
   }
-  cost.terms[index(StepTerm::kHostStep)] = stack.host.per_step;
-  cost.terms[index(StepTerm::kStragglers)] =
+  cost.terms[StepTerm::kHostStep] = stack.host.per_step;
+  cost.terms[StepTerm::kStragglers] =
       stack.rank_jitter * expected_maximum(gpu_count(plan)) * to_seconds(cost.pipeline.end);
   for (const Seconds term : cost.terms) cost.step += term;
   if (timeline != nullptr) {

@@ -28,11 +28,17 @@ inline Seconds exposed_gather(const StackSpec& stack, Seconds gather, Seconds fi
   return gather - hidden + (stack.overlap_slowdown - 1.0) * hidden;
 }
 
+// From the global norm on, without the gather of weights.
+inline Seconds update_time(const StepEndCost& end) {
+  return end[StepEndPart::kOptimizer] + end[StepEndPart::kZeroGrad];
+}
+
 // `last_backward`: of one micro-batch through all chunks of the stage.
 inline BeforeNorm before_norm(const StackSpec& stack, const StepEndCost& end,
                               Seconds last_backward) {
-  return {end.tied, exposed_reduction(stack, end.reduction, last_backward),
-          end.partials + end.norm};
+  const Seconds reduction = end[StepEndPart::kDataParallelReduction];
+  return {end[StepEndPart::kEmbeddingGradients], exposed_reduction(stack, reduction, last_backward),
+          end[StepEndPart::kSequenceParallelGradients] + end[StepEndPart::kGradNorm]};
 }
 
 // Without stages to wait for, the host runs ahead over micro-batches: its work for one of them

@@ -9,8 +9,6 @@
 
 namespace tpsim {
 
-std::string_view name_of(StepTerm term);
-
 // In the order of StepTerm; the times add up to cost.step.
 std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost);
 

@@ -13,13 +13,13 @@ namespace {
 // Calls of one label and one price are one entry.
 class WorkList {
  public:
-  void add(const char* label, std::string how, Seconds time) {
+  void add(const Label& label, std::string how, Seconds time) {
     total_ += time;
     const auto found = std::find_if(work_.begin(), work_.end(), [&](const TopOp& work) {
-      return work.label == label && work.how == how;
+      return work.label == label.text && work.how == how;
     });
     if (found == work_.end()) {
-      work_.push_back({label, std::move(how), 1, time});
+      work_.push_back({label.text, std::move(how), 1, time});
     } else {
       ++found->calls;
       found->time += time;

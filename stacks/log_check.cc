@@ -18,38 +18,60 @@ constexpr double kSlowStep = 1.2;   // over the median
 constexpr double kManySlow = 0.05;  // share of steps
 constexpr double kMemorySpreads = 1.645;
 
-// Timers of a log, the terms of the prediction that they cover together, and what it means when
-// they take longer.
+// Parts of a step that logs time.
+enum class LogPart : std::uint8_t { kBlocks, kReduction, kTransfers, kOptimizer, kDataLoading };
+
+// Where a term's time is in a log; nothing for what no timer covers.
+std::optional<LogPart> log_part(StepTerm term) {
+  switch (term) {
+    case StepTerm::kMatmul:
+    case StepTerm::kAttention:
+    case StepTerm::kElementwise:
+    case StepTerm::kTensorCommunication:
+    case StepTerm::kZeroCommunication:
+    case StepTerm::kContextCommunication:
+    case StepTerm::kExpertCommunication:
+    case StepTerm::kHostWait: return LogPart::kBlocks;
+    case StepTerm::kGradientReduction:
+    case StepTerm::kTiedEmbedding: return LogPart::kReduction;
+    case StepTerm::kTransfer: return LogPart::kTransfers;
+    case StepTerm::kClipping:
+    case StepTerm::kOptimizer:
+    case StepTerm::kWeightGather: return LogPart::kOptimizer;
+    case StepTerm::kHostStep: return LogPart::kDataLoading;
+    case StepTerm::kBubble:
+    case StepTerm::kStragglers: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Timers of a log, and what it means when they take longer than the terms that they cover.
 struct Group {
+  LogPart part;
   const char* what;
   GapCause cause;
   std::vector<const char*> timers;  // summed, where the log has them
-  std::vector<const char*> terms;   // summed
 };
 
 // Timers of Megatron-LM (old and new names) and of BigScience's fork.
 const std::vector<Group>& megatron_groups() {
   static const std::vector<Group> groups = {
-      {"forward and backward of the blocks",
+      {LogPart::kBlocks,
+       "forward and backward of the blocks",
        GapCause::kSlowerCompute,
-       {"forward-compute", "backward-compute"},
-       {"matmul", "attention", "elementwise", "tensor_communication", "zero_communication",
-        "context_communication", "expert_communication", "host_wait"}},
-      {"gradient reduction",
+       {"forward-compute", "backward-compute"}},
+      {LogPart::kReduction,
+       "gradient reduction",
        GapCause::kSlowerLinks,
        {"all-grads-sync", "grads-all-reduce", "backward-params-all-reduce",
-        "embedding-grads-all-reduce", "backward-embedding-all-reduce"},
-       {"gradient_reduction", "tied_embedding"}},
-      {"pipeline transfers",
+        "embedding-grads-all-reduce", "backward-embedding-all-reduce"}},
+      {LogPart::kTransfers,
+       "pipeline transfers",
        GapCause::kSlowerLinks,
        {"forward-send", "backward-send", "forward-send-backward-recv",
-        "backward-send-forward-recv"},
-       {"pipeline_transfer"}},
-      {"optimizer step",
-       GapCause::kSlowerCompute,
-       {"optimizer"},
-       {"gradient_clipping", "optimizer", "weight_gather"}},
-      {"data loading", GapCause::kHostBound, {"batch-generator"}, {"host_step"}},
+        "backward-send-forward-recv"}},
+      {LogPart::kOptimizer, "optimizer step", GapCause::kSlowerCompute, {"optimizer"}},
+      {LogPart::kDataLoading, "data loading", GapCause::kHostBound, {"batch-generator"}},
   };
   return groups;
 }
@@ -74,11 +96,12 @@ Seconds most_of(const std::vector<LoggedTimer>& timers) {
   return timer_of(timers, [](const LoggedTimer& timer) { return timer.most; });
 }
 
-Seconds predicted_of(const Prediction& predicted, std::string_view term) {
-  for (const Term& row : predicted.breakdown) {
-    if (row.name == term) return row.time;
+Seconds predicted_of(const Prediction& predicted, LogPart part) {
+  Seconds time;
+  for (const StepTerm term : kStepTerms) {
+    if (log_part(term) == part) time += time_of(predicted, term);
   }
-  return {};
+  return time;
 }
 
 struct Gap {
@@ -115,7 +138,7 @@ std::vector<Gap> gaps_of(const Prediction& predicted, const TrainingLog& log) {
       if (found != log.timers.end()) gap.measured += most_of(found->second);
     }
     if (gap.measured <= Seconds()) continue;
-    for (const char* term : group.terms) gap.predicted += predicted_of(predicted, term);
+    gap.predicted = predicted_of(predicted, group.part);
     gaps.push_back(std::move(gap));
   }
   return gaps;

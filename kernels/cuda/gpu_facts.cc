@@ -8,6 +8,8 @@
 namespace tpsim {
 namespace {
 
+constexpr Label kProbe{ModelPart::kMeasurement, "launches"};
+
 // Page-locked memory of the host.
 class LockedMemory {
  public:
@@ -25,11 +27,11 @@ class LockedMemory {
 
 double launch_seconds(CudaDevice& device) {
   constexpr int kLaunches = 1000;  // fewer than the driver queues before it makes the host wait
-  const Tensor x = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "launches");
-  device.run(Fill{x, 0.0F, "launches"});
+  const Tensor x = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kProbe.text);
+  device.run(Fill{x, 0.0F, kProbe});
   device.synchronize();
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < kLaunches; ++i) device.run(Fill{x, 0.0F, "launches"});
+  for (int i = 0; i < kLaunches; ++i) device.run(Fill{x, 0.0F, kProbe});
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   device.synchronize();
   return elapsed.count() / kLaunches;
@@ -71,10 +73,10 @@ GpuFacts gpu_facts() {
 Result<LaunchGap> measured_launch_gap(CudaDevice& device) {
   constexpr int kLaunches = 200;
   constexpr double kAhead = 10e-6 * kLaunches;  // the host takes less for an op, recorded or not
-  const Tensor x = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, "launches");
+  const Tensor x = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kProbe.text);
   TPSIM_TRY(std::vector<KernelSpan> kernels, traced_kernels(device, [&] {
               device.delay(kAhead);
-              for (int i = 0; i < kLaunches; ++i) device.run(Fill{x, 0.0F, "launches"});
+              for (int i = 0; i < kLaunches; ++i) device.run(Fill{x, 0.0F, kProbe});
             }));
   if (!kernels.empty()) kernels.erase(kernels.begin());  // the delay
   return launch_gap_of(kernels);

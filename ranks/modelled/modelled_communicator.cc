@@ -11,6 +11,8 @@
 namespace tpsim {
 namespace {
 
+constexpr Label kModelled{ModelPart::kMeasurement, "modelled"};
+
 using Clock = std::chrono::steady_clock;
 
 // Sleeping wakes up late by about this much.
@@ -43,7 +45,7 @@ ModelledCommunicator::ModelledCommunicator(Device& device, GroupMember member,
 // The collective begins when the device has done what was issued before it.
 template <class Work>
 void ModelledCommunicator::timed(CollectiveKind kind, std::int64_t bytes, Work work) {
-  const std::chrono::duration<double> wait(seconds_({kind, group(), size(), bytes, ""}));
+  const std::chrono::duration<double> wait(seconds_({kind, group(), size(), bytes, kModelled}));
   if (device().delay(wait.count())) return work();  // the host goes on, as it does with NCCL
   device().synchronize();
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
@@ -62,10 +64,10 @@ void ModelledCommunicator::fill_on_device(const Tensor& x) {
                           .seed = 1,
                           .global_cols = filled,
                           .deviation = static_cast<float>(kDeviation),
-                          .label = "modelled"});
+                          .label = kModelled});
   while (filled < all) {
     const std::int64_t count = std::min(filled, all - filled);
-    device().run(Copy{flat.slice(0, count), flat.slice(filled, count), "modelled"});
+    device().run(Copy{flat.slice(0, count), flat.slice(filled, count), kModelled});
     filled += count;
   }
 }
@@ -98,7 +100,7 @@ void ModelledCommunicator::do_all_gather(const Tensor& part, const Tensor& all) 
   timed(CollectiveKind::kAllGather, all.bytes(), [&] {
     for (int r = 0; r < size(); ++r) {
       const Tensor to = all.slice(r * part.elements(), part.elements());
-      if (to.raw() != part.raw()) device().run(Copy{part, to, "modelled"});
+      if (to.raw() != part.raw()) device().run(Copy{part, to, kModelled});
     }
   });
 }
@@ -106,12 +108,12 @@ void ModelledCommunicator::do_all_gather(const Tensor& part, const Tensor& all) 
 void ModelledCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
   timed(CollectiveKind::kReduceScatter, all.bytes(), [&] {
     const Tensor mine = all.slice(rank() * part.elements(), part.elements());
-    if (mine.raw() != part.raw()) device().run(Copy{mine, part, "modelled"});
+    if (mine.raw() != part.raw()) device().run(Copy{mine, part, kModelled});
   });
 }
 
 void ModelledCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
-  timed(CollectiveKind::kAllToAll, to.bytes(), [&] { device().run(Copy{from, to, "modelled"}); });
+  timed(CollectiveKind::kAllToAll, to.bytes(), [&] { device().run(Copy{from, to, kModelled}); });
 }
 
 void ModelledCommunicator::do_broadcast(const Tensor& x, int root) {

@@ -5,6 +5,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/slow/slow_device.h"
 #include "tests/kernels/odd_cases.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -69,9 +70,15 @@ TEST_CASE("initial values do not depend on the layout, and are normal") {
   const auto device = cpu();
   const auto whole = device->allocate({64, 96}, DType::kFloat32, MemoryCategory::kWeights, "w");
   const auto block = device->allocate({16, 32}, DType::kFloat32, MemoryCategory::kWeights, "w");
-  device->run(InitNormal{.x = whole, .seed = 1, .tensor_id = 2, .global_cols = 96});
-  device->run(InitNormal{
-      .x = block, .seed = 1, .tensor_id = 2, .row_begin = 48, .col_begin = 64, .global_cols = 96});
+  device->run(
+      InitNormal{.x = whole, .seed = 1, .tensor_id = 2, .global_cols = 96, .label = test::kTest});
+  device->run(InitNormal{.x = block,
+                         .seed = 1,
+                         .tensor_id = 2,
+                         .row_begin = 48,
+                         .col_begin = 64,
+                         .global_cols = 96,
+                         .label = test::kTest});
   const std::vector<float> all = downloaded(*device, whole);
   const std::vector<float> part = downloaded(*device, block);
   double sum = 0, squares = 0;

@@ -7,6 +7,7 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/gpu_facts.h"
 #include "tests/kernels/odd_cases.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -165,7 +166,7 @@ TEST_CASE("memory of the GPU is counted, given out again, and runs out politely"
                                    MemoryCategory::kWorkspace, "huge"),
                   OutOfDeviceMemory);
   const Tensor y = device->allocate({8}, DType::kFloat32, MemoryCategory::kWorkspace, "y");
-  device->run(Fill{y, 2.0F, "still works"});
+  device->run(Fill{y, 2.0F, test::kTest});
   device->synchronize();
 }
 
@@ -176,7 +177,7 @@ TEST_CASE("marks on CUDA tell the order and the length of what lies between them
   for (int round = 0; round < 2; ++round) {
     const DeviceMark start = device->mark();
     const DeviceMark same = device->mark();
-    for (int i = 0; i < 4; ++i) device->run(Fill{x, 1.0F, "fill"});
+    for (int i = 0; i < 4; ++i) device->run(Fill{x, 1.0F, test::kTest});
     const DeviceMark end = device->mark();
     CHECK(device->seconds_between(same, end) > 1e-5);  // 4 GiB at less than 400 TB/s
     CHECK(device->seconds_between(start, end) >= device->seconds_between(same, end));
@@ -206,7 +207,7 @@ TEST_CASE("a delayed stream begins later, and CUPTI's kernels lie as far apart a
   CHECK(delayed > 1.9e-3);
   CHECK(delayed < 10e-3);
   const auto kernels = traced_kernels(*device, [&] {
-    for (int i = 0; i < 4; ++i) device->run(Fill{x, 1.0F, "fill"});
+    for (int i = 0; i < 4; ++i) device->run(Fill{x, 1.0F, test::kTest});
   });
   if (!kernels.ok()) {
     WARN(to_string(kernels.error()));  // under another profiler or sanitizer

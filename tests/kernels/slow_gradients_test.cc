@@ -4,10 +4,12 @@
 
 #include "kernels/op_cases.h"
 #include "kernels/slow/slow_device.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
 
+using test::kTest;
 using Values = std::vector<double>;
 
 // A scalar function of the slow device's memory: sum over weights * output after running ops.
@@ -91,7 +93,8 @@ TEST_CASE("the norms' backward is the slope of their forward") {
                   .bias = centred ? like(device, b.gain) : Tensor(),
                   .y = like(device, b.x),
                   .mean = like(device, b.rstd),
-                  .rstd = like(device, b.rstd)};
+                  .rstd = like(device, b.rstd),
+                  .label = kTest};
     const Values gain_before = values_of(device, b.dgain);
     const Values bias_before = centred ? values_of(device, b.dbias) : Values();
     device.run(b);
@@ -107,13 +110,13 @@ TEST_CASE("the softmax's backward is the slope of its forward in the unscaled sc
     SlowDevice device;
     const auto f = made<SoftmaxForward>(device, 1, {2, 5, keys});
     const Tensor scores = like(device, f.scores);
-    device.run(Copy{f.scores, scores});
+    device.run(Copy{f.scores, scores, kTest});
     device.run(f);
     const auto weights = made<Copy>(device, 0, {10 * keys}).from.reshaped({2, 5, keys});
     const Values dprobs = values_of(device, weights);
-    device.run(SoftmaxBackward{f.scores, weights, f.scale});
+    device.run(SoftmaxBackward{f.scores, weights, f.scale, kTest});
     const Values gradient = values_of(device, weights);
-    Objective objective(device, {Copy{scores, f.scores}, f}, f.scores, dprobs);
+    Objective objective(device, {Copy{scores, f.scores, kTest}, f}, f.scores, dprobs);
     check_slopes(objective, scores, gradient);
   }
 }
@@ -130,7 +133,8 @@ TEST_CASE("flash attention's backward is the slope of its forward") {
                          .o = b.o,
                          .log_sum = b.log_sum,
                          .slopes = b.slopes,
-                         .scale = b.scale};
+                         .scale = b.scale,
+                         .label = kTest};
     Objective objective(device, {f}, b.o.tensor, values_of(device, b.d_o.tensor));
     check_slopes(objective, b.q.tensor, values_of(device, b.dq.tensor));
     check_slopes(objective, b.k.tensor, values_of(device, b.dk.tensor));
@@ -153,7 +157,7 @@ TEST_CASE("queries that are the last of the keys get what they get among all que
   last.q = skip(all.q);
   last.o = skip(all.o);
   last.log_sum = device.allocate({2, 4, 3}, DType::kFloat32, MemoryCategory::kWorkspace, "sums");
-  device.run(Fill{all.o.tensor, 0.0F});
+  device.run(Fill{all.o.tensor, 0.0F, kTest});
   device.run(last);
   const Values actual = values_of(device, all.o.tensor);
   const std::size_t first = actual.size() / 7 * 4;
@@ -180,11 +184,11 @@ TEST_CASE("flash attention equals softmax of scores times values") {
   const auto square = [&](const Tensor& x) {
     return Matrix{.tensor = x, .rows = 6, .cols = 6, .row_stride = 6, .inner_stride = 36};
   };
-  device.run(Matmul{by_head(f.q, false), by_head(f.k, true), square(scores), 1, 2});
-  device.run(SoftmaxForward{scores, f.slopes, 2, f.scale});
+  device.run(Matmul{by_head(f.q, false), by_head(f.k, true), square(scores), 1, 2, 1, 0, kTest});
+  device.run(SoftmaxForward{scores, f.slopes, 2, f.scale, kTest});
   Heads o = f.o;
   o.tensor = out;
-  device.run(Matmul{square(scores), by_head(f.v, false), by_head(o, false), 1, 2});
+  device.run(Matmul{square(scores), by_head(f.v, false), by_head(o, false), 1, 2, 1, 0, kTest});
   const Values expected = values_of(device, f.o.tensor), actual = values_of(device, out);
   for (std::size_t i = 0; i < actual.size(); ++i) CHECK(actual[i] == Approx(expected[i]));
 }
@@ -193,13 +197,13 @@ TEST_CASE("the activations' backward is the slope of their forward") {
   SlowDevice device;
   const auto g = made<BiasGeluBackward>(device, 1, {3, 7});
   device.run(g);
-  const BiasGeluForward gelu{g.x, g.bias, like(device, g.x)};
+  const BiasGeluForward gelu{g.x, g.bias, like(device, g.x), kTest};
   Objective of_gelu(device, {gelu}, gelu.y, values_of(device, g.dy));
   check_slopes(of_gelu, g.x, values_of(device, g.dx));
 
   const auto s = made<SwigluBackward>(device, 0, {3, 7});
   device.run(s);
-  const SwigluForward swiglu{s.x, like(device, s.dy)};
+  const SwigluForward swiglu{s.x, like(device, s.dy), kTest};
   Objective of_swiglu(device, {swiglu}, swiglu.y, values_of(device, s.dy));
   check_slopes(of_swiglu, s.x, values_of(device, s.dx));
 }
@@ -225,18 +229,18 @@ TEST_CASE("the way to experts and back has the slopes of its backward") {
     route.logits = logits;
     device.run(route);
     const auto dispatch = made<DispatchTokens>(device, 1, {5, 4, 3, 2, per_token});
-    const DispatchTokens in{dispatch.x, Tensor(), route.choices, dispatch.y, per_token};
-    const CombineTokens out{in.y, route.weights, route.slots, like(device, in.x)};
+    const DispatchTokens in{dispatch.x, Tensor(), route.choices, dispatch.y, per_token, kTest};
+    const CombineTokens out{in.y, route.weights, route.slots, like(device, in.x), kTest};
     const Tensor dy = made<Copy>(device, 0, {20}).from.reshaped({5, 4});
 
     // Experts that return what they are given.
     device.run(in);
     const Tensor dweights = like(device, route.weights), dlogits = like(device, logits);
-    device.run(RouteWeightGradient{dy, in.y, route.slots, dweights});
-    device.run(RouteBackward{logits, route.weights, route.experts, dweights, dlogits});
+    device.run(RouteWeightGradient{dy, in.y, route.slots, dweights, kTest});
+    device.run(RouteBackward{logits, route.weights, route.experts, dweights, dlogits, kTest});
     const Tensor dslots = like(device, in.y), dx = like(device, in.x);
-    device.run(DispatchTokens{dy, route.weights, route.choices, dslots, per_token});
-    device.run(CombineTokens{dslots, Tensor(), route.slots, dx});
+    device.run(DispatchTokens{dy, route.weights, route.choices, dslots, per_token, kTest});
+    device.run(CombineTokens{dslots, Tensor(), route.slots, dx, kTest});
 
     Objective objective(device, {route, in, out}, out.y, values_of(device, dy));
     check_slopes(objective, in.x, values_of(device, dx));
@@ -250,7 +254,7 @@ TEST_CASE("the tables' backward is the slope of their forward") {
   e.vocab_begin = 1;
   const Values table_before = values_of(device, e.dtable);
   device.run(e);
-  const EmbeddingForward embed{e.tokens, like(device, e.dtable), like(device, e.dy), 1};
+  const EmbeddingForward embed{e.tokens, like(device, e.dtable), like(device, e.dy), 1, kTest};
   Objective of_tokens(device, {embed}, embed.y, values_of(device, e.dy));
   check_slopes(of_tokens, embed.table, added(device, e.dtable, table_before));
 
@@ -258,7 +262,7 @@ TEST_CASE("the tables' backward is the slope of their forward") {
   p.dy = p.dy.reshaped({2, 3, 3});
   const Values positions_before = values_of(device, p.dtable);
   device.run(p);
-  const PositionForward position{like(device, p.dy), like(device, p.dtable)};
+  const PositionForward position{like(device, p.dy), like(device, p.dtable), kTest};
   Objective of_positions(device, {position}, position.x, values_of(device, p.dy));
   check_slopes(of_positions, position.table, added(device, p.dtable, positions_before));
 }
@@ -267,20 +271,21 @@ TEST_CASE("the cross entropy's backward is the slope of the loss, zero in the pa
   SlowDevice device;
   auto sums = made<VocabSums>(device, 0, {3, 7});
   sums.columns = 5;
-  const VocabMax max{sums.logits, sums.max, 5};
+  const VocabMax max{sums.logits, sums.max, 5, kTest};
   const CrossEntropyLoss loss{
-      sums.sums, device.allocate({3}, DType::kFloat32, MemoryCategory::kWorkspace, "loss")};
+      sums.sums, device.allocate({3}, DType::kFloat32, MemoryCategory::kWorkspace, "loss"), kTest};
   Objective objective(device, {max, sums, loss}, loss.loss, {0.5, 0.5, 0.5});
   device.run(max);
   device.run(sums);
   const Tensor gradient = like(device, sums.logits);
-  device.run(Copy{sums.logits, gradient});
+  device.run(Copy{sums.logits, gradient, kTest});
   device.run(CrossEntropyBackward{.logits = gradient,
                                   .max = sums.max,
                                   .sums = sums.sums,
                                   .labels = sums.labels,
                                   .columns = 5,
-                                  .scale = 0.5F});
+                                  .scale = 0.5F,
+                                  .label = kTest});
   check_slopes(objective, sums.logits, values_of(device, gradient));
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/half_floats.h"
 #include "kernels/normal_stream.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -64,8 +65,8 @@ Status check_reductions(Device& device, Communicator& group, const CollectiveSiz
   const auto mine = [&](std::int64_t i) { return number(group.rank(), i); };
   const auto sum = [&](std::int64_t i) { return sum_of_numbers(group.size(), i); };
   const Tensor added = tensor_of(device, size, mine), largest = tensor_of(device, size, mine);
-  group.all_reduce(added, ReduceOp::kSum, "test");
-  group.all_reduce(largest, ReduceOp::kMax, "test");
+  group.all_reduce(added, ReduceOp::kSum, test::kTest);
+  group.all_reduce(largest, ReduceOp::kMax, test::kTest);
   TPSIM_TRY_STATUS(expect(device, group, "sum", added, sum));
   TPSIM_TRY_STATUS(expect(device, group, "max", largest,
                           [&](std::int64_t i) { return max_of_numbers(group.size(), i); }));
@@ -74,10 +75,10 @@ Status check_reductions(Device& device, Communicator& group, const CollectiveSiz
   const std::int64_t first = group.rank() * size.elements;
   const auto my_sum = [&](std::int64_t i) { return sum(first + i); };
   const Tensor all = tensor_of(device, whole, mine), part = tensor_of(device, size, mine);
-  group.reduce_scatter(all, part, "test");
+  group.reduce_scatter(all, part, test::kTest);
   TPSIM_TRY_STATUS(expect(device, group, "reduce_scatter", part, my_sum));
   const Tensor inside = tensor_of(device, whole, mine);
-  group.reduce_scatter(inside, inside.slice(first, size.elements), "test");
+  group.reduce_scatter(inside, inside.slice(first, size.elements), test::kTest);
   return expect(device, group, "reduce_scatter in place", inside.slice(first, size.elements),
                 my_sum);
 }
@@ -90,13 +91,13 @@ Status check_copies(Device& device, Communicator& group, const CollectiveSize& s
   const auto mine = [&](std::int64_t i) { return number(group.rank(), i); };
   const auto nothing = [](std::int64_t) { return -9.0; };
   const Tensor part = tensor_of(device, size, mine), all = tensor_of(device, whole, nothing);
-  group.all_gather(part, all, "test");
+  group.all_gather(part, all, test::kTest);
   TPSIM_TRY_STATUS(expect(device, group, "all_gather", all, gathered));
   const std::int64_t first = group.rank() * size.elements;
   const Tensor inside = tensor_of(device, whole, [&](std::int64_t i) {
     return i / size.elements == group.rank() ? mine(i % size.elements) : -9.0;
   });
-  group.all_gather(inside.slice(first, size.elements), inside, "test");
+  group.all_gather(inside.slice(first, size.elements), inside, test::kTest);
   TPSIM_TRY_STATUS(expect(device, group, "all_gather in place", inside, gathered));
 
   // Part r of what rank q sends is numbered q, r.
@@ -106,7 +107,7 @@ Status check_copies(Device& device, Communicator& group, const CollectiveSize& s
   const Tensor outgoing =
       tensor_of(device, whole, [&](std::int64_t i) { return sent(group.rank(), i); });
   const Tensor incoming = tensor_of(device, whole, nothing);
-  group.all_to_all(outgoing, incoming, "test");
+  group.all_to_all(outgoing, incoming, test::kTest);
   const auto arrived = [&](std::int64_t i) {
     return sent(i / size.elements, group.rank() * size.elements + i % size.elements);
   };
@@ -116,7 +117,7 @@ Status check_copies(Device& device, Communicator& group, const CollectiveSize& s
 
   const int root = group.size() - 1;
   const Tensor copy = tensor_of(device, size, mine);
-  group.broadcast(copy, root, "test");
+  group.broadcast(copy, root, test::kTest);
   return expect(device, group, "broadcast", copy, [&](std::int64_t i) { return number(root, i); });
 }
 
@@ -133,11 +134,11 @@ Status check_messages(Device& device, Communicator& group) {
   const CollectiveSize sizes[] = {{1}, {100'000, DType::kBFloat16}, {3, DType::kInt32}, {65'537}};
   for (const CollectiveSize& size : sizes) {
     group.send(tensor_of(device, size, [&](std::int64_t i) { return number(group.rank(), i); }),
-               next, "test");
+               next, test::kTest);
   }
   for (const CollectiveSize& size : sizes) {
     const Tensor x = tensor_of(device, size, [](std::int64_t) { return 9.0; });
-    group.receive(x, previous, "test");
+    group.receive(x, previous, test::kTest);
     TPSIM_TRY_STATUS(
         expect(device, group, "message", x, [&](std::int64_t i) { return number(previous, i); }));
   }

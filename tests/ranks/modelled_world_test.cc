@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/slow/slow_device.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -48,10 +49,10 @@ TEST_CASE("gathers repeat this rank's part and reductions keep what is there") {
   SlowDevice device;
   const auto group = group_of_three(device, no_time());
   const Tensor all = tensor_of(device, {1, 2, 3, 4, 5, 6});
-  group->all_reduce(all, ReduceOp::kSum, "test");
+  group->all_reduce(all, ReduceOp::kSum, test::kTest);
   CHECK(values_of<float>(device, all) == std::vector<float>{1, 2, 3, 4, 5, 6});
-  group->reduce_scatter(all, all.slice(2, 2), "test");
-  group->all_gather(all.slice(2, 2), all, "test");
+  group->reduce_scatter(all, all.slice(2, 2), test::kTest);
+  group->all_gather(all.slice(2, 2), all, test::kTest);
   CHECK(values_of<float>(device, all) == std::vector<float>{3, 4, 3, 4, 3, 4});
 }
 
@@ -61,11 +62,11 @@ TEST_CASE("what arrives is finite, varied, in range, and the same every time") {
   for (int run = 0; run < 2; ++run) {
     const auto group = group_of_three(device, no_time());
     const Tensor x = tensor_of(device, std::vector<float>(64, NAN));
-    group->receive(x, 0, "test");
+    group->receive(x, 0, test::kTest);
     received.push_back(values_of<float>(device, x));
     const Tensor tokens =
         device.allocate({64}, DType::kInt32, MemoryCategory::kWorkspace, "tokens");
-    group->broadcast(tokens, 0, "test");
+    group->broadcast(tokens, 0, test::kTest);
     for (const std::int32_t token : values_of<std::int32_t>(device, tokens)) {
       CHECK((token >= 0 && token < 100));
     }
@@ -84,7 +85,7 @@ TEST_CASE("a collective takes at least as long as the model says, by its kind an
   });
   const Tensor x = tensor_of(device, {1, 2, 3});
   const auto begin = std::chrono::steady_clock::now();
-  group->all_reduce(x, ReduceOp::kSum, "test");
+  group->all_reduce(x, ReduceOp::kSum, test::kTest);
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
   CHECK(waited.count() >= 3e-3);
   REQUIRE(asked.size() == 1);

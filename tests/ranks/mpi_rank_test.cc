@@ -13,6 +13,7 @@
 #include "ranks/mpi/mpi_world.h"
 #include "ranks/reduce.h"
 #include "tests/ranks/collective_checks.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -27,7 +28,7 @@ std::vector<std::int64_t> pair_of(int rank) {
 
 Status check_sum_in_rank_order(Device& device, Communicator& group, std::int64_t elements) {
   const Tensor sum = awkward_sum(device, group.rank(), elements);
-  group.all_reduce(sum, ReduceOp::kSum, "test");
+  group.all_reduce(sum, ReduceOp::kSum, test::kTest);
   std::vector<Tensor> terms;
   std::vector<const void*> sources;
   for (int r = 0; r < group.size(); ++r) {
@@ -65,9 +66,9 @@ Status failure(World& world) {
   TPSIM_TRY(const auto device, CpuDevice::create());
   const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(world));
   const Tensor x = filled(*device, 1000, 1);
-  group->send(x, (world.rank() + 1) % world.size(), "never received");
+  group->send(x, (world.rank() + 1) % world.size(), test::kTest);
   if (world.rank() == 1) return Error{ErrorKind::kDoesNotFit, "told to fail", "", ""};
-  group->all_reduce(x, ReduceOp::kSum, "never joined");
+  group->all_reduce(x, ReduceOp::kSum, test::kTest);
   return Ok{};
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "ranks/gathered.h"
 #include "tests/ranks/collective_checks.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -60,7 +61,7 @@ TEST_CASE("a sum has the same bits on every rank and in every run, whatever the 
       const auto group = world.communicator(*device, GroupKind::kData, all_ranks(world));
       const Tensor x = awkward_sum(*device, world.rank(), 4099);
       if ((world.rank() + run) % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      group->all_reduce(x, ReduceOp::kSum, "sum");
+      group->all_reduce(x, ReduceOp::kSum, test::kTest);
       results[static_cast<std::size_t>(run * kRanks + world.rank())] = floats_of(*device, x);
       return Ok{};
     });
@@ -81,10 +82,10 @@ TEST_CASE("groups of some ranks, and two groups of the same ranks, do not mix") 
     const Tensor sent = filled(*device, 3, static_cast<float>(world.rank()));
     const Tensor also = filled(*device, 3, static_cast<float>(world.rank() + 10));
     const Tensor first = filled(*device, 3, -1), second = filled(*device, 3, -1);
-    forward->send(sent, to, "x");
-    backward->send(also, to, "x");
-    backward->receive(second, to, "x");
-    forward->receive(first, to, "x");
+    forward->send(sent, to, test::kTest);
+    backward->send(also, to, test::kTest);
+    backward->receive(second, to, test::kTest);
+    forward->receive(first, to, test::kTest);
     const auto from = static_cast<float>(mate);
     if (floats_of(*device, first) != std::vector<float>(3, from) ||
         floats_of(*device, second) != std::vector<float>(3, from + 10)) {
@@ -102,16 +103,16 @@ TEST_CASE("when one rank fails, the others leave their collectives and its error
         const auto device = cpu();
         const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(world));
         const Tensor x = filled(*device, 1000, 1);
-        group->all_reduce(x, ReduceOp::kSum, "before");
+        group->all_reduce(x, ReduceOp::kSum, test::kTest);
         if (world.rank() == 2) {
           std::this_thread::sleep_for(std::chrono::milliseconds(3));
           if (by_exception) throw OutOfDeviceMemory("no memory for the test");
           return Error{ErrorKind::kDoesNotFit, "no memory for the test", "", ""};
         }
         if (in_message) {
-          group->receive(x, 2, "never sent");
+          group->receive(x, 2, test::kTest);
         } else {
-          group->all_reduce(x, ReduceOp::kSum, "never joined");
+          group->all_reduce(x, ReduceOp::kSum, test::kTest);
         }
         return Ok{};
       });
@@ -128,7 +129,7 @@ TEST_CASE("a group formed after a failure is of no use either") {
     if (world.rank() == 1) return Error{ErrorKind::kBadInput, "at once", "", ""};
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(world));
-    group->all_reduce(filled(*device, 10, 1), ReduceOp::kSum, "alone");
+    group->all_reduce(filled(*device, 10, 1), ReduceOp::kSum, test::kTest);
     return Ok{};
   });
   REQUIRE_FALSE(status.ok());

@@ -6,6 +6,7 @@
 #include "kernels/meta/meta_device.h"
 #include "ranks/communicator.h"
 #include "tests/kernels/clock_device.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -22,7 +23,9 @@ class WorkingCommunicator final : public Communicator {
   using Communicator::Communicator;
 
  protected:
-  void do_all_reduce(const Tensor& x, ReduceOp) override { device().run(Scale{x, 1.0F, "inside"}); }
+  void do_all_reduce(const Tensor& x, ReduceOp) override {
+    device().run(Scale{x, 1.0F, test::kTest});
+  }
   void do_all_gather(const Tensor&, const Tensor&) override {}
   void do_reduce_scatter(const Tensor&, const Tensor&) override {}
   void do_all_to_all(const Tensor&, const Tensor&) override {}
@@ -40,14 +43,14 @@ TEST_CASE("runs of one op add up, and different ops are kept apart") {
     return std::get<Fill>(op).x.elements() == 8 ? std::int64_t{100} : std::int64_t{700};
   };
   TimingRecorder recorder(device);
-  for (int i = 0; i < 3; ++i) device.run(Fill{small, 0.0F, "small"});
-  device.run(Fill{large, 0.0F, "large"});
+  for (int i = 0; i < 3; ++i) device.run(Fill{small, 0.0F, {ModelPart::kMeasurement, "small"}});
+  device.run(Fill{large, 0.0F, {ModelPart::kMeasurement, "large"}});
   const StepTimes times = recorder.take();
   REQUIRE(times.ops.size() == 2);
   CHECK(times.ops[0].count == 3);
   CHECK(times.ops[0].time.value() == Approx(300e-9));
   CHECK(times.ops[1].time.value() == Approx(700e-9));
-  CHECK(std::string(times.ops[1].record.label) == "large");
+  CHECK(std::string(times.ops[1].record.label.text) == "large");
   CHECK(recorder.take().ops.empty());
 }
 
@@ -56,7 +59,7 @@ TEST_CASE("what a collective runs on the device is the collective's time") {
   const Tensor x = vector_of(device, 8);
   WorkingCommunicator group(device, GroupKind::kTensor, 0, 2);
   TimingRecorder recorder(device);
-  group.all_reduce(x, ReduceOp::kSum, "reduce");
+  group.all_reduce(x, ReduceOp::kSum, test::kTest);
   const StepTimes times = recorder.take();
   CHECK(times.ops.empty());
   REQUIRE(times.collectives.size() == 1);

@@ -18,6 +18,7 @@
 #include "reference_model/norm.h"
 #include "reference_model/process_groups.h"
 #include "reference_model/training.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -174,8 +175,11 @@ class Layer {
 };
 
 void draw(SlowDevice& device, const Tensor& x, std::uint64_t id) {
-  device.run(InitNormal{
-      .x = x.reshaped({x.rows(), x.cols()}), .seed = 5, .tensor_id = id, .global_cols = x.cols()});
+  device.run(InitNormal{.x = x.reshaped({x.rows(), x.cols()}),
+                        .seed = 5,
+                        .tensor_id = id,
+                        .global_cols = x.cols(),
+                        .label = test::kTest});
 }
 
 void check_equal(const Values& a, const Values& b, double tolerance) {

@@ -9,6 +9,7 @@
 #include "sim/rank_times.h"
 #include "sim/simulate.h"
 #include "tests/sim/small_scenario.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -31,7 +32,8 @@ std::vector<Plan> some_plans(const ModelSpec& model) {
 }
 
 OpTime op_time(std::int64_t elements, double seconds) {
-  return {{{OpKind::kFill, DType::kFloat32, 0, {elements}}, 0, 0, "fill"}, 2, Seconds(seconds)};
+  return {
+      {{OpKind::kFill, DType::kFloat32, 0, {elements}}, 0, 0, test::kTest}, 2, Seconds(seconds)};
 }
 
 }  // namespace
@@ -134,7 +136,7 @@ TEST_CASE("where host and device are one queue, a lone rank's step is the sum of
   REQUIRE(predicted.ok());
   Seconds loss;  // its own few ops stand in no piece
   for (const OpTime& op : times.ops) {
-    if (std::string_view(op.record.label) == "loss") loss += op.time;
+    if (op.record.label.part == ModelPart::kReporting) loss += op.time;
   }
   // Every piece clears a sum of squares of its own, where the rank clears one for all.
   CHECK(predicted->step.value() == Approx((total(times.ops) - loss).value()).epsilon(5e-3));

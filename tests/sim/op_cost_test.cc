@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/sim/small_scenario.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -11,21 +12,23 @@ namespace {
 OpRecord product(std::int64_t m, std::int64_t n, std::int64_t k, std::uint8_t variant = kTransposeB,
                  std::int64_t batch = 1) {
   const double flops = 2.0 * static_cast<double>(batch * m * n) * static_cast<double>(k);
-  return {{OpKind::kMatmul, DType::kBFloat16, variant, {batch, m, n, k}}, flops, 0, "test"};
+  return {{OpKind::kMatmul, DType::kBFloat16, variant, {batch, m, n, k}}, flops, 0, test::kTest};
 }
 
 OpRecord elementwise(std::int64_t elements) {
   return {{OpKind::kScale, DType::kBFloat16, 0, {elements}},
           1.0 * static_cast<double>(elements),
           4.0 * static_cast<double>(elements),
-          "test"};
+          test::kTest};
 }
 
 OpRecord flash(OpKind kind, std::int64_t seq, std::int64_t heads) {
   const double products = kind == OpKind::kFlashForward ? 2 : 5;
   const auto pairs = static_cast<double>(heads * seq) * static_cast<double>(seq + 1) / 2;
-  return {
-      {kind, DType::kBFloat16, 0, {1, seq, heads, heads, 128}}, 2 * products * pairs * 128, 0, ""};
+  return {{kind, DType::kBFloat16, 0, {1, seq, heads, heads, 128}},
+          2 * products * pairs * 128,
+          0,
+          test::kTest};
 }
 
 Profile with_samples(std::vector<std::pair<OpRecord, Seconds>> samples) {

@@ -10,6 +10,7 @@
 #include "sim/collective_cost.h"
 #include "sim/layer_pricer.h"
 #include "sim/op_cost.h"
+#include "tests/test_label.h"
 
 namespace tpsim {
 namespace {
@@ -76,7 +77,7 @@ TEST_CASE("matrix products outside the profiles are predicted") {
         {OpKind::kMatmul, DType::kBFloat16, kTransposeB, {1, m, n, k}},
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
         0,
-        "test"};
+        test::kTest};
     const OpPrice price = models.at(row.profile).price(op);
     REQUIRE(price.source != PriceSource::kExact);
     const bool of_a_transformer = m >= 512 && n >= 1024 && k >= 1024;
@@ -104,7 +105,7 @@ TEST_CASE("flash attention outside the profiles is predicted") {
     const OpRecord op{{OpKind::kFlashForward, DType::kBFloat16, 0, row.dims},
                       4 * pairs * static_cast<double>(head_dim),
                       0,
-                      "test"};
+                      test::kTest};
     errors[row.profile].add(models.at(row.profile).price(op).time.value(), row.seconds);
   }
   REQUIRE(errors.size() == 2);

@@ -134,7 +134,7 @@ double traced_peak(const Program& program) {
   std::size_t begin = 0;
   for (std::size_t i = 0; i < program.events.size(); ++i) {
     if (program.events[i].kind != ProgramEvent::Kind::kOp) continue;
-    if (std::string_view(program.ops[program.events[i].index].label) == "initialize") begin = i;
+    if (program.ops[program.events[i].index].label.part == ModelPart::kInitialization) begin = i;
   }
   const MemoryChange fixed = memory_change(program, 0, begin, Bytes(1));
   const MemoryChange run = memory_change(program, begin, program.events.size(), Bytes(1));
@@ -194,10 +194,10 @@ TEST_CASE("device time of the pieces equals the price of the whole trace") {
                                   .program;
       Seconds traced;
       for (const OpRecord& op : program.ops) {
-        const std::string_view label = op.label;
-        const bool outside = label == "initialize" || label == "clear_gradients" ||
-                             label == "loss" || label == "gradient_norm" ||
-                             label == "optimizer.adamw";
+        const ModelPart part = op.label.part;
+        const bool outside = part == ModelPart::kInitialization || part == ModelPart::kZeroGrad ||
+                             part == ModelPart::kReporting || part == ModelPart::kGradNorm ||
+                             part == ModelPart::kOptimizer;
         if (!outside) traced += pricer.ops().price(op).time;
       }
       CHECK(composed.value() == Approx(traced.value()).epsilon(1e-9));
@@ -215,7 +215,7 @@ TEST_CASE("context-parallel ranks share the work of attention equally") {
       double sum = 0;
       const RankTrace trace = trace_rank(model, plan, {}, global_rank(plan, {.cp = cp}));
       for (const OpRecord& op : trace.program.ops) {
-        const bool adds_up = std::string_view(op.label) == "attention.add_key_values";
+        const bool adds_up = op.label.part == ModelPart::kContextParallel;
         if (!adds_up) sum += op.flops;
       }
       flops.push_back(sum);
@@ -247,7 +247,7 @@ TEST_CASE("terms add up to the step and none is negative") {
     REQUIRE(p.ok());
     Seconds sum;
     for (const Term& term : p->breakdown) {
-      INFO(c.model.name << " " << c.name << " " << term.name);
+      INFO(c.model.name << " " << c.name << " " << name_of(term.kind));
       CHECK(term.time.value() > -1e-12);
       CHECK_FALSE(term.formula.empty());
       CHECK_FALSE(term.source.empty());
@@ -351,7 +351,7 @@ TEST_CASE("an offloaded optimizer frees its state and pays for the link and the 
   const double update =
       4 * elements * 30 / (host.memory_bandwidth.value() * host.memory_efficiency);
   const auto optimizer = [](const Prediction& p) {
-    return p.breakdown[static_cast<std::size_t>(StepTerm::kOptimizer)].time.value();
+    return time_of(p, StepTerm::kOptimizer).value();
   };
   CHECK(optimizer(offloaded) > link + update);
   CHECK(optimizer(offloaded) < link + update + optimizer(kept) + 1e-3);

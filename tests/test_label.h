@@ -1,0 +1,10 @@
+// The label of what tests issue.
+#pragma once
+
+#include "core/label.h"
+
+namespace tpsim::test {
+
+inline constexpr Label kTest{ModelPart::kMeasurement, "test"};
+
+}  // namespace tpsim::test
