@@ -38,17 +38,18 @@ StepResult RankModel::train_step(std::int64_t step, const DataSource& data) {
 void RankModel::run_pipeline(const DataSource& data) {
   store_.clear_gradients();
   context_.device.run(Fill{loss_sum_, 0.0F, kLoss});
-  const std::vector<PipelineTask> tasks =
-      schedule_of(pipeline_shape(context_.plan), context_.at.pp);
-  const bool whole = context_.device.records() && alternates(pipeline_shape(context_.plan));
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
+  const PipelineShape shape = pipeline_shape(context_.plan);
+  const bool whole = context_.device.records() && alternates(shape);
+  for (ScheduleCursor next(shape, context_.at.pp); !next.done(); next.advance()) {
+    const PipelineTask task = next.current();
     if (whole) {
-      run_whole(tasks[i], tasks[i + 1], data);
-      ++i;
-    } else if (tasks[i].forward) {
-      run_forward(tasks[i], [&] { return load(tasks[i], data); });
-    } else {
-      run_backward(tasks[i]);
+      next.advance();
+      run_whole(task, next.current(), data);
+      continue;
+    }
+    switch (task.kind) {
+      case TaskKind::kForward: run_forward(task, [&] { return load(task, data); }); break;
+      case TaskKind::kBackward: run_backward(task); break;
     }
   }
 }

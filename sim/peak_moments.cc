@@ -5,11 +5,8 @@
 namespace tpsim {
 namespace {
 
-// Tasks after which the in-flight numbers only repeat: the warm-up and one round of all chunks.
-std::int64_t deciding_tasks(const PipelineShape& shape, std::int64_t stage) {
-  const std::int64_t all = 2 * shape.micro_batches * shape.virtual_stages;
-  return std::min(all, warmup_forwards(shape, stage) + 2 * shape.stages * shape.virtual_stages + 2);
-}
+// Interleaved schedules look alike from the third group of micro-batches on.
+constexpr std::int64_t kDistinctGroups = 3;
 
 bool covers(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
   return std::equal(a.begin(), a.end(), b.begin(), std::greater_equal<>());
@@ -17,27 +14,36 @@ bool covers(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
 
 }  // namespace
 
+std::int64_t PeakMoments::deciding_micro_batches(const PipelineShape& shape, std::int64_t stage) {
+  if (shape.virtual_stages == 1) return most_in_flight(shape, stage);
+  return std::min(shape.micro_batches, kDistinctGroups * shape.stages);
+}
+
 PeakMoments::PeakMoments(const PipelineShape& shape, std::int64_t stage, const StageKind& kind)
     : kinds_(kind.kinds.size()) {
+  PipelineShape deciding = shape;
+  deciding.micro_batches = deciding_micro_batches(shape, stage);
   if (shape.virtual_stages == 1) {
-    const auto most = static_cast<std::int32_t>(most_in_flight(shape, stage));
-    tasks_ = {{true, 0}, {false, 0}};
+    const auto most = static_cast<std::int32_t>(deciding.micro_batches);
+    tasks_ = {{TaskKind::kForward, 0}, {TaskKind::kBackward, 0}};
     in_flight_ = {most - 1, most};
     return;
   }
   std::vector<std::int32_t> in_flight(kinds_);
-  const std::int64_t tasks = deciding_tasks(shape, stage);
-  for (std::int64_t k = 0; k < tasks; ++k) {
-    const PipelineTask task = nth_task(shape, stage, k);
-    const std::int32_t of_chunk = kind.kind_of[static_cast<std::size_t>(task.chunk)];
-    add({task.forward, of_chunk}, in_flight);
-    in_flight[static_cast<std::size_t>(of_chunk)] += task.forward ? 1 : -1;
+  for (ScheduleCursor next(deciding, stage); !next.done(); next.advance()) {
+    const PipelineTask task = next.current();
+    const std::int32_t chunk_kind = kind.kind_of[static_cast<std::size_t>(task.chunk)];
+    add({task.kind, chunk_kind}, in_flight);
+    switch (task.kind) {
+      case TaskKind::kForward: ++in_flight[static_cast<std::size_t>(chunk_kind)]; break;
+      case TaskKind::kBackward: --in_flight[static_cast<std::size_t>(chunk_kind)]; break;
+    }
   }
 }
 
 void PeakMoments::add(const Task& task, std::span<const std::int32_t> in_flight) {
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    if (tasks_[i].forward != task.forward || tasks_[i].kind != task.kind) continue;
+    if (tasks_[i].kind != task.kind || tasks_[i].chunk_kind != task.chunk_kind) continue;
     const std::span<std::int32_t> known(in_flight_.data() + i * kinds_, kinds_);
     if (covers(known, in_flight)) return;
     if (covers(in_flight, known)) {

@@ -17,9 +17,12 @@ namespace tpsim {
 class PeakMoments {
  public:
   struct Task {
-    bool forward = true;
-    std::int32_t kind = 0;  // of its chunk: index into StageKind::kinds
+    TaskKind kind{};
+    std::int32_t chunk_kind = 0;  // index into StageKind::kinds
   };
+
+  // The micro-batches that decide: with more of them a stage only repeats what it holds.
+  static std::int64_t deciding_micro_batches(const PipelineShape& shape, std::int64_t stage);
 
   PeakMoments(const PipelineShape& shape, std::int64_t stage, const StageKind& kind);
 

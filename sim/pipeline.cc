@@ -1,6 +1,7 @@
 #include "sim/pipeline.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/check.h"
 
@@ -9,35 +10,13 @@ namespace {
 
 constexpr Picoseconds kNotYet = -1;
 
-// The forwards or the backwards of a stage in their order, as interleaved_task() counts them, by
-// addition alone.
-class TaskWalk {
- public:
-  TaskWalk(const PipelineShape& shape, bool forward)
-      : stages_(static_cast<std::int32_t>(shape.stages)),
-        last_chunk_(static_cast<std::int32_t>(forward ? shape.virtual_stages - 1 : 0)),
-        first_chunk_(static_cast<std::int32_t>(forward ? 0 : shape.virtual_stages - 1)),
-        step_(forward ? 1 : -1),
-        chunk_(first_chunk_) {}
-
-  std::int32_t chunk() const { return chunk_; }
-  std::int32_t micro_batch() const { return group_ + within_; }
-  void advance() {
-    if (++within_ < stages_) return;
-    within_ = 0;
-    if (chunk_ != last_chunk_) {
-      chunk_ += step_;
-    } else {
-      chunk_ = first_chunk_;
-      group_ += stages_;
-    }
+SpanKind span_of(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kForward: return SpanKind::kForward;
+    case TaskKind::kBackward: return SpanKind::kBackward;
   }
-
- private:
-  std::int32_t stages_, last_chunk_, first_chunk_, step_;
-  std::int32_t chunk_;
-  std::int32_t within_ = 0, group_ = 0;
-};
+  return SpanKind::kOther;
+}
 
 // State of one run. Arrivals are indexed by (global chunk, micro-batch).
 class Run {
@@ -47,116 +26,117 @@ class Run {
         times_(times),
         timeline_(timeline),
         chunks_(shape.stages * shape.virtual_stages),
-        tasks_(2 * shape.micro_batches * shape.virtual_stages),
         transfer_(shape.stages > 1 ? times.transfer : 0) {
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
-      stages_.emplace_back(shape, warmup_forwards(shape, stage));
+      stages_.push_back({ScheduleCursor(shape, stage)});
     }
     const auto cells = static_cast<std::size_t>(chunks_ * shape.micro_batches);
-    forward_arrival_.assign(cells, kNotYet);
-    backward_arrival_.assign(cells, kNotYet);
-    std::fill_n(forward_arrival_.begin(), shape.micro_batches, 0);
+    for (std::vector<Picoseconds>& of_kind : arrivals_) of_kind.assign(cells, kNotYet);
+    for (std::int64_t i = 0; i < shape.micro_batches; ++i) arrival(TaskKind::kForward, 0, i) = 0;
   }
 
   PipelineResult finish() {
+    PipelineResult result;
     bool progress = true;
     while (progress) {
       progress = false;
       for (std::int64_t stage = 0; stage < shape_.stages; ++stage) {
-        while (stages_[at(stage)].done < tasks_ && run_next(stage)) progress = true;
+        const std::int64_t run = run_what_has_arrived(stage);
+        result.events += run;
+        progress = progress || run > 0;
       }
     }
-    PipelineResult result;
     for (const Stage& stage : stages_) {
-      TPSIM_CHECK(stage.done == tasks_, "the schedule deadlocks");
+      TPSIM_CHECK(stage.next.done(), "the schedule deadlocks");
       result.finish.push_back(stage.finish);
       result.busy.push_back(stage.busy);
       result.sending.push_back(stage.sending);
       result.end = std::max(result.end, stage.finish);
-      result.events += stage.done;
     }
     return result;
   }
 
  private:
   struct Stage {
-    Stage(const PipelineShape& shape, std::int64_t warmup_forwards)
-        : forwards(shape, true), backwards(shape, false), warmup(warmup_forwards) {}
-    TaskWalk forwards, backwards;
-    std::int64_t warmup;
-    std::int64_t done = 0;
+    ScheduleCursor next;
     Picoseconds finish = 0, busy = 0, sending = 0;
   };
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  std::size_t cell(std::int64_t chunk, std::int64_t micro_batch) const {
-    return at(chunk * shape_.micro_batches + micro_batch);
+  // When the input of a task is on its stage.
+  Picoseconds& arrival(TaskKind kind, std::int64_t chunk, std::int64_t micro_batch) {
+    return arrivals_[static_cast<std::size_t>(kind)]
+                    [at(chunk * shape_.micro_batches + micro_batch)];
   }
 
-  // As nth_task(): warm-up, then forward and backward in turn, then what is left of backward.
-  bool next_is_forward(const Stage& stage) const {
-    if (stage.done < stage.warmup) return true;
-    return stage.done < tasks_ - stage.warmup && (stage.done - stage.warmup) % 2 == 0;
+  // Runs the stage's tasks up to the first that waits for its input: how many.
+  std::int64_t run_what_has_arrived(std::int64_t index) {
+    Stage& stage = stages_[at(index)];
+    std::int64_t tasks = 0;
+    while (!stage.next.done() && run_next(stage, index)) ++tasks;
+    return tasks;
   }
 
   // Runs the stage's next task if its input has arrived.
-  bool run_next(std::int64_t index) {
-    Stage& stage = stages_[at(index)];
-    const bool forward = next_is_forward(stage);
-    TaskWalk& walk = forward ? stage.forwards : stage.backwards;
-    const std::int32_t local = walk.chunk();
-    const std::int64_t chunk = local * shape_.stages + index;
-    const std::int64_t micro_batch = walk.micro_batch();
-    const auto& arrivals = forward ? forward_arrival_ : backward_arrival_;
-    const Picoseconds arrival = arrivals[cell(chunk, micro_batch)];
-    if (arrival == kNotYet) return false;
+  bool run_next(Stage& stage, std::int64_t index) {
+    const PipelineTask task = stage.next.current();
+    const std::int64_t chunk = task.chunk * shape_.stages + index;
+    const Picoseconds arrived = arrival(task.kind, chunk, task.micro_batch);
+    if (arrived == kNotYet) return false;
 
-    const StageTimes& times = times_.stages[at(index)];
-    const Picoseconds duration = (forward ? times.forward : times.backward)[at(local)];
-    const Picoseconds begin = std::max(stage.finish, arrival);
+    const Picoseconds duration = times_.stages[at(index)].of(task.kind)[at(task.chunk)];
+    const Picoseconds begin = std::max(stage.finish, arrived);
     stage.busy += duration;
     stage.finish = begin + duration;
     if (timeline_ != nullptr) {
-      timeline_->spans.push_back({index, forward ? SpanKind::kForward : SpanKind::kBackward, chunk,
-                                  micro_batch, begin, stage.finish});
+      timeline_->spans.push_back(
+          {index, span_of(task.kind), chunk, task.micro_batch, begin, stage.finish});
     }
-    deliver(stage, {index, chunk, micro_batch, forward});
-    walk.advance();
-    ++stage.done;
+    deliver(stage, {index, chunk, task});
+    stage.next.advance();
     return true;
   }
 
-  struct Sent {
-    std::int64_t stage, chunk, micro_batch;
-    bool forward;
+  struct Done {
+    std::int64_t stage, chunk;
+    PipelineTask task;
   };
-  void deliver(Stage& stage, const Sent& sent) {
-    // The last chunk's loss starts its own backward; the first chunk's backward ends the chain.
-    if (sent.forward && sent.chunk + 1 == chunks_) {
-      backward_arrival_[cell(sent.chunk, sent.micro_batch)] = stage.finish;
-      return;
+  // What a task's result makes possible: the neighbouring chunk's task of the same kind. The last
+  // chunk's loss starts its own backward; the first chunk's backward ends the chain.
+  void deliver(Stage& stage, const Done& done) {
+    switch (done.task.kind) {
+      case TaskKind::kForward:
+        if (done.chunk + 1 < chunks_) {
+          send(stage, done, done.chunk + 1);
+        } else {
+          arrival(TaskKind::kBackward, done.chunk, done.task.micro_batch) = stage.finish;
+        }
+        break;
+      case TaskKind::kBackward:
+        if (done.chunk > 0) send(stage, done, done.chunk - 1);
+        break;
     }
-    if (!sent.forward && sent.chunk == 0) return;
-    const Picoseconds arrival = stage.finish + transfer_;
-    const std::int64_t to = sent.forward ? sent.chunk + 1 : sent.chunk - 1;
-    (sent.forward ? forward_arrival_ : backward_arrival_)[cell(to, sent.micro_batch)] = arrival;
+  }
+
+  void send(Stage& stage, const Done& done, std::int64_t to_chunk) {
+    const Picoseconds arrived = stage.finish + transfer_;
+    arrival(done.task.kind, to_chunk, done.task.micro_batch) = arrived;
     if (timeline_ != nullptr && transfer_ > 0) {
-      timeline_->spans.push_back(
-          {sent.stage, SpanKind::kTransfer, sent.chunk, sent.micro_batch, stage.finish, arrival});
+      timeline_->spans.push_back({done.stage, SpanKind::kTransfer, done.chunk,
+                                  done.task.micro_batch, stage.finish, arrived});
     }
     if (!times_.sender_waits) return;
     stage.sending += transfer_;
-    stage.finish = arrival;
+    stage.finish = arrived;
   }
 
   const PipelineShape& shape_;
   const PipelineTimes& times_;
   Timeline* timeline_;
   std::int64_t chunks_;
-  std::int64_t tasks_;  // of a stage
   Picoseconds transfer_;
   std::vector<Stage> stages_;
-  std::vector<Picoseconds> forward_arrival_, backward_arrival_;
+  std::array<std::vector<Picoseconds>, kTaskKindCount> arrivals_;
 };
 
 Picoseconds sum(const std::vector<Picoseconds>& times) {

@@ -18,6 +18,14 @@ namespace tpsim {
 struct StageTimes {
   std::vector<Picoseconds> forward;
   std::vector<Picoseconds> backward;
+
+  const std::vector<Picoseconds>& of(TaskKind kind) const {
+    switch (kind) {
+      case TaskKind::kForward: return forward;
+      case TaskKind::kBackward: break;
+    }
+    return backward;
+  }
 };
 
 struct PipelineTimes {

@@ -16,9 +16,6 @@ constexpr double kRounding = 1 - 1e-9;
 // Room for rounding where a bound is a whole number of blocks.
 constexpr double kRoundingOfCounts = 1e-6;
 
-// Interleaved schedules look alike from the third group of micro-batches on.
-constexpr std::int64_t kDistinctGroups = 3;
-
 // Micro-batches between forward and backward on a stage: of how many chunks, and in them blocks.
 struct InFlight {
   double chunks = 0, blocks = 0;
@@ -132,10 +129,7 @@ bool PlanBounds::fits(const Plan& plan, const StageCut& cut, Bytes limit) {
 const PeakMoments& PlanBounds::moments_of(const Plan& plan, const StageCut& cut, std::size_t kind) {
   const StageKind& stage = cut.stages[kind];
   const PipelineShape shape = pipeline_shape(plan);
-  const std::int64_t enough = shape.virtual_stages == 1
-                                  ? most_in_flight(shape, stage.first_stage)
-                                  : std::min(shape.micro_batches, kDistinctGroups * shape.stages);
-  const MomentsKey key{&stage, enough};
+  const MomentsKey key{&stage, PeakMoments::deciding_micro_batches(shape, stage.first_stage)};
   if (recent_moments_.size() <= kind) recent_moments_.resize(kind + 1);
   auto& [recent_key, recent] = recent_moments_[kind];
   if (recent_key == key) return *recent;

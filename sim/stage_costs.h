@@ -18,6 +18,14 @@ ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kin
 // The same, memory alone: needs no prices.
 struct ChunkMemory {
   MemoryChange forward, backward;
+
+  const MemoryChange& of(TaskKind kind) const {
+    switch (kind) {
+      case TaskKind::kForward: return forward;
+      case TaskKind::kBackward: break;
+    }
+    return backward;
+  }
 };
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 

@@ -64,8 +64,7 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
       for (std::size_t i = 0; i < level.size(); ++i) level[i] += n * kinds[kind]->forward.left[i];
     }
     const PeakMoments::Task& task = moments.task(k);
-    const ChunkMemory& chunk = *kinds[static_cast<std::size_t>(task.kind)];
-    const MemoryChange& change = task.forward ? chunk.forward : chunk.backward;
+    const MemoryChange& change = kinds[static_cast<std::size_t>(task.chunk_kind)]->of(task.kind);
     consider(level, change.highest, change.each, peak);
   }
   consider(stage.held, stage.update, stage.update, peak);

@@ -3,9 +3,35 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
+#include <vector>
 
 namespace tpsim {
 namespace {
+
+std::vector<PipelineTask> schedule_of(const PipelineShape& shape, std::int64_t stage) {
+  std::vector<PipelineTask> tasks;
+  for (ScheduleCursor next(shape, stage); !next.done(); next.advance()) {
+    tasks.push_back(next.current());
+  }
+  return tasks;
+}
+
+// The k-th forward or backward of a stage, by division: section 2.2 of Narayanan et al. 2021.
+PipelineTask nth_of_kind(const PipelineShape& shape, TaskKind kind, std::int64_t k) {
+  const std::int64_t p = shape.stages, v = shape.virtual_stages;
+  const std::int64_t turn = k % (p * v) / p;
+  const std::int64_t chunk = kind == TaskKind::kForward ? turn : v - 1 - turn;
+  return {kind, static_cast<std::int32_t>(chunk),
+          static_cast<std::int32_t>(k / (p * v) * p + k % p)};
+}
+
+// Forwards that a stage runs before its first backward and the forward that comes with it.
+std::int64_t warmup_forwards(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t p = shape.stages, v = shape.virtual_stages, m = shape.micro_batches;
+  if (shape.schedule == ScheduleKind::kGpipe) return m;
+  if (shape.schedule == ScheduleKind::kOneFOneB) return std::min(m, p - 1 - stage);
+  return m == p ? m * v : std::min(m * v, 2 * (p - 1 - stage) + (v - 1) * p);
+}
 
 std::vector<PipelineShape> shapes() {
   std::vector<PipelineShape> list;
@@ -29,7 +55,9 @@ TEST_CASE("forward and backward alternate only where nothing is in flight betwee
   for (const PipelineShape& shape : shapes()) {
     if (!alternates(shape)) continue;
     const std::vector<PipelineTask> tasks = schedule_of(shape, 0);
-    for (std::size_t i = 0; i < tasks.size(); ++i) CHECK(tasks[i].forward == (i % 2 == 0));
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      CHECK(tasks[i].kind == (i % 2 == 0 ? TaskKind::kForward : TaskKind::kBackward));
+    }
   }
 }
 
@@ -39,7 +67,7 @@ TEST_CASE("every stage runs each micro-batch of each chunk once forward, then on
       std::set<std::pair<int, int>> forward, backward;
       for (const PipelineTask& task : schedule_of(shape, stage)) {
         const auto cell = std::pair(task.chunk, task.micro_batch);
-        if (task.forward) {
+        if (task.kind == TaskKind::kForward) {
           CHECK(forward.insert(cell).second);
         } else {
           CHECK(forward.count(cell) == 1);
@@ -52,12 +80,28 @@ TEST_CASE("every stage runs each micro-batch of each chunk once forward, then on
   }
 }
 
+TEST_CASE("a stage warms up, runs forward and backward in turn, and finishes its backwards") {
+  for (const PipelineShape& shape : shapes()) {
+    const std::int64_t total = shape.micro_batches * shape.virtual_stages;
+    for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+      const std::int64_t warmup = warmup_forwards(shape, stage);
+      std::vector<PipelineTask> tasks;
+      for (std::int64_t i = 0; i < total + warmup; ++i) {
+        if (i < total) tasks.push_back(nth_of_kind(shape, TaskKind::kForward, i));
+        if (i >= warmup) tasks.push_back(nth_of_kind(shape, TaskKind::kBackward, i - warmup));
+      }
+      CAPTURE(name_of(shape.schedule), shape.stages, shape.micro_batches, stage);
+      CHECK(schedule_of(shape, stage) == tasks);
+    }
+  }
+}
+
 TEST_CASE("1f1b keeps at most min(m, p - stage) micro-batches in flight") {
   for (const PipelineShape& shape : shapes()) {
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
       std::int64_t now = 0, most = 0;
       for (const PipelineTask& task : schedule_of(shape, stage)) {
-        now += task.forward ? 1 : -1;
+        now += task.kind == TaskKind::kForward ? 1 : -1;
         most = std::max(most, now);
       }
       CHECK(most == most_in_flight(shape, stage));
