@@ -66,8 +66,11 @@ constexpr const char* kStackOfRuns = "reference";
 Result<std::optional<TokenSource>> read_tokens(const Arguments& arguments) {
   if (!arguments.has(Opt::kTokens)) return std::optional<TokenSource>();
   TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kSeq}, "the tokens' sequences have a length"));
-  TPSIM_TRY(TokenSource tokens, TokenSource::open(*arguments[Opt::kTokens]));
-  return std::optional(std::move(tokens));
+  Result<TokenSource> tokens = TokenSource::open(*arguments[Opt::kTokens]);
+  if (!tokens.ok()) return tokens.error();
+  std::optional<TokenSource> read;
+  read.emplace(std::move(tokens).value());
+  return read;
 }
 
 struct Prepared {

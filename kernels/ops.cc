@@ -22,23 +22,29 @@ double visible_bytes(const Tensor& scores) {
   return bytes_of(scores) * (1 - (queries - 1) / (2 * keys));
 }
 
-// What describe() has yet to give its kind and label.
-OpRecord record(DType dtype, std::uint8_t variant, OpDims dims, double flops, double bytes) {
-  return {{OpKind{}, dtype, variant, dims}, flops, bytes};
+// A record without what is the same for all ops: kind and label.
+struct Work {
+  DType dtype{};
+  std::uint8_t variant = 0;
+  OpDims dims{};
+  double flops = 0, bytes = 0;
+};
+Work work(DType dtype, std::uint8_t variant, OpDims dims, double flops, double bytes) {
+  return {dtype, variant, dims, flops, bytes};
 }
 
 // For ops that write to a tensor of either dtype: which it is.
 std::uint8_t dtype_variant(const Tensor& into) { return static_cast<std::uint8_t>(into.dtype()); }
 
 // An op over rows x cols that spends `flops_per_element` on each.
-OpRecord rowwise(const Tensor& x, std::uint8_t variant, double flops_per_element, double bytes) {
-  return record(x.dtype(), variant, {x.rows(), x.cols()},
-                flops_per_element * static_cast<double>(x.elements()), bytes);
+Work rowwise(const Tensor& x, std::uint8_t variant, double flops_per_element, double bytes) {
+  return work(x.dtype(), variant, {x.rows(), x.cols()},
+              flops_per_element * static_cast<double>(x.elements()), bytes);
 }
 
-OpRecord flat(const Tensor& x, std::uint8_t variant, double flops_per_element, double bytes) {
-  return record(x.dtype(), variant, {x.elements()},
-                flops_per_element * static_cast<double>(x.elements()), bytes);
+Work flat(const Tensor& x, std::uint8_t variant, double flops_per_element, double bytes) {
+  return work(x.dtype(), variant, {x.elements()},
+              flops_per_element * static_cast<double>(x.elements()), bytes);
 }
 
 void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const Label& label) {
@@ -59,20 +65,20 @@ double causal_pairs(const AttentionDims& d) {
 }
 
 // What dispatch and combine share: slots [E,C,H] on one side, tokens [T,H] on the other.
-OpRecord slots_record(const Tensor& tokens, const Tensor& slots, std::int64_t per_token,
-                      bool weighted, const Tensor& written, const Label& label) {
+Work slots_work(const Tensor& tokens, const Tensor& slots, std::int64_t per_token, bool weighted,
+                const Tensor& written, const Label& label) {
   const Shape& s = slots.shape();
   require(s.rank() == 3 && s[2] == tokens.cols(), label, "slots are [E,C,H]");
   const std::int64_t choices = tokens.rows() * per_token;
   const auto moved = static_cast<double>(std::min(choices, s[0] * s[1]) * s[2]);
   const auto width = static_cast<double>(size_of(tokens.dtype()));
-  return record(tokens.dtype(), weighted ? 1 : 0, {tokens.rows(), s[2], s[0], s[1], per_token},
-                (weighted ? 2 : 1) * moved, moved * width + bytes_of(written));
+  return work(tokens.dtype(), weighted ? 1 : 0, {tokens.rows(), s[2], s[0], s[1], per_token},
+              (weighted ? 2 : 1) * moved, moved * width + bytes_of(written));
 }
 
 // `passes` over the queries, keys, values and outputs.
 template <class Flash>
-OpRecord flash_record(const Flash& op, int matmuls, int passes) {
+Work flash_work(const Flash& op, int matmuls, int passes) {
   const AttentionDims& d = op.dims;
   require(d.kv_heads >= 1 && d.heads % d.kv_heads == 0, op.label, "kv_heads divides heads");
   const std::int64_t keys = key_count(d);
@@ -83,13 +89,13 @@ OpRecord flash_record(const Flash& op, int matmuls, int passes) {
   };
   const double q_bytes = bytes_of_heads(d.seq, d.heads);
   const double kv_bytes = bytes_of_heads(keys, d.kv_heads);
-  return record(dtype, op.slopes.defined() ? 1 : 0,
-                {d.batch, d.seq, d.heads, d.kv_heads, d.head_dim, keys > d.seq ? keys : 0},
-                2.0 * matmuls * causal_pairs(d) * static_cast<double>(d.head_dim),
-                passes * (2 * q_bytes + 2 * kv_bytes));
+  return work(dtype, op.slopes.defined() ? 1 : 0,
+              {d.batch, d.seq, d.heads, d.kv_heads, d.head_dim, keys > d.seq ? keys : 0},
+              2.0 * matmuls * causal_pairs(d) * static_cast<double>(d.head_dim),
+              passes * (2 * q_bytes + 2 * kv_bytes));
 }
 
-OpRecord record_of(const Matmul& op) {
+Work work_of(const Matmul& op) {
   const std::int64_t m = op.a.transposed ? op.a.cols : op.a.rows;
   const std::int64_t k = op.a.transposed ? op.a.rows : op.a.cols;
   const std::int64_t n = op.b.transposed ? op.b.rows : op.b.cols;
@@ -108,20 +114,20 @@ OpRecord record_of(const Matmul& op) {
   const double bytes =
       static_cast<double>(batch) * (static_cast<double>((m + n) * k * size_of(dtype)) +
                                     output_passes * static_cast<double>(m * n * size_of(output)));
-  return record(dtype, static_cast<std::uint8_t>(variant), {batch, m, n, k},
-                2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
-                    static_cast<double>(k),
-                bytes);
+  return work(dtype, static_cast<std::uint8_t>(variant), {batch, m, n, k},
+              2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
+                  static_cast<double>(k),
+              bytes);
 }
 
-OpRecord record_of(const NormForward& op) {
+Work work_of(const NormForward& op) {
   require(op.x.shape() == op.y.shape() && op.gain.elements() == op.x.cols(), op.label, "shapes");
   require(op.rstd.elements() == op.x.rows(), op.label, "one statistic per row");
   return rowwise(op.x, static_cast<std::uint8_t>(op.kind), 8,
                  bytes_of(op.x, op.y, op.gain, op.bias, op.mean, op.rstd));
 }
 
-OpRecord record_of(const NormBackward& op) {
+Work work_of(const NormBackward& op) {
   require(op.x.shape() == op.dy.shape() && op.x.shape() == op.dx.shape(), op.label, "shapes");
   const int variant =
       static_cast<int>(op.kind) | (op.residual.defined() ? 2 : 0) | (dtype_variant(op.dgain) << 2);
@@ -129,56 +135,56 @@ OpRecord record_of(const NormBackward& op) {
                  bytes_of(op.dy, op.x, op.residual, op.dx, op.gain, op.dgain, op.dbias));
 }
 
-OpRecord record_of(const SoftmaxForward& op) {
+Work work_of(const SoftmaxForward& op) {
   const Shape& s = op.scores.shape();
   require(s.rank() == 3 && s[0] % op.heads == 0, op.label, "scores are [batch*heads, q, k]");
   require(s[2] >= s[1], op.label, "every query is one of the keys");
   require(!op.slopes.defined() || op.slopes.elements() == op.heads, op.label, "one slope per head");
-  return record(op.scores.dtype(), op.slopes.defined() ? 1 : 0, {s[0], s[1], s[2]},
-                6.0 * static_cast<double>(s.elements()),
-                visible_bytes(op.scores) + bytes_of(op.scores));
+  return work(op.scores.dtype(), op.slopes.defined() ? 1 : 0, {s[0], s[1], s[2]},
+              6.0 * static_cast<double>(s.elements()),
+              visible_bytes(op.scores) + bytes_of(op.scores));
 }
 
-OpRecord record_of(const SoftmaxBackward& op) {
+Work work_of(const SoftmaxBackward& op) {
   const Shape& s = op.probs.shape();
   require(s == op.dprobs.shape() && s.rank() == 3 && s[2] >= s[1], op.label, "shapes");
-  return record(op.probs.dtype(), 0, {s[0], s[1], s[2]}, 5.0 * static_cast<double>(s.elements()),
-                2 * visible_bytes(op.probs) + bytes_of(op.probs));
+  return work(op.probs.dtype(), 0, {s[0], s[1], s[2]}, 5.0 * static_cast<double>(s.elements()),
+              2 * visible_bytes(op.probs) + bytes_of(op.probs));
 }
 
-OpRecord record_of(const FlashForward& op) { return flash_record(op, 2, 1); }
+Work work_of(const FlashForward& op) { return flash_work(op, 2, 1); }
 
-OpRecord record_of(const FlashBackward& op) { return flash_record(op, 5, 2); }
+Work work_of(const FlashBackward& op) { return flash_work(op, 5, 2); }
 
-OpRecord record_of(const Rotary& op) {
+Work work_of(const Rotary& op) {
   const AttentionDims& d = op.dims;
   require(d.head_dim % 2 == 0 && op.first_position >= 0, op.label, "head_dim is even");
   const double elements = static_cast<double>(d.batch * d.seq * d.heads * d.head_dim);
-  return record(op.x.tensor.dtype(), 0, {d.batch * d.seq, d.heads, d.head_dim}, 3 * elements,
-                2 * elements * static_cast<double>(size_of(op.x.tensor.dtype())));
+  return work(op.x.tensor.dtype(), 0, {d.batch * d.seq, d.heads, d.head_dim}, 3 * elements,
+              2 * elements * static_cast<double>(size_of(op.x.tensor.dtype())));
 }
 
-OpRecord record_of(const BiasGeluForward& op) {
+Work work_of(const BiasGeluForward& op) {
   require(op.x.shape() == op.y.shape(), op.label, "shapes");
   return rowwise(op.x, op.bias.defined() ? 1 : 0, 12, bytes_of(op.x, op.bias, op.y));
 }
 
-OpRecord record_of(const BiasGeluBackward& op) {
+Work work_of(const BiasGeluBackward& op) {
   require(op.x.shape() == op.dy.shape() && op.x.shape() == op.dx.shape(), op.label, "shapes");
   return rowwise(op.x, op.bias.defined() ? 1 : 0, 20, bytes_of(op.x, op.bias, op.dy, op.dx));
 }
 
-OpRecord record_of(const SwigluForward& op) {
+Work work_of(const SwigluForward& op) {
   require(op.x.cols() == 2 * op.y.cols() && op.x.rows() == op.y.rows(), op.label, "shapes");
   return rowwise(op.y, 0, 6, bytes_of(op.x, op.y));
 }
 
-OpRecord record_of(const SwigluBackward& op) {
+Work work_of(const SwigluBackward& op) {
   require(op.x.shape() == op.dx.shape() && op.x.cols() == 2 * op.dy.cols(), op.label, "shapes");
   return rowwise(op.dy, 0, 12, bytes_of(op.x, op.dy, op.dx));
 }
 
-OpRecord record_of(const BiasResidual& op) {
+Work work_of(const BiasResidual& op) {
   require(op.x.elements() == op.y.elements(), op.label, "shapes");
   require(!op.residual.defined() || op.residual.elements() == op.x.elements(), op.label,
           "the residual has x's shape");
@@ -188,7 +194,7 @@ OpRecord record_of(const BiasResidual& op) {
                  bytes_of(op.x, op.bias, op.residual, op.y));
 }
 
-OpRecord record_of(const DropoutForward& op) {
+Work work_of(const DropoutForward& op) {
   require(op.x.elements() == op.y.elements() && op.x.elements() == op.mask.elements(), op.label,
           "shapes");
   require(op.mask.dtype() == DType::kUInt8, op.label, "the mask is uint8");
@@ -198,45 +204,44 @@ OpRecord record_of(const DropoutForward& op) {
                  bytes_of(op.x, op.bias, op.residual, op.y, op.mask));
 }
 
-OpRecord record_of(const DropoutBackward& op) {
+Work work_of(const DropoutBackward& op) {
   require(op.dy.elements() == op.dx.elements() && op.dy.elements() == op.mask.elements(), op.label,
           "shapes");
   return rowwise(op.dy, 0, 2, bytes_of(op.dy, op.dx, op.mask));
 }
 
-OpRecord record_of(const ColumnSum& op) {
+Work work_of(const ColumnSum& op) {
   require(op.sums.elements() == op.x.cols(), op.label, "one sum per column");
   return rowwise(op.x, dtype_variant(op.sums), 1, bytes_of(op.x, op.sums));
 }
 
-OpRecord record_of(const EmbeddingForward& op) {
+Work work_of(const EmbeddingForward& op) {
   require(op.tokens.elements() == op.y.rows() && op.table.cols() == op.y.cols(), op.label,
           "shapes");
-  return record(op.y.dtype(), 0, {op.y.rows(), op.y.cols(), op.table.rows()}, 0,
-                2 * bytes_of(op.y));
+  return work(op.y.dtype(), 0, {op.y.rows(), op.y.cols(), op.table.rows()}, 0, 2 * bytes_of(op.y));
 }
 
-OpRecord record_of(const EmbeddingBackward& op) {
+Work work_of(const EmbeddingBackward& op) {
   require(op.tokens.elements() == op.dy.rows() && op.dtable.cols() == op.dy.cols(), op.label,
           "shapes");
   const double updated = static_cast<double>(op.dy.elements() * size_of(op.dtable.dtype()));
-  return record(op.dy.dtype(), dtype_variant(op.dtable),
-                {op.dy.rows(), op.dy.cols(), op.dtable.rows()},
-                static_cast<double>(op.dy.elements()), bytes_of(op.dy) + 2 * updated);
+  return work(op.dy.dtype(), dtype_variant(op.dtable),
+              {op.dy.rows(), op.dy.cols(), op.dtable.rows()}, static_cast<double>(op.dy.elements()),
+              bytes_of(op.dy) + 2 * updated);
 }
 
-OpRecord record_of(const PositionForward& op) {
+Work work_of(const PositionForward& op) {
   require(op.x.shape().rank() == 3 && op.table.cols() == op.x.cols(), op.label, "x is [S,B,H]");
   require(op.x.shape()[0] <= op.table.rows(), op.label, "the table reaches the last position");
   return rowwise(op.x, 0, 1, 3 * bytes_of(op.x));
 }
 
-OpRecord record_of(const PositionBackward& op) {
+Work work_of(const PositionBackward& op) {
   require(op.dy.shape().rank() == 3 && op.dtable.cols() == op.dy.cols(), op.label, "dy is [S,B,H]");
   return rowwise(op.dy, dtype_variant(op.dtable), 1, 2 * bytes_of(op.dy));
 }
 
-OpRecord record_of(const RouteForward& op) {
+Work work_of(const RouteForward& op) {
   const Shape& logits = op.logits.shape();
   const std::int64_t tokens = op.logits.rows(), per_token = op.weights.cols();
   require(logits.cols() >= per_token && op.weights.rows() == tokens &&
@@ -245,82 +250,82 @@ OpRecord record_of(const RouteForward& op) {
           op.label, "K choices of every token");
   require(op.choices.rows() == logits.cols(), op.label, "slots of every expert");
   require(op.logits.dtype() == DType::kFloat32, op.label, "logits are fp32");
-  return record(op.logits.dtype(), 0, {tokens, logits.cols(), op.choices.cols(), per_token},
-                static_cast<double>((5 + per_token) * op.logits.elements()),
-                bytes_of(op.logits, op.weights, op.experts, op.slots, op.choices));
+  return work(op.logits.dtype(), 0, {tokens, logits.cols(), op.choices.cols(), per_token},
+              static_cast<double>((5 + per_token) * op.logits.elements()),
+              bytes_of(op.logits, op.weights, op.experts, op.slots, op.choices));
 }
 
-OpRecord record_of(const RouteBackward& op) {
+Work work_of(const RouteBackward& op) {
   const std::int64_t tokens = op.logits.rows(), per_token = op.weights.cols();
   require(op.dlogits.elements() == op.logits.elements() &&
               op.dweights.elements() == op.weights.elements() &&
               op.experts.elements() == op.weights.elements(),
           op.label, "shapes");
-  return record(op.dlogits.dtype(), 0, {tokens, op.logits.cols(), per_token},
-                4 * static_cast<double>(op.logits.elements()),
-                bytes_of(op.logits, op.weights, op.dweights, op.experts, op.dlogits));
+  return work(op.dlogits.dtype(), 0, {tokens, op.logits.cols(), per_token},
+              4 * static_cast<double>(op.logits.elements()),
+              bytes_of(op.logits, op.weights, op.dweights, op.experts, op.dlogits));
 }
 
-OpRecord record_of(const DispatchTokens& op) {
+Work work_of(const DispatchTokens& op) {
   const bool weighted = op.weights.defined();
   require(!weighted || op.weights.elements() == op.x.rows() * op.per_token, op.label,
           "a weight for every choice");
   require(op.choices.elements() * op.y.cols() == op.y.elements(), op.label, "a choice for a slot");
-  return slots_record(op.x, op.y, op.per_token, weighted, op.y, op.label);
+  return slots_work(op.x, op.y, op.per_token, weighted, op.y, op.label);
 }
 
-OpRecord record_of(const CombineTokens& op) {
+Work work_of(const CombineTokens& op) {
   const bool weighted = op.weights.defined();
   require(!weighted || op.weights.elements() == op.slots.elements(), op.label,
           "a weight for every choice");
   require(op.slots.rows() == op.y.rows(), op.label, "slots of every token");
-  return slots_record(op.y, op.x, op.slots.cols(), weighted, op.y, op.label);
+  return slots_work(op.y, op.x, op.slots.cols(), weighted, op.y, op.label);
 }
 
-OpRecord record_of(const RouteWeightGradient& op) {
+Work work_of(const RouteWeightGradient& op) {
   require(op.slots.rows() == op.dy.rows() && op.dweights.elements() == op.slots.elements(),
           op.label, "shapes");
-  return slots_record(op.dy, op.x, op.slots.cols(), true, op.dy, op.label);
+  return slots_work(op.dy, op.x, op.slots.cols(), true, op.dy, op.label);
 }
 
-OpRecord record_of(const VocabMax& op) {
+Work work_of(const VocabMax& op) {
   require(op.max.elements() == op.logits.rows() && op.columns <= op.logits.cols(), op.label,
           "shapes");
   return rowwise(op.logits, 0, 1, bytes_of(op.logits, op.max));
 }
 
-OpRecord record_of(const VocabSums& op) {
+Work work_of(const VocabSums& op) {
   require(op.sums.elements() == 2 * op.logits.rows() && op.labels.elements() == op.logits.rows(),
           op.label, "shapes");
   return rowwise(op.logits, 0, 3, bytes_of(op.logits, op.sums));
 }
 
-OpRecord record_of(const CrossEntropyLoss& op) {
+Work work_of(const CrossEntropyLoss& op) {
   require(op.sums.elements() == 2 * op.loss.elements(), op.label, "shapes");
   return flat(op.loss, 0, 2, bytes_of(op.sums, op.loss));
 }
 
-OpRecord record_of(const CrossEntropyBackward& op) {
+Work work_of(const CrossEntropyBackward& op) {
   require(op.sums.elements() == 2 * op.logits.rows(), op.label, "shapes");
   return rowwise(op.logits, 0, 3, 2 * bytes_of(op.logits));
 }
 
-OpRecord record_of(const Add& op) {
+Work work_of(const Add& op) {
   require(op.x.elements() == op.into.elements(), op.label, "shapes");
   return flat(op.x, dtype_variant(op.into), 1, bytes_of(op.x, op.into, op.into));
 }
 
-OpRecord record_of(const Scale& op) { return flat(op.x, 0, 1, 2 * bytes_of(op.x)); }
+Work work_of(const Scale& op) { return flat(op.x, 0, 1, 2 * bytes_of(op.x)); }
 
-OpRecord record_of(const Fill& op) { return flat(op.x, 0, 0, bytes_of(op.x)); }
+Work work_of(const Fill& op) { return flat(op.x, 0, 0, bytes_of(op.x)); }
 
-OpRecord record_of(const Copy& op) {
+Work work_of(const Copy& op) {
   require(op.from.elements() == op.to.elements() && op.from.dtype() == op.to.dtype(), op.label,
           "shapes and dtypes");
   return flat(op.from, 0, 0, bytes_of(op.from, op.to));
 }
 
-OpRecord record_of(const CopyMatrices& op) {
+Work work_of(const CopyMatrices& op) {
   require(op.from.rows == op.to.rows && op.from.cols == op.to.cols, op.label, "shapes");
   require(!op.from.transposed && !op.to.transposed, op.label, "nothing is transposed");
   require(op.from.tensor.dtype() == op.to.tensor.dtype(), op.label, "dtypes");
@@ -328,21 +333,21 @@ OpRecord record_of(const CopyMatrices& op) {
   const std::int64_t matrices = op.outer * op.inner;
   const auto elements = static_cast<double>(matrices * op.from.rows * op.from.cols);
   const DType dtype = op.from.tensor.dtype();
-  return record(dtype, 0, {matrices, op.from.rows, op.from.cols}, 0,
-                2 * elements * static_cast<double>(size_of(dtype)));
+  return work(dtype, 0, {matrices, op.from.rows, op.from.cols}, 0,
+              2 * elements * static_cast<double>(size_of(dtype)));
 }
 
-OpRecord record_of(const Cast& op) {
+Work work_of(const Cast& op) {
   require(op.from.elements() == op.to.elements(), op.label, "shapes");
   return flat(op.from, dtype_variant(op.to), 0, bytes_of(op.from, op.to));
 }
 
-OpRecord record_of(const SumSquares& op) {
+Work work_of(const SumSquares& op) {
   require(op.sum.elements() == 1, op.label, "one sum");
   return flat(op.x, 0, 2, bytes_of(op.x));
 }
 
-OpRecord record_of(const AdamW& op) {
+Work work_of(const AdamW& op) {
   const std::int64_t n = op.master.elements();
   require(op.momentum.elements() == n && op.variance.elements() == n &&
               op.gradient.elements() == n && op.weights.elements() == n,
@@ -352,7 +357,7 @@ OpRecord record_of(const AdamW& op) {
       2 * bytes_of(op.master, op.momentum, op.variance) + bytes_of(op.gradient, op.weights));
 }
 
-OpRecord record_of(const InitNormal& op) { return rowwise(op.x, 0, 20, bytes_of(op.x)); }
+Work work_of(const InitNormal& op) { return rowwise(op.x, 0, 20, bytes_of(op.x)); }
 
 }  // namespace
 
@@ -366,11 +371,10 @@ Matrix matrix_of(const Tensor& tensor, bool transposed) {
 
 OpRecord describe(const Op& op) {
   return std::visit(
-      [](const auto& any) {
-        OpRecord record = record_of(any);
-        record.key.kind = kind_of(any);
-        record.label = any.label;
-        return record;
+      [](const auto& any) -> OpRecord {
+        const Work work = work_of(any);
+        const OpKind kind = kKindOf<std::decay_t<decltype(any)>>;
+        return {{kind, work.dtype, work.variant, work.dims}, work.flops, work.bytes, any.label};
       },
       op);
 }

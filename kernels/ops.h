@@ -339,8 +339,11 @@ using Op = VariantAfter<void TPSIM_FOR_EACH_OP(TPSIM_COMMA_OP)>;
 #undef TPSIM_COMMA_OP
 
 // An op's kind bears its name.
+template <class AnyOp>
+inline constexpr OpKind kKindOf{};
 #define TPSIM_KIND_OF_OP(AnyOp) \
-  inline OpKind kind_of(const AnyOp&) { return OpKind::k##AnyOp; }
+  template <>                   \
+  inline constexpr OpKind kKindOf<AnyOp> = OpKind::k##AnyOp;
 TPSIM_FOR_EACH_OP(TPSIM_KIND_OF_OP)
 #undef TPSIM_KIND_OF_OP
 static_assert(std::variant_size_v<Op> == kOpKindCount, "an op for every kind");

@@ -61,7 +61,8 @@ std::string work_inputs(const Plan& plan, std::int64_t stage) {
     blocks += plan.stage_layers[static_cast<std::size_t>(v * plan.degrees.pp + stage)];
   }
   return fmt::format("m = {} micro-batches of {} sequences, {} blocks on stage {}, {} recompute",
-                     micro_batches(plan), plan.micro_batch, blocks, stage, text_of(plan, Setting::kRecompute));
+                     micro_batches(plan), plan.micro_batch, blocks, stage,
+                     text_of(plan, Setting::kRecompute));
 }
 
 std::string expert_inputs(const Scenario& s, const Plan& plan) {

@@ -98,7 +98,8 @@ TEST_CASE("a command's defaults stand where neither option nor plan file says an
   };
   CHECK(plan({}).recompute == Recompute::kNone);
   CHECK(plan({{opt_of(Setting::kDp), "2"}, {opt_of(Setting::kMicroBatch), "3"}}).global_batch == 6);
-  CHECK(plan({{opt_of(Setting::kDp), "2"}, {opt_of(Setting::kGlobalBatch), "8"}}).global_batch == 8);
+  CHECK(plan({{opt_of(Setting::kDp), "2"}, {opt_of(Setting::kGlobalBatch), "8"}}).global_batch ==
+        8);
   CHECK(plan({{opt_of(Setting::kRecompute), "full"}}).recompute == Recompute::kFull);
   PlanFile file;
   file.plan = *plan_of({{opt_of(Setting::kGlobalBatch), "16"}});

@@ -24,7 +24,7 @@ class Cases {
 
   template <class AnyOp, class Change>
   void add_changed(int variant, OpDims dims, std::string what, Change change) {
-    add(kind_of(AnyOp{}), variant, dims, std::move(what),
+    add(kKindOf<AnyOp>, variant, dims, std::move(what),
         [=](Op& op) { change(std::get<AnyOp>(op)); });
   }
 

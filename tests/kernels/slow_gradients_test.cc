@@ -69,7 +69,7 @@ void check_slopes(Objective& objective, const Tensor& input, const Values& gradi
 
 template <class AnyOp>
 AnyOp made(SlowDevice& device, int variant, OpDims dims) {
-  const OpKey key{kind_of(AnyOp{}), DType::kFloat32, static_cast<std::uint8_t>(variant), dims};
+  const OpKey key{kKindOf<AnyOp>, DType::kFloat32, static_cast<std::uint8_t>(variant), dims};
   return std::get<AnyOp>(make_op(device, key, 11));
 }
 
