@@ -45,6 +45,7 @@ constexpr std::array<std::string_view, kOpKindCount> kOpNames = {"matmul",
                                                                  "sum_squares",
                                                                  "adamw",
                                                                  "init_normal"};
+static_assert(!kOpNames.back().empty(), "a name for every kind");
 
 constexpr std::array<std::string_view, 7> kCollectiveNames = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send", "receive", "all_to_all"};

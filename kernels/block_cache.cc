@@ -44,6 +44,7 @@ BlockCache::Blocks::iterator BlockCache::grown(std::int64_t block) {
   const std::int64_t bytes = segment_size(block);
   void* data = source_.acquire_segment(bytes);
   if (data == nullptr) {
+    // The source may have room once it has back what lies unused here in other sizes.
     release_free_segments();
     data = source_.acquire_segment(bytes);
   }

@@ -44,6 +44,7 @@ class Exercise {
   void run() {
     if (is_alone()) return;
     switch (need_.kind) {
+      // The maximum leaves the values as they are, however often it is taken.
       case CollectiveKind::kAllReduce: return group_.all_reduce(all(), ReduceOp::kMax, kLabel);
       case CollectiveKind::kAllGather: return group_.all_gather(part(), all(), kLabel);
       case CollectiveKind::kReduceScatter: return group_.reduce_scatter(all(), part(), kLabel);

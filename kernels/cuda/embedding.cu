@@ -175,7 +175,7 @@ const RotaryTable& rotary_table(const Rotary& op, CudaState& state) {
   check_cuda(
       cudaMemcpyAsync(table.data, angles.data(), bytes, cudaMemcpyHostToDevice, state.stream),
       "rotary angles");
-  check_cuda(cudaStreamSynchronize(state.stream), "rotary angles");
+  check_cuda(cudaStreamSynchronize(state.stream), "rotary angles");  // `angles` ends here
   return table;
 }
 

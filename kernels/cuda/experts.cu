@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) choose_kernel(const Routi
   for (std::int64_t j = 0; j < a.k; ++j) {
     std::int64_t best = -1;
     for (std::int64_t e = 0; e < a.count; ++e) {
-      if (best >= 0 && !(row[e] > row[best])) continue;
+      if (best >= 0 && !(row[e] > row[best])) continue;  // of equals the first; never a NaN
       if (!is_chosen(chosen, j, e)) best = e;
     }
     chosen[j] = static_cast<std::int32_t>(best);
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kSlotThreads) take_slots_kernel(const Routing 
       a.slots[choice] = fits ? static_cast<std::int32_t>(expert * a.capacity + place) : -1;
       if (fits) own[place] = static_cast<std::int32_t>(choice);
     }
-    __syncthreads();
+    __syncthreads();  // before_warp is written anew
   }
   for (std::int64_t place = taken + threadIdx.x; place < a.capacity; place += kSlotThreads) {
     own[place] = -1;

@@ -109,7 +109,7 @@ template <class T, int V>
 __global__ void __launch_bounds__(kWarp* kStrands)
     column_sum_kernel(const T* x, std::int64_t rows, std::int64_t cols, std::int64_t rows_each,
                       float* partial) {
-  __shared__ float strands[kStrands][kWarp * V + 1];
+  __shared__ float strands[kStrands][kWarp * V + 1];  // + 1: neighbours down lie in other banks
   const std::int64_t column = (std::int64_t{blockIdx.x} * kWarp + threadIdx.x) * V;
   const std::int64_t begin = std::int64_t{blockIdx.y} * rows_each;
   const std::int64_t end = begin + rows_each < rows ? begin + rows_each : rows;

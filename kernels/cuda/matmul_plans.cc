@@ -161,6 +161,7 @@ cublasStatus_t MatmulPlans::issue(const Plan& plan, const MatmulCall& call, void
 void MatmulPlans::run(const MatmulCall& call, void* workspace, cudaStream_t stream) {
   const Plan& plan = plan_for(call, workspace, stream);
   const cublasStatus_t status = issue(plan, call, call.c, workspace, stream);
+  // The key's text takes longer to make than the call: only for a message.
   if (status != CUBLAS_STATUS_SUCCESS) check_cublas(status, to_string(call.key).c_str());
 }
 
@@ -192,6 +193,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> MatmulPlans::candidates(const Matmu
                  "cuBLASLt's preferences");
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kMatmulWorkspace));
+  // Parts of a sum that is split are kept in fp32 and added in a fixed order.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   const auto alignment = static_cast<std::uint32_t>(key.alignment);
@@ -224,6 +226,7 @@ std::size_t MatmulPlans::fastest(const std::vector<cublasLtMatmulHeuristicResult
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     plan.algorithm = candidates[i].algo;
     plan.workspace = candidates[i].workspaceSize;
+    // Not timed: the first run of a kernel loads it.
     if (issue(plan, call, d, workspace, stream) != CUBLAS_STATUS_SUCCESS) continue;
     for (int run = 0; run < kRuns; ++run) {
       const float time = watch.time_of([&] {

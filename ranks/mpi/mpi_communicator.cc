@@ -16,6 +16,7 @@ constexpr std::int64_t kSmallBytes = 8192;
 constexpr std::int64_t kPieceElements = 1 << 20;
 constexpr int kTag = 0;
 
+// MPI only moves elements, so that their width is all it must know.
 MPI_Datatype type_of(DType dtype) {
   switch (size_of(dtype)) {
     case 4: return MPI_UINT32_T;

@@ -23,6 +23,8 @@ ncclDataType_t type_of(DType dtype) {
 
 std::size_t count_of(const Tensor& x) { return static_cast<std::size_t>(x.elements()); }
 
+bool goes_on(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
+
 cudaEvent_t new_event() {
   cudaEvent_t event = nullptr;
   check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
@@ -88,9 +90,6 @@ void NcclCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
   const std::int64_t part = from.elements() / size();
   const auto count = static_cast<std::size_t>(part);
   const ncclDataType_t type = type_of(from.dtype());
-  const auto goes_on = [](ncclResult_t result) {
-    return result == ncclSuccess || result == ncclInProgress;
-  };
   all_->enqueue("all_to_all", cuda_.stream(), [&](ncclComm_t comm) {
     ncclResult_t result = nccl_.group_start();
     for (int peer = 0; peer < size() && goes_on(result); ++peer) {
@@ -100,6 +99,7 @@ void NcclCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
       if (!goes_on(result)) break;
       result = nccl_.receive(incoming, count, type, peer, comm, cuda_.stream());
     }
+    // After a failure too: in a group that stays open no later call would begin.
     const ncclResult_t ended = nccl_.group_end();
     return goes_on(result) ? ended : result;
   });
@@ -167,13 +167,13 @@ void NcclCommunicator::connect_neighbours() {
     direction.comm->enqueue("connecting neighbours", direction.stream, [&](ncclComm_t comm) {
       ncclResult_t result = nccl_.group_start();
       for (const int peer : neighbours) {
-        if (result != ncclSuccess && result != ncclInProgress) break;
+        if (!goes_on(result)) break;
         const bool sends = (peer > rank()) == upward;
         result = sends ? nccl_.send(words, 1, ncclUint8, peer, comm, direction.stream)
                        : nccl_.receive(words + kWord, 1, ncclUint8, peer, comm, direction.stream);
       }
       const ncclResult_t ended = nccl_.group_end();
-      return result == ncclSuccess || result == ncclInProgress ? ended : result;
+      return goes_on(result) ? ended : result;
     });
   }
   for (const Direction* direction : {&up_, &down_}) {

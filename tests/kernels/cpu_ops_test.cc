@@ -1,6 +1,7 @@
 // The CPU device against the slow one, over every kind of op.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <set>
 
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/slow/slow_device.h"
@@ -116,13 +117,19 @@ TEST_CASE("a tensor larger than the address space is out of memory, not a crash"
   CHECK(device->allocated_bytes() == 0);
 }
 
-TEST_CASE("an op can be made from the key of every case, and has that key") {
+TEST_CASE("every op has cases, and can be made from the key of each") {
   SlowDevice slow;
+  std::set<OpKind> kinds;
   for (const OpCase& one : odd_cases({DType::kFloat32, DType::kBFloat16})) {
     const OpKey key = describe(make_op(slow, one.key, 1)).key;
     INFO(to_string(one.key) << " variant " << int{one.key.variant} << " became " << to_string(key)
                             << " variant " << int{key.variant});
     CHECK(key == one.key);
+    kinds.insert(key.kind);
+  }
+  for (int kind = 0; kind < kOpKindCount; ++kind) {
+    INFO(name_of(static_cast<OpKind>(kind)));
+    CHECK(kinds.contains(static_cast<OpKind>(kind)));
   }
 }
 
