@@ -4,8 +4,6 @@ namespace tpsim {
 namespace {
 
 constexpr double kCastBytes = 2 + 2 * 1;
-// 8-bit floats go by the name of the other 8-bit type: they are priced, never stored.
-constexpr DType kFloat8 = DType::kUInt8;
 
 }  // namespace
 
@@ -18,7 +16,7 @@ bool is_linear_layer(const OpRecord& op) {
 
 OpRecord in_fp8(const OpRecord& product) {
   OpRecord narrow = product;
-  narrow.key.dtype = kFloat8;
+  narrow.key.dtype = DType::kFloat8;
   constexpr unsigned kLayout = kTransposeA | kTransposeB;
   narrow.key.variant = static_cast<std::uint8_t>((product.key.variant & ~kLayout) | kTransposeB);
   return narrow;
@@ -28,10 +26,12 @@ std::optional<OpRecord> cast_before(const OpRecord& product) {
   if ((product.key.variant & kTransposeA) != 0) return std::nullopt;
   const OpDims& dims = product.key.dims;  // batch, m, n, k
   const std::int64_t elements = dims[0] * dims[1] * dims[3];
-  return OpRecord{
-      .key = {OpKind::kCast, DType::kBFloat16, static_cast<std::uint8_t>(kFloat8), {elements}},
-      .bytes = kCastBytes * static_cast<double>(elements),
-      .label = product.label};
+  return OpRecord{.key = {OpKind::kCast,
+                          DType::kBFloat16,
+                          static_cast<std::uint8_t>(DType::kFloat8),
+                          {elements}},
+                  .bytes = kCastBytes * static_cast<double>(elements),
+                  .label = product.label};
 }
 
 }  // namespace tpsim
