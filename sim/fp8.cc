@@ -9,9 +9,8 @@ constexpr double kCastBytes = 2 + 2 * 1;
 
 bool is_linear_layer(const OpRecord& op) {
   const ModelPart part = op.label.part;
-  const bool has_weights_of_block =
-      part == ModelPart::kLinear || part == ModelPart::kRouter || part == ModelPart::kExperts;
-  return op.key.kind == OpKind::kMatmul && has_weights_of_block;
+  const bool is_in_fp8 = part == ModelPart::kLinear || part == ModelPart::kExperts;
+  return op.key.kind == OpKind::kMatmul && is_in_fp8;
 }
 
 OpRecord in_fp8(const OpRecord& product) {
