@@ -77,7 +77,7 @@ class Layer {
         store_(context_) {
     std::vector<ParameterSpec> router;
     Experts::specify_router(context_, "b.", router);
-    block_ = &store_.add_unit("block", std::move(router));
+    block_ = &store_.add_unit(std::move(router));
     unit_ = &Experts::add_to(context_, store_, "b.");
     store_.materialize(3);
     experts_.emplace(context_, *block_, *unit_, "b.");
