@@ -2,6 +2,8 @@
 // every layout against one rank in float64.
 #include "reference_model/experts.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -196,8 +198,10 @@ struct Trained {
   std::map<std::string, std::vector<float>> gradients;  // of the first step
 };
 
+// Of this process alone: tests run side by side.
 std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::temp_directory_path() / ("tpsim-experts-" + name);
+  return std::filesystem::temp_directory_path() /
+         ("tpsim-experts-" + std::to_string(getpid()) + "-" + name);
 }
 
 TrainingRun run_of(const ModelSpec& model, const Plan& plan) {
