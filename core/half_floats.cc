@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "core/check.h"
+
 namespace tpsim {
 namespace {
 
@@ -28,6 +30,8 @@ void decode_each(const std::byte* from, std::span<double> to, Decode decode_one)
     from += sizeof(bits);
   }
 }
+
+[[noreturn]] void refuse_8_bits() { TPSIM_CHECK(false, "8-bit floats are priced, never stored"); }
 
 }  // namespace
 
@@ -85,7 +89,9 @@ void encode(std::span<const double> from, DType dtype, std::byte* to) {
     case DType::kUInt8:
       return encode_each<std::uint8_t>(
           from, to, [](double x) { return static_cast<std::uint8_t>(std::lround(x)); });
+    case DType::kFloat8: break;
   }
+  refuse_8_bits();
 }
 
 void decode(const std::byte* from, DType dtype, std::span<double> to) {
@@ -97,7 +103,9 @@ void decode(const std::byte* from, DType dtype, std::span<double> to) {
       return decode_each<std::uint8_t>(from, to, [](std::uint8_t x) { return int{x}; });
     case DType::kInt32:
       return decode_each<std::int32_t>(from, to, [](std::int32_t x) { return x; });
+    case DType::kFloat8: break;
   }
+  refuse_8_bits();
 }
 
 }  // namespace tpsim

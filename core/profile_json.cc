@@ -53,10 +53,15 @@ constexpr auto kOpGroupFields = [](auto& io, auto& group) {
   io.choice("op", group.key.kind, first_kinds<OpKind>(kOpKindCount));
   io.integer("variant", group.key.variant, {0, 255});
   io.choice("dtype", group.key.dtype,
-            {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt32});
+            {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt32, DType::kFloat8});
   io.integer("dims", group.dims, {1, static_cast<std::int64_t>(group.key.dims.size())});
   io.table("samples", group.rows, op_columns(group.dims), static_cast<std::size_t>(group.dims) + 1);
 };
+
+bool has_float8(const std::vector<OpGroup>& groups) {
+  return std::any_of(groups.begin(), groups.end(),
+                     [](const OpGroup& group) { return group.key.dtype == DType::kFloat8; });
+}
 
 constexpr auto kCollectiveGroupFields = [](auto& io, auto& group) {
   constexpr int kKinds = static_cast<int>(CollectiveKind::kAllToAll) + 1;
@@ -153,6 +158,9 @@ constexpr auto kDocumentFields = [](auto& io, auto& document) {
   io.objects("algorithms", profile.algorithms.choices, kAlgorithmFields, kOptional);
   io.objects("ops", document.ops, kOpGroupFields);
   io.objects("sustained", document.sustained, kOpGroupFields, kOptional);
+  io.require(profile.device.fp8_peak.value() > 0 ||
+                 !(has_float8(document.ops) || has_float8(document.sustained)),
+             "device", "samples of fp8 need its fp8_peak");
   io.objects("collectives", document.collectives, kCollectiveGroupFields);
 };
 

@@ -25,8 +25,9 @@ double rounding_of(DType dtype) {
     case DType::kFloat16: return 1e-3;
     case DType::kInt32:
     case DType::kUInt8: return 0;
+    case DType::kFloat8: break;
   }
-  return 0;
+  TPSIM_CHECK(false, "no device computes in " + std::string(name_of(dtype)));
 }
 
 // Rounding errors of a product's sums grow like a random walk.

@@ -26,7 +26,7 @@ BlockUnits Block::add_to(const RankContext& context, ParameterStore& store, std:
   } else {
     Mlp::specify(context, prefix, specs);
   }
-  BlockUnits units{.block = &store.add_unit("block", std::move(specs))};
+  BlockUnits units{.block = &store.add_unit(std::move(specs))};
   if (with_experts) units.experts = &Experts::add_to(context, store, prefix);
   return units;
 }

@@ -31,8 +31,8 @@ ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& s
                      .sharding = Sharding::kRows,
                      .deviation = context.model.initializer_range,
                      .global_rows = context.model.vocab};
-  return store.add_unit("word_embeddings", {std::move(spec)},
-                        repeats_first_stage ? UnitRole::kRepeatsFirstStage : UnitRole::kPlain);
+  return store.add_unit({std::move(spec)}, repeats_first_stage ? UnitRole::kRepeatedWordEmbeddings
+                                                               : UnitRole::kWordEmbeddings);
 }
 
 Embedding::Embedding(const RankContext& context, ParameterStore& store,
@@ -48,7 +48,7 @@ Embedding::Embedding(const RankContext& context, ParameterStore& store,
   }
   if (model.embedding_norm) Norm::specify(model, kNorm, specs);
   if (specs.empty()) return;
-  rest_ = &store.add_unit("embedding", std::move(specs));
+  rest_ = &store.add_unit(std::move(specs));
   if (model.embedding_norm) norm_ = std::make_unique<Norm>(*rest_, kNorm);
 }
 

@@ -73,7 +73,7 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
                      .deviation = model.initializer_range,
                      .global_rows = model.hidden});
   }
-  return store.add_unit("experts", std::move(specs), UnitRole::kExperts);
+  return store.add_unit(std::move(specs), UnitRole::kExperts);
 }
 
 Experts::Experts(const RankContext& context, ParameterUnit& block_unit, ParameterUnit& expert_unit,

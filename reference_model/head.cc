@@ -19,7 +19,7 @@ std::string final_norm_name(const ModelSpec& model) {
 ParameterUnit& add_final_norm(const RankContext& context, ParameterStore& store) {
   std::vector<ParameterSpec> specs;
   Norm::specify(context.model, final_norm_name(context.model), specs);
-  return store.add_unit("final_norm", std::move(specs));
+  return store.add_unit(std::move(specs));
 }
 
 Tensor allocate_statistic(const RankContext& context, Shape shape, const char* label) {

@@ -84,7 +84,7 @@ void Optimizer::reduce_gradients() {
 // First and last stage each saw half of what the tied table does.
 void Optimizer::reduce_tied_table(ParameterUnit& unit) {
   if (!context_.model.tied_embedding || context_.groups.embedding.size() == 1) return;
-  if (unit.name() != "word_embeddings") return;
+  if (!unit.holds_word_embeddings()) return;
   const Tensor& gradients = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
   context_.groups.embedding.all_reduce(gradients, ReduceOp::kSum, kReduceTied);
 }

@@ -45,8 +45,7 @@ void zero_if_fresh(Device& device, Parameter& p) {
   p.gradient_is_fresh = false;
 }
 
-ParameterUnit& ParameterStore::add_unit(std::string name, std::vector<ParameterSpec> specs,
-                                        UnitRole role) {
+ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRole role) {
   // Sharded before replicated, matrices before vectors: few segments, one replicated tail.
   std::stable_sort(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
     const auto order = [&](const ParameterSpec& s) {
@@ -55,7 +54,6 @@ ParameterUnit& ParameterStore::add_unit(std::string name, std::vector<ParameterS
     return order(a) < order(b);
   });
   ParameterUnit& unit = units_.emplace_back();
-  unit.name_ = std::move(name);
   unit.role_ = role;
   std::int64_t end = 0;
   unit.replicated_begin_ = -1;

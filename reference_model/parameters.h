@@ -19,9 +19,9 @@
 
 namespace tpsim {
 
-// What is special about a unit: it repeats weights that live on another stage, which counts them
-// (tied head); or it holds experts.
-enum class UnitRole : std::uint8_t { kPlain, kRepeatsFirstStage, kExperts };
+// What is special about a unit: it is the table of words; repeats the one that lives on another
+// stage, which counts it (tied head); or holds experts.
+enum class UnitRole : std::uint8_t { kPlain, kWordEmbeddings, kRepeatedWordEmbeddings, kExperts };
 
 // How a rank's tensor is cut from the global one.
 enum class Sharding : std::uint8_t { kReplicated, kRows, kColumns };
@@ -62,13 +62,15 @@ struct Segment {
 
 class ParameterUnit {
  public:
-  const std::string& name() const { return name_; }
   std::int64_t size() const { return size_; }  // padded
   std::deque<Parameter>& parameters() { return parameters_; }
   const std::deque<Parameter>& parameters() const { return parameters_; }
   std::int64_t replicated_begin() const { return replicated_begin_; }
   const std::vector<Segment>& segments() const { return segments_; }
-  bool repeats_first_stage() const { return role_ == UnitRole::kRepeatsFirstStage; }
+  bool repeats_first_stage() const { return role_ == UnitRole::kRepeatedWordEmbeddings; }
+  bool holds_word_embeddings() const {
+    return role_ == UnitRole::kWordEmbeddings || repeats_first_stage();
+  }
   bool holds_experts() const { return role_ == UnitRole::kExperts; }
 
   Tensor weights;          // whole, flat; undefined while cut
@@ -79,7 +81,6 @@ class ParameterUnit {
 
  private:
   friend class ParameterStore;
-  std::string name_;
   std::int64_t size_ = 0;
   std::int64_t replicated_begin_ = 0;
   UnitRole role_ = UnitRole::kPlain;
@@ -93,8 +94,7 @@ class ParameterStore {
   explicit ParameterStore(const RankContext& context) : context_(context) {}
 
   // Lays out a new unit; its buffers exist after materialize().
-  ParameterUnit& add_unit(std::string name, std::vector<ParameterSpec> specs,
-                          UnitRole role = UnitRole::kPlain);
+  ParameterUnit& add_unit(std::vector<ParameterSpec> specs, UnitRole role = UnitRole::kPlain);
   // Allocates weights and gradient buffers of all units; initial values are drawn by name and
   // global index, so that every layout starts equal.
   void materialize(std::uint64_t seed);

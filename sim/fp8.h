@@ -9,7 +9,7 @@
 
 namespace tpsim {
 
-// Of a block; attention cores and the head keep their 16 bits.
+// Of a block; attention cores, the head and the router of experts keep their 16 bits.
 bool is_linear_layer(const OpRecord& op);
 
 // The same product of 8-bit operands. The matrix units take one layout only, that of y = x W^T:

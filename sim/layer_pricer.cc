@@ -148,7 +148,7 @@ OpPrice LayerPricer::op_price(const OpRecord& op) {
 }
 
 HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
-  if (scenario().stack.fp8_products && is_linear_layer(op) && op.key.dtype != DType::kUInt8) {
+  if (scenario().stack.fp8_products && is_linear_layer(op) && op.key.dtype != DType::kFloat8) {
     const std::optional<OpRecord> cast = cast_before(op);
     const HostDeviceTime before = cast ? price_op(*cast, phase) : HostDeviceTime{};
     return then(before, price_op(in_fp8(op), phase));

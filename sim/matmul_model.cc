@@ -17,6 +17,12 @@ constexpr double kTileBytes = 64;                 // of k, loaded at a time
 constexpr std::int64_t kLeastSplit = 512;
 constexpr double kSplitTraffic = 0.5 * 2 * sizeof(float);
 
+constexpr std::size_t kFloat8Field = 4;
+
+std::size_t field_of(const OpKey& key) {
+  return key.dtype == DType::kFloat8 ? kFloat8Field : key.variant & kLayoutBits;
+}
+
 double ceil_div(std::int64_t a, std::int64_t b) {
   const std::int64_t whole = (a + b - 1) / b;
   return static_cast<double>(whole);
@@ -63,22 +69,20 @@ double flops_of(const MatmulShape& s) {
 
 MatmulModel::MatmulModel(const Profile& profile) : device_(profile.device), model_(profile.model) {
   choose_tiles();
-  std::array<std::vector<FieldSample>, 4> samples;
+  std::array<std::vector<FieldSample>, std::tuple_size_v<decltype(fields_)>> samples;
   for (const OpSample& sample : profile.ops) {
     if (sample.key.kind != OpKind::kMatmul || sample.median.value() <= 0) continue;
     const MatmulShape shape = matmul_shape(sample.key);
     const double log_ratio = std::log(sample.median / bound(shape).time);
-    samples[sample.key.variant & kLayoutBits].push_back(
-        {point_of(shape), static_cast<float>(log_ratio)});
+    samples[field_of(sample.key)].push_back({point_of(shape), static_cast<float>(log_ratio)});
     const double seconds = sample.median.value();
     best_flops_share_ =
         std::max(best_flops_share_, flops_of(shape) / seconds / peak_for(shape).value());
     best_traffic_share_ = std::max(best_traffic_share_,
                                    traffic_of(shape) / seconds / device_.memory_bandwidth.value());
   }
-  for (std::size_t layout = 0; layout < fields_.size(); ++layout) {
-    fields_[layout] = ResidualField(std::move(samples[layout]));
-  }
+  for (std::size_t i = 0; i < fields_.size(); ++i)
+    fields_[i] = ResidualField(std::move(samples[i]));
 }
 
 // The largest tile, its halves, quarters and an eighth, in both orientations.
@@ -102,8 +106,7 @@ void MatmulModel::choose_tiles() {
   }
 }
 
-// Elements wider than what the matrix units take run on the vector units. Samples of 16-bit
-// products correct 8-bit ones: tiles and waves are the same.
+// Elements wider than what the matrix units take run on the vector units.
 FlopsPerSecond MatmulModel::peak_for(const MatmulShape& s) const {
   if (s.element_bytes < 2) return device_.fp8_peak;
   const bool fits = s.element_bytes <= as_double(size_of(device_.matmul_dtype));
@@ -214,13 +217,14 @@ Seconds MatmulModel::fastest_possible(const MatmulShape& s) const {
 
 MatmulEstimate MatmulModel::estimate(const OpKey& key) const {
   const MatmulShape shape = matmul_shape(key);
-  unsigned layout = key.variant & kLayoutBits;
+  std::size_t field = field_of(key);
   MatmulEstimate estimate;
-  if (fields_[layout].size() < kEnoughSamples && fields_[kForwardLayout].size() > 0) {
-    estimate.layout_factor = layout_factor(layout);
-    layout = kForwardLayout;
+  // Samples of 16-bit products correct 8-bit ones too: tiles and waves are the same.
+  if (fields_[field].size() < kEnoughSamples && fields_[kForwardLayout].size() > 0) {
+    estimate.layout_factor = layout_factor(key.variant & kLayoutBits);
+    field = kForwardLayout;
   }
-  const FieldValue around = fields_[layout].at(point_of(shape));
+  const FieldValue around = fields_[field].at(point_of(shape));
   estimate.bound = bound(shape);
   estimate.correction = std::exp(around.log_ratio);
   estimate.near_samples = around.weight >= ResidualField::kNearWeight;

@@ -70,9 +70,10 @@ class MatmulModel {
   DeviceFacts device_;
   DeviceModel model_;
   std::array<Tile, 8> tiles_;
-  std::array<ResidualField, 4> fields_;  // by layout: the transpose bits of OpKey::variant
-  double best_flops_share_ = 0;          // of the peak, reached by any sample
-  double best_traffic_share_ = 0;        // of memory bandwidth
+  // By layout, the transpose bits of OpKey::variant; at last those of 8-bit floats, of one layout.
+  std::array<ResidualField, 5> fields_;
+  double best_flops_share_ = 0;    // of the peak, reached by any sample
+  double best_traffic_share_ = 0;  // of memory bandwidth
 };
 
 }  // namespace tpsim

@@ -95,7 +95,7 @@ OpPrice OpCostModel::kernel_price(const OpRecord& op) const {
 
 double OpCostModel::slowdown(const OpRecord& op, Seconds burst) const {
   const FlopsPerSecond peak =
-      op.key.dtype == DType::kUInt8 ? device_.fp8_peak : device_.matmul_peak;
+      op.key.dtype == DType::kFloat8 ? device_.fp8_peak : device_.matmul_peak;
   const Seconds at_full_rate = Flops(op.flops) / (model_.matmul_efficiency * peak);
   const double u = std::min(1.0, at_full_rate / burst);
   const double limit = std::pow(model_.sustained_clock, -kPowerExponent) - 1;

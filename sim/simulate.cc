@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/rank_layout.h"
 #include "sim/normal.h"
@@ -26,15 +27,29 @@ Flops hardware_flops(const ModelSpec& model, const Plan& plan) {
   return flops;
 }
 
-// Terms that are collectives, and their groups.
-constexpr std::pair<StepTerm, GroupKind> kCollectiveTerms[] = {
-    {StepTerm::kTensorCommunication, GroupKind::kTensor},
-    {StepTerm::kZeroCommunication, GroupKind::kData},
-    {StepTerm::kContextCommunication, GroupKind::kContext},
-    {StepTerm::kTransfer, GroupKind::kPipeline},
-    {StepTerm::kGradientReduction, GroupKind::kData},
-    {StepTerm::kTiedEmbedding, GroupKind::kEmbedding},
-    {StepTerm::kWeightGather, GroupKind::kData}};
+// The group over which a term's collectives run; nothing where they are not most of the term.
+std::optional<GroupKind> group_of(StepTerm term) {
+  switch (term) {
+    case StepTerm::kTensorCommunication: return GroupKind::kTensor;
+    case StepTerm::kZeroCommunication:
+    case StepTerm::kGradientReduction:
+    case StepTerm::kWeightGather: return GroupKind::kData;
+    case StepTerm::kContextCommunication: return GroupKind::kContext;
+    case StepTerm::kExpertCommunication: return GroupKind::kExpert;
+    case StepTerm::kTransfer: return GroupKind::kPipeline;
+    case StepTerm::kTiedEmbedding: return GroupKind::kEmbedding;
+    case StepTerm::kMatmul:
+    case StepTerm::kAttention:
+    case StepTerm::kElementwise:
+    case StepTerm::kHostWait:
+    case StepTerm::kBubble:
+    case StepTerm::kClipping:
+    case StepTerm::kOptimizer:
+    case StepTerm::kHostStep:
+    case StepTerm::kStragglers: return std::nullopt;
+  }
+  return std::nullopt;
+}
 
 // Shares of the step that are uncertain each for its own reason.
 struct UncertainShares {
@@ -51,10 +66,11 @@ UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, con
     shares.kernels += share_of(StepTerm::kAttention);
   }
   if (scenario.stack.eager_traffic != 1) shares.kernels += share_of(StepTerm::kElementwise);
-  for (const auto& [term, group] : kCollectiveTerms) {
-    const double share = share_of(term);
-    if (share <= 0) continue;
-    if (place_group(plan, group, scenario.cluster.gpus_per_node).nodes > 1) shares.network += share;
+  for (const StepTerm term : kStepTerms) {
+    const std::optional<GroupKind> group = group_of(term);
+    if (!group || share_of(term) <= 0) continue;
+    const GroupPlacement placement = place_group(plan, *group, scenario.cluster.gpus_per_node);
+    if (placement.nodes > 1) shares.network += share_of(term);
   }
   return shares;
 }

@@ -62,8 +62,8 @@ void store_float16(const float* from, std::int64_t count, std::uint16_t* to) {
   std::copy_n(converted, count - whole, to + whole);
 }
 
-[[noreturn]] void refuse_integers() {
-  TPSIM_CHECK(false, "an integer tensor where numbers are computed");
+[[noreturn]] void refuse(DType dtype) {
+  TPSIM_CHECK(false, "the CPU computes nothing in " + std::string(name_of(dtype)));
 }
 
 }  // namespace
@@ -77,9 +77,10 @@ void load_floats(const void* from, DType dtype, std::int64_t count, float* to) {
     case DType::kBFloat16: return load_bfloat16(half, count, to);
     case DType::kFloat16: return load_float16(half, count, to);
     case DType::kInt32:
-    case DType::kUInt8: break;
+    case DType::kUInt8:
+    case DType::kFloat8: break;
   }
-  refuse_integers();
+  refuse(dtype);
 }
 
 void store_floats(const float* from, std::int64_t count, DType dtype, void* to) {
@@ -91,9 +92,10 @@ void store_floats(const float* from, std::int64_t count, DType dtype, void* to) 
     case DType::kBFloat16: return store_bfloat16(from, count, half);
     case DType::kFloat16: return store_float16(from, count, half);
     case DType::kInt32:
-    case DType::kUInt8: break;
+    case DType::kUInt8:
+    case DType::kFloat8: break;
   }
-  refuse_integers();
+  refuse(dtype);
 }
 
 }  // namespace tpsim

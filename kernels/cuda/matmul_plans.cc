@@ -21,8 +21,12 @@ cudaDataType_t type_of(DType dtype) {
   switch (dtype) {
     case DType::kBFloat16: return CUDA_R_16BF;
     case DType::kFloat16: return CUDA_R_16F;
-    default: return CUDA_R_32F;
+    case DType::kFloat32: return CUDA_R_32F;
+    case DType::kInt32:
+    case DType::kUInt8:
+    case DType::kFloat8: break;
   }
+  TPSIM_CHECK(false, "no products of " + std::string(name_of(dtype)));
 }
 
 // Events around something; times in milliseconds.

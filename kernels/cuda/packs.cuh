@@ -189,7 +189,7 @@ void with_type(DType dtype, Launch launch) {
     case DType::kFloat32: return launch(Type<float>{});
     case DType::kBFloat16: return launch(Type<__nv_bfloat16>{});
     case DType::kFloat16: return launch(Type<__half>{});
-    default: TPSIM_CHECK(false, "arithmetic is on floating numbers");
+    default: TPSIM_CHECK(false, "the GPU computes nothing in " + std::string(name_of(dtype)));
   }
 }
 

@@ -17,8 +17,9 @@ ncclDataType_t type_of(DType dtype) {
     case DType::kFloat16: return ncclFloat16;
     case DType::kInt32: return ncclInt32;
     case DType::kUInt8: return ncclUint8;
+    case DType::kFloat8: break;
   }
-  return ncclUint8;
+  TPSIM_CHECK(false, "no rank sends " + std::string(name_of(dtype)));
 }
 
 std::size_t count_of(const Tensor& x) { return static_cast<std::size_t>(x.elements()); }

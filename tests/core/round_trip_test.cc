@@ -186,10 +186,15 @@ Profile odd_profile() {
   const OpKey matmul{OpKind::kMatmul, DType::kBFloat16, kTransposeB | kAccumulate, {2, 3, 5, 7}};
   const OpKey flash{OpKind::kFlashForward, DType::kBFloat16, 1, {1, 2, 3, 3, 8}};
   const OpKey add{OpKind::kAdd, DType::kFloat32, 0, {1'000'000'000'000}};
+  const OpKey narrow{OpKind::kMatmul, DType::kFloat8, kTransposeB, {1, 16, 32, 64}};
+  const OpKey cast{
+      OpKind::kCast, DType::kBFloat16, static_cast<std::uint8_t>(DType::kFloat8), {1024}};
   profile.ops = {{matmul, Seconds(kThird * 1e-3), 0.01 * kThird, 9},
                  {matmul, Seconds(1e-3)},
                  {flash, Seconds(kThird)},
-                 {add, Seconds(2e-6), 0, 5}};
+                 {add, Seconds(2e-6), 0, 5},
+                 {narrow, Seconds(kThird * 1e-4)},
+                 {cast, Seconds(kThird * 1e-5)}};
   profile.sustained = {{matmul, Seconds(kThird * 2e-3), 0.02, 7}};
   profile.collectives = {{CollectiveKind::kAllReduce, 8, Bytes(512), Seconds(kThird * 1e-5)},
                          {CollectiveKind::kAllReduce, 8, Bytes(1024), Seconds(2e-5)},
@@ -298,6 +303,15 @@ TEST_CASE("a profile survives its file") {
   REQUIRE(read.collectives.size() == 3);
   CHECK(read.collectives[2].kind == CollectiveKind::kBroadcast);
   CHECK(read.collectives[2].bytes == Bytes(1e9));
+}
+
+TEST_CASE("samples of 8-bit floats need the rate of the device that they are of") {
+  std::string text = to_json(odd_profile());
+  const std::size_t at = text.find("\"fp8_peak\"");
+  text.erase(at, text.find('\n', at) - at);
+  const auto read = parse_profile(text, "p.json");
+  REQUIRE_FALSE(read.ok());
+  CHECK_THAT(read.error().message, Catch::Contains("fp8_peak"));
 }
 
 TEST_CASE("a table of a profile is checked cell by cell") {

@@ -42,6 +42,14 @@ TEST_CASE("halfway cases round to even, and large numbers to infinity") {
   CHECK(from_float16(to_float16(0x3p-25F)) == 0x1p-23F);
 }
 
+TEST_CASE("8-bit floats are priced, and no device computes in them") {
+  const double number = 1;
+  std::byte stored{};
+  CHECK_THROWS_AS(encode(std::span(&number, 1), DType::kFloat8, &stored), BugError);
+  float loaded = 0;
+  CHECK_THROWS_AS(load_floats(&stored, DType::kFloat8, 1, &loaded), BugError);
+}
+
 TEST_CASE("the CPU's conversions agree with the plain ones bit for bit") {
   std::vector<float> numbers = {0.0F, -0.0F, INFINITY, -INFINITY, 65519.9F, 65520.0F, 0x1p-24F};
   for (std::uint64_t i = 0; i < 100'001; ++i) {

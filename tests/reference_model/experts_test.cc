@@ -2,6 +2,8 @@
 // every layout against one rank in float64.
 #include "reference_model/experts.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -77,7 +79,7 @@ class Layer {
         store_(context_) {
     std::vector<ParameterSpec> router;
     Experts::specify_router(context_, "b.", router);
-    block_ = &store_.add_unit("block", std::move(router));
+    block_ = &store_.add_unit(std::move(router));
     unit_ = &Experts::add_to(context_, store_, "b.");
     store_.materialize(3);
     experts_.emplace(context_, *block_, *unit_, "b.");
@@ -196,8 +198,10 @@ struct Trained {
   std::map<std::string, std::vector<float>> gradients;  // of the first step
 };
 
+// Of this process alone: tests run side by side.
 std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::temp_directory_path() / ("tpsim-experts-" + name);
+  return std::filesystem::temp_directory_path() /
+         ("tpsim-experts-" + std::to_string(getpid()) + "-" + name);
 }
 
 TrainingRun run_of(const ModelSpec& model, const Plan& plan) {

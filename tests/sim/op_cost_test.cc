@@ -114,6 +114,30 @@ TEST_CASE("neighbours beat the peak no more than the best sample does") {
   CHECK(reached > 0.85 * rate);
 }
 
+TEST_CASE("measured 8-bit products price 8-bit products, and no others") {
+  const auto narrow = [](std::int64_t k) {
+    OpRecord op = product(4096, 4096, k);
+    op.key.dtype = DType::kFloat8;
+    return op;
+  };
+  const auto price = [](const std::vector<std::pair<OpRecord, Seconds>>& samples,
+                        const OpRecord& op) {
+    Profile profile = with_samples(samples);
+    profile.device.fp8_peak = 2 * profile.device.matmul_peak;
+    return OpCostModel(profile).price(op);
+  };
+  std::vector<std::pair<OpRecord, Seconds>> samples;
+  for (std::int64_t k = 1024; k < 1024 + 16 * 64; k += 64) {
+    samples.emplace_back(narrow(k), 1.5 * price({}, narrow(k)).time);
+  }
+  CHECK(price(samples, narrow(1024)).source == PriceSource::kExact);
+  const OpRecord between = narrow(1024 + 32);
+  CHECK(price(samples, between).time.value() ==
+        Approx(1.5 * price({}, between).time.value()).epsilon(0.01));
+  CHECK(price(samples, product(4096, 4096, 1024)).time ==
+        price({}, product(4096, 4096, 1024)).time);
+}
+
 TEST_CASE("a kernel between two measured sizes costs something between") {
   const Profile profile =
       with_samples({{elementwise(1000), Seconds(3e-6)}, {elementwise(9000), Seconds(5e-6)}});

@@ -299,6 +299,23 @@ TEST_CASE("no plan is faster than its closed form, and its closed peak is exact"
   }
 }
 
+TEST_CASE("experts that share tokens between nodes widen the interval by the network's risk") {
+  Scenario scenario = test::small_scenario(test::small_mixture());
+  scenario.stack.host = {};
+  Plan plan = test::plan_of(scenario.model, {2, 1, 4, 1, 4}, 16);
+  plan.zero = 0;
+  plan.sequence_parallel = true;
+  const Prediction p = *simulate(scenario, plan);
+  REQUIRE(p.sources.model == 1);
+  constexpr double kQuantile = 1.645, kModelSpread = 0.05, kNetworkSpread = 0.2;
+  const auto squared = [](double x) { return x * x; };
+  const double share = time_of(p, StepTerm::kExpertCommunication) / p.step;
+  CHECK(share > time_of(p, StepTerm::kGradientReduction) / p.step);
+  CHECK(squared((p.step_high / p.step - 1) / kQuantile) >
+        squared(kModelSpread) + squared(scenario.stack.run_spread) +
+            squared(scenario.stack.residual_spread) + squared(kNetworkSpread * share));
+}
+
 TEST_CASE("a plan for more GPUs than the cluster has is refused") {
   const ModelSpec model = test::small_bloom();
   const Result<Prediction> p = simulate(small_scenario(model), plan_of(model, {8, 8, 1, 1}, 4));

@@ -2,11 +2,13 @@
 // was measured here; what must hold is what any machine obeys.
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
 
 #include "sim/fp8.h"
 #include "sim/simulate.h"
 #include "sim/trace.h"
 #include "sim/validation.h"
+#include "tests/sim/small_scenario.h"
 
 namespace tpsim {
 namespace {
@@ -171,6 +173,21 @@ TEST_CASE("8 bits are for linear layers, and each of their operands is cast once
   }
   CHECK(linear == 12);  // four layers forward, and two gradients of each
   CHECK(casts == 8);
+}
+
+TEST_CASE("in 8 bits experts multiply as linear layers do, and the router keeps its 16") {
+  const ModelSpec model = test::small_mixture();
+  Plan plan;
+  plan.attention = AttentionKind::kUnfused;
+  std::map<std::string, bool> narrow;
+  for (const OpRecord& op : trace_layers(LayerKind::kBlock, model, plan, {}).program.ops) {
+    if (op.key.kind == OpKind::kMatmul) narrow[op.label.text] = is_linear_layer(op);
+  }
+  const std::map<std::string, bool> expected = {
+      {"attention.qkv", true},     {"attention.output", true}, {"attention.scores", false},
+      {"attention.values", false}, {"experts.router", false},  {"experts.up", true},
+      {"experts.down", true}};
+  CHECK(narrow == expected);
 }
 
 TEST_CASE("8-bit products make a large model faster, but not twice as fast") {
