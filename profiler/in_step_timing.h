@@ -3,7 +3,7 @@
 //
 // This finds operands in the caches where a step leaves them, which matters where caches are large:
 // on a CPU an elementwise op after a product takes half as long as on cold operands. All ranks of
-// the world time_in_steps at the same time, so that cores and memory are as busy as in training.
+// the world time their ops at the same time, so that cores and memory are as busy as in training.
 #pragma once
 
 #include "core/stack_spec.h"
@@ -28,7 +28,7 @@ struct InStepSettings {
 };
 
 // Runs the steps and adds, for every step and op, the mean time of its runs. Every rank of the
-// barrier calls this, with whichever plan and rank. Fails when the device has no memory for it.
+// barrier calls this, each for any plan and rank. Fails when the device has no memory for it.
 Status time_in_steps(Device& device, LoadMeter& meter, RankBarrier& barrier,
                      const InStepRun& in_step, const InStepSettings& settings, Samples& samples);
 

@@ -16,7 +16,7 @@
 namespace tpsim {
 
 struct ProfileRequest {
-  std::vector<OpKey> ops;  // each once; those that no in_step reaches are timed by themselves
+  std::vector<OpKey> ops;  // each once; those that no step reaches are timed by themselves
   std::vector<InStepRun> in_step_runs;  // the ranks of the world take one each, in turn
   std::vector<CollectiveNeed> collectives;
   OpTimerSettings op_timer;
@@ -24,7 +24,7 @@ struct ProfileRequest {
   // when they have worked for a while.
   bool sustained = false;
   InStepSettings in_step;
-  // No in_step begins after this long; what the others would have reached is timed by itself.
+  // No in-step run begins after this long; what the others would have reached is timed by itself.
   std::optional<Seconds> in_step_budget;
   CollectiveTimerSettings collective_timer;
 };

@@ -19,6 +19,7 @@ bool covers(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
 
 PeakMoments::PeakMoments(const PipelineShape& shape, std::int64_t stage, const StageKind& kind)
     : kinds_(kind.kinds.size()) {
+  // With one chunk the fullest forward and the fullest backward are known without a walk.
   if (shape.virtual_stages == 1) {
     const auto most = static_cast<std::int32_t>(most_in_flight(shape, stage));
     tasks_ = {{true, 0}, {false, 0}};
@@ -39,6 +40,7 @@ void PeakMoments::add(const Task& task, std::span<const std::int32_t> in_flight)
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     if (tasks_[i].forward != task.forward || tasks_[i].kind != task.kind) continue;
     const std::span<std::int32_t> known(in_flight_.data() + i * kinds_, kinds_);
+    // With no less of any kind in flight a moment is no lower: only such maxima are kept.
     if (covers(known, in_flight)) return;
     if (covers(in_flight, known)) {
       std::copy(in_flight.begin(), in_flight.end(), known.begin());

@@ -46,7 +46,7 @@ class NcclCommunicator final : public Communicator {
     std::shared_ptr<NcclComm> comm;
     cudaStream_t stream = nullptr;
   };
-  // A copy under direction, with the event after which it may be forgotten.
+  // A copy on its way, with the event after which it may be forgotten.
   struct Sent {
     void* copy = nullptr;
     cudaEvent_t done = nullptr;
