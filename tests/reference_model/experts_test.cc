@@ -2,6 +2,8 @@
 // every layout against one rank in float64.
 #include "reference_model/experts.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -193,7 +195,8 @@ struct Trained {
 };
 
 std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::temp_directory_path() / ("tpsim-experts-" + name);
+  return std::filesystem::temp_directory_path() /
+         ("tpsim-experts-" + std::to_string(getpid()) + "-" + name);
 }
 
 TrainingRun run_of(const ModelSpec& model, const Plan& plan) {

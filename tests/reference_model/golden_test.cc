@@ -1,6 +1,8 @@
 // The reference model against PyTorch's autograd in float64 (tests/golden), in every kind of
 // layout: the same weights give the same losses, gradients and 12-step trajectory wherever they are
 // cut.
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -208,6 +210,12 @@ std::vector<Layout> layouts(const ModelSpec& model) {
   return list;
 }
 
+// Of this process: tests run side by side.
+std::filesystem::path scratch(const std::string& name) {
+  return std::filesystem::temp_directory_path() /
+         ("tpsim-golden-" + std::to_string(getpid()) + "-" + name);
+}
+
 }  // namespace
 
 TEST_CASE("every layout follows PyTorch's losses and gradient norms") {
@@ -231,8 +239,7 @@ TEST_CASE("gradients of the first step equal PyTorch's, put together from any la
       TrainingRun run = run_of(golden, layout.plan);
       run.options = layout.options;
       run.steps = 1;
-      run.dump_gradients =
-          std::filesystem::temp_directory_path() / "tpsim-golden-gradients.safetensors";
+      run.dump_gradients = scratch("gradients.safetensors");
       train_on_threads(run, golden.tokens);
       const SafetensorsFile found = *SafetensorsFile::open(run.dump_gradients);
       std::size_t compared = 0;
@@ -279,8 +286,7 @@ TEST_CASE("bf16 training stays within a hundredth of the float64 losses") {
 
 TEST_CASE("training resumes in another layout where it stopped") {
   const Golden golden = load("bloom-tiny");
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / "tpsim-golden-resume";
+  const std::filesystem::path folder = scratch("resume");
   std::filesystem::remove_all(folder);
   TrainingRun first = run_of(golden, plan_of(golden.model, {2, 1, 1, 2}, 2));
   first.plan.zero = 1;
