@@ -20,7 +20,8 @@ Status run_explain(const Arguments& arguments, const Terminal& terminal);
 // Writes a profile. Fails with kMissing without a device that computes.
 Status run_profile(const Arguments& arguments, const Terminal& terminal);
 
-// Trains on ranks that are threads of this process. Fails with kMissing without a CPU device.
+// Trains on threads of this process, or as one rank of a job that a launcher started. Fails with
+// kMissing without the device.
 Status run_training(const Arguments& arguments, const Terminal& terminal);
 
 // Predicts every row of a run table, or one plan that is then run here, and prints how far off the

@@ -1,4 +1,4 @@
-// GPUs of this machine for tpsim profile, validate and run --rank.
+// GPUs of this machine, for tpsim run, profile and validate.
 #include <fmt/format.h>
 
 #include "cli/local_devices.h"

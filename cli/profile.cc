@@ -25,7 +25,7 @@
 namespace tpsim::cli {
 namespace {
 
-// Of a device's memory, for the weights and optimizer state of an in-step run.
+// Of a device's memory, for the weights and optimizer state of a plan that is timed in its step.
 constexpr double kMemoryShare = 0.25;
 
 // What to profile: plans of one model, or nothing but the device itself.
@@ -136,7 +136,7 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
   request.op_timer.rotated = std::max(request.op_timer.rotated, kCachesFull * devices.cache);
   request.collective_timer.rotated = request.op_timer.rotated;
   if (arguments.has(Opt::kQuick)) {
-    constexpr Seconds kAll(12);  // for in-step runs, for ops one by one, and for collectives
+    constexpr Seconds kAll(12);  // for ops in their step, for ops one by one, and for collectives
     request.in_step_budget = kAll;
     request.op_timer.budget = kAll / static_cast<double>(request.ops.size());
     request.op_timer.making = request.op_timer.soak = request.op_timer.budget;

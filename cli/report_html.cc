@@ -46,7 +46,7 @@ Status add_own_file(JsonValue& files, const std::string& name) {
   return Ok{};
 }
 
-// No tag, so that nothing ends the script that the text stands in.
+// Without '<' no "</script>" in a text can end the script that holds it.
 std::string inside_script(const std::string& json) {
   std::string text;
   for (const char c : json) text += c == '<' ? std::string("\\u003c") : std::string(1, c);

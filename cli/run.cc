@@ -58,7 +58,7 @@ Result<OptimizerSettings> optimizer_of(const Arguments& arguments) {
   return optimizer;
 }
 
-// Nothing computed twice, and the least that every rank has something of.
+// No recompute, and one micro-batch on each data-parallel rank.
 constexpr PlanDefaults kPlanDefaults{Recompute::kNone, std::nullopt};
 constexpr const char* kStackOfRuns = "reference";
 

@@ -39,6 +39,7 @@ class TemporaryFile {
   bool write(std::string_view text) {
     while (!text.empty()) {
       const ssize_t written = ::write(descriptor_, text.data(), text.size());
+      // A signal that has a handler interrupts a write without harm.
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return false;
       text.remove_prefix(static_cast<std::size_t>(written));
@@ -49,6 +50,7 @@ class TemporaryFile {
 
   bool rename_to(const std::filesystem::path& target) {
     closed_ = true;
+    // Some file systems report a full disk only here.
     if (::close(std::exchange(descriptor_, -1)) != 0) return false;
     renamed_ = ::rename(path_.c_str(), target.c_str()) == 0;
     return renamed_;
@@ -104,9 +106,11 @@ Status write_file_atomically(const std::filesystem::path& path,
   const auto written = [&] {
     return std::all_of(pieces.begin(), pieces.end(), [&](auto piece) { return file.write(piece); });
   };
+  // Synced before it gets its name: after a crash the name must not lead to an empty file.
   if (!file.is_open() || !written() || !file.sync() || !file.rename_to(target)) {
     return file_error(path, "write", errno);
   }
+  // The name itself lies in the folder.
   sync_folder(target.parent_path());
   return Ok{};
 }

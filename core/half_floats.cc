@@ -38,7 +38,10 @@ void decode_each(const std::byte* from, std::span<double> to, Decode decode_one)
 std::uint16_t to_bfloat16(float x) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &x, sizeof(bits));
+  // Rounding could carry a NaN's bits into an infinity: its quiet bit is set instead.
   if (std::isnan(x)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  // To the nearest, ties to even: just below half a unit is added, and one more where the last kept
+  // bit is odd.
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 

@@ -25,6 +25,7 @@ std::string model_name(const std::string& file) {
 
 // An integer that goes by one of two names.
 void either(FieldReader& in, std::string_view name, std::string_view other, std::int64_t& out) {
+  // When both are missing the error names the first.
   in.integer(in.has(name) || !in.has(other) ? name : other, out, {});
 }
 
@@ -99,6 +100,7 @@ void read_llama(FieldReader& in, ModelSpec& model) {
   constexpr std::int64_t kLongestByDefault = 8192;
   model.seq = 4096;
   in.integer("max_position_embeddings", model.seq, {}, kOptional);
+  // Long-context models state 131,072 positions and more; few steps of training use them.
   model.seq = std::min(model.seq, kLongestByDefault);
   model.tied_embedding = false;
   in.flag("tie_word_embeddings", model.tied_embedding, kOptional);
@@ -146,6 +148,7 @@ Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::strin
   model.source = fmt::format("Hugging Face {} configuration {}", type, file);
   in.number("initializer_range", model.initializer_range, {0, 10}, kOptional);
   kReaders[*index](in, model);
+  // Every head has its own keys and values where a file knows no sharing.
   if (model.attention.kv_heads == 0) model.attention.kv_heads = model.attention.heads;
   TPSIM_TRY_STATUS(in.finish());
   TPSIM_TRY_STATUS(at_file(validate(model), file));

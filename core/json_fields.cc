@@ -19,6 +19,7 @@ FieldReader::FieldReader(const JsonValue& value, std::string file, std::string p
 }
 
 void FieldReader::fail(int line, std::string message, std::string hint) {
+  // The first error stands; later ones are often its consequences.
   if (error_) return;
   error_ = Error{ErrorKind::kBadInput, std::move(message), fmt::format("{}:{}", file_, line),
                  std::move(hint)};
@@ -41,8 +42,10 @@ void FieldReader::wrong_kind(std::string_view key, const JsonValue& value,
 
 const JsonValue* FieldReader::find(std::string_view key, Presence presence) {
   if (error_) return nullptr;
+  // Also absent keys: an unknown one may be a misspelling of them.
   asked_.push_back(key);
   const JsonValue* value = value_->find(key);
+  // Hugging Face writes null for what it leaves to the code's default.
   if (value != nullptr && foreign_keys_ && value->is_null()) value = nullptr;
   if (value == nullptr && presence == kRequired) {
     fail(value_->line(), fmt::format("the key '{}{}' is missing", path_, key));
@@ -54,6 +57,7 @@ bool FieldReader::has(std::string_view key) { return find(key, kOptional) != nul
 
 Status FieldReader::finish() {
   if (error_) return *error_;
+  // Files of other programs say more than is asked of them.
   if (foreign_keys_) return Ok{};
   for (const JsonMember& member : *value_->as<JsonValue::Object>()) {
     if (std::find(asked_.begin(), asked_.end(), member.key) != asked_.end()) continue;
@@ -264,6 +268,7 @@ void FieldWriter::integers(std::string_view key, const std::vector<std::int64_t>
 void FieldWriter::table(std::string_view key, const TableRows& rows,
                         const std::vector<TableColumn>& columns, std::size_t needed) {
   const auto cell = [](double number) -> JsonValue {
+    // Beyond 2^53 neighbouring whole numbers are no longer told apart; this stays well below.
     const bool is_whole = number == std::floor(number) && std::abs(number) < 1e15;
     return is_whole ? JsonValue(static_cast<std::int64_t>(number)) : JsonValue(number);
   };

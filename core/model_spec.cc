@@ -16,6 +16,7 @@ std::int64_t norm_parameters(const ModelSpec& model) {
 }
 
 std::int64_t mlp_bias_parameters(const ModelSpec& model) {
+  // Of the matrices that widen, and of the one that narrows.
   return (mlp_matrices(model) - 1) * model.ffn_hidden + model.hidden;
 }
 
@@ -75,6 +76,7 @@ std::int64_t block_parameter_count(const ModelSpec& model) {
 }
 
 std::int64_t active_parameter_count(const ModelSpec& model) {
+  // A router that picks a few experts leaves the others' weights unused by this token.
   const std::int64_t idle =
       block_parameter_count(model) - block_parameters(model, model.experts.per_token);
   return parameter_count(model) - model.layers * idle;
@@ -82,6 +84,7 @@ std::int64_t active_parameter_count(const ModelSpec& model) {
 
 std::int64_t parameter_count(const ModelSpec& model) {
   std::int64_t embedding = model.vocab * model.hidden;
+  // The head has a matrix of its own.
   if (!model.tied_embedding) embedding *= 2;
   if (model.attention.position == PositionKind::kLearned) embedding += model.seq * model.hidden;
   if (model.embedding_norm) embedding += norm_parameters(model);
@@ -90,6 +93,8 @@ std::int64_t parameter_count(const ModelSpec& model) {
 
 Flops attention_core_forward_flops(const ModelSpec& model) {
   const double s = static_cast<double>(model.seq);
+  // QK' and PV, two FLOPs each, over the full square, as Narayanan et al. 2021 count; a causal
+  // query sees half of it.
   return Flops(4.0 * s * s * static_cast<double>(query_width(model) * model.layers));
 }
 
@@ -103,6 +108,7 @@ Flops blocks_forward_flops(const ModelSpec& model) {
 Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {
   const Flops logits(2.0 * static_cast<double>(model.seq) * static_cast<double>(model.hidden) *
                      static_cast<double>(model.vocab));
+  // Backward takes twice the products of forward: one for inputs, one for weights.
   return 3.0 * static_cast<double>(global_batch) * (blocks_forward_flops(model) + logits);
 }
 

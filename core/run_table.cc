@@ -88,6 +88,7 @@ class CsvReader {
       } else if (c == '\n') {
         ++line_;
         break;
+        // Tables that passed through Windows end their lines in two characters.
       } else if (c != '\r') {
         fields.back() += c;
       }
@@ -122,6 +123,7 @@ class CsvReader {
 // A number, or the middle of a stated range "149-150".
 std::optional<double> number_or_range(const std::string& text) {
   const std::size_t dash = text.find('-', 1);
+  // The minus of "-1" or "1e-3" is no range.
   if (dash == std::string::npos || text[dash - 1] == 'e') return parse_number<double>(text);
   const auto low = parse_number<double>(text.substr(0, dash));
   const auto high = parse_number<double>(text.substr(dash + 1));
@@ -225,6 +227,7 @@ std::string_view run_table_header() {
 }
 
 Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const std::string& file) {
+  // Spreadsheets put one before the text.
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   CsvReader reader(text, file);
@@ -233,6 +236,7 @@ Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const s
   std::vector<PublishedRun> runs;
   std::set<std::string> seen;
   while (!reader.at_end()) {
+    // Before reading: a quoted field may end some lines below.
     const int line = reader.line();
     TPSIM_TRY(const std::vector<std::string> fields, reader.next_record());
     if (fields.size() == 1 && fields.front().empty()) continue;  // an empty line

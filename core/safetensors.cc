@@ -50,6 +50,7 @@ Result<SafetensorEntry> parse_entry(const std::filesystem::path& path, const std
   entry.end = data_begin + *end;
   if (entry.end > file_size) return bad("its data lie beyond the end of the file");
   const std::int64_t width = bytes_of_dtype(entry.dtype);
+  // Other dtypes may stand in the file as long as nobody reads them.
   if (width > 0 && elements * width != *end - *begin) return bad("shape and size disagree");
   return entry;
 }
@@ -176,6 +177,7 @@ Status write_safetensors(const std::filesystem::path& path, const std::vector<Na
     at += bytes;
   }
   std::string text = to_text(header);
+  // The format wants the data to begin at a multiple of 8.
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t size = text.size();
   std::vector<std::string_view> pieces = {{reinterpret_cast<const char*>(&size), sizeof size},

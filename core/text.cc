@@ -15,6 +15,7 @@ char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned 
 template <class Text>
 std::string nearest_of(std::string_view text, std::span<const Text> choices) {
   std::string best;
+  // Farther than half of its letters a word was hardly meant.
   std::size_t best_distance = std::max<std::size_t>(2, text.size() / 2);
   for (const std::string_view choice : choices) {
     const std::size_t distance = edit_distance(text, choice);
@@ -40,6 +41,7 @@ Result<std::size_t> choose_of(std::string_view what, std::string_view text,
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // One row of the table of distances between all prefixes is enough.
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -61,6 +61,7 @@ std::string exact_text(double value, std::span<const Unit> units) {
 }
 
 Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, const char* what) {
+  // All are named, so that the message is enough to mend the file.
   std::string known;
   for (const Unit& unit : units) known += (known.empty() ? "" : ", ") + std::string(unit.name);
   const auto error = [&](const std::string& why) {
@@ -76,6 +77,7 @@ Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, 
   for (const Unit& unit : units) {
     if (rest != unit.name) continue;
     const double value = number * unit.scale;
+    // No machine has more of anything: a slip of the pen.
     if (value > 1e24) return error("it is too large");
     return value;
   }

@@ -1,5 +1,5 @@
-// The program that `tpsim gui` starts. It reads its options from the pipeline of plain words that
-// `tpsim` hands on, already checked, so it has no help of its own.
+// The program that `tpsim gui` starts. Its options are plain words that `tpsim` hands
+// on, already checked, so it has no help of its own.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -41,6 +41,7 @@ void assumption_fields(FieldReader& io, Assumptions& assumptions) {
     io.object(row.key, [&](FieldReader& inner) {
       inner.text("value", text);
       inner.text("source", value.source);
+      // The key is missing, which has been reported.
       if (text.empty()) return;
       const Result<double> parsed = parse_assumption(row, text);
       if (parsed.ok()) {

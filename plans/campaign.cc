@@ -42,6 +42,7 @@ Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignReque
   const Prediction full = predict(pricer, plan);
   campaign.predicted_step = full.step;
   campaign.step = request.step > Seconds() ? request.step : full.step;
+  // A measured step corrects the predictions of the ramp's smaller batches by its own error.
   const double scale = campaign.step / full.step;
   const auto samples = static_cast<std::int64_t>(
       std::ceil(request.tokens / static_cast<double>(scenario.model.seq)));
@@ -206,6 +207,7 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   const auto least_for = [&](std::int64_t lost) {
     return std::max<std::int64_t>(1, (nodes - lost) * 3 / 4);
   };
+  // One search for each number of nodes serves all rows of the table.
   const std::int64_t least = least_for(most_lost);
   std::vector<std::vector<PlannedRun>> found(static_cast<std::size_t>(nodes));  // by nodes used
   for (std::int64_t used = nodes - 1; used >= least; --used) {

@@ -10,6 +10,7 @@ namespace tpsim {
 namespace {
 
 std::uint64_t hashed(std::uint64_t hash, const std::string& text) {
+  // FNV-1a: the same on every machine, and nobody has a reason to forge it.
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return hash;
 }
@@ -36,6 +37,7 @@ std::string to_json(const SearchSpace& space) {
 }
 
 std::uint64_t inputs_hash(const Scenario& scenario, const SearchSpace& space) {
+  // The files' own form: what a reader cannot see in them does not change the hash.
   std::uint64_t hash = 14695981039346656037ULL;
   for (const std::string& text :
        {to_json(scenario.model), to_json(scenario.cluster), to_json(scenario.stack),

@@ -25,6 +25,7 @@ Stretches stretches_of(const FailureModel& model) {
 
 Seconds expected_stretch(const FailureModel& model, Seconds work) {
   const double m = model.mtbf.value();
+  // expm1 keeps its digits where a stretch is short beside the time between failures.
   return Seconds(m * std::exp(model.restart.value() / m) *
                  std::expm1((work + model.write).value() / m));
 }

@@ -13,8 +13,8 @@
 namespace tpsim {
 
 // Weights in the plan's dtype once, and per stage the optimizer's fp32 state: both moments of Adam
-// and, unless the weights are fp32 themselves, their fp32 master copy. A tied word embeddings of a
-// pipeline lies on both end stages, so its optimizer state is written twice.
+// and, unless the weights are fp32 themselves, their fp32 master copy. Tied word embeddings of
+// a pipeline lie on both end stages, so their optimizer state is written twice.
 Bytes checkpoint_size(const ModelSpec& model, const Plan& plan);
 
 struct FailureModel {

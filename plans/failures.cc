@@ -52,6 +52,7 @@ class Campaign {
     for (;;) {
       const auto full = std::floor(left / model_.interval.value() + 1e-9);
       const double rest = left - full * model_.interval.value();
+      // Less is rounding, and takes no checkpoint.
       const bool has_rest = rest > 1e-9 * model_.interval.value();
       const double need = full * stretch + (has_rest ? rest + model_.write.value() : 0);
       const double until_failure = next_failure();
@@ -71,6 +72,7 @@ class Campaign {
  private:
   // Exponential, by inversion: the distributions of <random> differ between libraries.
   double next_failure() {
+    // 53 random bits, moved off zero, whose logarithm is infinite.
     const double uniform = (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53;
     return -std::log(uniform) * model_.mtbf.value();
   }
@@ -109,6 +111,7 @@ Seconds quantile(const std::vector<double>& sorted, double share) {
 
 Replays replay_campaigns(const FailureModel& model, const SpareNodes& spares,
                          std::int64_t campaigns, std::uint64_t seed) {
+  // Two, for a variance.
   TPSIM_CHECK(campaigns >= 2 && can_end(model), "campaigns that can be played");
   std::mt19937_64 random(seed);
   std::vector<double> walls;
@@ -147,6 +150,7 @@ std::int64_t spare_nodes_for(Seconds repair, Seconds mtbf, double risk) {
   double covered = 0;
   for (std::int64_t count = 0;; ++count) {
     const auto k = static_cast<double>(count);
+    // A term of the Poisson distribution; by logarithms, since powers and factorials overflow.
     covered += std::exp(k * std::log(mean) - mean - std::lgamma(k + 1));
     // Rounding can keep the sum below 1 - risk; ten standard deviations are beyond any risk.
     if (covered >= 1 - risk || k > mean + 10 * std::sqrt(mean) + 10) return count;

@@ -8,9 +8,9 @@ namespace tpsim {
 
 using IndexWork = std::function<void(std::int64_t index)>;
 
-// Has every index from 0 to count - 1 worked on once, by that many threads, of which the calling
-// one is one; each takes the next free index and works with what `make_worker` made on it. Where
-// the system has fewer threads to give, fewer work.
+// Works on every index from 0 to count - 1 once, on that many threads, the calling one among them.
+// Each takes the next free index and works with what `make_worker` made on it. Where the system has
+// fewer threads to give, fewer work.
 //
 // An exception in any thread is thrown on from here, the first of several, once all threads have
 // ended; indices that nobody had begun by then are left.

@@ -60,6 +60,7 @@ class Linter {
   std::vector<ShapeChange> by_hidden() const {
     std::vector<ShapeChange> changes;
     const ModelSpec& model = scenario_.model;
+    // Multiples of both what tiles want and what leaves every head whole loads.
     const std::int64_t step = std::lcm(kGoodMultiple * plan_.degrees.tp, model.attention.heads * 8);
     for (const std::int64_t hidden : nearby(model.hidden, step)) {
       changes.push_back({"hidden", model.hidden, hidden, with_hidden(model, hidden)});
@@ -98,6 +99,7 @@ class Linter {
       bool& seen = change.to < change.from ? below : above;
       if (seen) continue;
       const double gained = gain(change.model);
+      // A nearer size that gains nothing does not hide a better one behind it.
       if (gained < kWorthTelling) continue;
       seen = true;
       finding.better.push_back({change, gained});

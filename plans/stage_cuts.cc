@@ -27,6 +27,7 @@ std::vector<std::vector<std::int64_t>> uneven_layers(std::int64_t layers, std::i
   std::vector<std::vector<std::int64_t>> cuts;
   const std::int64_t share = layers / stages;
   for (std::int64_t first = share; first >= share - most; --first) {
+    // Two ends and nothing between: what one lacks the other has.
     if (stages == 2) {
       cuts.push_back(cut_with_ends(layers, stages, first, layers - first));
       cuts.push_back(cut_with_ends(layers, stages, layers - first, first));
@@ -52,6 +53,7 @@ std::vector<StageCut> stage_cuts(std::int64_t layers, const CutRange& range) {
   }
   std::vector<StageCut> cuts;
   for (std::vector<std::int64_t>& one : all) {
+    // Both ways of cutting often agree, and an uneven cut may be an even one.
     const bool repeats = std::any_of(cuts.begin(), cuts.end(),
                                      [&](const StageCut& cut) { return cut.layers == one; });
     if (!one.empty() && !repeats) cuts.push_back(stage_cut(std::move(one), range.stages));

@@ -59,6 +59,7 @@ class BreakEvenFinder {
     TPSIM_TRY(std::optional<Plan> other, best_at(constant, furthest));
     if (!other || *other == today) return std::optional<PlanBreakEven>();
     double near = 1, far = furthest;
+    // Factors are ratios: halving them in logarithms treats twice and half alike.
     while (std::abs(std::log(far / near)) > kPrecision) {
       const double middle = std::sqrt(near * far);
       TPSIM_TRY(const std::optional<Plan> there, best_at(constant, middle));
@@ -99,6 +100,7 @@ Scenario with_constant(Scenario scenario, Constant constant, double factor) {
   switch (constant) {
     case Constant::kLinkBandwidth:
       cluster.intra_node.bandwidth *= factor;
+      // Measured collectives are of one node: a NIC's bandwidth is in none of them.
       scale_collectives(profile, 1, 1 / factor);
       break;
     case Constant::kNicBandwidth: cluster.inter_node.bandwidth *= factor; break;
@@ -158,6 +160,7 @@ Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario
       best = predicted.step;
       continue;
     }
+    // Where nothing fits today, any memory that lets something run is an endless gain.
     const double gain = best > Seconds() ? best / predicted.step - 1 : INFINITY;
     const double last = all.empty() ? 0 : all.back().gain;
     if ((1 + gain) / (1 + last) < 1 + kWorthTelling) continue;

@@ -34,6 +34,7 @@ class Questioner {
       for (unsigned set = 1; set < (1U << all); ++set) {
         if (std::popcount(set) == size) try_without(asked, set, found);
       }
+      // It gives up one thing too: the optimizer's place.
       if (size == 1) try_offloaded(asked, found);
     }
     std::stable_sort(found.begin(), found.end(), [](const Fix& a, const Fix& b) {

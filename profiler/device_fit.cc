@@ -138,7 +138,7 @@ void fit_device(const std::vector<OpRecord>& records, Profile& profile) {
   model.provenance = Provenance::kMeasuredHere;
   model.matmul_efficiency = share(median_over(all, is_large_product, of_peak, 0.9));
   if (!device.asynchronous) {
-    // One processor works through a product tile by tile, with no others to share the tiles with.
+    // One processor works through a product in tiles, with no others to share them with.
     model.tile_m = model.tile_n = 64;
     model.matmul.small_tile_exponent = 0;
     model.matmul.epilogue_exposed = 0;

@@ -3,7 +3,7 @@
 //
 // This finds operands in the caches where a step leaves them, which matters where caches are large:
 // on a CPU an elementwise op after a product takes half as long as on cold operands. All ranks of
-// the world do so at the same time, so that cores and memory are as busy as in training.
+// the world time their ops at the same time, so that cores and memory are as busy as in training.
 #pragma once
 
 #include "core/stack_spec.h"

@@ -16,7 +16,7 @@
 namespace tpsim {
 
 struct ProfileRequest {
-  std::vector<OpKey> ops;  // each once; those that no in-step run reaches are timed by themselves
+  std::vector<OpKey> ops;  // each once; those that no step reaches are timed by themselves
   std::vector<InStepRun> in_step_runs;  // the ranks of the world take one each, in turn
   std::vector<CollectiveNeed> collectives;
   OpTimerSettings op_timer;

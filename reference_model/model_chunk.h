@@ -21,8 +21,8 @@ struct MicroBatch {
 
 class ModelChunk {
  public:
-  // `chunk` counts over the whole model; `shared_table` is the word embeddings of an earlier chunk
-  // of this rank, for a tied head beside its embedding.
+  // `chunk` counts over the whole model; `shared_table` holds the word embeddings of an earlier
+  // chunk of this rank, for a tied head beside its embedding.
   ModelChunk(const RankContext& context, ParameterStore& store, std::int64_t chunk,
              ParameterUnit* shared_table);
 

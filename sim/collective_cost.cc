@@ -43,6 +43,7 @@ void CollectiveCostModel::calibrate_latencies() {
   const Seconds at_many = *table_.time(CollectiveKind::kAllReduce, counts.back(), least);
   const Seconds hop = (at_many - at_few) / (2 * (many - few));
   const Seconds base = at_few - 2 * (few - 1) * hop;
+  // A table whose small messages get no slower with more ranks is noise, and says nothing of hops.
   if (hop.value() <= 0 || base.value() <= 0) return;
   intra_latency_ = hop;
   base_latency_ = base;
@@ -52,10 +53,12 @@ void CollectiveCostModel::calibrate_latencies() {
 BytesPerSecond CollectiveCostModel::group_bandwidth(std::int64_t ranks_per_node,
                                                     std::int64_t groups_per_node) const {
   const double nics = static_cast<double>(cluster_.nics_per_node);
+  // Where GPUs share a NIC each of them reaches that one, not a part of it.
   const double nics_per_gpu = std::max(1.0, nics / static_cast<double>(cluster_.gpus_per_node));
   const double reached = std::min(nics, nics_per_gpu * static_cast<double>(ranks_per_node));
   const double groups = static_cast<double>(std::max<std::int64_t>(1, groups_per_node));
   const double share = nics / groups;
+  // See ClusterSpec::several_ranks_share.
   const bool collide = ranks_per_node > 1 && groups > 1;
   const double left =
       collide ? std::pow(cluster_.several_ranks_share, 1 + std::log2(groups) / 2) : 1.0;
@@ -89,6 +92,7 @@ Seconds CollectiveCostModel::price(CollectiveKind kind, Bytes bytes,
   if (is_transfer(kind)) {
     return price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
   }
+  // Profiles are measured inside one machine; links between nodes belong to the cluster.
   if (placement.nodes == 1) {
     if (const auto measured = table_.time(kind, placement.ranks, bytes)) return *measured;
   }

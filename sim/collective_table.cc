@@ -22,6 +22,8 @@ CollectiveTable::CollectiveTable(const std::vector<CollectiveSample>& samples) {
   }
   for (const auto& [key, by_bytes] : sorted) {
     Curve curve{key.first, key.second, {}};
+    // Medians of small messages are noisy: a time that fell with bytes would let a plan win by
+    // sending more.
     double floor = 0;
     for (const auto& [bytes, seconds] : by_bytes) {
       floor = std::max(floor, seconds);
@@ -35,6 +37,7 @@ double CollectiveTable::log_time(const Curve& curve, double bytes) {
   const double x = std::log(bytes);
   const std::vector<Point>& points = curve.points;
   if (x <= points.front().log_bytes) return points.front().log_seconds;
+  // The slope 1 of bandwidth-bound messages.
   if (x >= points.back().log_bytes) return points.back().log_seconds + x - points.back().log_bytes;
   const auto above = std::upper_bound(points.begin(), points.end(), x,
                                       [](double v, const Point& p) { return v < p.log_bytes; });

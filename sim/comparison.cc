@@ -27,6 +27,7 @@ void add_side(Rows& rows, const std::vector<Entry>& entries, Name name,
     row.*side += entry.time;
     counts[row.what] += entry.count;
   }
+  // An op that one side alone knows must not look as if it never ran.
   for (const auto& [what, count] : counts) rows[what].count = std::max(rows[what].count, count);
 }
 

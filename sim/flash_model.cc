@@ -30,6 +30,8 @@ AttentionExtents extents_of(const OpKey& key) {
           static_cast<double>(head_dim), static_cast<double>(std::max(keys, queries))};
 }
 
+// Two FLOPs for each element of head_dim and each pair of query and visible key; of those a causal
+// query has (2 keys - queries + 1) / 2 on average.
 double forward_flops(const AttentionExtents& a) {
   return kForwardProducts * a.batch * a.heads * a.queries * (a.length() + 1) * a.head_dim;
 }
@@ -76,6 +78,7 @@ Seconds FlashModel::forward_bound(const OpKey& key) const {
                       std::pow(a.head_dim / kReferenceHeadDim, kHeadDimExponent) * a.length() /
                       (a.length() + kRampTokens);
   const Seconds compute = Flops(forward_flops(a)) / (rate * device_.matmul_peak);
+  // The last block of a head sees all keys; nobody helps its processor.
   const double longest =
       2 * kForwardProducts * static_cast<double>(kBlockQueries) * a.keys * a.head_dim;
   const Seconds block =
@@ -101,6 +104,7 @@ FlashEstimate FlashModel::estimate(const OpRecord& op) const {
   estimate.bound = bound(op.key);
   estimate.correction = std::exp(around.log_ratio);
   estimate.near_samples = around.weight >= ResidualField::kNearWeight;
+  // No correction may promise more than the best sample reached.
   const double share = std::max(model_.flash_forward_efficiency, best_flops_share_);
   estimate.time = std::max(estimate.bound * estimate.correction,
                            Flops(op.flops) / (share * device_.matmul_peak));

@@ -9,7 +9,7 @@ HostDeviceTime then(const HostDeviceTime& first, const HostDeviceTime& second) {
           std::max(first.path + second.device, first.host + second.path)};
 }
 
-// The longest way path n in a row changes queues once, in any of them.
+// The longest way through n in a row changes queues once, in any of them.
 HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n) {
   if (n == 0) return {};
   const auto times = static_cast<double>(n);

@@ -27,6 +27,7 @@ double elements_of(const OpKey& key) {
   }
   const bool looks_up =
       key.kind == OpKind::kEmbeddingForward || key.kind == OpKind::kEmbeddingBackward;
+  // A look-up touches one row of the table for each token, however many rows there are.
   const std::size_t counted = looks_up ? 2 : key.dims.size();  // not the vocabulary
   double elements = 1;
   for (std::size_t i = 0; i < counted; ++i) {
@@ -51,6 +52,7 @@ std::optional<Seconds> KernelTable::time(const OpKey& key) const {
   if (found == curves_.end()) return std::nullopt;
   const std::vector<Point>& points = found->second;
   const double elements = elements_of(key);
+  // A small kernel costs its launch, whatever its size.
   if (elements <= points.front().elements) return Seconds(points.front().seconds);
   if (elements >= points.back().elements) {
     return Seconds(points.back().seconds * elements / points.back().elements);

@@ -27,6 +27,7 @@ ClusterSpec machine_cluster(const Profile& profile) {
     link.bandwidth = std::max(link.bandwidth, bus);
     link.latency = std::min(link.latency, sample.median);
   }
+  // No collective was timed, as on a machine of one device: an upper bound stands in.
   if (link.bandwidth <= BytesPerSecond()) link.bandwidth = profile.device.memory_bandwidth;
   cluster.inter_node = link;
   return cluster;
@@ -48,6 +49,7 @@ StackSpec executed_stack(const StackSpec& named, StackSpec own) {
 }
 
 StackSpec stack_on_machine(StackSpec stack, const Profile& profile) {
+  // Two independent reasons for a rank to be late add up as their variances do.
   stack.rank_jitter = std::hypot(stack.rank_jitter, profile.machine.rank_jitter);
   return stack;
 }

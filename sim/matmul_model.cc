@@ -76,6 +76,7 @@ MatmulModel::MatmulModel(const Profile& profile) : device_(profile.device), mode
     const double log_ratio = std::log(sample.median / bound(shape).time);
     samples[field_of(sample.key)].push_back({point_of(shape), static_cast<float>(log_ratio)});
     const double seconds = sample.median.value();
+    // What a sample reached is possible, whatever the datasheet says.
     best_flops_share_ =
         std::max(best_flops_share_, flops_of(shape) / seconds / peak_for(shape).value());
     best_traffic_share_ = std::max(best_traffic_share_,
@@ -135,7 +136,9 @@ Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile,
   const MatmulTuning& tuning = model_.matmul;
   if (leaves_matrix_units(s)) return Flops(flops_of(s)) / fallback_rate();
   const double exact = waves_of(s, tile) * as_double(k_splits);
+  // A wave that is not full takes as long as one that is, less what the library spreads.
   const double waves = exact < 1 ? 1 : exact + tuning.wave_rounding * (std::ceil(exact) - exact);
+  // The kernel works through k in whole steps, also the last one.
   const double step = kTileBytes / s.element_bytes;
   const double depth = std::ceil(as_double(s.k) / as_double(k_splits) / step) * step;
   double rate = tile.rate * model_.matmul_efficiency;
@@ -157,6 +160,7 @@ MatmulBound MatmulModel::bound(const MatmulShape& s) const {
   for (const Tile& tile : tiles_) {
     const double waves = waves_of(s, tile);
     for (std::int64_t splits = 1; splits <= 16; splits *= 2) {
+      // Splitting k helps where there are too few tiles for the processors.
       if (splits > 1 && (waves > 4 || s.k < splits * kLeastSplit)) break;
       const Seconds compute = compute_time(s, tile, splits);
       if (compute < best.compute) {

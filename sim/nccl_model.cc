@@ -29,11 +29,13 @@ double fraction_of_others(std::int64_t count) {
 CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const CollectivePath& path,
                                  const ProtocolCost& cost) {
   const std::int64_t steps = ring_steps(kind, path.ranks);
+  // A ring enters and leaves each node once, so that it crosses as often as a ring of nodes would.
   const std::int64_t across = std::min(steps, ring_steps(kind, path.nodes));
   const Seconds latency =
       path.base_latency + cost.base +
       static_cast<double>(steps - across) * (path.intra_latency + cost.intra_hop) +
       static_cast<double>(across) * (path.inter_latency + cost.inter_hop);
+  // All bytes pass every link of the ring: the slowest sets the pace.
   const BytesPerSecond bus =
       path.nodes > 1 ? std::min(path.intra_bandwidth, path.inter_bandwidth) : path.intra_bandwidth;
   const Seconds traffic = bus_factor(kind, path.ranks) * bytes / (bus * cost.ring_bandwidth);
@@ -51,6 +53,7 @@ CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path,
                                  const ProtocolCost& cost) {
   const double members =
       std::ceil(static_cast<double>(path.ranks) / static_cast<double>(path.nodes));
+  // Up the chain of a node and the tree of nodes, and down again.
   const double depth = std::ceil(std::log2(static_cast<double>(path.nodes)));
   const Seconds latency = path.base_latency + cost.base +
                           2 * ((members - 1) * (path.intra_latency + cost.intra_hop) +
@@ -136,6 +139,7 @@ CollectiveEstimate nccl_estimate(CollectiveKind kind, Bytes bytes, const Collect
                                         ? direct_estimate(bytes, path, cost)
                                         : ring_estimate(kind, bytes, path, cost);
     if (ring.time < best.time) best = ring;
+    // On one node the tree is a chain: as many hops as the ring, and more traffic.
     if (kind != CollectiveKind::kAllReduce || path.nodes == 1) continue;
     const CollectiveEstimate tree = tree_estimate(bytes, path, cost);
     if (tree.time < best.time) best = tree;

@@ -8,6 +8,7 @@
 namespace tpsim {
 namespace {
 
+// Of the clock's fall under load: see the header.
 constexpr double kPowerExponent = 8;
 
 // fp16 and bf16 run at the same rate and move the same bytes: one name for both.
@@ -22,6 +23,7 @@ OpKey canonical(OpKey key) {
 }
 
 std::vector<OpSample> memory_bound_samples(std::vector<OpSample> samples) {
+  // Products and attention have models of their own: size alone does not price them.
   std::erase_if(samples,
                 [](const OpSample& sample) { return runs_on_matrix_units(sample.key.kind); });
   for (OpSample& sample : samples) sample.key = canonical(sample.key);
@@ -58,6 +60,7 @@ OpPrice OpCostModel::price(const OpRecord& op) const {
   const auto measured = sustained_.find(canonical(op.key));
   if (measured != sustained_.end()) return {measured->second, PriceSource::kExact};
   OpPrice price = burst_price(op);
+  // Kernels that wait for memory draw too little power to lose clocks.
   if (burst_clocks_ && runs_on_matrix_units(op.key.kind)) price.time *= slowdown(op, price.time);
   return price;
 }
@@ -97,6 +100,7 @@ double OpCostModel::slowdown(const OpRecord& op, Seconds burst) const {
   const FlopsPerSecond peak =
       op.key.dtype == DType::kFloat8 ? device_.fp8_peak : device_.matmul_peak;
   const Seconds at_full_rate = Flops(op.flops) / (model_.matmul_efficiency * peak);
+  // Samples may beat the efficiency that is fitted to all of them.
   const double u = std::min(1.0, at_full_rate / burst);
   const double limit = std::pow(model_.sustained_clock, -kPowerExponent) - 1;
   return std::pow(1 + std::pow(u, kPowerExponent) * limit, 1 / kPowerExponent);

@@ -24,6 +24,7 @@ std::vector<Plan> distinct_plans(const std::vector<Plan>& plans) {
 
 // Weights, gradients and optimizer state of a rank, at most.
 Bytes state_bytes(const ModelSpec& model, const Plan& plan) {
+  // Weights and gradients in fp32, both moments of Adam and the master copy: 4 bytes each.
   constexpr double kPerParameter = 20;
   const double shards = static_cast<double>(plan.degrees.tp * plan.degrees.pp);
   return Bytes(kPerParameter * static_cast<double>(parameter_count(model)) / shards);
@@ -44,10 +45,12 @@ void add_step(StepTimesSum& sum, const RankTrace& trace) {
 
 Plan shortened(const Plan& plan) {
   Plan few = plan;
+  // Nothing to share out: every stage of ZeRO runs the same ops.
   if (data_ranks(few) == 1) few.zero = 0;
   few.schedule = ScheduleKind::kOneFOneB;
   few.virtual_stages = 1;
   few.stage_layers.assign(static_cast<std::size_t>(few.degrees.pp), 1);
+  // As many micro-batches as stages: every kind of task occurs, and none more often than it must.
   few.global_batch = few.degrees.dp * few.micro_batch * few.degrees.pp;
   return few;
 }
@@ -61,6 +64,7 @@ std::vector<std::int64_t> distinct_ranks(const Plan& plan) {
   for (std::int64_t cp = 0; cp < d.cp; ++cp) replicas.insert(cp);
   for (std::int64_t i = 1; i < shards; ++i) replicas.insert(i * (all - 1) / (shards - 1));
   std::vector<std::int64_t> ranks;
+  // First, middle and last stage differ: embedding, blocks alone, head.
   for (const std::int64_t pp : std::set<std::int64_t>{0, d.pp / 2, d.pp - 1}) {
     for (const std::int64_t replica : replicas) {
       // The first of a tensor group counts replicated parameters in the norm; the others do not.
@@ -96,6 +100,7 @@ std::vector<TimedPlan> plans_to_time(const ModelSpec& model, const std::vector<P
   for (const Plan& plan : distinct_plans(plans)) {
     TimedPlan timed{model, plan};
     Plan& few = timed.plan;
+    // Enough for warm-up, steady state and the draining of the pipeline.
     const std::int64_t micro = std::min(micro_batches(plan), 2 * plan.degrees.pp);
     few.global_batch = plan.degrees.dp * plan.micro_batch * micro;
     std::int64_t most = *std::max_element(few.stage_layers.begin(), few.stage_layers.end());

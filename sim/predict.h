@@ -1,4 +1,4 @@
-// Predictions from cached pieces: what simulate() does for one plan and the search for many.
+// Predictions from cached layers: what simulate() does for one plan and the search for many.
 #pragma once
 
 #include "core/report.h"

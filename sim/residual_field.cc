@@ -18,6 +18,8 @@ ResidualField::ResidualField(std::vector<FieldSample> samples) : size_(samples.s
   blocks_.resize((size_ + kLanes - 1) / kLanes);
   last_axis_.resize(blocks_.size());
   for (std::size_t i = 0; i < blocks_.size() * kLanes; ++i) {
+    // The last block is filled up with copies that weigh nothing, so that no loop over lanes has a
+    // rest.
     const bool padding = i >= size_;
     const FieldSample& sample = samples[std::min(i, size_ - 1)];
     Block& block = blocks_[i / kLanes];

@@ -44,6 +44,7 @@ bool is_fp8(const PublishedRun& run) { return run.dtype == "fp8"; }
 
 Result<int> zero_of(const PublishedRun& run, int otherwise) {
   if (run.zero.empty()) return otherwise;
+  // BigScience's bf16 optimizer calls itself stage 0 and shards its state all the same.
   if (run.zero.find(kOwnZeroOne) != std::string::npos) return 1;
   if (run.zero.size() == 1 && run.zero[0] >= '0' && run.zero[0] <= '3') return run.zero[0] - '0';
   return cannot(fmt::format("ZeRO stage '{}' is not known", run.zero));
@@ -87,6 +88,7 @@ Status check_stated(const PublishedRun& run) {
 }  // namespace
 
 ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
+  // Tables state a gated MLP and little else: models that have one are of the LLaMA family.
   const bool gated = run.gated_ffn.value_or(false);
   ModelSpec model;
   model.name = run.model;
@@ -120,6 +122,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment)
   if (plan.virtual_stages > 1) plan.schedule = ScheduleKind::kInterleaved;
   plan.micro_batch = run.micro_batch;
   plan.global_batch = run.global_batch;
+  // Without a tensor group there is nothing to shard norms over.
   plan.sequence_parallel =
       run.tp > 1 && run.sequence_parallel.value_or(environment.sequence_parallel);
   TPSIM_TRY(plan.zero, zero_of(run, environment.zero));
@@ -176,6 +179,7 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
         fmt::format("no environment is known for cluster '{}', GPU '{}'; --cluster names one",
                     run.cluster, run.gpu));
   }
+  // An environment without a cluster is there to say why its rows are not predicted.
   if (where->runs_on.empty()) return cannot(where->source);
   RunSetup setup;
   TPSIM_TRY(setup.plan, plan_of(run, *where));
@@ -204,12 +208,14 @@ Result<Seconds> measured_step(const PublishedRun& run) {
   if (!run.hardware_tflops_per_gpu || *run.hardware_tflops_per_gpu <= 0) {
     return cannot("neither time nor speed is stated");
   }
+  // What a source counts as hardware FLOPs is agreed upon for full recompute alone.
   if (run.recompute != name_of(Recompute::kFull)) {
     return cannot("only hardware TFLOPs are stated, and not of full recompute");
   }
   const auto h = static_cast<double>(run.hidden), s = static_cast<double>(run.seq);
   const auto l = static_cast<double>(run.layers);
   const auto v = static_cast<double>(or_else(run.vocab, kUsualVocabulary));
+  // Narayanan et al. 2021, arXiv 2104.04473: FLOPs of a step with full recompute.
   const double flops = 96 * tokens * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
   return Seconds(flops / (*run.hardware_tflops_per_gpu * 1e12 * gpus));
 }

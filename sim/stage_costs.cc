@@ -36,7 +36,7 @@ Blocks<Phase> blocks_of(const Plan& plan, const ChunkKind& kind, const Layers& l
   return blocks;
 }
 
-// A chunk's forward and backward from those of its pricer; `Layers` are of time or of memory.
+// A chunk's forward and backward from those of its layers; Phase is of time or of memory.
 template <class Phase, class Layers>
 std::pair<Phase, Phase> composed(const Plan& plan, const ChunkKind& kind, const Layers& layers_of) {
   auto [forward, backward, accumulate] = blocks_of<Phase>(plan, kind, layers_of);
@@ -55,14 +55,14 @@ std::pair<Phase, Phase> composed(const Plan& plan, const ChunkKind& kind, const 
   return {forward, Phase::then(backward, accumulate)};
 }
 
-void add(FixedCost& sum, const FixedCost& piece, std::int64_t count) {
+void add(FixedCost& sum, const FixedCost& layer, std::int64_t count) {
   const auto n = static_cast<double>(count);
   for (std::size_t i = 0; i < sum.held.size(); ++i) {
-    sum.held[i] += n * piece.held[i];
-    sum.update[i] += n * piece.update[i];
+    sum.held[i] += n * layer.held[i];
+    sum.update[i] += n * layer.update[i];
   }
-  sum.end += n * piece.end;
-  sum.host += n * piece.host;
+  sum.end += n * layer.end;
+  sum.host += n * layer.host;
 }
 
 }  // namespace
@@ -70,14 +70,14 @@ void add(FixedCost& sum, const FixedCost& piece, std::int64_t count) {
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
   const auto phases = composed<PhaseCost>(
       plan, kind,
-      [&](LayerKind piece, const Plan& of) -> const LayerCost& { return pricer.layer(piece, of); });
+      [&](LayerKind layer, const Plan& of) -> const LayerCost& { return pricer.layer(layer, of); });
   return {kind, phases.first, phases.second};
 }
 
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
   const auto phases = composed<MemoryChange>(
-      plan, kind, [&](LayerKind piece, const Plan& of) -> const LayerMemory& {
-        return pricer.layer_memory(piece, of);
+      plan, kind, [&](LayerKind layer, const Plan& of) -> const LayerMemory& {
+        return pricer.layer_memory(layer, of);
       });
   return {phases.first, phases.second};
 }
@@ -100,6 +100,7 @@ FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const Sta
   }
   if (stage.is_last) {
     add(sum, *fixed.head, 1);
+    // Tied word embeddings on one stage are one table; on two stages each holds a copy.
     const bool shared = model.tied_embedding && stage.is_first;
     if (!shared) add(sum, *fixed.table, 1);
   }
@@ -109,6 +110,7 @@ FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const Sta
 PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan) {
   const StageCut cut = stage_cut(plan.stage_layers, plan.degrees.pp);
   PlanCosts costs;
+  // Without a pipeline there is nobody to send to.
   if (plan.degrees.pp > 1) costs.transfer = pricer.transfer(plan);
   for (const ChunkKind& kind : cut.chunks) costs.kinds.push_back(chunk_cost(pricer, plan, kind));
   const FixedCosts fixed = fixed_costs(pricer, plan);

@@ -1,4 +1,4 @@
-// A plan's stages, put together from pricer.
+// A plan's stages, put together from the layers that a LayerPricer has priced.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ struct ChunkMemory {
 };
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 
-// What a plan's pieces cost once per step.
+// What each kind of layer costs once per step.
 struct FixedCosts {
   const FixedCost *block = nullptr, *embedding = nullptr, *table = nullptr, *head = nullptr;
 };
 FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan);
 // Weights of one block that a rank holds.
 Bytes block_weights(const FixedCosts& fixed);
-// What a stage costs once per step: all its pricer.
+// What a stage costs once per step: all its layers.
 FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const StageKind& stage);
 
 struct StageCost {

@@ -74,6 +74,7 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
 MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes block_weights) {
   MemoryOverheads overheads;
   overheads.workspace = stack.library_workspace;
+  // One for each distinct shape: blocks have the same shapes, so that one block has them all.
   if (stack.gradient_stand_ins) overheads.workspace += block_weights;
   overheads.buffers = static_cast<double>(communicators(plan)) * stack.collective_buffers;
   // The flat copy of gradients on their way over the data-parallel group.
@@ -92,10 +93,12 @@ StageMemory stage_memory(const StackMemory& stack, const MemoryOverheads& overhe
   }
   memory.by_category[kWorkspace] += overheads.workspace;
   memory.by_category[kCommunication] +=
+      // No bucket is larger than the gradients that go into it.
       overheads.buffers + std::min(overheads.bucket, Bytes(held[kGradients]));
   memory.context = stack.context;
   memory.fragmentation =
       stack.fragmentation * (memory.by_category[kActivations] + memory.by_category[kWorkspace]);
+  // Memory freed by one category is cut into blocks that another cannot use.
   if (stack.caching_allocator) {
     memory.fragmentation += Bytes(total(peak.each) - total(peak.highest));
   }

@@ -66,6 +66,7 @@ std::vector<TopOp> top_ops(const LayerPricer& pricer, const Plan& plan, std::siz
   for (std::size_t i = trace.forward; i < trace.end; ++i) {
     const ProgramEvent& event = trace.program.events[i];
     const bool between = i >= trace.forward_end && i < trace.backward;
+    // Between the phases a trace makes the gradient that a step receives.
     if (between) continue;
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];

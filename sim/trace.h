@@ -30,8 +30,8 @@ class MetaRank {
   RankContext context_;
 };
 
-// The parts of the model that repeat. A word embeddings is a part of its own because embedding and
-// head may share it.
+// The parts of the model that repeat. Word embeddings are a part of their own because embedding
+// and head may share them.
 enum class LayerKind : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead };
 
 // The layers of one piece, traced over one micro-batch: a program and where its phases begin.
@@ -43,7 +43,7 @@ struct LayerTrace {
   // [backward_end, end): gradients kept beside the accumulation buffer are added to it, after the
   // backward of the whole chunk.
 };
-// The word embeddings has no layers of its own: its phases are empty.
+// Word embeddings have no layers of their own: their phases are empty.
 LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,
                         const TrainingOptions& options);
 

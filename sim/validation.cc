@@ -23,6 +23,7 @@ bool is_among(const std::vector<std::string>& ids, const std::string& id) {
 }
 
 double allocated_gib(const StageMemory& stage, const RunSetup& setup) {
+  // NCCL takes its buffers past the framework's allocator, which counts its own tensors only.
   const Bytes buffers = memory_overheads(setup.scenario.stack.memory, setup.plan, Bytes()).buffers;
   const Bytes outside = stage.context + stage.fragmentation + buffers;
   return (stage.total() - outside).value() / kGiB;
@@ -84,6 +85,7 @@ void add_order_figures(ValidationSummary& summary, const Groups& groups) {
         agreement += product > 0 ? 1 : -1;
       }
     }
+    // The better of two is found by chance every other time.
     if (rows.size() < 3) continue;
     const auto by_measured = [](const RunOutcome* a, const RunOutcome* b) {
       return *a->measured_step_s < *b->measured_step_s;

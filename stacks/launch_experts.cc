@@ -27,8 +27,8 @@ Status check_megatron_experts(LaunchStack stack, const PlanFile& file) {
   return Ok{};
 }
 
-// What experts cannot take is dropped by position and what they lack is padded, so that shapes are
-// those of the plan; nothing balances them.
+// Tokens beyond an expert's capacity are dropped by position and missing ones padded, so that
+// shapes are those of the plan; no auxiliary loss balances the experts.
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out) {
   if (!has_experts(model)) return;
   out.add("--num-experts", model.experts.count);

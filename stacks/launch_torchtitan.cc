@@ -64,7 +64,8 @@ Status check_choices(const Plan& plan) {
   return Ok{};
 }
 
-// Its parallelize functions want this of every model; PyTorch's single-stage schedules of theirs.
+// torchtitan's parallelize functions want such sequences; PyTorch's single-stage schedules want a
+// micro-batch for every stage.
 Status check_sizes(const PlanFile& file) {
   const Plan& plan = file.plan;
   const std::int64_t pieces = 2 * plan.degrees.tp * plan.degrees.cp;

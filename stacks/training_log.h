@@ -1,16 +1,17 @@
 // What a training log says about time and memory. Three formats are told apart line by line:
 //
-//   Megatron-LM            " iteration 10/ 500 | ... elapsed time per iteration (ms): 12936.1 |
-//   ..." Megatron-DeepSpeed     "iteration 10/ 500 | ... elapsed time per iteration (s): 105.2 |
-//   ..." tpsim run              "    10   9.812345     1.2345     1.25 s 1638     93.10    12.5
-//   GiB"
+// - Megatron-LM:
+//     " iteration 10/ 500 | ... elapsed time per iteration (ms): 12936.1 | ..."
+// - Megatron-DeepSpeed:
+//     "iteration 10/ 500 | ... elapsed time per iteration (s): 105.2 | ..."
+// - tpsim run:
+//     "    10   9.812345     1.2345     1.25 s        1638     93.10    12.5 GiB"
 //
 // The layout is what Megatron prints at its start: "using world size: 384, data-parallel size: 8,
-// ...". Timers are read where Megatron prints them, as "    forward-compute ....: (min, max)" after
-// a line
-// "(min, max) time across ranks (ms)" or as "time (ms) | optimizer: 12.3 | ...", and memory from
-// "[Rank 3] ... max reserved: 11000.0" in MiB; tpsim states the first rank's. Every other line is
-// passed over.
+// ...". Timers are read where Megatron prints them: as "    forward-compute ....: (min, max)" after
+// a line "(min, max) time across ranks (ms)", or as "time (ms) | optimizer: 12.3 | ...". Memory is
+// read from "[Rank 3] ... max reserved: 11000.0" in MiB; tpsim states the first rank's. Every other
+// line is passed over.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
 // How processes find out who they are and meet, without any GPU.
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -121,7 +123,8 @@ TEST_CASE("the first host of a node list") {
 TEST_CASE("ranks meet in a shared folder") {
   Launch launch;
   launch.size = 3;
-  const auto folder = std::filesystem::temp_directory_path() / "tpsim-rendezvous-test";
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("tpsim-rendezvous-test-" + std::to_string(getpid()));
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   launch.folder = folder.string();
