@@ -216,12 +216,6 @@ std::vector<Layout> layouts(const ModelSpec& model) {
   return list;
 }
 
-// Of this process: tests run side by side.
-std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::temp_directory_path() /
-         ("tpsim-golden-" + std::to_string(getpid()) + "-" + name);
-}
-
 }  // namespace
 
 TEST_CASE("every layout follows PyTorch's losses and gradient norms") {
