@@ -8,7 +8,6 @@
 #include <fstream>
 #include <map>
 #include <sstream>
-#include <stdexcept>
 #include <thread>
 
 namespace tpsim::test {
@@ -23,12 +22,6 @@ std::string text_of(const fs::path& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
-}
-
-fs::path new_folder() {
-  std::string name = (fs::temp_directory_path() / "tpsim-run-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  return name;
 }
 
 struct Row {
@@ -57,7 +50,7 @@ std::map<pid_t, Row> process_table() {
 
 }  // namespace
 
-Process::Process(const std::string& command) : folder_(new_folder()) {
+Process::Process(const std::string& command) {
   const std::string line = "exec </dev/null >'" + (folder_ / "out").string() + "' 2>'" +
                            (folder_ / "err").string() + "'; " + command;
   pid_ = ::fork();
@@ -72,8 +65,6 @@ Process::~Process() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, &status_, 0);
   }
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
 }
 
 bool Process::prints(const std::string& text) {
@@ -114,11 +105,5 @@ Finished Process::finish() {
 }
 
 Finished run(const std::string& command) { return Process(command).finish(); }
-
-Folder::Folder() : path_(new_folder()) {}
-Folder::~Folder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 }  // namespace tpsim::test

@@ -3,9 +3,10 @@
 
 #include <sys/types.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "tests/temporary_folder.h"
 
 namespace tpsim::test {
 
@@ -30,7 +31,7 @@ class Process {
   Finished finish();
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
   pid_t pid_ = -1;
   bool is_running_ = true;
   int status_ = 0;
@@ -38,17 +39,6 @@ class Process {
 
 Finished run(const std::string& command);
 
-// An empty folder, removed with all that is in it.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
+using Folder = TemporaryFolder;
 
 }  // namespace tpsim::test

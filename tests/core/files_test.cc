@@ -8,31 +8,18 @@
 #include <csignal>
 #include <fstream>
 
+#include "tests/temporary_folder.h"
+
 namespace tpsim {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of its own that goes with the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "tpsim-files-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
+using Folder = test::TemporaryFolder;
 
-  fs::path operator/(std::string_view name) const { return path_ / name; }
-  std::size_t entries() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), {}));
-  }
-
- private:
-  fs::path path_;
-};
+std::ptrdiff_t entries(const Folder& folder) {
+  return std::distance(fs::directory_iterator(folder.path()), {});
+}
 
 // Stands for a disk that fills up after so many bytes.
 class FileSizeLimit {
@@ -59,7 +46,7 @@ TEST_CASE("what is written is read, and only that is left") {
   REQUIRE(write_file_atomically(folder / "plan.json", "first").ok());
   REQUIRE(write_file_atomically(folder / "plan.json", "second").ok());
   CHECK(*read_file(folder / "plan.json", 100) == "second");
-  CHECK(folder.entries() == 1);
+  CHECK(entries(folder) == 1);
 }
 
 TEST_CASE("a full disk is an error that leaves the old file and nothing else") {
@@ -74,7 +61,7 @@ TEST_CASE("a full disk is an error that leaves the old file and nothing else") {
   CHECK(status.error().kind == ErrorKind::kBadInput);
   CHECK_THAT(status.error().message, Catch::Contains("cannot write"));
   CHECK(*read_file(folder / "plan.json", 100) == "old");
-  CHECK(folder.entries() == 1);
+  CHECK(entries(folder) == 1);
 }
 
 TEST_CASE("a folder that does not exist, a folder and a device are no files to write") {

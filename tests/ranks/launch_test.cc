@@ -1,6 +1,4 @@
 // How processes find out who they are and meet, without any GPU.
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -9,6 +7,7 @@
 #include "ranks/nccl/launch_environment.h"
 #include "ranks/nccl/rendezvous.h"
 #include "tests/ranks/environment.h"
+#include "tests/temporary_folder.h"
 
 namespace tpsim {
 namespace {
@@ -123,13 +122,9 @@ TEST_CASE("the first host of a node list") {
 TEST_CASE("ranks meet in a shared folder") {
   Launch launch;
   launch.size = 3;
-  const auto folder = std::filesystem::temp_directory_path() /
-                      ("tpsim-rendezvous-test-" + std::to_string(getpid()));
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  launch.folder = folder.string();
+  const test::TemporaryFolder folder;
+  launch.folder = folder.path().string();
   check_meeting(launch);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("ranks meet at rank 0's port") {

@@ -2,8 +2,6 @@
 // every layout against one rank in float64.
 #include "reference_model/experts.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -20,6 +18,7 @@
 #include "reference_model/norm.h"
 #include "reference_model/process_groups.h"
 #include "reference_model/training.h"
+#include "tests/temporary_folder.h"
 #include "tests/test_label.h"
 
 namespace tpsim {
@@ -198,12 +197,6 @@ struct Trained {
   std::map<std::string, std::vector<float>> gradients;  // of the first step
 };
 
-// Of this process alone: tests run side by side.
-std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::temp_directory_path() /
-         ("tpsim-experts-" + std::to_string(getpid()) + "-" + name);
-}
-
 TrainingRun run_of(const ModelSpec& model, const Plan& plan) {
   TrainingRun run;
   run.model = model;
@@ -216,7 +209,8 @@ TrainingRun run_of(const ModelSpec& model, const Plan& plan) {
 
 template <class MakeDevice>
 Trained trained(TrainingRun run, const MakeDevice& make_device) {
-  run.dump_gradients = scratch("gradients.safetensors");
+  const test::TemporaryFolder folder;
+  run.dump_gradients = folder / "gradients.safetensors";
   const TokenSource tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, 9);
   Trained result;
   const Status status =
@@ -235,7 +229,6 @@ Trained trained(TrainingRun run, const MakeDevice& make_device) {
     for (const std::int64_t extent : entry.shape) count *= extent;
     result.gradients[name] = *file.read_floats(name, 0, count);
   }
-  std::filesystem::remove(run.dump_gradients);
   return result;
 }
 
@@ -377,18 +370,17 @@ TEST_CASE("what experts cannot take is left out, wherever the experts are") {
 TEST_CASE("training of experts resumes in another layout where it stopped") {
   const ModelSpec model = mixture(24, 20);
   const Trained wanted = trained_slowly(run_of(model, plan_of(model, {1, 1, 1, 1, 1}, 8)));
-  const std::filesystem::path folder = scratch("resume");
-  std::filesystem::remove_all(folder);
+  const test::TemporaryFolder folder;
   TrainingRun first = run_of(model, plan_of(model, {2, 1, 4, 1, 2}, 2));
   first.plan.zero = 1;
-  first.state_folder = folder;
+  first.state_folder = folder.path();
   first.save_every = first.steps = 2;
   trained_on_cpu(first);
   for (const ParallelDegrees& degrees :
        {ParallelDegrees{1, 1, 4, 1, 4}, {1, 2, 2, 1, 1}, {1, 1, 1, 1, 1}}) {
     TrainingRun second = run_of(model, plan_of(model, degrees, 1));
     second.plan.zero = 2;
-    second.state_folder = folder;
+    second.state_folder = folder.path();
     INFO(short_name(second.plan));
     const std::vector<StepReport> rest = trained_on_cpu(second).reports;
     REQUIRE(rest.size() == 2);
@@ -398,7 +390,6 @@ TEST_CASE("training of experts resumes in another layout where it stopped") {
       CHECK(report.grad_norm == Approx(want.grad_norm).epsilon(1e-4));
     }
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace tpsim

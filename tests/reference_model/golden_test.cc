@@ -1,8 +1,6 @@
 // The reference model against PyTorch's autograd in float64 (tests/golden), in every kind of
 // layout: the same weights give the same losses, gradients and 12-step trajectory wherever they are
 // cut.
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -14,17 +12,12 @@
 #include "kernels/cpu/cpu_device.h"
 #include "ranks/threads/thread_world.h"
 #include "reference_model/training.h"
+#include "tests/temporary_folder.h"
 
 namespace tpsim {
 namespace {
 
 const std::filesystem::path kGolden = std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/golden";
-
-// Of this process alone: tests run side by side.
-std::filesystem::path scratch(const std::string& name) {
-  return std::filesystem::temp_directory_path() /
-         ("tpsim-golden-" + std::to_string(getpid()) + "-" + name);
-}
 
 struct Golden {
   std::filesystem::path folder;
@@ -239,7 +232,8 @@ TEST_CASE("gradients of the first step equal PyTorch's, put together from any la
       TrainingRun run = run_of(golden, layout.plan);
       run.options = layout.options;
       run.steps = 1;
-      run.dump_gradients = scratch("gradients.safetensors");
+      const test::TemporaryFolder folder;
+      run.dump_gradients = folder / "gradients.safetensors";
       train_on_threads(run, golden.tokens);
       const SafetensorsFile found = *SafetensorsFile::open(run.dump_gradients);
       std::size_t compared = 0;
@@ -263,7 +257,6 @@ TEST_CASE("gradients of the first step equal PyTorch's, put together from any la
       }
       INFO(name << " " << layout.name);
       CHECK(compared == found.entries().size());
-      std::filesystem::remove(run.dump_gradients);
     }
   }
 }
@@ -286,18 +279,17 @@ TEST_CASE("bf16 training stays within a hundredth of the float64 losses") {
 
 TEST_CASE("training resumes in another layout where it stopped") {
   const Golden golden = load("bloom-tiny");
-  const std::filesystem::path folder = scratch("resume");
-  std::filesystem::remove_all(folder);
+  const test::TemporaryFolder folder;
   TrainingRun first = run_of(golden, plan_of(golden.model, {2, 1, 1, 2}, 2));
   first.plan.zero = 1;
-  first.state_folder = folder;
+  first.state_folder = folder.path();
   first.save_every = 6;
   first.steps = 6;
   train_on_threads(first, golden.tokens);
 
   TrainingRun second = run_of(golden, plan_of(golden.model, {1, 1, 4, 1}, 1));
   second.plan.zero = 3;
-  second.state_folder = folder;
+  second.state_folder = folder.path();
   const std::vector<StepReport> rest = train_on_threads(second, golden.tokens);
   REQUIRE(rest.size() == 6);
   CHECK(rest.front().step == 7);
@@ -305,7 +297,6 @@ TEST_CASE("training resumes in another layout where it stopped") {
     CHECK(report.loss ==
           Approx(golden.losses[static_cast<std::size_t>(report.step - 1)]).epsilon(1e-5));
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace tpsim
