@@ -115,6 +115,7 @@ enum class GroupKind : std::uint8_t {
   kExpert,      // data-parallel ranks that share the experts
   kExpertData,  // ranks that hold the same experts
 };
+inline constexpr std::size_t kGroupKindCount = static_cast<std::size_t>(GroupKind::kExpertData) + 1;
 
 struct CollectiveRecord {
   CollectiveKind kind{};

@@ -39,7 +39,7 @@ const char* down_name(const ModelSpec& model) {
 }
 
 std::int64_t first_expert(const RankContext& context) {
-  return expert_rank(context.plan, context.at) * local_sizes(context).experts;
+  return context.groups.expert.rank() * local_sizes(context).experts;
 }
 
 }  // namespace

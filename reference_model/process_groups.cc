@@ -1,37 +1,40 @@
 #include "reference_model/process_groups.h"
 
-#include <algorithm>
-
 #include "core/rank_layout.h"
 #include "ranks/lone_world.h"
 
 namespace tpsim {
 
-OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
-  const auto form = [&](GroupKind kind) {
-    std::vector<std::int64_t> members = group_members(plan, kind, world.rank());
-    // Stages between the first and the last are alone in their embedding group.
-    const bool alone = kind == GroupKind::kEmbedding &&
-                       std::find(members.begin(), members.end(), world.rank()) == members.end();
-    if (alone) members = {world.rank()};
-    return world.communicator(device, kind, members);
-  };
-  OwnedGroups owned;
-  owned.tensor = form(GroupKind::kTensor);
-  owned.data = form(GroupKind::kData);
-  owned.forward = form(GroupKind::kPipeline);
-  owned.backward = form(GroupKind::kPipeline);
-  owned.embedding = form(GroupKind::kEmbedding);
-  owned.model = form(GroupKind::kModel);
-  owned.world = form(GroupKind::kWorld);
-  owned.context = form(GroupKind::kContext);
-  if (plan.degrees.ep == 1) {
-    owned.expert = lone_communicator(device, GroupKind::kExpert);
-  } else {
-    owned.expert = form(GroupKind::kExpert);
-    owned.expert_data = form(GroupKind::kExpertData);
+OwnedGroups::OwnedGroups(const Plan& plan, const Form& form) {
+  for (std::size_t i = 0; i < kGroupKindCount; ++i) {
+    const auto kind = static_cast<GroupKind>(i);
+    const bool is_data_group = kind == GroupKind::kExpertData && plan.degrees.ep == 1;
+    if (!is_data_group) by_kind_[i] = form(kind);
+    if (kind == GroupKind::kPipeline) pipeline_backward_ = form(kind);
   }
-  return owned;
+}
+
+ProcessGroups OwnedGroups::groups() const {
+  const auto of = [&](GroupKind kind) { return by_kind_[static_cast<std::size_t>(kind)].get(); };
+  Communicator* expert_data = of(GroupKind::kExpertData);
+  return {.tensor = *of(GroupKind::kTensor),
+          .data = *of(GroupKind::kData),
+          .pipeline_forward = *of(GroupKind::kPipeline),
+          .pipeline_backward = *pipeline_backward_,
+          .embedding = *of(GroupKind::kEmbedding),
+          .model = *of(GroupKind::kModel),
+          .world = *of(GroupKind::kWorld),
+          .context = *of(GroupKind::kContext),
+          .expert = *of(GroupKind::kExpert),
+          .expert_data = expert_data != nullptr ? *expert_data : *of(GroupKind::kData)};
+}
+
+OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
+  return {plan, [&](GroupKind kind) {
+            const std::vector<std::int64_t> members = group_members(plan, kind, world.rank());
+            return members.size() > 1 ? world.communicator(device, kind, members)
+                                      : lone_communicator(device, kind);
+          }};
 }
 
 }  // namespace tpsim

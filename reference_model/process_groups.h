@@ -1,6 +1,8 @@
-// The communicators of a rank, formed in one order by all.
+// The communicators of a rank, one for each kind of group.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <memory>
 
 #include "ranks/world.h"
@@ -8,15 +10,18 @@
 
 namespace tpsim {
 
-struct OwnedGroups {
-  std::unique_ptr<Communicator> tensor, data, forward, backward, embedding, model, world, context;
-  std::unique_ptr<Communicator> expert;
-  std::unique_ptr<Communicator> expert_data;  // none where the data group is it
+class OwnedGroups {
+ public:
+  // `form` makes this rank's communicator of a kind of group. It is called in one order on all
+  // ranks: once for each kind that the plan has, and twice for the pipeline.
+  using Form = std::function<std::unique_ptr<Communicator>(GroupKind)>;
+  OwnedGroups(const Plan& plan, const Form& form);
 
-  ProcessGroups groups() const {
-    return {*tensor, *data,  *forward, *backward, *embedding,
-            *model,  *world, *context, *expert,   expert_data ? *expert_data : *data};
-  }
+  ProcessGroups groups() const;
+
+ private:
+  std::array<std::unique_ptr<Communicator>, kGroupKindCount> by_kind_;
+  std::unique_ptr<Communicator> pipeline_backward_;
 };
 
 // Every rank of the plan's world calls this.

@@ -33,7 +33,7 @@ Tensor allocate_mask(const RankContext& context, const Tensor& like, const char*
 std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::int64_t draw,
                            int place, bool by_rank) {
   // Ranks that see other tokens draw other masks; tensor-parallel ranks do where told.
-  const std::int64_t parts[] = {layer, draw, place, data_rank(context.plan, context.at),
+  const std::int64_t parts[] = {layer, draw, place, context.groups.data.rank(),
                                 by_rank ? context.at.tp : 0};
   std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a over whole numbers
   for (const std::int64_t part : parts) {

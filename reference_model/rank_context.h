@@ -12,19 +12,20 @@
 
 namespace tpsim {
 
-// The communicators of one rank; they outlive the model. Activations and their gradients travel on
-// two pipeline communicators, so that messages between two ranks stay in one order each.
+// The communicators of one rank, as OwnedGroups forms them (reference_model/process_groups.h) and
+// core/rank_layout.h numbers their members; they outlive the model. Activations and their gradients
+// travel on two pipeline communicators, so that messages between two ranks stay in one order each.
 struct ProcessGroups {
   Communicator& tensor;
-  Communicator& data;  // holds the same weights: data x context parallel
+  Communicator& data;  // ranks that hold the same weights: data x context parallel
   Communicator& pipeline_forward;
   Communicator& pipeline_backward;
   Communicator& embedding;  // first and last stage; of one rank elsewhere
   Communicator& model;      // tensor x pipeline: all weights once
   Communicator& world;
-  Communicator& context;      // shares every sequence
-  Communicator& expert;       // shares the experts
-  Communicator& expert_data;  // holds the same experts; the data group where ep is 1
+  Communicator& context;      // ranks that share every sequence
+  Communicator& expert;       // ranks that share the experts
+  Communicator& expert_data;  // ranks that hold the same experts; the data group where ep is 1
 };
 
 struct RankContext {
@@ -55,8 +56,9 @@ LocalSizes local_sizes(const RankContext& context);
 Shape residual_shape(const RankContext& context);  // [seq_share, batch, hidden]
 // [elements of like] uint8, for dropout.
 Tensor allocate_mask(const RankContext& context, const Tensor& like, const char* label);
-// A seed of dropout: of a layer, of the number of its forward (`draw`), and of a place in it. Where
-// the tensor-parallel ranks hold different parts, `by_rank` gives each its own.
+// A seed of dropout. It differs for every layer, for every forward of the layer (`draw` counts
+// them), and for every place inside it. Where tensor-parallel ranks hold different parts, `by_rank`
+// gives each its own.
 std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::int64_t draw,
                            int place, bool by_rank);
 Tensor allocate_activation(const RankContext& context, Shape shape, const char* label);

@@ -94,7 +94,7 @@ const char* prefix_of(StateKind kind) {
 // Is this rank the one that gives a parameter to files?
 bool gives(const RankContext& context, const ParameterUnit& unit, const Parameter& p) {
   if (unit.repeats_first_stage()) return false;
-  if (!unit.holds_experts() && expert_rank(context.plan, context.at) != 0) return false;
+  if (!unit.holds_experts() && context.groups.expert.rank() != 0) return false;
   return p.spec.sharding != Sharding::kReplicated || context.at.tp == 0;
 }
 
@@ -167,7 +167,7 @@ std::filesystem::path file_of_rank(const std::filesystem::path& folder,
 }
 
 // One of the ranks that hold the same experts writes for all.
-bool writes(const RankContext& context) { return expert_data_rank(context.plan, context.at) == 0; }
+bool writes(const RankContext& context) { return context.groups.expert_data.rank() == 0; }
 
 Status write_rank_file(RankModel& model, const std::vector<TensorBlock>& blocks,
                        const std::filesystem::path& folder) {

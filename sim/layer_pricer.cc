@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <string_view>
 
 #include "sim/fp8.h"
 
@@ -96,6 +97,7 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan) {
 LayerKey transfer_key(const Plan& plan) {
   LayerKey key{.degrees = plan.degrees, .micro_batch = plan.micro_batch};
   key.degrees.ep = 0;
+  key.virtual_stages = plan.virtual_stages;
   key.sequence_parallel = plan.sequence_parallel;
   key.rank_order = plan.rank_order;
   key.dtype = plan.dtype;
@@ -112,7 +114,7 @@ std::size_t LayerKeyHash::operator()(const LayerKey& key) const noexcept {
       small(key.kind, key.zero, key.sequence_parallel, key.recompute, key.attention, key.rank_order,
             key.offload, key.dtype, key.gradient_dtype);
   for (const std::int64_t n : {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp,
-                               key.degrees.ep, key.micro_batch}) {
+                               key.degrees.ep, key.micro_batch, key.virtual_stages}) {
     hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
   }
   return hash ^ hash >> 32;
@@ -292,7 +294,7 @@ const TransferCost& LayerPricer::transfer(const Plan& plan) {
   const auto [place, is_new] = transfers_.try_emplace(key);
   if (!is_new) return place->second;
   LayerKey traced = key;  // what is sent does not depend on where it goes
-  traced.degrees.pp = traced.degrees.dp = 0;
+  traced.degrees.pp = traced.degrees.dp = traced.virtual_stages = 0;
   traced.rank_order = {};
   const auto [trace, traced_now] = transfer_traces_.try_emplace(traced);
   if (traced_now) {
@@ -303,9 +305,7 @@ const TransferCost& LayerPricer::transfer(const Plan& plan) {
 
 TransferCost LayerPricer::price_transfer(const Program& program, const Plan& plan) const {
   TransferCost cost;
-  const double leaving = transfers_leaving_node(plan, scenario().cluster.gpus_per_node);
-  const auto senders = static_cast<std::int64_t>(
-      std::lround(leaving * static_cast<double>(scenario().cluster.gpus_per_node)));
+  const auto [leaving, senders] = place_transfers(plan, scenario().cluster.gpus_per_node);
   for (const CollectiveRecord& record : program.collectives) {
     const Bytes bytes(static_cast<double>(record.bytes));
     if (record.kind == CollectiveKind::kSend) {

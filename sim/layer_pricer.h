@@ -60,6 +60,7 @@ struct LayerKey {
   LayerKind kind{};
   ParallelDegrees degrees{0, 0, 0, 0, 0};
   std::int64_t micro_batch = 0;
+  std::int64_t virtual_stages = 0;
   int zero = 0;
   bool sequence_parallel = false;
   Recompute recompute{};

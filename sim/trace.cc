@@ -1,6 +1,7 @@
 #include "sim/trace.h"
 
 #include "core/rank_layout.h"
+#include "ranks/meta/meta_communicator.h"
 #include "reference_model/block.h"
 #include "reference_model/embedding.h"
 #include "reference_model/head.h"
@@ -10,14 +11,6 @@
 
 namespace tpsim {
 namespace {
-
-int as_int(std::int64_t n) { return static_cast<int>(n); }
-
-// Ranks in the embedding group of a stage: first and last share the tied table.
-int embedding_group_size(const Plan& plan, std::int64_t stage) {
-  const std::int64_t pp = plan.degrees.pp;
-  return pp > 1 && (stage == 0 || stage == pp - 1) ? 2 : 1;
-}
 
 // Context-parallel ranks do equal work on chunks of other lengths. The last holds the two in the
 // middle of the sequence and needs the most memory for gradients of keys and values.
@@ -139,26 +132,14 @@ void add_units(LayerKind kind, const RankContext& context, ParameterStore& store
 
 MetaRank::MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                    const RankCoordinates& at)
-    : tensor_(device_, GroupKind::kTensor, as_int(at.tp), as_int(plan.degrees.tp)),
-      data_(device_, GroupKind::kData, as_int(data_rank(plan, at)), as_int(data_ranks(plan))),
-      forward_(device_, GroupKind::kPipeline, as_int(at.pp), as_int(plan.degrees.pp)),
-      backward_(device_, GroupKind::kPipeline, as_int(at.pp), as_int(plan.degrees.pp)),
-      embedding_(device_, GroupKind::kEmbedding, at.pp == 0 ? 0 : 1,
-                 embedding_group_size(plan, at.pp)),
-      model_(device_, GroupKind::kModel, as_int(at.pp * plan.degrees.tp + at.tp),
-             as_int(plan.degrees.tp * plan.degrees.pp)),
-      world_(device_, GroupKind::kWorld, as_int(global_rank(plan, at)), as_int(gpu_count(plan))),
-      sharing_(device_, GroupKind::kContext, as_int(at.cp), as_int(plan.degrees.cp)),
-      expert_(device_, GroupKind::kExpert, as_int(expert_rank(plan, at)), as_int(plan.degrees.ep)),
-      expert_data_(device_, plan.degrees.ep > 1 ? GroupKind::kExpertData : GroupKind::kData,
-                   as_int(expert_data_rank(plan, at)), as_int(expert_data_ranks(plan))),
-      context_{device_,
-               {tensor_, data_, forward_, backward_, embedding_, model_, world_, sharing_, expert_,
-                expert_data_},
-               at,
-               model,
-               plan,
-               options} {
+    : groups_(plan,
+              [&](GroupKind kind) {
+                const GroupPosition position = group_position(plan, kind, global_rank(plan, at));
+                return std::make_unique<MetaCommunicator>(device_, kind,
+                                                          static_cast<int>(position.index),
+                                                          static_cast<int>(position.size));
+              }),
+      context_{device_, groups_.groups(), at, model, plan, options} {
   device_.set_recorder(&recorder_);
 }
 

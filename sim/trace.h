@@ -6,8 +6,7 @@
 #include "core/plan.h"
 #include "core/scenario.h"
 #include "kernels/meta/meta_device.h"
-#include "ranks/meta/meta_communicator.h"
-#include "reference_model/rank_context.h"
+#include "reference_model/process_groups.h"
 
 namespace tpsim {
 
@@ -25,8 +24,7 @@ class MetaRank {
  private:
   TraceRecorder recorder_;  // outlives the device, whose storages report to it
   MetaDevice device_;
-  MetaCommunicator tensor_, data_, forward_, backward_, embedding_, model_, world_, sharing_,
-      expert_, expert_data_;
+  OwnedGroups groups_;
   RankContext context_;
 };
 

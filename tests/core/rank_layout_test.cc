@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <vector>
 
 #include "core/plan_settings.h"
 
@@ -70,12 +71,28 @@ TEST_CASE("context-parallel ranks lie between tensor- and data-parallel ones, as
   CHECK(global_rank(plan, {.tp = 3, .dp = 4, .pp = 2, .cp = 1}) == ((4 * 3 + 2) * 2 + 1) * 4 + 3);
 }
 
-TEST_CASE("a data group lists its ranks by replica, then by part of the sequence") {
+TEST_CASE("a rank stands in a group where its members say") {
   for (const Plan& plan : random_plans()) {
+    for (const GroupKind kind : kGroups) {
+      for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
+        const auto members = group_members(plan, kind, rank);
+        const GroupPosition position = group_position(plan, kind, rank);
+        CHECK(members.at(static_cast<std::size_t>(position.index)) == rank);
+        CHECK(position.size == static_cast<std::int64_t>(members.size()));
+      }
+    }
+  }
+}
+
+TEST_CASE("groups of two coordinates count the inner one first") {
+  for (const Plan& plan : random_plans()) {
+    const ParallelDegrees& d = plan.degrees;
     for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
-      const auto members = group_members(plan, GroupKind::kData, rank);
-      const auto index = static_cast<std::size_t>(data_rank(plan, coordinates(plan, rank)));
-      CHECK(members.at(index) == rank);
+      const RankCoordinates at = coordinates(plan, rank);
+      const auto index = [&](GroupKind kind) { return group_position(plan, kind, rank).index; };
+      CHECK(index(GroupKind::kData) == at.dp * d.cp + at.cp);
+      CHECK(index(GroupKind::kModel) == at.pp * d.tp + at.tp);
+      CHECK(index(GroupKind::kExpertData) == at.dp / d.ep * d.cp + at.cp);
     }
   }
 }
@@ -86,12 +103,13 @@ TEST_CASE(
     for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
       const RankCoordinates at = coordinates(plan, rank);
       const auto experts = group_members(plan, GroupKind::kExpert, rank);
-      CHECK(experts.at(static_cast<std::size_t>(expert_rank(plan, at))) == rank);
-      CHECK(coordinates(plan, experts.front()).dp == at.dp / plan.degrees.ep * plan.degrees.ep);
-      const auto same = group_members(plan, GroupKind::kExpertData, rank);
-      CHECK(same.at(static_cast<std::size_t>(expert_data_rank(plan, at))) == rank);
-      for (const std::int64_t other : same) {
-        CHECK(expert_rank(plan, coordinates(plan, other)) == expert_rank(plan, at));
+      for (std::size_t i = 0; i < experts.size(); ++i) {
+        RankCoordinates neighbour = at;
+        neighbour.dp = at.dp / plan.degrees.ep * plan.degrees.ep + static_cast<std::int64_t>(i);
+        CHECK(experts[i] == global_rank(plan, neighbour));
+      }
+      for (const std::int64_t other : group_members(plan, GroupKind::kExpertData, rank)) {
+        CHECK(coordinates(plan, other).dp % plan.degrees.ep == at.dp % plan.degrees.ep);
       }
     }
   }
@@ -100,7 +118,6 @@ TEST_CASE(
 TEST_CASE("the groups of a kind part the ranks, and all members agree on their group") {
   for (const Plan& plan : random_plans()) {
     for (const GroupKind kind : kGroups) {
-      if (kind == GroupKind::kEmbedding) continue;  // holds first and last stages only
       INFO(short_name(plan) << " " << name_of(kind));
       std::map<std::int64_t, int> seen;
       for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
@@ -120,7 +137,7 @@ TEST_CASE("group sizes multiply to the degrees") {
   for (const Plan& plan : random_plans()) {
     const ParallelDegrees& d = plan.degrees;
     const auto size = [&](GroupKind kind) {
-      return static_cast<std::int64_t>(group_members(plan, kind, gpu_count(plan) - 1).size());
+      return group_position(plan, kind, gpu_count(plan) - 1).size;
     };
     CHECK(size(GroupKind::kTensor) == d.tp);
     CHECK(size(GroupKind::kContext) == d.cp);
@@ -136,49 +153,46 @@ TEST_CASE("group sizes multiply to the degrees") {
 
 TEST_CASE("an embedding group joins the first and the last stage of one pipeline") {
   for (const Plan& plan : random_plans()) {
+    const std::int64_t last = plan.degrees.pp - 1;
     for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
       const auto members = group_members(plan, GroupKind::kEmbedding, rank);
       const RankCoordinates at = coordinates(plan, rank);
+      if (at.pp != 0 && at.pp != last) {
+        CHECK(members == std::vector{rank});
+        continue;
+      }
       CHECK(coordinates(plan, members.front()) == RankCoordinates{at.tp, at.dp, 0, at.cp});
-      CHECK(coordinates(plan, members.back()) ==
-            RankCoordinates{at.tp, at.dp, plan.degrees.pp - 1, at.cp});
+      CHECK(coordinates(plan, members.back()) == RankCoordinates{at.tp, at.dp, last, at.cp});
     }
   }
 }
 
-TEST_CASE("placement counts the nodes that the worst group touches") {
+std::set<std::int64_t> nodes_of(const std::vector<std::int64_t>& ranks, std::int64_t per_node) {
+  std::set<std::int64_t> nodes;
+  for (const std::int64_t rank : ranks) nodes.insert(rank / per_node);
+  return nodes;
+}
+
+TEST_CASE("placement counts the nodes of the worst group, and the groups that leave a node") {
+  constexpr std::int64_t kPerNode = 8;
   for (const Plan& plan : random_plans()) {
-    for (const GroupKind kind :
-         {GroupKind::kTensor, GroupKind::kContext, GroupKind::kData, GroupKind::kEmbedding,
-          GroupKind::kWorld, GroupKind::kExpert, GroupKind::kExpertData}) {
-      constexpr std::int64_t kPerNode = 8;
+    for (const GroupKind kind : kGroups) {
       std::size_t worst = 0;
+      std::set<std::vector<std::int64_t>> leaving;
       for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
-        std::set<std::int64_t> nodes;
-        for (const auto member : group_members(plan, kind, rank)) nodes.insert(member / kPerNode);
+        const auto members = group_members(plan, kind, rank);
+        const std::set<std::int64_t> nodes = nodes_of(members, kPerNode);
         worst = std::max(worst, nodes.size());
+        if (rank < kPerNode && nodes.size() > 1) leaving.insert(members);
       }
       INFO(short_name(plan) << " " << name_of(plan.rank_order) << " " << name_of(kind));
       const GroupPlacement placement = place_group(plan, kind, kPerNode);
-      CHECK(placement.ranks == static_cast<std::int64_t>(group_members(plan, kind, 0).size()));
+      CHECK(placement.ranks == group_position(plan, kind, 0).size);
       CHECK(placement.nodes == static_cast<std::int64_t>(worst));
       CHECK(placement.ranks_per_node * placement.nodes >= placement.ranks);
+      CHECK(placement.groups_per_node ==
+            std::max<std::int64_t>(1, static_cast<std::int64_t>(leaving.size())));
     }
-  }
-}
-
-TEST_CASE("placement of the pipeline counts the nodes of the worst neighbours") {
-  for (const Plan& plan : random_plans()) {
-    constexpr std::int64_t kPerNode = 8;
-    std::int64_t worst = 1;
-    for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
-      const auto stages = group_members(plan, GroupKind::kPipeline, rank);
-      for (std::size_t i = 1; i < stages.size(); ++i) {
-        if (stages[i - 1] / kPerNode != stages[i] / kPerNode) worst = 2;
-      }
-    }
-    INFO(short_name(plan) << " " << name_of(plan.rank_order));
-    CHECK(place_group(plan, GroupKind::kPipeline, kPerNode).nodes == worst);
   }
 }
 
@@ -190,20 +204,80 @@ TEST_CASE("BLOOM's groups fall on nodes as its chronicles say") {
   const GroupPlacement data = place_group(plan, GroupKind::kData, 8);
   CHECK(data.nodes == 4);  // two replicas share a node
   CHECK(data.ranks_per_node == 2);
-  CHECK(data.groups_per_node == 4);  // one for each tensor rank
-  CHECK(place_group(plan, GroupKind::kPipeline, 8).nodes == 2);
+  CHECK(data.groups_per_node == 4);                               // one for each tensor rank
+  CHECK(place_group(plan, GroupKind::kPipeline, 8).nodes == 12);  // one for each stage
 }
 
-TEST_CASE("the share of transfers that leave a node is that of a count") {
-  Plan plan;
-  for (const auto& [tp, pp, dp, counted] :
-       {std::tuple{1, 72, 4, 35.0 / 71}, {2, 36, 4, 1.0}, {4, 12, 8, 1.0}, {1, 16, 1, 1.0 / 15}}) {
-    plan.degrees = {tp, pp, dp, 1};
-    CAPTURE(tp, pp, dp);
-    CHECK(transfers_leaving_node(plan, 8) == Approx(counted).margin(0.07));
+// Transfers by sending rank: every chunk but the last sends its activation to the next.
+struct CountedTransfers {
+  std::int64_t all = 0, leaving = 0;
+  std::map<std::int64_t, std::set<std::int64_t>> senders;  // to other nodes, by node
+
+  CountedTransfers(const Plan& plan, std::int64_t per_node) {
+    const std::int64_t pp = plan.degrees.pp;
+    for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
+      RankCoordinates at = coordinates(plan, rank);
+      for (std::int64_t chunk = at.pp; chunk + 1 < pp * plan.virtual_stages; chunk += pp) {
+        RankCoordinates next = at;
+        next.pp = (chunk + 1) % pp;
+        ++all;
+        if (global_rank(plan, next) / per_node == rank / per_node) continue;
+        ++leaving;
+        senders[rank / per_node].insert(rank);
+      }
+    }
   }
-  plan.degrees = {2, 4, 1, 1};
-  CHECK(transfers_leaving_node(plan, 8) == 0);
+  std::int64_t most_senders() const {
+    std::size_t most = 0;
+    for (const auto& [node, ranks] : senders) most = std::max(most, ranks.size());
+    return static_cast<std::int64_t>(most);
+  }
+};
+
+void check_transfers(const Plan& plan) {
+  for (const std::int64_t per_node : {1, 2, 4, 6, 8}) {
+    const CountedTransfers counted(plan, per_node);
+    const double share =
+        counted.all == 0 ? 0
+                         : static_cast<double>(counted.leaving) / static_cast<double>(counted.all);
+    INFO(short_name(plan) << " " << name_of(plan.rank_order) << " on nodes of " << per_node);
+    const TransferPlacement placement = place_transfers(plan, per_node);
+    CHECK(placement.share_leaving_node == Approx(share).margin(1e-12));
+    CHECK(placement.senders_per_node == counted.most_senders());
+  }
+}
+
+TEST_CASE("transfers leave their nodes as a count over all ranks and chunks says") {
+  Plan plan;
+  for (const std::int64_t tp : {1, 2, 3, 4, 8}) {
+    for (const std::int64_t pp : {1, 2, 3, 4, 8}) {
+      for (const std::int64_t dp : {1, 2, 3, 4, 8}) {
+        for (const std::int64_t cp : {1, 2}) {
+          for (const RankOrder order : {RankOrder::kTpDpPp, RankOrder::kTpPpDp}) {
+            for (const std::int64_t chunks : {1, 2, 3}) {
+              if (chunks > 1 && pp == 1) continue;
+              plan.degrees = {tp, pp, dp, cp};
+              plan.rank_order = order;
+              plan.virtual_stages = chunks;
+              check_transfers(plan);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a pipeline inside a node sends nothing out of it") {
+  Plan plan;
+  plan.degrees = {.tp = 2, .pp = 4, .dp = 8};
+  plan.rank_order = RankOrder::kTpPpDp;
+  plan.virtual_stages = 2;
+  CHECK(place_transfers(plan, 8).share_leaving_node == 0);
+  CHECK(place_transfers(plan, 8).senders_per_node == 0);
+  plan.rank_order = RankOrder::kTpDpPp;
+  CHECK(place_transfers(plan, 8).share_leaving_node == 1);
+  CHECK(place_transfers(plan, 8).senders_per_node == 8);
 }
 
 }  // namespace

@@ -56,9 +56,9 @@ TEST_CASE("experts over the ranks of an expert group add up to the model") {
       plan.sequence_parallel = tp > 1;
       std::int64_t sum = 0;
       for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
-        const RankCoordinates at = coordinates(plan, rank);
-        if (expert_data_rank(plan, at) != 0) continue;
-        sum += own_parameters(model, plan, rank, expert_rank(plan, at) == 0);
+        if (group_position(plan, GroupKind::kExpertData, rank).index != 0) continue;
+        const bool first = group_position(plan, GroupKind::kExpert, rank).index == 0;
+        sum += own_parameters(model, plan, rank, first);
       }
       INFO("tp " << tp << " ep " << ep);
       CHECK(sum == parameter_count(model));
