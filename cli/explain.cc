@@ -128,9 +128,9 @@ std::string row_view(const Terminal& terminal, const ExplainedRow& row) {
   return text + labelled(terminal, "notes", row.run.notes) + "\n";
 }
 
-std::string report_text(const Terminal& terminal, const NamedScenario& named,
-                        const PlannedRun& run) {
-  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+std::string explanation_text(const Terminal& terminal, const NamedScenario& named,
+                             const PlannedRun& run) {
+  constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
   const Prediction& predicted = run.predicted;
   std::string text = scenario_view(terminal, named, run.plan) + "\n";
   text += heading(terminal, "PLAN");
@@ -150,7 +150,7 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   }
   text += "\n" + top_ops_view(terminal, named, run.plan);
   text += "\n" + heading(terminal, "MEMORY", "GiB at the peak of each stage");
-  text += memory_view(terminal, predicted, kAll);
+  text += memory_view(terminal, predicted, kNoLimit);
   text += "\n" + heading(terminal, "SOURCES");
   return text + sources_view(terminal, named.scenario, sources);
 }
@@ -191,7 +191,7 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
   }
   TPSIM_TRY(const ExplainedRow row, explained_row(arguments));
   return Explanation{explain_report(row.named, row.planned),
-                     row_view(terminal, row) + report_text(terminal, row.named, row.planned),
+                     row_view(terminal, row) + explanation_text(terminal, row.named, row.planned),
                      plan_file_of(row.named, row.planned.plan)};
 }
 
@@ -207,7 +207,7 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
   }
   TPSIM_TRY(const PlannedRun run, chosen_run(arguments, named.scenario, file));
   if (arguments.has(Opt::kWhatIf)) return explain_what_if(arguments, named, run, terminal);
-  return Explanation{explain_report(named, run), report_text(terminal, named, run),
+  return Explanation{explain_report(named, run), explanation_text(terminal, named, run),
                      plan_file_of(named, run.plan)};
 }
 

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::int64_t kDefaultTop = 10;
 constexpr std::int64_t kMostTop = 10'000;
-constexpr std::size_t kTermsShown = 7;
+constexpr std::size_t kLargestTerms = 7;
 constexpr std::size_t kReasonsShown = 4;
 
 // "interleaving needs micro-batches in multiples of pp (75,360), ..., other reasons (12)"
@@ -100,7 +100,7 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   text += plan_view(terminal, best.plan);
   text += prediction_view(terminal, best.predicted, named.scenario.profile) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
-  text += breakdown_view(terminal, best.predicted, kTermsShown) + "\n";
+  text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
   text +=
       ranking(terminal, found, arguments.has(Opt::kPareto) ? Objective::kMemory : space.objective);
   text += "\n" + certificate(terminal, named, space, found);

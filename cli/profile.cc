@@ -136,12 +136,12 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
   request.op_timer.rotated = std::max(request.op_timer.rotated, kCachesFull * devices.cache);
   request.collective_timer.rotated = request.op_timer.rotated;
   if (arguments.has(Opt::kQuick)) {
-    constexpr Seconds kAll(12);  // for ops in their step, for ops one by one, and for collectives
-    request.in_step_budget = kAll;
-    request.op_timer.budget = kAll / static_cast<double>(request.ops.size());
+    constexpr Seconds kBudget(12);  // for ops in their step, one by one, and for collectives
+    request.in_step_budget = kBudget;
+    request.op_timer.budget = kBudget / static_cast<double>(request.ops.size());
     request.op_timer.making = request.op_timer.soak = request.op_timer.budget;
     request.collective_timer.budget =
-        kAll / static_cast<double>(std::max<std::size_t>(1, request.collectives.size()));
+        kBudget / static_cast<double>(std::max<std::size_t>(1, request.collectives.size()));
     request.in_step = {.least_steps = 2, .most_steps = 4};
   }
   return request;

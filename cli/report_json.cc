@@ -8,8 +8,6 @@
 namespace tpsim::cli {
 namespace {
 
-double gib(Bytes bytes) { return bytes.value() / kGiB; }
-
 JsonValue stage_memory_json(const StageMemory& memory) {
   JsonValue json = json_object({{"stage", memory.stage}});
   for (int i = 0; i < kMemoryCategoryCount; ++i) {

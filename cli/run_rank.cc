@@ -18,8 +18,6 @@
 namespace tpsim::cli {
 namespace {
 
-constexpr std::size_t kRowsShown = 16;
-
 struct RankMeasurement {
   std::int64_t rank = 0;
   MeasuredSteps measured;
@@ -95,9 +93,8 @@ std::string report_text(const Terminal& terminal, const RankMeasurement& m,
       to_string(m.predicted_step()), named.scenario.profile.name, to_string(m.waiting()),
       100 * m.accounted(), to_string(m.measured.peak()), to_string(m.measured.allocated),
       to_string(m.predicted_peak));
-  text += compared_table(terminal, "kind of op", comparison.kinds, kRowsShown) + "\n";
-  text += compared_table(terminal, "collective (waits as predicted)", comparison.collectives,
-                         kRowsShown);
+  text += compared_table(terminal, "kind of op", comparison.kinds) + "\n";
+  text += compared_table(terminal, "collective (waits as predicted)", comparison.collectives);
   return text;
 }
 

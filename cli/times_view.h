@@ -17,9 +17,10 @@ JsonValue ops_json(const std::vector<OpTime>& ops);
 JsonValue collectives_json(const std::vector<CollectiveTime>& collectives);
 
 JsonValue compared_json(const std::vector<ComparedTime>& rows);
+constexpr std::size_t kComparedRows = 16;
 // At most `most` rows and how many more there are.
 std::string compared_table(const Terminal& terminal, const std::string& title,
-                           const std::vector<ComparedTime>& rows, std::size_t most);
+                           const std::vector<ComparedTime>& rows, std::size_t most = kComparedRows);
 
 // "+4.2 %"
 std::string error_text(double share);

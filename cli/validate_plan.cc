@@ -19,7 +19,6 @@
 namespace tpsim::cli {
 namespace {
 
-constexpr std::size_t kRowsShown = 16;
 constexpr std::size_t kMostSuspects = 8;
 constexpr double kSuspectShare = 0.005;  // of the step
 
@@ -183,9 +182,8 @@ std::string head_text(const Validation& v) {
 
 std::string report_text(const Terminal& terminal, const Validation& v) {
   std::string text = head_text(v);
-  text += compared_table(terminal, "kind of op", v.comparison.kinds, kRowsShown) + "\n";
-  text += compared_table(terminal, "collective (measured with waiting)", v.comparison.collectives,
-                         kRowsShown);
+  text += compared_table(terminal, "kind of op", v.comparison.kinds) + "\n";
+  text += compared_table(terminal, "collective (measured with waiting)", v.comparison.collectives);
   const auto again =
       worth_measuring_again(v.comparison, v.measured.first.step, kSuspectShare, kMostSuspects);
   if (again.empty()) return text + "\nno op is off by more than 0.5 % of the step\n";

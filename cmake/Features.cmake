@@ -154,10 +154,9 @@ if(NOT Python3_EXECUTABLE AND EXISTS /usr/bin/python3)
 endif()
 tpsim_feature(PYTHON "the Python module" "pybind11-dev and python3-dev" tpsim_find_python)
 if(TPSIM_HAS_PYTHON)
-  # Once more, outside a function: its targets and commands. The module holds the static libraries.
+  # Once more, outside a function: its targets and commands.
   find_package(Python3 3.9 QUIET COMPONENTS Interpreter Development.Module)
   find_package(pybind11 2.10 QUIET CONFIG)
-  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 endif()
 if(TPSIM_HAS_CUDA AND TPSIM_EMULATE_GPU)
   find_package(CUDAToolkit QUIET)

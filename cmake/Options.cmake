@@ -9,6 +9,9 @@ if(TPSIM_WERROR)
   target_compile_options(tpsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 
+# The Python module holds the static libraries; a build that finds Python later compiles none anew.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
 set(TPSIM_SANITIZE "" CACHE STRING "sanitizers to build with, as for -fsanitize=: address,undefined or thread")
 if(TPSIM_SANITIZE)
   target_compile_options(tpsim_options INTERFACE

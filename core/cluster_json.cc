@@ -14,7 +14,7 @@ constexpr auto kLinkFields = [](auto& io, auto& link) {
   io.require(link.bandwidth.value() > 0, "bandwidth", "it must be above zero");
 };
 
-constexpr auto kHostFields = [](auto& io, auto& host) {
+constexpr auto kClusterHostFields = [](auto& io, auto& host) {
   io.text("source", host.source);
   io.quantity("link", host.link);
   io.number("link_efficiency", host.link_efficiency, {1e-6, 1});
@@ -37,7 +37,7 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.object("intra_node", [&](auto& inner) { kLinkFields(inner, cluster.intra_node); });
   io.object("inter_node", [&](auto& inner) { kLinkFields(inner, cluster.inter_node); });
   io.object(
-      "host", [&](auto& inner) { kHostFields(inner, cluster.host); }, kOptional);
+      "host", [&](auto& inner) { kClusterHostFields(inner, cluster.host); }, kOptional);
   io.number("several_ranks_share", cluster.several_ranks_share, {0.01, 1}, kOptional);
 };
 

@@ -25,6 +25,9 @@ Result<std::size_t> choose(std::string_view what, std::string_view text,
 Result<std::size_t> choose(std::string_view what, std::string_view text,
                            std::span<const std::string> choices);
 
+// Without spaces, tabs and a carriage return around it.
+std::string_view trimmed(std::string_view text);
+
 // A word as a shell reads it back: quoted when it has to be.
 std::string shell_quoted(std::string_view word);
 

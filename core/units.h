@@ -67,6 +67,7 @@ inline constexpr double kKiB = 1024.0;
 inline constexpr double kMiB = 1024.0 * kKiB;
 inline constexpr double kGiB = 1024.0 * kMiB;
 inline constexpr double kGB = 1e9;
+constexpr double gib(Bytes bytes) { return bytes.value() / kGiB; }
 
 // Event time: integer picoseconds, so that order and equality are exact. 106 days fit.
 using Picoseconds = std::int64_t;

@@ -13,8 +13,6 @@ namespace {
 
 constexpr double kInterval = 1.645;  // of a normal error: 90 % lie within
 
-double gib(Bytes bytes) { return bytes.value() / kGiB; }
-
 Bytes part_of(const StageMemory& stage, int part) {
   if (part == kMemoryCategoryCount) return stage.context;
   if (part == kMemoryCategoryCount + 1) return stage.fragmentation;

@@ -16,8 +16,6 @@ namespace {
 // a corner.
 constexpr double kSlowest = 3.0;
 
-double gib(Bytes bytes) { return bytes.value() / kGiB; }
-
 struct Cloud {
   std::vector<std::size_t> points;  // indices into the plans found
   std::size_t hidden = 0;           // slower than what is shown

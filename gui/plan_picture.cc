@@ -20,7 +20,6 @@ constexpr double kWidth = 1120, kHeight = 760, kMargin = 32;
 constexpr double kSlowest = 3.0;  // times the best: slower plans are left out of the scatter
 
 const Palette& colors() { return palette_of(Theme::kLight); }
-double gib(Bytes bytes) { return bytes.value() / kGiB; }
 
 struct Area {
   double left, top, right, bottom;

@@ -8,10 +8,10 @@
 namespace tpsim {
 namespace {
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
 // Small tensors share segments; large ones get their own, in whole pages of the driver.
-constexpr std::int64_t kSharedSegment = 20 * kMiB;
-constexpr std::int64_t kDriverPage = 2 * kMiB;
+constexpr std::int64_t kSharedSegment = 20 * kMebibyte;
+constexpr std::int64_t kDriverPage = 2 * kMebibyte;
 
 std::int64_t rounded_up(std::int64_t bytes, std::int64_t step) {
   return (bytes + step - 1) / step * step;

@@ -23,12 +23,12 @@ const std::array<double, kPool>& normal_pool() {
   return pool;
 }
 
-constexpr const char* kLabel = "operand";
+constexpr const char* kOperandLabel = "operand";
 
 }  // namespace
 
 Tensor Operands::empty(Shape shape, DType dtype) {
-  return device_.allocate(shape, dtype, MemoryCategory::kWorkspace, kLabel);
+  return device_.allocate(shape, dtype, MemoryCategory::kWorkspace, kOperandLabel);
 }
 
 // The pool from a drawn offset on, changed and encoded as far as it is needed, laid end to end.

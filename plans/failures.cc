@@ -40,9 +40,9 @@ struct Outcome {
   double failures = 0;
 };
 
-class Campaign {
+class PlayedCampaign {
  public:
-  Campaign(const FailureModel& model, const SpareNodes& spares, std::mt19937_64& random)
+  PlayedCampaign(const FailureModel& model, const SpareNodes& spares, std::mt19937_64& random)
       : model_(model), workshop_(spares), random_(random) {}
 
   // Whole stretches up to the next failure are taken in one step.
@@ -119,7 +119,7 @@ Replays replay_campaigns(const FailureModel& model, const SpareNodes& spares,
   double squares = 0;
   const double reference = expected_wall(model).value();
   for (std::int64_t i = 0; i < campaigns; ++i) {
-    const Outcome outcome = Campaign(model, spares, random).play();
+    const Outcome outcome = PlayedCampaign(model, spares, random).play();
     walls.push_back(outcome.wall);
     const double off = outcome.wall - reference;  // small numbers keep the variance exact
     sum.wall += off;

@@ -11,8 +11,8 @@
 namespace tpsim {
 namespace {
 
-constexpr double kWorthTelling = 0.01;  // of speed
-constexpr double kFurthest = 4;         // times today's value
+constexpr double kLeastGain = 0.01;  // of speed
+constexpr double kFurthest = 4;      // times today's value
 constexpr double kPrecision = 1e-3;
 
 void scale_samples(Profile& profile, bool products, double speed) {
@@ -163,7 +163,7 @@ Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario
     // Where nothing fits today, any memory that lets something run is an endless gain.
     const double gain = best > Seconds() ? best / predicted.step - 1 : INFINITY;
     const double last = all.empty() ? 0 : all.back().gain;
-    if ((1 + gain) / (1 + last) < 1 + kWorthTelling) continue;
+    if ((1 + gain) / (1 + last) < 1 + kLeastGain) continue;
     all.push_back({memory_for(scenario, space, predicted.peak), *run, gain});
   }
   return all;

@@ -29,12 +29,12 @@ std::string expert_name(const ModelSpec& model, std::int64_t expert, const char*
   return experts + std::to_string(expert) + "." + matrix + ".weight";
 }
 
-std::vector<const char*> up_names(const ModelSpec& model) {
+std::vector<const char*> expert_up_names(const ModelSpec& model) {
   if (model.mlp == MlpKind::kSwiglu) return {"w1", "w3"};  // gate and up
   return {"dense_h_to_4h"};
 }
 
-const char* down_name(const ModelSpec& model) {
+const char* expert_down_name(const ModelSpec& model) {
   return model.mlp == MlpKind::kSwiglu ? "w2" : "dense_4h_to_h";
 }
 
@@ -60,14 +60,14 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
   std::vector<ParameterSpec> specs;
   for (std::int64_t i = 0; i < sizes.experts; ++i) {
     const std::int64_t expert = first_expert(context) + i;
-    for (const char* name : up_names(model)) {
+    for (const char* name : expert_up_names(model)) {
       specs.push_back({.name = block + expert_name(model, expert, name),
                        .shape = {sizes.ffn, model.hidden},
                        .sharding = Sharding::kRows,
                        .deviation = model.initializer_range,
                        .global_rows = model.ffn_hidden});
     }
-    specs.push_back({.name = block + expert_name(model, expert, down_name(model)),
+    specs.push_back({.name = block + expert_name(model, expert, expert_down_name(model)),
                      .shape = {model.hidden, sizes.ffn},
                      .sharding = Sharding::kColumns,
                      .deviation = model.initializer_range,
@@ -87,7 +87,7 @@ Experts::Experts(const RankContext& context, ParameterUnit& block_unit, Paramete
   const auto of_expert = [&](std::int64_t i, const char* name) -> const Parameter& {
     return get_parameter(unit_, block + expert_name(model, first_expert(context) + i, name));
   };
-  for (const char* name : up_names(model)) {
+  for (const char* name : expert_up_names(model)) {
     const Parameter& p = of_expert(0, name);
     const bool joins =
         !up_.empty() && up_.back().offset + up_.back().rows * model.hidden == p.offset;
@@ -97,9 +97,9 @@ Experts::Experts(const RankContext& context, ParameterUnit& block_unit, Paramete
       up_.push_back({p.offset, sizes_.ffn, model.hidden});
     }
   }
-  down_ = {of_expert(0, down_name(model)).offset, model.hidden, sizes_.ffn};
+  down_ = {of_expert(0, expert_down_name(model)).offset, model.hidden, sizes_.ffn};
   if (sizes_.experts > 1) {
-    const char* first = up_names(model).front();
+    const char* first = expert_up_names(model).front();
     stride_ = of_expert(1, first).offset - of_expert(0, first).offset;
   }
 }

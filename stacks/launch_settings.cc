@@ -10,18 +10,12 @@
 namespace tpsim {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 // No degree, batch or size of a layer is larger, and products of three still fit.
-constexpr std::int64_t kMost = 1 << 20;
+constexpr std::int64_t kLargestCount = 1 << 20;
 
 bool parse_whole(std::string_view text, std::int64_t& out) {
   const auto number = parse_number<std::int64_t>(text);
-  if (!number || *number < 0 || *number > kMost) return false;
+  if (!number || *number < 0 || *number > kLargestCount) return false;
   out = *number;
   return true;
 }

@@ -4,15 +4,10 @@
 #include <optional>
 
 #include "core/leading_number.h"
+#include "core/text.h"
 
 namespace tpsim {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
-  return text;
-}
 
 // The number that `text` starts with, if it is finite and not negative.
 std::optional<double> number_in(std::string_view text) {

@@ -51,6 +51,7 @@ void measure(const Timeline& timeline, const TimelineIndex& index, double zoom) 
 }  // namespace tpsim::gui
 
 int main() {
+  using namespace tpsim;
   using namespace tpsim::gui;
   const Timeline timeline = full_timeline();
   const TimelineIndex index = index_of(timeline);

@@ -301,7 +301,7 @@ AppState first_state() {
 
 extern "C" {
 
-const char* tpsim_facts() { return tpsim::gui::page() ? tpsim::page()->facts_json() : "{}"; }
+const char* tpsim_facts() { return tpsim::gui::page() ? tpsim::gui::page()->facts_json() : "{}"; }
 
 void tpsim_open(const char* path) { tpsim::gui::page()->open(path); }
 

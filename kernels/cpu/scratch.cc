@@ -6,20 +6,20 @@
 namespace tpsim {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kScratchAlignment{64};
 constexpr std::int64_t kFloatsPerLine = 16;
 constexpr std::int64_t kLeastBlock = 1 << 16;
 
 }  // namespace
 
-void Scratch::Free::operator()(float* data) const { ::operator delete[](data, kAlignment); }
+void Scratch::Free::operator()(float* data) const { ::operator delete[](data, kScratchAlignment); }
 
 float* Scratch::floats(std::int64_t count) {
   const std::int64_t rounded = (count + kFloatsPerLine - 1) / kFloatsPerLine * kFloatsPerLine;
   if (blocks_.empty() || blocks_.back().used + rounded > blocks_.back().size) {
     const std::int64_t size = std::max(rounded, kLeastBlock);
     auto* data = static_cast<float*>(
-        ::operator new[](static_cast<std::size_t>(size) * sizeof(float), kAlignment));
+        ::operator new[](static_cast<std::size_t>(size) * sizeof(float), kScratchAlignment));
     blocks_.push_back({std::unique_ptr<float[], Free>(data), size, 0});
   }
   Block& block = blocks_.back();

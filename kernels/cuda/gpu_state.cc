@@ -23,7 +23,7 @@ struct Nvml {
 constexpr int kMultiprocessorClock = 1;
 constexpr int kGpuSensor = 0;
 
-Result<Nvml> opened() {
+Result<Nvml> opened_nvml() {
   TPSIM_TRY(const SharedLibrary library, SharedLibrary::open("NVML", {"libnvidia-ml.so.1"}));
   Nvml nvml;
   TPSIM_TRY_STATUS(library.find("nvmlInit_v2", nvml.init));
@@ -39,7 +39,7 @@ Result<Nvml> opened() {
 }
 
 const Result<Nvml>& nvml() {
-  static const Result<Nvml> library = opened();
+  static const Result<Nvml> library = opened_nvml();
   return library;
 }
 
