@@ -133,19 +133,19 @@ class Searcher {
   int threads_;
 };
 
-struct Findings {
+struct FoundPlans {
   SearchResult shown;                // in the table
   std::vector<PlannedRun> pictured;  // where there is a picture: many, and all of the Pareto front
 };
 
-Result<Findings> find_plans(const Arguments& arguments, const Searcher& searcher) {
+Result<FoundPlans> find_plans(const Arguments& arguments, const Searcher& searcher) {
   constexpr std::int64_t kPlansInPicture = 1500;
   TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
   const bool shows_front = arguments.has(Opt::kPareto);
   if (shows_front) {
     TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kTop}, "--pareto shows the whole front"));
   }
-  Findings found;
+  FoundPlans found;
   if (!arguments.has(Opt::kPlot)) {
     TPSIM_TRY(found.shown, shows_front ? searcher.front() : searcher.best(top));
     return found;
@@ -187,7 +187,7 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(check_picture(arguments));
   TPSIM_TRY(const int threads, threads_of(arguments));
   const Searcher searcher(named.scenario, space, terminal, threads);
-  TPSIM_TRY(const Findings findings, find_plans(arguments, searcher));
+  TPSIM_TRY(const FoundPlans findings, find_plans(arguments, searcher));
   const SearchResult& found = findings.shown;
   const bool found_one = !found.plans.empty();
   if (arguments.has(Opt::kJson)) {

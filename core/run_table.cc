@@ -157,7 +157,7 @@ const char* take(PublishedRun& run, const RunColumn& column, const std::string& 
 }
 
 // What no row can do without; what else a table leaves out, none of its rows states.
-constexpr std::array<std::string_view, 10> kRequired = {
+constexpr std::array<std::string_view, 10> kRequiredColumns = {
     "id", "layers", "hidden", "heads", "seq", "tp", "pp", "dp", "micro_batch", "global_batch"};
 
 using Columns = std::vector<const RunColumn*>;
@@ -181,7 +181,7 @@ Result<Columns> columns_of(const std::vector<std::string>& header, const std::st
     if (has(columns, name)) return refused(fmt::format("a second column is called '{}'", name));
     columns.push_back(&*found);
   }
-  for (const std::string_view name : kRequired) {
+  for (const std::string_view name : kRequiredColumns) {
     if (!has(columns, name)) return refused(fmt::format("the column '{}' is missing", name));
   }
   return columns;

@@ -11,7 +11,7 @@ constexpr const char* kNorm = "word_embeddings_layernorm";
 
 constexpr Label kLookup{ModelPart::kEmbedding, "embedding.lookup"};
 constexpr Label kAddPositions{ModelPart::kEmbedding, "embedding.positions"};
-constexpr Label kDropout{ModelPart::kEmbedding, "embedding.dropout"};
+constexpr Label kEmbeddingDropout{ModelPart::kEmbedding, "embedding.dropout"};
 
 }  // namespace
 
@@ -76,7 +76,7 @@ Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
   const auto rate = static_cast<float>(context_.model.hidden_dropout);
   if (rate == 0) return x;
   constexpr std::int64_t kBeforeTheBlocks = -1;
-  saved.mask = allocate_mask(context_, x, kDropout.text);
+  saved.mask = allocate_mask(context_, x, kEmbeddingDropout.text);
   context_.device.run(DropoutForward{.x = x,
                                      .bias = {},
                                      .residual = {},
@@ -85,7 +85,7 @@ Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
                                      .rate = rate,
                                      .seed = dropout_seed(context_, kBeforeTheBlocks, forwards_++,
                                                           0, context_.plan.sequence_parallel),
-                                     .label = kDropout});
+                                     .label = kEmbeddingDropout});
   return x;
 }
 
@@ -114,9 +114,9 @@ Tensor Embedding::lookup(const Tensor& tokens) {
 void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
   Tensor dx = dy;
   if (saved.mask.defined()) {
-    dx = allocate_activation(context_, dy.shape(), kDropout.text);
+    dx = allocate_activation(context_, dy.shape(), kEmbeddingDropout.text);
     context_.device.run(DropoutBackward{
-        dy, saved.mask, dx, static_cast<float>(context_.model.hidden_dropout), kDropout});
+        dy, saved.mask, dx, static_cast<float>(context_.model.hidden_dropout), kEmbeddingDropout});
     saved.mask = Tensor();
   }
   if (rest_ != nullptr) {

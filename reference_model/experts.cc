@@ -16,7 +16,7 @@ constexpr Label kDispatch{ModelPart::kExperts, "experts.dispatch"};
 constexpr Label kCombine{ModelPart::kExperts, "experts.combine"};
 constexpr Label kReorder{ModelPart::kExperts, "experts.reorder"};
 constexpr Label kGather{ModelPart::kExperts, "experts.gather"};
-constexpr Label kReduce{ModelPart::kExperts, "experts.reduce"};
+constexpr Label kReduceSlots{ModelPart::kExperts, "experts.reduce"};
 
 // Names as in Mixtral's checkpoints; of GELU experts by analogy with the dense ones.
 std::string router_name(const ModelSpec& model) {
@@ -220,8 +220,8 @@ Tensor Experts::from_experts(Tensor slots) const {
   if (tp > 1) {
     const Tensor whole = std::move(slots);
     const Shape& s = whole.shape();
-    slots = allocate_activation(context_, {s[0] / tp, s[1], s[2]}, kReduce.text);
-    context_.groups.tensor.reduce_scatter(whole, slots, kReduce);
+    slots = allocate_activation(context_, {s[0] / tp, s[1], s[2]}, kReduceSlots.text);
+    context_.groups.tensor.reduce_scatter(whole, slots, kReduceSlots);
   }
   if (context_.plan.degrees.ep > 1) {
     const Tensor sent = std::move(slots);

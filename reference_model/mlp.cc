@@ -7,10 +7,10 @@
 namespace tpsim {
 namespace {
 
-constexpr Label kUp{ModelPart::kLinear, "mlp.up"};
-constexpr Label kDown{ModelPart::kLinear, "mlp.down"};
-constexpr Label kSwiglu{ModelPart::kActivation, "mlp.swiglu"};
-constexpr Label kGelu{ModelPart::kActivation, "mlp.gelu"};
+constexpr Label kMlpUp{ModelPart::kLinear, "mlp.up"};
+constexpr Label kMlpDown{ModelPart::kLinear, "mlp.down"};
+constexpr Label kMlpSwiglu{ModelPart::kActivation, "mlp.swiglu"};
+constexpr Label kMlpGelu{ModelPart::kActivation, "mlp.gelu"};
 
 std::vector<std::string> up_names(const ModelSpec& model) {
   if (model.mlp == MlpKind::kSwiglu) return {"mlp.gate_proj", "mlp.up_proj"};
@@ -69,34 +69,34 @@ Tensor Mlp::forward(const Tensor& x, MlpSaved& saved) const {
   const Shape& s = input.shape();
   const std::int64_t ffn = down_.weight.cols();
   const auto branches = static_cast<std::int64_t>(up_.size());
-  saved.up = allocate_activation(context_, {s[0], s[1], branches * ffn}, kUp.text);
-  side_by_side_forward(context_, input, up_, saved.up, kUp);
+  saved.up = allocate_activation(context_, {s[0], s[1], branches * ffn}, kMlpUp.text);
+  side_by_side_forward(context_, input, up_, saved.up, kMlpUp);
   saved.active = allocate_activation(context_, {s[0], s[1], ffn}, "mlp.active");
   if (gated()) {
-    context_.device.run(SwigluForward{saved.up, saved.active, kSwiglu});
+    context_.device.run(SwigluForward{saved.up, saved.active, kMlpSwiglu});
   } else {
     const Tensor bias = up_bias_ != nullptr ? up_bias_->weight : Tensor();
-    context_.device.run(BiasGeluForward{saved.up, bias, saved.active, kGelu});
+    context_.device.run(BiasGeluForward{saved.up, bias, saved.active, kMlpGelu});
   }
-  return linear_forward(context_, saved.active, down_.weight, kDown);
+  return linear_forward(context_, saved.active, down_.weight, kMlpDown);
 }
 
 Tensor Mlp::backward(const Tensor& dy, MlpSaved saved) const {
-  Tensor dactive = linear_input_gradient(context_, dy, down_.weight, kDown);
-  linear_weight_gradient(context_, dy, saved.active, down_, kDown);
+  Tensor dactive = linear_input_gradient(context_, dy, down_.weight, kMlpDown);
+  linear_weight_gradient(context_, dy, saved.active, down_, kMlpDown);
   saved.active = Tensor();
   Tensor dup = allocate_activation(context_, saved.up.shape(), "mlp.dup");
   if (gated()) {
-    context_.device.run(SwigluBackward{dactive, saved.up, dup, kSwiglu});
+    context_.device.run(SwigluBackward{dactive, saved.up, dup, kMlpSwiglu});
   } else {
     const Tensor bias = up_bias_ != nullptr ? up_bias_->weight : Tensor();
-    context_.device.run(BiasGeluBackward{dactive, saved.up, bias, dup, kGelu});
+    context_.device.run(BiasGeluBackward{dactive, saved.up, bias, dup, kMlpGelu});
     bias_gradient(context_, dup, up_bias_, "mlp.up_bias");
   }
   dactive = saved.up = Tensor();
 
   const Tensor x = enter_tensor_parallel(context_, saved.x, "mlp.regather");
-  return side_by_side_backward(context_, dup, x, up_, kUp);
+  return side_by_side_backward(context_, dup, x, up_, kMlpUp);
 }
 
 }  // namespace tpsim

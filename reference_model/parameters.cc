@@ -5,8 +5,8 @@
 namespace tpsim {
 namespace {
 
-constexpr Label kInitialize{ModelPart::kInitialization, "initialize"};
-constexpr Label kGatherWeights{ModelPart::kParameterGather, "zero3.gather_weights"};
+constexpr Label kInitializeUnit{ModelPart::kInitialization, "initialize"};
+constexpr Label kGatherZero3{ModelPart::kParameterGather, "zero3.gather_weights"};
 constexpr Label kZeroGradient{ModelPart::kMicroBatchGradients, "zero_gradient"};
 constexpr Label kClearGap{ModelPart::kMicroBatchGradients, "clear_gap"};
 constexpr Label kClearGradients{ModelPart::kZeroGrad, "clear_gradients"};
@@ -99,14 +99,14 @@ void ParameterStore::materialize(std::uint64_t seed) {
   for (ParameterUnit& unit : units_) {
     unit.weights =
         device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights, "weights");
-    device.run(Fill{unit.weights, 0.0F, kInitialize});
+    device.run(Fill{unit.weights, 0.0F, kInitializeUnit});
     bind_weights(unit);
     for (Parameter& parameter : unit.parameters()) initialize(parameter, seed);
     unit.weight_share = unit.weights.slice(share_begin(unit), share_size(unit));
     if (zero_stage(unit) == 3) {
       Tensor share = device.allocate({share_size(unit)}, context_.plan.dtype,
                                      MemoryCategory::kWeights, "weight_share");
-      device.run(Copy{unit.weight_share, share, kInitialize});
+      device.run(Copy{unit.weight_share, share, kInitializeUnit});
       unit.weight_share = share;
       release_weights(unit);
     }
@@ -141,7 +141,7 @@ void ParameterStore::initialize(Parameter& parameter, std::uint64_t seed) {
   if (spec.initial == InitialValue::kZeros) return;
   Device& device = context_.device;
   if (spec.initial == InitialValue::kOnes) {
-    device.run(Fill{parameter.weight, 1.0F, kInitialize});
+    device.run(Fill{parameter.weight, 1.0F, kInitializeUnit});
     return;
   }
   const std::int64_t rows = spec.shape[0], cols = spec.shape.cols();
@@ -158,14 +158,14 @@ void ParameterStore::initialize(Parameter& parameter, std::uint64_t seed) {
                         .col_begin = by_cols ? context_.at.tp * cols : 0,
                         .global_cols = by_cols ? cols * context_.plan.degrees.tp : cols,
                         .deviation = static_cast<float>(spec.deviation),
-                        .label = kInitialize});
+                        .label = kInitializeUnit});
 }
 
 void ParameterStore::gather_weights(ParameterUnit& unit) {
   if (zero_stage(unit) != 3) return;
   unit.weights = context_.device.allocate({unit.size()}, context_.plan.dtype,
                                           MemoryCategory::kWeights, "gathered_weights");
-  data_group(unit).all_gather(unit.weight_share, unit.weights, kGatherWeights);
+  data_group(unit).all_gather(unit.weight_share, unit.weights, kGatherZero3);
   bind_weights(unit);
 }
 

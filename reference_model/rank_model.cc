@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-constexpr Label kLoss{ModelPart::kReporting, "loss"};
+constexpr Label kReportLoss{ModelPart::kReporting, "loss"};
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void RankModel::materialize(std::uint64_t seed) {
   store_.materialize(seed);
   optimizer_.materialize();
   loss_sum_ =
-      context_.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kLoss.text);
+      context_.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kReportLoss.text);
 }
 
 StepResult RankModel::train_step(std::int64_t step, const DataSource& data) {
@@ -37,7 +37,7 @@ StepResult RankModel::train_step(std::int64_t step, const DataSource& data) {
 
 void RankModel::run_pipeline(const DataSource& data) {
   store_.clear_gradients();
-  context_.device.run(Fill{loss_sum_, 0.0F, kLoss});
+  context_.device.run(Fill{loss_sum_, 0.0F, kReportLoss});
   const PipelineShape shape = pipeline_shape(context_.plan);
   const bool whole = context_.device.records() && alternates(shape);
   for (ScheduleCursor next(shape, context_.at.pp); !next.done(); next.advance()) {
@@ -75,9 +75,9 @@ StepResult RankModel::update(std::int64_t step) {
   result.grad_norm = optimizer_.update(step);
   // Only last stages hold losses, equal over the tensor group.
   if (context_.plan.degrees.tp > 1 && context_.at.tp != 0) {
-    context_.device.run(Fill{loss_sum_, 0.0F, kLoss});
+    context_.device.run(Fill{loss_sum_, 0.0F, kReportLoss});
   }
-  context_.groups.world.all_reduce(loss_sum_, ReduceOp::kSum, kLoss);
+  context_.groups.world.all_reduce(loss_sum_, ReduceOp::kSum, kReportLoss);
   result.loss = static_cast<double>(download_scalar(context_.device, loss_sum_)) *
                 static_cast<double>(loss_scale());
   return result;
@@ -133,7 +133,7 @@ MicroBatch RankModel::load(const PipelineTask& task, const DataSource& data) {
 }
 
 void RankModel::add_loss(const Tensor& loss) {
-  context_.device.run(ColumnSum{loss.reshaped({loss.elements(), 1}), loss_sum_, kLoss});
+  context_.device.run(ColumnSum{loss.reshaped({loss.elements(), 1}), loss_sum_, kReportLoss});
 }
 
 }  // namespace tpsim
