@@ -20,7 +20,10 @@ if(TPSIM_SANITIZE)
   target_link_options(tpsim_options INTERFACE -fsanitize=${TPSIM_SANITIZE})
 endif()
 
-# Loops of the CPU device and of its ranks' sums: AVX2 code, checked for at run time; comparisons
-# with infinities stay exact.
-set(TPSIM_CPU_KERNEL_OPTIONS -O3 -march=x86-64-v3 -fopenmp-simd -ffp-contract=fast -fno-math-errno
+# Loops of the CPU device and of its ranks' sums; comparisons with infinities stay exact. On x86-64
+# they are AVX2 code, checked for at run time.
+set(TPSIM_CPU_KERNEL_OPTIONS -O3 -fopenmp-simd -ffp-contract=fast -fno-math-errno
     -fno-trapping-math -fno-signed-zeros)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND TPSIM_CPU_KERNEL_OPTIONS -march=x86-64-v3)
+endif()

@@ -1,64 +1,31 @@
 #include "gui/picture.h"
 
 #include <png.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "core/files.h"
 
 namespace tpsim::gui {
 
-namespace {
-
-std::string big_endian(std::uint32_t value) {
-  std::string bytes;
-  for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(value >> shift);
-  return bytes;
-}
-
-std::string chunk(const std::string& kind, const std::string& data) {
-  const std::string body = kind + data;
-  const auto* bytes = reinterpret_cast<const Bytef*>(body.data());
-  const auto check = static_cast<std::uint32_t>(crc32(0, bytes, static_cast<uInt>(body.size())));
-  return big_endian(static_cast<std::uint32_t>(data.size())) + body + big_endian(check);
-}
-
-// Rows of three bytes a pixel, each behind the number of its filter: none. Flat colours compress
-// best without one.
-std::string rows_of(const Picture& picture) {
-  std::string rows;
-  rows.reserve(picture.pixels.size() * 3 + static_cast<std::size_t>(picture.height));
-  for (int y = 0; y < picture.height; ++y) {
-    rows += '\0';
-    for (int x = 0; x < picture.width; ++x) {
-      const Rgba& pixel = picture.at(x, y);
-      for (const std::uint8_t channel : {pixel.r, pixel.g, pixel.b}) {
-        rows += static_cast<char>(channel);
-      }
-    }
-  }
-  return rows;
-}
-
-}  // namespace
-
 Status write_png(const std::filesystem::path& path, const Picture& picture) {
-  const std::string rows = rows_of(picture);
-  uLongf size = compressBound(static_cast<uLong>(rows.size()));
-  std::string packed(size, '\0');
-  const int code =
-      compress2(reinterpret_cast<Bytef*>(packed.data()), &size,
-                reinterpret_cast<const Bytef*>(rows.data()), static_cast<uLong>(rows.size()), 9);
-  TPSIM_CHECK(code == Z_OK, "zlib refuses a picture");
-  packed.resize(size);
-  const std::string eight_bits_rgb("\x08\x02\0\0\0", 5);
-  const std::string header = big_endian(static_cast<std::uint32_t>(picture.width)) +
-                             big_endian(static_cast<std::uint32_t>(picture.height)) +
-                             eight_bits_rgb;
-  return write_file_atomically(path, "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) +
-                                         chunk("IDAT", packed) + chunk("IEND", ""));
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(picture.width);
+  image.height = static_cast<png_uint_32>(picture.height);
+  image.format = PNG_FORMAT_RGB;
+  std::vector<std::uint8_t> rgb;  // pictures have no holes
+  rgb.reserve(3 * picture.pixels.size());
+  for (const Rgba& pixel : picture.pixels) rgb.insert(rgb.end(), {pixel.r, pixel.g, pixel.b});
+  std::string bytes(PNG_IMAGE_PNG_SIZE_MAX(image), '\0');
+  png_alloc_size_t size = bytes.size();
+  const int written =
+      png_image_write_to_memory(&image, bytes.data(), &size, 0, rgb.data(), 0, nullptr);
+  TPSIM_CHECK(written != 0, std::string("libpng refuses a picture: ") + image.message);
+  bytes.resize(size);
+  return write_file_atomically(path, bytes);
 }
 
 Result<Picture> read_png(const std::filesystem::path& path) {

@@ -14,12 +14,13 @@ build=(
   libfmt-dev             # text
   nlohmann-json3-dev     # JSON files
   libcli11-dev           # command line
+  libeigen3-dev          # matrix products of the CPU device, where nothing faster is
 )
 tests=(
   catch2                 # test framework
 )
 optional=(               # found by CMake: tpsim builds without them too
-  libdnnl-dev            # matrix products of the CPU device; libopenblas-dev does too, slower
+  libdnnl-dev            # faster matrix products; libopenblas-dev does too, slower
   libopenmpi-dev openmpi-bin  # ranks as processes
 )
 full=(

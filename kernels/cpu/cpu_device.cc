@@ -10,11 +10,13 @@
 namespace tpsim {
 
 Result<std::unique_ptr<CpuDevice>> CpuDevice::create() {
+#ifdef __x86_64__
   // Every processor with these two has the rest of x86-64-v3, which compilers cannot all name.
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
     return Error{ErrorKind::kMissing, "the CPU device needs a processor with AVX2 and FMA",
                  "--device cpu", "use --device cuda, or a machine with a newer processor"};
   }
+#endif
   use_one_blas_thread();
   return std::unique_ptr<CpuDevice>(new CpuDevice);
 }

@@ -1,10 +1,14 @@
 #include "kernels/cpu/floats.h"
 
+#ifdef __F16C__
 #include <immintrin.h>
+#endif
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+
+#include "core/half_floats.h"
 
 namespace tpsim {
 namespace {
@@ -32,6 +36,7 @@ void store_bfloat16(const float* from, std::int64_t count, std::uint16_t* to) {
 // through a buffer.
 constexpr std::int64_t kEight = 8;
 
+#ifdef __F16C__
 void load_eight(const std::uint16_t* from, float* to) {
   const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   _mm256_storeu_ps(to, _mm256_cvtph_ps(half));
@@ -41,6 +46,15 @@ void store_eight(const float* from, std::uint16_t* to) {
   const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
 }
+#else  // another processor
+void load_eight(const std::uint16_t* from, float* to) {
+  for (std::int64_t i = 0; i < kEight; ++i) to[i] = from_float16(from[i]);
+}
+
+void store_eight(const float* from, std::uint16_t* to) {
+  for (std::int64_t i = 0; i < kEight; ++i) to[i] = to_float16(from[i]);
+}
+#endif
 
 void load_float16(const std::uint16_t* from, std::int64_t count, float* to) {
   const std::int64_t whole = count / kEight * kEight;

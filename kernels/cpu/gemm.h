@@ -1,5 +1,5 @@
 // Matrix products of fp32 matrices in host memory, on one thread: by oneDNN where the build found
-// it, else by OpenBLAS.
+// it, else by OpenBLAS, else by Eigen, which every build has.
 #pragma once
 
 #include <cstdint>
