@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <span>
 #include <variant>
 
 #include "core/files.h"
@@ -23,11 +24,11 @@ using Number = std::optional<double> PublishedRun::*;
 
 struct RunColumn {
   std::string_view name;
-  std::variant<Text, Whole, Flag, Number> field;
+  std::variant<Text, Whole, Flag, Number, Setting> field;
 };
 
 using R = PublishedRun;
-const std::array<RunColumn, 39> kColumns = {{
+const std::array<RunColumn, 39> kOwnColumns = {{
     {"id", &R::id},
     {"source", &R::source},
     {"date", &R::date},
@@ -68,6 +69,28 @@ const std::array<RunColumn, 39> kColumns = {{
     {"outcome", &R::outcome},
     {"notes", &R::notes},
 }};
+
+// What the columns above state in words of their own.
+constexpr std::array kStatedAbove = {
+    Setting::kTp,           Setting::kSequenceParallel, Setting::kCp,        Setting::kPp,
+    Setting::kDp,           Setting::kVirtualStages,    Setting::kZero,      Setting::kMicroBatch,
+    Setting::kGlobalBatch,  Setting::kRecompute,        Setting::kAttention, Setting::kDtype,
+    Setting::kGradientDtype};
+
+// The columns above, and one for every other setting of a plan.
+std::span<const RunColumn> all_columns() {
+  static const std::vector<RunColumn> columns = [] {
+    std::vector<RunColumn> all(kOwnColumns.begin(), kOwnColumns.end());
+    for (const SettingRow& row : setting_rows()) {
+      const bool is_stated =
+          std::find(kStatedAbove.begin(), kStatedAbove.end(), row.setting) != kStatedAbove.end();
+      // stage_split says how stages are cut.
+      if (!is_stated && row.kind != SettingKind::kList) all.push_back({row.key, row.setting});
+    }
+    return all;
+  }();
+  return columns;
+}
 
 // Splits a table into records; a quoted field may hold commas, line breaks and doubled quotes.
 class CsvReader {
@@ -138,6 +161,11 @@ const char* take(PublishedRun& run, const RunColumn& column, const std::string& 
     return nullptr;
   }
   if (text.empty()) return nullptr;
+  if (const auto* setting = std::get_if<Setting>(&column.field)) {
+    if (!parse_value(row_of(*setting), text).ok()) return "a value of that setting";
+    run.settings[*setting] = text;
+    return nullptr;
+  }
   if (const auto* field = std::get_if<Whole>(&column.field)) {
     const auto value = parse_number<std::int64_t>(text);
     if (!value || *value < 0) return "a whole number";
@@ -175,9 +203,9 @@ Result<Columns> columns_of(const std::vector<std::string>& header, const std::st
   };
   Columns columns;
   for (const std::string& name : header) {
-    const auto found = std::find_if(kColumns.begin(), kColumns.end(),
+    const auto found = std::find_if(all_columns().begin(), all_columns().end(),
                                     [&](const RunColumn& column) { return column.name == name; });
-    if (found == kColumns.end()) return refused(fmt::format("no column is called '{}'", name));
+    if (found == all_columns().end()) return refused(fmt::format("no column is called '{}'", name));
     if (has(columns, name)) return refused(fmt::format("a second column is called '{}'", name));
     columns.push_back(&*found);
   }
@@ -218,7 +246,7 @@ Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Column
 std::string_view run_table_header() {
   static const std::string header = [] {
     std::string names;
-    for (const RunColumn& column : kColumns) {
+    for (const RunColumn& column : all_columns()) {
       names += (names.empty() ? "" : ",") + std::string(column.name);
     }
     return names;

@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/plan_settings.h"
 #include "core/result.h"
 
 namespace tpsim {
@@ -26,6 +28,9 @@ struct PublishedRun {
                ffn_hidden = 0, seq = 0, vocab = 0, tp = 0, cp = 0, pp = 0, virtual_stages = 0,
                dp = 0, micro_batch = 0, global_batch = 0;
   std::optional<bool> gated_ffn, sequence_parallel;
+  // Settings of the plan that have no column of their own above, by the keys of plan files; ""
+  // where nothing is stated.
+  std::map<Setting, std::string> settings;
   std::optional<double> step_s, tokens_per_s_per_gpu, hardware_tflops_per_gpu, memory_gb;
 };
 

@@ -25,7 +25,8 @@ struct Track {
   float stage_height = 0;
 
   float lane_top(std::size_t lane) const {
-    const float top = area.min.y + stage_height * static_cast<float>(lane / 2);
+    const std::size_t stage = lane / 2;  // a lane of compute and one of transfers each
+    const float top = area.min.y + stage_height * static_cast<float>(stage);
     return lane % 2 == 0 ? top : top + compute_height();
   }
   float lane_height(std::size_t lane) const {

@@ -52,7 +52,7 @@ Result<int> zero_of(const PublishedRun& run, int otherwise) {
 
 Result<Recompute> recompute_of(const std::string& text) {
   if (text.empty()) return Recompute::kNone;
-  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+  for (const Recompute recompute : all_of<Recompute>()) {
     if (text == name_of(recompute)) return recompute;
   }
   return cannot(fmt::format("recompute '{}' is not modelled", text));
@@ -130,6 +130,10 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment)
   TPSIM_TRY(plan.attention, attention_of(stated_or(run.attention, environment.attention)));
   TPSIM_TRY(plan.dtype, dtype_of(is_fp8(run) ? "bf16" : run.dtype, environment.dtype));
   TPSIM_TRY(plan.gradient_dtype, gradient_dtype_of(run, environment, plan.dtype));
+  for (const auto& [setting, text] : run.settings) {
+    TPSIM_TRY(const std::int64_t value, parse_value(row_of(setting), text));
+    set(plan, {setting, value});
+  }
   plan.stage_layers = even_stage_layers(
       run.layers, chunk_count(plan),
       run.stage_split.find("embedding") != std::string::npos || environment.embedding_counts);

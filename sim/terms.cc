@@ -50,7 +50,7 @@ Words optimizer_words(const Scenario& s, const Plan& plan) {
 
 // The ranks that hold the same weights, and of experts those that hold the same ones.
 std::string data_text(const Plan& plan, const Scenario& s) {
-  const std::string text = group_text(plan, GroupKind::kData, s);
+  std::string text = group_text(plan, GroupKind::kData, s);
   if (plan.degrees.ep == 1) return text;
   return text + "; experts: " + group_text(plan, GroupKind::kExpertData, s);
 }

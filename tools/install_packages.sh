@@ -32,11 +32,11 @@ web=(
 )
 ci=(
   clang-format           # tools/format.sh
+  clang-tidy             # tools/tidy.sh
   xvfb libgl1-mesa-dri   # the window on a virtual display
   chromium               # the page in a browser
 )
 developer=(
-  clang-tidy             # tools/tidy.sh
   make                   # the verbs of Makefile
 )
 

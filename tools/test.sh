@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything, runs every test.
+# Installs what is missing, builds everything, runs every test but those of tools/nightly.sh.
 #
 # Usage: tools/test.sh [ctest options, e.g. -L unit]
 set -euo pipefail
@@ -8,4 +8,4 @@ cd "$(dirname "$0")/.."
 tools/install_packages.sh --full
 cmake --preset release
 cmake --build --preset release
-ctest --preset release --parallel "$(nproc)" "$@"
+ctest --preset release --parallel "$(nproc)" --label-exclude nightly "$@"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# clang-tidy (.clang-tidy) over the sources of the project, or over those named.
+# clang-tidy (.clang-tidy) over the sources of the project, over those named, or over those that differ
+# from the last commit but one: --changed, at most 40 of them (tools/nightly.sh has all).
 #
-# Usage: tools/tidy.sh [source...]
+# Usage: tools/tidy.sh [--changed | source...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,6 +10,22 @@ if ! command -v run-clang-tidy >/dev/null; then
   echo "tools/tidy.sh: no clang-tidy; tools/install_packages.sh --dev installs it" >&2
   exit 4
 fi
-cmake --preset dev >/dev/null
-if (($# == 0)); then set -- "^$PWD/(core|kernels|reference_model|profiler|sim|plans|gui|cli)/"; fi
-run-clang-tidy -quiet -p build/dev "$@"
+readonly folders='core|kernels|ranks|reference_model|profiler|sim|plans|stacks|gui|cli'
+if [[ ${1:-} == --changed ]]; then
+  shift
+  if ! git rev-parse --quiet --verify HEAD~1 >/dev/null; then
+    echo "tools/tidy.sh: no commit before this one: nothing to compare with"
+    exit 0
+  fi
+  mapfile -t changed < <(git diff --name-only --diff-filter=AM HEAD~1 |
+    grep -E "^($folders)/.*\.cc$" | grep -Ev '^(kernels/cuda|ranks/nccl|gui/web)/' | head -n 40)
+  if ((${#changed[@]} == 0)); then
+    echo "tools/tidy.sh: no source has changed"
+    exit 0
+  fi
+  set -- "${changed[@]/#/$PWD/}"
+fi
+# A build of its own: every file by itself, whatever else is there.
+cmake --preset dev -DTPSIM_CUDA=OFF -B build/tidy >/dev/null
+if (($# == 0)); then set -- "^$PWD/($folders)/"; fi
+run-clang-tidy -quiet -p build/tidy "$@"

@@ -7,10 +7,6 @@
 namespace tpsim {
 namespace {
 
-// A row of the header's width: the given id, then empty fields, then the outcome and a note.
-std::string row(const std::string& id, const std::string& rest = std::string(36, ',')) {
-  return id + rest + ",ok,note\n";
-}
 std::string table(const std::string& rows) { return std::string(run_table_header()) + "\n" + rows; }
 
 // The fields of a row by name, all others empty.
@@ -27,6 +23,12 @@ std::string field_row(const std::string& name, const std::string& value) {
   return line + "\n";
 }
 
+// A row of nothing but its id.
+std::string row(const std::string& id) {
+  std::string line = field_row("", "");
+  return line.replace(0, 2, id);
+}
+
 }  // namespace
 
 TEST_CASE("an empty field was not stated") {
@@ -37,6 +39,15 @@ TEST_CASE("an empty field was not stated") {
   CHECK((*runs)[0].line == 2);
   CHECK((*runs)[0].tp == 0);
   CHECK_FALSE((*runs)[0].step_s.has_value());
+}
+
+TEST_CASE("a setting of plans without a column of its own is stated by its key") {
+  const auto runs = parse_run_table(table(field_row("rank_order", "tp-pp-dp")), "t.csv");
+  REQUIRE(runs.ok());
+  CHECK((*runs)[0].settings.at(Setting::kRankOrder) == "tp-pp-dp");
+  const auto unknown = parse_run_table(table(field_row("offload", "disk")), "t.csv");
+  REQUIRE_FALSE(unknown.ok());
+  CHECK(unknown.error().message.find("offload is 'disk'") != std::string::npos);
 }
 
 TEST_CASE("quoted fields hold commas, quotes and line breaks") {

@@ -111,9 +111,12 @@ Scenario tight(const ModelSpec& model) {
 
 }  // namespace
 
-TEST_CASE("the search finds what brute force finds, for any model and machine") {
-  std::mt19937 random(7);
-  for (int round = 0; round < 12; ++round) {
+namespace {
+
+// As many rounds as are asked for, each with a model, a machine and a space of its own.
+void compare_with_brute_force(unsigned seed, int rounds) {
+  std::mt19937 random(seed);
+  for (int round = 0; round < rounds; ++round) {
     const Scenario scenario = random_scenario(random);
     SearchSpace space;
     space.gpus = scenario.cluster.gpus_per_node * (round % 2 == 0 ? 2 : 4);
@@ -144,6 +147,16 @@ TEST_CASE("the search finds what brute force finds, for any model and machine") 
       CHECK(pareto->plans[i].predicted.peak.value() == Approx(front[i].peak).epsilon(1e-12));
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("the search finds what brute force finds, for any model and machine") {
+  compare_with_brute_force(7, TPSIM_SEARCH_ROUNDS);
+}
+
+TEST_CASE("the search finds what brute force finds, for many models and machines", "[.nightly]") {
+  for (unsigned seed = 8; seed < 12; ++seed) compare_with_brute_force(seed, 12);
 }
 
 // A mixture with what brute force can walk in a moment.

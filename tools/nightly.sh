@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# What takes too long for every change: clang-tidy over the whole tree, and the tests labelled nightly,
+# with and without sanitizers, the long ones of the emulated GPU among them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools/install_packages.sh --ci
+tools/tidy.sh
+cmake --preset asan
+cmake --build --preset asan
+ctest --preset asan -L nightly
+cmake --preset release
+cmake --build --preset release
+ctest --preset release -L nightly
+cmake --preset emulated
+cmake --build --preset emulated
+ctest --preset emulated -L gpu
