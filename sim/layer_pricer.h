@@ -43,7 +43,7 @@ struct LayerMemory {
 // What every step costs, whatever the number of micro-batches.
 struct FixedCost {
   BytesByCategory held{};    // weights, gradients, optimizer state
-  BytesByCategory update{};  // allocated while the step ends, all pieces at once
+  BytesByCategory update{};  // allocated while the step ends, all layers at once
   StepEndCost end;
   Bytes host;  // held in the host's memory, where the host is not the device
 };
@@ -55,7 +55,7 @@ struct TransferCost {
   double bytes = 0;  // of the whole activation
 };
 
-// What decides the cost of a piece; what does not matter to it is left at zero.
+// What decides the cost of a layer; what does not matter to it is left at zero.
 struct LayerKey {
   LayerKind kind{};
   ParallelDegrees degrees{0, 0, 0, 0, 0};
@@ -71,7 +71,7 @@ struct LayerKey {
   DType gradient_dtype{};
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
-// Keys of a piece's layers, of its share of the step's end, and of a transfer. Blocks of a plan
+// Keys of a layer, of its share of the step's end, and of a transfer. Blocks of a plan
 // that recomputes some of them are of two kinds: ask with with_whole_recompute().
 LayerKey layer_key(LayerKind kind, const Plan& plan);
 LayerKey fixed_key(LayerKind kind, const Plan& plan);

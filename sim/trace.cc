@@ -16,7 +16,7 @@ namespace {
 // middle of the sequence and needs the most memory for gradients of keys and values.
 RankCoordinates traced_rank(const Plan& plan) { return {.cp = plan.degrees.cp - 1}; }
 
-// Runs the layers of a piece forward and backward.
+// Runs one kind of layer forward and backward.
 class LayerTracer {
  public:
   LayerTracer(const ModelSpec& model, const Plan& plan, const TrainingOptions& options)
@@ -114,7 +114,7 @@ class LayerTracer {
   LayerTrace trace_;
 };
 
-// Adds what a piece owns to `store`; embedding and head refer to a table in `table_store`.
+// Adds what a layer owns to `store`; embedding and head refer to a table in `table_store`.
 void add_units(LayerKind kind, const RankContext& context, ParameterStore& store,
                ParameterStore& table_store) {
   const auto table = [&](ParameterStore& owner) -> ParameterUnit& {

@@ -32,7 +32,7 @@ class MetaRank {
 // and head may share them.
 enum class LayerKind : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead };
 
-// The layers of one piece, traced over one micro-batch: a program and where its phases begin.
+// One kind of layer, traced over one micro-batch: a program and where its phases begin.
 // Forward starts with its input alive and ends with its output alive; backward likewise with the
 // gradients. The kept difference is what lives between them.
 struct LayerTrace {
@@ -45,7 +45,7 @@ struct LayerTrace {
 LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,
                         const TrainingOptions& options);
 
-// What a piece does once per step, traced without any micro-batch: it allocates its weights,
+// What a layer does once per step, traced without any micro-batch: it allocates its weights,
 // gradients and optimizer state in [0, clear), clears the gradients in [clear, reduce), and reduces
 // them and updates the weights in [reduce, end).
 struct StepEndTrace {

@@ -103,7 +103,7 @@ Evaluated evaluate_all(const PlanSpace& plans, PlanBounds& bounds, Bytes limit) 
   return result;
 }
 
-// Plans in closed form: from nothing, and with every piece traced and priced. With no limit every
+// Plans in closed form: from nothing, and with every layer traced and priced. With no limit every
 // plan gets its exact peak and its bound of the step.
 void report_closed_form(const Case& c, const Scenario& scenario, int repeat) {
   const PlanSpace plans(scenario, space_of(c));

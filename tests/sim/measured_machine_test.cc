@@ -134,11 +134,11 @@ TEST_CASE("where host and device are one queue, a lone rank's step is the sum of
   const StepTimes times = predicted_times(pricer, plan, 0);
   const auto predicted = simulate(scenario, plan);
   REQUIRE(predicted.ok());
-  Seconds loss;  // its own few ops stand in no piece
+  Seconds loss;  // its own few ops stand in no layer
   for (const OpTime& op : times.ops) {
     if (op.record.label.part == ModelPart::kReporting) loss += op.time;
   }
-  // Every piece clears a sum of squares of its own, where the rank clears one for all.
+  // Every layer clears a sum of squares of its own, where the rank clears one for all.
   CHECK(predicted->step.value() == Approx((total(times.ops) - loss).value()).epsilon(5e-3));
 }
 

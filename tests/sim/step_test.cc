@@ -124,7 +124,7 @@ Scenario scenario_of(const Case& c) {
   return scenario;
 }
 
-// The rank of a stage that pieces are traced for.
+// The rank of a stage that layers are traced for.
 std::int64_t rank_of(const Plan& plan, std::int64_t stage) {
   return global_rank(plan, {.pp = stage, .cp = plan.degrees.cp - 1});
 }
@@ -172,7 +172,7 @@ TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
   }
 }
 
-TEST_CASE("device time of the pieces equals the price of the whole trace") {
+TEST_CASE("device time of the layers equals the price of the whole trace") {
   for (const Case& c : cases()) {
     if (c.plan.offload != Offload::kNone) continue;  // the cluster's host prices those, no profile
     const Scenario scenario = scenario_of(c);
