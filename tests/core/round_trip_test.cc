@@ -281,6 +281,19 @@ TEST_CASE("a cluster survives its file") {
   CHECK(read.nics_per_node == 3);
 }
 
+TEST_CASE("a stack file of before calls its rank orders rank_orders") {
+  StackSpec stack = odd_stack();
+  stack.choices.only = {};
+  stack.choices.only[Setting::kRankOrder] = {static_cast<std::int64_t>(RankOrder::kTpPpDp)};
+  std::string text = to_json(stack);
+  const std::string now = "\"rank_order\"";
+  REQUIRE(text.find(now) != std::string::npos);
+  text.replace(text.find(now), now.size(), "\"rank_orders\"");
+  const Result<StackSpec> read = parse_stack(text, "stack.json");
+  REQUIRE(read.ok());
+  CHECK(read->choices.only == stack.choices.only);
+}
+
 TEST_CASE("a stack survives its file") {
   check_round_trip(odd_stack(), parse_stack);
   const StackSpec read = *parse_stack(to_json(odd_stack()), "f");
