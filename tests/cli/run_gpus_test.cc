@@ -116,7 +116,7 @@ TEST_CASE("a killed rank on a GPU ends the job with one message, and the next st
 TEST_CASE("a rank on a GPU that hangs is given up, also where the others meet") {
   if (!has_gpus(2)) return;
   for (const std::size_t hangs : {0, 1}) {
-    Process run("export TPSIM_TIMEOUT=5; " +
+    Process run("export TPSIM_TIMEOUT=20; " +
                 under_mpirun(2, golden_arguments("bloom-tiny", "cuda", "fp32") +
                                     "--tp 2 --global-batch 8 --steps 1000000"));
     REQUIRE(run.prints("\"step\": 2,"));
