@@ -170,6 +170,17 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
   return Ok{};
 }
 
+Status add_asked_parts(const Arguments& arguments, PartValues& parts) {
+  for (const PartRow& row : part_rows()) {
+    const Opt opt = opt_of(row.part);
+    if (!arguments.has(opt)) continue;
+    const Result<std::int64_t> value = parse_value(row, *arguments[opt]);
+    if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
+    parts[row.part] = *value;
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
@@ -196,6 +207,9 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
                          known.stack.empty() ? scenario.cluster.stack : known.stack);
   TPSIM_TRY(scenario.stack,
             blaming(catalogue.load_stack(named.stack), arguments, Opt::kStack, named.cluster));
+  if (!moved && !arguments.has(Opt::kStack)) named.parts = names.parts;
+  TPSIM_TRY_STATUS(add_asked_parts(arguments, named.parts));
+  scenario.stack = with_parts(std::move(scenario.stack), named.parts);
   scenario.stack = stack_as_measured(std::move(scenario.stack), scenario.profile);
   if (named.cluster == kThisMachine) {
     scenario.stack = stack_on_machine(std::move(scenario.stack), scenario.profile);
@@ -267,6 +281,10 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
 }
 
 Status check_runs_on(const Plan& plan, std::string_view device) {
+  if (plan.recompute == Recompute::kOps) {
+    return option_error(opt_of(Setting::kRecompute), "ops is predicted, and run by no device here",
+                        "use --recompute full");
+  }
   if (plan.offload == Offload::kNone || device != "cuda") return Ok{};
   return option_error(opt_of(Setting::kOffload),
                       "an offloaded optimizer runs on the CPU device only",
@@ -274,7 +292,7 @@ Status check_runs_on(const Plan& plan, std::string_view device) {
 }
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {
-  return {named.scenario.model, named.cluster, named.profile, named.stack, plan};
+  return {named.scenario.model, named.cluster, named.profile, named.stack, named.parts, plan};
 }
 
 }  // namespace tpsim::cli

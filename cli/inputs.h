@@ -20,6 +20,7 @@ struct NamedScenario {
   std::string cluster;
   std::string profile;
   std::string stack;
+  PartValues parts;  // asked for in place of the stack's own
 };
 
 // Says where a name that cannot be loaded came from: the option, else the plan file, else the

@@ -99,6 +99,7 @@ constexpr const char* kLayout = kLayoutGroup.data();
 constexpr const char* kCut = "Layout of one plan";
 constexpr const char* kRun = "The run";
 constexpr const char* kAssumed = "Assumptions, in place of the file's";
+constexpr const char* kSoftware = "Software, in place of the stack's own";
 constexpr const char* kOutput = "Output";
 
 // But for the settings of plans, which setting_option() makes from their table.
@@ -252,6 +253,12 @@ OptionRow setting_option(const SettingRow& row) {
           row.role != SettingRole::kGiven};
 }
 
+OptionRow part_option(const PartRow& row) {
+  return {opt_of(row.part),    std::string(option_of(row.part)),
+          placeholder_of(row), std::string(row.help),
+          kSoftware,           kPlans | kSimulates | kExplains | kCampaigns};
+}
+
 struct Options {
   std::array<OptionRow, kOptCount> by_opt;
   std::vector<OptionRow> by_group;
@@ -260,10 +267,13 @@ struct Options {
     std::copy(kPlain.begin(), kPlain.end(), by_opt.begin());
     std::transform(setting_rows().begin(), setting_rows().end(), by_opt.begin() + kPlainOptCount,
                    setting_option);
+    std::transform(part_rows().begin(), part_rows().end(),
+                   by_opt.begin() + kPlainOptCount + kSettingCount, part_option);
     for (std::size_t i = 0; i < by_opt.size(); ++i) {
       TPSIM_CHECK(static_cast<std::size_t>(by_opt[i].opt) == i, "rows stand in the order of Opt");
     }
-    for (const char* group : {kWhat, kSearch, kLayout, kCut, kRun, kAssumed, kTrain, kOutput}) {
+    for (const char* group :
+         {kWhat, kSearch, kLayout, kCut, kSoftware, kRun, kAssumed, kTrain, kOutput}) {
       for (const OptionRow& row : by_opt) {
         if (row.group == group) by_group.push_back(row);
       }

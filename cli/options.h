@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/plan_settings.h"
+#include "core/stack_parts.h"
 
 namespace tpsim::cli {
 
@@ -41,7 +42,8 @@ struct CommandRow {
 std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
-// Options that are no settings of a plan; those come after them: opt_of(Setting::kTp).
+// Options that are no settings of a plan and no parts of software; those come after them:
+// opt_of(Setting::kTp), opt_of(StackPart::kNormKernel).
 enum class Opt : std::uint8_t {
   kModel,
   kCluster,
@@ -115,12 +117,17 @@ enum class Opt : std::uint8_t {
   kMeasured,
 };
 inline constexpr int kPlainOptCount = static_cast<int>(Opt::kMeasured) + 1;
-inline constexpr int kOptCount = kPlainOptCount + kSettingCount;
+inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
 
 // The option of a plan's setting. A number that only counts something stands behind another's value
 // and has none.
 constexpr Opt opt_of(Setting setting) {
   return static_cast<Opt>(kPlainOptCount + static_cast<int>(setting));
+}
+
+// The option of a part of the software.
+constexpr Opt opt_of(StackPart part) {
+  return static_cast<Opt>(kPlainOptCount + kSettingCount + static_cast<int>(part));
 }
 
 inline constexpr std::string_view kLayoutGroup = "Layout";

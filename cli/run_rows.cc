@@ -67,7 +67,7 @@ Result<ExplainedRow> explained_row(const Arguments& arguments) {
   row.planned.plan = setup.plan;
   TPSIM_TRY(row.planned.predicted, simulate(setup.scenario, setup.plan));
   const Scenario& scenario = setup.scenario;
-  row.named = {scenario, scenario.cluster.name, scenario.profile.name, scenario.stack.name};
+  row.named = {scenario, scenario.cluster.name, scenario.profile.name, scenario.stack.name, {}};
   return row;
 }
 

@@ -31,21 +31,26 @@ JsonValue predicted_or_null(const RunOutcome& run, double value) {
 }
 
 JsonValue row_json(const RunOutcome& run) {
-  return json_object(
-      {{"id", run.id},
-       {"outcome", run.outcome},
-       {"calibration", run.calibration},
-       {"measured_step_s", number_or_null(run.measured_step_s)},
-       {"predicted_step_s", predicted_or_null(run, run.step_s)},
-       {"low_s", predicted_or_null(run, run.low_s)},
-       {"high_s", predicted_or_null(run, run.high_s)},
-       {"error_pct", number_or_null(run.error(), 100)},
-       {"measured_mem_gb", number_or_null(run.measured_memory_gib)},
-       {"predicted_mem_gb", predicted_or_null(run, run.memory_gib)},
-       {"predicted_fits", run.predicted ? JsonValue(run.p_oom <= 0.5) : JsonValue()},
-       {"p_oom", predicted_or_null(run, run.p_oom)},
-       {"skipped_because",
-        run.skipped_because.empty() ? JsonValue() : JsonValue(run.skipped_because)}});
+  return json_object({{"id", run.id},
+                      {"outcome", run.outcome},
+                      {"calibration", run.calibration},
+                      {"measured_step_s", number_or_null(run.measured_step_s)},
+                      {"predicted_step_s", predicted_or_null(run, run.step_s)},
+                      {"low_s", predicted_or_null(run, run.low_s)},
+                      {"high_s", predicted_or_null(run, run.high_s)},
+                      {"error_pct", number_or_null(run.error(), 100)},
+                      {"measured_mem_gb", number_or_null(run.measured_memory_gib)},
+                      {"predicted_mem_gb", predicted_or_null(run, run.memory_gib)},
+                      {"predicted_fits", run.predicted ? JsonValue(run.p_oom <= 0.5) : JsonValue()},
+                      {"p_oom", predicted_or_null(run, run.p_oom)},
+                      {"skipped_because",
+                       run.skipped_because.empty() ? JsonValue() : JsonValue(run.skipped_because)},
+                      {"cluster", run.cluster},
+                      {"stack", run.stack},
+                      {"parts", run.parts},
+                      {"assumed", json_array(run.assumed, [](const std::string& text) {
+                         return JsonValue(text);
+                       })}});
 }
 
 JsonValue summary_json(const ValidationSummary& s) {
@@ -55,7 +60,7 @@ JsonValue summary_json(const ValidationSummary& s) {
                       {"p95_ape", 100 * s.p95_ape},
                       {"max_ape", 100 * s.max_ape},
                       {"bias_pct", 100 * s.bias},
-                      {"kendall_tau", s.kendall_tau},
+                      {"kendall_tau", s.pairs > 0 ? JsonValue(s.kendall_tau) : JsonValue()},
                       {"top1_regret_pct", 100 * s.top1_regret},
                       {"interval_coverage_90", s.interval_coverage},
                       {"mem_n", s.memory_n},
@@ -149,6 +154,7 @@ Table rows_table(const std::vector<RunOutcome>& outcomes) {
                {"GiB measured"},
                {"predicted"},
                {"P(OOM)"},
+               {"on", Align::kLeft},
                {"skipped because", Align::kLeft}});
   const auto shown = [](bool there, std::string text) { return there ? text : std::string("-"); };
   for (const RunOutcome& run : outcomes) {
@@ -166,7 +172,9 @@ Table rows_table(const std::vector<RunOutcome>& outcomes) {
          Cell(shown(run.measured_memory_gib.has_value(),
                     fmt::format("{:.1f}", run.measured_memory_gib.value_or(0)))),
          Cell(shown(run.predicted, fmt::format("{:.1f}", run.memory_gib))),
-         Cell(shown(run.predicted, chance_text(run.p_oom))), Cell(printable(run.skipped_because))});
+         Cell(shown(run.predicted, chance_text(run.p_oom))),
+         Cell(run.cluster.empty() ? "" : printable(run.cluster + ", " + run.stack)),
+         Cell(printable(run.skipped_because))});
   }
   return table;
 }

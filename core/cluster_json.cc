@@ -29,6 +29,7 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.format("tpsim-cluster/1");
   io.text("name", cluster.name);
   io.text("source", cluster.source);
+  io.text("known_as", cluster.known_as, kOptional);
   io.text("profile", cluster.profile);
   io.text("stack", cluster.stack);
   io.integer("nodes", cluster.nodes, {});

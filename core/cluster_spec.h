@@ -32,8 +32,9 @@ struct HostSpec {
 struct ClusterSpec {
   std::string name;
   std::string source;
-  std::string profile;  // catalogue name of the GPU's profile
-  std::string stack;    // catalogue name of the software stack it runs by default
+  std::string known_as;  // words of tables of measured runs, with commas between them
+  std::string profile;   // catalogue name of the GPU's profile
+  std::string stack;     // catalogue name of the software stack it runs by default
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 8;
   std::int64_t nics_per_node = 1;

@@ -20,8 +20,10 @@ enum class ModelPart : std::uint8_t {
   kHead,             // logits
   kLoss,
   kTensorParallel,  // at the borders of the tensor-parallel region (reference_model/mappings.h)
-  kPipeline,        // activations and their gradients between stages
-  kData,            // tokens of a micro-batch
+  kColumnParallelBackward,  // there: the input gradient of a layer whose columns are split, and its
+                            // input once more for its weight gradient; products can run beside
+  kPipeline,                // activations and their gradients between stages
+  kData,                    // tokens of a micro-batch
 
   // Gradients and weights.
   kZeroGrad,                   // before the first micro-batch

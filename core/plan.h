@@ -24,11 +24,12 @@ struct ParallelDegrees {
 };
 
 // kBlocks: full for the first Plan::recompute_blocks blocks of every model chunk, none for the
-// rest.
-enum class Recompute : std::uint8_t { kNone, kSelective, kFull, kBlocks };
+// rest. kOps: every second product of the linear layers and what is no product is computed again,
+// attention is not (torchtitan's selective option "op"); predicted only.
+enum class Recompute : std::uint8_t { kNone, kSelective, kFull, kBlocks, kOps };
 template <>
-inline constexpr auto kWordsOf<Recompute> = std::to_array<std::string_view>({"none", "selective",
-                                                                             "full", "blocks"});
+inline constexpr auto kWordsOf<Recompute> =
+    std::to_array<std::string_view>({"none", "selective", "full", "blocks", "ops"});
 
 enum class AttentionKind : std::uint8_t { kUnfused, kFlash };
 template <>

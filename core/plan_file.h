@@ -5,6 +5,7 @@
 
 #include "core/model_spec.h"
 #include "core/plan.h"
+#include "core/stack_parts.h"
 
 namespace tpsim {
 
@@ -14,6 +15,7 @@ struct PlanFile {
   std::string cluster;
   std::string profile;
   std::string stack;
+  PartValues parts;  // in place of the stack's own
   Plan plan;
 };
 

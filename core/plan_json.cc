@@ -3,6 +3,7 @@
 #include "core/json_document.h"
 #include "core/json_fields.h"
 #include "core/model_fields.h"
+#include "core/part_fields.h"
 #include "core/plan_settings.h"
 
 namespace tpsim {
@@ -41,6 +42,8 @@ constexpr auto kFileFields = [](auto& io, auto& file) {
   io.text("cluster", file.cluster);
   io.text("profile", file.profile);
   io.text("stack", file.stack);
+  io.object_if(!file.parts.empty(), "parts",
+               [&](auto& inner) { part_value_fields(inner, file.parts); });
   io.object("plan", [&](auto& inner) { kPlanFields(inner, file.plan); });
 };
 

@@ -19,11 +19,11 @@ constexpr std::array<SettingWord, n> words_with_tags(const std::array<E, n>& val
 
 using Tags2 = std::array<std::string_view, 2>;
 using Tags3 = std::array<std::string_view, 3>;
-using Tags4 = std::array<std::string_view, 4>;
+using Tags5 = std::array<std::string_view, 5>;
 
 constexpr auto kSwitch = std::to_array<SettingWord>({{0, "off", "no-sp"}, {1, "on", "sp"}});
 constexpr auto kRecomputes =
-    words_with_tags(all_of<Recompute>(), Tags4{"none", "selective", "full", "blocks"});
+    words_with_tags(all_of<Recompute>(), Tags5{"none", "selective", "full", "blocks", "ops"});
 constexpr auto kAttentions = words_with_tags(all_of<AttentionKind>(), Tags2{"unfused", "flash"});
 constexpr auto kSchedules =
     words_with_tags(all_of<ScheduleKind>(), Tags3{"gpipe", "1f1b", "interleaved"});
@@ -182,7 +182,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .help = "activations computed again; blocks:N in N of a chunk's",
      .meaning = "Activations thrown away in forward and computed again in backward: less memory, "
                 "more work. Selective does so for the attention core only, blocks for the first "
-                "blocks of every chunk.",
+                "blocks of every chunk, ops for every second product (predicted only).",
      .words = kRecomputes,
      .tried = kRecomputeTried,
      .get = getter<&Plan::recompute>(),

@@ -46,6 +46,14 @@ struct MatmulTuning {
   double tn_layout_factor = 1.0;
 };
 
+// Speed of attention kernels over that of the one that the samples are of.
+struct AttentionSpeeds {
+  double flash1 = 0.55;  // FlashAttention-2 is 1.7 to 3 times as fast (Dao 2023, arXiv 2307.08691)
+  double flash2 = 1.0;
+  double flash3 = 1.0;  // where there is none
+  double cudnn = 1.0;
+};
+
 // The constants that stand where no measured entry does.
 struct DeviceModel {
   std::string source;
@@ -60,6 +68,7 @@ struct DeviceModel {
   double reduction_efficiency = 0.7;  // norms and softmax
   double flash_forward_efficiency = 0.5;  // of matmul peak
   double flash_backward_efficiency = 0.4;
+  AttentionSpeeds attention_speeds;
   Seconds kernel_latency;  // a kernel that does nothing
 };
 

@@ -100,6 +100,13 @@ constexpr auto kMatmulFields = [](auto& io, auto& matmul) {
   io.number("tn_layout_factor", matmul.tn_layout_factor, {0.1, 10});
 };
 
+constexpr auto kAttentionSpeedFields = [](auto& io, auto& speeds) {
+  io.number("flash1", speeds.flash1, {0.01, 10});
+  io.number("flash2", speeds.flash2, {0.01, 10});
+  io.number("flash3", speeds.flash3, {0.01, 10});
+  io.number("cudnn", speeds.cudnn, {0.01, 10});
+};
+
 constexpr auto kModelFields = [](auto& io, auto& model) {
   io.text("source", model.source);
   io.choice("provenance", model.provenance,
@@ -114,6 +121,9 @@ constexpr auto kModelFields = [](auto& io, auto& model) {
   io.number("reduction_efficiency", model.reduction_efficiency, kShare);
   io.number("flash_forward_efficiency", model.flash_forward_efficiency, kShare);
   io.number("flash_backward_efficiency", model.flash_backward_efficiency, kShare);
+  io.object(
+      "attention_speeds",
+      [&](auto& inner) { kAttentionSpeedFields(inner, model.attention_speeds); }, kOptional);
   io.quantity("kernel_latency", model.kernel_latency);
 };
 

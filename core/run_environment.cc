@@ -1,6 +1,7 @@
 #include "core/run_environment.h"
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include "core/json_document.h"
@@ -29,6 +30,7 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.text("source", e.source);
   in.text("runs_on", e.runs_on);
   in.text("stack", e.stack, kOptional);
+  in.text("other_stack", e.other_stack, kOptional);
   in.number("attention_dropout", e.attention_dropout, {0, 0.99}, kOptional);
   in.number("hidden_dropout", e.hidden_dropout, {0, 0.99}, kOptional);
   in.choice("position", e.position,
@@ -49,10 +51,11 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   std::string rows;
   in.text("calibration_rows", rows);
   e.calibration_rows = words_of(rows);
-  in.objects("set_aside", e.set_aside, [](FieldReader& row, RowSetAside& aside) {
+  const auto set_aside = [](FieldReader& row, RowSetAside& aside) {
     row.text("id", aside.id);
     row.text("reason", aside.reason);
-  });
+  };
+  in.objects("set_aside", e.set_aside, set_aside, kOptional);
 }
 
 Result<std::vector<RunEnvironment>> environments_from_json(const JsonValue& root,
@@ -63,6 +66,21 @@ Result<std::vector<RunEnvironment>> environments_from_json(const JsonValue& root
               in.objects("environments", out.environments, environment_fields);
             }));
   return std::move(list.environments);
+}
+
+std::string in_capitals(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+bool is_gpu(const std::string& gpu, const std::string& wanted) {
+  const std::string name = in_capitals(gpu);
+  std::istringstream words(in_capitals(wanted));
+  for (std::string word; std::getline(words, word, '-');) {
+    if (name.find(word) == std::string::npos) return false;
+  }
+  return true;
 }
 
 bool begins_with(const std::string& text, const std::string& prefix) {
@@ -90,7 +108,7 @@ const RunEnvironment* environment_of(const std::vector<RunEnvironment>& environm
                                      const PublishedRun& run) {
   const auto found = std::find_if(environments.begin(), environments.end(), [&](const auto& e) {
     return begins_with(run.cluster, e.cluster) && begins_with(run.regime, e.regime) &&
-           begins_with(run.gpu, e.gpu) && begins_with(run.framework, e.framework);
+           is_gpu(run.gpu, e.gpu) && begins_with(run.framework, e.framework);
   });
   return found == environments.end() ? nullptr : &*found;
 }

@@ -31,12 +31,15 @@ struct RowSetAside {
 };
 
 struct RunEnvironment {
-  // A row matches where its words begin with these; an empty one matches all.
+  // A row matches where its words begin with these; an empty one matches all. Of `gpu` every part
+  // between dashes must occur, so that "NVIDIA A100-SXM4-80GB" is an "A100-80GB".
   std::string cluster, regime, gpu, framework;
 
   std::string source;
-  std::string runs_on;  // catalogue name of the cluster
-  std::string stack;    // and of the software; empty: the cluster's
+  std::string runs_on;      // catalogue name of the cluster
+  std::string stack;        // and of the software; empty: the cluster's, but
+                            // where other_stack is given what the row's framework names by
+  std::string other_stack;  // StackSpec::known_as, else that
   double attention_dropout = 0;
   double hidden_dropout = 0;
   PositionKind position = PositionKind::kLearned;  // of models without a gated MLP

@@ -24,11 +24,11 @@ using Number = std::optional<double> PublishedRun::*;
 
 struct RunColumn {
   std::string_view name;
-  std::variant<Text, Whole, Flag, Number, Setting> field;
+  std::variant<Text, Whole, Flag, Number, Setting, StackPart> field;
 };
 
 using R = PublishedRun;
-const std::array<RunColumn, 39> kOwnColumns = {{
+const std::array<RunColumn, 63> kOwnColumns = {{
     {"id", &R::id},
     {"source", &R::source},
     {"date", &R::date},
@@ -68,6 +68,30 @@ const std::array<RunColumn, 39> kOwnColumns = {{
     {"mem_kind", &R::memory_kind},
     {"outcome", &R::outcome},
     {"notes", &R::notes},
+    {"head_dim", &R::head_dim},
+    {"experts", &R::experts},
+    {"experts_per_token", &R::experts_per_token},
+    {"shared_ffn", &R::shared_ffn},
+    {"dense_layers", &R::dense_layers},
+    {"moe_every", &R::moe_every},
+    {"mtp", &R::mtp},
+    {"etp", &R::etp},
+    {"dispatcher", &R::dispatcher},
+    {"routing", &R::routing},
+    {"load_balance", &R::load_balance},
+    {"permute", &R::permute},
+    {"ep_overlap", &R::ep_overlap},
+    {"delay_wgrad", &R::delay_wgrad},
+    {"optimizer", &R::optimizer},
+    {"optimizer_dtype", &R::optimizer_dtype},
+    {"precision_recipe", &R::precision_recipe},
+    {"layout", &R::layout},
+    {"node_gbps", &R::node_gbps},
+    {"dropout", &R::dropout},
+    {"model_tflops_per_gpu", &R::model_tflops_per_gpu},
+    {"filled_from", &R::filled_from},
+    {"same_release", &R::same_release},
+    {"recipe_match", &R::recipe_match},
 }};
 
 // What the columns above state in words of their own.
@@ -77,7 +101,7 @@ constexpr std::array kStatedAbove = {
     Setting::kGlobalBatch,  Setting::kRecompute,        Setting::kAttention, Setting::kDtype,
     Setting::kGradientDtype};
 
-// The columns above, and one for every other setting of a plan.
+// The columns above, one for every other setting of a plan, one for every part of the software.
 std::span<const RunColumn> all_columns() {
   static const std::vector<RunColumn> columns = [] {
     std::vector<RunColumn> all(kOwnColumns.begin(), kOwnColumns.end());
@@ -87,6 +111,7 @@ std::span<const RunColumn> all_columns() {
       // stage_split says how stages are cut.
       if (!is_stated && row.kind != SettingKind::kList) all.push_back({row.key, row.setting});
     }
+    for (const PartRow& row : part_rows()) all.push_back({row.key, row.part});
     return all;
   }();
   return columns;
@@ -154,7 +179,8 @@ std::optional<double> number_or_range(const std::string& text) {
   return (*low + *high) / 2;
 }
 
-// What the column wants instead; null when the text was taken.
+// What the column wants instead; null when the text was taken. Words of settings and parts are
+// looked up with the plan: a row that has others is one that cannot be predicted.
 const char* take(PublishedRun& run, const RunColumn& column, const std::string& text) {
   if (const auto* field = std::get_if<Text>(&column.field)) {
     run.*(*field) = text;
@@ -162,8 +188,11 @@ const char* take(PublishedRun& run, const RunColumn& column, const std::string& 
   }
   if (text.empty()) return nullptr;
   if (const auto* setting = std::get_if<Setting>(&column.field)) {
-    if (!parse_value(row_of(*setting), text).ok()) return "a value of that setting";
     run.settings[*setting] = text;
+    return nullptr;
+  }
+  if (const auto* part = std::get_if<StackPart>(&column.field)) {
+    run.parts[*part] = text;
     return nullptr;
   }
   if (const auto* field = std::get_if<Whole>(&column.field)) {

@@ -17,6 +17,7 @@
 
 #include "core/plan_settings.h"
 #include "core/result.h"
+#include "core/stack_parts.h"
 
 namespace tpsim {
 
@@ -27,11 +28,18 @@ struct PublishedRun {
   std::int64_t gpus = 0, gpus_per_node = 0, layers = 0, hidden = 0, heads = 0, kv_heads = 0,
                ffn_hidden = 0, seq = 0, vocab = 0, tp = 0, cp = 0, pp = 0, virtual_stages = 0,
                dp = 0, micro_batch = 0, global_batch = 0;
-  std::optional<bool> gated_ffn, sequence_parallel;
+  std::int64_t head_dim = 0, experts = 0, experts_per_token = 0, shared_ffn = 0, dense_layers = 0,
+               moe_every = 0, mtp = 0, etp = 0;
+  std::string dispatcher, routing, load_balance, permute, optimizer, optimizer_dtype,
+      precision_recipe, layout, filled_from, same_release, recipe_match;
+  std::optional<bool> gated_ffn, sequence_parallel, ep_overlap, delay_wgrad;
+  std::optional<double> node_gbps, dropout;  // Gb/s that leave a node, one direction, all its NICs
   // Settings of the plan that have no column of their own above, by the keys of plan files; ""
   // where nothing is stated.
   std::map<Setting, std::string> settings;
-  std::optional<double> step_s, tokens_per_s_per_gpu, hardware_tflops_per_gpu, memory_gb;
+  std::map<StackPart, std::string> parts;  // of the software, in the table's words; likewise
+  std::optional<double> step_s, tokens_per_s_per_gpu, hardware_tflops_per_gpu, model_tflops_per_gpu,
+      memory_gb;
 };
 
 // The first line that every table has.

@@ -4,20 +4,41 @@
 
 #include "core/json_document.h"
 #include "core/json_fields.h"
+#include "core/part_fields.h"
 
 namespace tpsim {
 namespace {
 
-constexpr auto kTrainingFields = [](auto& io, auto& training) {
-  io.choice("gradient_reduction", training.gradient_reduction,
-            {GradientReduction::kAllReduce, GradientReduction::kReduceScatter});
-  io.flag("fused_gradient_accumulation", training.fused_gradient_accumulation);
-  io.flag("widened_optimizer_gradients", training.widened_optimizer_gradients, kOptional);
-  io.flag("overlap_gradient_reduction", training.overlap_gradient_reduction);
-  io.flag("overlap_parameter_gather", training.overlap_parameter_gather);
-  io.flag("clip_gradients", training.clip_gradients);
-  io.flag("wide_logits", training.wide_logits, kOptional);
-  io.flag("scatter_gather_transfers", training.scatter_gather_transfers);
+template <class Io>
+constexpr bool kReads = std::is_same_v<std::remove_reference_t<Io>, FieldReader>;
+
+// Parts, as the first stack files spelt them.
+void old_training_fields(FieldReader& in, StackSpec& stack) {
+  TrainingOptions& training = stack.training;
+  in.choice("gradient_reduction", training.gradient_reduction,
+            {GradientReduction::kAllReduce, GradientReduction::kReduceScatter}, kOptional);
+  stack.parts.sync = training.gradient_reduction == GradientReduction::kAllReduce
+                         ? DataParallelSync::kAllReduce
+                         : DataParallelSync::kReduceScatter;
+  in.flag("fused_gradient_accumulation", training.fused_gradient_accumulation, kOptional);
+  in.flag("overlap_gradient_reduction", training.overlap_gradient_reduction, kOptional);
+  in.flag("overlap_parameter_gather", training.overlap_parameter_gather, kOptional);
+  in.flag("wide_logits", training.wide_logits, kOptional);
+  in.flag("scatter_gather_transfers", training.scatter_gather_transfers, kOptional);
+}
+
+constexpr auto kTrainingFields = [](auto& io, auto& stack) {
+  io.flag("widened_optimizer_gradients", stack.training.widened_optimizer_gradients, kOptional);
+  io.flag("clip_gradients", stack.training.clip_gradients);
+  if constexpr (kReads<decltype(io)>) old_training_fields(io, stack);
+};
+
+constexpr auto kPartFields = [](auto& io, auto& stack) {
+  for (const PartRow& row : part_rows()) {
+    std::int64_t value = row.get(stack);
+    part_field(io, row, value);
+    if constexpr (kReads<decltype(io)>) row.set(stack, value);
+  }
 };
 
 constexpr auto kHostFields = [](auto& io, auto& host) {
@@ -27,7 +48,6 @@ constexpr auto kHostFields = [](auto& io, auto& host) {
   io.quantity("per_block_backward", host.per_block_backward);
   io.quantity("per_micro_batch", host.per_micro_batch);
   io.quantity("per_step", host.per_step);
-  io.flag("blocking_launches", host.blocking_launches, kOptional);
 };
 
 constexpr auto kMemoryFields = [](auto& io, auto& memory) {
@@ -55,7 +75,7 @@ constexpr auto kChoiceFields = [](auto& io, auto& choices) {
       io.word_list(row.key, only, row.words, kOptional);
     }
   }
-  if constexpr (std::is_same_v<std::remove_reference_t<decltype(io)>, FieldReader>) {
+  if constexpr (kReads<decltype(io)>) {
     // As the first stack files called it.
     io.word_list("rank_orders", choices.only[Setting::kRankOrder],
                  row_of(Setting::kRankOrder).words, kOptional);
@@ -66,14 +86,26 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.format("tpsim-stack/1");
   io.text("name", stack.name);
   io.text("source", stack.source);
-  io.object("training", [&](auto& inner) { kTrainingFields(inner, stack.training); });
-  io.object("host", [&](auto& inner) { kHostFields(inner, stack.host); });
+  io.text("known_as", stack.known_as, kOptional);
+  io.choice("gradient_dtype", stack.gradient_dtype, {DType::kFloat32, DType::kBFloat16}, kOptional);
+  io.object("training", [&](auto& inner) { kTrainingFields(inner, stack); });
+  io.object("host", [&](auto& inner) {
+    kHostFields(inner, stack.host);
+    if constexpr (kReads<decltype(inner)>) {
+      inner.flag("blocking_launches", stack.parts.blocking_launches, kOptional);
+    }
+  });
+  if constexpr (kReads<decltype(io)>) {
+    io.flag("overlap_p2p", stack.parts.overlap_p2p, kOptional);
+  }
+  io.object(
+      "parts", [&](auto& inner) { kPartFields(inner, stack); }, kOptional);
   io.object("memory", [&](auto& inner) { kMemoryFields(inner, stack.memory); });
   io.object(
       "choices", [&](auto& inner) { kChoiceFields(inner, stack.choices); }, kOptional);
   io.flag("zero_2_and_3_with_pipeline", stack.zero_2_and_3_with_pipeline);
+  io.flag("deepspeed_engine", stack.deepspeed_engine, kOptional);
   io.number("tensor_overlap", stack.tensor_overlap, {0, 1}, kOptional);
-  io.flag("overlap_p2p", stack.overlap_p2p);
   io.number("eager_traffic", stack.eager_traffic, {1, 10}, kOptional);
   io.number("flash_speed", stack.flash_speed, {0.01, 10}, kOptional);
   io.flag("fp8_products", stack.fp8_products, kOptional);

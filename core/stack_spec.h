@@ -8,6 +8,7 @@
 
 #include "core/plan.h"
 #include "core/plan_settings.h"
+#include "core/stack_parts.h"
 #include "core/units.h"
 
 namespace tpsim {
@@ -45,8 +46,6 @@ struct HostCost {
   Seconds per_block_backward;
   Seconds per_micro_batch;  // schedule, data loading
   Seconds per_step;         // logging, timers, learning-rate schedule
-  // Every launch waits for its kernel (CUDA_LAUNCH_BLOCKING=1): nothing the host does is hidden.
-  bool blocking_launches = false;
 };
 
 struct StackMemory {
@@ -85,17 +84,25 @@ std::string reason_against(const StackChoices& choices, const Plan& plan);
 struct StackSpec {
   std::string name;
   std::string source;
+  // Words by which tables of measured runs and people call it ("Megatron-Bridge").
+  std::string known_as;  // with commas between them
+  SoftwareParts parts;
+  // In which gradients add up in bf16 training unless a plan says otherwise.
+  DType gradient_dtype = DType::kFloat32;
   TrainingOptions training;
   HostCost host;
   StackMemory memory;
   StackChoices choices;
   bool zero_2_and_3_with_pipeline = true;  // DeepSpeed refuses the combination
-  // Share of the tensor group's gathers and scatters that hides behind the products beside them,
-  // with sequence parallelism (userbuffers of Transformer Engine); they slow nothing down there.
+  // DeepSpeed's engine decides how gradients are added up: bf16 training that accumulates in fp32
+  // is its BF16_Optimizer's, whatever ZeRO stage below 2 is named, other training of stage 1 goes
+  // slice by slice.
+  bool deepspeed_engine = false;
+  // TensorOverlap::kUserbuffers: share of the tensor group's gathers and scatters that hides behind
+  // the products beside them, with sequence parallelism; they slow nothing down there.
   double tensor_overlap = 0.0;
-  bool overlap_p2p = false;  // pipeline transfers run beside compute
-  // Time of the layers' kernels other than products over that of the fused ones in the traced
-  // program: an eager framework passes over memory more often (separate copies, casts and sums).
+  // What the passes that SoftwareParts does not name add to the layers' kernels other than
+  // products: their time over that of the fused ones in the traced program.
   double eager_traffic = 1.0;
   // Speed of the stack's fused attention over that of the profile's, which is the best of its day.
   double flash_speed = 1.0;

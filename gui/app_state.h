@@ -9,6 +9,7 @@
 
 #include "core/model_spec.h"
 #include "core/plan.h"
+#include "core/stack_parts.h"
 #include "gui/palette.h"
 
 namespace tpsim::gui {
@@ -19,6 +20,7 @@ struct Choice {
   std::shared_ptr<const ModelSpec> opened_model;  // of a plan file: goes before the name
   std::string cluster = "jean-zay-a100";
   std::string profile, stack;  // empty: the cluster's own
+  PartValues parts;            // of the software, in place of the stack's own
   std::int64_t gpus = 384;
   std::int64_t global_batch = 2048;
   DType dtype = DType::kBFloat16, gradient_dtype = DType::kFloat32;

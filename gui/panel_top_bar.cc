@@ -84,7 +84,7 @@ void draw_choices(Ui& ui) {
   }
   label(ui, "cluster");
   if (combo(ui, "cluster", ui.px(150), ui.views.clusters, choice.cluster, choice.cluster)) {
-    choice.profile.clear(), choice.stack.clear();
+    choice.profile.clear(), choice.stack.clear(), choice.parts.clear();
     choice.intra_node = choice.inter_node = 1;
     ask_anew(ui);
   }

@@ -16,6 +16,9 @@ std::string command_of(const PlanFile& file, const std::string& model) {
     if (row.counts_for != nullptr) continue;
     text += fmt::format(" {} {}", option_of(row.setting), text_of(file.plan, row.setting));
   }
+  for (const auto& [part, value] : file.parts) {
+    text += fmt::format(" {} {}", option_of(part), text_of(row_of(part), value));
+  }
   return text;
 }
 

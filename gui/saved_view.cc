@@ -2,6 +2,7 @@
 
 #include "core/json_document.h"
 #include "core/json_fields.h"
+#include "core/part_fields.h"
 #include "core/plan_json.h"
 
 namespace tpsim::gui {
@@ -12,6 +13,8 @@ constexpr auto kChoiceFields = [](auto& io, auto& choice) {
   io.text("cluster", choice.cluster);
   io.text("profile", choice.profile);
   io.text("stack", choice.stack);
+  io.object_if(!choice.parts.empty(), "parts",
+               [&](auto& inner) { part_value_fields(inner, choice.parts); });
   io.integer("gpus", choice.gpus, {1, 1 << 20});
   io.integer("global_batch", choice.global_batch, {1, 1 << 24});
   io.number("intra_node_factor", choice.intra_node, {0.01, 100});
@@ -109,6 +112,7 @@ void show_plan(const PlanFile& file, AppState& state) {
   choice.cluster = file.cluster;
   choice.profile = file.profile;
   choice.stack = file.stack;
+  choice.parts = file.parts;
   choice.gpus = gpu_count(file.plan);
   choice.global_batch = file.plan.global_batch;
   choice.dtype = file.plan.dtype;

@@ -79,7 +79,7 @@ Result<AppState> start_state(const StartOptions& options) {
   }
   if (!options.cluster.empty()) {
     choice.cluster = options.cluster;
-    choice.profile.clear(), choice.stack.clear();
+    choice.profile.clear(), choice.stack.clear(), choice.parts.clear();
   }
   if (options.gpus > 0) choice.gpus = options.gpus, state.plan.reset();
   if (options.global_batch > 0) choice.global_batch = options.global_batch, state.plan.reset();

@@ -73,6 +73,7 @@ Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice)
     TPSIM_TRY(scenario.stack,
               catalogue.load_stack(choice.stack.empty() ? scenario.cluster.stack : choice.stack));
   }
+  scenario.stack = with_parts(std::move(scenario.stack), choice.parts);
   scenario.cluster.intra_node.bandwidth *= choice.intra_node;
   scenario.cluster.inter_node.bandwidth *= choice.inter_node;
   return scenario;
@@ -149,8 +150,8 @@ void ViewComputer::read_measured(const std::string& file) {
 
 std::optional<PlanFile> ViewComputer::plan_file(const AppState& state) const {
   if (!views_.scenario || !views_.a) return std::nullopt;
-  return PlanFile{views_.scenario->model, state.choice.cluster, views_.profile, views_.stack,
-                  views_.a->plan};
+  return PlanFile{views_.scenario->model, state.choice.cluster, views_.profile,
+                  views_.stack,           state.choice.parts,   views_.a->plan};
 }
 
 bool ViewComputer::catalogue_holds(const ModelSpec& model) const {

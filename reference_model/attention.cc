@@ -76,7 +76,8 @@ Attention::Attention(const RankContext& context, ParameterUnit& unit, const std:
 
 Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
   saved.x = x;
-  saved.core.qkv = project_qkv(enter_tensor_parallel(context_, x, "attention.gather"));
+  saved.core.qkv = project_qkv(
+      enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"}));
   if (context_.model.attention.position == PositionKind::kRotary) {
     core_.rotate(saved.core.qkv, false);
   }
@@ -103,7 +104,8 @@ Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
   saved.core.qkv = saved.core.context = Tensor();
   if (context_.model.attention.position == PositionKind::kRotary) core_.rotate(dqkv, true);
 
-  const Tensor x = enter_tensor_parallel(context_, saved.x, "attention.regather");
+  const Tensor x = enter_tensor_parallel(
+      context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
   Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, kQkv);
   if (projection_biases_.size() == 1) {
     bias_gradient(context_, dqkv, projection_biases_[0], kQkvBias.text);

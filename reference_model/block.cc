@@ -82,12 +82,13 @@ Tensor Block::run_forward(const Tensor& x, BlockSaved& saved) const {
 
 Tensor Block::attention_forward(const Tensor& x, BlockSaved& saved) const {
   return leave_tensor_parallel(context_, attention_.forward(x, saved.attention),
-                               "attention.residual");
+                               {ModelPart::kTensorParallel, "attention.residual"});
 }
 
 Tensor Block::mlp_forward(const Tensor& x, BlockSaved& saved) const {
   if (experts_) return experts_->forward(x, saved.experts);
-  return leave_tensor_parallel(context_, mlp_->forward(x, saved.mlp), "mlp.residual");
+  return leave_tensor_parallel(context_, mlp_->forward(x, saved.mlp),
+                               {ModelPart::kTensorParallel, "mlp.residual"});
 }
 
 std::uint64_t Block::seed_of(const BlockSaved& saved, int place, bool by_rank) const {
@@ -120,18 +121,19 @@ Tensor Block::drop_backward(const Tensor& dout, const Tensor& mask, const char* 
 }
 
 Tensor Block::attention_backward(Tensor dy, AttentionSaved saved) const {
-  Tensor inside = enter_tensor_parallel(context_, dy, "attention.backward");
+  Tensor inside =
+      enter_tensor_parallel(context_, dy, {ModelPart::kTensorParallel, "attention.backward"});
   dy = Tensor();
   return leave_tensor_parallel(context_, attention_.backward(inside, std::move(saved)),
-                               "attention.backward");
+                               {ModelPart::kColumnParallelBackward, "attention.backward"});
 }
 
 Tensor Block::mlp_backward(Tensor dy, BlockSaved& saved) const {
   if (experts_) return experts_->backward(dy, std::move(saved.experts));
-  Tensor inside = enter_tensor_parallel(context_, dy, "mlp.backward");
+  Tensor inside = enter_tensor_parallel(context_, dy, {ModelPart::kTensorParallel, "mlp.backward"});
   dy = Tensor();
   return leave_tensor_parallel(context_, mlp_->backward(inside, std::move(saved.mlp)),
-                               "mlp.backward");
+                               {ModelPart::kColumnParallelBackward, "mlp.backward"});
 }
 
 Tensor Block::backward(const Tensor& dz, BlockSaved saved) {

@@ -108,7 +108,8 @@ Tensor Embedding::lookup(const Tensor& tokens) {
       allocate_activation(context_, {sizes.seq, sizes.batch, context_.model.hidden}, kLookup.text);
   context_.device.run(
       EmbeddingForward{tokens, table_.parameters().front().weight, x, sizes.vocab_begin, kLookup});
-  return leave_tensor_parallel(context_, std::move(x), "embedding.reduce");
+  return leave_tensor_parallel(context_, std::move(x),
+                               {ModelPart::kTensorParallel, "embedding.reduce"});
 }
 
 void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
@@ -131,7 +132,7 @@ void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
     }
     store_.end_backward(*rest_);
   }
-  dx = enter_tensor_parallel(context_, dx, "embedding.gather");
+  dx = enter_tensor_parallel(context_, dx, {ModelPart::kTensorParallel, "embedding.gather"});
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();
   zero_if_fresh(context_.device, table);

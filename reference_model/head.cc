@@ -44,8 +44,10 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   saved.labels = labels;
 
   store_.begin_forward(table_);
-  saved.logits = linear_forward(context_, enter_tensor_parallel(context_, saved.x, "head.gather"),
-                                table_.parameters().front().weight, kLogits);
+  saved.logits = linear_forward(
+      context_,
+      enter_tensor_parallel(context_, saved.x, {ModelPart::kTensorParallel, "head.gather"}),
+      table_.parameters().front().weight, kLogits);
   store_.end_forward(table_);
 
   if (context_.options.wide_logits) saved.logits = converted(saved.logits, DType::kFloat32);
@@ -78,11 +80,15 @@ Tensor Head::backward(float scale, HeadSaved saved) {
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();
   Tensor dx = linear_input_gradient(context_, saved.logits, table.weight, kLogits);
-  linear_weight_gradient(context_, saved.logits,
-                         enter_tensor_parallel(context_, saved.x, "head.regather"), table, kLogits);
+  linear_weight_gradient(
+      context_, saved.logits,
+      enter_tensor_parallel(context_, saved.x,
+                            {ModelPart::kColumnParallelBackward, "head.regather"}),
+      table, kLogits);
   store_.end_backward(table_);
   saved.logits = saved.x = Tensor();
-  dx = leave_tensor_parallel(context_, std::move(dx), "head.reduce");
+  dx = leave_tensor_parallel(context_, std::move(dx),
+                             {ModelPart::kColumnParallelBackward, "head.reduce"});
   store_.begin_backward(norm_unit_);
   dx = norm_.backward(context_, dx, saved.norm, Tensor(), "head.norm");
   store_.end_backward(norm_unit_);

@@ -16,9 +16,9 @@
 namespace tpsim {
 
 // [seq_share, batch, n] -> [seq, batch, n]; x itself where the region holds the same tensor.
-Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const char* label);
+Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const Label& label);
 // A partial sum over the tensor group [seq, batch, n] -> its total, [seq_share, batch, n]. The
 // result may be x itself, reduced in place.
-Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const char* label);
+Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const Label& label);
 
 }  // namespace tpsim

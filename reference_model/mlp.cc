@@ -65,7 +65,8 @@ Mlp::Mlp(const RankContext& context, ParameterUnit& unit, const std::string& blo
 
 Tensor Mlp::forward(const Tensor& x, MlpSaved& saved) const {
   saved.x = x;
-  const Tensor input = enter_tensor_parallel(context_, x, "mlp.gather");
+  const Tensor input =
+      enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "mlp.gather"});
   const Shape& s = input.shape();
   const std::int64_t ffn = down_.weight.cols();
   const auto branches = static_cast<std::int64_t>(up_.size());
@@ -95,7 +96,8 @@ Tensor Mlp::backward(const Tensor& dy, MlpSaved saved) const {
   }
   dactive = saved.up = Tensor();
 
-  const Tensor x = enter_tensor_parallel(context_, saved.x, "mlp.regather");
+  const Tensor x = enter_tensor_parallel(context_, saved.x,
+                                         {ModelPart::kColumnParallelBackward, "mlp.regather"});
   return side_by_side_backward(context_, dup, x, up_, kMlpUp);
 }
 

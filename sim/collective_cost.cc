@@ -99,6 +99,16 @@ Seconds CollectiveCostModel::price(CollectiveKind kind, Bytes bytes,
   return nccl_estimate(kind, bytes, path_of(placement)).time;
 }
 
+Seconds CollectiveCostModel::price_by_owners(Bytes bytes, const GroupPlacement& placement) const {
+  if (placement.ranks <= 1 || bytes.value() <= 0) return Seconds();
+  CollectivePath path = path_of(placement);
+  const double share = std::min(1.0, static_cast<double>(cluster_.nics_per_node) /
+                                         static_cast<double>(placement.groups_per_node));
+  path.inter_bandwidth = std::min(
+      path.inter_bandwidth, share * cluster_.inter_node.efficiency * cluster_.inter_node.bandwidth);
+  return nccl_estimate(CollectiveKind::kBroadcast, bytes, path).time;
+}
+
 Seconds CollectiveCostModel::price_point_to_point(Bytes bytes, bool crosses_nodes,
                                                   std::int64_t senders_per_node) const {
   if (bytes.value() <= 0) return Seconds();

@@ -26,6 +26,9 @@ class CollectiveCostModel {
   // `bytes` as in CollectiveRecord. Send and receive are one transfer to a neighbour. Zero for a
   // group of one and for an empty message; grows with bytes, never grows with bandwidth.
   Seconds price(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement) const;
+  // Slice by slice to its owner, or from it to all: reductions or broadcasts, each of which has one
+  // rank at its end and takes one NIC of a node, one after the other. `bytes` of all slices.
+  Seconds price_by_owners(Bytes bytes, const GroupPlacement& placement) const;
   // One transfer while `senders_per_node` ranks of the node send at the same time.
   Seconds price_point_to_point(Bytes bytes, bool crosses_nodes,
                                std::int64_t senders_per_node) const;

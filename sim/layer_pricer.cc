@@ -1,17 +1,19 @@
 #include "sim/layer_pricer.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <string_view>
 
 #include "sim/fp8.h"
+#include "sim/memory_of_parts.h"
+#include "sim/plain_kernels.h"
+#include "sim/shard_groups.h"
 
 namespace tpsim {
 namespace {
 
 bool host_waits(const Scenario& scenario) {
-  return scenario.stack.host.blocking_launches || !scenario.profile.device.asynchronous;
+  return scenario.stack.parts.blocking_launches || !scenario.profile.device.asynchronous;
 }
 
 // Host and device are one queue where the host waits for every op.
@@ -24,6 +26,20 @@ bool host_is_device(const Scenario& scenario) { return !scenario.profile.device.
 // In a row of ops that the host issues ahead, the slower of the two queues counts.
 Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
   return !scenario.profile.device.asynchronous ? issue + run : std::max(issue, run);
+}
+
+bool moves_slices(const CollectiveRecord& record) {
+  return record.label.part == ModelPart::kDataParallelReduction ||
+         record.label.part == ModelPart::kParameterGather;
+}
+
+// The plan whose data-parallel ranks are those of one shard group.
+Plan shard_plan(const Scenario& scenario, Plan plan) {
+  const std::int64_t shards = shard_ranks(scenario, plan);
+  if (plan.zero > 0 && shards < data_ranks(plan)) {
+    plan.degrees.dp = shards / plan.degrees.cp;
+  }
+  return plan;
 }
 
 // One trace stands for all data-parallel degrees where ZeRO leaves layers whole. Left out is the
@@ -58,68 +74,6 @@ PhaseCost PhaseCost::repeat(const PhaseCost& once, std::int64_t n) {
   return result;
 }
 
-LayerKey layer_key(LayerKind kind, const Plan& plan) {
-  const bool is_block = kind == LayerKind::kBlock;
-  const bool cuts_layers = data_ranks(plan) > 1 && plan.zero >= 2;  // ZeRO works around every layer
-  LayerKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
-  key.degrees.tp = plan.degrees.tp;
-  key.degrees.cp = plan.degrees.cp;
-  key.micro_batch = plan.micro_batch;
-  key.sequence_parallel = plan.sequence_parallel;
-  if (is_block) {
-    key.recompute = plan.recompute;
-    key.attention = plan.attention;
-  }
-  if (is_block) key.degrees.ep = plan.degrees.ep;
-  if (cuts_layers) key.zero = plan.zero;
-  if (cuts_layers || key.degrees.ep > 1) {  // groups of replicas lie somewhere
-    key.degrees.dp = plan.degrees.dp;
-    key.rank_order = plan.rank_order;
-    key.degrees.pp = plan.rank_order == RankOrder::kTpPpDp ? plan.degrees.pp : 0;
-  }
-  return key;
-}
-
-LayerKey fixed_key(LayerKind kind, const Plan& plan) {
-  LayerKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
-  key.degrees = {plan.degrees.tp, 0, plan.degrees.dp, plan.degrees.cp, plan.degrees.ep};
-  key.zero = data_ranks(plan) == 1 ? 0 : plan.zero;
-  key.sequence_parallel = plan.sequence_parallel;
-  key.rank_order = plan.rank_order;
-  key.offload = plan.offload;
-  // Where groups lie: those of the tied table always, the others where pp is inside of dp.
-  const bool placed_by_pp =
-      kind == LayerKind::kWordEmbeddings || plan.rank_order == RankOrder::kTpPpDp;
-  if (placed_by_pp) key.degrees.pp = plan.degrees.pp;
-  return key;
-}
-
-LayerKey transfer_key(const Plan& plan) {
-  LayerKey key{.degrees = plan.degrees, .micro_batch = plan.micro_batch};
-  key.degrees.ep = 0;
-  key.virtual_stages = plan.virtual_stages;
-  key.sequence_parallel = plan.sequence_parallel;
-  key.rank_order = plan.rank_order;
-  key.dtype = plan.dtype;
-  return key;
-}
-
-std::size_t LayerKeyHash::operator()(const LayerKey& key) const noexcept {
-  const auto small = [](auto... values) {
-    std::uint64_t packed = 0;
-    ((packed = packed << 4 | static_cast<std::uint64_t>(values)), ...);
-    return packed;
-  };
-  std::uint64_t hash =
-      small(key.kind, key.zero, key.sequence_parallel, key.recompute, key.attention, key.rank_order,
-            key.offload, key.dtype, key.gradient_dtype);
-  for (const std::int64_t n : {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp,
-                               key.degrees.ep, key.micro_batch, key.virtual_stages}) {
-    hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
-  }
-  return hash ^ hash >> 32;
-}
-
 PriceLists::PriceLists(const Scenario& s)
     : scenario(s), ops(s.profile), collectives(s.profile, s.cluster) {}
 
@@ -130,16 +84,31 @@ LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std
 
 double LayerPricer::stack_factor(const OpRecord& op) const {
   const StackSpec& stack = scenario().stack;
-  if (is_flash(op.key.kind)) return 1 / stack.flash_speed;
+  if (is_flash(op.key.kind)) {
+    return 1 / (stack.flash_speed * ops().attention_speed(stack.parts.attention));
+  }
   const bool as_traced =
       op.key.kind == OpKind::kMatmul || op.label.part == ModelPart::kGradientAccumulation;
-  return as_traced ? 1.0 : stack.eager_traffic;
+  return as_traced ? 1.0 : stack.eager_traffic * plain_kernel(op, stack).traffic;
 }
 
 Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan) const {
   if (record.kind == CollectiveKind::kReceive) return Seconds();
-  return collectives().price(record.kind, Bytes(static_cast<double>(record.bytes)),
-                             place_group(plan, record.group, scenario().cluster.gpus_per_node));
+  const Bytes bytes(static_cast<double>(record.bytes));
+  const GroupPlacement group = place_group(plan, record.group, scenario().cluster.gpus_per_node);
+  const std::int64_t shards = shard_ranks(scenario(), plan);
+  const bool in_shards = record.group == GroupKind::kData && shards < group.ranks;
+  const GroupPlacement inner = in_shards ? shard_placement(group, shards) : group;
+  Seconds time = scenario().stack.parts.sync == DataParallelSync::kSlices && moves_slices(record)
+                     ? collectives().price_by_owners(bytes, inner)
+                     : collectives().price(record.kind, bytes, inner);
+  // Shards of gradients are added up over the ranks that hold the same one.
+  if (in_shards && record.kind != CollectiveKind::kAllGather) {
+    time +=
+        collectives().price(CollectiveKind::kAllReduce, (1 / static_cast<double>(shards)) * bytes,
+                            replica_placement(group, shards));
+  }
+  return time;
 }
 
 // Equal keys take equal time.
@@ -159,35 +128,121 @@ HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
   const Seconds time = stack_factor(op) * price.time;
   phase.work[work_term(op)] += time;
   phase.by_source[price.source] += time;
-  return launch(scenario(), scenario().stack.host.per_op, time);
+  const std::int64_t launches = plain_kernel(op, scenario().stack).launches;
+  const auto n = static_cast<double>(launches);
+  return repeat(launch(scenario(), issue_time(), (1 / n) * time), launches);
 }
 
-PhaseCost LayerPricer::price_phase(const LayerTrace& trace, std::size_t begin, std::size_t end,
-                                   const Plan& plan) {
+// A layer's launches that a graph replays cost the host nothing.
+Seconds LayerPricer::issue_time() const {
+  const bool is_replayed = scenario().stack.parts.cuda_graphs != CudaGraphs::kNone;
+  return is_replayed ? Seconds() : scenario().stack.host.per_op;
+}
+
+// What of a tensor-parallel collective stays outside the products beside it. In backward a layer's
+// input gradient is reduced while its weight gradient is computed, and its input gathered again
+// while its input gradient is; products slow down meanwhile.
+Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan,
+                                               Seconds whole, Seconds beside) const {
+  const StackSpec& stack = scenario().stack;
+  Seconds hidden;
+  if (stack.parts.tensor_overlap != TensorOverlap::kNone) hidden = std::min(whole, beside);
+  Seconds left = whole - hidden;
+  const bool in_pieces = stack.parts.tensor_overlap == TensorOverlap::kUserbuffers &&
+                         record.group == GroupKind::kTensor && plan.sequence_parallel;
+  if (in_pieces) left = (1 - stack.tensor_overlap) * left;
+  return left + (stack.overlap_slowdown - 1) * hidden;
+}
+
+PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Plan& plan) {
   PhaseCost phase;
+  Seconds product;  // the last one of a linear layer
+  Seconds beside;   // ZeRO's collectives of layers, as far as they run beside compute
+  const auto [begin, end] = trace.span(kind);
   for (std::size_t i = begin; i < end; ++i) {
     const ProgramEvent& event = trace.program.events[i];
     if (event.kind == ProgramEvent::Kind::kOp) {
-      phase.time = then(phase.time, price_op(trace.program.ops[event.index], phase));
+      const OpRecord& op = trace.program.ops[event.index];
+      const HostDeviceTime time = price_op(op, phase);
+      if (is_linear_layer(op) || op.label.part == ModelPart::kHead) product = time.device;
+      phase.time = then(phase.time, time);
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
       const CollectiveRecord& record = trace.program.collectives[event.index];
       const Seconds whole = collective(record, plan);
-      const bool hides = record.group == GroupKind::kTensor && plan.sequence_parallel;
-      const Seconds time = hides ? (1 - scenario().stack.tensor_overlap) * whole : whole;
+      if (runs_beside_layers(record)) {
+        beside += whole;
+        continue;
+      }
+      const bool beside_product = record.label.part == ModelPart::kColumnParallelBackward;
+      const Seconds time =
+          exposed_tensor_collective(record, plan, whole, beside_product ? product : Seconds());
       phase.work[work_term(record)] += time;
       phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, time));
     }
   }
-  phase.memory =
-      memory_change(trace.program, begin, end, scenario().stack.memory.allocation_granularity);
+  // The next layer's weights are gathered, and the last one's gradients reduced, beside this one.
+  const Seconds hidden = std::min(beside, phase.time.device);
+  const Seconds seen = beside - hidden + (scenario().stack.overlap_slowdown - 1) * hidden;
+  phase.work[StepTerm::kZeroCommunication] += seen;
+  phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
   return phase;
 }
 
-LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace, const Plan& plan) {
-  LayerCost cost{price_phase(trace, trace.forward, trace.forward_end, plan),
-                 price_phase(trace, trace.backward, trace.backward_end, plan),
-                 price_phase(trace, trace.backward_end, trace.end, plan)};
+bool LayerPricer::runs_beside_layers(const CollectiveRecord& record) const {
+  if (record.group != GroupKind::kData && record.group != GroupKind::kExpertData) return false;
+  const TrainingOptions& training = scenario().stack.training;
+  return record.kind == CollectiveKind::kAllGather ? training.overlap_parameter_gather
+                                                   : training.overlap_gradient_reduction;
+}
+
+// Every second product of the forward and all that is no product, attention apart.
+void LayerPricer::add_recomputed_ops(PhaseCost& backward, const LayerTrace& trace) {
+  bool is_second = false;
+  const auto [begin, end] = trace.span(Phase::kForward);
+  for (std::size_t i = begin; i < end; ++i) {
+    const ProgramEvent& event = trace.program.events[i];
+    if (event.kind != ProgramEvent::Kind::kOp) continue;
+    const OpRecord& op = trace.program.ops[event.index];
+    if (op.label.part == ModelPart::kAttentionCore) continue;
+    if (is_linear_layer(op)) is_second = !is_second;
+    if (is_linear_layer(op) && is_second) continue;  // kept
+    backward.time = then(price_op(op, backward), backward.time);
+  }
+}
+
+// The tensor group gathers its logits, and every rank takes the loss of all of them.
+void LayerPricer::add_gathered_logits(LayerCost& head, const LayerTrace& trace,
+                                      const Plan& plan) const {
+  if (scenario().stack.parts.loss_head != LossHead::kGathered || plan.degrees.tp == 1) return;
+  const CollectiveRecord gather{.kind = CollectiveKind::kAllGather,
+                                .group = GroupKind::kTensor,
+                                .bytes = plan.degrees.tp * logits_of(trace) * size_of(plan.dtype),
+                                .label = {ModelPart::kLoss, "head.gather"}};
+  const Seconds time = collective(gather, plan);
+  head.forward.work[StepTerm::kTensorCommunication] += time;
+  head.forward.time =
+      then(head.forward.time, launch(scenario(), scenario().stack.host.per_collective, time));
+  const auto others = static_cast<double>(plan.degrees.tp - 1);
+  for (PhaseCost* phase : {&head.forward, &head.backward}) {
+    const Seconds more = others * phase->work[StepTerm::kElementwise];
+    phase->work[StepTerm::kElementwise] += more;
+    phase->by_source[PriceSource::kModel] += more;
+    phase->time = then(phase->time, HostDeviceTime{Seconds(), more, more});
+  }
+}
+
+LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
+                                   const LayerMemory& memory, const Plan& plan) {
+  LayerCost cost{price_phase(trace, Phase::kForward, plan),
+                 price_phase(trace, Phase::kBackward, plan),
+                 price_phase(trace, Phase::kAccumulate, plan)};
+  cost.forward.memory = memory.forward;
+  cost.backward.memory = memory.backward;
+  cost.accumulate.memory = memory.accumulate;
+  if (kind == LayerKind::kHead) add_gathered_logits(cost, trace, plan);
   if (kind != LayerKind::kBlock) return cost;
+  if (plan.recompute == Recompute::kOps) add_recomputed_ops(cost.backward, trace);
+  if (scenario().stack.parts.cuda_graphs != CudaGraphs::kNone) return cost;
   const HostCost& host = scenario().stack.host;
   const auto with_host = [](PhaseCost phase, Seconds time) {
     phase.time = then(HostDeviceTime{time, Seconds(), time}, phase.time);
@@ -206,7 +261,9 @@ Seconds LayerPricer::end_op_time(const OpRecord& op) {
   const ModelPart part = op.label.part;
   const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
   const bool offloaded = copies || part == ModelPart::kHostOptimizer;
-  if (host_is_device(scenario()) || !offloaded) return op_price(op).time;
+  if (host_is_device(scenario()) || !offloaded) {
+    return plain_kernel(op, scenario().stack).traffic * op_price(op).time;
+  }
   const HostSpec& host = scenario().cluster.host;
   const Bytes bytes(op.bytes);
   if (copies) return 0.5 * bytes / (host.link_efficiency * host.link);  // read here, written there
@@ -222,7 +279,9 @@ StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) 
       const ProgramEvent& event = trace.program.events[i];
       if (event.kind == ProgramEvent::Kind::kOp) {
         const OpRecord& op = trace.program.ops[event.index];
-        end[end_part(op.label)] += issued_and_run(scenario(), host.per_op, end_op_time(op));
+        const auto launches = static_cast<double>(plain_kernel(op, scenario().stack).launches);
+        end[end_part(op.label)] +=
+            issued_and_run(scenario(), launches * host.per_op, end_op_time(op));
       } else if (event.kind == ProgramEvent::Kind::kCollective) {
         const CollectiveRecord& record = trace.program.collectives[event.index];
         if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
@@ -239,16 +298,20 @@ LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan) 
   const auto [place, is_new] = layers_.try_emplace(layer_key(kind, plan));
   Layer& layer = place->second;
   if (!is_new && (layer.cost || layer.trace)) return layer;
-  layer.trace = std::make_unique<LayerTrace>(trace_layers(
-      kind, scenario().model, traced_plan(place->first, plan), scenario().stack.training));
+  layer.trace = std::make_unique<LayerTrace>(
+      trace_layers(kind, scenario().model, shard_plan(scenario(), traced_plan(place->first, plan)),
+                   scenario().stack.training));
   unpriced_.push_back(&layer);
   const LayerTrace& trace = *layer.trace;
-  const auto memory = [&](std::size_t begin, std::size_t end) {
+  const auto memory = [&](Phase phase) {
+    const auto [begin, end] = trace.span(phase);
     return memory_change(trace.program, begin, end, scenario().stack.memory.allocation_granularity);
   };
-  layer.memory = {memory(trace.forward, trace.forward_end),
-                  memory(trace.backward, trace.backward_end),
-                  memory(trace.backward_end, trace.end)};
+  layer.memory = {memory(Phase::kForward), memory(Phase::kBackward), memory(Phase::kAccumulate)};
+  add_memory_of_parts(layer.memory, kind, trace, plan, scenario().stack);
+  if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
+    keep_half(layer.memory, layer_memory(kind, with_whole_recompute(plan, true)));
+  }
   return layer;
 }
 
@@ -260,7 +323,7 @@ const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan) {
 const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan) {
   Layer& layer = traced_layer(kind, plan);
   if (!layer.cost) {
-    layer.cost = price_layer(kind, *layer.trace, plan);
+    layer.cost = price_layer(kind, *layer.trace, layer.memory, plan);
     layer.trace.reset();
   }
   return *layer.cost;
@@ -274,8 +337,8 @@ void LayerPricer::drop_traces() {
 const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan) {
   const auto [place, is_new] = fixed_.try_emplace(fixed_key(kind, plan));
   if (!is_new) return place->second;
-  const StepEndTrace trace =
-      trace_step_end(kind, scenario().model, plan, scenario().stack.training);
+  const StepEndTrace trace = trace_step_end(kind, scenario().model, shard_plan(scenario(), plan),
+                                            scenario().stack.training);
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
   FixedCost& fixed = place->second;
   fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;

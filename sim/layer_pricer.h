@@ -128,14 +128,20 @@ class LayerPricer {
   using Cache = std::unordered_map<LayerKey, T, LayerKeyHash>;
 
   Layer& traced_layer(LayerKind kind, const Plan& plan);
-  PhaseCost price_phase(const LayerTrace& trace, std::size_t begin, std::size_t end,
-                        const Plan& plan);
+  PhaseCost price_phase(const LayerTrace& trace, Phase kind, const Plan& plan);  // without memory
+  Seconds issue_time() const;
+  bool runs_beside_layers(const CollectiveRecord& record) const;
+  Seconds exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan, Seconds whole,
+                                    Seconds beside) const;
+  void add_recomputed_ops(PhaseCost& backward, const LayerTrace& trace);
+  void add_gathered_logits(LayerCost& head, const LayerTrace& trace, const Plan& plan) const;
   Seconds end_op_time(const OpRecord& op);
   StepEndCost price_end(const StepEndTrace& trace, const Plan& plan);
   TransferCost price_transfer(const Program& program, const Plan& plan) const;
   OpPrice op_price(const OpRecord& op);
   HostDeviceTime price_op(const OpRecord& op, PhaseCost& phase);
-  LayerCost price_layer(LayerKind kind, const LayerTrace& trace, const Plan& plan);
+  LayerCost price_layer(LayerKind kind, const LayerTrace& trace, const LayerMemory& memory,
+                        const Plan& plan);
 
   std::shared_ptr<const PriceLists> prices_;
   std::unordered_map<OpKey, OpPrice> op_prices_;

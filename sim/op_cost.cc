@@ -65,6 +65,19 @@ OpPrice OpCostModel::price(const OpRecord& op) const {
   return price;
 }
 
+double OpCostModel::attention_speed(AttentionKernel kernel) const {
+  switch (kernel) {
+    case AttentionKernel::kFlash1: return model_.attention_speeds.flash1;
+    case AttentionKernel::kFlash2: return model_.attention_speeds.flash2;
+    case AttentionKernel::kFlash3: return model_.attention_speeds.flash3;
+    case AttentionKernel::kCudnn: return model_.attention_speeds.cudnn;
+    case AttentionKernel::kBest:
+    case AttentionKernel::kTorch:
+    case AttentionKernel::kFusedSoftmax: break;
+  }
+  return 1;
+}
+
 OpPrice OpCostModel::burst_price(const OpRecord& op) const {
   const auto exact = exact_.find(canonical(op.key));
   if (exact != exact_.end()) return {exact->second, PriceSource::kExact};

@@ -18,6 +18,7 @@
 #include <unordered_map>
 
 #include "core/profile.h"
+#include "core/stack_parts.h"
 #include "sim/flash_model.h"
 #include "sim/kernel_table.h"
 #include "sim/matmul_model.h"
@@ -37,6 +38,8 @@ class OpCostModel {
   explicit OpCostModel(const Profile& profile);
 
   OpPrice price(const OpRecord& op) const;
+  // Speed of an attention kernel over that of the kernel that the profile timed.
+  double attention_speed(AttentionKernel kernel) const;
   // Formula, inputs and where the constants come from.
   std::string explain(const OpRecord& op) const;
 

@@ -230,7 +230,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     bound.device += m * (chunk.forward.device + chunk.backward.device);
     bound.own += m * (forward + backward);
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
-    if (!stack.overlap_p2p) bound.own += m * sent * transfer_.wire;
+    if (!stack.parts.overlap_p2p) bound.own += m * sent * transfer_.wire;
   }
   if (plan.degrees.pp == 1)
     bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
@@ -259,7 +259,7 @@ Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
 // finishes reaches the first of them through all others.
 PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
   const Seconds wire = transfer_.wire;
-  const bool waits = !pricer_.scenario().stack.overlap_p2p;
+  const bool waits = !pricer_.scenario().stack.parts.overlap_p2p;
   Seconds start;
   for (const StageRun& run : cut.runs) {
     const StageBound& stage = stages_[static_cast<std::size_t>(run.kind)];

@@ -41,6 +41,7 @@ Counted counted(ModelPart part) {
     case ModelPart::kWeightsToDevice: return {{}, StepEndPart::kOptimizer};
     case ModelPart::kParameterGather: return {{}, StepEndPart::kParameterGather};
     case ModelPart::kTensorParallel:
+    case ModelPart::kColumnParallelBackward:
     case ModelPart::kPipeline:
     case ModelPart::kData:
     case ModelPart::kReporting:

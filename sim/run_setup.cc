@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <sstream>
 
 namespace tpsim {
 namespace {
@@ -32,33 +34,93 @@ Result<DType> dtype_of(const std::string& text, DType otherwise) {
 }
 
 // Half-precision training adds gradients up in its own dtype where nothing else is said, bf16
-// training in fp32.
+// training in what its software does.
 Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& environment,
-                                DType dtype) {
+                                const StackSpec& stack, DType dtype) {
   return dtype_of(stated_or(run.gradient_dtype, environment.gradient_dtype),
-                  dtype == DType::kBFloat16 ? DType::kFloat32 : dtype);
+                  dtype == DType::kBFloat16 ? stack.gradient_dtype : dtype);
+}
+
+// A table of runs says whether Transformer Engine's userbuffers were on.
+Result<std::int64_t> tensor_overlap_of(const StackSpec& stack, const std::string& text) {
+  if (text == "1") return static_cast<std::int64_t>(TensorOverlap::kUserbuffers);
+  if (text != "0") return parse_value(row_of(StackPart::kTensorOverlap), text);
+  return static_cast<std::int64_t>(std::min(stack.parts.tensor_overlap, TensorOverlap::kBackward));
+}
+
+Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack) {
+  PartValues parts;
+  for (const auto& [part, text] : run.parts) {
+    const Result<std::int64_t> value = part == StackPart::kTensorOverlap
+                                           ? tensor_overlap_of(stack, text)
+                                           : parse_value(row_of(part), text);
+    if (!value.ok()) return cannot(fmt::format("{} '{}' is not modelled", row_of(part).key, text));
+    parts[part] = *value;
+  }
+  return parts;
+}
+
+// See StackSpec::deepspeed_engine.
+Result<PartValues> with_engine(const PublishedRun& run, const RunEnvironment& environment,
+                               const StackSpec& stack, PartValues parts) {
+  const bool is_stated = parts.contains(StackPart::kDataParallelSync);
+  if (is_stated || !stack.deepspeed_engine || environment.other_stack.empty()) return parts;
+  TPSIM_TRY(const DType dtype, dtype_of(run.dtype, environment.dtype));
+  TPSIM_TRY(const DType gradients, gradient_dtype_of(run, environment, stack, dtype));
+  const bool in_fp32 = dtype == DType::kBFloat16 && gradients == DType::kFloat32;
+  DataParallelSync sync = DataParallelSync::kAllReduce;
+  if (in_fp32 && run.zero != "2" && run.zero != "3") sync = DataParallelSync::kBf16Optimizer;
+  if (!in_fp32 && run.zero == "1") sync = DataParallelSync::kSlices;
+  parts[StackPart::kDataParallelSync] = static_cast<std::int64_t>(sync);
+  return parts;
+}
+
+// What decides time or memory and has no price yet.
+Status check_modelled(const PublishedRun& run) {
+  if (run.dtype == "mxfp8" || run.dtype == "nvfp4") {
+    return cannot(fmt::format("dtype {} is not modelled", run.dtype));
+  }
+  for (const auto& [name, value] :
+       {std::pair{"shared_ffn", run.shared_ffn}, std::pair{"dense_layers", run.dense_layers},
+        std::pair{"mtp", run.mtp},
+        std::pair{"moe_every", std::max<std::int64_t>(0, run.moe_every - 1)},
+        std::pair{"etp", std::max<std::int64_t>(0, run.etp - 1)}}) {
+    if (value > 0) return cannot(fmt::format("{} is not modelled", name));
+  }
+  return Ok{};
 }
 
 // Linear layers of 8 bits, all else as in bf16 training.
 bool is_fp8(const PublishedRun& run) { return run.dtype == "fp8"; }
 
-Result<int> zero_of(const PublishedRun& run, int otherwise) {
+Result<int> zero_of(const PublishedRun& run, const StackSpec& stack, int otherwise) {
+  // DeepSpeed's bf16 optimizer calls itself stage 0 and shards its state all the same.
+  if (stack.parts.sync == DataParallelSync::kBf16Optimizer) return 1;
   if (run.zero.empty()) return otherwise;
-  // BigScience's bf16 optimizer calls itself stage 0 and shards its state all the same.
   if (run.zero.find(kOwnZeroOne) != std::string::npos) return 1;
   if (run.zero.size() == 1 && run.zero[0] >= '0' && run.zero[0] <= '3') return run.zero[0] - '0';
   return cannot(fmt::format("ZeRO stage '{}' is not known", run.zero));
 }
 
-Result<Recompute> recompute_of(const std::string& text) {
-  if (text.empty()) return Recompute::kNone;
-  for (const Recompute recompute : all_of<Recompute>()) {
-    if (text == name_of(recompute)) return recompute;
+// "full", "blocks:3"; nothing stated: none.
+Status set_recompute(Plan& plan, const std::string& text) {
+  plan.recompute = Recompute::kNone;
+  if (text.empty()) return Ok{};
+  const Result<std::vector<SettingValue>> values = parse_settings("recompute=" + text);
+  if (!values.ok()) return cannot(fmt::format("recompute '{}' is not modelled", text));
+  if (const SettingRow& row = row_of(values->front().setting); row.counts_for != nullptr) {
+    set(plan, *row.counts_for);
   }
-  return cannot(fmt::format("recompute '{}' is not modelled", text));
+  set(plan, values->front());
+  return Ok{};
 }
 
-Result<AttentionKind> attention_of(const std::string& text) {
+bool writes_scores(AttentionKernel kernel) {
+  return kernel == AttentionKernel::kTorch || kernel == AttentionKernel::kFusedSoftmax;
+}
+
+Result<AttentionKind> attention_of(const std::string& text, const StackSpec& stack) {
+  if (writes_scores(stack.parts.attention)) return AttentionKind::kUnfused;
   if (text.empty() || text == name_of(AttentionKind::kFlash)) return AttentionKind::kFlash;
   if (text == name_of(AttentionKind::kUnfused)) return AttentionKind::kUnfused;
   return cannot(fmt::format("attention '{}' is not modelled", text));
@@ -79,10 +141,47 @@ Status check_stated(const PublishedRun& run) {
         std::pair{"global_batch", run.global_batch}}) {
     if (value < 1) return cannot(fmt::format("{} is not stated", name));
   }
-  if (run.hidden % run.heads != 0) {
+  if (run.head_dim == 0 && run.hidden % run.heads != 0) {
     return cannot(fmt::format("hidden {} does not divide by {} heads", run.hidden, run.heads));
   }
   return Ok{};
+}
+
+// What leaves a node as the row states it: NICs of the cluster's own kind where there is one for
+// each GPU or the row's fit none of 100 Gb/s, else as many of those as it takes.
+ClusterSpec with_network(ClusterSpec cluster, const PublishedRun& run) {
+  if (!run.node_gbps || *run.node_gbps <= 0) return cluster;
+  constexpr double kCommonNic = 100;
+  const auto common = static_cast<std::int64_t>(std::ceil(*run.node_gbps / kCommonNic));
+  cluster.nics_per_node = std::min(cluster.gpus_per_node, common);
+  cluster.inter_node.bandwidth =
+      BytesPerSecond(*run.node_gbps * 1e9 / 8 / static_cast<double>(cluster.nics_per_node));
+  return cluster;
+}
+
+std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironment& environment,
+                                     const Scenario& scenario) {
+  std::vector<std::string> assumed;
+  // An entry of its own says where its source states all that.
+  if (environment.other_stack.empty()) return assumed;
+  const bool is_usual = scenario.cluster.name == environment.runs_on;
+  if (!run.node_gbps && is_usual) assumed.push_back("network of " + scenario.cluster.name);
+  assumed.push_back("software of stack " + scenario.stack.name);
+  if (run.gradient_dtype.empty()) assumed.emplace_back("dtype of gradients");
+  if (run.attention.empty() && !run.parts.contains(StackPart::kAttentionKernel)) {
+    assumed.emplace_back("flash attention");
+  }
+  if (run.recompute.empty()) assumed.emplace_back("no recompute");
+  return assumed;
+}
+
+// What was run could be run: a stack's limits say what its launcher offers today.
+void lift_limits(RunSetup& setup) {
+  StackSpec& stack = setup.scenario.stack;
+  std::string reason = reason_against(stack.choices, setup.plan);
+  if (!reason.empty()) setup.assumed.push_back(std::move(reason));
+  stack.choices.only = {};
+  stack.zero_2_and_3_with_pipeline = true;
 }
 
 }  // namespace
@@ -99,7 +198,8 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
   model.vocab = or_else(run.vocab, kUsualVocabulary);
   if (environment.unpadded_vocabulary && run.tp == 1) model.vocab_multiple = 1;
   model.seq = run.seq;
-  model.attention = {run.heads, or_else(run.kv_heads, run.heads), run.hidden / run.heads,
+  model.attention = {run.heads, or_else(run.kv_heads, run.heads),
+                     or_else(run.head_dim, run.hidden / run.heads),
                      gated ? PositionKind::kRotary : environment.position, 1e4};
   model.norm = gated ? NormKind::kRmsNorm : NormKind::kLayerNorm;
   model.mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu;
@@ -109,13 +209,19 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
   model.embedding_norm = environment.embedding_norm;
   const std::string& attention = stated_or(run.attention, environment.attention);
   const bool flash = attention != name_of(AttentionKind::kUnfused);
-  model.attention_dropout = flash ? 0 : environment.attention_dropout;
-  model.hidden_dropout = environment.hidden_dropout;
+  model.attention_dropout = flash ? 0 : run.dropout.value_or(environment.attention_dropout);
+  model.hidden_dropout = run.dropout.value_or(environment.hidden_dropout);
+  if (run.experts > 1) {
+    model.experts.count = run.experts;
+    model.experts.per_token = or_else(run.experts_per_token, 1);
+  }
   return model;
 }
 
-Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment) {
+Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
+                     const StackSpec& stack) {
   TPSIM_TRY_STATUS(check_stated(run));
+  TPSIM_TRY_STATUS(check_modelled(run));
   Plan plan;
   plan.degrees = {run.tp, run.pp, run.dp, or_else(run.cp, 1)};
   plan.virtual_stages = virtual_stages_of(run, environment);
@@ -125,14 +231,15 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment)
   // Without a tensor group there is nothing to shard norms over.
   plan.sequence_parallel =
       run.tp > 1 && run.sequence_parallel.value_or(environment.sequence_parallel);
-  TPSIM_TRY(plan.zero, zero_of(run, environment.zero));
-  TPSIM_TRY(plan.recompute, recompute_of(run.recompute));
-  TPSIM_TRY(plan.attention, attention_of(stated_or(run.attention, environment.attention)));
+  TPSIM_TRY(plan.zero, zero_of(run, stack, environment.zero));
+  TPSIM_TRY_STATUS(set_recompute(plan, run.recompute));
+  TPSIM_TRY(plan.attention, attention_of(stated_or(run.attention, environment.attention), stack));
   TPSIM_TRY(plan.dtype, dtype_of(is_fp8(run) ? "bf16" : run.dtype, environment.dtype));
-  TPSIM_TRY(plan.gradient_dtype, gradient_dtype_of(run, environment, plan.dtype));
+  TPSIM_TRY(plan.gradient_dtype, gradient_dtype_of(run, environment, stack, plan.dtype));
   for (const auto& [setting, text] : run.settings) {
-    TPSIM_TRY(const std::int64_t value, parse_value(row_of(setting), text));
-    set(plan, {setting, value});
+    const Result<std::int64_t> value = parse_value(row_of(setting), text);
+    if (!value.ok()) return cannot(fmt::format("{} '{}' is not modelled", name_of(setting), text));
+    set(plan, {setting, *value});
   }
   plan.stage_layers = even_stage_layers(
       run.layers, chunk_count(plan),
@@ -151,6 +258,7 @@ RunLoader::RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environmen
       environments_(std::move(environments)),
       overrides_(std::move(overrides)) {
   fallback_.runs_on = overrides_.cluster;
+  learn_names();
 }
 
 const RunEnvironment* RunLoader::environment(const PublishedRun& run) const {
@@ -158,12 +266,64 @@ const RunEnvironment* RunLoader::environment(const PublishedRun& run) const {
   return found != nullptr || fallback_.runs_on.empty() ? found : &fallback_;
 }
 
-Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& environment) {
+namespace {
+
+// The entry of the catalogue that a table's words name; empty where none is. The longest word that
+// fits decides: "Megatron-DeepSpeed" is not "DeepSpeed".
+const std::string& called(const std::map<std::string, std::string>& names,
+                          const std::string& words) {
+  static const std::string kNone;
+  const std::string* found = &kNone;
+  std::size_t longest = 0;
+  for (const auto& [word, name] : names) {
+    if (word.size() <= longest || words.find(word) == std::string::npos) continue;
+    longest = word.size();
+    found = &name;
+  }
+  return *found;
+}
+
+void add_words(std::map<std::string, std::string>& names, const std::string& words,
+               const std::string& name) {
+  std::istringstream stream(words);
+  for (std::string word; std::getline(stream >> std::ws, word, ',');) names[word] = name;
+}
+
+}  // namespace
+
+void RunLoader::learn_names() {
+  for (const std::string& name : catalogue_.list(CatalogueKind::kStacks)) {
+    const Result<StackSpec> stack = catalogue_.load_stack(name);
+    if (stack.ok()) add_words(stacks_called_, stack->known_as, name);
+  }
+  for (const std::string& name : catalogue_.list(CatalogueKind::kClusters)) {
+    const Result<ClusterSpec> cluster = catalogue_.load_cluster(name);
+    if (!cluster.ok()) continue;
+    profile_of_[name] = cluster->profile;
+    add_words(clusters_called_, cluster->known_as, name);
+  }
+}
+
+// A place that the row names, where its GPUs are those of the usual one.
+const std::string& RunLoader::cluster_of(const RunEnvironment& environment,
+                                         const PublishedRun& run) {
+  const std::string& place = called(clusters_called_, run.cluster);
+  const bool fits = !environment.other_stack.empty() && !place.empty() &&
+                    profile_of_[place] == profile_of_[environment.runs_on];
+  return fits ? place : environment.runs_on;
+}
+
+Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& environment,
+                                                     const PublishedRun& run) {
   const auto chosen = [](const std::string& first, const std::string& second) {
     return first.empty() ? second : first;
   };
-  const std::string cluster = chosen(overrides_.cluster, environment.runs_on);
-  const std::string stack = chosen(overrides_.stack, environment.stack);
+  const std::string cluster = chosen(overrides_.cluster, cluster_of(environment, run));
+  const std::string usual =
+      environment.other_stack.empty()
+          ? environment.stack
+          : chosen(called(stacks_called_, run.framework), environment.other_stack);
+  const std::string stack = chosen(overrides_.stack, chosen(environment.stack, usual));
   std::unique_ptr<Machine>& slot = machines_[cluster + "\n" + stack];
   if (slot == nullptr) {
     auto loaded = std::make_unique<Machine>();
@@ -186,15 +346,21 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   // An environment without a cluster is there to say why its rows are not predicted.
   if (where->runs_on.empty()) return cannot(where->source);
   RunSetup setup;
-  TPSIM_TRY(setup.plan, plan_of(run, *where));
-  TPSIM_TRY(const Machine* machine, this->machine(*where));
-  setup.scenario = {model_of(run, *where), machine->cluster, machine->profile, machine->stack};
+  TPSIM_TRY(const Machine* machine, this->machine(*where, run));
+  TPSIM_TRY(const PartValues stated, parts_of(run, machine->stack));
+  TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, stated));
+  setup.scenario = {model_of(run, *where), with_network(machine->cluster, run), machine->profile,
+                    with_parts(machine->stack, parts)};
+  TPSIM_TRY(setup.plan, plan_of(run, *where, setup.scenario.stack));
   if (is_fp8(run)) {
     if (machine->profile.device.fp8_peak.value() <= 0) {
       return cannot(fmt::format("{} has no rate for fp8", machine->profile.name));
     }
     setup.scenario.stack.fp8_products = true;
   }
+  setup.stated_parts = stated;
+  setup.assumed = assumptions(run, *where, setup.scenario);
+  lift_limits(setup);
   double& spread = setup.scenario.stack.residual_spread;
   const bool foreign = !overrides_.stack.empty() && overrides_.stack != where->stack;
   spread = std::hypot(spread, where->extra_spread, foreign ? kForeignSpread : 0.0);

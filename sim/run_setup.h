@@ -20,6 +20,10 @@ struct RunOverrides {
 struct RunSetup {
   Scenario scenario;
   Plan plan;
+  PartValues stated_parts;
+  // What the row does not say and was taken from somewhere, and limits of the stack that it breaks:
+  // "network of a100-4x100g", "tensor parallel, which torchtitan has not".
+  std::vector<std::string> assumed;
 };
 
 // The model of a row: its shape from the table, its habits from the environment. Vocabulary and
@@ -27,7 +31,8 @@ struct RunSetup {
 ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment);
 
 // The row's plan. An error says why it cannot be modelled.
-Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment);
+Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
+                     const StackSpec& stack);
 
 // Sets rows up, loading each cluster, stack and profile once.
 class RunLoader {
@@ -45,13 +50,18 @@ class RunLoader {
     Profile profile;
     StackSpec stack;
   };
-  Result<const Machine*> machine(const RunEnvironment& environment);
+  Result<const Machine*> machine(const RunEnvironment& environment, const PublishedRun& run);
+  void learn_names();
+  const std::string& cluster_of(const RunEnvironment& environment, const PublishedRun& run);
 
   Catalogue catalogue_;
   std::vector<RunEnvironment> environments_;
   RunOverrides overrides_;
   RunEnvironment fallback_;
   std::map<std::string, std::unique_ptr<Machine>> machines_;
+  // Entries of the catalogue by what they are known as.
+  std::map<std::string, std::string> stacks_called_, clusters_called_;
+  std::map<std::string, std::string> profile_of_;  // clusters' profiles
 };
 
 // Seconds per step that the row states: its step, or its tokens per second, or its hardware TFLOPs

@@ -23,6 +23,9 @@ Flops hardware_flops(const ModelSpec& model, const Plan& plan) {
   for (const std::int64_t blocks : plan.stage_layers) again += recomputed_blocks(plan, blocks);
   flops += batch * static_cast<double>(again) / static_cast<double>(model.layers) *
            blocks_forward_flops(model);
+  if (plan.recompute == Recompute::kOps) {
+    flops += 0.5 * batch * (blocks_forward_flops(model) - attention_core_forward_flops(model));
+  }
   if (plan.recompute == Recompute::kSelective) flops += batch * attention_core_forward_flops(model);
   return flops;
 }

@@ -138,7 +138,7 @@ PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs) {
     }
   }
   times.transfer = to_picoseconds(costs.transfer.wire);
-  times.sender_waits = !stack.overlap_p2p;
+  times.sender_waits = !stack.parts.overlap_p2p;
   return times;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "core/plan.h"
 #include "core/scenario.h"
@@ -35,11 +36,25 @@ enum class LayerKind : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead
 // One kind of layer, traced over one micro-batch: a program and where its phases begin.
 // Forward starts with its input alive and ends with its output alive; backward likewise with the
 // gradients. The kept difference is what lives between them.
+enum class Phase : std::uint8_t {
+  kForward,
+  kBackward,
+  kAccumulate,  // after the backward of the whole chunk: gradients kept beside the accumulation
+                // buffer are added to it
+};
 struct LayerTrace {
   Program program;
   std::size_t forward = 0, forward_end = 0, backward = 0, backward_end = 0, end = 0;
-  // [backward_end, end): gradients kept beside the accumulation buffer are added to it, after the
-  // backward of the whole chunk.
+
+  // First event, and the one behind the last.
+  std::pair<std::size_t, std::size_t> span(Phase phase) const {
+    switch (phase) {
+      case Phase::kForward: return {forward, forward_end};
+      case Phase::kBackward: return {backward, backward_end};
+      case Phase::kAccumulate: break;
+    }
+    return {backward_end, end};
+  }
 };
 // Word embeddings have no layers of their own: their phases are empty.
 LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,

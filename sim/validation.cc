@@ -151,6 +151,10 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& run) {
     result.skipped_because = error.message + (error.hint.empty() ? "" : "; " + error.hint);
     return result;
   }
+  result.cluster = setup->scenario.cluster.name;
+  result.stack = setup->scenario.stack.name;
+  result.parts = to_string(setup->stated_parts);
+  result.assumed = setup->assumed;
   const RunEnvironment& environment = *loader.environment(run);
   result.calibration = is_among(environment.calibration_rows, run.id);
   if (environment.memory_only) result.measured_step_s.reset();

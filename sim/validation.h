@@ -12,7 +12,10 @@ namespace tpsim {
 
 struct RunOutcome {
   std::string id;
-  std::string outcome;  // ok or oom, as measured
+  std::string outcome;               // ok or oom, as measured
+  std::string cluster, stack;        // that it was predicted for; empty where it was not
+  std::string parts;                 // of the stack, as the row states them
+  std::vector<std::string> assumed;  // see RunSetup
   bool calibration = false;
   std::string skipped_because;  // empty for a row that counts
   // Rows of one group are choices that a planner would have had: same model, GPUs, batch, regime.

@@ -89,9 +89,10 @@ TEST_CASE("every setting reads back from a plan file, and another one from anoth
   for (const SettingRow& row : setting_rows()) {
     INFO(row.title);
     const Plan other = turned(plan, row, scenario.model);
-    const PlanFile file{scenario.model, "cluster", "profile", "stack", other};
+    const PlanFile file{scenario.model, "cluster", "profile", "stack", {}, other};
     CHECK(text_of(plan, row.setting) != text_of(other, row.setting));
-    CHECK(to_json(file) != to_json(PlanFile{scenario.model, "cluster", "profile", "stack", plan}));
+    CHECK(to_json(file) !=
+          to_json(PlanFile{scenario.model, "cluster", "profile", "stack", {}, plan}));
     const Result<PlanFile> read = parse_plan(to_json(file), "plan.json");
     REQUIRE(read.ok());
     CHECK(read->plan == other);
@@ -104,7 +105,7 @@ TEST_CASE("the window's command parses back to the plan, whatever is set") {
   for (const SettingRow& row : setting_rows()) {
     INFO(row.title);
     const Plan other = turned(plan, row, scenario.model);
-    const PlanFile file{scenario.model, "cluster", "profile", "stack", other};
+    const PlanFile file{scenario.model, "cluster", "profile", "stack", {}, other};
     std::istringstream words(gui::command_of(file, "--model small-mixture"));
     std::vector<std::string> typed;
     for (std::string word; words >> word;) typed.push_back(word);

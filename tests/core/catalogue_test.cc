@@ -49,6 +49,8 @@ TEST_CASE("every profile has matrix products, collectives and sources of its con
     const Profile profile = *kShipped.load_profile(name);
     CHECK(profile.device.source.size() > 10);
     CHECK(profile.model.source.size() > 10);
+    // What nobody timed has the constants of a datasheet alone.
+    if (profile.provenance == Provenance::kDatasheet) continue;
     CHECK(profile.provenance == Provenance::kPublished);
     std::map<OpKind, int> ops;
     for (const OpSample& sample : profile.ops) ++ops[sample.key.kind];

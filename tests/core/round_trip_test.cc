@@ -17,12 +17,12 @@ static_assert(field_count<ModelSpec>() == 21);
 static_assert(field_count<AttentionShape>() == 5);
 static_assert(field_count<ExpertShape>() == 3);
 static_assert(field_count<ParallelDegrees>() == 5);
-static_assert(field_count<ClusterSpec>() == 11);
+static_assert(field_count<ClusterSpec>() == 12);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 16);
+static_assert(field_count<StackSpec>() == 19);
 static_assert(field_count<TrainingOptions>() == 8);
-static_assert(field_count<HostCost>() == 7);
+static_assert(field_count<HostCost>() == 6);
 static_assert(field_count<StackMemory>() == 9);
 static_assert(field_count<StackChoices>() == 2);
 static_assert(field_count<Profile>() == 13);
@@ -30,12 +30,14 @@ static_assert(field_count<RuntimeFacts>() == 10);
 static_assert(field_count<AlgorithmChoices>() == 2);
 static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 10);
-static_assert(field_count<DeviceModel>() == 13);
+static_assert(field_count<DeviceModel>() == 14);
+static_assert(field_count<AttentionSpeeds>() == 4);
+static_assert(field_count<SoftwareParts>() == 14);
 static_assert(field_count<MatmulTuning>() == 8);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
 static_assert(field_count<Plan>() == 15);
-static_assert(field_count<PlanFile>() == 5);
+static_assert(field_count<PlanFile>() == 6);
 
 // Numbers that no short decimal fraction equals.
 constexpr double kThird = 1.0 / 3;
@@ -103,8 +105,15 @@ StackSpec odd_stack() {
                 .per_block_forward = Seconds(0.7e-3),
                 .per_block_backward = Seconds(kThird),
                 .per_micro_batch = Seconds(0),
-                .per_step = Seconds(12),
-                .blocking_launches = true};
+                .per_step = Seconds(12)};
+  // Every part another than its first value; all-reduce is as the training above says.
+  for (const PartRow& row : part_rows()) row.set(stack, row.words.back().value);
+  row_of(StackPart::kShardGroup).set(stack, 16);
+  row_of(StackPart::kDataParallelSync)
+      .set(stack, static_cast<std::int64_t>(DataParallelSync::kAllReduce));
+  stack.known_as = "Odd, Odder";
+  stack.gradient_dtype = DType::kBFloat16;
+  stack.deepspeed_engine = true;
   stack.memory = {.context = Bytes(1.2 * kGiB),
                   .library_workspace = Bytes(8.125 * kMiB),
                   .collective_buffers = Bytes(3),
@@ -122,7 +131,6 @@ StackSpec odd_stack() {
                                        is_number ? row.least : row.words.front().value};
   }
   stack.zero_2_and_3_with_pipeline = false;
-  stack.overlap_p2p = true;
   stack.tensor_overlap = kThird;
   stack.eager_traffic = 2 + kThird;
   stack.flash_speed = kThird;
@@ -170,6 +178,7 @@ Profile odd_profile() {
                    .reduction_efficiency = 0.2 + kThird,
                    .flash_forward_efficiency = 0.3,
                    .flash_backward_efficiency = 0.35,
+                   .attention_speeds = {0.1 * kThird, 0.2, 0.3, 1 + kThird},
                    .kernel_latency = Seconds(2.5e-6)};
   profile.burst_clocks = true;
   profile.runtime = {.launch = Seconds(kThird * 1e-5),
@@ -205,6 +214,7 @@ Profile odd_profile() {
 ClusterSpec odd_cluster() {
   return {"odd",
           "a test",
+          "Oddity, odd",
           "gpu",
           "stack",
           17,
@@ -243,13 +253,19 @@ TEST_CASE("a dense model's file says nothing of experts") {
 }
 
 TEST_CASE("a plan survives its file") {
-  const PlanFile file{odd_model(), "jean-zay-a100", "a100", "megatron-lm", odd_plan()};
+  const PlanFile file{odd_model(),
+                      "jean-zay-a100",
+                      "a100",
+                      "megatron-lm",
+                      {{StackPart::kNormKernel, 1}, {StackPart::kShardGroup, 24}},
+                      odd_plan()};
   check_round_trip(file, parse_plan);
   const PlanFile read = *parse_plan(to_json(file), "f");
   CHECK(read.plan == odd_plan());
   CHECK(read.cluster == "jean-zay-a100");
   CHECK(read.profile == "a100");
   CHECK(read.stack == "megatron-lm");
+  CHECK(read.parts == file.parts);
   CHECK(to_json(read.model) == to_json(odd_model()));
 }
 
@@ -265,7 +281,7 @@ TEST_CASE("the names in a plan file are those that tables print") {
 }
 
 TEST_CASE("a plan file whose plan breaks a rule is refused") {
-  PlanFile file{odd_model(), "c", "p", "s", odd_plan()};
+  PlanFile file{odd_model(), "c", "p", "s", {}, odd_plan()};
   file.plan.stage_layers = {1, 2, 0, 4};
   const auto read = parse_plan(to_json(file), "plan.json");
   REQUIRE_FALSE(read.ok());

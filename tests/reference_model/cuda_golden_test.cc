@@ -89,7 +89,7 @@ void check_training(const std::string& name, DType dtype, double tolerance) {
 
 }  // namespace
 
-TEST_CASE("micro-batches that are replayed give the losses of those that are issued") {
+TEST_CASE("micro-batches that are replayed give the losses of those that are issued", "[long]") {
   for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
     Golden golden = load(name);
     golden.run.plan.micro_batch = 2;  // four of them in a step

@@ -92,7 +92,7 @@ TEST_CASE("hardware TFLOPs become seconds by Narayanan's equation 3") {
 TEST_CASE("BLOOM's own optimizer counts as ZeRO 1") {
   PublishedRun run = small_run();
   run.zero = "0 (BF16_Optimizer implements its own ZeRO-1 equivalent)";
-  const auto plan = plan_of(run, {});
+  const auto plan = plan_of(run, {}, {});
   REQUIRE(plan.ok());
   CHECK(plan->zero == 1);
 }
@@ -100,7 +100,7 @@ TEST_CASE("BLOOM's own optimizer counts as ZeRO 1") {
 TEST_CASE("a row says what keeps it from being modelled") {
   PublishedRun run = small_run();
   run.dtype = "int4";
-  const auto plan = plan_of(run, {});
+  const auto plan = plan_of(run, {}, {});
   REQUIRE_FALSE(plan.ok());
   CHECK(plan.error().message == "dtype int4 is not modelled");
 }

@@ -7,7 +7,7 @@
 namespace tpsim::test {
 
 PlanFile file_of(const ModelSpec& model, const Plan& plan) {
-  return {model, "jean-zay-a100", "a100-sxm4-80gb", "megatron-deepspeed", plan};
+  return {model, "jean-zay-a100", "a100-sxm4-80gb", "megatron-deepspeed", {}, plan};
 }
 
 PlanFile bloom_file() {

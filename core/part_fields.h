@@ -1,0 +1,44 @@
+// Parts of software as files hold them: a key for each row of core/stack_parts.h.
+#pragma once
+
+#include "core/json_fields.h"
+#include "core/stack_parts.h"
+
+namespace tpsim {
+
+// One part, which may be absent when it is read.
+template <class Io>
+void part_field(Io& io, const PartRow& row, std::int64_t& value) {
+  bool on = value != 0;
+  if (row.is_switch) {
+    io.flag(row.key, on, kOptional);
+    value = on ? 1 : 0;
+  } else if (row.most_count == 0) {
+    io.word(row.key, value, row.words, kOptional);
+  } else {  // a word or a number, as text
+    std::string text = text_of(row, value);
+    io.text(row.key, text, kOptional);
+    const Result<std::int64_t> read = parse_value(row, text);
+    io.require(read.ok(), row.key,
+               read.ok() ? "" : read.error().message + "; " + read.error().hint);
+    if (read.ok()) value = *read;
+  }
+}
+
+// Those that are asked for in place of a stack's own, and no others.
+inline void part_value_fields(FieldReader& in, PartValues& parts) {
+  for (const PartRow& row : part_rows()) {
+    if (!in.has(row.key)) continue;
+    std::int64_t value = row.words.front().value;
+    part_field(in, row, value);
+    parts[row.part] = value;
+  }
+}
+inline void part_value_fields(FieldWriter& out, const PartValues& parts) {
+  for (const auto& [part, value] : parts) {
+    std::int64_t written = value;
+    part_field(out, row_of(part), written);
+  }
+}
+
+}  // namespace tpsim

@@ -1,0 +1,281 @@
+#include "core/stack_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "core/check.h"
+#include "core/leading_number.h"
+#include "core/stack_spec.h"
+#include "core/text.h"
+
+namespace tpsim {
+namespace {
+
+template <class E>
+constexpr auto words_of() {
+  std::array<PartWord, kWordsOf<E>.size()> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = {static_cast<std::int64_t>(i), kWordsOf<E>[i]};
+  }
+  return words;
+}
+
+constexpr auto kFusions = words_of<KernelFusion>();
+constexpr auto kActivations = words_of<ActivationKernel>();
+constexpr auto kAttentions = words_of<AttentionKernel>();
+constexpr auto kLossHeads = words_of<LossHead>();
+constexpr auto kSyncs = words_of<DataParallelSync>();
+constexpr auto kOverlaps = words_of<TensorOverlap>();
+constexpr auto kGraphs = words_of<CudaGraphs>();
+constexpr auto kSwitch = std::to_array<PartWord>({{0, "off"}, {1, "on"}});
+constexpr auto kLogits = std::to_array<PartWord>({{0, "plan"}, {1, "fp32"}});
+constexpr auto kAccumulations = std::to_array<PartWord>({{0, "separate"}, {1, "fused"}});
+constexpr auto kSends = std::to_array<PartWord>({{0, "whole"}, {1, "scattered"}});
+constexpr auto kShards =
+    std::to_array<PartWord>({{kShardOverAll, "all"}, {kShardOverNode, "node"}});
+
+constexpr std::int64_t kMostRanks = 1 << 20;
+
+template <auto SoftwareParts::*member>
+constexpr auto getter() {
+  return [](const StackSpec& stack) { return static_cast<std::int64_t>(stack.parts.*member); };
+}
+template <auto SoftwareParts::*member>
+constexpr auto setter() {
+  return [](StackSpec& stack, std::int64_t value) {
+    stack.parts.*member =
+        static_cast<std::remove_reference_t<decltype(stack.parts.*member)>>(value);
+  };
+}
+template <bool TrainingOptions::*member>
+constexpr auto option_getter() {
+  return [](const StackSpec& stack) { return std::int64_t{stack.training.*member}; };
+}
+template <bool TrainingOptions::*member>
+constexpr auto option_setter() {
+  return [](StackSpec& stack, std::int64_t value) { stack.training.*member = value != 0; };
+}
+
+std::int64_t sync_of(const StackSpec& stack) { return static_cast<std::int64_t>(stack.parts.sync); }
+// What the executed program issues follows from the kind.
+void set_sync(StackSpec& stack, std::int64_t value) {
+  stack.parts.sync = static_cast<DataParallelSync>(value);
+  const bool whole = stack.parts.sync == DataParallelSync::kAllReduce ||
+                     stack.parts.sync == DataParallelSync::kBf16Optimizer;
+  stack.training.gradient_reduction =
+      whole ? GradientReduction::kAllReduce : GradientReduction::kReduceScatter;
+}
+
+using S = SoftwareParts;
+using T = TrainingOptions;
+const std::array<PartRow, kStackPartCount> kRows = {{
+    {.part = StackPart::kAttentionKernel,
+     .key = "attention_kernel",
+     .title = "attention kernel",
+     .help = "which kernel attends; best: the one that the profile timed",
+     .words = kAttentions,
+     .get = getter<&S::attention>(),
+     .set = setter<&S::attention>()},
+    {.part = StackPart::kNormKernel,
+     .key = "norm_kernel",
+     .title = "norm kernel",
+     .help = "RMSNorm as one kernel or as plain ops",
+     .words = kFusions,
+     .get = getter<&S::norm>(),
+     .set = setter<&S::norm>()},
+    {.part = StackPart::kRotaryKernel,
+     .key = "rotary_kernel",
+     .title = "rotary kernel",
+     .help = "rotary positions as one kernel or as plain ops",
+     .words = kFusions,
+     .get = getter<&S::rotary>(),
+     .set = setter<&S::rotary>()},
+    {.part = StackPart::kActivationKernel,
+     .key = "activation_kernel",
+     .title = "activation kernel",
+     .help = "GELU with its bias and SwiGLU as one kernel or as plain ops",
+     .words = kActivations,
+     .get = getter<&S::activation>(),
+     .set = setter<&S::activation>()},
+    {.part = StackPart::kResidualKernel,
+     .key = "residual_kernel",
+     .title = "residual kernel",
+     .help = "bias, dropout and residual as one kernel or as plain ops",
+     .words = kFusions,
+     .get = getter<&S::residual>(),
+     .set = setter<&S::residual>()},
+    {.part = StackPart::kOptimizerKernel,
+     .key = "optimizer_kernel",
+     .title = "optimizer kernel",
+     .help = "AdamW as one kernel or as plain ops over lists of tensors",
+     .words = kFusions,
+     .get = getter<&S::optimizer>(),
+     .set = setter<&S::optimizer>()},
+    {.part = StackPart::kLossHead,
+     .key = "loss_head",
+     .title = "loss head",
+     .help = "how the loss is taken from the logits",
+     .words = kLossHeads,
+     .get = getter<&S::loss_head>(),
+     .set = setter<&S::loss_head>()},
+    {.part = StackPart::kLogitsDtype,
+     .key = "logits_dtype",
+     .title = "dtype of the logits",
+     .help = "the plan's, or an fp32 copy that the loss is taken from",
+     .words = kLogits,
+     .get = option_getter<&T::wide_logits>(),
+     .set = option_setter<&T::wide_logits>()},
+    {.part = StackPart::kGradientAccumulation,
+     .key = "gradient_accumulation",
+     .title = "gradient accumulation",
+     .help = "weight gradients added by the product or by a pass",
+     .words = kAccumulations,
+     .get = option_getter<&T::fused_gradient_accumulation>(),
+     .set = option_setter<&T::fused_gradient_accumulation>()},
+    {.part = StackPart::kDataParallelSync,
+     .key = "data_parallel_sync",
+     .title = "data-parallel synchronisation",
+     .help = "how gradients are added up over data-parallel ranks",
+     .words = kSyncs,
+     .get = sync_of,
+     .set = set_sync},
+    {.part = StackPart::kOverlapGradientReduction,
+     .key = "overlap_gradient_reduction",
+     .title = "overlap of gradient reduction",
+     .help = "gradients are reduced beside the last backward",
+     .words = kSwitch,
+     .is_switch = true,
+     .get = option_getter<&T::overlap_gradient_reduction>(),
+     .set = option_setter<&T::overlap_gradient_reduction>()},
+    {.part = StackPart::kOverlapParameterGather,
+     .key = "overlap_parameter_gather",
+     .title = "overlap of parameter gather",
+     .help = "weights are gathered beside the next forward",
+     .words = kSwitch,
+     .is_switch = true,
+     .get = option_getter<&T::overlap_parameter_gather>(),
+     .set = option_setter<&T::overlap_parameter_gather>()},
+    {.part = StackPart::kShardGroup,
+     .key = "shard_group",
+     .title = "shard group",
+     .help = "ranks over which ZeRO shards: all, those of a node, or N",
+     .words = kShards,
+     .most_count = kMostRanks,
+     .get = getter<&S::shard_group>(),
+     .set = setter<&S::shard_group>()},
+    {.part = StackPart::kPipelineSends,
+     .key = "pipeline_sends",
+     .title = "pipeline sends",
+     .help = "whole activations, or each tensor-parallel rank its part",
+     .words = kSends,
+     .get = option_getter<&T::scatter_gather_transfers>(),
+     .set = option_setter<&T::scatter_gather_transfers>()},
+    {.part = StackPart::kOverlapP2p,
+     .key = "overlap_p2p",
+     .title = "overlap of pipeline sends",
+     .help = "activations are sent beside compute",
+     .words = kSwitch,
+     .is_switch = true,
+     .get = getter<&S::overlap_p2p>(),
+     .set = setter<&S::overlap_p2p>()},
+    {.part = StackPart::kTensorOverlap,
+     .key = "tp_overlap",
+     .title = "tensor-parallel overlap",
+     .help = "tensor-parallel collectives beside products",
+     .words = kOverlaps,
+     .get = getter<&S::tensor_overlap>(),
+     .set = setter<&S::tensor_overlap>()},
+    {.part = StackPart::kBlockingLaunches,
+     .key = "blocking_launches",
+     .title = "blocking launches",
+     .help = "CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel",
+     .words = kSwitch,
+     .is_switch = true,
+     .get = getter<&S::blocking_launches>(),
+     .set = setter<&S::blocking_launches>()},
+    {.part = StackPart::kCudaGraphs,
+     .key = "cuda_graphs",
+     .option = "cuda-graph-scope",
+     .title = "CUDA graphs",
+     .help = "what is replayed without the host: layers, or the whole step",
+     .words = kGraphs,
+     .get = getter<&S::cuda_graphs>(),
+     .set = setter<&S::cuda_graphs>()},
+    {.part = StackPart::kCompile,
+     .key = "compile",
+     .title = "torch.compile",
+     .help = "layers are compiled: their plain ops become fused kernels",
+     .words = kSwitch,
+     .is_switch = true,
+     .get = getter<&S::compile>(),
+     .set = setter<&S::compile>()},
+}};
+
+struct OptionNames {
+  std::array<std::string, kStackPartCount> names;
+  OptionNames() {
+    for (std::size_t i = 0; i < kRows.size(); ++i) {
+      TPSIM_CHECK(static_cast<std::size_t>(kRows[i].part) == i, "rows stand in their order");
+      names[i] = "--" + std::string(kRows[i].option.empty() ? kRows[i].key : kRows[i].option);
+      std::replace(names[i].begin(), names[i].end(), '_', '-');
+    }
+  }
+};
+
+}  // namespace
+
+std::span<const PartRow> part_rows() { return kRows; }
+
+const PartRow& row_of(StackPart part) { return kRows[static_cast<std::size_t>(part)]; }
+
+std::string_view option_of(StackPart part) {
+  static const OptionNames options;
+  return options.names[static_cast<std::size_t>(part)];
+}
+
+std::string placeholder_of(const PartRow& row) {
+  if (row.is_switch) return "on|off";
+  std::string text;
+  for (const PartWord& word : row.words) {
+    text += (text.empty() ? "" : "|") + std::string(word.word);
+  }
+  return row.most_count > 0 ? text + "|N" : text;
+}
+
+Result<std::int64_t> parse_value(const PartRow& row, std::string_view text) {
+  if (row.is_switch && (text == "0" || text == "1")) return std::int64_t{text == "1"};
+  if (row.most_count > 0) {
+    const auto count = parse_number<std::int64_t>(text);
+    if (count && *count >= 1 && *count <= row.most_count) return *count;
+  }
+  std::vector<std::string_view> words;
+  for (const PartWord& word : row.words) words.push_back(word.word);
+  TPSIM_TRY(const std::size_t chosen,
+            choose("value", text, std::span<const std::string_view>(words)));
+  return row.words[chosen].value;
+}
+
+std::string text_of(const PartRow& row, std::int64_t value) {
+  for (const PartWord& word : row.words) {
+    if (word.value == value) return std::string(word.word);
+  }
+  return std::to_string(value);
+}
+
+StackSpec with_parts(StackSpec stack, const PartValues& parts) {
+  for (const auto& [part, value] : parts) row_of(part).set(stack, value);
+  return stack;
+}
+
+std::string to_string(const PartValues& parts) {
+  std::string text;
+  for (const auto& [part, value] : parts) {
+    const PartRow& row = row_of(part);
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", row.key, text_of(row, value));
+  }
+  return text;
+}
+
+}  // namespace tpsim

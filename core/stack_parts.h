@@ -1,0 +1,164 @@
+// The parts that training software is made of, each a mechanism with a price of its own: which
+// kernels it runs, how it takes the loss, how data-parallel ranks share gradients, what runs beside
+// what. A stack says which it has; options, plan files and run tables may say otherwise. Described
+// once, as the settings of plans are: docs/adding.md says how to add one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/enum_words.h"
+#include "core/plan_settings.h"
+#include "core/result.h"
+
+namespace tpsim {
+
+// kTorch: the plain ops of PyTorch, one pass over memory each (sim/plain_kernels.h).
+enum class KernelFusion : std::uint8_t { kFused, kTorch };
+template <>
+inline constexpr auto kWordsOf<KernelFusion> = std::to_array<std::string_view>({"fused", "torch"});
+
+// kFusedGelu: GELU with its bias is one kernel, SwiGLU is plain ops.
+enum class ActivationKernel : std::uint8_t { kFused, kFusedGelu, kTorch };
+template <>
+inline constexpr auto kWordsOf<ActivationKernel> =
+    std::to_array<std::string_view>({"fused", "fused_gelu", "torch"});
+
+// kBest: what the profile timed. kTorch and kFusedSoftmax write the scores to memory.
+enum class AttentionKernel : std::uint8_t {
+  kBest,
+  kTorch,
+  kFusedSoftmax,
+  kFlash1,
+  kFlash2,
+  kFlash3,
+  kCudnn
+};
+template <>
+inline constexpr auto kWordsOf<AttentionKernel> = std::to_array<std::string_view>(
+    {"best", "torch", "fused_softmax", "flash1", "flash2", "flash3", "cudnn"});
+
+// Where the loss is taken from the logits.
+enum class LossHead : std::uint8_t {
+  kVocabParallel,  // every tensor-parallel rank has its part of the vocabulary
+  kGathered,       // the tensor group gathers them; then as kEager
+  kEager,          // PyTorch's cross entropy of an fp32 copy: log-softmax and gradient beside it
+  kChunked,        // a part of the tokens at a time
+  kFused,          // one kernel that never holds all logits
+};
+template <>
+inline constexpr auto kWordsOf<LossHead> =
+    std::to_array<std::string_view>({"vocab_parallel", "gathered", "eager", "chunked", "fused"});
+
+// How data-parallel ranks add up gradients.
+enum class DataParallelSync : std::uint8_t {
+  kAllReduce,
+  kReduceScatter,
+  kSlices,  // DeepSpeed's ZeRO 1: reduced to the owner of each slice, weights sent from there
+  kBf16Optimizer,  // DeepSpeed's: all-reduced, optimizer sharded whatever ZeRO is called
+};
+template <>
+inline constexpr auto kWordsOf<DataParallelSync> =
+    std::to_array<std::string_view>({"all_reduce", "reduce_scatter", "slices", "bf16_optimizer"});
+
+// Tensor-parallel collectives beside products.
+enum class TensorOverlap : std::uint8_t {
+  kNone,
+  kBackward,     // those of a layer's input gradient beside its other product (Megatron-LM)
+  kUserbuffers,  // likewise, and a share of the others cut into pieces (Transformer Engine)
+};
+template <>
+inline constexpr auto kWordsOf<TensorOverlap> = std::to_array<std::string_view>({"none", "backward",
+                                                                                 "userbuffers"});
+
+// What is captured and replayed without the host.
+enum class CudaGraphs : std::uint8_t { kNone, kFull, kFullIteration };  // layers; the whole step
+template <>
+inline constexpr auto kWordsOf<CudaGraphs> = std::to_array<std::string_view>({"none", "full",
+                                                                              "full_iteration"});
+
+// Ranks over which ZeRO shards: all that hold the same weights, those of a node, or so many.
+inline constexpr std::int64_t kShardOverAll = 0;
+inline constexpr std::int64_t kShardOverNode = -1;
+
+struct SoftwareParts {
+  AttentionKernel attention = AttentionKernel::kBest;
+  KernelFusion norm = KernelFusion::kFused;
+  KernelFusion rotary = KernelFusion::kFused;
+  ActivationKernel activation = ActivationKernel::kFused;
+  KernelFusion residual = KernelFusion::kFused;
+  KernelFusion optimizer = KernelFusion::kFused;
+  LossHead loss_head = LossHead::kVocabParallel;
+  DataParallelSync sync = DataParallelSync::kReduceScatter;
+  std::int64_t shard_group = kShardOverAll;
+  TensorOverlap tensor_overlap = TensorOverlap::kNone;
+  bool overlap_p2p = false;        // pipeline transfers run beside compute
+  bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits for its kernel
+  CudaGraphs cuda_graphs = CudaGraphs::kNone;
+  bool compile = false;  // torch.compile: plain ops of a layer become fused kernels
+};
+
+enum class StackPart : std::uint8_t {
+  kAttentionKernel,
+  kNormKernel,
+  kRotaryKernel,
+  kActivationKernel,
+  kResidualKernel,
+  kOptimizerKernel,
+  kLossHead,
+  kLogitsDtype,
+  kGradientAccumulation,
+  kDataParallelSync,
+  kOverlapGradientReduction,
+  kOverlapParameterGather,
+  kShardGroup,
+  kPipelineSends,
+  kOverlapP2p,
+  kTensorOverlap,
+  kBlockingLaunches,
+  kCudaGraphs,
+  kCompile,
+};
+inline constexpr int kStackPartCount = static_cast<int>(StackPart::kCompile) + 1;
+
+struct StackSpec;
+
+struct PartWord {
+  std::int64_t value = 0;
+  std::string_view word;
+};
+
+struct PartRow {
+  StackPart part{};
+  std::string_view key;  // in files, tables and Python; with '-' for '_' it names the option
+  std::string_view option = {};  // where that name is taken
+  std::string_view title;        // in sentences
+  std::string_view help;         // of the option
+  std::span<const PartWord> words;
+  bool is_switch = false;       // words "off" and "on", 0 and 1 in tables, false and true in files
+  std::int64_t most_count = 0;  // above 0: a number up to this stands beside the words
+  std::int64_t (*get)(const StackSpec&) = nullptr;
+  void (*set)(StackSpec&, std::int64_t) = nullptr;
+};
+
+// In the order of StackPart.
+std::span<const PartRow> part_rows();
+const PartRow& row_of(StackPart part);
+std::string_view option_of(StackPart part);  // "--norm-kernel"
+std::string placeholder_of(const PartRow& row);
+// The value that `text` names, also 0 and 1 for a switch; an error names the nearest valid one.
+Result<std::int64_t> parse_value(const PartRow& row, std::string_view text);
+std::string text_of(const PartRow& row, std::int64_t value);
+
+// What is asked for in place of a stack's own parts.
+using PartValues = std::map<StackPart, std::int64_t>;
+StackSpec with_parts(StackSpec stack, const PartValues& parts);
+// "norm_kernel=torch, shard_group=node"; empty where nothing differs.
+std::string to_string(const PartValues& parts);
+
+}  // namespace tpsim

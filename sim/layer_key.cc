@@ -1,0 +1,70 @@
+// Which plans share the cost of a layer, of its share of the step's end, and of a transfer.
+#include <bit>
+
+#include "sim/layer_pricer.h"
+
+namespace tpsim {
+
+LayerKey layer_key(LayerKind kind, const Plan& plan) {
+  const bool is_block = kind == LayerKind::kBlock;
+  const bool cuts_layers = data_ranks(plan) > 1 && plan.zero >= 2;  // ZeRO works around every layer
+  LayerKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
+  key.degrees.tp = plan.degrees.tp;
+  key.degrees.cp = plan.degrees.cp;
+  key.micro_batch = plan.micro_batch;
+  key.sequence_parallel = plan.sequence_parallel;
+  if (is_block) {
+    key.recompute = plan.recompute;
+    key.attention = plan.attention;
+  }
+  if (is_block) key.degrees.ep = plan.degrees.ep;
+  if (cuts_layers) key.zero = plan.zero;
+  if (cuts_layers || key.degrees.ep > 1) {  // groups of replicas lie somewhere
+    key.degrees.dp = plan.degrees.dp;
+    key.rank_order = plan.rank_order;
+    key.degrees.pp = plan.rank_order == RankOrder::kTpPpDp ? plan.degrees.pp : 0;
+  }
+  return key;
+}
+
+LayerKey fixed_key(LayerKind kind, const Plan& plan) {
+  LayerKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
+  key.degrees = {plan.degrees.tp, 0, plan.degrees.dp, plan.degrees.cp, plan.degrees.ep};
+  key.zero = data_ranks(plan) == 1 ? 0 : plan.zero;
+  key.sequence_parallel = plan.sequence_parallel;
+  key.rank_order = plan.rank_order;
+  key.offload = plan.offload;
+  // Where groups lie: those of the tied table always, the others where pp is inside of dp.
+  const bool placed_by_pp =
+      kind == LayerKind::kWordEmbeddings || plan.rank_order == RankOrder::kTpPpDp;
+  if (placed_by_pp) key.degrees.pp = plan.degrees.pp;
+  return key;
+}
+
+LayerKey transfer_key(const Plan& plan) {
+  LayerKey key{.degrees = plan.degrees, .micro_batch = plan.micro_batch};
+  key.degrees.ep = 0;
+  key.virtual_stages = plan.virtual_stages;
+  key.sequence_parallel = plan.sequence_parallel;
+  key.rank_order = plan.rank_order;
+  key.dtype = plan.dtype;
+  return key;
+}
+
+std::size_t LayerKeyHash::operator()(const LayerKey& key) const noexcept {
+  const auto small = [](auto... values) {
+    std::uint64_t packed = 0;
+    ((packed = packed << 4 | static_cast<std::uint64_t>(values)), ...);
+    return packed;
+  };
+  std::uint64_t hash =
+      small(key.kind, key.zero, key.sequence_parallel, key.recompute, key.attention, key.rank_order,
+            key.offload, key.dtype, key.gradient_dtype);
+  for (const std::int64_t n : {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp,
+                               key.degrees.ep, key.micro_batch, key.virtual_stages}) {
+    hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
+  }
+  return hash ^ hash >> 32;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,91 @@
+#include "sim/memory_of_parts.h"
+
+#include <algorithm>
+
+#include "sim/plain_kernels.h"
+
+namespace tpsim {
+namespace {
+
+constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
+
+void raise(MemoryChange& change, double bytes) {
+  change.highest[kActivations] += bytes;
+  change.each[kActivations] += bytes;
+}
+
+// Made in forward, freed in backward.
+void keep_for_backward(LayerMemory& memory, double bytes) {
+  memory.forward.left[kActivations] += bytes;
+  raise(memory.forward, bytes);
+  memory.backward.left[kActivations] -= bytes;
+}
+
+double kept_by_plain_kernels(const LayerTrace& trace, const StackSpec& stack) {
+  double kept = 0;
+  const auto [begin, end] = trace.span(Phase::kForward);
+  for (std::size_t i = begin; i < end; ++i) {
+    const ProgramEvent& event = trace.program.events[i];
+    if (event.kind != ProgramEvent::Kind::kOp) continue;
+    kept += plain_kernel(trace.program.ops[event.index], stack).kept.value();
+  }
+  return kept;
+}
+
+// Bytes beside the traced head's, per logit: its own copy in the plan's dtype and, where the loss
+// is taken in fp32, one of those.
+struct HeadCopies {
+  double kept = 0;         // from forward to backward
+  double in_backward = 0;  // beside these
+};
+
+HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
+  const auto narrow = static_cast<double>(size_of(plan.dtype));
+  const double traced = narrow + (stack.training.wide_logits ? 4 : 0);
+  constexpr double kChunks = 8;  // of the tokens, at a time
+  const auto others = static_cast<double>(plan.degrees.tp - 1);
+  switch (stack.parts.loss_head) {
+    case LossHead::kVocabParallel: return {};
+    // The fp32 copy and its log-softmax stay; gradients of both beside them.
+    case LossHead::kEager: return {narrow + 8 - traced, 8};
+    case LossHead::kGathered: return {(others + 1) * (narrow + 8) - traced, (others + 1) * 8};
+    case LossHead::kChunked: return {traced / kChunks - traced, 0};
+    case LossHead::kFused: return {-traced, 0};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::int64_t logits_of(const LayerTrace& trace) {
+  for (const OpRecord& op : trace.program.ops) {
+    if (op.key.kind == OpKind::kVocabMax) return op.key.dims[0] * op.key.dims[1];
+  }
+  return 0;
+}
+
+void keep_half(LayerMemory& block, const LayerMemory& full) {
+  const double dropped = (block.forward.left[kActivations] - full.forward.left[kActivations]) / 2;
+  block.forward.left[kActivations] -= dropped;
+  raise(block.forward, -dropped);
+  block.backward.left[kActivations] += dropped;
+  raise(block.backward, dropped);
+}
+
+void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& trace,
+                         const Plan& plan, const StackSpec& stack) {
+  if (kind == LayerKind::kHead) {
+    const HeadCopies copies = copies_of(stack, plan);
+    const auto logits = static_cast<double>(logits_of(trace));
+    keep_for_backward(memory, copies.kept * logits);
+    raise(memory.backward, copies.in_backward * logits);
+  }
+  const double kept = kept_by_plain_kernels(trace, stack);
+  if (plan.recompute == Recompute::kFull && kind == LayerKind::kBlock) {
+    raise(memory.backward, kept);  // made again there, and gone with it
+  } else {
+    keep_for_backward(memory, kept);
+  }
+}
+
+}  // namespace tpsim

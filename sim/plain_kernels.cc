@@ -1,0 +1,97 @@
+#include "sim/plain_kernels.h"
+
+#include <algorithm>
+
+namespace tpsim {
+namespace {
+
+// Passes over the elements of an op's largest tensor: reads and writes in the plan's dtype and in
+// fp32, what stays for backward in bytes per element of the plan's dtype and of fp32.
+struct Passes {
+  double narrow = 0, wide = 0;
+  std::int64_t launches = 1;
+  double kept_narrow = 0, kept_wide = 0;
+};
+
+constexpr Passes kRmsNormForward{4, 7, 8, 1, 1};  // kept: the fp32 copy, the normed values
+constexpr Passes kRmsNormBackward{8, 13, 14};
+constexpr Passes kRotary{12.5, 0, 9};            // between forward (10) and backward (15)
+constexpr Passes kSwigluForward{5, 0, 2, 1, 0};  // kept: silu of the gate
+constexpr Passes kSwigluBackward{13, 0, 4};
+constexpr Passes kBiasGelu{4, 0, 2, 1, 0};        // kept: the sum with the bias
+constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // kept: fp32 probabilities
+constexpr Passes kSoftmaxBackward{6, 5, 5};
+constexpr Passes kBiasResidual{5, 0, 2};
+constexpr Passes kDropout{6.5, 0, 3};
+// Over weights: moments, their corrections and the update, in fp32.
+constexpr Passes kAdamW{1, 19, 12};
+// log-softmax, its gradient filled, scattered and multiplied.
+constexpr Passes kCrossEntropyBackward{0, 4, 3};
+
+bool is_plain(KernelFusion fusion, const StackSpec& stack) {
+  return fusion == KernelFusion::kTorch && !stack.parts.compile;
+}
+
+bool is_rms_norm(const OpRecord& op) {
+  return static_cast<NormKind>(op.key.variant & 1) == NormKind::kRmsNorm;
+}
+
+// PyTorch's own LayerNorm is a fused kernel.
+Passes norm_passes(const OpRecord& op, const StackSpec& stack, const Passes& plain) {
+  return is_plain(stack.parts.norm, stack) && is_rms_norm(op) ? plain : Passes{};
+}
+
+Passes passes_of(const OpRecord& op, const StackSpec& stack) {
+  const SoftwareParts& parts = stack.parts;
+  const bool plain_swiglu = parts.activation != ActivationKernel::kFused && !parts.compile;
+  const bool plain_gelu = parts.activation == ActivationKernel::kTorch && !parts.compile;
+  const bool plain_softmax = parts.attention == AttentionKernel::kTorch;
+  const bool eager_loss =
+      parts.loss_head == LossHead::kEager || parts.loss_head == LossHead::kGathered;
+  const bool has_bias = (op.key.variant & 1) != 0;
+  switch (op.key.kind) {
+    case OpKind::kNormForward: return norm_passes(op, stack, kRmsNormForward);
+    case OpKind::kNormBackward: return norm_passes(op, stack, kRmsNormBackward);
+    case OpKind::kRotary: return is_plain(parts.rotary, stack) ? kRotary : Passes{};
+    case OpKind::kSwigluForward: return plain_swiglu ? kSwigluForward : Passes{};
+    case OpKind::kSwigluBackward: return plain_swiglu ? kSwigluBackward : Passes{};
+    case OpKind::kBiasGeluForward: return plain_gelu && has_bias ? kBiasGelu : Passes{};
+    case OpKind::kSoftmaxForward: return plain_softmax ? kSoftmaxForward : Passes{};
+    case OpKind::kSoftmaxBackward: return plain_softmax ? kSoftmaxBackward : Passes{};
+    case OpKind::kBiasResidual:
+      return is_plain(parts.residual, stack) && has_bias ? kBiasResidual : Passes{};
+    case OpKind::kDropoutForward: return is_plain(parts.residual, stack) ? kDropout : Passes{};
+    case OpKind::kAdamW: return is_plain(parts.optimizer, stack) ? kAdamW : Passes{};
+    case OpKind::kCrossEntropyBackward: return eager_loss ? kCrossEntropyBackward : Passes{};
+    default: return {};  // products, copies, sums: the same kernels everywhere
+  }
+}
+
+// Of the tensor that the passes run over.
+double passed_elements(const OpKey& key) {
+  const OpDims& d = key.dims;
+  const auto product = [](std::int64_t a, std::int64_t b, std::int64_t c) {
+    return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c);
+  };
+  switch (key.kind) {
+    case OpKind::kAdamW: return static_cast<double>(d[0]);
+    case OpKind::kRotary:
+    case OpKind::kSoftmaxForward:
+    case OpKind::kSoftmaxBackward: return product(d[0], d[1], d[2]);
+    default: return product(d[0], d[1], 1);
+  }
+}
+
+}  // namespace
+
+PlainKernel plain_kernel(const OpRecord& op, const StackSpec& stack) {
+  const Passes passes = passes_of(op, stack);
+  const double width = static_cast<double>(size_of(op.key.dtype));
+  const double elements = passed_elements(op.key);
+  const double bytes = elements * (passes.narrow * width + passes.wide * 4);
+  if (bytes == 0 || op.bytes <= 0) return {};
+  return {std::max(1.0, bytes / op.bytes), passes.launches,
+          Bytes(elements * (passes.kept_narrow * width + passes.kept_wide * 4))};
+}
+
+}  // namespace tpsim

@@ -1,0 +1,180 @@
+// Parts of software as laws: each has the price of its mechanism and touches no other term.
+#include "core/stack_parts.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <set>
+
+#include "sim/plain_kernels.h"
+#include "sim/predict.h"
+#include "sim/shard_groups.h"
+#include "sim/simulate.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+Scenario scenario_of(ModelSpec model) {
+  Scenario scenario = test::small_scenario(std::move(model));
+  scenario.cluster.gpus_per_node = 4;
+  scenario.cluster.nics_per_node = 4;
+  return scenario;
+}
+
+Plan plan_for(const ModelSpec& model) {
+  Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 8);
+  plan.recompute = Recompute::kNone;
+  plan.attention = AttentionKind::kFlash;
+  return plan;
+}
+
+Prediction with(const Scenario& scenario, const Plan& plan, const PartValues& parts) {
+  Scenario changed = scenario;
+  changed.stack = with_parts(changed.stack, parts);
+  LayerPricer pricer(changed);
+  return predict(pricer, plan);
+}
+
+template <class E>
+PartValues value_of(StackPart part, E value) {
+  return {{part, static_cast<std::int64_t>(value)}};
+}
+
+std::set<std::string> changed_terms(const Prediction& a, const Prediction& b) {
+  std::set<std::string> changed;
+  for (std::size_t i = 0; i < a.breakdown.size(); ++i) {
+    const double was = a.breakdown[i].time.value(), is = b.breakdown[i].time.value();
+    if (std::fabs(was - is) > 1e-9 * a.step.value()) {
+      changed.insert(std::string(name_of(a.breakdown[i].kind)));
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+TEST_CASE("every part has words, a value of its own and an option, and is read back") {
+  for (const PartRow& row : part_rows()) {
+    INFO(row.key);
+    StackSpec stack;
+    for (const PartWord& word : row.words) {
+      row.set(stack, word.value);
+      CHECK(row.get(stack) == word.value);
+      CHECK(*parse_value(row, word.word) == word.value);
+      CHECK(text_of(row, word.value) == word.word);
+    }
+    CHECK_FALSE(parse_value(row, "nonsense").ok());
+    CHECK(row_of(row.part).key == row.key);
+    CHECK(option_of(row.part).substr(0, 2) == "--");
+  }
+  CHECK(*parse_value(row_of(StackPart::kShardGroup), "16") == 16);
+  CHECK(*parse_value(row_of(StackPart::kBlockingLaunches), "1") == 1);
+}
+
+TEST_CASE("plain ops cost at least their passes, and fused kernels are never slower") {
+  const Scenario scenario = scenario_of(test::small_llama());
+  const Plan plan = plan_for(scenario.model);
+  const Prediction fused = with(scenario, plan, {});
+  for (const StackPart part : {StackPart::kNormKernel, StackPart::kRotaryKernel,
+                               StackPart::kActivationKernel, StackPart::kOptimizerKernel}) {
+    INFO(row_of(part).key);
+    const Prediction plain = with(scenario, plan, {{part, row_of(part).words.back().value}});
+    CHECK(plain.step > fused.step);
+    CHECK(plain.peak >= fused.peak);
+    // Compiled, a layer's plain ops are fused again.
+    PartValues compiled{{part, row_of(part).words.back().value}, {StackPart::kCompile, 1}};
+    CHECK(with(scenario, plan, compiled).step <= plain.step);
+  }
+  OpRecord norm{.key = {OpKind::kNormForward,
+                        DType::kBFloat16,
+                        static_cast<std::uint8_t>(NormKind::kRmsNorm),
+                        {1024, 4096}},
+                .bytes = 4.0 * 1024 * 4096,
+                .label = {ModelPart::kNorm, "norm"}};
+  StackSpec stack;
+  CHECK(plain_kernel(norm, stack).traffic == 1);
+  stack.parts.norm = KernelFusion::kTorch;
+  // To fp32, square, mean, scale, back, weight: 36 bytes an element in place of 4.
+  CHECK(plain_kernel(norm, stack).traffic == Approx(9));
+  CHECK(plain_kernel(norm, stack).kept.value() == Approx(6.0 * 1024 * 4096));
+  norm.key.variant = static_cast<std::uint8_t>(NormKind::kLayerNorm);
+  CHECK(plain_kernel(norm, stack).traffic == 1);  // PyTorch's own is fused
+}
+
+TEST_CASE("a part changes the terms that it is about and no other") {
+  const Scenario scenario = scenario_of(test::small_llama());
+  const Plan plan = plan_for(scenario.model);
+  const Prediction base = with(scenario, plan, {});
+  // The pipeline waits for its slowest stage, and stragglers for all of it.
+  const auto about = [&](const PartValues& parts, std::set<std::string> terms) {
+    terms.insert({"pipeline_bubble", "stragglers", "host_wait"});
+    for (const std::string& term : changed_terms(base, with(scenario, plan, parts))) {
+      INFO(to_string(parts) << " changes " << term);
+      CHECK(terms.contains(term));
+    }
+  };
+  about(value_of(StackPart::kNormKernel, KernelFusion::kTorch), {"elementwise"});
+  about(value_of(StackPart::kAttentionKernel, AttentionKernel::kFlash1), {"attention"});
+  about(value_of(StackPart::kOptimizerKernel, KernelFusion::kTorch), {"optimizer"});
+  about(value_of(StackPart::kTensorOverlap, TensorOverlap::kBackward), {"tensor_communication"});
+  about(value_of(StackPart::kDataParallelSync, DataParallelSync::kSlices),
+        {"gradient_reduction", "weight_gather"});
+  about(value_of(StackPart::kOverlapGradientReduction, 1), {"gradient_reduction"});
+  about(value_of(StackPart::kShardGroup, 2),
+        {"gradient_reduction", "weight_gather", "optimizer", "gradient_clipping"});
+}
+
+TEST_CASE("sequence parallelism is a gain where backward's collectives run beside products") {
+  const Scenario scenario = scenario_of(test::small_llama());
+  Plan plan = plan_for(scenario.model);
+  const PartValues beside = value_of(StackPart::kTensorOverlap, TensorOverlap::kBackward);
+  const Prediction none = with(scenario, plan, {}), hidden = with(scenario, plan, beside);
+  CHECK(hidden.step < none.step);
+  plan.sequence_parallel = true;
+  CHECK(with(scenario, plan, beside).step < with(scenario, plan, {}).step);
+}
+
+TEST_CASE("shard groups hold more of the state and send less of it between nodes") {
+  Scenario scenario = scenario_of(test::small_llama());
+  Plan plan = plan_for(scenario.model);
+  plan.degrees = {.tp = 1, .pp = 1, .dp = 8};
+  plan.zero = 1;
+  plan.stage_layers = even_stage_layers(scenario.model.layers, 1, false);
+  const Prediction all = with(scenario, plan, {});
+  const Prediction node = with(scenario, plan, value_of(StackPart::kShardGroup, kShardOverNode));
+  CHECK(node.peak > all.peak);
+  CHECK(with(scenario, plan, value_of(StackPart::kShardGroup, 8)).step == all.step);
+  scenario.stack.parts.shard_group = 4;
+  CHECK(shard_ranks(scenario, plan) == 4);
+  const GroupPlacement data{.ranks = 8, .nodes = 2, .ranks_per_node = 4, .groups_per_node = 1};
+  CHECK(shard_placement(data, 4) == GroupPlacement{4, 1, 4, 0});
+  CHECK(replica_placement(data, 4) == GroupPlacement{2, 2, 1, 4});
+}
+
+TEST_CASE("heads that keep whole logits need more memory, and those in chunks less") {
+  const Scenario scenario = scenario_of(test::small_llama());
+  const Plan plan = plan_for(scenario.model);
+  const auto last_stage = [&](LossHead head) {
+    return with(scenario, plan, value_of(StackPart::kLossHead, head)).memory.back().total();
+  };
+  CHECK(last_stage(LossHead::kEager) > last_stage(LossHead::kVocabParallel));
+  CHECK(last_stage(LossHead::kGathered) > last_stage(LossHead::kEager));
+  CHECK(last_stage(LossHead::kChunked) <= last_stage(LossHead::kVocabParallel));
+}
+
+TEST_CASE("what ops recompute lies between none and full in time and memory") {
+  const Scenario scenario = scenario_of(test::small_llama());
+  Plan plan = plan_for(scenario.model);
+  const Prediction none = with(scenario, plan, {});
+  plan.recompute = Recompute::kOps;
+  const Prediction ops = with(scenario, plan, {});
+  plan.recompute = Recompute::kFull;
+  const Prediction full = with(scenario, plan, {});
+  CHECK(none.step < ops.step);
+  CHECK(ops.step < full.step);
+  CHECK(full.peak < ops.peak);
+  CHECK(ops.peak < none.peak);
+}
+
+}  // namespace tpsim
