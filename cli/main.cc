@@ -8,6 +8,7 @@
 #include "cli/mpi_launch.h"
 #include "cli/program.h"
 #include "cli/supervisor.h"
+#include "core/standard_streams.h"
 #include "ranks/launcher.h"
 
 namespace {
@@ -27,6 +28,7 @@ bool has_ranks(const Arguments& arguments) {
 int main(int argc, char** argv) {
   using namespace tpsim;
   using namespace tpsim::cli;
+  hold_standard_streams();
   const auto line = parse_command_line(argc, argv);
   if (!line.ok()) return report_once(line.error());
   const auto run_here = [&] { return run_and_report(*line); };

@@ -9,10 +9,10 @@ namespace tpsim::cli {
 // Runs the command, or prints what was asked for instead.
 Status run_program(const CommandLine& line);
 
-// Prints an error on stderr, on one line. Its exit code.
+// Prints an error on stderr, on one line. Its exit code, whether or not anybody can be told.
 int report(const Error& error);
 
-// Both; a broken invariant is reported as the bug it is.
+// Both; an exception is reported as what it is (error_from).
 int run_and_report(const CommandLine& line);
 
 }  // namespace tpsim::cli
