@@ -35,6 +35,19 @@ std::int64_t block_parameters(const ModelSpec& model, std::int64_t experts) {
   return matrices + biases + 2 * norm_parameters(model);
 }
 
+// All weights, some twice, in a type that no file overflows.
+double weights_at_most(const ModelSpec& model) {
+  const auto times = [](std::int64_t a, std::int64_t b) {
+    return static_cast<double>(a) * static_cast<double>(b);
+  };
+  const double heads = times(model.attention.heads + 2 * model.attention.kv_heads, 2);
+  const double attention = heads * times(model.attention.head_dim, model.hidden);
+  const double mlp = 3 * times(model.hidden, model.ffn_hidden) *
+                     static_cast<double>(std::max<std::int64_t>(1, model.experts.count));
+  const double words = 2 * times(model.vocab + model.vocab_multiple + model.seq, model.hidden);
+  return static_cast<double>(model.layers) * (attention + mlp) + words;
+}
+
 Status check_experts(const ModelSpec& model) {
   const ExpertShape& experts = model.experts;
   const auto bad = [](std::string message, std::string hint) {
@@ -139,6 +152,21 @@ Status validate(const ModelSpec& model) {
                  fmt::format("{} heads cannot share {} kv_heads evenly", model.attention.heads,
                              model.attention.kv_heads),
                  "", "heads must be a multiple of kv_heads"};
+  }
+  // Numbers of weights, and what is made of them, are whole numbers of 64 bits.
+  constexpr double kMostWeights = 1e15;
+  if (!(weights_at_most(model) <= kMostWeights)) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("its sizes make some {:.0e} weights; at most {:.0e} are counted",
+                             weights_at_most(model), kMostWeights),
+                 "", ""};
+  }
+  if (model.fused_qkv && model.attention.kv_heads != model.attention.heads) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("fused_qkv keeps q, k and v of each head together: {} heads cannot "
+                             "share {} kv_heads",
+                             model.attention.heads, model.attention.kv_heads),
+                 "", "set fused_qkv to false, or kv_heads to heads"};
   }
   if (has_experts(model)) TPSIM_TRY_STATUS(check_experts(model));
   if (model.attention.position == PositionKind::kRotary && model.attention.head_dim % 2 != 0) {

@@ -57,6 +57,13 @@ bool FamilySearch::add_if_it_fits(const Plan& plan, const StageCut& cut) {
     ++found_.over_memory;
     return false;
   }
+  // The bound is no shorter than what one stage does; every chunk's tasks one after another are no
+  // more than all stages'.
+  const double stages = 2.0 * static_cast<double>(cut.layers.size()) + 1;
+  if (!is_countable(pricer_.scenario().stack, stages * value.step)) {
+    ++found_.too_long;
+    return true;
+  }
   Candidate candidate{0,   value.step.value(), value.peak.value(), value.busy.value(), place_, plan,
                       &cut};
   candidate.bound = score_of(objective_, candidate, candidate.step);

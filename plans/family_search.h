@@ -36,7 +36,7 @@ class FamilySearch {
  public:
   struct Found {
     EnumerationCount count;
-    std::int64_t over_memory = 0, over_host = 0, more_recompute = 0;
+    std::int64_t over_memory = 0, over_host = 0, more_recompute = 0, too_long = 0;
     std::vector<Candidate> candidates;
   };
 

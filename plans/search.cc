@@ -18,6 +18,7 @@ namespace {
 
 constexpr const char* kOverMemory = "would run out of memory";
 constexpr const char* kOverHost = "needs more memory than a host has";
+constexpr const char* kTooLong = "a step may take longer than is counted";
 constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
 
 bool comes_before(const Candidate& a, const Candidate& b) {
@@ -40,26 +41,26 @@ class Search {
         pricer_(prices_),
         plans_(prices_->scenario, space) {}
 
-  SearchResult best(const std::function<void(double)>& progress, int threads) {
-    return timed([&] {
+  Result<SearchResult> best(const std::function<void(double)>& progress, int threads) {
+    return timed([&]() -> Status {
       evaluate_families(threads, space_.objective == Objective::kMemory);
-      choose_best(progress);
+      return choose_best(progress);
     });
   }
 
-  SearchResult front(const std::function<void(double)>& progress, int threads) {
-    return timed([&] {
+  Result<SearchResult> front(const std::function<void(double)>& progress, int threads) {
+    return timed([&]() -> Status {
       evaluate_families(threads, true);
-      choose_front(progress);
+      return choose_front(progress);
     });
   }
 
  private:
   template <class Work>
-  SearchResult timed(const Work& work) {
+  Result<SearchResult> timed(const Work& work) {
     const auto start = std::chrono::steady_clock::now();
-    work();
-    if (candidates_.empty()) find_nearest_miss();
+    TPSIM_TRY_STATUS(work());
+    if (candidates_.empty()) TPSIM_TRY_STATUS(find_nearest_miss());
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     result_.elapsed = Seconds(elapsed.count());
     return std::move(result_);
@@ -80,6 +81,7 @@ class Search {
       if (part.over_memory > 0) count.pruned[kOverMemory] += part.over_memory;
       if (part.over_host > 0) count.pruned[kOverHost] += part.over_host;
       if (part.more_recompute > 0) count.pruned[kMoreRecompute] += part.more_recompute;
+      if (part.too_long > 0) count.pruned[kTooLong] += part.too_long;
       candidates_.insert(candidates_.end(), part.candidates.begin(), part.candidates.end());
       part.candidates = {};
     }
@@ -112,7 +114,7 @@ class Search {
 
   // Bounds never exceed the exact score, so once a bound passes the worst of the best `top` nothing
   // better can follow.
-  void choose_best(const std::function<void(double)>& progress) {
+  Status choose_best(const std::function<void(double)>& progress) {
     std::sort(candidates_.begin(), candidates_.end(), comes_before);
     std::vector<Scored> best;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -124,11 +126,12 @@ class Search {
       }
       ++result_.simulated;
     }
-    for (const Scored& scored : best) result_.plans.push_back(predicted(*scored.candidate));
+    for (const Scored& scored : best) TPSIM_TRY_STATUS(add_plan(*scored.candidate));
+    return Ok{};
   }
 
   // In the order of their bounds: what an exact plan beats with its bound already is beaten.
-  void choose_front(const std::function<void(double)>& progress) {
+  Status choose_front(const std::function<void(double)>& progress) {
     std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
     });
@@ -149,7 +152,8 @@ class Search {
     std::sort(front.begin(), front.end(), [](const Candidate& a, const Candidate& b) {
       return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
     });
-    for (const Candidate& candidate : front) result_.plans.push_back(predicted(candidate));
+    for (const Candidate& candidate : front) TPSIM_TRY_STATUS(add_plan(candidate));
+    return Ok{};
   }
 
   // No worse in anything; of equals the first of the enumeration.
@@ -169,14 +173,20 @@ class Search {
     return score_of(space_.objective, candidate, exact_step(candidate).value());
   }
 
-  PlannedRun predicted(const Candidate& candidate) {
+  Result<PlannedRun> predicted(const Candidate& candidate) {
     Plan plan = whole_plan(candidate.plan, *candidate.cut);
-    Prediction prediction = predict(pricer_, plan);
-    return {std::move(plan), std::move(prediction)};
+    TPSIM_TRY(Prediction prediction, predict(pricer_, plan));
+    return PlannedRun{std::move(plan), std::move(prediction)};
+  }
+  Status add_plan(const Candidate& candidate) {
+    TPSIM_TRY(PlannedRun run, predicted(candidate));
+    result_.plans.push_back(std::move(run));
+    return Ok{};
   }
 
   // Of all plans, none of which fits, the one with the lowest peak.
-  void find_nearest_miss() {
+  Status find_nearest_miss() {
+    if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricer_.scenario());
     PlanBounds bounds(pricer_);
     Candidate miss;
     for (std::int64_t family = 0; family < plans_.families(); ++family) {
@@ -196,7 +206,9 @@ class Search {
       });
       pricer_.drop_traces();
     }
-    if (miss.cut != nullptr) result_.nearest_miss = predicted(miss);
+    if (miss.cut == nullptr) return Ok{};
+    TPSIM_TRY(result_.nearest_miss, predicted(miss));
+    return Ok{};
   }
 
   const SearchSpace& space_;
@@ -221,13 +233,16 @@ SearchResult joined(SearchResult first, SearchResult second) {
   return second;
 }
 
-SearchResult with_offload_if_needed(const Scenario& scenario, const SearchSpace& space,
-                                    const std::function<SearchResult(const SearchSpace&)>& run) {
-  SearchResult found = run(space);
+using SearchOf = std::function<Result<SearchResult>(const SearchSpace&)>;
+
+Result<SearchResult> with_offload_if_needed(const Scenario& scenario, const SearchSpace& space,
+                                            const SearchOf& run) {
+  TPSIM_TRY(SearchResult found, run(space));
   if (!found.plans.empty() || !may_offload(scenario, space)) return found;
   SearchSpace offloaded = space;
   offloaded.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kOptimizer)};
-  return joined(std::move(found), run(offloaded));
+  TPSIM_TRY(SearchResult second, run(offloaded));
+  return joined(std::move(found), std::move(second));
 }
 
 }  // namespace

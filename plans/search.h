@@ -58,7 +58,8 @@ struct SearchResult {
 // `top` best plans; of those that differ only in how many blocks of every chunk they recompute, the
 // best one stands for all. `progress` hears the done share in [0,1]; it may be empty. Fails on a
 // GPU count beyond the cluster; nothing fitting is no failure: plans is empty and nearest_miss is
-// set. The answer does not depend on the number of threads.
+// set. Fails too where no plan's step is short enough to be counted (sim/predict.h). The answer
+// does not depend on the number of threads.
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads = 1);
 

@@ -377,6 +377,25 @@ TEST_CASE("a failed check in any thread of a search reaches its caller") {
   CHECK_THROWS_AS(search(scenario, space, 1, {}, threads), BugError);
 }
 
+TEST_CASE("a machine whose steps last for weeks is refused by the search as by a prediction") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 16;
+  for (const double seconds : {1e5, 1e8, 1e13}) {
+    scenario.stack.host.per_micro_batch = Seconds(seconds);
+    const auto found = search(scenario, space, 3, {}, 2);
+    const auto front = pareto_front(scenario, space, {});
+    CHECK(found.ok() == front.ok());
+    if (seconds > 1e6) {
+      REQUIRE_FALSE(found.ok());
+      CHECK_THAT(found.error().message, Catch::Contains("days"));
+    } else if (found.ok()) {
+      for (const PlannedRun& run : found->plans) CHECK(run.predicted.step.value() > 0);
+    }
+  }
+}
+
 TEST_CASE("the plan of least energy is found, and waits less than others") {
   Scenario scenario = test::small_scenario(test::small_bloom());
   scenario.profile.device.memory = Bytes(0.3 * kGiB);
@@ -401,7 +420,7 @@ TEST_CASE("the plan of least energy is found, and waits less than others") {
   };
   double least = 1e300;
   enumerate_plans(scenario, space, [&](const Plan& plan) {
-    if (predict(pricer, plan).p_oom <= space.oom_risk) least = std::min(least, energy(plan));
+    if (predict(pricer, plan)->p_oom <= space.oom_risk) least = std::min(least, energy(plan));
   });
   const auto found = search(scenario, space, 1, {});
   REQUIRE(found.ok());
