@@ -23,12 +23,9 @@ bool has_ranks(const Arguments& arguments) {
   return tpsim::cli::takes(arguments.command, tpsim::cli::row_of(Opt::kDevice)) && !predicts;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   using namespace tpsim;
   using namespace tpsim::cli;
-  hold_standard_streams();
   const auto line = parse_command_line(argc, argv);
   if (!line.ok()) return report_once(line.error());
   const auto run_here = [&] { return run_and_report(*line); };
@@ -44,4 +41,11 @@ int main(int argc, char** argv) {
   if (task && !on_gpus) return refuse_lone_task(*task);
   if (arguments->command != Command::kRun) return run_here();
   return supervised("the process of the ranks", run_here);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tpsim::hold_standard_streams();
+  return tpsim::cli::guarded([&] { return run(argc, argv); });
 }

@@ -52,13 +52,19 @@ int report(const Error& error) {
   return static_cast<int>(error.kind);
 }
 
-int run_and_report(const CommandLine& line) {
+int guarded(const std::function<int()>& work) {
   try {
-    const Status status = run_program(line);
-    return status.ok() ? 0 : report(status.error());
+    return work();
   } catch (const std::exception& error) {
     return report(error_from(error));
   }
+}
+
+int run_and_report(const CommandLine& line) {
+  return guarded([&] {
+    const Status status = run_program(line);
+    return status.ok() ? 0 : report(status.error());
+  });
 }
 
 }  // namespace tpsim::cli

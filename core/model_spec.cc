@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 namespace tpsim {
@@ -139,12 +140,13 @@ Status validate(const ModelSpec& model) {
                                                         {"heads", model.attention.heads},
                                                         {"kv_heads", model.attention.kv_heads},
                                                         {"head_dim", model.attention.head_dim}};
-  constexpr std::int64_t kLargest = std::int64_t{1} << 24;
+  constexpr std::int64_t kLargest = std::int64_t{1} << 24, kMostHeads = 1 << 16;
   for (const auto& [name, size] : sizes) {
-    if (size < 1 || size > kLargest) {
+    const bool counts_heads = std::string_view(name).ends_with("heads");
+    const std::int64_t most = counts_heads ? kMostHeads : kLargest;
+    if (size < 1 || size > most) {
       return Error{ErrorKind::kBadInput,
-                   fmt::format("{} is {}; it must lie between 1 and {}", name, size, kLargest), "",
-                   ""};
+                   fmt::format("{} is {}; it must lie between 1 and {}", name, size, most), "", ""};
     }
   }
   if (model.attention.heads % model.attention.kv_heads != 0) {

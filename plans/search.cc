@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <limits>
 #include <tuple>
@@ -10,6 +11,7 @@
 #include "plans/enumerate.h"
 #include "plans/family_search.h"
 #include "plans/parallel_for.h"
+#include "plans/search_work.h"
 #include "sim/predict.h"
 #include "sim/step.h"
 
@@ -43,14 +45,14 @@ class Search {
 
   Result<SearchResult> best(const std::function<void(double)>& progress, int threads) {
     return timed([&]() -> Status {
-      evaluate_families(threads, space_.objective == Objective::kMemory);
+      TPSIM_TRY_STATUS(evaluate_families(threads, space_.objective == Objective::kMemory));
       return choose_best(progress);
     });
   }
 
   Result<SearchResult> front(const std::function<void(double)>& progress, int threads) {
     return timed([&]() -> Status {
-      evaluate_families(threads, true);
+      TPSIM_TRY_STATUS(evaluate_families(threads, true));
       return choose_front(progress);
     });
   }
@@ -67,14 +69,22 @@ class Search {
   }
 
   // What threads find is put together in the order of families, whoever was first.
-  void evaluate_families(int threads, bool trades_memory) {
+  Status evaluate_families(int threads, bool trades_memory) {
+    std::atomic<std::int64_t> kept = 0;
+    const bool is_limited = pricer_.scenario().limits.memory < kNoLimits.memory;
+    const std::int64_t most =
+        is_limited ? kMostCandidates : std::numeric_limits<std::int64_t>::max();
     std::vector<FamilySearch::Found> found(static_cast<std::size_t>(plans_.families()));
     parallel_for(plans_.families(), threads, [&]() -> IndexWork {
       const auto families = std::make_shared<FamilySearch>(prices_, plans_, space_, trades_memory);
-      return [&found, families](std::int64_t i) {
-        found[static_cast<std::size_t>(i)] = families->run(i);
+      return [&, families](std::int64_t i) {
+        if (kept > most) return;
+        FamilySearch::Found& part = found[static_cast<std::size_t>(i)];
+        part = families->run(i, most);
+        kept += static_cast<std::int64_t>(part.candidates.size());
       };
     });
+    if (kept > most) return too_many_fit();
     EnumerationCount count;
     for (FamilySearch::Found& part : found) {
       count += part.count;
@@ -88,6 +98,15 @@ class Search {
     result_.considered = count.considered;
     result_.pruned = std::move(count.pruned);
     result_.feasible = static_cast<std::int64_t>(candidates_.size());
+    return Ok{};
+  }
+
+  static Error too_many_fit() {
+    return Error{ErrorKind::kDoesNotFit,
+                 fmt::format("more than {} plans fit: ranking them takes more memory than is used "
+                             "unasked",
+                             kMostCandidates),
+                 "", "hold more settings to a value, or lift the limit with --no-limits"};
   }
 
   struct Scored {

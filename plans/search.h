@@ -72,7 +72,8 @@ Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& s
 SearchSpace with_setting(SearchSpace space, const SettingValue& value);
 // A space of plans that have this plan's dtypes and batch and fill as many GPUs.
 SearchSpace space_around(const Plan& plan);
-// Fails on GPU counts that the cluster cannot give, or an impossible batch.
+// Fails on GPU counts that the cluster cannot give, an impossible batch, or more work than the
+// scenario's limits allow (kDoesNotFit).
 Status check_space(const Scenario& scenario, const SearchSpace& space);
 
 // Whether a search that finds nothing looks on with the optimizer in the hosts' memory.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plans/search.h"
+#include "plans/search_work.h"
 #include "sim/predict.h"
 
 namespace tpsim {
@@ -38,7 +39,9 @@ Status check_space(const Scenario& scenario, const SearchSpace& space) {
                  fmt::format("a global batch of {} sequences", space.global_batch),
                  "--global-batch", "it must be at least 1"};
   }
-  return Ok{};
+  const SearchWork work = work_of(scenario, space);
+  return check_work(fmt::format("a search of {:.1e} plans", work.plans), work.estimate,
+                    scenario.limits);
 }
 
 Bytes memory_limit(const Scenario& scenario, const SearchSpace& space) {

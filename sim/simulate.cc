@@ -213,6 +213,15 @@ Status check_countable(LayerPricer& pricer, const Plan& plan, const PlanCosts& c
   return step_too_long(pricer.scenario());
 }
 
+// Of each task, `more` than its simulation needs is kept.
+Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
+  const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
+                       static_cast<double>(plan.stage_layers.size());
+  WorkEstimate work = work_of_tasks(tasks);
+  work.memory += tasks * more;
+  return check_work(fmt::format("a step of {:.1e} tasks", tasks), work, scenario.limits);
+}
+
 constexpr double kMostDays = 50;  // 106 in picoseconds
 
 }  // namespace
@@ -239,12 +248,15 @@ Result<Prediction> predict(LayerPricer& pricer, const Plan& plan) {
 
 Result<Prediction> simulate(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
+  TPSIM_TRY_STATUS(check_tasks(scenario, plan, {}));
   LayerPricer pricer(scenario);
   return predict(pricer, plan);
 }
 
 Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
+  constexpr Bytes kSpan(2 * sizeof(TimelineSpan) + 200);  // and its text in a file
+  TPSIM_TRY_STATUS(check_tasks(scenario, plan, kSpan));
   LayerPricer pricer(scenario);
   const PlanCosts costs = plan_costs(pricer, plan);
   TPSIM_TRY_STATUS(check_countable(pricer, plan, costs));

@@ -220,6 +220,49 @@ TEST_CASE("a run does not start over in silence when no saved state is whole") {
   CHECK(count_of(refused.err, "tpsim: error") == 1);
 }
 
+// Of a small model without a checkpoint.
+std::string saved_by(const Folder& folder, const std::string& more, const std::string& model) {
+  return std::string("--model ") + TPSIM_SOURCE_DIR + "/tests/golden/" + model +
+         "/config.json --micro-batch 1 --global-batch 2 --save-every 1 --state " +
+         (folder / "state").string() + " --json " + more;
+}
+
+TEST_CASE("a run that is not the one that saved a state says in what, or is refused") {
+  const Folder folder;
+  const auto started = [&](const std::string& more, const std::string& model = "llama-tiny") {
+    return run(tpsim_run(saved_by(folder, more, model)));
+  };
+  REQUIRE(started("--steps 1 --seq 16 --dtype fp32 --lr 1e-4 --seed 1").code == 0);
+  const Finished same = started("--steps 2 --seq 16 --dtype fp32 --lr 1e-4 --seed 1");
+  CHECK(same.code == 0);
+  CHECK(same.err.find("not the one that saved it") == std::string::npos);
+  const Finished other = started("--steps 3 --seq 8 --dtype bf16 --lr 5 --seed 99");
+  CHECK(other.code == 0);
+  for (const char* difference :
+       {"lr 0.0001, now 5", "seed 1, now 99", "dtype fp32, now bf16", "seq 16, now 8"}) {
+    CHECK(other.err.find(difference) != std::string::npos);
+  }
+  const Finished refused = started("--steps 4 --seq 16 --dtype fp32", "bloom-tiny");
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("of another model") != std::string::npos);
+  CHECK(count_of(refused.err, "tpsim: error") == 1);
+}
+
+TEST_CASE("saving beside damaged states that are newer loses no whole one") {
+  const Folder folder;
+  const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(3)));
+  for (const char* name : {"step-00000098", "step-00000099"}) {
+    fs::create_directories(folder / "state" / name);
+    std::ofstream(folder / "state" / name / "manifest.json") << "{}";
+  }
+  const Finished next = run(tpsim_run(saving(folder) + steps_up_to(6)));
+  CHECK(next.code == 0);
+  const Finished after = run(tpsim_run(saving(folder) + steps_up_to(7)));
+  INFO(after.err);
+  CHECK(after.code == 0);
+  CHECK(steps_of(after.out).front().number == 7);
+}
+
 TEST_CASE("a full disk is reported once, with nothing lost and nothing left behind") {
   const Folder folder;
   const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(4)));
