@@ -41,6 +41,10 @@ if(NOT TPSIM_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Release")
     LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
 endif()
 
+if(TPSIM_FUZZ)
+  target_compile_options(tpsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+endif()
+
 # Loops of the CPU device and of its ranks' sums; comparisons with infinities stay exact. On x86-64
 # they are AVX2 code, checked for at run time.
 set(TPSIM_CPU_KERNEL_OPTIONS -O3 -fopenmp-simd -ffp-contract=fast -fno-math-errno
