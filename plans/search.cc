@@ -257,7 +257,9 @@ using SearchOf = std::function<Result<SearchResult>(const SearchSpace&)>;
 Result<SearchResult> with_offload_if_needed(const Scenario& scenario, const SearchSpace& space,
                                             const SearchOf& run) {
   TPSIM_TRY(SearchResult found, run(space));
-  if (!found.plans.empty() || !may_offload(scenario, space)) return found;
+  const bool asks_nothing = may_offload(scenario, space);
+  found.offload_left_out = asks_nothing && found.pruned.count(kOverMemory) > 0;
+  if (!found.plans.empty() || !asks_nothing) return found;
   SearchSpace offloaded = space;
   offloaded.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kOptimizer)};
   TPSIM_TRY(SearchResult second, run(offloaded));
@@ -268,7 +270,7 @@ Result<SearchResult> with_offload_if_needed(const Scenario& scenario, const Sear
 
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads) {
-  TPSIM_TRY_STATUS(check_space(scenario, space));
+  TPSIM_TRY_STATUS(check_space(scenario, space, top));
   return with_offload_if_needed(scenario, space, [&](const SearchSpace& part) {
     return Search(scenario, part, top).best(progress, threads);
   });
@@ -276,7 +278,7 @@ Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, 
 
 Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& space,
                                   const std::function<void(double)>& progress, int threads) {
-  TPSIM_TRY_STATUS(check_space(scenario, space));
+  TPSIM_TRY_STATUS(check_space(scenario, space, 1));
   return with_offload_if_needed(scenario, space, [&](const SearchSpace& part) {
     return Search(scenario, part, 1).front(progress, threads);
   });

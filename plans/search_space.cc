@@ -9,7 +9,7 @@
 
 namespace tpsim {
 
-Status check_space(const Scenario& scenario, const SearchSpace& space) {
+Status check_space(const Scenario& scenario, const SearchSpace& space, int top) {
   TPSIM_TRY_STATUS(validate(scenario.model));
   const ClusterSpec& cluster = scenario.cluster;
   const std::int64_t available = cluster.nodes * cluster.gpus_per_node;
@@ -39,7 +39,7 @@ Status check_space(const Scenario& scenario, const SearchSpace& space) {
                  fmt::format("a global batch of {} sequences", space.global_batch),
                  "--global-batch", "it must be at least 1"};
   }
-  const SearchWork work = work_of(scenario, space);
+  const SearchWork work = work_of(scenario, space, top);
   return check_work(fmt::format("a search of {:.1e} plans", work.plans), work.estimate,
                     scenario.limits);
 }

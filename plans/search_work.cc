@@ -23,7 +23,7 @@ class WorkCount {
   WorkCount(const Scenario& scenario, const SearchSpace& space)
       : scenario_(scenario), space_(space) {}
 
-  SearchWork count() {
+  SearchWork count(int top) {
     for (const std::int64_t gpus : gpu_counts_of(scenario_.cluster, space_)) {
       for (const std::int64_t tp : divisors(gpus)) {
         if (is_asked(Setting::kTp, tp) && divides_by_tp(scenario_.model, tp)) add(gpus, tp);
@@ -41,8 +41,8 @@ class WorkCount {
     work.estimate.time = (plans_ + weighted_ / (kManyChunks * kManyChunks)) * kPlan;
     work.estimate.memory = chunks * kEntry;
     const WorkEstimate simulated = work_of_tasks(most_tasks_);
-    constexpr double kSimulated = 50;  // plans, where many are about as good
-    work.estimate.time += kSimulated * simulated.time;
+    constexpr double kAsGood = 50;  // plans that could be among the best, and are not
+    work.estimate.time += (kAsGood + top) * simulated.time;
     work.estimate.memory += simulated.memory;
     return work;
   }
@@ -117,8 +117,8 @@ class WorkCount {
 
 }  // namespace
 
-SearchWork work_of(const Scenario& scenario, const SearchSpace& space) {
-  return WorkCount(scenario, space).count();
+SearchWork work_of(const Scenario& scenario, const SearchSpace& space, int top) {
+  return WorkCount(scenario, space).count(top);
 }
 
 }  // namespace tpsim

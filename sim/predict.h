@@ -14,7 +14,7 @@ Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of
 Status check_plan(const Scenario& scenario, const Plan& plan);
 
 // The plan must have passed check_plan. Fails at prices by which a step may take longer than event
-// time counts.
+// time counts, and for more tasks than the scenario's limits allow.
 Result<Prediction> predict(LayerPricer& pricer, const Plan& plan);
 
 // Whether a step is short enough for event time, with room for sums, where all that any rank does

@@ -241,6 +241,7 @@ Error step_too_long(const Scenario& scenario) {
 }
 
 Result<Prediction> predict(LayerPricer& pricer, const Plan& plan) {
+  TPSIM_TRY_STATUS(check_tasks(pricer.scenario(), plan, {}));
   const PlanCosts costs = plan_costs(pricer, plan);
   TPSIM_TRY_STATUS(check_countable(pricer, plan, costs));
   return predicted(pricer, plan, costs);
@@ -248,7 +249,6 @@ Result<Prediction> predict(LayerPricer& pricer, const Plan& plan) {
 
 Result<Prediction> simulate(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
-  TPSIM_TRY_STATUS(check_tasks(scenario, plan, {}));
   LayerPricer pricer(scenario);
   return predict(pricer, plan);
 }

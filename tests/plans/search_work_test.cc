@@ -28,7 +28,7 @@ TEST_CASE("no search considers more plans than were estimated") {
         const auto found = search(scenario, space, 1, {});
         REQUIRE(found.ok());
         // A combination that is illegal from the start is counted, and costs next to nothing.
-        CHECK(static_cast<double>(found->feasible) <= work_of(scenario, space).plans);
+        CHECK(static_cast<double>(found->feasible) <= work_of(scenario, space, 1).plans);
       }
     }
   }
@@ -39,7 +39,7 @@ TEST_CASE("the searches of published models are far below the limits") {
   model.layers = 128;
   Scenario scenario = test::small_scenario(model);
   scenario.cluster.nodes = 8192;
-  const SearchWork work = work_of(scenario, space_of(32768, 16384));
+  const SearchWork work = work_of(scenario, space_of(32768, 16384), 10);
   CHECK(work.estimate.time < 0.2 * scenario.limits.time);
   CHECK(work.estimate.memory < 0.2 * scenario.limits.memory);
 }
@@ -56,6 +56,12 @@ TEST_CASE("a search beyond the limits is not started, and says what lifts them")
     CHECK(found.error().kind == ErrorKind::kDoesNotFit);
     CHECK_THAT(found.error().hint, Catch::Contains("--no-limits"));
   }
+}
+
+TEST_CASE("many plans of many tasks to simulate are many") {
+  const Scenario scenario = test::small_scenario(test::small_bloom());
+  CHECK(search(scenario, space_of(16, 1 << 16), 1, {}).ok());
+  CHECK_FALSE(search(scenario, space_of(16, 1 << 20), 10'000, {}).ok());
 }
 
 TEST_CASE("without limits a search of the same space starts") {
