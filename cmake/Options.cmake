@@ -25,7 +25,9 @@ set(TPSIM_SANITIZE "" CACHE STRING "sanitizers to build with, as for -fsanitize=
 if(TPSIM_SANITIZE)
   target_compile_options(tpsim_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TPSIM_SANITIZE} -fno-sanitize-recover=all
-    -fno-omit-frame-pointer -Wno-maybe-uninitialized>)  # GCC warns falsely of instrumented code
+    -fno-omit-frame-pointer>
+    # GCC warns falsely of instrumented code.
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
   target_link_options(tpsim_options INTERFACE -fsanitize=${TPSIM_SANITIZE})
 endif()
 
