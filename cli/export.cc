@@ -14,6 +14,7 @@
 #include "core/catalogue.h"
 #include "core/files.h"
 #include "core/plan_json.h"
+#include "core/standard_streams.h"
 #include "stacks/launch_files.h"
 
 namespace tpsim::cli {
@@ -120,8 +121,8 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(write_file_atomically(*arguments[Opt::kSave], to_json(file)));
   }
   if (!answer.outside.empty()) {
-    fmt::print(stderr, "tpsim: left out, no part of a plan: {}\n",
-               printable(fmt::format("{}", fmt::join(answer.outside, ", "))));
+    say(fmt::format("tpsim: left out, no part of a plan: {}\n",
+                    printable(fmt::format("{}", fmt::join(answer.outside, ", ")))));
   }
   if (arguments.has(Opt::kJson)) return print(to_json(file));
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);

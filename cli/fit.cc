@@ -46,9 +46,15 @@ std::string largest_category(const StageMemory& memory) {
 
 std::int64_t gpus_of(const ClusterSpec& cluster) { return cluster.nodes * cluster.gpus_per_node; }
 
+// Who lifted the limits for one question did not do so for those that follow from its answer.
+Result<SearchResult> limited_search(Scenario scenario, const SearchSpace& space) {
+  scenario.limits = {};
+  return search(scenario, space, 1, {});
+}
+
 // The best plan of a space, when there is one.
 std::optional<PlannedRun> best_of(const Scenario& scenario, const SearchSpace& space) {
-  const Result<SearchResult> found = search(scenario, space, 1, {});
+  const Result<SearchResult> found = limited_search(scenario, space);
   if (!found.ok() || found->plans.empty()) return std::nullopt;
   return found->plans.front();
 }
@@ -117,7 +123,7 @@ bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gp
   settle(Setting::kZero, 0);
   settle(Setting::kRecompute, Recompute::kFull);
   settle(Setting::kAttention, AttentionKind::kUnfused);
-  const Result<SearchResult> found = search(scenario, space, 1, {});
+  const Result<SearchResult> found = limited_search(scenario, space);
   return found.ok() && (!found->plans.empty() || found->nearest_miss.has_value());
 }
 

@@ -50,23 +50,6 @@ Error not_started(const fs::path& program, int code) {
                program.string(), ""};
 }
 
-// A file for another program to read, as long as this lives.
-class HandedFile {
- public:
-  explicit HandedFile(const std::string& name)
-      : path_(fs::temp_directory_path() / fmt::format("tpsim-{}-{}", ::getpid(), name)) {}
-  ~HandedFile() {
-    std::error_code code;
-    fs::remove(path_, code);
-  }
-  HandedFile(const HandedFile&) = delete;
-  HandedFile& operator=(const HandedFile&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 Result<std::vector<std::string>> words_of(const Arguments& arguments, const fs::path& program) {
   std::vector<std::string> words = {program.string()};
   if (!arguments.positional.empty()) words.push_back(arguments.positional);
@@ -100,10 +83,11 @@ Status check_png_program() {
 
 Status write_png_of(const gui::Drawing& drawing, const std::string& path) {
   TPSIM_TRY(const fs::path program, gui_program("--plot"));
-  const HandedFile shapes("drawing.json");
-  TPSIM_TRY_STATUS(write_file_atomically(shapes.path(), to_text(gui::json_of(drawing))));
-  std::vector<std::string> words = {program.string(), "--drawing", shapes.path().string(),
-                                    "--screenshot", path};
+  TPSIM_TRY(const PrivateFolder folder, PrivateFolder::create());
+  const fs::path shapes = folder.path() / "drawing.json";
+  TPSIM_TRY_STATUS(write_file_atomically(shapes, to_text(gui::json_of(drawing))));
+  std::vector<std::string> words = {program.string(), "--drawing", shapes.string(), "--screenshot",
+                                    path};
   pid_t child = 0;
   const int code =
       posix_spawn(&child, program.c_str(), nullptr, nullptr, argv_of(words).data(), environ);

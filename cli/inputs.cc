@@ -189,6 +189,7 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
   const PlanFile names = file.value_or(PlanFile{});
   NamedScenario named;
   Scenario& scenario = named.scenario;
+  if (arguments.has(Opt::kNoLimits)) scenario.limits = kNoLimits;
   TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file, known));
   TPSIM_TRY(named.cluster, cluster_name(arguments, catalogue, names));
   // Another cluster than the file's brings its own GPUs and software.

@@ -8,6 +8,7 @@
 #include "cli/mpi_launch.h"
 #include "cli/program.h"
 #include "cli/supervisor.h"
+#include "core/standard_streams.h"
 #include "ranks/launcher.h"
 
 namespace {
@@ -22,9 +23,7 @@ bool has_ranks(const Arguments& arguments) {
   return tpsim::cli::takes(arguments.command, tpsim::cli::row_of(Opt::kDevice)) && !predicts;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   using namespace tpsim;
   using namespace tpsim::cli;
   const auto line = parse_command_line(argc, argv);
@@ -42,4 +41,11 @@ int main(int argc, char** argv) {
   if (task && !on_gpus) return refuse_lone_task(*task);
   if (arguments->command != Command::kRun) return run_here();
   return supervised("the process of the ranks", run_here);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tpsim::hold_standard_streams();
+  return tpsim::cli::guarded([&] { return run(argc, argv); });
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/program.h"
+#include "core/standard_streams.h"
 #include "ranks/mpi/mpi_world.h"
 
 namespace {
@@ -19,12 +20,14 @@ void tell_where_to_meet(const tpsim::MpiPlace& place) {
   set("LOCAL_RANK", std::to_string(place.local_rank));
   set("MASTER_ADDR", place.first_host);
   set("TPSIM_PORT", std::to_string(place.free_port));
+  set("TPSIM_TOKEN", place.token);
   set("TPSIM_UNDER_MPI", "1");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  tpsim::hold_standard_streams();
   const auto body = [&](tpsim::World&) -> tpsim::Status {
     tell_where_to_meet(tpsim::mpi_place());
     TPSIM_TRY(const auto line, tpsim::cli::parse_command_line(argc, argv));

@@ -220,6 +220,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kOutput, kSimulates},
     {Opt::kAllowOom, "--allow-oom", "", "accept a plan that does not fit in memory", kOutput,
      kSimulates},
+    {Opt::kNoLimits, "--no-limits", "", "start work of any length and size", kOutput, kAll},
     {Opt::kPlot, "--plot", "FILE.svg|FILE.png", "draw the plans: time, memory, the best one's step",
      kOutput, kPlans},
     {Opt::kHtml, "--html", "FILE", "the page to write", kOutput, kReports},

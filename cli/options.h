@@ -108,6 +108,7 @@ enum class Opt : std::uint8_t {
   kSave,
   kTrace,
   kAllowOom,
+  kNoLimits,
   kPlot,
   kHtml,
   kScreenshot,

@@ -80,12 +80,17 @@ std::string ranking(const Terminal& terminal, const SearchResult& found, Objecti
 // What the search vouches for.
 std::string certificate(const Terminal& terminal, const NamedScenario& named,
                         const SearchSpace& space, const SearchResult& found) {
+  const char* left_out =
+      found.offload_left_out
+          ? " Plans that offload the optimizer were left out (--offload none,optimizer tries them)."
+          : "";
   const std::string claim = fmt::format(
       "{} combinations: {} ruled out, {} fit and were bounded in closed form, {} of them simulated "
       "event by event; no other's bound is better than what is shown, so none is better in this "
-      "model. Inputs {}",
+      "model.{} Inputs {}",
       count_text(found.considered), count_text(found.considered - found.feasible),
-      count_text(found.feasible), count_text(found.simulated), hash_text(named.scenario, space));
+      count_text(found.feasible), count_text(found.simulated), left_out,
+      hash_text(named.scenario, space));
   return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, 98, 2) + "\n";
 }
 

@@ -15,6 +15,7 @@
 #include "cli/values.h"
 #include "core/files.h"
 #include "core/profile_json.h"
+#include "core/standard_streams.h"
 #include "plans/enumerate.h"
 #include "profiler/device_fit.h"
 #include "profiler/profiler.h"
@@ -318,7 +319,7 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   const Profile profile = profile_of(arguments, devices, work, found);
   const std::string& path = *arguments[Opt::kOutputFolder];
   TPSIM_TRY_STATUS(write_file_atomically(path, to_json(profile)));
-  for (const std::string& note : found.notes) fmt::print(stderr, "tpsim: {}\n", printable(note));
+  for (const std::string& note : found.notes) say(fmt::format("tpsim: {}\n", printable(note)));
   return print(summary(profile, work, group_left_out(request.collectives, world), path));
 }
 

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <string>
 #include <variant>
 
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "core/standard_streams.h"
 
 namespace tpsim::cli {
 namespace {
@@ -45,20 +45,26 @@ Status run_program(const CommandLine& line) {
 int report(const Error& error) {
   const std::string text = printable(to_string(error));
   if (error.kind == ErrorKind::kBug) {
-    fmt::print(stderr, "tpsim: bug: {} (please report it with the command that led here)\n", text);
+    say(fmt::format("tpsim: bug: {} (please report it with the command that led here)\n", text));
   } else {
-    fmt::print(stderr, "tpsim: error: {}\n", text);
+    say(fmt::format("tpsim: error: {}\n", text));
   }
   return static_cast<int>(error.kind);
 }
 
-int run_and_report(const CommandLine& line) {
+int guarded(const std::function<int()>& work) {
   try {
+    return work();
+  } catch (const std::exception& error) {
+    return report(error_from(error));
+  }
+}
+
+int run_and_report(const CommandLine& line) {
+  return guarded([&] {
     const Status status = run_program(line);
     return status.ok() ? 0 : report(status.error());
-  } catch (const std::exception& error) {
-    return report(Error{ErrorKind::kBug, error.what(), "", ""});
-  }
+  });
 }
 
 }  // namespace tpsim::cli

@@ -16,6 +16,7 @@
 #include "cli/values.h"
 #include "core/json_document.h"
 #include "core/leading_number.h"
+#include "core/standard_streams.h"
 
 namespace tpsim::cli {
 namespace {
@@ -169,7 +170,7 @@ Status print_heading(const TrainingRun& run, bool gpus) {
       "step", "loss", "grad norm", "time", "tokens/s", "GFLOP/s*", "memory**"));
 }
 
-void print_note(const std::string& note) { fmt::print(stderr, "tpsim: {}\n", printable(note)); }
+void print_note(const std::string& note) { say(fmt::format("tpsim: {}\n", printable(note))); }
 
 // JSON on a terminal has no whole last line that a bar could stand below.
 Terminal beside(Terminal terminal, bool json) {

@@ -8,9 +8,10 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "core/standard_streams.h"
 
 namespace tpsim::cli {
 namespace {
@@ -62,11 +63,11 @@ int supervised(const std::string& name, const std::function<int()>& work) {
   const int signal = WTERMSIG(status);
   // A launcher that ends a job, or a user, has asked for it: no news.
   if (asked_to_end && signal == SIGTERM) return 128 + signal;
-  fmt::print(stderr,
-             "tpsim: error: {} ended by signal {} ({}){}; with --state DIR the "
-             "same command goes on from the last saved step\n",
-             name, signal, ::strsignal(signal),
-             signal == SIGKILL ? ": killed, perhaps by the system for want of memory" : "");
+  say(fmt::format(
+      "tpsim: error: {} ended by signal {} ({}){}; with --state DIR the same command goes on from "
+      "the last saved step\n",
+      name, signal, ::strsignal(signal),
+      signal == SIGKILL ? ": killed, perhaps by the system for want of memory" : ""));
   return 128 + signal;
 }
 

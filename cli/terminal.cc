@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/standard_streams.h"
 #include "ranks/launcher.h"
 
 namespace tpsim::cli {
@@ -123,7 +124,7 @@ ProgressBar::ProgressBar(const Terminal& terminal, std::string label)
 ProgressBar::~ProgressBar() { clear(); }
 
 void ProgressBar::clear() {
-  if (shown_at_ > 0) fmt::print(stderr, "\r\033[K");
+  if (shown_at_ > 0) say("\r\033[K");
   shown_at_ = 0;
 }
 
@@ -132,8 +133,8 @@ void ProgressBar::show(double share) {
   const double time = now();
   if (time - started_ < kPatience || time - shown_at_ < kRefresh) return;
   shown_at_ = time;
-  fmt::print(stderr, "\r{} {} {:3.0f} %", label_, terminal_.gauge(share, kProgressWidth),
-             std::clamp(share, 0.0, 1.0) * 100);
+  say(fmt::format("\r{} {} {:3.0f} %", label_, terminal_.gauge(share, kProgressWidth),
+                  std::clamp(share, 0.0, 1.0) * 100));
 }
 
 }  // namespace tpsim::cli

@@ -12,12 +12,39 @@ endif()
 # The Python module holds the static libraries; a build that finds Python later compiles none anew.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
+# Programs know folders of libraries only as absolute paths, the same before and after installing. A
+# path that CMake pads for a later change of it has an empty folder in it: the current one.
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+
+# Programs whose address nobody knows beforehand.
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES CXX)
+
 set(TPSIM_SANITIZE "" CACHE STRING "sanitizers to build with, as for -fsanitize=: address,undefined or thread")
 if(TPSIM_SANITIZE)
   target_compile_options(tpsim_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TPSIM_SANITIZE} -fno-sanitize-recover=all
-    -fno-omit-frame-pointer -Wno-maybe-uninitialized>)  # GCC warns falsely of instrumented code
+    -fno-omit-frame-pointer>
+    # GCC warns falsely of instrumented code.
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
   target_link_options(tpsim_options INTERFACE -fsanitize=${TPSIM_SANITIZE})
+endif()
+
+# What makes a mistake with memory end the program instead of serving somebody: canaries on the
+# stack, checked copies, tables of addresses that are read-only before main() starts. Sanitizers
+# check all that themselves. tests/tools/hardening_test.sh reads it back.
+if(NOT TPSIM_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(tpsim_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong>)
+  target_compile_definitions(tpsim_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:_FORTIFY_SOURCE=2>)
+  target_link_options(tpsim_options INTERFACE
+    LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+endif()
+
+if(TPSIM_FUZZ)
+  target_compile_options(tpsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 
 # Loops of the CPU device and of its ranks' sums; comparisons with infinities stay exact. On x86-64

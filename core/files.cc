@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <utility>
 
 namespace tpsim {
@@ -19,13 +21,19 @@ Error file_error(const std::filesystem::path& path, std::string_view verb, int c
                fmt::format("cannot {} the file: {}", verb, std::strerror(code)), path.string(), ""};
 }
 
-// A file that vanishes unless it is renamed to its final name.
+// A file that vanishes unless it is renamed to its final name. Its own name is drawn: processes of
+// one number, as in containers, leave nothing behind that stands in each other's way.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::filesystem::path& target)
-      : path_(target.parent_path() /
-              fmt::format(".{}.{}.tmp", target.filename().string(), ::getpid())),
-        descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {}
+  explicit TemporaryFile(const std::filesystem::path& folder) {
+    constexpr int kDraws = 100;
+    std::random_device random;
+    for (int i = 0; i < kDraws; ++i) {
+      path_ = folder / fmt::format(".tpsim-{:08x}{:08x}.tmp", random(), random());
+      descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (descriptor_ >= 0 || errno != EEXIST) return;
+    }
+  }
   ~TemporaryFile() {
     const bool created = descriptor_ >= 0 || closed_;
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -58,12 +66,29 @@ class TemporaryFile {
 
  private:
   std::filesystem::path path_;
-  int descriptor_;
+  int descriptor_ = -1;
   bool closed_ = false;
   bool renamed_ = false;
 };
 
 }  // namespace
+
+Result<PrivateFolder> PrivateFolder::create() {
+  std::error_code code;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(code);
+  if (code) return file_error(parent, "find the folder of temporary files for", code.value());
+  std::string name = (parent / "tpsim-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) return file_error(name, "make", errno);
+  return PrivateFolder(name);
+}
+
+PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})) {}
+
+PrivateFolder::~PrivateFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
 
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -102,7 +127,7 @@ Status write_file_atomically(const std::filesystem::path& path,
   if (std::filesystem::exists(target, code) && !std::filesystem::is_regular_file(target, code)) {
     return Error{ErrorKind::kBadInput, "cannot write: it is not a regular file", path.string(), ""};
   }
-  TemporaryFile file(target);
+  TemporaryFile file(target.parent_path());
   const auto written = [&] {
     return std::all_of(pieces.begin(), pieces.end(), [&](auto piece) { return file.write(piece); });
   };

@@ -25,4 +25,22 @@ Status write_file_atomically(const std::filesystem::path& path,
 // cannot, it is as good.
 void sync_folder(const std::filesystem::path& folder);
 
+// A folder for files that are handed to another program, removed with all that is in it. Nobody
+// else may look into it (mode 0700), and its name is drawn: nobody can have put a link there
+// before.
+class PrivateFolder {
+ public:
+  // Below TMPDIR.
+  static Result<PrivateFolder> create();
+  ~PrivateFolder();
+  PrivateFolder(PrivateFolder&& other) noexcept;
+  PrivateFolder& operator=(PrivateFolder&&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  explicit PrivateFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
 }  // namespace tpsim

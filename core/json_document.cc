@@ -232,6 +232,7 @@ class TextWriter {
     } else if (const double* number = value.as<double>()) {
       TPSIM_CHECK(std::isfinite(*number), "JSON has no infinite numbers");
       fmt::format_to(std::back_inserter(text), "{}", *number);
+      if (*number == 0 && std::signbit(*number)) text += ".0";  // "-0" is the whole number 0
     } else if (const std::string* string = value.as<std::string>()) {
       write_string(*string);
     } else {

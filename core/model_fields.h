@@ -8,8 +8,8 @@ namespace tpsim {
 
 template <class Io, class Spec>
 void attention_fields(Io& io, Spec& attention) {
-  io.integer("heads", attention.heads, {});
-  io.integer("kv_heads", attention.kv_heads, {});
+  io.integer("heads", attention.heads, {1, 1 << 16});
+  io.integer("kv_heads", attention.kv_heads, {1, 1 << 16});
   io.integer("head_dim", attention.head_dim, {});
   io.choice("position", attention.position,
             {PositionKind::kAlibi, PositionKind::kLearned, PositionKind::kRotary});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 namespace tpsim {
@@ -33,6 +34,19 @@ std::int64_t block_parameters(const ModelSpec& model, std::int64_t experts) {
   const std::int64_t biases =
       model.linear_bias ? qkv_width + model.hidden + mlp_bias_parameters(model) : 0;
   return matrices + biases + 2 * norm_parameters(model);
+}
+
+// All weights, some twice, in a type that no file overflows.
+double weights_at_most(const ModelSpec& model) {
+  const auto times = [](std::int64_t a, std::int64_t b) {
+    return static_cast<double>(a) * static_cast<double>(b);
+  };
+  const double heads = times(model.attention.heads + 2 * model.attention.kv_heads, 2);
+  const double attention = heads * times(model.attention.head_dim, model.hidden);
+  const double mlp = 3 * times(model.hidden, model.ffn_hidden) *
+                     static_cast<double>(std::max<std::int64_t>(1, model.experts.count));
+  const double words = 2 * times(model.vocab + model.vocab_multiple + model.seq, model.hidden);
+  return static_cast<double>(model.layers) * (attention + mlp) + words;
 }
 
 Status check_experts(const ModelSpec& model) {
@@ -126,12 +140,13 @@ Status validate(const ModelSpec& model) {
                                                         {"heads", model.attention.heads},
                                                         {"kv_heads", model.attention.kv_heads},
                                                         {"head_dim", model.attention.head_dim}};
-  constexpr std::int64_t kLargest = std::int64_t{1} << 24;
+  constexpr std::int64_t kLargest = std::int64_t{1} << 24, kMostHeads = 1 << 16;
   for (const auto& [name, size] : sizes) {
-    if (size < 1 || size > kLargest) {
+    const bool counts_heads = std::string_view(name).ends_with("heads");
+    const std::int64_t most = counts_heads ? kMostHeads : kLargest;
+    if (size < 1 || size > most) {
       return Error{ErrorKind::kBadInput,
-                   fmt::format("{} is {}; it must lie between 1 and {}", name, size, kLargest), "",
-                   ""};
+                   fmt::format("{} is {}; it must lie between 1 and {}", name, size, most), "", ""};
     }
   }
   if (model.attention.heads % model.attention.kv_heads != 0) {
@@ -139,6 +154,21 @@ Status validate(const ModelSpec& model) {
                  fmt::format("{} heads cannot share {} kv_heads evenly", model.attention.heads,
                              model.attention.kv_heads),
                  "", "heads must be a multiple of kv_heads"};
+  }
+  // Numbers of weights, and what is made of them, are whole numbers of 64 bits.
+  constexpr double kMostWeights = 1e15;
+  if (!(weights_at_most(model) <= kMostWeights)) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("its sizes make some {:.0e} weights; at most {:.0e} are counted",
+                             weights_at_most(model), kMostWeights),
+                 "", ""};
+  }
+  if (model.fused_qkv && model.attention.kv_heads != model.attention.heads) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("fused_qkv keeps q, k and v of each head together: {} heads cannot "
+                             "share {} kv_heads",
+                             model.attention.heads, model.attention.kv_heads),
+                 "", "set fused_qkv to false, or kv_heads to heads"};
   }
   if (has_experts(model)) TPSIM_TRY_STATUS(check_experts(model));
   if (model.attention.position == PositionKind::kRotary && model.attention.head_dim % 2 != 0) {

@@ -88,7 +88,7 @@ Flops attention_core_forward_flops(const ModelSpec& model);
 std::int64_t padded_vocab(const ModelSpec& model, std::int64_t tp);
 
 // Every rule that a usable model obeys (positive sizes, heads % kv_heads == 0, no more experts for
-// a token than there are, ...).
+// a token than there are, no more weights than can be counted, ...).
 Status validate(const ModelSpec& model);
 
 }  // namespace tpsim

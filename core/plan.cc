@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <utility>
+
+#include "core/checked_product.h"
 
 namespace tpsim {
 namespace {
@@ -24,6 +27,11 @@ Status check_degrees(const Plan& plan) {
     if (value < 1 || value > kMost) {
       return illegal(fmt::format("{} is {}; it must lie between 1 and {}", name, value, kMost));
     }
+  }
+  constexpr std::int64_t kMostGpus = std::int64_t{1} << 34;  // of the largest cluster
+  const auto gpus = checked_product({d.tp, d.pp, d.dp, d.cp});
+  if (!gpus || *gpus > kMostGpus) {
+    return illegal(fmt::format("tp x pp x dp x cp is more than {}", kMostGpus));
   }
   if (plan.zero < 0 || plan.zero > 3) {
     return illegal(fmt::format("zero is {}; ZeRO stages are 0, 1, 2 and 3", plan.zero));
@@ -232,8 +240,30 @@ bool divides_by_tp(const ModelSpec& model, std::int64_t tp) {
          model.ffn_hidden % tp == 0;
 }
 
+bool has_countable_tensors(const Plan& plan, const ModelSpec& model) {
+  constexpr double kMostElements = 1e16;  // 40 PB; a layer has some tens of such tensors
+  const auto count = [](std::int64_t n) { return static_cast<double>(n); };
+  const double tokens =
+      count(plan.micro_batch) * std::ceil(count(model.seq) / count(plan.degrees.cp));
+  const double of_experts = has_experts(model)
+                                ? count(model.experts.per_token) * model.experts.capacity_factor +
+                                      count(model.experts.count)
+                                : 1;
+  const double width = count(query_width(model)) + 2 * count(kv_width(model)) +
+                       count(model.hidden + 2 * model.ffn_hidden) * of_experts +
+                       count(padded_vocab(model, plan.degrees.tp)) +
+                       count(model.attention.heads) * count(model.seq);
+  return tokens * width <= kMostElements;
+}
+
 Status validate(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_degrees(plan));
+  if (!has_countable_tensors(plan, model)) {
+    return illegal(fmt::format("a micro-batch of {} sequences of {} tokens has tensors too large "
+                               "to count",
+                               plan.micro_batch, model.seq),
+                   "choose a smaller micro_batch, or a shorter sequence");
+  }
   TPSIM_TRY_STATUS(check_context_parallel(plan, model));
   TPSIM_TRY_STATUS(check_tensor_parallel(plan, model));
   TPSIM_TRY_STATUS(check_expert_parallel(plan, model));

@@ -109,6 +109,10 @@ std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t
 // Whether heads, key/value heads and the MLP's width divide by a tensor-parallel degree.
 bool divides_by_tp(const ModelSpec& model, std::int64_t tp);
 
+// Whether the tensors of one micro-batch are small enough to be counted in 64 bits, with room for
+// sums of them: no device comes near.
+bool has_countable_tensors(const Plan& plan, const ModelSpec& model);
+
 // Everything that makes a plan illegal for a model, whatever the hardware: heads % tp, batch not
 // divisible, stages that do not add up, an interleaved schedule whose micro-batches are no multiple
 // of pp, a sequence that does not divide into equal parts of the context- or sequence-parallel

@@ -197,6 +197,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .meaning = "How many blocks of every chunk are computed again in backward; the others keep "
                 "their activations.",
      .least = 0,
+     .most = 1 << 24,
      .get = getter<&Plan::recompute_blocks>(),
      .set = setter<&Plan::recompute_blocks>(),
      .counts_for = &kSomeBlocks,
@@ -303,7 +304,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .title = "stage layers",
      .help = "blocks of each chunk, in model order",
      .meaning = "How many blocks each chunk of the model holds, in the order of the model.",
-     .least = 0},
+     .least = 0,
+     .most = 1 << 24},
 }};
 
 }  // namespace

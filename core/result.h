@@ -3,6 +3,7 @@
 // Broken invariants are not errors; they are TPSIM_CHECK (core/check.h).
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,6 +33,10 @@ struct Error {
 
 // "where: message (hint)" on one line.
 std::string to_string(const Error& error);
+
+// What an exception is to the user. Memory that ran out is the machine's limit (kDoesNotFit);
+// anything else that nobody caught is a bug.
+Error error_from(const std::exception& exception);
 
 // A value or an Error. Callers test it before they read it.
 template <class T>

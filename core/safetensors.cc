@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
+#include "core/checked_product.h"
 #include "core/files.h"
 #include "core/half_floats.h"
 #include "core/json_document.h"
@@ -34,24 +36,26 @@ Result<SafetensorEntry> parse_entry(const std::filesystem::path& path, const std
   }
   SafetensorEntry entry;
   entry.dtype = *dtype->as<std::string>();
-  std::int64_t elements = 1;
   for (const JsonValue& dim : *dims) {
     const auto* extent = dim.as<std::int64_t>();
     if (extent == nullptr || *extent < 0 || *extent > (std::int64_t{1} << 40)) {
       return bad("a shape that is none");
     }
     entry.shape.push_back(*extent);
-    elements *= *extent;
   }
+  const std::int64_t width = bytes_of_dtype(entry.dtype);
+  std::vector<std::int64_t> factors = entry.shape;
+  factors.push_back(std::max<std::int64_t>(width, 1));
+  const auto bytes = checked_product(factors);
+  if (!bytes) return bad("a shape too large for any file");
   const auto* begin = (*ends)[0].as<std::int64_t>();
   const auto* end = (*ends)[1].as<std::int64_t>();
   if (begin == nullptr || end == nullptr || *begin < 0 || *end < *begin) return bad("bad offsets");
+  if (*end > file_size - data_begin) return bad("its data lie beyond the end of the file");
   entry.begin = data_begin + *begin;
   entry.end = data_begin + *end;
-  if (entry.end > file_size) return bad("its data lie beyond the end of the file");
-  const std::int64_t width = bytes_of_dtype(entry.dtype);
   // Other dtypes may stand in the file as long as nobody reads them.
-  if (width > 0 && elements * width != *end - *begin) return bad("shape and size disagree");
+  if (width > 0 && *bytes != *end - *begin) return bad("shape and size disagree");
   return entry;
 }
 

@@ -24,7 +24,8 @@ struct SafetensorEntry {
 
 class SafetensorsFile {
  public:
-  // Checks the header against the size of the file: a cut-off file is an error.
+  // Checks the header against the size of the file: a cut-off file is an error, and so is a tensor
+  // of a dtype that is read here whose shape and bytes disagree. No entry lies outside the file.
   static Result<SafetensorsFile> open(const std::filesystem::path& path);
 
   const std::map<std::string, SafetensorEntry>& entries() const { return entries_; }

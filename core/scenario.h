@@ -5,6 +5,7 @@
 #include "core/model_spec.h"
 #include "core/profile.h"
 #include "core/stack_spec.h"
+#include "core/work_limits.h"
 
 namespace tpsim {
 
@@ -13,6 +14,7 @@ struct Scenario {
   ClusterSpec cluster;
   Profile profile;
   StackSpec stack;
+  WorkLimits limits = {};  // of what is asked about them, no part of the answer
 };
 
 }  // namespace tpsim

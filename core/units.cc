@@ -79,6 +79,7 @@ Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, 
     const double value = number * unit.scale;
     // No machine has more of anything: a slip of the pen.
     if (value > 1e24) return error("it is too large");
+    if (value > 0 && value < 1e-24) return error("it is too small");
     return value;
   }
   return error(rest.empty() ? "the unit is missing" : fmt::format("unknown unit '{}'", rest));
@@ -92,7 +93,11 @@ Result<Q> parse_quantity(std::string_view text, std::span<const Unit> units, con
 
 }  // namespace
 
-Picoseconds to_picoseconds(Seconds t) { return std::llround(t.value() * 1e12); }
+Picoseconds to_picoseconds(Seconds t) {
+  constexpr double kMost = 9.2e6;  // seconds
+  TPSIM_CHECK(std::abs(t.value()) < kMost, "a time that no event can have");
+  return std::llround(t.value() * 1e12);
+}
 Seconds to_seconds(Picoseconds t) { return Seconds(static_cast<double>(t) * 1e-12); }
 
 std::string to_string(Bytes q) { return format_scaled(q.value(), std::span(kByteUnits).first(5)); }

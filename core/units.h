@@ -69,7 +69,8 @@ inline constexpr double kGiB = 1024.0 * kMiB;
 inline constexpr double kGB = 1e9;
 constexpr double gib(Bytes bytes) { return bytes.value() / kGiB; }
 
-// Event time: integer picoseconds, so that order and equality are exact. 106 days fit.
+// Event time: integer picoseconds, so that order and equality are exact. 106 days fit; what makes
+// times of prices sees to it that no more is asked for.
 using Picoseconds = std::int64_t;
 Picoseconds to_picoseconds(Seconds t);
 Seconds to_seconds(Picoseconds t);
@@ -89,7 +90,8 @@ std::string to_exact_string(BytesPerSecond);
 std::string to_exact_string(FlopsPerSecond);
 
 // Reads "80 GiB", "3.2 us", "100 Gb/s" (bits), "300 GB/s", "312 TFLOP/s". A number without a unit,
-// an unknown unit, a negative or a non-finite number is an error that lists the units.
+// an unknown unit, a negative or a non-finite number is an error that lists the units; so is one
+// that no machine has: above 1e24 base units, or below 1e-24 but for zero.
 Result<Bytes> parse_bytes(std::string_view text);
 Result<Seconds> parse_seconds(std::string_view text);
 Result<BytesPerSecond> parse_bandwidth(std::string_view text);

@@ -9,6 +9,7 @@
 
 #include "core/files.h"
 #include "core/json_document.h"
+#include "core/standard_streams.h"
 #include "gui/actions.h"
 #include "gui/drawing_pixels.h"
 #include "gui/start_options.h"
@@ -60,11 +61,14 @@ int run_and_report(int argc, char** argv) {
   try {
     const Status status = run(argc, argv);
     if (status.ok()) return 0;
-    fmt::print(stderr, "tpsim: error: {}\n", to_string(status.error()));
+    say(fmt::format("tpsim: error: {}\n", to_string(status.error())));
     return static_cast<int>(status.error().kind);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tpsim: bug: {} (please report it with what led here)\n", error.what());
-    return static_cast<int>(ErrorKind::kBug);
+    const Error said = error_from(error);
+    say(said.kind == ErrorKind::kBug
+            ? fmt::format("tpsim: bug: {} (please report it with what led here)\n", said.message)
+            : fmt::format("tpsim: error: {}\n", to_string(said)));
+    return static_cast<int>(said.kind);
   }
 }
 

@@ -21,7 +21,12 @@ std::shared_ptr<PlanView> compute_plan(LayerPricer& pricer, const Plan& plan) {
     view->error = status.error();
     return view;
   }
-  view->predicted = predict(pricer, plan);
+  Result<Prediction> predicted = predict(pricer, plan);
+  if (!predicted.ok()) {
+    view->error = predicted.error();
+    return view;
+  }
+  view->predicted = *std::move(predicted);
   view->costs = plan_costs(pricer, plan);
   step_cost(pricer, plan, view->costs, &view->timeline);
   view->index = index_of(view->timeline);

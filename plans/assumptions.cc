@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "core/json_document.h"
@@ -84,7 +85,7 @@ Result<double> parse_assumption(const AssumptionRow& row, std::string_view text)
   std::string_view unit = text.substr(leading->length);
   while (unit.starts_with(' ')) unit.remove_prefix(1);
   if (unit != row.unit) return wrong_text(row, text);
-  const bool whole = !row.whole || value == static_cast<double>(static_cast<std::int64_t>(value));
+  const bool whole = !row.whole || value == std::floor(value);
   if (!(value >= row.least && value <= row.most) || !whole) {
     return Error{ErrorKind::kBadInput,
                  fmt::format("{} is out of range: {} from {} to {}", text,

@@ -39,7 +39,7 @@ Status check_request(const Scenario& scenario, const Plan& plan, const CampaignR
 Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignRequest& request,
                  Campaign& campaign) {
   LayerPricer pricer(scenario);
-  const Prediction full = predict(pricer, plan);
+  TPSIM_TRY(const Prediction full, predict(pricer, plan));
   campaign.predicted_step = full.step;
   campaign.step = request.step > Seconds() ? request.step : full.step;
   // A measured step corrects the predictions of the ramp's smaller batches by its own error.
@@ -56,8 +56,11 @@ Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignReque
       error.where = "--ramp";
       return error;
     }
-    const Seconds step =
-        phase.global_batch == plan.global_batch ? full.step : predict(pricer, smaller).step;
+    Seconds step = full.step;
+    if (phase.global_batch != plan.global_batch) {
+      TPSIM_TRY(const Prediction other, predict(pricer, smaller));
+      step = other.step;
+    }
     campaign.phase_steps.push_back(step * scale);
     campaign.time.steps += static_cast<double>(phase.steps) * campaign.phase_steps.back();
   }

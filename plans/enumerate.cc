@@ -41,7 +41,12 @@ class FamilyWalk {
       for (const Layout& layout : layouts_) {
         plan_.degrees = layout.degrees;
         rank_order_matters_ = layout.rank_order_matters;
-        if (asked_.global_batch / layout.degrees.dp % micro_batch == 0) visit_schedules();
+        if (asked_.global_batch / layout.degrees.dp % micro_batch != 0) continue;
+        if (has_countable_tensors(plan_, scenario_.model)) {
+          visit_schedules();
+        } else {
+          prune("tensors too large to count", settings());
+        }
       }
     }
     for (const auto& [reason, count] : pruned_) count_.pruned[reason] += count;

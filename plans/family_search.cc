@@ -19,7 +19,8 @@ double score_of(Objective objective, const Candidate& candidate, double step) {
   return 0;
 }
 
-FamilySearch::Found FamilySearch::run(std::int64_t family) {
+FamilySearch::Found FamilySearch::run(std::int64_t family, std::int64_t most) {
+  most_ = static_cast<std::size_t>(most);
   found_ = {};
   floors_.clear();
   place_ = family << 40;
@@ -57,10 +58,17 @@ bool FamilySearch::add_if_it_fits(const Plan& plan, const StageCut& cut) {
     ++found_.over_memory;
     return false;
   }
+  // The bound is no shorter than what one stage does; every chunk's tasks one after another are no
+  // more than all stages'.
+  const double stages = 2.0 * static_cast<double>(cut.layers.size()) + 1;
+  if (!is_countable(pricer_.scenario().stack, stages * value.step)) {
+    ++found_.too_long;
+    return true;
+  }
   Candidate candidate{0,   value.step.value(), value.peak.value(), value.busy.value(), place_, plan,
                       &cut};
   candidate.bound = score_of(objective_, candidate, candidate.step);
-  found_.candidates.push_back(candidate);
+  if (found_.candidates.size() <= most_) found_.candidates.push_back(candidate);
   return true;
 }
 

@@ -36,7 +36,7 @@ class FamilySearch {
  public:
   struct Found {
     EnumerationCount count;
-    std::int64_t over_memory = 0, over_host = 0, more_recompute = 0;
+    std::int64_t over_memory = 0, over_host = 0, more_recompute = 0, too_long = 0;
     std::vector<Candidate> candidates;
   };
 
@@ -50,7 +50,8 @@ class FamilySearch {
         limit_(memory_limit(pricer_.scenario(), space)),
         first_order_(plans.first_rank_order()) {}
 
-  Found run(std::int64_t family);
+  // Stops adding candidates when there are more than `most`.
+  Found run(std::int64_t family, std::int64_t most);
 
  private:
   struct MemoryFloor {
@@ -76,6 +77,7 @@ class FamilySearch {
   std::vector<MemoryFloor> floors_;  // of the family at hand
   RankOrder first_order_;
   bool was_over_memory_ = false;  // the plan before
+  std::size_t most_ = 0;
   std::int64_t place_ = 0;
 };
 

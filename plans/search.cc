@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <limits>
 #include <tuple>
@@ -10,6 +11,7 @@
 #include "plans/enumerate.h"
 #include "plans/family_search.h"
 #include "plans/parallel_for.h"
+#include "plans/search_work.h"
 #include "sim/predict.h"
 #include "sim/step.h"
 
@@ -18,6 +20,7 @@ namespace {
 
 constexpr const char* kOverMemory = "would run out of memory";
 constexpr const char* kOverHost = "needs more memory than a host has";
+constexpr const char* kTooLong = "a step may take longer than is counted";
 constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
 
 bool comes_before(const Candidate& a, const Candidate& b) {
@@ -40,52 +43,70 @@ class Search {
         pricer_(prices_),
         plans_(prices_->scenario, space) {}
 
-  SearchResult best(const std::function<void(double)>& progress, int threads) {
-    return timed([&] {
-      evaluate_families(threads, space_.objective == Objective::kMemory);
-      choose_best(progress);
+  Result<SearchResult> best(const std::function<void(double)>& progress, int threads) {
+    return timed([&]() -> Status {
+      TPSIM_TRY_STATUS(evaluate_families(threads, space_.objective == Objective::kMemory));
+      return choose_best(progress);
     });
   }
 
-  SearchResult front(const std::function<void(double)>& progress, int threads) {
-    return timed([&] {
-      evaluate_families(threads, true);
-      choose_front(progress);
+  Result<SearchResult> front(const std::function<void(double)>& progress, int threads) {
+    return timed([&]() -> Status {
+      TPSIM_TRY_STATUS(evaluate_families(threads, true));
+      return choose_front(progress);
     });
   }
 
  private:
   template <class Work>
-  SearchResult timed(const Work& work) {
+  Result<SearchResult> timed(const Work& work) {
     const auto start = std::chrono::steady_clock::now();
-    work();
-    if (candidates_.empty()) find_nearest_miss();
+    TPSIM_TRY_STATUS(work());
+    if (candidates_.empty()) TPSIM_TRY_STATUS(find_nearest_miss());
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     result_.elapsed = Seconds(elapsed.count());
     return std::move(result_);
   }
 
   // What threads find is put together in the order of families, whoever was first.
-  void evaluate_families(int threads, bool trades_memory) {
+  Status evaluate_families(int threads, bool trades_memory) {
+    std::atomic<std::int64_t> kept = 0;
+    const bool is_limited = pricer_.scenario().limits.memory < kNoLimits.memory;
+    const std::int64_t most =
+        is_limited ? kMostCandidates : std::numeric_limits<std::int64_t>::max();
     std::vector<FamilySearch::Found> found(static_cast<std::size_t>(plans_.families()));
     parallel_for(plans_.families(), threads, [&]() -> IndexWork {
       const auto families = std::make_shared<FamilySearch>(prices_, plans_, space_, trades_memory);
-      return [&found, families](std::int64_t i) {
-        found[static_cast<std::size_t>(i)] = families->run(i);
+      return [&, families](std::int64_t i) {
+        if (kept > most) return;
+        FamilySearch::Found& part = found[static_cast<std::size_t>(i)];
+        part = families->run(i, most);
+        kept += static_cast<std::int64_t>(part.candidates.size());
       };
     });
+    if (kept > most) return too_many_fit();
     EnumerationCount count;
     for (FamilySearch::Found& part : found) {
       count += part.count;
       if (part.over_memory > 0) count.pruned[kOverMemory] += part.over_memory;
       if (part.over_host > 0) count.pruned[kOverHost] += part.over_host;
       if (part.more_recompute > 0) count.pruned[kMoreRecompute] += part.more_recompute;
+      if (part.too_long > 0) count.pruned[kTooLong] += part.too_long;
       candidates_.insert(candidates_.end(), part.candidates.begin(), part.candidates.end());
       part.candidates = {};
     }
     result_.considered = count.considered;
     result_.pruned = std::move(count.pruned);
     result_.feasible = static_cast<std::int64_t>(candidates_.size());
+    return Ok{};
+  }
+
+  static Error too_many_fit() {
+    return Error{ErrorKind::kDoesNotFit,
+                 fmt::format("more than {} plans fit: ranking them takes more memory than is used "
+                             "unasked",
+                             kMostCandidates),
+                 "", "hold more settings to a value, or lift the limit with --no-limits"};
   }
 
   struct Scored {
@@ -112,7 +133,7 @@ class Search {
 
   // Bounds never exceed the exact score, so once a bound passes the worst of the best `top` nothing
   // better can follow.
-  void choose_best(const std::function<void(double)>& progress) {
+  Status choose_best(const std::function<void(double)>& progress) {
     std::sort(candidates_.begin(), candidates_.end(), comes_before);
     std::vector<Scored> best;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -124,11 +145,12 @@ class Search {
       }
       ++result_.simulated;
     }
-    for (const Scored& scored : best) result_.plans.push_back(predicted(*scored.candidate));
+    for (const Scored& scored : best) TPSIM_TRY_STATUS(add_plan(*scored.candidate));
+    return Ok{};
   }
 
   // In the order of their bounds: what an exact plan beats with its bound already is beaten.
-  void choose_front(const std::function<void(double)>& progress) {
+  Status choose_front(const std::function<void(double)>& progress) {
     std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
     });
@@ -149,7 +171,8 @@ class Search {
     std::sort(front.begin(), front.end(), [](const Candidate& a, const Candidate& b) {
       return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
     });
-    for (const Candidate& candidate : front) result_.plans.push_back(predicted(candidate));
+    for (const Candidate& candidate : front) TPSIM_TRY_STATUS(add_plan(candidate));
+    return Ok{};
   }
 
   // No worse in anything; of equals the first of the enumeration.
@@ -169,14 +192,20 @@ class Search {
     return score_of(space_.objective, candidate, exact_step(candidate).value());
   }
 
-  PlannedRun predicted(const Candidate& candidate) {
+  Result<PlannedRun> predicted(const Candidate& candidate) {
     Plan plan = whole_plan(candidate.plan, *candidate.cut);
-    Prediction prediction = predict(pricer_, plan);
-    return {std::move(plan), std::move(prediction)};
+    TPSIM_TRY(Prediction prediction, predict(pricer_, plan));
+    return PlannedRun{std::move(plan), std::move(prediction)};
+  }
+  Status add_plan(const Candidate& candidate) {
+    TPSIM_TRY(PlannedRun run, predicted(candidate));
+    result_.plans.push_back(std::move(run));
+    return Ok{};
   }
 
   // Of all plans, none of which fits, the one with the lowest peak.
-  void find_nearest_miss() {
+  Status find_nearest_miss() {
+    if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricer_.scenario());
     PlanBounds bounds(pricer_);
     Candidate miss;
     for (std::int64_t family = 0; family < plans_.families(); ++family) {
@@ -196,7 +225,9 @@ class Search {
       });
       pricer_.drop_traces();
     }
-    if (miss.cut != nullptr) result_.nearest_miss = predicted(miss);
+    if (miss.cut == nullptr) return Ok{};
+    TPSIM_TRY(result_.nearest_miss, predicted(miss));
+    return Ok{};
   }
 
   const SearchSpace& space_;
@@ -221,20 +252,25 @@ SearchResult joined(SearchResult first, SearchResult second) {
   return second;
 }
 
-SearchResult with_offload_if_needed(const Scenario& scenario, const SearchSpace& space,
-                                    const std::function<SearchResult(const SearchSpace&)>& run) {
-  SearchResult found = run(space);
-  if (!found.plans.empty() || !may_offload(scenario, space)) return found;
+using SearchOf = std::function<Result<SearchResult>(const SearchSpace&)>;
+
+Result<SearchResult> with_offload_if_needed(const Scenario& scenario, const SearchSpace& space,
+                                            const SearchOf& run) {
+  TPSIM_TRY(SearchResult found, run(space));
+  const bool asks_nothing = may_offload(scenario, space);
+  found.offload_left_out = asks_nothing && found.pruned.count(kOverMemory) > 0;
+  if (!found.plans.empty() || !asks_nothing) return found;
   SearchSpace offloaded = space;
   offloaded.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kOptimizer)};
-  return joined(std::move(found), run(offloaded));
+  TPSIM_TRY(SearchResult second, run(offloaded));
+  return joined(std::move(found), std::move(second));
 }
 
 }  // namespace
 
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads) {
-  TPSIM_TRY_STATUS(check_space(scenario, space));
+  TPSIM_TRY_STATUS(check_space(scenario, space, top));
   return with_offload_if_needed(scenario, space, [&](const SearchSpace& part) {
     return Search(scenario, part, top).best(progress, threads);
   });
@@ -242,7 +278,7 @@ Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, 
 
 Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& space,
                                   const std::function<void(double)>& progress, int threads) {
-  TPSIM_TRY_STATUS(check_space(scenario, space));
+  TPSIM_TRY_STATUS(check_space(scenario, space, 1));
   return with_offload_if_needed(scenario, space, [&](const SearchSpace& part) {
     return Search(scenario, part, 1).front(progress, threads);
   });

@@ -51,14 +51,17 @@ struct SearchResult {
   std::int64_t simulated = 0;                  // event by event: those that could be among the best
   std::map<std::string, std::int64_t> pruned;  // why a combination cannot run -> how many
   Seconds elapsed;
-  std::vector<PlannedRun> plans;           // best first, simulated event-exactly
+  std::vector<PlannedRun> plans;  // best first, simulated event-exactly
+  bool offload_left_out = false;  // nobody asked for it, and others fit: one that offloads its
+                                  // optimizer to recompute less might be faster
   std::optional<PlannedRun> nearest_miss;  // when nothing fits: the plan that misses by least
 };
 
 // `top` best plans; of those that differ only in how many blocks of every chunk they recompute, the
 // best one stands for all. `progress` hears the done share in [0,1]; it may be empty. Fails on a
 // GPU count beyond the cluster; nothing fitting is no failure: plans is empty and nearest_miss is
-// set. The answer does not depend on the number of threads.
+// set. Fails too where no plan's step is short enough to be counted (sim/predict.h). The answer
+// does not depend on the number of threads.
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads = 1);
 
@@ -71,8 +74,9 @@ Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& s
 SearchSpace with_setting(SearchSpace space, const SettingValue& value);
 // A space of plans that have this plan's dtypes and batch and fill as many GPUs.
 SearchSpace space_around(const Plan& plan);
-// Fails on GPU counts that the cluster cannot give, or an impossible batch.
-Status check_space(const Scenario& scenario, const SearchSpace& space);
+// Fails on GPU counts that the cluster cannot give, an impossible batch, or more work than the
+// scenario's limits allow (kDoesNotFit), also for the `top` plans that are simulated.
+Status check_space(const Scenario& scenario, const SearchSpace& space, int top);
 
 // Whether a search that finds nothing looks on with the optimizer in the hosts' memory.
 bool may_offload(const Scenario& scenario, const SearchSpace& space);

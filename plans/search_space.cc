@@ -4,11 +4,12 @@
 #include <algorithm>
 
 #include "plans/search.h"
+#include "plans/search_work.h"
 #include "sim/predict.h"
 
 namespace tpsim {
 
-Status check_space(const Scenario& scenario, const SearchSpace& space) {
+Status check_space(const Scenario& scenario, const SearchSpace& space, int top) {
   TPSIM_TRY_STATUS(validate(scenario.model));
   const ClusterSpec& cluster = scenario.cluster;
   const std::int64_t available = cluster.nodes * cluster.gpus_per_node;
@@ -38,7 +39,9 @@ Status check_space(const Scenario& scenario, const SearchSpace& space) {
                  fmt::format("a global batch of {} sequences", space.global_batch),
                  "--global-batch", "it must be at least 1"};
   }
-  return Ok{};
+  const SearchWork work = work_of(scenario, space, top);
+  return check_work(fmt::format("a search of {:.1e} plans", work.plans), work.estimate,
+                    scenario.limits);
 }
 
 Bytes memory_limit(const Scenario& scenario, const SearchSpace& space) {

@@ -58,16 +58,26 @@ const char* kind_name(ErrorKind kind) {
   return "?";
 }
 
+void raise_error(const Error& error) {
+  const py::object type = py::module_::import("tpsim._errors").attr("Error");
+  const py::object raised =
+      type(to_string(error), kind_name(error.kind), static_cast<int>(error.kind), error.message,
+           error.where, error.hint);
+  PyErr_SetObject(type.ptr(), raised.ptr());
+}
+
+// What the program would report, bugs and memory that ran out among it.
 void raise_failures(std::exception_ptr pointer) {
   try {
     if (pointer) std::rethrow_exception(pointer);
   } catch (const Failure& failure) {
-    const Error& error = failure.error;
-    const py::object type = py::module_::import("tpsim._errors").attr("Error");
-    const py::object raised =
-        type(to_string(error), kind_name(error.kind), static_cast<int>(error.kind), error.message,
-             error.where, error.hint);
-    PyErr_SetObject(type.ptr(), raised.ptr());
+    raise_error(failure.error);
+  } catch (const py::error_already_set&) {
+    throw;  // Python's own, on its way through
+  } catch (const py::builtin_exception&) {
+    throw;
+  } catch (const std::exception& error) {
+    raise_error(error_from(error));
   }
 }
 

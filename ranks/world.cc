@@ -28,7 +28,7 @@ Status outcome_of(World& world, const RankBody& body) {
   } catch (const CommunicatorAborted& error) {  // another rank is gone, or cannot be reached
     return Error{ErrorKind::kMissing, error.what(), "", ""};
   } catch (const std::exception& error) {
-    return Error{ErrorKind::kBug, error.what(), "", ""};
+    return error_from(error);
   }
 }
 

@@ -35,7 +35,7 @@ GroupMember member_of(const World& world, GroupKind group,
 using RankBody = std::function<Status(World&)>;
 
 // Runs a rank's body with every way of failing turned into an Error: running out of device memory
-// into kDoesNotFit, ranks that are gone into kMissing, any other exception into a bug.
+// into kDoesNotFit, ranks that are gone into kMissing, any other exception as error_from() says.
 Status outcome_of(World& world, const RankBody& body);
 
 // Thrown where this rank cannot go on because another has failed, which reports it: out of a

@@ -238,7 +238,8 @@ Status agree(RankModel& model, const Status& mine) {
   return outcome_of_all(model, mine, first_failed_rank(model, mine.ok()));
 }
 
-Status save_state(RankModel& model, std::int64_t step, const std::filesystem::path& folder) {
+Status save_state(RankModel& model, std::int64_t step, const std::filesystem::path& folder,
+                  const RunFacts& run) {
   TPSIM_TRY_STATUS(agree(model, is_first(model) ? begin_state(folder, step) : Status(Ok{})));
   std::vector<TensorBlock> all;
   for (const StateKind kind : {StateKind::kMaster, StateKind::kMomentum, StateKind::kVariance}) {
@@ -249,7 +250,7 @@ Status save_state(RankModel& model, std::int64_t step, const std::filesystem::pa
   std::int64_t failed = first_failed_rank(model, written.ok());
   if (failed < 0) {
     TPSIM_TRY(const std::vector<StateFile> files, gather_files(model, unfinished));
-    if (is_first(model)) written = complete_state(folder, step, files);
+    if (is_first(model)) written = complete_state(folder, step, files, run);
     failed = first_failed_rank(model, written.ok());
   }
   if (failed >= 0) {

@@ -27,13 +27,15 @@ Status load_weights(RankModel& model, const BlockReader& reader);
 // rank reports.
 Status agree(RankModel& model, const Status& mine);
 
-// Training state of `step` below `folder` (state_folder.h). When a rank cannot write, nothing of
-// the new state stays behind and older ones are left as they are. Collective.
-Status save_state(RankModel& model, std::int64_t step, const std::filesystem::path& folder);
+// Training state of `step` below `folder` (state_folder.h), of a run with these facts. When a rank
+// cannot write, nothing of the new state stays behind and older ones are left as they are.
+// Collective.
+Status save_state(RankModel& model, std::int64_t step, const std::filesystem::path& folder,
+                  const RunFacts& run);
 // Continues from a folder that save_state made, in whatever layout it was saved.
 Status load_state(RankModel& model, const std::filesystem::path& step_folder);
-// The newest whole state, the same on all ranks; the first one looks and alone knows which others
-// were passed over. Collective.
+// The newest whole state, the same on all ranks; the first one looks and alone knows what it
+// belongs to and which others were passed over. Collective.
 Result<SavedState> agreed_state(RankModel& model, const std::filesystem::path& folder);
 
 // Merges the blocks that all ranks pass into one safetensors file under the checkpoint's names.

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -26,12 +27,13 @@ namespace fs = std::filesystem;
 constexpr const char* kManifest = "manifest.json";
 constexpr std::string_view kWholePrefix = "step-";
 constexpr std::string_view kUnfinishedPrefix = ".step-";
-constexpr std::size_t kKeptStates = 2;
+constexpr int kKeptStates = 2;
 constexpr int kLockSeconds = 10;
 
 struct Manifest {
   std::int64_t step = 0;
   std::vector<StateFile> files;
+  RunFacts run;  // absent in older files
 };
 
 Error bad(const fs::path& path, std::string message, std::string hint = "") {
@@ -51,8 +53,12 @@ std::string text_of(const Manifest& manifest) {
     return json_object(
         {{"name", file.name}, {"bytes", file.bytes}, {"checksum", hex_of(file.checksum)}});
   };
+  const auto fact_json = [](const RunFact& fact) {
+    return json_object({{"name", fact.name}, {"value", fact.value}});
+  };
   return to_text(json_object({{"format", "tpsim-state/1"},
                               {"step", manifest.step},
+                              {"run", json_array(manifest.run, fact_json)},
                               {"files", json_array(manifest.files, file_json)}}));
 }
 
@@ -63,6 +69,11 @@ Result<Manifest> read_manifest(const fs::path& state) {
       root, (state / kManifest).string(), [](FieldReader& in, Manifest& out) {
         in.format("tpsim-state/1");
         in.integer("step", out.step, {1, kMost});
+        const auto fact_fields = [](FieldReader& row, RunFact& fact) {
+          row.text("name", fact.name);
+          row.text("value", fact.value);
+        };
+        in.objects("run", out.run, fact_fields, kOptional);
         in.objects("files", out.files, [](FieldReader& row, StateFile& file) {
           row.text("name", file.name);
           row.integer("bytes", file.bytes, {0, kMost});
@@ -73,24 +84,70 @@ Result<Manifest> read_manifest(const fs::path& state) {
       });
 }
 
+// A name below the state's own folder: a manifest may be anybody's.
+bool is_plain_name(const std::string& name) {
+  return fs::path(name).filename() == name && name != "." && name != "..";
+}
+
+// Reading a pipe would wait for a writer, and a device has no end.
+Status check_is_regular(const fs::path& path) {
+  std::error_code failed;
+  const fs::file_status status = fs::status(path, failed);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return bad(path, "is no regular file");
+  return Ok{};
+}
+
 Status check_file(const fs::path& state, const StateFile& written) {
-  TPSIM_TRY(const StateFile found, describe_state_file(state / written.name));
-  if (found.bytes != written.bytes) {
-    return bad(state / written.name, fmt::format("has {} bytes of {}", found.bytes, written.bytes));
+  if (!is_plain_name(written.name)) {
+    return bad(state / kManifest, fmt::format("'{}' is no name of a file here", written.name));
   }
+  const fs::path path = state / written.name;
+  TPSIM_TRY_STATUS(check_is_regular(path));
+  std::error_code ignored;
+  const std::uintmax_t bytes = fs::file_size(path, ignored);  // of a missing file: the next line's
+  if (!ignored && bytes != static_cast<std::uintmax_t>(written.bytes)) {
+    return bad(path, fmt::format("has {} bytes of {}", bytes, written.bytes));
+  }
+  TPSIM_TRY(const StateFile found, describe_state_file(path));
   if (found.checksum != written.checksum) {
-    return bad(state / written.name, "is damaged: its checksum is not the one it was written with");
+    return bad(path, "is damaged: its checksum is not the one it was written with");
   }
   return Ok{};
 }
 
-Status check_state(const fs::path& state) {
-  TPSIM_TRY(const Manifest manifest, read_manifest(state));
-  for (const StateFile& file : manifest.files) TPSIM_TRY_STATUS(check_file(state, file));
+// Every file of tensors is read when a state is loaded, those that no manifest names too.
+Status check_names(const fs::path& state, const Manifest& manifest) {
+  std::set<std::string> named;
+  for (const StateFile& file : manifest.files) {
+    if (!named.insert(file.name).second) {
+      return bad(state / kManifest, fmt::format("names '{}' twice", file.name));
+    }
+  }
+  if (named.empty()) return bad(state / kManifest, "names no file");
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(state, ignored)) {
+    const fs::path name = entry.path().filename();
+    if (name.extension() == ".safetensors" && named.count(name.string()) == 0) {
+      return bad(entry.path(), "is not of this state: its manifest does not name it");
+    }
+  }
   return Ok{};
 }
 
-// Newest first.
+// The manifest of a state that is whole.
+Result<Manifest> check_state(const fs::path& folder, std::int64_t step) {
+  const fs::path state = saved_state(folder, step);
+  TPSIM_TRY_STATUS(check_is_regular(state / kManifest));
+  TPSIM_TRY(const Manifest manifest, read_manifest(state));
+  if (manifest.step != step) {
+    return bad(state / kManifest, fmt::format("is of step {}", manifest.step));
+  }
+  TPSIM_TRY_STATUS(check_names(state, manifest));
+  for (const StateFile& file : manifest.files) TPSIM_TRY_STATUS(check_file(state, file));
+  return manifest;
+}
+
+// Newest first. Only folders that saved_state() names.
 std::vector<std::int64_t> saved_steps(const fs::path& folder) {
   std::vector<std::int64_t> steps;
   std::error_code ignored;
@@ -100,7 +157,8 @@ std::vector<std::int64_t> saved_steps(const fs::path& folder) {
     std::int64_t step = 0;
     const char* const end = name.data() + name.size();
     const auto read = std::from_chars(name.data() + kWholePrefix.size(), end, step);
-    if (read.ec == std::errc() && read.ptr == end) steps.push_back(step);
+    const bool is_number = read.ec == std::errc() && read.ptr == end;
+    if (is_number && name == saved_state(folder, step).filename()) steps.push_back(step);
   }
   std::sort(steps.begin(), steps.end(), std::greater<>());
   return steps;
@@ -111,6 +169,37 @@ void remove_state(const fs::path& state) {
   std::error_code ignored;
   fs::remove(state / kManifest, ignored);
   fs::remove_all(state, ignored);
+}
+
+// Removes states older than `newest`, which is whole, from where enough whole ones are newer. A
+// damaged state stands for none, and what is newer than `newest` is none of this run's.
+void forget_older_states(const fs::path& folder, std::int64_t newest) {
+  int whole = 1;
+  for (const std::int64_t step : saved_steps(folder)) {
+    if (step >= newest) continue;
+    if (whole >= kKeptStates) {
+      remove_state(saved_state(folder, step));
+    } else if (check_state(folder, step).ok()) {
+      ++whole;
+    }
+  }
+}
+
+// Gives a whole state its name. One that stands there, damaged or the run would have gone on from
+// it, is gone only when the new one has its place.
+Status put_in_place(const fs::path& from, const fs::path& to) {
+  const fs::path before = from.string() + ".before";
+  std::error_code failed;
+  if (fs::exists(to, failed)) fs::rename(to, before, failed);
+  fs::rename(from, to, failed);
+  if (failed) {
+    std::error_code ignored;
+    if (fs::exists(before, ignored)) fs::rename(before, to, ignored);
+    return bad(from, "cannot rename to " + to.string() + ": " + failed.message());
+  }
+  sync_folder(to.parent_path());
+  remove_state(before);
+  return Ok{};
 }
 
 Status create_folder(const fs::path& folder) {
@@ -157,18 +246,11 @@ Status begin_state(const fs::path& folder, std::int64_t step) {
 }
 
 Status complete_state(const fs::path& folder, std::int64_t step,
-                      const std::vector<StateFile>& files) {
+                      const std::vector<StateFile>& files, const RunFacts& run) {
   const fs::path from = unfinished_state(folder, step), to = saved_state(folder, step);
-  TPSIM_TRY_STATUS(write_file_atomically(from / kManifest, text_of({step, files})));
-  std::error_code failed;
-  if (fs::exists(to, failed)) remove_state(to);  // it was damaged: the run went back before it
-  fs::rename(from, to, failed);
-  if (failed) return bad(from, "cannot rename to " + to.string() + ": " + failed.message());
-  sync_folder(folder);
-  const std::vector<std::int64_t> steps = saved_steps(folder);
-  for (std::size_t i = kKeptStates; i < steps.size(); ++i) {
-    remove_state(saved_state(folder, steps[i]));
-  }
+  TPSIM_TRY_STATUS(write_file_atomically(from / kManifest, text_of({step, files, run})));
+  TPSIM_TRY_STATUS(put_in_place(from, to));
+  forget_older_states(folder, step);
   return Ok{};
 }
 
@@ -186,10 +268,10 @@ void discard_unfinished_states(const fs::path& folder) {
 Result<SavedState> newest_whole_state(const fs::path& folder) {
   SavedState state;
   for (const std::int64_t step : saved_steps(folder)) {
-    const fs::path path = saved_state(folder, step);
-    const Status whole = check_state(path);
+    Result<Manifest> whole = check_state(folder, step);
     if (whole.ok()) {
-      state.path = path;
+      state.run = std::move(whole->run);
+      state.path = saved_state(folder, step);
       state.step = step;
       return state;
     }

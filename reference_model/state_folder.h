@@ -2,7 +2,11 @@
 //
 // A state is written into a hidden folder, its manifest last, and renamed when all of it has
 // reached the disk; so a folder step-* is whole unless somebody damaged it, and the manifest tells
-// that too: it holds the size and a checksum of each file. The last two states are kept.
+// that too: it holds the size and a checksum of each file. It says what the state belongs to as
+// well.
+//
+// The two newest whole states are kept, the one just written among them. A state is removed only
+// when two whole ones are newer: one that is damaged never takes the place of one that is not.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +15,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "reference_model/run_facts.h"
 
 namespace tpsim {
 
@@ -29,15 +34,17 @@ std::filesystem::path saved_state(const std::filesystem::path& folder, std::int6
 std::filesystem::path unfinished_state(const std::filesystem::path& folder, std::int64_t step);
 // Makes that folder, empty. What an earlier run left unfinished is removed.
 Status begin_state(const std::filesystem::path& folder, std::int64_t step);
-// All files are in it: makes it the state of that step and forgets older ones.
+// All files are in it: makes it the state of that step and forgets older ones. Reads the state
+// before it, to know that it is whole. `run` is what it belongs to.
 Status complete_state(const std::filesystem::path& folder, std::int64_t step,
-                      const std::vector<StateFile>& files);
+                      const std::vector<StateFile>& files, const RunFacts& run);
 // Removes what there is of unfinished states.
 void discard_unfinished_states(const std::filesystem::path& folder);
 
 struct SavedState {
   std::filesystem::path path;  // empty: nothing has been saved
   std::int64_t step = 0;
+  RunFacts run;                          // what it belongs to; empty: an older tpsim did not say
   std::vector<std::string> passed_over;  // newer ones that are damaged: which file, and how
 };
 // The newest state whose files are all as they were written. An error when states were saved but

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <optional>
+#include <span>
+#include <sstream>
+
+#include "core/checked_product.h"
 
 namespace tpsim {
 namespace {
@@ -14,31 +18,48 @@ std::string place_text(const BlockPlace& p) {
   return fmt::format("{} {} {} {}", p.global_rows, p.global_cols, p.row_begin, p.col_begin);
 }
 
-// A part of the file itself, or of a larger tensor where the metadata says so.
-BlockPlace place_of(const SafetensorEntry& entry, const std::string* text) {
+bool lies_inside(std::int64_t begin, std::int64_t size, std::int64_t whole) {
+  return begin >= 0 && size <= whole && begin <= whole - size;
+}
+
+// A part of the file itself, or of a larger tensor where the metadata says so. Nothing when the
+// place is none: it lies outside the tensor, or no memory could hold that.
+std::optional<BlockPlace> place_of(const SafetensorEntry& entry, const std::string* text) {
   BlockPlace p;
   p.rows = entry.shape.empty() ? 1 : entry.shape[0];
-  for (std::size_t i = 1; i < entry.shape.size(); ++i) p.cols *= entry.shape[i];
+  if (entry.shape.size() > 1) {
+    const auto cols = checked_product(std::span(entry.shape).subspan(1));
+    if (!cols) return std::nullopt;
+    p.cols = *cols;
+  }
   p.global_rows = p.rows;
   p.global_cols = p.cols;
   if (text != nullptr) {
-    long long values[4] = {};
-    if (std::sscanf(text->c_str(), "%lld %lld %lld %lld", values, values + 1, values + 2,
-                    values + 3) == 4) {
-      p.global_rows = values[0];
-      p.global_cols = values[1];
-      p.row_begin = values[2];
-      p.col_begin = values[3];
-    }
+    std::istringstream numbers(*text);
+    numbers >> p.global_rows >> p.global_cols >> p.row_begin >> p.col_begin;
+    if (numbers.fail() || !(numbers >> std::ws).eof()) return std::nullopt;
   }
-  return p;
+  const bool is_inside = lies_inside(p.row_begin, p.rows, p.global_rows) &&
+                         lies_inside(p.col_begin, p.cols, p.global_cols);
+  const bool is_countable =
+      is_inside && checked_product({p.global_rows, p.global_cols, sizeof(float)}).has_value();
+  return is_countable ? std::optional(p) : std::nullopt;
 }
 
-struct Overlap {
+struct Range {
   std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return std::max<std::int64_t>(0, end - begin); }
 };
-Overlap overlap(std::int64_t a, std::int64_t a_size, std::int64_t b, std::int64_t b_size) {
-  return {std::max(a, b), std::min(a + a_size, b + b_size)};
+struct Overlap {
+  Range rows, cols;
+  std::int64_t elements() const { return rows.size() * cols.size(); }
+};
+Overlap overlap(const BlockPlace& a, const BlockPlace& b) {
+  const auto common = [](std::int64_t x, std::int64_t x_size, std::int64_t y, std::int64_t y_size) {
+    return Range{std::max(x, y), std::min(x + x_size, y + y_size)};
+  };
+  return {common(a.row_begin, a.rows, b.row_begin, b.rows),
+          common(a.col_begin, a.cols, b.col_begin, b.cols)};
 }
 
 }  // namespace
@@ -82,10 +103,13 @@ Status BlockReader::add_file(const std::filesystem::path& path) {
     std::string name = stored;
     if (name.compare(0, kPrefix.size(), kPrefix) == 0) name.erase(0, kPrefix.size());
     const auto text = file.metadata().find(stored);
-    parts_[name].push_back(
-        {files_.size(), stored,
-         place_of(entry, text == file.metadata().end() ? nullptr : &text->second),
-         entry.shape.size() > 1});
+    const auto place = place_of(entry, text == file.metadata().end() ? nullptr : &text->second);
+    if (!place) {
+      return Error{ErrorKind::kBadInput,
+                   fmt::format("tensor '{}': its place in the whole tensor is none", stored),
+                   path.string(), ""};
+    }
+    parts_[name].push_back({files_.size(), stored, *place, entry.shape.size() > 1});
   }
   files_.push_back(std::move(file));
   return Ok{};
@@ -97,42 +121,61 @@ std::vector<std::string> BlockReader::names() const {
   return names;
 }
 
-Result<std::vector<float>> BlockReader::read(const std::string& name,
-                                             const BlockPlace& region) const {
+// Parts that do not overlap and are as many elements as the region leave no hole in it.
+Status BlockReader::check_covered(const std::string& name, const std::vector<Part>& parts,
+                                  const BlockPlace& region) const {
   const auto bad = [&](const std::string& why) {
     return Error{ErrorKind::kBadInput, fmt::format("tensor '{}': {}", name, why), folder_.string(),
                  ""};
   };
-  const auto found = parts_.find(name);
-  if (found == parts_.end()) return bad("not in the checkpoint");
-  std::vector<float> values(static_cast<std::size_t>(region.rows * region.cols));
-  std::int64_t filled = 0;
-  for (const Part& part : found->second) {
+  std::int64_t missing = region.rows * region.cols;
+  for (const Part& part : parts) {
     if (part.place.global_rows != region.global_rows ||
         part.place.global_cols != region.global_cols) {
       return bad(fmt::format("has shape [{}, {}], the model needs [{}, {}]", part.place.global_rows,
                              part.place.global_cols, region.global_rows, region.global_cols));
     }
-    const Overlap rows =
-        overlap(part.place.row_begin, part.place.rows, region.row_begin, region.rows);
-    const Overlap cols =
-        overlap(part.place.col_begin, part.place.cols, region.col_begin, region.cols);
-    if (rows.begin >= rows.end || cols.begin >= cols.end) continue;
-    // Whole rows of the part are read at once and the columns cut out of them.
-    TPSIM_TRY(const std::vector<float> block,
-              files_[part.file].read_floats(part.stored_name,
-                                            (rows.begin - part.place.row_begin) * part.place.cols,
-                                            (rows.end - rows.begin) * part.place.cols));
-    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-      const auto from =
-          block.begin() + (r - rows.begin) * part.place.cols + (cols.begin - part.place.col_begin);
-      std::copy(
-          from, from + (cols.end - cols.begin),
-          values.begin() + (r - region.row_begin) * region.cols + (cols.begin - region.col_begin));
+    const auto meets = [&](const Part& other) {
+      return &other != &part && overlap(part.place, other.place).elements() > 0;
+    };
+    if (std::any_of(parts.begin(), parts.end(), meets)) {
+      return bad("the files hold a part of it twice");
     }
-    filled += (rows.end - rows.begin) * (cols.end - cols.begin);
+    missing -= overlap(part.place, region).elements();
   }
-  if (filled < region.rows * region.cols) return bad("the files hold only a part of it");
+  if (missing > 0) return bad("the files hold only a part of it");
+  return Ok{};
+}
+
+Status BlockReader::copy_part(const Part& part, const BlockPlace& region,
+                              std::vector<float>& values) const {
+  const auto [rows, cols] = overlap(part.place, region);
+  if (rows.size() == 0 || cols.size() == 0) return Ok{};
+  // Whole rows of the part are read at once and the columns cut out of them.
+  TPSIM_TRY(const std::vector<float> block,
+            files_[part.file].read_floats(part.stored_name,
+                                          (rows.begin - part.place.row_begin) * part.place.cols,
+                                          rows.size() * part.place.cols));
+  for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+    const auto from =
+        block.begin() + (r - rows.begin) * part.place.cols + (cols.begin - part.place.col_begin);
+    std::copy(
+        from, from + cols.size(),
+        values.begin() + (r - region.row_begin) * region.cols + (cols.begin - region.col_begin));
+  }
+  return Ok{};
+}
+
+Result<std::vector<float>> BlockReader::read(const std::string& name,
+                                             const BlockPlace& region) const {
+  const auto found = parts_.find(name);
+  if (found == parts_.end()) {
+    return Error{ErrorKind::kBadInput, fmt::format("tensor '{}': not in the checkpoint", name),
+                 folder_.string(), ""};
+  }
+  TPSIM_TRY_STATUS(check_covered(name, found->second, region));
+  std::vector<float> values(static_cast<std::size_t>(region.rows * region.cols));
+  for (const Part& part : found->second) TPSIM_TRY_STATUS(copy_part(part, region, values));
   return values;
 }
 

@@ -35,13 +35,14 @@ Status write_blocks(const std::filesystem::path& path, const std::vector<TensorB
 class BlockReader {
  public:
   // All *.safetensors files of a folder, which may be shards. A prefix
-  // "transformer." of names is dropped.
+  // "transformer." of names is dropped. A file whose metadata places a tensor where it cannot lie
+  // is an error.
   static Result<BlockReader> open(const std::filesystem::path& folder);
 
   bool has(const std::string& name) const { return parts_.count(name) != 0; }
   std::vector<std::string> names() const;
   // Values of a region, row by row, put together from the parts that overlap it. Fails when the
-  // tensor is missing, has another global shape, or parts leave a hole.
+  // tensor is missing, has another global shape, or parts leave a hole or overlap.
   Result<std::vector<float>> read(const std::string& name, const BlockPlace& region) const;
   // A whole tensor with its own shape.
   Result<NamedFloats> read_whole(const std::string& name) const;
@@ -54,6 +55,9 @@ class BlockReader {
     bool is_matrix = true;
   };
   Status add_file(const std::filesystem::path& path);
+  Status check_covered(const std::string& name, const std::vector<Part>& parts,
+                       const BlockPlace& region) const;
+  Status copy_part(const Part& part, const BlockPlace& region, std::vector<float>& values) const;
 
   std::filesystem::path folder_;
   std::vector<SafetensorsFile> files_;

@@ -1,5 +1,7 @@
 #include "reference_model/tokens.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/safetensors.h"
@@ -47,6 +49,13 @@ TokenSource TokenSource::synthetic(std::int64_t seq, std::int64_t vocab, std::ui
 
 std::int64_t TokenSource::largest() const {
   return tokens_.empty() ? -1 : *std::max_element(tokens_.begin(), tokens_.end());
+}
+
+std::string TokenSource::description() const {
+  if (tokens_.empty()) return "made up";
+  std::uint64_t sum = 0;
+  for (const std::int64_t token : tokens_) sum = mixed(sum ^ static_cast<std::uint64_t>(token));
+  return fmt::format("{} x {} x {} of {:016x}", steps_, batch_, seq_ + 1, sum);
 }
 
 std::vector<std::int32_t> TokenSource::sample(std::int64_t step, std::int64_t index) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "core/plan.h"
@@ -23,6 +24,8 @@ class TokenSource {
   std::int64_t batch() const { return batch_; }
   // Largest token id; -1 for a synthetic source.
   std::int64_t largest() const;
+  // What tells it from other sources: that it is made up, or the checksum of its tokens.
+  std::string description() const;
   // seq + 1 tokens.
   std::vector<std::int32_t> sample(std::int64_t step, std::int64_t index) const;
 

@@ -10,6 +10,7 @@
 #include "kernels/timing_recorder.h"
 #include "reference_model/process_groups.h"
 #include "reference_model/rank_state.h"
+#include "reference_model/run_facts.h"
 
 namespace tpsim {
 namespace {
@@ -66,7 +67,8 @@ Status check_recordable(const TrainingRun& run) {
                "--cuda-graphs", "leave it out"};
 }
 
-void tell(const SavedState& state, std::int64_t steps, const TrainingHooks& hooks) {
+void tell(const SavedState& state, const RunFacts& run, std::int64_t steps,
+          const TrainingHooks& hooks) {
   for (const std::string& damaged : state.passed_over) {
     hooks.on_note("a saved state is passed over: " + damaged);
   }
@@ -75,10 +77,23 @@ void tell(const SavedState& state, std::int64_t steps, const TrainingHooks& hook
   } else if (state.step > 0) {
     hooks.on_note(fmt::format("goes on from {}", state.path.string()));
   }
+  if (state.step == 0) return;
+  if (state.run.empty()) {
+    hooks.on_note("an older tpsim wrote this state: it does not say what run it belongs to");
+    return;
+  }
+  const std::vector<std::string> others = differences(state.run, run);
+  if (others.empty()) return;
+  hooks.on_note(fmt::format("this run is not the one that saved it: {}", fmt::join(others, "; ")));
+}
+
+Error at_folder(Error error, const std::filesystem::path& path) {
+  error.where = path.string();
+  return error;
 }
 
 // Weights from a saved state, a checkpoint, or the seed. The step to go on from.
-Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run,
+Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run, const RunFacts& facts,
                                 const TrainingHooks& hooks) {
   model.materialize(run.seed);
   SavedState state;
@@ -86,7 +101,11 @@ Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run,
     TPSIM_TRY(state, agreed_state(model, run.state_folder));
   }
   const bool is_first = global_rank(model.context().plan, model.context().at) == 0;
-  if (is_first && hooks.on_note) tell(state, run.steps, hooks);
+  // The first rank alone has read whose state it is.
+  Status same_model = check_model(state.run, facts);
+  if (!same_model.ok()) same_model = at_folder(same_model.error(), state.path);
+  TPSIM_TRY_STATUS(agree(model, same_model));
+  if (is_first && hooks.on_note) tell(state, facts, run.steps, hooks);
   const auto load = [&]() -> Status {
     if (state.step > 0) return load_state(model, state.path);
     if (run.checkpoint.empty()) return Ok{};
@@ -176,7 +195,8 @@ Status train(World& world, Device& device, const TrainingRun& run, const TokenSo
                               run.model, run.plan, run.options},
                   run.optimizer);
   TPSIM_TRY(const std::optional<StateLock> lock, lock_state(model, run));
-  TPSIM_TRY(const std::int64_t done, start_from(model, run, hooks));
+  const RunFacts facts = run.state_folder.empty() ? RunFacts() : facts_of(run, tokens);
+  TPSIM_TRY(const std::int64_t done, start_from(model, run, facts, hooks));
   Trainer trainer(model, run, tokens);
   bool stops = false;
   for (std::int64_t step = done + 1; step <= run.steps && !stops; ++step) {
@@ -185,7 +205,7 @@ Status train(World& world, Device& device, const TrainingRun& run, const TokenSo
     stops = any_rank_stops(model, hooks);
     const bool is_due =
         run.save_every > 0 && (step % run.save_every == 0 || step == run.steps || stops);
-    if (is_due) TPSIM_TRY_STATUS(save_state(model, step, run.state_folder));
+    if (is_due) TPSIM_TRY_STATUS(save_state(model, step, run.state_folder, facts));
   }
   return Ok{};
 }

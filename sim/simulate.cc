@@ -186,7 +186,7 @@ Prediction predicted(LayerPricer& pricer, const Plan& plan, const PlanCosts& cos
   p.step = cost.step;
   p.sources = sources_of(cost);
   const double spread = 1.645 * relative_spread(scenario, plan, cost, p.sources);
-  p.step_low = cost.step * (1 - spread);
+  p.step_low = cost.step * std::max(0.0, 1 - spread);  // no step takes less than nothing
   p.step_high = cost.step * (1 + spread);
   p.bubble_fraction = cost.bubble_fraction;
   p.breakdown = explained_terms(pricer, plan, cost);
@@ -195,44 +195,74 @@ Prediction predicted(LayerPricer& pricer, const Plan& plan, const PlanCosts& cos
   return p;
 }
 
-// Picoseconds are counted in 64 bits, up to 106 days.
-Status check_countable(const Scenario& scenario, const Plan& plan, const PlanCosts& costs) {
-  constexpr double kDay = 86400, kMostDays = 50;
-  Seconds task = costs.transfer.gather;
-  for (const ChunkCost& chunk : costs.kinds) {
-    task = std::max({task, chunk.forward.time.alone(), chunk.backward.time.alone()});
+// Of everything that lies in the pipeline's time, or ends up in a span of the timeline.
+Status check_countable(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs) {
+  const HostCost& host = pricer.scenario().stack.host;
+  Seconds chunk, ends;
+  for (const ChunkCost& kind : costs.kinds) {
+    chunk = std::max({chunk, kind.forward.time.alone(), kind.backward.time.alone()});
   }
-  // No more tasks than these can lie one behind another.
+  for (const StageCost& stage : costs.stages) {
+    Seconds end;
+    for (const Seconds part : stage.end) end += part;
+    ends = std::max(ends, end);
+  }
+  ends += pricer.global_norm(plan) + host.per_step;
+  const Seconds task = chunk + costs.transfer.gather + costs.transfer.wire + host.per_micro_batch;
+  // No more tasks than these can lie one behind another: forward and backward.
   const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
                        static_cast<double>(plan.stage_layers.size());
-  const double days = tasks * task.value() / kDay;
-  if (days < kMostDays) return Ok{};
-  return Error{
-      ErrorKind::kBadInput,
-      fmt::format("at the prices of {} a step may take {:.3g} days: at most {} are counted",
-                  scenario.profile.name, days, kMostDays),
-      "", "the profile is not one of a machine for this model"};
+  if (is_countable(pricer.scenario().stack, tasks * task + ends)) return Ok{};
+  return step_too_long(pricer.scenario());
 }
+
+// Of each task, `more` than its simulation needs is kept.
+Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
+  const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
+                       static_cast<double>(plan.stage_layers.size());
+  WorkEstimate work = work_of_tasks(tasks);
+  work.memory += tasks * more;
+  return check_work(fmt::format("a step of {:.1e} tasks", tasks), work, scenario.limits);
+}
+
+constexpr double kMostDays = 50;  // 106 in picoseconds
 
 }  // namespace
 
-Prediction predict(LayerPricer& pricer, const Plan& plan) {
-  return predicted(pricer, plan, plan_costs(pricer, plan));
+bool is_countable(const StackSpec& stack, Seconds one_by_one) {
+  constexpr double kLatest = 7;  // no rank of 10^10 is later, in standard deviations
+  return (1 + kLatest * stack.rank_jitter) * one_by_one < Seconds(kMostDays * 86400);
+}
+
+Error step_too_long(const Scenario& scenario) {
+  return Error{
+      ErrorKind::kBadInput,
+      fmt::format("at the prices of {} and {} on {} a step may take more than {} days: no more "
+                  "are counted",
+                  scenario.profile.name, scenario.stack.name, scenario.cluster.name, kMostDays),
+      "", "one of the three is not of a machine for this model"};
+}
+
+Result<Prediction> predict(LayerPricer& pricer, const Plan& plan) {
+  TPSIM_TRY_STATUS(check_tasks(pricer.scenario(), plan, {}));
+  const PlanCosts costs = plan_costs(pricer, plan);
+  TPSIM_TRY_STATUS(check_countable(pricer, plan, costs));
+  return predicted(pricer, plan, costs);
 }
 
 Result<Prediction> simulate(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
   LayerPricer pricer(scenario);
-  const PlanCosts costs = plan_costs(pricer, plan);
-  TPSIM_TRY_STATUS(check_countable(scenario, plan, costs));
-  return predicted(pricer, plan, costs);
+  return predict(pricer, plan);
 }
 
 Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
+  constexpr Bytes kSpan(2 * sizeof(TimelineSpan) + 200);  // and its text in a file
+  TPSIM_TRY_STATUS(check_tasks(scenario, plan, kSpan));
   LayerPricer pricer(scenario);
   const PlanCosts costs = plan_costs(pricer, plan);
-  TPSIM_TRY_STATUS(check_countable(scenario, plan, costs));
+  TPSIM_TRY_STATUS(check_countable(pricer, plan, costs));
   Timeline timeline;
   step_cost(pricer, plan, costs, &timeline);
   std::stable_sort(timeline.spans.begin(), timeline.spans.end(),

@@ -10,7 +10,8 @@
 namespace tpsim {
 
 // Event-exact. Fails when the plan is illegal for the model or needs more GPUs than the cluster
-// has; a plan that does not fit in memory is predicted all the same (peak > capacity, p_oom).
+// has, or has more tasks than the scenario's limits allow (kDoesNotFit); a plan that does not fit
+// in memory is predicted all the same (peak > capacity, p_oom).
 Result<Prediction> simulate(const Scenario& scenario, const Plan& plan);
 
 // The step's spans, for pictures and traces.

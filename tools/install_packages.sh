@@ -38,6 +38,7 @@ ci=(
 )
 developer=(
   make                   # the verbs of Makefile
+  clang                  # tools/fuzz.sh
 )
 
 wanted=("${build[@]}" "${tests[@]}" "${optional[@]}")

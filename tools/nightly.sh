@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # What takes too long for every change: clang-tidy over the whole tree, and the tests labelled nightly,
-# with and without sanitizers, the long ones of the emulated GPU among them.
+# with and without sanitizers, the long ones of the emulated GPU among them, and an hour of attacks on
+# every reader.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tools/install_packages.sh --ci
+tools/install_packages.sh --dev
 tools/tidy.sh
 cmake --preset asan
 cmake --build --preset asan
 ctest --preset asan -L nightly
+tools/fuzz.sh 60
 cmake --preset release
 cmake --build --preset release
 ctest --preset release -L nightly

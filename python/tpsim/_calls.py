@@ -11,7 +11,7 @@ import difflib
 import inspect
 import keyword
 import os
-from typing import Any, Callable, Dict, Iterable, List, Optional, TypeVar, Union, cast
+from typing import Any, Callable, Dict, Iterable, List, Optional, TypeVar, Union
 
 from tpsim import _native
 from tpsim._results import (
@@ -25,6 +25,7 @@ from tpsim._results import (
     ValidationReport,
     WhatIfReport,
     WhyNotReport,
+    needed_plan_text,
     plan_from_file,
     plan_report_from,
     plan_text,
@@ -61,6 +62,10 @@ def _keywords(command: str) -> List[inspect.Parameter]:
     ]
 
 
+# The options that stand as the file or text of another parameter, or ask for another report.
+_PARAMETERS = {"runs", "row", "plan"}
+
+
 def _with_options(command: str) -> Callable[[Function], Function]:
     """Gives a function the options of a command as keywords, beside those it writes itself."""
 
@@ -68,8 +73,7 @@ def _with_options(command: str) -> Callable[[Function], Function]:
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD]
         named = {parameter.name.rstrip("_") for parameter in own}
-        # The options that stand as the file or text of another parameter.
-        named |= {"runs", "row", "plan"}
+        named |= _PARAMETERS
         added = [option for option in _keywords(command) if option.name not in named]
         all_of_them = signature.replace(parameters=own + added)
         setattr(function, "__signature__", all_of_them)
@@ -94,7 +98,7 @@ def _text(value: Any) -> str:
 def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
     """What was given, as texts by option, without switches that are off."""
     switches = {option.name for option in _native.options[command] if not option.value}
-    known = [option.name for option in _native.options[command]]
+    known = [option.name for option in _native.options[command] if option.name not in _PARAMETERS]
     for name in options:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
@@ -165,7 +169,7 @@ def export(plan: AnyPlan, *, to: str) -> Dict[str, str]:
 
     Raises Error with the reason for a plan that the stack cannot express.
     """
-    return _native.export({"to": to}, cast(str, plan_text(plan)))
+    return _native.export({"to": _text(to)}, needed_plan_text("export", plan))
 
 
 @_with_options("import_plan")
@@ -183,7 +187,7 @@ def load_plan(path: PathLike) -> Plan:
 
 def check_log(log: PathLike, *, plan: AnyPlan) -> LogReport:
     """Holds a training log against its plan: is it as predicted, and if not, which term?"""
-    text = cast(str, plan_text(plan))
+    text = needed_plan_text("check_log", plan)
     return report_from(LogReport, _native.check_log({}, text, os.fspath(log)))
 
 

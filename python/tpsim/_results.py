@@ -552,3 +552,11 @@ def plan_text(plan: Union[Plan, PathLike, None]) -> Optional[str]:
     if plan is None:
         return None
     return plan.text() if isinstance(plan, Plan) else _native.read_plan(os.fspath(plan))
+
+
+def needed_plan_text(function: str, plan: Union[Plan, PathLike]) -> str:
+    """The same where there is no doing without. TypeError for None, as for what is no path."""
+    text = plan_text(plan)
+    if text is None:
+        raise TypeError(f"{function}() needs a plan: a Plan, or the path of a saved one")
+    return text

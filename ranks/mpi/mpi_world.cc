@@ -10,7 +10,9 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <optional>
+#include <random>
 #include <thread>
 
 #include "ranks/launcher.h"
@@ -101,6 +103,11 @@ MpiPlace mpi_place() {
   place.free_port = place.rank == 0 ? free_port() : 0;
   MPI_Bcast(host.data(), static_cast<int>(host.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
   MPI_Bcast(&place.free_port, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  std::array<unsigned, 4> secret{};
+  std::random_device random;
+  std::generate(secret.begin(), secret.end(), std::ref(random));
+  MPI_Bcast(secret.data(), static_cast<int>(secret.size()), MPI_UNSIGNED, 0, MPI_COMM_WORLD);
+  for (const unsigned word : secret) place.token += fmt::format("{:08x}", word);
   place.first_host = host.data();
   return place;
 }

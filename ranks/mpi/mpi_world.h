@@ -8,12 +8,14 @@
 
 namespace tpsim {
 
-// Where this process stands among those of the job, as MPI knows it; the same host and port on all.
+// Where this process stands among those of the job, as MPI knows it; host, port and token are the
+// same on all.
 struct MpiPlace {
   int rank = 0, size = 1;
   int local_rank = 0;      // on this machine
   std::string first_host;  // of rank 0
   int free_port = 0;       // there
+  std::string token;       // that the first rank has drawn, and nobody else knows
 };
 // Between MPI's start and its end; every rank calls it.
 MpiPlace mpi_place();

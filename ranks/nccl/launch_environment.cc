@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ranks/nccl/text_server.h"
+
 namespace tpsim {
 namespace {
 
@@ -13,6 +15,18 @@ Result<int> number(const Environment& environment, const char* name, int fallbac
   const std::optional<int> value = whole_number(text);
   if (value && *value >= 0) return *value;
   return Error{ErrorKind::kBadInput, fmt::format("'{}' is no whole number", *text), name, ""};
+}
+
+// TPSIM_PORT, or the one after MASTER_PORT.
+Result<int> port_of(const Environment& environment) {
+  constexpr int kMostPort = 65535;
+  const bool given = environment("TPSIM_PORT").has_value();
+  const char* name = given ? "TPSIM_PORT" : "MASTER_PORT";
+  const int most = given ? kMostPort : kMostPort - 1;
+  TPSIM_TRY(const int port, number(environment, name, kDefaultPort - 1));
+  if (port >= 1 && port <= most) return given ? port : port + 1;
+  return Error{ErrorKind::kBadInput, fmt::format("{} is no port: 1 to {}", port, most), name,
+               given ? "" : "ranks meet at the port after it; TPSIM_PORT names another"};
 }
 
 Result<std::string> address_of(const Environment& environment, const LauncherVariables& names,
@@ -29,6 +43,17 @@ Result<std::string> address_of(const Environment& environment, const LauncherVar
                "set MASTER_ADDR to its host, or TPSIM_RENDEZVOUS to an empty shared folder"};
 }
 
+// One for all ranks of a job, and another for other jobs.
+std::string token_of(const Environment& environment, int size) {
+  if (const auto given = environment("TPSIM_TOKEN")) return *given;
+  std::string token = fmt::format("tpsim/{}", size);
+  for (const char* name : {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE",
+                           "OMPI_MCA_ess_base_jobid"}) {
+    token += "/" + environment(name).value_or("");
+  }
+  return token;
+}
+
 Result<Launch> read_launch(const Environment& environment, const LauncherVariables& names) {
   Launch launch;
   TPSIM_TRY(launch.rank, number(environment, names.rank, 0));
@@ -43,8 +68,13 @@ Result<Launch> read_launch(const Environment& environment, const LauncherVariabl
   launch.under_mpi = environment("TPSIM_UNDER_MPI").has_value();
   if (!launch.folder.empty() || launch.size == 1) return launch;
   TPSIM_TRY(launch.address, address_of(environment, names, launch.size));
-  TPSIM_TRY(const int master_port, number(environment, "MASTER_PORT", kDefaultPort - 1));
-  TPSIM_TRY(launch.port, number(environment, "TPSIM_PORT", master_port + 1));
+  TPSIM_TRY(launch.port, port_of(environment));
+  launch.bind = environment("TPSIM_BIND").value_or(launch.address);
+  launch.token = token_of(environment, launch.size);
+  if (launch.token.empty() || launch.token.size() > kLongestToken) {
+    return Error{ErrorKind::kBadInput, fmt::format("must have 1 to {} characters", kLongestToken),
+                 "TPSIM_TOKEN", ""};
+  }
   return launch;
 }
 

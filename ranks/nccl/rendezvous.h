@@ -28,7 +28,8 @@ class Rendezvous {
   virtual std::string look_up(const std::string& key) = 0;
 };
 
-// Rank 0 of a launch by address becomes the server, for as long as the object lives.
+// Rank 0 of a launch by address becomes the server (text_server.h), for as long as the object
+// lives.
 Result<std::unique_ptr<Rendezvous>> meet(const Launch& launch);
 
 }  // namespace tpsim

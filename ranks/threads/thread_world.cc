@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <tuple>
 
@@ -75,18 +76,25 @@ class ThreadWorld final : public World {
 Status run_on_threads(int size, const RankBody& body) {
   ThreadTeam team;
   std::vector<std::jthread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&team, &body, rank, size] {
-      ThreadWorld world(team, rank, size);
-      const Status status = outcome_of(world, [&](World& ranks) -> Status {
-        try {
-          return body(ranks);
-        } catch (const CommunicatorAborted&) {
-          return Ok{};  // the rank that failed tells why
-        }
-      });
-      if (!status) team.fail(rank, status.error());
+  const auto run_rank = [&](int rank) {
+    ThreadWorld world(team, rank, size);
+    const Status status = outcome_of(world, [&](World& ranks) -> Status {
+      try {
+        return body(ranks);
+      } catch (const CommunicatorAborted&) {
+        return Ok{};  // the rank that failed tells why
+      }
     });
+    if (!status) team.fail(rank, status.error());
+  };
+  try {
+    threads.reserve(static_cast<std::size_t>(size));
+    for (int rank = 0; rank < size; ++rank) threads.emplace_back(run_rank, rank);
+  } catch (const std::system_error& error) {
+    // Those that run would wait for the others for ever.
+    const auto rank = static_cast<int>(threads.size());
+    team.fail(rank, {ErrorKind::kMissing, std::string("no thread for it: ") + error.what(), "",
+                     "allow more threads (ulimit -u), or start fewer ranks"});
   }
   threads.clear();
   return team.outcome();

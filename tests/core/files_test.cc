@@ -92,5 +92,33 @@ TEST_CASE("a file larger than asked for is not read whole") {
   CHECK_FALSE(read_file("/dev/zero", 1 << 20).ok());
 }
 
+TEST_CASE("what a killed process of the same number left behind stands in nobody's way") {
+  const Folder folder;
+  const std::string name = ".plan.json." + std::to_string(::getpid()) + ".tmp";
+  std::ofstream(folder / name) << "half";
+  CHECK(write_file_atomically(folder / "plan.json", "x").ok());
+}
+
+TEST_CASE("a file may have the longest name that its folder allows") {
+  const Folder folder;
+  const std::string name(255, 'n');
+  REQUIRE(write_file_atomically(folder / name, "x").ok());
+  CHECK(*read_file(folder / name, 10) == "x");
+}
+
+TEST_CASE("a private folder is its owner's alone, new each time, and goes with what is in it") {
+  fs::path path;
+  {
+    const auto one = PrivateFolder::create(), other = PrivateFolder::create();
+    REQUIRE(one.ok());
+    REQUIRE(other.ok());
+    path = one->path();
+    CHECK(path != other->path());
+    CHECK(fs::status(path).permissions() == fs::perms::owner_all);
+    std::ofstream(path / "drawing.json") << "{}";
+  }
+  CHECK_FALSE(fs::exists(path));
+}
+
 }  // namespace
 }  // namespace tpsim

@@ -180,5 +180,11 @@ TEST_CASE("a file that cannot be read says why") {
   CHECK_THAT(folder.error().message, Catch::Contains("directory"));
 }
 
+TEST_CASE("a negative zero reads back as one") {
+  const std::string text = to_text(*parse_json("[-0e24, 0e1, -0.0]", "input"));
+  CHECK(text == "[-0.0, 0, -0.0]\n");
+  CHECK(to_text(*parse_json(text, "input")) == text);
+}
+
 }  // namespace
 }  // namespace tpsim

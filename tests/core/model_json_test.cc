@@ -108,6 +108,20 @@ TEST_CASE("another version or kind of file is refused") {
 TEST_CASE("a model that breaks a rule of its own is refused") {
   check_refused(with(kGood, "\"kv_heads\": 2", "\"kv_heads\": 3"), "m.json", "4 heads");
   check_refused(with(kGood, "\"head_dim\": 16", "\"head_dim\": 15"), "m.json", "even head_dim");
+  check_refused(with(kGood, "\"fused_qkv\": false", "\"fused_qkv\": true"), "m.json",
+                "fused_qkv keeps q, k and v of each head together");
+}
+
+TEST_CASE("sizes whose products no whole number holds are refused") {
+  std::string large(kGood);
+  for (const char* key : {"layers", "hidden", "ffn_hidden", "vocab", "seq"}) {
+    const std::string start = "\"" + std::string(key) + "\": ";
+    const std::size_t at = large.find(start);
+    REQUIRE(at != std::string::npos);
+    const std::size_t number = at + start.size();
+    large.replace(number, large.find_first_of(",}", number) - number, "16777216");
+  }
+  check_refused(large, "m.json", "weights; at most");
 }
 
 }  // namespace

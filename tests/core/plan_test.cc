@@ -116,6 +116,21 @@ TEST_CASE("an illegal plan names the rule that it breaks") {
       "multiples of pp");
 }
 
+TEST_CASE("plans whose numbers no 64 bits hold are refused") {
+  check_illegal([](Plan& p) { p.degrees = {1 << 20, 1 << 20, 1 << 20, 16}; }, "is more than");
+  check_illegal([](Plan& p) { p.degrees = {1, 1, 1, 1, 1 << 21}; }, "ep is");
+  Plan plan = legal_plan();
+  plan.micro_batch = plan.global_batch = 1 << 20;
+  plan.degrees = {};
+  plan.stage_layers = {8};
+  ModelSpec model = small_model();
+  model.seq = 1 << 24;
+  CHECK_FALSE(has_countable_tensors(plan, model));
+  const Status status = validate(plan, model);
+  REQUIRE_FALSE(status.ok());
+  CHECK_THAT(status.error().message, Catch::Contains("too large to count"));
+}
+
 ModelSpec small_mixture() {
   ModelSpec model = small_model();
   model.linear_bias = false;

@@ -48,6 +48,9 @@ TEST_CASE("a number alone, an unknown unit or a negative amount is no quantity")
   CHECK_FALSE(parse_bytes("-1 GiB").ok());
   CHECK_FALSE(parse_bytes("nan GiB").ok());
   CHECK_FALSE(parse_bytes("inf B").ok());
+  CHECK_THAT(parse_bandwidth("5e-324 Gb/s").error().message, Catch::Contains("too small"));
+  CHECK_THAT(parse_seconds("1e30 s").error().message, Catch::Contains("too large"));
+  CHECK(parse_seconds("0 us")->value() == 0);
   CHECK_FALSE(parse_bytes("GiB").ok());
   CHECK_FALSE(parse_bytes("").ok());
 }

@@ -329,7 +329,10 @@ TEST_CASE("an assumption needs its own unit and a sensible size") {
   for (const char* text : {"400", "400 kW", "W", "-400 W", "nan W", "1e99 W", ""}) {
     CHECK_FALSE(parse_assumption(power, text).ok());
   }
-  CHECK_FALSE(parse_assumption(row_of(Assumption::kSpareNodes), "1.5").ok());
+  // Beyond any integer, too.
+  for (const char* text : {"1.5", "99e18", "-99e18", "1e300"}) {
+    CHECK_FALSE(parse_assumption(row_of(Assumption::kSpareNodes), text).ok());
+  }
   CHECK_FALSE(parse_assumption(row_of(Assumption::kPue), "1.2 W").ok());
 }
 

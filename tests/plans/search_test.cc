@@ -401,7 +401,7 @@ TEST_CASE("the plan of least energy is found, and waits less than others") {
   };
   double least = 1e300;
   enumerate_plans(scenario, space, [&](const Plan& plan) {
-    if (predict(pricer, plan).p_oom <= space.oom_risk) least = std::min(least, energy(plan));
+    if (predict(pricer, plan)->p_oom <= space.oom_risk) least = std::min(least, energy(plan));
   });
   const auto found = search(scenario, space, 1, {});
   REQUIRE(found.ok());

@@ -242,6 +242,17 @@ class SameErrors(unittest.TestCase):
 
 
 class TypesAndManners(unittest.TestCase):
+    def test_no_plan_where_one_is_needed_is_a_type_error(self):
+        for call in (lambda: tpsim.export(None, to="slurm"),
+                     lambda: tpsim.check_log("training.log", plan=None)):
+            with self.assertRaisesRegex(TypeError, "needs a plan"):
+                call()
+
+    def test_what_explains_no_plan_of_its_own_has_the_reports_keys(self):
+        runs = os.path.join(os.environ["TPSIM_SOURCE_DIR"], "data/published_runs/bloom_jean_zay.csv")
+        with self.assertRaises(TypeError):
+            tpsim.explain(runs=runs, row="A-097")
+
     def test_keywords_are_the_options(self):
         for name, options in _native.options.items():
             own = {"runs", "row", "model", "from_", "launch", "log", "plan", "to"}

@@ -112,6 +112,44 @@ TEST_CASE("variables that make no sense are errors which name them") {
   }
 }
 
+TEST_CASE("a port that is none is refused by name, before anything listens or calls") {
+  const auto port_of = [](std::map<std::string, std::string> ports) {
+    ports.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}});
+    return launch_from(environment(ports));
+  };
+  for (const auto& [name, port] : {std::pair<std::string, std::string>{"MASTER_PORT", "65535"},
+                                   {"MASTER_PORT", "2147483647"},
+                                   {"MASTER_PORT", "0"},
+                                   {"TPSIM_PORT", "65536"},
+                                   {"TPSIM_PORT", "99999"},
+                                   {"TPSIM_PORT", "0"}}) {
+    const auto launch = port_of({{name, port}});
+    INFO(name << " " << port);
+    REQUIRE_FALSE(launch.ok());
+    CHECK(launch.error().where == name);
+  }
+  CHECK((*port_of({{"MASTER_PORT", "65534"}}))->port == 65535);
+  CHECK((*port_of({{"TPSIM_PORT", "65535"}, {"MASTER_PORT", "65535"}}))->port == 65535);
+}
+
+TEST_CASE("the ranks of a job have one token, other jobs another") {
+  const auto token_of = [](std::map<std::string, std::string> more) {
+    more.insert({{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"RANK", "0"}});
+    return launched(more).token;
+  };
+  CHECK(token_of({{"TPSIM_TOKEN", "secret"}}) == "secret");
+  CHECK(token_of({{"TORCHELASTIC_RUN_ID", "a"}}) ==
+        token_of({{"TORCHELASTIC_RUN_ID", "a"}, {"RANK", "1"}}));
+  CHECK(token_of({{"TORCHELASTIC_RUN_ID", "a"}}) != token_of({{"TORCHELASTIC_RUN_ID", "b"}}));
+  CHECK(token_of({{"SLURM_JOB_ID", "7"}}) != token_of({{"SLURM_JOB_ID", "8"}}));
+  for (const std::string& token : {std::string(), std::string(300, 'x')}) {
+    const auto refused = launch_from(environment(
+        {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"TPSIM_TOKEN", token}}));
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().where == "TPSIM_TOKEN");
+  }
+}
+
 TEST_CASE("the first host of a node list") {
   CHECK(first_host("login1") == "login1");
   CHECK(first_host("a1,a2") == "a1");
@@ -130,8 +168,9 @@ TEST_CASE("ranks meet in a shared folder") {
 TEST_CASE("ranks meet at rank 0's port") {
   Launch launch;
   launch.size = 3;
-  launch.address = "127.0.0.1";
+  launch.address = launch.bind = "127.0.0.1";
   launch.port = 29631;
+  launch.token = "of this job";
   check_meeting(launch);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -134,6 +135,20 @@ TEST_CASE("a group formed after a failure is of no use either") {
   });
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message == "rank 1: at once");
+}
+
+TEST_CASE("a rank whose memory runs out ends the run as one that does not fit") {
+  const Status status = run_on_threads(3, [&](World& world) -> Status {
+    const auto device = cpu();
+    const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(world));
+    if (world.rank() == 1) throw std::bad_alloc();
+    const Tensor x =
+        device->allocate({4}, DType::kFloat32, MemoryCategory::kWorkspace, test::kTest.text);
+    group->all_reduce(x, ReduceOp::kSum, test::kTest);
+    return Ok{};
+  });
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().kind == ErrorKind::kDoesNotFit);
 }
 
 TEST_CASE("a failed check on a rank is reported as the bug it is") {

@@ -156,6 +156,39 @@ TEST_CASE("steps that last longer than time is counted are an error") {
   }
 }
 
+TEST_CASE("a host that takes weeks gives an error, never a negative time") {
+  for (const Case& c : cases()) {
+    for (Seconds HostCost::*time :
+         {&HostCost::per_op, &HostCost::per_collective, &HostCost::per_block_forward,
+          &HostCost::per_block_backward, &HostCost::per_micro_batch, &HostCost::per_step}) {
+      for (const double seconds : {1e4, 1e7, 1e13, 1e24}) {
+        Scenario slow = scenario_of(c);
+        slow.stack.host.*time = Seconds(seconds);
+        const Result<Prediction> predicted = simulate(slow, c.plan);
+        const Result<Timeline> timeline = simulate_timeline(slow, c.plan);
+        CHECK(predicted.ok() == timeline.ok());
+        if (seconds >= 1e7 && time == &HostCost::per_step) CHECK_FALSE(predicted.ok());
+        if (!predicted.ok()) continue;
+        CHECK(predicted->step.value() > 0);
+        CHECK(predicted->step_low.value() >= 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("an interval of any spread begins at nothing or later") {
+  const Case c = cases().front();
+  for (const double spread : {0.0, 0.05, 0.7, 1.0}) {
+    Scenario scenario = scenario_of(c);
+    scenario.stack.residual_spread = scenario.stack.run_spread = spread;
+    const Result<Prediction> predicted = simulate(scenario, c.plan);
+    REQUIRE(predicted.ok());
+    CHECK(predicted->step_low.value() >= 0);
+    CHECK(predicted->step_low <= predicted->step);
+    CHECK(predicted->step <= predicted->step_high);
+  }
+}
+
 TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
   for (const Case& c : cases()) {
     const Scenario scenario = scenario_of(c);

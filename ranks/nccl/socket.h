@@ -1,0 +1,51 @@
+// TCP connections and addresses as what somebody owns.
+#pragma once
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+namespace tpsim {
+
+class Socket {
+ public:
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  ~Socket() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+
+  int descriptor() const { return descriptor_; }
+  bool good() const { return descriptor_ >= 0; }
+  // Of everything that waits for the other side, who may have stopped.
+  void limit_waiting(std::chrono::seconds limit) const {
+    const timeval time{limit.count(), 0};
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+  }
+
+ private:
+  int descriptor_;
+};
+
+// What getaddrinfo() finds.
+struct Addresses {
+  Addresses() = default;
+  ~Addresses() {
+    if (first != nullptr) ::freeaddrinfo(first);
+  }
+  Addresses(const Addresses&) = delete;
+  Addresses& operator=(const Addresses&) = delete;
+
+  addrinfo* first = nullptr;
+};
+
+}  // namespace tpsim

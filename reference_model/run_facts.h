@@ -1,0 +1,30 @@
+// What a training state belongs to: by name, the settings that its losses follow from.
+//
+// The layout is none of them: a state goes on in any.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace tpsim {
+
+struct TrainingRun;
+class TokenSource;
+
+struct RunFact {
+  std::string name;  // "lr", "seed", "model.hidden"
+  std::string value;
+  friend bool operator==(const RunFact&, const RunFact&) = default;
+};
+using RunFacts = std::vector<RunFact>;
+
+RunFacts facts_of(const TrainingRun& run, const TokenSource& tokens);
+
+// In words, what is another for a run than for the state it would go on from: "lr 0.0001, now 5".
+std::vector<std::string> differences(const RunFacts& saved, const RunFacts& now);
+// An error when the state is that of another model: its weights would mean nothing here.
+Status check_model(const RunFacts& saved, const RunFacts& now);
+
+}  // namespace tpsim

@@ -1,0 +1,77 @@
+// Training under attack: the nth call to the disk fails, and kills at moments that a seed draws.
+// The next start goes on with the losses of a run that nothing happened to, bit for bit.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "tests/cli/saved_runs.h"
+
+namespace tpsim::test {
+namespace {
+
+// Two states are there when the disk begins to fail.
+void check_fault(const std::string& call, int nth, int reason, bool goes_on) {
+  const Folder folder;
+  std::vector<Step> steps = trained(tpsim_run(saving(folder) + steps_up_to(4)));
+  const std::string fault = "export LD_PRELOAD=" + std::string(TPSIM_FAILING_CALLS) +
+                            " TPSIM_FAIL_CALL=" + call + " TPSIM_FAIL_AT=" + std::to_string(nth) +
+                            " TPSIM_FAIL_ERRNO=" + std::to_string(reason) +
+                            (goes_on ? " TPSIM_FAIL_ON=1; " : "; ");
+  const Finished faulty = run(fault + tpsim_run(saving(folder) + steps_up_to(9)));
+  INFO(call << " " << nth << " fails with " << reason << (goes_on ? " and all after" : "") << ": "
+            << faulty.err);
+  CHECK((faulty.code == 0 || faulty.code == 2));
+  CHECK(count_of(faulty.err, "tpsim: error") == (faulty.code == 0 ? 0 : 1));
+  CHECK(states(folder).size() >= 2);
+  check_goes_on(folder, steps);
+}
+
+void check_faults(int first, int last) {
+  for (const char* call : {"write", "fsync", "rename", "close", "mkdir", "unlinkat"}) {
+    for (int nth = first; nth <= last; ++nth) {
+      for (const bool goes_on : {false, true}) {
+        check_fault(call, nth, nth % 2 == 0 ? EIO : ENOSPC, goes_on);
+      }
+    }
+  }
+}
+
+// Ranks are threads of one process: killing it is killing them all, at once.
+void check_kill(unsigned seed) {
+  std::mt19937 random(seed);
+  const Folder folder;
+  Process run(tpsim_run(saving(folder) + kForever));
+  REQUIRE(run.prints("\"step\": " + std::to_string(1 + random() % 9) + ","));
+  std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+  const std::vector<pid_t> ranks = run.descendants("tpsim");
+  const bool kills_parent = random() % 3 == 0 || ranks.empty();
+  ::kill(kills_parent ? run.pid() : ranks.front(), SIGKILL);
+  const Finished killed = run.finish();
+  INFO("seed " << seed);
+  CHECK(killed.code == 128 + SIGKILL);
+  check_goes_on(folder, steps_of(killed.out));
+}
+
+}  // namespace
+
+TEST_CASE("a disk that fails at any call loses no whole state") { check_faults(1, 3); }
+
+TEST_CASE("a disk that fails at any of many calls loses no whole state", "[.nightly]") {
+  check_faults(1, 20);
+}
+
+TEST_CASE("kills at drawn moments lose no whole state and leave nothing behind") {
+  for (unsigned seed = 1; seed <= 8; ++seed) check_kill(seed);
+}
+
+TEST_CASE("many kills at drawn moments", "[.nightly]") {
+  for (unsigned seed = 1; seed <= 200; ++seed) check_kill(seed);
+}
+
+}  // namespace tpsim::test

@@ -1,0 +1,69 @@
+// A caller of the server inside rank 0 says these bytes. A rank is served all the same.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <cstring>
+
+#include "ranks/nccl/socket.h"
+#include "ranks/nccl/text_server.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace tpsim::fuzz {
+namespace {
+
+constexpr const char* kToken = "token";
+
+class Server {
+ public:
+  Server() {
+    // The first free of some: several campaigns may run on a machine.
+    for (port_ = 29700; port_ < 29800; ++port_) {
+      auto started = TextServer::start("127.0.0.1", port_, kToken);
+      if (!started.ok()) continue;
+      server_ = std::move(started).value();
+      return;
+    }
+    demand(false, "a port to listen on");
+  }
+
+  std::string answer_to(std::string_view message) const {
+    const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(port_));
+    ::inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+    // Without the minute that the system remembers a connection for: there are many.
+    const linger at_once{1, 0};
+    ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    demand(::connect(socket.descriptor(), reinterpret_cast<sockaddr*>(&to), sizeof to) == 0,
+           "the server takes callers");
+    static_cast<void>(::send(socket.descriptor(), message.data(), message.size(), MSG_NOSIGNAL));
+    ::shutdown(socket.descriptor(), SHUT_WR);
+    std::string answer;
+    char block[4096];
+    while (true) {
+      const ssize_t n = ::recv(socket.descriptor(), block, sizeof block, 0);
+      if (n <= 0) return answer;
+      answer.append(block, static_cast<std::size_t>(n));
+    }
+  }
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<TextServer> server_;
+};
+
+}  // namespace
+
+void answer_caller(std::string_view bytes) {
+  static const Server server;
+  const std::string answer = server.answer_to(bytes);
+  demand(answer.empty() || bytes.starts_with(framed(kToken)), "only who has the token is answered");
+  // Now and then: a conversation of one's own costs as much as the one under test.
+  static unsigned calls = 0;
+  if (calls++ % 64 != 0) return;
+  const std::string asked = framed(kToken) + framed("fuzz-own-key") + framed("own");
+  demand(server.answer_to(asked) == framed("own"), "a rank is served");
+}
+
+}  // namespace tpsim::fuzz
