@@ -58,10 +58,11 @@ PhaseCost PhaseCost::repeat(const PhaseCost& once, std::int64_t n) {
   return result;
 }
 
-LayerKey layer_key(LayerKind kind, const Plan& plan) {
+LayerKey layer_key(LayerKind kind, const Plan& plan, std::int64_t block) {
   const bool is_block = kind == LayerKind::kBlock;
   const bool cuts_layers = data_ranks(plan) > 1 && plan.zero >= 2;  // ZeRO works around every layer
-  LayerKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
+  LayerKey key{
+      .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
   key.degrees.tp = plan.degrees.tp;
   key.degrees.cp = plan.degrees.cp;
   key.micro_batch = plan.micro_batch;
@@ -80,8 +81,9 @@ LayerKey layer_key(LayerKind kind, const Plan& plan) {
   return key;
 }
 
-LayerKey fixed_key(LayerKind kind, const Plan& plan) {
-  LayerKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
+LayerKey fixed_key(LayerKind kind, const Plan& plan, std::int64_t block) {
+  LayerKey key{
+      .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
   key.degrees = {plan.degrees.tp, 0, plan.degrees.dp, plan.degrees.cp, plan.degrees.ep};
   key.zero = data_ranks(plan) == 1 ? 0 : plan.zero;
   key.sequence_parallel = plan.sequence_parallel;
@@ -111,8 +113,8 @@ std::size_t LayerKeyHash::operator()(const LayerKey& key) const noexcept {
     return packed;
   };
   std::uint64_t hash =
-      small(key.kind, key.zero, key.sequence_parallel, key.recompute, key.attention, key.rank_order,
-            key.offload, key.dtype, key.gradient_dtype);
+      small(key.kind, key.block, key.zero, key.sequence_parallel, key.recompute, key.attention,
+            key.rank_order, key.offload, key.dtype, key.gradient_dtype);
   for (const std::int64_t n : {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp,
                                key.degrees.ep, key.micro_batch, key.virtual_stages}) {
     hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
@@ -235,12 +237,14 @@ StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) 
   return end;
 }
 
-LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan) {
-  const auto [place, is_new] = layers_.try_emplace(layer_key(kind, plan));
+LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
+                                              std::int64_t block) {
+  const auto [place, is_new] = layers_.try_emplace(layer_key(kind, plan, block));
   Layer& layer = place->second;
   if (!is_new && (layer.cost || layer.trace)) return layer;
-  layer.trace = std::make_unique<LayerTrace>(trace_layers(
-      kind, scenario().model, traced_plan(place->first, plan), scenario().stack.training));
+  layer.trace = std::make_unique<LayerTrace>(
+      trace_layers(kind, with_block_kind(scenario().model, block), traced_plan(place->first, plan),
+                   scenario().stack.training));
   unpriced_.push_back(&layer);
   const LayerTrace& trace = *layer.trace;
   const auto memory = [&](std::size_t begin, std::size_t end) {
@@ -252,13 +256,13 @@ LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan) 
   return layer;
 }
 
-const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan) {
-  const auto found = layers_.find(layer_key(kind, plan));
-  return found != layers_.end() ? found->second.memory : traced_layer(kind, plan).memory;
+const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan, std::int64_t block) {
+  const auto found = layers_.find(layer_key(kind, plan, block));
+  return found != layers_.end() ? found->second.memory : traced_layer(kind, plan, block).memory;
 }
 
-const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan) {
-  Layer& layer = traced_layer(kind, plan);
+const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64_t block) {
+  Layer& layer = traced_layer(kind, plan, block);
   if (!layer.cost) {
     layer.cost = price_layer(kind, *layer.trace, plan);
     layer.trace.reset();
@@ -271,11 +275,11 @@ void LayerPricer::drop_traces() {
   unpriced_.clear();
 }
 
-const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan) {
-  const auto [place, is_new] = fixed_.try_emplace(fixed_key(kind, plan));
+const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
+  const auto [place, is_new] = fixed_.try_emplace(fixed_key(kind, plan, block));
   if (!is_new) return place->second;
-  const StepEndTrace trace =
-      trace_step_end(kind, scenario().model, plan, scenario().stack.training);
+  const StepEndTrace trace = trace_step_end(kind, with_block_kind(scenario().model, block), plan,
+                                            scenario().stack.training);
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
   FixedCost& fixed = place->second;
   fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;
