@@ -21,7 +21,9 @@ std::vector<float> downloaded(Device& device, const Tensor& tensor) {
 
 void check_all(DType dtype) {
   const auto device = cpu();
-  for (const OpCase& one : odd_cases({dtype})) {
+  std::vector<OpCase> all = odd_cases({dtype});
+  for (OpCase& one : cases_of_today({dtype})) all.push_back(std::move(one));
+  for (const OpCase& one : all) {
     for (const ResultError& e : errors_against_slow(*device, one.key, 5, one.change)) {
       INFO(to_string(one.key) << " variant " << int{one.key.variant} << " " << one.what << ": "
                               << e.result << " is off by " << e.error << ", allowed "
