@@ -90,7 +90,12 @@ void read_plain_keys(Config& config, std::string_view epsilon, double otherwise)
   in.integer("vocab_size", model.vocab, {});
   read_attention_dropout(config);
   model.norm_epsilon = config.number(epsilon, otherwise, {0, 1});
-  model.fused_qkv = false;
+  model.fused_qkv = model.linear_bias = false;
+}
+
+void set_biases(ModelSpec& model, bool attention, bool mlp) {
+  model.attention.qkv_bias = model.attention.output_bias = attention;
+  model.mlp_bias = mlp;
 }
 
 void read_neox(Config& config) {
@@ -105,9 +110,7 @@ void read_neox(Config& config) {
   const bool parallel = config.flag("use_parallel_residual", true);
   model.norm_place = parallel ? NormPlace::kTwoParallel : NormPlace::kBefore;
   model.tied_embedding = config.flag("tie_word_embeddings", false);
-  const bool biases = config.flag("attention_bias", true);
-  model.linear_bias = biases;
-  model.mlp_bias = true;
+  set_biases(model, config.flag("attention_bias", true), true);
   read_activation(config, "hidden_act",
                   {{"gelu", MlpKind::kGeluErf},
                    {"gelu_new", MlpKind::kGelu},
@@ -136,7 +139,8 @@ void read_falcon(Config& config) {
   const std::int64_t norms = config.integer("num_ln_in_parallel_attn", new_blocks ? 2 : 1, {1, 2});
   const NormPlace side_by_side = norms == 2 ? NormPlace::kTwoParallel : NormPlace::kOneParallel;
   model.norm_place = parallel ? side_by_side : NormPlace::kBefore;
-  model.linear_bias = config.flag("bias", false);
+  const bool biases = config.flag("bias", false);
+  set_biases(model, biases, biases);
   model.hidden_dropout = config.number("hidden_dropout", 0, kDropoutRange);
   model.tied_embedding = config.flag("tie_word_embeddings", true);
   read_activation(config, "activation",
@@ -160,7 +164,8 @@ void read_opt(Config& config) {
   if (config.integer("word_embed_proj_dim", model.hidden) != model.hidden) {
     config.in.reject("word_embed_proj_dim", "a projection of the embedding is not modelled");
   }
-  model.linear_bias = config.flag("enable_bias", true);
+  const bool biases = config.flag("enable_bias", true);
+  set_biases(model, biases, biases);
   model.tied_embedding = config.flag("tie_word_embeddings", true);
   read_activation(config, "activation_function",
                   {{"relu", MlpKind::kRelu}, {"gelu", MlpKind::kGeluErf}});
@@ -178,6 +183,7 @@ void read_phi(Config& config) {
   one_dropout(config, {"resid_pdrop", "embd_pdrop"});
   config.require_flag("qk_layernorm", false, "LayerNorm of q and k is not modelled");
   model.norm_place = NormPlace::kOneParallel;
+  set_biases(model, true, true);
   model.ends.head_bias = true;
   model.tied_embedding = config.flag("tie_word_embeddings", false);
   read_activation(config, "hidden_act",
@@ -194,7 +200,8 @@ void read_starcoder2(Config& config) {
   read_rotary(config, model.attention, 10000);
   one_dropout(config, {"residual_dropout", "embedding_dropout"});
   model.attention.window = config.integer_or_none("sliding_window", 0, kPositionRange);
-  model.linear_bias = config.flag("use_bias", true);
+  const bool biases = config.flag("use_bias", true);
+  set_biases(model, biases, biases);
   model.tied_embedding = config.flag("tie_word_embeddings", true);
   const std::string mlp = config.text("mlp_type", "default");
   if (mlp != "default") config.in.reject("mlp_type", "'" + mlp + "' is not supported");

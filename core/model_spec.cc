@@ -248,6 +248,10 @@ Status check_plannable(const ModelSpec& model) {
 
 Status check_trainable(const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_plannable(model));
+  if (model.linear_bias && !model.fused_qkv && !model.attention.qkv_bias) {
+    return missing("linear_bias for separate q, k and v (say qkv_bias of the attention instead)",
+                   "trained here");
+  }
   if (model.ends.head_bias) return missing("a bias in the head", "trained here");
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     if (block_of_kind(model, kind).experts.shared_gate) {

@@ -122,9 +122,12 @@ Attention::Attention(const RankContext& context, ParameterUnit& unit, const std:
     latent_.emplace(context, unit, block);
     return;
   }
+  // Three matrices under linear_bias alone count biases without adding them: see check_trainable().
+  const bool adds_biases = context.model.fused_qkv || context.model.attention.qkv_bias;
   for (const auto& [name, rows] : projections_of(context.model)) {
     projections_.push_back(&get_parameter(unit, block + name + ".weight"));
-    projection_biases_.push_back(find_parameter(unit, block + name + ".bias"));
+    projection_biases_.push_back(adds_biases ? find_parameter(unit, block + name + ".bias")
+                                             : nullptr);
   }
 }
 
