@@ -134,6 +134,7 @@ Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalo
   }
   TPSIM_TRY(model.seq, integer_of(arguments, Opt::kSeq, known.seq.value_or(model.seq)));
   TPSIM_TRY_STATUS(validate(model));
+  TPSIM_TRY_STATUS(check_plannable(model));
   return model;
 }
 

@@ -116,6 +116,13 @@ std::string heading(const Terminal& terminal, std::string_view title, std::strin
   return text + "\n";
 }
 
+// What the model's file says that is not planned.
+std::string notes_text(const ModelSpec& model) {
+  std::string text;
+  for (const std::string& note : model.notes) text += "note: " + printable(note) + "\n";
+  return text;
+}
+
 std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
   const Scenario& scenario = named.scenario;
   const std::string active =
@@ -128,7 +135,8 @@ std::string scenario_view(const Terminal& terminal, const NamedScenario& named, 
                      gpus_text(gpu_count(plan)), printable(scenario.cluster.name),
                      printable(scenario.profile.name), printable(scenario.stack.name)) +
          fmt::format("{} sequences of {} tokens in a step\n", count_text(plan.global_batch),
-                     count_text(scenario.model.seq));
+                     count_text(scenario.model.seq)) +
+         notes_text(scenario.model);
 }
 
 std::string plan_view(const Terminal& terminal, const Plan& plan) {

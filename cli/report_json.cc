@@ -52,14 +52,19 @@ JsonValue prediction_json(const Prediction& predicted) {
 // What every report opens with.
 JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus) {
   const Scenario& scenario = named.scenario;
-  return json_object(
+  JsonValue json = json_object(
       {{"version", version},
        {"model", scenario.model.name},
+       {"parameters", parameter_count(scenario.model)},
+       {"active_parameters", active_parameter_count(scenario.model)},
        {"cluster", scenario.cluster.name},
        {"stack", scenario.stack.name},
        {"gpus", gpus},
        {"profile", json_object({{"name", scenario.profile.name},
                                 {"provenance", name_of(scenario.profile.provenance)}})}});
+  const std::vector<std::string>& notes = scenario.model.notes;
+  if (!notes.empty()) json.set("model_notes", json_array(notes));
+  return json;
 }
 
 JsonValue search_json(const NamedScenario& named, const SearchSpace& space,

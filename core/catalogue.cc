@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <span>
 
@@ -103,7 +104,20 @@ std::vector<std::string> Catalogue::list(CatalogueKind kind) const {
   return names;
 }
 
+// "Qwen/Qwen3-8B" is qwen3-8b: no matter whose it is and in what case it is written.
+std::optional<fs::path> Catalogue::by_public_name(CatalogueKind kind, std::string_view name) const {
+  if (kind != CatalogueKind::kModels || name.ends_with(".json")) return std::nullopt;
+  std::error_code ignored;
+  if (fs::exists(name, ignored)) return std::nullopt;
+  std::string wanted(name.substr(name.find_last_of('/') + 1));
+  std::transform(wanted.begin(), wanted.end(), wanted.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const fs::path path = directory_ / name_of(kind) / (wanted + ".json");
+  return fs::exists(path, ignored) ? std::optional(path) : std::nullopt;
+}
+
 Result<fs::path> Catalogue::find(CatalogueKind kind, std::string_view name_or_path) const {
+  if (const auto known = by_public_name(kind, name_or_path)) return *known;
   const bool is_path =
       name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".json");
   if (is_path) return fs::path(name_or_path);
@@ -114,7 +128,11 @@ Result<fs::path> Catalogue::find(CatalogueKind kind, std::string_view name_or_pa
 }
 
 Result<ModelSpec> Catalogue::load_model(std::string_view name_or_path) const {
-  TPSIM_TRY(const fs::path path, find(CatalogueKind::kModels, name_or_path));
+  TPSIM_TRY(fs::path path, find(CatalogueKind::kModels, name_or_path));
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored) && fs::exists(path / "config.json", ignored)) {
+    path /= "config.json";
+  }
   return read_model(path);
 }
 

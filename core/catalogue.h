@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,13 +32,16 @@ class Catalogue {
   std::vector<std::string> list(CatalogueKind kind) const;
 
   // A name of the catalogue, or the path of a file: what contains '/' or ends in ".json". A name
-  // that is neither is an error that offers the nearest one.
+  // that is neither is an error that offers the nearest one. Models also go by their public name
+  // ("Qwen/Qwen3-8B"), and by a folder that holds a config.json.
   Result<ModelSpec> load_model(std::string_view name_or_path) const;
   Result<ClusterSpec> load_cluster(std::string_view name_or_path) const;
   Result<Profile> load_profile(std::string_view name_or_path) const;
   Result<StackSpec> load_stack(std::string_view name_or_path) const;
 
  private:
+  std::optional<std::filesystem::path> by_public_name(CatalogueKind kind,
+                                                      std::string_view name) const;
   Result<std::filesystem::path> find(CatalogueKind kind, std::string_view name_or_path) const;
 
   std::filesystem::path directory_;

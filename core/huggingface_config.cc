@@ -7,14 +7,12 @@
 #include <filesystem>
 #include <span>
 
-#include "core/json_fields.h"
+#include "core/huggingface_family.h"
+#include "core/json_document.h"
 #include "core/text.h"
 
 namespace tpsim {
 namespace {
-
-constexpr NumberRange kDropout{0, 0.99};
-constexpr double kGpt2Dropout = 0.1;  // where the configuration says nothing
 
 std::string model_name(const std::string& file) {
   const std::filesystem::path path(file);
@@ -23,134 +21,297 @@ std::string model_name(const std::string& file) {
   return folder.empty() ? "config" : folder;
 }
 
-// An integer that goes by one of two names.
-void either(FieldReader& in, std::string_view name, std::string_view other, std::int64_t& out) {
-  // When both are missing the error names the first.
-  in.integer(in.has(name) || !in.has(other) ? name : other, out, {});
+// Keys that shape the training step in some family. Where one stands in a file whose family's
+// reader does not know it, passing it over would plan another model.
+constexpr auto kShapingKeys = std::to_array<std::string_view>({"add_cross_attention",
+                                                               "alibi",
+                                                               "altup_num_inputs",
+                                                               "attention_bias",
+                                                               "attention_chunk_size",
+                                                               "attention_dropout",
+                                                               "attention_multiplier",
+                                                               "attn_config",
+                                                               "attn_logit_softcapping",
+                                                               "attn_pdrop",
+                                                               "attn_temperature_tuning",
+                                                               "bias",
+                                                               "clip_qkv",
+                                                               "cross_attention_layers",
+                                                               "decoder_sparse_step",
+                                                               "dual_chunk_attention_config",
+                                                               "embd_pdrop",
+                                                               "embedding_multiplier",
+                                                               "ffn_config",
+                                                               "final_logit_softcapping",
+                                                               "first_k_dense_replace",
+                                                               "full_attention_interval",
+                                                               "head_dim",
+                                                               "hidden_dropout",
+                                                               "hidden_size_per_layer_input",
+                                                               "hybrid_override_pattern",
+                                                               "interleave_moe_layer_step",
+                                                               "is_encoder_decoder",
+                                                               "kv_lora_rank",
+                                                               "layer_types",
+                                                               "linear_num_value_heads",
+                                                               "logit_scale",
+                                                               "logits_scaling",
+                                                               "mamba_num_heads",
+                                                               "mlp_bias",
+                                                               "mlp_only_layers",
+                                                               "moe_intermediate_size",
+                                                               "moe_layers",
+                                                               "moe_num_experts",
+                                                               "multi_query",
+                                                               "n_experts",
+                                                               "n_group",
+                                                               "n_routed_experts",
+                                                               "n_shared_experts",
+                                                               "no_rope_layers",
+                                                               "norm_topk_prob",
+                                                               "num_experts",
+                                                               "num_experts_per_tok",
+                                                               "num_key_value_heads",
+                                                               "num_kv_heads",
+                                                               "num_kv_shared_layers",
+                                                               "num_local_experts",
+                                                               "num_nextn_predict_layers",
+                                                               "partial_rotary_factor",
+                                                               "q_lora_rank",
+                                                               "qk_layernorm",
+                                                               "qk_norm",
+                                                               "qkv_bias",
+                                                               "query_pre_attn_scalar",
+                                                               "resid_pdrop",
+                                                               "residual_multiplier",
+                                                               "rope_parameters",
+                                                               "rope_scaling",
+                                                               "rotary_pct",
+                                                               "shared_expert_intermediate_size",
+                                                               "sliding_window",
+                                                               "sliding_window_pattern",
+                                                               "ssm_state_size",
+                                                               "topk_group",
+                                                               "use_alibi",
+                                                               "use_bias",
+                                                               "use_mla",
+                                                               "use_moe",
+                                                               "use_parallel_residual",
+                                                               "use_qk_norm",
+                                                               "use_sliding_window",
+                                                               "word_embed_proj_dim"});
+
+// What says nothing of the training step: how text is generated, how weights are stored, losses
+// beside the main one, who wrote the file.
+constexpr auto kOtherKeys = std::to_array<std::string_view>({"architectures",
+                                                             "model_type",
+                                                             "torch_dtype",
+                                                             "dtype",
+                                                             "transformers_version",
+                                                             "bos_token_id",
+                                                             "eos_token_id",
+                                                             "pad_token_id",
+                                                             "unk_token_id",
+                                                             "use_cache",
+                                                             "auto_map",
+                                                             "_name_or_path",
+                                                             "_attn_implementation",
+                                                             "_attn_implementation_autoset",
+                                                             "attn_implementation",
+                                                             "initializer_range",
+                                                             "output_router_logits",
+                                                             "router_aux_loss_coef",
+                                                             "pretraining_tp",
+                                                             "aux_loss_alpha",
+                                                             "seq_aux",
+                                                             "ep_size",
+                                                             "cache_implementation",
+                                                             "unsloth_version",
+                                                             "unsloth_fixed",
+                                                             "return_dict",
+                                                             "output_attentions",
+                                                             "output_hidden_states",
+                                                             "task_specific_params",
+                                                             "n_ctx",
+                                                             "summary_type",
+                                                             "summary_activation",
+                                                             "summary_use_proj",
+                                                             "summary_first_dropout",
+                                                             "summary_proj_to_labels",
+                                                             "attention_softmax_in_fp32",
+                                                             "masked_softmax_fusion",
+                                                             "slow_but_exact",
+                                                             "skip_bias_add",
+                                                             "skip_bias_add_qkv",
+                                                             "bias_dropout_fusion",
+                                                             "offset_alibi",
+                                                             "for_fast_flashattn",
+                                                             "id2label",
+                                                             "label2id",
+                                                             "problem_type",
+                                                             "tokenizer_class",
+                                                             "keys_to_ignore_at_inference",
+                                                             "time_step_limit",
+                                                             "time_step_floor",
+                                                             "time_step_max",
+                                                             "time_step_min",
+                                                             "time_step_rank",
+                                                             "mamba_hidden_act",
+                                                             "use_mamba_kernels",
+                                                             "num_logits_to_keep",
+                                                             "rescale_prenorm_residual",
+                                                             "residual_in_fp32",
+                                                             "expand",
+                                                             "head_type",
+                                                             "vocab_file",
+                                                             "language",
+                                                             "gradient_checkpointing",
+                                                             "classifier_dropout",
+                                                             "init_std",
+                                                             "layerdrop",
+                                                             "prefix",
+                                                             "mlp_type",
+                                                             "tie_encoder_decoder",
+                                                             "router_jitter_noise",
+                                                             "input_jitter_noise",
+                                                             "use_fused_rms_norm",
+                                                             "bias_dropout_add_fusion",
+                                                             "max_window_layers",
+                                                             "max_sequence_length",
+                                                             "embedding_dropout",
+                                                             "swa_rope_theta",
+                                                             "chunk_size_feed_forward"});
+
+bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-void require_activation(FieldReader& in, std::string_view key,
-                        const std::vector<std::string_view>& supported) {
-  std::string name(supported.front());
-  in.text(key, name, kOptional);
-  const auto found = choose("activation", name, std::span<const std::string_view>(supported));
-  if (!found.ok()) in.reject(key, found.error().message, found.error().hint);
+// Null, false, zero, and what is empty change nothing.
+bool is_neutral(const JsonValue& value) {
+  if (value.is_null()) return true;
+  if (const bool* flag = value.as<bool>()) return !*flag;
+  if (const std::int64_t* whole = value.as<std::int64_t>()) return *whole == 0;
+  if (const double* real = value.as<double>()) return *real == 0;
+  if (const auto* array = value.as<JsonValue::Array>()) return array->empty();
+  if (const auto* object = value.as<JsonValue::Object>()) return object->empty();
+  return false;
 }
 
-void even_heads(FieldReader& in, std::string_view hidden_key, ModelSpec& model) {
-  AttentionShape& attention = model.attention;
-  if (attention.heads < 1 || attention.head_dim > 0) return;
-  if (model.hidden % attention.heads != 0) {
-    in.reject(hidden_key,
-              fmt::format("{} does not divide by {} heads", model.hidden, attention.heads));
+// Names what the family's reader left: what would change the plan is refused, what is not known is
+// noted.
+void name_what_was_left(Config& config, const std::string& type) {
+  std::string unknown;
+  for (const JsonMember* member : config.in.unread()) {
+    if (is_neutral(member->value) || is_one_of(member->key, kOtherKeys)) continue;
+    if (is_one_of(member->key, kShapingKeys)) {
+      return config.in.reject(
+          member->key,
+          fmt::format("{} models are not read with it, and it would change what is planned", type),
+          "take the key out if it has no meaning here, or correct model_type");
+    }
+    if (member->key == "quantization_config") {
+      config.note(
+          "quantization_config: how the file's weights are stored; plans have their own "
+          "--dtype");
+    } else {
+      unknown += (unknown.empty() ? "" : ", ") + member->key;
+    }
   }
-  attention.head_dim = model.hidden / attention.heads;
+  if (!unknown.empty()) config.note("not read, as nothing here depends on it: " + unknown);
 }
 
-void read_bloom(FieldReader& in, ModelSpec& model) {
-  either(in, "hidden_size", "n_embed", model.hidden);
-  either(in, "n_layer", "num_hidden_layers", model.layers);
-  either(in, "n_head", "num_attention_heads", model.attention.heads);
-  in.integer("vocab_size", model.vocab, {});
-  in.number("layer_norm_epsilon", model.norm_epsilon, {0, 1}, kOptional);
-  in.flag("apply_residual_connection_post_layernorm", model.residual_from_after_norm, kOptional);
-  in.integer("seq_length", model.seq, {}, kOptional);
-  in.number("attention_dropout", model.attention_dropout, kDropout, kOptional);
-  in.number("hidden_dropout", model.hidden_dropout, kDropout, kOptional);
-  in.flag("tie_word_embeddings", model.tied_embedding, kOptional);
-  model.ffn_hidden = 4 * model.hidden;
-  in.integer("n_inner", model.ffn_hidden, {}, kOptional);
-  model.attention.position = PositionKind::kAlibi;
-  model.embedding_norm = true;
-  even_heads(in, "hidden_size", model);
-}
-
-void read_gpt2(FieldReader& in, ModelSpec& model) {
-  in.integer("n_embd", model.hidden, {});
-  in.integer("n_layer", model.layers, {});
-  in.integer("n_head", model.attention.heads, {});
-  in.integer("vocab_size", model.vocab, {});
-  in.integer("n_positions", model.seq, {});
-  in.number("layer_norm_epsilon", model.norm_epsilon, {0, 1}, kOptional);
-  in.flag("tie_word_embeddings", model.tied_embedding, kOptional);
-  model.attention_dropout = model.hidden_dropout = kGpt2Dropout;
-  in.number("attn_pdrop", model.attention_dropout, kDropout, kOptional);
-  in.number("resid_pdrop", model.hidden_dropout, kDropout, kOptional);
-  require_activation(in, "activation_function", {"gelu_new", "gelu", "gelu_pytorch_tanh"});
-  model.ffn_hidden = 4 * model.hidden;
-  in.integer("n_inner", model.ffn_hidden, {}, kOptional);
-  model.attention.position = PositionKind::kLearned;
-  even_heads(in, "n_embd", model);
-}
-
-void read_llama(FieldReader& in, ModelSpec& model) {
-  AttentionShape& attention = model.attention;
-  in.integer("hidden_size", model.hidden, {});
-  in.integer("intermediate_size", model.ffn_hidden, {});
-  in.integer("num_hidden_layers", model.layers, {});
-  in.integer("num_attention_heads", attention.heads, {});
-  in.integer("vocab_size", model.vocab, {});
-  attention.kv_heads = attention.heads;
-  in.integer("num_key_value_heads", attention.kv_heads, {}, kOptional);
-  in.integer("head_dim", attention.head_dim, {}, kOptional);
-  in.number("attention_dropout", model.attention_dropout, kDropout, kOptional);
-  in.number("rope_theta", attention.rope_theta, {1, 1e12}, kOptional);
-  in.number("rms_norm_eps", model.norm_epsilon, {0, 1}, kOptional);
-  require_activation(in, "hidden_act", {"silu"});
-  constexpr std::int64_t kLongestByDefault = 8192;
-  model.seq = 4096;
-  in.integer("max_position_embeddings", model.seq, {}, kOptional);
-  // Long-context models state 131,072 positions and more; few steps of training use them.
-  model.seq = std::min(model.seq, kLongestByDefault);
-  model.tied_embedding = false;
-  in.flag("tie_word_embeddings", model.tied_embedding, kOptional);
-  model.linear_bias = false;
-  in.flag("attention_bias", model.linear_bias, kOptional);
-  bool mlp_bias = false;
-  in.flag("mlp_bias", mlp_bias, kOptional);
-  if (mlp_bias != model.linear_bias) {
-    in.reject(mlp_bias ? "mlp_bias" : "attention_bias",
-              "biases on the attention or the MLP alone are not modelled");
+const Family* family_of(std::string_view type) {
+  for (const auto& families :
+       {dense_families(), classic_families(), expert_families(), hybrid_families()}) {
+    for (const Family& family : families) {
+      if (family.type == type) return &family;
+    }
   }
-  attention.position = PositionKind::kRotary;
-  model.norm = NormKind::kRmsNorm;
-  model.mlp = MlpKind::kSwiglu;
-  model.fused_qkv = false;
-  even_heads(in, "hidden_size", model);
+  return nullptr;
 }
 
-// A llama whose feed-forward parts are experts. These files say nothing of a capacity: a token is
-// never dropped. The default factor is what such routing costs when it is balanced.
-void read_mixtral(FieldReader& in, ModelSpec& model) {
-  read_llama(in, model);
-  in.integer("num_local_experts", model.experts.count, {1, 1 << 16});
-  in.integer("num_experts_per_tok", model.experts.per_token, {1, 1 << 16});
+std::vector<std::string_view> known_types() {
+  std::vector<std::string_view> types;
+  for (const auto& families :
+       {dense_families(), classic_families(), expert_families(), hybrid_families()}) {
+    for (const Family& family : families) types.push_back(family.type);
+  }
+  std::sort(types.begin(), types.end());
+  return types;
+}
+
+std::string supported_types() {
+  std::string text;
+  for (const std::string_view type : known_types())
+    text += (text.empty() ? "" : ", ") + std::string(type);
+  return "supported are " + text + "; write a tpsim model file for others";
+}
+
+// The language model inside a model of several senses. Its own type may be left out of the file.
+struct TextPart {
+  const JsonValue* root;
+  std::string type;
+  bool is_part = false;
+};
+
+Result<TextPart> text_part(const JsonValue& root, const std::string& file) {
+  FieldReader in(root, file);
+  in.allow_foreign_keys();
+  std::string type;
+  in.text("model_type", type);
+  const JsonValue* inner = root.find("text_config");
+  TPSIM_TRY_STATUS(in.finish());
+  if (inner == nullptr || inner->as<JsonValue::Object>() == nullptr) return TextPart{&root, type};
+  TextPart part{inner, type + "_text", true};
+  FieldReader of_part(*inner, file, "text_config.");
+  of_part.allow_foreign_keys();
+  of_part.text("model_type", part.type, kOptional);
+  TPSIM_TRY_STATUS(of_part.finish());
+  return part;
+}
+
+// What stands beside the text part.
+void name_other_parts(const JsonValue& root, ModelSpec& model) {
+  for (const JsonMember& member : *root.as<JsonValue::Object>()) {
+    const bool is_other = member.key != "text_config" && member.key.ends_with("_config") &&
+                          member.key != "quantization_config" && !is_neutral(member.value);
+    if (is_other) model.notes.push_back(member.key + ": not planned, the text part is");
+  }
 }
 
 }  // namespace
 
 Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::string& file) {
-  constexpr std::array<std::string_view, 4> kTypes = {"bloom", "gpt2", "llama", "mixtral"};
-  constexpr std::array kReaders = {read_bloom, read_gpt2, read_llama, read_mixtral};
-  FieldReader in(root, file);
+  TPSIM_TRY(const TextPart part, text_part(root, file));
+  FieldReader in(*part.root, file, part.is_part ? "text_config." : "");
   in.allow_foreign_keys();
-  std::string type;
-  in.text("model_type", type);
-  TPSIM_TRY_STATUS(in.finish());
-  const auto index = choose("model_type", type, std::span<const std::string_view>(kTypes));
-  if (!index.ok()) {
-    in.reject("model_type", fmt::format("'{}' is not supported", type),
-              "supported are bloom, gpt2, llama and mixtral; write a tpsim model file for others");
+  const Family* family = family_of(part.type);
+  if (family == nullptr) {
+    in.reject("model_type", fmt::format("'{}' is not supported", part.type), supported_types());
     return in.finish().error();
   }
   ModelSpec model;
   model.name = model_name(file);
-  model.source = fmt::format("Hugging Face {} configuration {}", type, file);
+  model.source = fmt::format("Hugging Face {} configuration {}", part.type, file);
+  model.family = part.type;
+  Config config{in, model, {}};
   in.number("initializer_range", model.initializer_range, {0, 10}, kOptional);
-  kReaders[*index](in, model);
+  family->read(config);
   // Every head has its own keys and values where a file knows no sharing.
   if (model.attention.kv_heads == 0) model.attention.kv_heads = model.attention.heads;
+  for (BlockShape& block : config.layers) {
+    if (block.attention.kv_heads == 0) block.attention.kv_heads = block.attention.heads;
+  }
+  name_what_was_left(config, part.type);
   TPSIM_TRY_STATUS(in.finish());
+  if (!config.layers.empty()) set_blocks(model, config.layers);
+  if (part.is_part) {
+    name_other_parts(root, model);
+    const JsonValue* tied = root.find("tie_word_embeddings");
+    const bool says = tied != nullptr && tied->as<bool>() != nullptr &&
+                      part.root->find("tie_word_embeddings") == nullptr;
+    if (says) model.tied_embedding = *tied->as<bool>();
+  }
   TPSIM_TRY_STATUS(at_file(validate(model), file));
   return model;
 }

@@ -1,4 +1,4 @@
-// The config.json of Hugging Face models: bloom, gpt2, llama and mixtral.
+// The config.json of Hugging Face models, family by family.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 namespace tpsim {
 
 // Such a file holds many keys that do not shape the training step; they are passed over. Keys that
-// do must have the right kind and range, and what ModelSpec cannot express (another activation,
-// biases on a part of the matrices) is an error. The training sequence length, which these files
-// do not state, is bloom: seq_length or 2048; gpt2: n_positions; llama and mixtral:
-// max_position_embeddings but at most 8192. A config.json is named for its folder.
+// do must have the right kind and range, and what ModelSpec cannot express is an error, as is a key
+// that shapes another family's step. What is left over is named in ModelSpec::notes. Of a model of
+// several senses the part under "text_config" is read. The training sequence is as long as the
+// context that the file states (bloom: seq_length or 2048). A config.json is named for its folder.
 Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::string& file);
 
 }  // namespace tpsim

@@ -35,9 +35,25 @@ void FieldReader::adopt(const Status& status) {
   if (!status.ok() && !error_) error_ = status.error();
 }
 
+namespace {
+
+// The value itself where it is short, for messages.
+std::string shown(const JsonValue& value) {
+  constexpr std::size_t kMost = 24;
+  if (const std::string* text = value.as<std::string>()) {
+    return text->size() > kMost ? "" : fmt::format(" '{}'", *text);
+  }
+  if (const std::int64_t* whole = value.as<std::int64_t>()) return fmt::format(" {}", *whole);
+  if (const double* real = value.as<double>()) return fmt::format(" {}", *real);
+  return "";
+}
+
+}  // namespace
+
 void FieldReader::wrong_kind(std::string_view key, const JsonValue& value,
                              std::string_view wanted) {
-  fail(value.line(), fmt::format("{}{} must be {}, not {}", path_, key, wanted, kind_of(value)));
+  fail(value.line(),
+       fmt::format("{}{} must be {}, not {}{}", path_, key, wanted, kind_of(value), shown(value)));
 }
 
 const JsonValue* FieldReader::find(std::string_view key, Presence presence) {
@@ -54,6 +70,33 @@ const JsonValue* FieldReader::find(std::string_view key, Presence presence) {
 }
 
 bool FieldReader::has(std::string_view key) { return find(key, kOptional) != nullptr; }
+
+bool FieldReader::is_null(std::string_view key) {
+  if (error_) return false;
+  asked_.push_back(key);
+  const JsonValue* value = value_->find(key);
+  return value != nullptr && value->is_null();
+}
+
+std::vector<const JsonMember*> FieldReader::unread() const {
+  std::vector<const JsonMember*> members;
+  if (error_) return members;
+  for (const JsonMember& member : *value_->as<JsonValue::Object>()) {
+    const bool asked = std::find(asked_.begin(), asked_.end(), member.key) != asked_.end();
+    if (!asked) members.push_back(&member);
+  }
+  return members;
+}
+
+void FieldReader::texts(std::string_view key, std::vector<std::string>& out) {
+  std::vector<std::string> found;
+  for (const JsonValue& item : read_array(key)) {
+    const std::string* text = item.as<std::string>();
+    if (text == nullptr) return wrong_kind(key, item, "a list of texts");
+    found.push_back(*text);
+  }
+  out = std::move(found);
+}
 
 Status FieldReader::finish() {
   if (error_) return *error_;
@@ -151,6 +194,17 @@ void FieldReader::integers(std::string_view key, std::vector<std::int64_t>& out,
     const auto whole = whole_number(fmt::format("{}[{}]", key, found.size()), item, range);
     if (!whole) return;
     found.push_back(*whole);
+  }
+  out = std::move(found);
+}
+
+void FieldReader::numbers(std::string_view key, std::vector<double>& out, NumberRange range) {
+  if (!has(key)) return;
+  std::vector<double> found;
+  for (const JsonValue& item : read_array(key)) {
+    const auto number = real_number(fmt::format("{}[{}]", key, found.size()), item, range);
+    if (!number) return;
+    found.push_back(*number);
   }
   out = std::move(found);
 }
@@ -262,6 +316,16 @@ void FieldWriter::integers(std::string_view key, const std::vector<std::int64_t>
   if (presence == kOptional && values.empty()) return;
   set(key, json_array(values, [&](std::int64_t value) -> JsonValue {
         return in_range(key, value, range);
+      }));
+}
+
+void FieldWriter::numbers(std::string_view key, const std::vector<double>& values,
+                          NumberRange range) {
+  if (values.empty()) return;
+  set(key, json_array(values, [&](double value) -> JsonValue {
+        TPSIM_CHECK(value >= range.least && value <= range.most,
+                    fmt::format("{} = {} could not be read back", key, value));
+        return value;
       }));
 }
 

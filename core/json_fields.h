@@ -64,6 +64,9 @@ class FieldReader {
   void number(std::string_view key, double& out, NumberRange range, Presence presence = kRequired);
   void integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range,
                 Presence presence = kRequired);
+  // An array that is left out where it is empty.
+  void numbers(std::string_view key, std::vector<double>& out, NumberRange range);
+  void texts(std::string_view key, std::vector<std::string>& out);
   template <std::integral Int>
   void integer(std::string_view key, Int& out, IntRange range, Presence presence = kRequired) {
     if (const auto whole = read_integer(key, range, presence)) out = static_cast<Int>(*whole);
@@ -146,6 +149,11 @@ class FieldReader {
   // For files that others define: keys that were not asked for are fine, and null means absent.
   void allow_foreign_keys() { foreign_keys_ = true; }
   bool has(std::string_view key);
+  // Whether the key stands there with null. has() says no of it where foreign keys are allowed.
+  bool is_null(std::string_view key);
+  // The members that nothing has asked for, in the file's order.
+  std::vector<const JsonMember*> unread() const;
+  bool failed() const { return error_.has_value(); }
 
   // A rule that the description itself states; `key` says where it was broken.
   void require(bool holds, std::string_view key, std::string_view rule) {
@@ -215,6 +223,7 @@ class FieldWriter {
   // An optional list that is empty is left out.
   void integers(std::string_view key, const std::vector<std::int64_t>& values, IntRange range,
                 Presence presence = kRequired);
+  void numbers(std::string_view key, const std::vector<double>& values, NumberRange range);
   template <std::integral Int>
   void integer(std::string_view key, Int value, IntRange range, Presence = kRequired) {
     set(key, in_range(key, static_cast<std::int64_t>(value), range));

@@ -1,5 +1,6 @@
 #include "core/model_json.h"
 
+#include "core/files.h"
 #include "core/huggingface_config.h"
 #include "core/json_document.h"
 #include "core/json_fields.h"
@@ -12,6 +13,28 @@ template <class Io, class Spec>
 void file_fields(Io& io, Spec& model) {
   io.format("tpsim-model/1");
   model_fields(io, model);
+}
+
+// Python writes Infinity and NaN, which are no JSON, into files that it calls JSON. As texts they
+// are refused where a number is asked for, and only there.
+std::string with_quoted_infinities(std::string_view text) {
+  std::string quoted;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"' && (i == 0 || text[i - 1] != '\\')) in_text = !in_text;
+    std::string_view found;
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      if (!in_text && text.substr(i, word.size()) == word) found = word;
+      if (!found.empty()) break;
+    }
+    if (found.empty()) {
+      quoted += text[i];
+    } else {
+      quoted += '"' + std::string(found) + '"';
+      i += found.size() - 1;
+    }
+  }
+  return quoted;
 }
 
 Result<ModelSpec> model_from_json(const JsonValue& root, const std::string& file) {
@@ -28,32 +51,17 @@ Result<ModelSpec> model_from_json(const JsonValue& root, const std::string& file
 }  // namespace
 
 Result<ModelSpec> read_model(const std::filesystem::path& path) {
-  TPSIM_TRY(const JsonValue root, read_json_file(path));
-  return model_from_json(root, path.string());
+  TPSIM_TRY(const std::string text, read_file(path, kMostJsonBytes));
+  return parse_model(text, path.string());
 }
 
 Result<ModelSpec> parse_model(std::string_view text, const std::string& file) {
-  TPSIM_TRY(const JsonValue root, parse_json(text, file));
+  TPSIM_TRY(const JsonValue root, parse_json(with_quoted_infinities(text), file));
   return model_from_json(root, file);
 }
 
 std::string to_json(const ModelSpec& model) {
   return to_text(json_from_spec(model, [](auto& io, auto& spec) { file_fields(io, spec); }));
 }
-
-std::string_view name_of(PositionKind position) {
-  switch (position) {
-    case PositionKind::kAlibi: return "alibi";
-    case PositionKind::kLearned: return "learned";
-    case PositionKind::kRotary: return "rotary";
-  }
-  return "?";
-}
-
-std::string_view name_of(NormKind norm) {
-  return norm == NormKind::kLayerNorm ? "layer_norm" : "rms_norm";
-}
-
-std::string_view name_of(MlpKind mlp) { return mlp == MlpKind::kGelu ? "gelu" : "swiglu"; }
 
 }  // namespace tpsim

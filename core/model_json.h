@@ -18,8 +18,4 @@ Result<ModelSpec> parse_model(std::string_view text, const std::string& file);
 
 std::string to_json(const ModelSpec& model);
 
-std::string_view name_of(PositionKind);
-std::string_view name_of(NormKind);
-std::string_view name_of(MlpKind);
-
 }  // namespace tpsim

@@ -5,48 +5,28 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace tpsim {
 namespace {
-
-std::int64_t mlp_matrices(const ModelSpec& model) { return model.mlp == MlpKind::kSwiglu ? 3 : 2; }
-
-std::int64_t norm_parameters(const ModelSpec& model) {
-  return model.norm == NormKind::kLayerNorm ? 2 * model.hidden : model.hidden;
-}
-
-std::int64_t mlp_bias_parameters(const ModelSpec& model) {
-  // Of the matrices that widen, and of the one that narrows.
-  return (mlp_matrices(model) - 1) * model.ffn_hidden + model.hidden;
-}
-
-// Matrices of the feed-forward parts that one token passes, the router among them.
-std::int64_t mlp_weights(const ModelSpec& model, std::int64_t experts) {
-  const std::int64_t one = mlp_matrices(model) * model.hidden * model.ffn_hidden;
-  return has_experts(model) ? experts * one + model.experts.count * model.hidden : one;
-}
-
-std::int64_t block_parameters(const ModelSpec& model, std::int64_t experts) {
-  const std::int64_t qkv_width = query_width(model) + 2 * kv_width(model);
-  const std::int64_t matrices =
-      model.hidden * (qkv_width + query_width(model)) + mlp_weights(model, experts);
-  const std::int64_t biases =
-      model.linear_bias ? qkv_width + model.hidden + mlp_bias_parameters(model) : 0;
-  return matrices + biases + 2 * norm_parameters(model);
-}
 
 // All weights, some twice, in a type that no file overflows.
 double weights_at_most(const ModelSpec& model) {
   const auto times = [](std::int64_t a, std::int64_t b) {
     return static_cast<double>(a) * static_cast<double>(b);
   };
-  const double heads = times(model.attention.heads + 2 * model.attention.kv_heads, 2);
-  const double attention = heads * times(model.attention.head_dim, model.hidden);
-  const double mlp = 3 * times(model.hidden, model.ffn_hidden) *
-                     static_cast<double>(std::max<std::int64_t>(1, model.experts.count));
+  double widest = 0;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const BlockShape block = block_of_kind(model, kind);
+    const double heads = times(block.attention.heads + 2 * block.attention.kv_heads, 2);
+    const double attention = heads * times(block.attention.head_dim, model.hidden);
+    const double mlp = 3 * times(model.hidden, block.ffn_hidden) *
+                       static_cast<double>(std::max<std::int64_t>(1, block.experts.count));
+    widest = std::max(widest, attention + mlp);
+  }
   const double words = 2 * times(model.vocab + model.vocab_multiple + model.seq, model.hidden);
-  return static_cast<double>(model.layers) * (attention + mlp) + words;
+  return static_cast<double>(model.layers) * widest + words;
 }
 
 Status check_experts(const ModelSpec& model) {
@@ -65,6 +45,18 @@ Status check_experts(const ModelSpec& model) {
   if (model.linear_bias) {
     return bad("experts with biases are not modelled", "set linear_bias to false");
   }
+  const RouterShape& router = experts.router;
+  if (router.groups < 1 || experts.count % router.groups != 0 || router.groups_kept < 1 ||
+      router.groups_kept > router.groups) {
+    return bad(fmt::format("{} experts in {} groups of which {} stay", experts.count, router.groups,
+                           router.groups_kept),
+               "groups divide the experts, and some of them stay");
+  }
+  if (router.groups_kept * (experts.count / router.groups) < experts.per_token) {
+    return bad(fmt::format("{} groups of {} experts hold fewer than the {} of a token",
+                           router.groups_kept, experts.count / router.groups, experts.per_token),
+               "");
+  }
   return Ok{};
 }
 
@@ -77,6 +69,78 @@ std::int64_t expert_capacity(const ExpertShape& experts, std::int64_t tokens) {
   return std::clamp<std::int64_t>(capacity, 1, tokens);
 }
 
+std::int64_t block_kind_count(const ModelSpec& model) {
+  return 1 + static_cast<std::int64_t>(model.other_blocks.size());
+}
+
+std::int64_t block_kind(const ModelSpec& model, std::int64_t layer) {
+  return model.block_kinds.empty() ? 0 : model.block_kinds[static_cast<std::size_t>(layer)];
+}
+
+std::int64_t layers_of_kind(const ModelSpec& model, std::int64_t kind) {
+  if (model.block_kinds.empty()) return kind == 0 ? model.layers : 0;
+  return std::count(model.block_kinds.begin(), model.block_kinds.end(), kind);
+}
+
+BlockShape block_of_kind(const ModelSpec& model, std::int64_t kind) {
+  if (kind > 0) return model.other_blocks[static_cast<std::size_t>(kind - 1)];
+  return {model.mixer, model.attention, model.recurrent, model.ffn_hidden, model.experts};
+}
+
+ModelSpec with_block_kind(const ModelSpec& model, std::int64_t kind) {
+  ModelSpec alike = model;
+  if (kind > 0) {
+    const BlockShape& block = model.other_blocks[static_cast<std::size_t>(kind - 1)];
+    alike.mixer = block.mixer;
+    alike.attention = block.attention;
+    alike.recurrent = block.recurrent;
+    alike.ffn_hidden = block.ffn_hidden;
+    alike.experts = block.experts;
+  }
+  alike.other_blocks.clear();
+  alike.block_kinds.clear();
+  return alike;
+}
+
+void set_blocks(ModelSpec& model, const std::vector<BlockShape>& layers) {
+  std::vector<std::pair<BlockShape, std::int64_t>> kinds;  // with how many layers have them
+  for (const BlockShape& layer : layers) {
+    auto found = std::find_if(kinds.begin(), kinds.end(),
+                              [&](const auto& kind) { return kind.first == layer; });
+    if (found == kinds.end()) found = kinds.insert(kinds.end(), {layer, 0});
+    ++found->second;
+  }
+  const auto before = [](const auto& a, const auto& b) {
+    const auto rank = [](const auto& kind) {
+      return std::tuple(kind.first.experts.count > 0, kind.first.mixer == MixerKind::kAttention,
+                        kind.second);
+    };
+    return rank(a) > rank(b);
+  };
+  std::stable_sort(kinds.begin(), kinds.end(), before);
+  model.other_blocks.clear();
+  model.block_kinds.clear();
+  if (kinds.empty()) return;
+  model.mixer = kinds[0].first.mixer;
+  model.attention = kinds[0].first.attention;
+  model.recurrent = kinds[0].first.recurrent;
+  model.ffn_hidden = kinds[0].first.ffn_hidden;
+  model.experts = kinds[0].first.experts;
+  if (kinds.size() == 1) return;
+  for (std::size_t i = 1; i < kinds.size(); ++i) model.other_blocks.push_back(kinds[i].first);
+  for (const BlockShape& layer : layers) {
+    const auto found = std::find_if(kinds.begin(), kinds.end(),
+                                    [&](const auto& kind) { return kind.first == layer; });
+    model.block_kinds.push_back(found - kinds.begin());
+  }
+}
+
+bool has_qkv_bias(const ModelSpec& model) { return model.linear_bias || model.attention.qkv_bias; }
+bool has_output_bias(const ModelSpec& model) {
+  return model.linear_bias || model.attention.output_bias;
+}
+bool has_mlp_bias(const ModelSpec& model) { return model.linear_bias || model.mlp_bias; }
+
 std::int64_t query_width(const ModelSpec& model) {
   return model.attention.heads * model.attention.head_dim;
 }
@@ -85,45 +149,13 @@ std::int64_t kv_width(const ModelSpec& model) {
   return model.attention.kv_heads * model.attention.head_dim;
 }
 
-std::int64_t block_parameter_count(const ModelSpec& model) {
-  return block_parameters(model, model.experts.count);
+std::int64_t attention_width(const ModelSpec& model) {
+  const LatentShape& latent = model.attention.latent;
+  return latent.kv_rank > 0 ? model.attention.heads * latent.value_dim : query_width(model);
 }
 
-std::int64_t active_parameter_count(const ModelSpec& model) {
-  // A router that picks a few experts leaves the others' weights unused by this token.
-  const std::int64_t idle =
-      block_parameter_count(model) - block_parameters(model, model.experts.per_token);
-  return parameter_count(model) - model.layers * idle;
-}
-
-std::int64_t parameter_count(const ModelSpec& model) {
-  std::int64_t embedding = model.vocab * model.hidden;
-  // The head has a matrix of its own.
-  if (!model.tied_embedding) embedding *= 2;
-  if (model.attention.position == PositionKind::kLearned) embedding += model.seq * model.hidden;
-  if (model.embedding_norm) embedding += norm_parameters(model);
-  return embedding + model.layers * block_parameter_count(model) + norm_parameters(model);
-}
-
-Flops attention_core_forward_flops(const ModelSpec& model) {
-  const double s = static_cast<double>(model.seq);
-  // QK' and PV, two FLOPs each, over the full square, as Narayanan et al. 2021 count; a causal
-  // query sees half of it.
-  return Flops(4.0 * s * s * static_cast<double>(query_width(model) * model.layers));
-}
-
-Flops blocks_forward_flops(const ModelSpec& model) {
-  const std::int64_t weights = model.hidden * (2 * query_width(model) + 2 * kv_width(model)) +
-                               mlp_weights(model, model.experts.per_token);
-  const double matmul = 2.0 * static_cast<double>(model.seq) * static_cast<double>(weights);
-  return Flops(matmul * static_cast<double>(model.layers)) + attention_core_forward_flops(model);
-}
-
-Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {
-  const Flops logits(2.0 * static_cast<double>(model.seq) * static_cast<double>(model.hidden) *
-                     static_cast<double>(model.vocab));
-  // Backward takes twice the products of forward: one for inputs, one for weights.
-  return 3.0 * static_cast<double>(global_batch) * (blocks_forward_flops(model) + logits);
+std::int64_t position_rows(const ModelSpec& model) {
+  return model.ends.positions > 0 ? model.ends.positions : model.seq;
 }
 
 std::int64_t padded_vocab(const ModelSpec& model, std::int64_t tp) {
@@ -131,16 +163,11 @@ std::int64_t padded_vocab(const ModelSpec& model, std::int64_t tp) {
   return (model.vocab + multiple - 1) / multiple * multiple;
 }
 
-Status validate(const ModelSpec& model) {
-  const std::pair<const char*, std::int64_t> sizes[] = {{"layers", model.layers},
-                                                        {"hidden", model.hidden},
-                                                        {"ffn_hidden", model.ffn_hidden},
-                                                        {"vocab", model.vocab},
-                                                        {"seq", model.seq},
-                                                        {"heads", model.attention.heads},
-                                                        {"kv_heads", model.attention.kv_heads},
-                                                        {"head_dim", model.attention.head_dim}};
-  constexpr std::int64_t kLargest = std::int64_t{1} << 24, kMostHeads = 1 << 16;
+namespace {
+
+constexpr std::int64_t kLargest = std::int64_t{1} << 24, kMostHeads = 1 << 16;
+
+Status check_sizes(std::initializer_list<std::pair<const char*, std::int64_t>> sizes) {
   for (const auto& [name, size] : sizes) {
     const bool counts_heads = std::string_view(name).ends_with("heads");
     const std::int64_t most = counts_heads ? kMostHeads : kLargest;
@@ -149,11 +176,75 @@ Status validate(const ModelSpec& model) {
                    fmt::format("{} is {}; it must lie between 1 and {}", name, size, most), "", ""};
     }
   }
-  if (model.attention.heads % model.attention.kv_heads != 0) {
+  return Ok{};
+}
+
+Status check_attention(const ModelSpec& model) {
+  const AttentionShape& attention = model.attention;
+  TPSIM_TRY_STATUS(check_sizes({{"heads", attention.heads},
+                                {"kv_heads", attention.kv_heads},
+                                {"head_dim", attention.head_dim}}));
+  const auto bad = [](std::string message, std::string hint = "") {
+    return Error{ErrorKind::kBadInput, std::move(message), "", std::move(hint)};
+  };
+  if (attention.heads % attention.kv_heads != 0) {
+    return bad(fmt::format("{} heads cannot share {} kv_heads evenly", attention.heads,
+                           attention.kv_heads),
+               "heads must be a multiple of kv_heads");
+  }
+  if (model.fused_qkv && attention.kv_heads != attention.heads) {
+    return bad(fmt::format("fused_qkv keeps q, k and v of each head together: {} heads cannot "
+                           "share {} kv_heads",
+                           attention.heads, attention.kv_heads),
+               "set fused_qkv to false, or kv_heads to heads");
+  }
+  if (attention.position == PositionKind::kRotary && attention.head_dim % 2 != 0) {
+    return bad(fmt::format("rotary embedding needs an even head_dim, not {}", attention.head_dim));
+  }
+  if (attention.window > 0 && attention.chunk > 0) {
+    return bad("attention has a window or chunks, not both");
+  }
+  const LatentShape& latent = attention.latent;
+  if (latent.kv_rank > 0 && latent.nope_dim + latent.rope_dim != attention.head_dim) {
+    return bad(fmt::format("head_dim is {}; latent attention has nope_dim + rope_dim = {} + {}",
+                           attention.head_dim, latent.nope_dim, latent.rope_dim));
+  }
+  return Ok{};
+}
+
+Status check_block(const ModelSpec& model) {
+  if (model.mixer == MixerKind::kAttention) TPSIM_TRY_STATUS(check_attention(model));
+  if (has_experts(model)) TPSIM_TRY_STATUS(check_experts(model));
+  return Ok{};
+}
+
+}  // namespace
+
+Status validate(const ModelSpec& model) {
+  TPSIM_TRY_STATUS(check_sizes({{"layers", model.layers},
+                                {"hidden", model.hidden},
+                                {"vocab", model.vocab},
+                                {"seq", model.seq}}));
+  if (model.other_blocks.empty() && model.mixer == MixerKind::kAttention) {
+    TPSIM_TRY_STATUS(check_sizes({{"ffn_hidden", model.ffn_hidden}}));
+  }
+  if (!model.block_kinds.empty() &&
+      static_cast<std::int64_t>(model.block_kinds.size()) != model.layers) {
     return Error{ErrorKind::kBadInput,
-                 fmt::format("{} heads cannot share {} kv_heads evenly", model.attention.heads,
-                             model.attention.kv_heads),
-                 "", "heads must be a multiple of kv_heads"};
+                 fmt::format("block_kinds names {} layers, the model has {}",
+                             model.block_kinds.size(), model.layers),
+                 "", ""};
+  }
+  for (const std::int64_t kind : model.block_kinds) {
+    if (kind < 0 || kind >= block_kind_count(model)) {
+      return Error{ErrorKind::kBadInput,
+                   fmt::format("block_kinds holds {}; there are {} kinds of blocks, from 0", kind,
+                               block_kind_count(model)),
+                   "", ""};
+    }
+  }
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    TPSIM_TRY_STATUS(check_block(with_block_kind(model, kind)));
   }
   // Numbers of weights, and what is made of them, are whole numbers of 64 bits.
   constexpr double kMostWeights = 1e15;
@@ -163,19 +254,48 @@ Status validate(const ModelSpec& model) {
                              weights_at_most(model), kMostWeights),
                  "", ""};
   }
-  if (model.fused_qkv && model.attention.kv_heads != model.attention.heads) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("fused_qkv keeps q, k and v of each head together: {} heads cannot "
-                             "share {} kv_heads",
-                             model.attention.heads, model.attention.kv_heads),
-                 "", "set fused_qkv to false, or kv_heads to heads"};
+  return Ok{};
+}
+
+namespace {
+
+Status missing(std::string_view what, std::string_view doing) {
+  return Error{ErrorKind::kMissing,
+               fmt::format("models with {} can be counted, not {}", what, doing), "",
+               "tpsim list models shows what can"};
+}
+
+}  // namespace
+
+Status check_plannable(const ModelSpec& model) {
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const BlockShape block = block_of_kind(model, kind);
+    if (block.mixer == MixerKind::kMamba2) return missing("Mamba-2 layers", "planned");
+    if (block.mixer == MixerKind::kDeltaNet) return missing("gated delta nets", "planned");
+    if (block.mixer == MixerKind::kNone || block.ffn_hidden == 0) {
+      return missing("blocks of one branch", "planned");
+    }
+    if (block.attention.output_gate) return missing("gated attention outputs", "planned");
   }
-  if (has_experts(model)) TPSIM_TRY_STATUS(check_experts(model));
-  if (model.attention.position == PositionKind::kRotary && model.attention.head_dim % 2 != 0) {
-    return Error{
-        ErrorKind::kBadInput,
-        fmt::format("rotary embedding needs an even head_dim, not {}", model.attention.head_dim),
-        "", ""};
+  return Ok{};
+}
+
+Status check_trainable(const ModelSpec& model) {
+  TPSIM_TRY_STATUS(check_plannable(model));
+  if (model.linear_bias && !model.fused_qkv && !model.attention.qkv_bias) {
+    return missing("linear_bias for separate q, k and v (say qkv_bias of the attention instead)",
+                   "trained here");
+  }
+  if (model.ends.head_bias) return missing("a bias in the head", "trained here");
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    if (block_of_kind(model, kind).experts.shared_gate) {
+      return missing("a gate on the shared expert", "trained here");
+    }
+  }
+  const bool norms_behind =
+      model.norm_place == NormPlace::kAfter || model.norm_place == NormPlace::kAround;
+  if (norms_behind && model.hidden_dropout > 0) {
+    return missing("dropout beside norms behind the branches", "trained here");
   }
   return Ok{};
 }

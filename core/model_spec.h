@@ -3,72 +3,111 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "core/block_shape.h"
 #include "core/result.h"
 #include "core/units.h"
 
 namespace tpsim {
 
-enum class PositionKind : std::uint8_t { kAlibi, kLearned, kRotary };
-enum class NormKind : std::uint8_t { kLayerNorm, kRmsNorm };
-enum class MlpKind : std::uint8_t { kGelu, kSwiglu };
+// Where a block's norms stand: before each of its two branches; after each, before the residual is
+// added (OLMo 2); both (Gemma 2); or before both branches at once, which then run side by side
+// (one norm for both, or one for each).
+enum class NormPlace : std::uint8_t { kBefore, kAfter, kAround, kOneParallel, kTwoParallel };
 
-struct AttentionShape {
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;  // == heads without grouped-query attention
-  std::int64_t head_dim = 0;
-  PositionKind position = PositionKind::kAlibi;
-  double rope_theta = 10000.0;  // rotary only
-};
+template <>
+inline constexpr auto kWordsOf<NormPlace> =
+    std::to_array<std::string_view>({"before", "after", "around", "one_parallel", "two_parallel"});
 
-// A feed-forward part of several, of which every token takes a few: a router gives each token its
-// `per_token` most probable experts. Each rank's experts take at most
-// capacity = capacity_factor x tokens x per_token / count of its tokens of a micro-batch, the
-// first ones that chose them; the others pass that expert by. With capacity_factor >=
-// count / per_token none ever does.
-struct ExpertShape {
-  std::int64_t count = 0;  // 0: none, the feed-forward part is dense
-  std::int64_t per_token = 0;
-  double capacity_factor = 1.0;
+// What lies around the blocks.
+struct EndShape {
+  double embedding_scale = 1;  // of what the first block receives
+  double logit_scale = 1;
+  double logit_cap = 0;  // logits become cap tanh(logit / cap); 0: none
+  bool head_bias = false;
+  std::int64_t positions = 0;          // rows of a learned position table; 0: the sequence's
+  std::int64_t prediction_layers = 0;  // further blocks that predict later tokens; not planned
+  friend bool operator==(const EndShape&, const EndShape&) = default;
 };
 
 struct ModelSpec {
   std::string name;
   std::string source;  // where the numbers come from
+  std::string family;  // whose checkpoints its weights are named for, as model_type; may be empty
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
-  // Of one branch (SwiGLU has two of this width) and of one expert, where there are experts.
-  std::int64_t ffn_hidden = 0;
   std::int64_t vocab = 0;  // as published, before padding
   // Words that one rank holds are padded to a multiple of this; 1: not padded, odd as they may be.
   std::int64_t vocab_multiple = 128;
-  std::int64_t seq = 2048;  // training sequence length
+  std::int64_t seq = 2048;   // training sequence length
+  std::int64_t context = 0;  // positions that the model is made for; 0: not stated
+  // The block that all layers have, or those that `block_kinds` does not say otherwise of.
+  MixerKind mixer = MixerKind::kAttention;
   AttentionShape attention;
-  NormKind norm = NormKind::kLayerNorm;
-  MlpKind mlp = MlpKind::kGelu;
+  RecurrentShape recurrent;
+  std::int64_t ffn_hidden = 0;  // see BlockShape
   ExpertShape experts;
+  // Where blocks differ: further kinds, and the kind of every layer: 0 is the one above, n is
+  // other_blocks[n - 1]. Empty where all are alike.
+  std::vector<BlockShape> other_blocks;
+  std::vector<std::int64_t> block_kinds;
+  // What all blocks share.
+  NormKind norm = NormKind::kLayerNorm;
+  NormPlace norm_place = NormPlace::kBefore;
+  bool norm_bias = true;       // of a LayerNorm
+  bool norm_plus_one = false;  // norms multiply by 1 + weight
+  MlpKind mlp = MlpKind::kGelu;
+  double mlp_limit = 0;   // of kClampedSwiglu
+  bool mlp_bias = false;  // also where linear_bias is false
   bool linear_bias = true;
   bool fused_qkv = true;  // BLOOM's per-head interleaved q, k, v; otherwise three matrices
   bool tied_embedding = true;
-  bool embedding_norm = false;     // BLOOM's LayerNorm after the embedding
+  bool embedding_norm = false;  // BLOOM's LayerNorm after the embedding
+  EndShape ends;
   double attention_dropout = 0.0;  // of the attention probabilities, while training
   double hidden_dropout = 0.0;     // of the embedding and of what each branch adds to the residual
   bool residual_from_after_norm = false;  // BLOOM's apply_residual_connection_post_layernorm
   double norm_epsilon = 1e-5;
   double initializer_range = 0.02;
+  // What the file says of the model that no step of training depends on here, in words for people.
+  std::vector<std::string> notes;
 };
+
+// How many kinds of blocks there are, and which kind a layer is of.
+std::int64_t block_kind_count(const ModelSpec& model);
+std::int64_t block_kind(const ModelSpec& model, std::int64_t layer);
+std::int64_t layers_of_kind(const ModelSpec& model, std::int64_t kind);
+BlockShape block_of_kind(const ModelSpec& model, std::int64_t kind);
+// The model as if all of its blocks were of one kind: what a block of that kind is run with.
+ModelSpec with_block_kind(const ModelSpec& model, std::int64_t kind);
+// Sets the blocks of all layers, one shape for each; of several kinds those with experts and then
+// the most frequent ones come first.
+void set_blocks(ModelSpec& model, const std::vector<BlockShape>& layers);
+
+bool has_qkv_bias(const ModelSpec& model);
+bool has_output_bias(const ModelSpec& model);
+bool has_mlp_bias(const ModelSpec& model);
+inline bool has_feed_forward(const ModelSpec& model) { return model.ffn_hidden > 0; }
 
 // Query width = heads * head_dim; usually == hidden.
 std::int64_t query_width(const ModelSpec& model);
 // Key (or value) width = kv_heads * head_dim.
 std::int64_t kv_width(const ModelSpec& model);
+// Of what attention gives to its output projection: heads * (value_dim of latent attention, or
+// head_dim).
+std::int64_t attention_width(const ModelSpec& model);
 
+// Rows of a learned position table.
+std::int64_t position_rows(const ModelSpec& model);
+
+// Of any kind of block: then kind 0 has them.
 inline bool has_experts(const ModelSpec& model) { return model.experts.count > 0; }
 // Tokens that an expert takes of `tokens` of one rank: rounded up, and never more than there are.
 std::int64_t expert_capacity(const ExpertShape& experts, std::int64_t tokens);
 
-// Weights of one transformer block, and of the whole model (tied weights once, vocabulary
-// unpadded). BLOOM-176B: 176,247,271,424.
+// Weights of one transformer block of kind 0, and of the whole model (tied weights once, vocabulary
+// unpadded, buffers and prediction layers left out). BLOOM-176B: 176,247,271,424.
 std::int64_t block_parameter_count(const ModelSpec& model);
 std::int64_t parameter_count(const ModelSpec& model);
 // Of these, the weights that one token passes: all but the experts it does not choose.
@@ -90,5 +129,10 @@ std::int64_t padded_vocab(const ModelSpec& model, std::int64_t tp);
 // Every rule that a usable model obeys (positive sizes, heads % kv_heads == 0, no more experts for
 // a token than there are, no more weights than can be counted, ...).
 Status validate(const ModelSpec& model);
+// What is counted but has no layers in the reference model, so that it can be neither planned nor
+// trained: recurrences, gated attention. kMissing, and which of them.
+Status check_plannable(const ModelSpec& model);
+// What plans leave out as too small to matter but training must not: kMissing, and which.
+Status check_trainable(const ModelSpec& model);
 
 }  // namespace tpsim

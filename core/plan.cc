@@ -84,7 +84,7 @@ std::string nearest_tp(const ModelSpec& model, std::int64_t tp) {
   return fmt::format("the nearest tp that does is {}", nearest);
 }
 
-Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
+Status check_block_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t tp = plan.degrees.tp;
   if (model.attention.heads % tp != 0) {
     return illegal(
@@ -100,6 +100,18 @@ Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
   if (model.ffn_hidden % tp != 0) {
     return illegal(fmt::format("ffn_hidden {} does not divide by tp = {}", model.ffn_hidden, tp),
                    nearest_tp(model, tp));
+  }
+  if (model.experts.shared_ffn % tp != 0) {
+    return illegal(fmt::format("the shared expert's width {} does not divide by tp = {}",
+                               model.experts.shared_ffn, tp));
+  }
+  return Ok{};
+}
+
+Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
+  const std::int64_t tp = plan.degrees.tp;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    TPSIM_TRY_STATUS(check_block_parallel(plan, with_block_kind(model, kind)));
   }
   if (plan.sequence_parallel && tp == 1) {
     return illegal("sequence parallelism needs tp > 1", "it shards over the tensor group");
@@ -235,9 +247,20 @@ std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t
   return cut.empty() ? even_stage_layers(layers, chunks, false) : cut;
 }
 
+namespace {
+
+bool block_divides_by_tp(const ModelSpec& model, std::int64_t tp) {
+  return model.experts.shared_ffn % tp == 0 && model.attention.heads % tp == 0 &&
+         model.attention.kv_heads % tp == 0 && model.ffn_hidden % tp == 0;
+}
+
+}  // namespace
+
 bool divides_by_tp(const ModelSpec& model, std::int64_t tp) {
-  return model.attention.heads % tp == 0 && model.attention.kv_heads % tp == 0 &&
-         model.ffn_hidden % tp == 0;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    if (!block_divides_by_tp(with_block_kind(model, kind), tp)) return false;
+  }
+  return true;
 }
 
 bool has_countable_tensors(const Plan& plan, const ModelSpec& model) {

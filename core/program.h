@@ -24,30 +24,39 @@ enum class OpKind : std::uint8_t {
   kNormForward,  // variant: NormKind
   // variant: NormKind, bit 1: with residual, from bit 2: dtype of the gradients it adds to
   kNormBackward,
-  kSoftmaxForward,   // dims: batch*heads, query rows, key cols; variant 1 with ALiBi
+  // dims: batch*heads, query rows, key cols, reach of a window or chunk; variant: AttentionVariant
+  kSoftmaxForward,
   kSoftmaxBackward,  // the same
   // dims: batch, queries, heads, kv_heads, head_dim, keys where there are more of them than
-  // queries; variant 1 with ALiBi
+  // queries, and where it matters the reach and the width of values; variant: AttentionVariant
   kFlashForward,
   kFlashBackward,     // the same
-  kBiasGeluForward,   // variant 1 with bias
+  kBiasGeluForward,   // variant bit 0: with bias; from bit 1: MlpKind
   kBiasGeluBackward,  // the same
-  kSwigluForward,
+  kSwigluForward,     // variant: 0 of SwiGLU, else MlpKind
   kSwigluBackward,
-  kBiasResidual,       // variant bit 0: with bias, bit 1: with residual; bit 0 alone adds in place
-  kDropoutForward,     // dims: rows, cols; variant bit 0: with bias, bit 1: with residual
-  kDropoutBackward,    // dims: rows, cols
-  kColumnSum,          // variant: dtype of the sums
-  kRotary,             // dims: rows, heads, head_dim
-  kEmbeddingForward,   // dims: tokens, hidden, local vocabulary
-  kEmbeddingBackward,  // the same; variant: dtype of the table's gradient
-  kPositionForward,    // dims: tokens, hidden
-  kPositionBackward,   // variant: dtype of the table's gradient
-  kRouteForward,       // dims: tokens, experts, capacity, experts of a token
-  kRouteBackward,      // dims: tokens, experts, experts of a token
-  kDispatchTokens,     // dims: tokens, hidden, experts, capacity, experts of a token; variant 1
-                       // weighted
-  kCombineTokens,      // the same
+  kBiasResidual,        // variant bit 0: with bias, bit 1: with residual; bit 0 alone adds in place
+  kDropoutForward,      // dims: rows, cols; variant bit 0: with bias, bit 1: with residual
+  kDropoutBackward,     // dims: rows, cols
+  kColumnSum,           // variant: dtype of the sums
+  kRotary,              // dims: rows, heads, turned part of head_dim; variant 1: neighbours
+  kHeadNormForward,     // dims: rows, heads, head_dim
+  kHeadNormBackward,    // the same
+  kSoftCapForward,      // dims: elements
+  kSoftCapBackward,     // dims: elements
+  kPositionScale,       // dims: rows, heads, head_dim
+  kHeadSum,             // dims: rows, heads, width
+  kColumnBias,          // dims: rows, cols
+  kColumnBiasGradient,  // dims: rows, cols; variant: dtype of the sums
+  kEmbeddingForward,    // dims: tokens, hidden, local vocabulary
+  kEmbeddingBackward,   // the same; variant: dtype of the table's gradient
+  kPositionForward,     // dims: tokens, hidden
+  kPositionBackward,    // variant: dtype of the table's gradient
+  kRouteForward,        // dims: tokens, experts, capacity, experts of a token
+  kRouteBackward,       // dims: tokens, experts, experts of a token
+  kDispatchTokens,      // dims: tokens, hidden, experts, capacity, experts of a token; variant 1
+                        // weighted
+  kCombineTokens,       // the same
   kRouteWeightGradient,   // dims as these
   kVocabMax,              // dims: tokens, local vocabulary
   kVocabSums,             // the same
@@ -73,7 +82,10 @@ enum MatmulVariant : std::uint8_t {
   kOutputFloat32 = 8,  // C is fp32 while A and B are narrower
 };
 
-using OpDims = std::array<std::int64_t, 6>;
+// Bits of OpKey::variant of attention's core: what changes a score on its way to a probability.
+enum AttentionVariant : std::uint8_t { kAlibiBias = 1, kChunked = 2, kCapped = 4, kSinks = 8 };
+
+using OpDims = std::array<std::int64_t, 8>;
 
 // What decides how long an op takes: two ops with equal keys take equal time.
 struct OpKey {

@@ -68,6 +68,7 @@ Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice)
   } else {
     TPSIM_TRY(scenario.model, catalogue.load_model(choice.model));
   }
+  TPSIM_TRY_STATUS(check_plannable(scenario.model));
   if (choice.cluster == kThisMachine) {
     TPSIM_TRY_STATUS(load_machine(catalogue, choice, scenario));
   } else {

@@ -43,6 +43,12 @@ class Device {
   // Until everything issued has been done.
   virtual void synchronize() = 0;
 
+  // Whether tensors hold anything: false of the meta device.
+  virtual bool computes() const { return true; }
+
+  // Whether it has kernels for every op, whatever its settings; false of a GPU.
+  virtual bool computes_all() const { return true; }
+
   // Notes where the device's work stands. Cheap enough to stand around every op.
   virtual DeviceMark mark();
   // Time from one mark to a later one; waits until the device has got there.

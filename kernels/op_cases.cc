@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "kernels/op_cases_attention.h"
 #include "kernels/op_operands.h"
 
 namespace tpsim {
@@ -10,6 +11,13 @@ namespace {
 
 constexpr DType kFloat = DType::kFloat32;
 constexpr Label kLabel{ModelPart::kMeasurement, "case"};
+
+constexpr float kLimit = 3;  // of clamped activations: some of the operands lie beyond it
+
+MlpKind plain_kind(const OpKey& key) { return static_cast<MlpKind>(key.variant >> 1); }
+MlpKind gated_kind(const OpKey& key) {
+  return key.variant == 0 ? MlpKind::kSwiglu : static_cast<MlpKind>(key.variant);
+}
 
 Shape rows_by_cols(const OpKey& key) { return {key.dims[0], key.dims[1]}; }
 
@@ -24,7 +32,7 @@ Matrix operand_matrix(const Tensor& tensor, std::int64_t rows, std::int64_t cols
 }
 
 Op matmul(Operands& make, const OpKey& key) {
-  const auto [batch, m, n, k, x4, x5] = key.dims;
+  const auto [batch, m, n, k, x4, x5, x6, x7] = key.dims;
   const auto has = [&](MatmulVariant bit) { return (key.variant & bit) != 0; };
   const DType output = has(kOutputFloat32) ? kFloat : key.dtype;
   return Matmul{.a = operand_matrix(make.normal({batch, m, k}, key.dtype), m, k, has(kTransposeA)),
@@ -36,7 +44,7 @@ Op matmul(Operands& make, const OpKey& key) {
 }
 
 NormForward norm_forward(Operands& make, const OpKey& key, NormKind kind) {
-  const auto [rows, cols, x2, x3, x4, x5] = key.dims;
+  const auto [rows, cols, x2, x3, x4, x5, x6, x7] = key.dims;
   const bool centred = kind == NormKind::kLayerNorm;
   return {.kind = kind,
           .x = make.normal(rows_by_cols(key), key.dtype, 2.0, 0.5),
@@ -68,94 +76,35 @@ Op norm_backward(Operands& make, const OpKey& key) {
                       .label = kLabel};
 }
 
-SoftmaxForward softmax_forward(Operands& make, const OpKey& key, bool alibi) {
-  const auto [matrices, queries, keys, x3, x4, x5] = key.dims;
-  return {.scores = make.normal({matrices, queries, keys}, key.dtype, 3.0),
-          .slopes = alibi ? make.slopes(matrices) : Tensor(),
-          .heads = matrices,
-          .scale = 0.5F,
-          .label = kLabel};
-}
-
-Op softmax_backward(Operands& make, const OpKey& key) {
-  const SoftmaxForward f = softmax_forward(make, key, false);
-  make.device().run(f);
-  return SoftmaxBackward{f.scores, make.normal(f.scores.shape(), key.dtype), 0.5F, kLabel};
-}
-
-// [position, sample, head, d], as the layers hold activations.
-Heads heads_of(const Tensor& tensor, const AttentionDims& d, std::int64_t heads) {
-  return {tensor, 0, d.batch * heads * d.head_dim, heads * d.head_dim, d.head_dim};
-}
-
-FlashForward flash_forward(Operands& make, const OpKey& key) {
-  const auto [batch, queries, heads, kv_heads, head_dim, keys] = key.dims;
-  const AttentionDims d{batch, queries, heads, kv_heads, head_dim, keys};
-  const auto random = [&](std::int64_t positions, std::int64_t count) {
-    return heads_of(make.normal({positions, d.batch, count * d.head_dim}, key.dtype), d, count);
-  };
-  return {.dims = d,
-          .q = random(d.seq, d.heads),
-          .k = random(key_count(d), d.kv_heads),
-          .v = random(key_count(d), d.kv_heads),
-          .o = heads_of(make.empty({d.seq, d.batch, d.heads * d.head_dim}, key.dtype), d, d.heads),
-          .log_sum = make.empty({d.batch, d.heads, d.seq}, kFloat),
-          .slopes = key.variant != 0 ? make.slopes(d.heads) : Tensor(),
-          .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(d.head_dim))),
-          .label = kLabel};
-}
-
-Op flash_backward(Operands& make, const OpKey& key) {
-  const FlashForward f = flash_forward(make, key);
-  make.device().run(f);
-  const auto gradient_of = [&](const Heads& x, std::int64_t heads) {
-    return heads_of(make.empty(x.tensor.shape(), key.dtype), f.dims, heads);
-  };
-  const Heads d_o = heads_of(make.normal(f.o.tensor.shape(), key.dtype), f.dims, f.dims.heads);
-  return FlashBackward{.dims = f.dims,
-                       .q = f.q,
-                       .k = f.k,
-                       .v = f.v,
-                       .o = f.o,
-                       .d_o = d_o,
-                       .log_sum = f.log_sum,
-                       .slopes = f.slopes,
-                       .dq = gradient_of(f.q, f.dims.heads),
-                       .dk = gradient_of(f.k, f.dims.kv_heads),
-                       .dv = gradient_of(f.v, f.dims.kv_heads),
-                       .scale = f.scale,
-                       .label = kLabel};
-}
-
-Op rotary(Operands& make, const OpKey& key) {
-  const auto [rows, heads, head_dim, x3, x4, x5] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  const Tensor x = make.normal({rows, 1, heads * head_dim}, key.dtype);
-  return Rotary{.dims = d, .x = heads_of(x, d, heads), .label = kLabel};
-}
-
 Op bias_gelu_forward(Operands& make, const OpKey& key) {
   return BiasGeluForward{make.normal(rows_by_cols(key), key.dtype, 2.0),
-                         key.variant != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
-                         make.empty(rows_by_cols(key), key.dtype), kLabel};
+                         (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
+                         make.empty(rows_by_cols(key), key.dtype), plain_kind(key), kLabel};
 }
 
 Op bias_gelu_backward(Operands& make, const OpKey& key) {
   const Shape shape = rows_by_cols(key);
-  return BiasGeluBackward{make.normal(shape, key.dtype), make.normal(shape, key.dtype, 2.0),
-                          key.variant != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
-                          make.empty(shape, key.dtype), kLabel};
+  return BiasGeluBackward{make.normal(shape, key.dtype),
+                          make.normal(shape, key.dtype, 2.0),
+                          (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
+                          make.empty(shape, key.dtype),
+                          plain_kind(key),
+                          kLabel};
 }
 
 Op swiglu_forward(Operands& make, const OpKey& key) {
   return SwigluForward{make.normal({key.dims[0], 2 * key.dims[1]}, key.dtype, 2.0),
-                       make.empty(rows_by_cols(key), key.dtype), kLabel};
+                       make.empty(rows_by_cols(key), key.dtype), gated_kind(key), kLimit, kLabel};
 }
 
 Op swiglu_backward(Operands& make, const OpKey& key) {
   const Shape wide{key.dims[0], 2 * key.dims[1]};
   return SwigluBackward{make.normal(rows_by_cols(key), key.dtype),
-                        make.normal(wide, key.dtype, 2.0), make.empty(wide, key.dtype), kLabel};
+                        make.normal(wide, key.dtype, 2.0),
+                        make.empty(wide, key.dtype),
+                        gated_kind(key),
+                        kLimit,
+                        kLabel};
 }
 
 Op bias_residual(Operands& make, const OpKey& key) {
@@ -191,7 +140,7 @@ Op column_sum(Operands& make, const OpKey& key) {
 }
 
 Op embedding_forward(Operands& make, const OpKey& key) {
-  const auto [tokens, hidden, vocab, x3, x4, x5] = key.dims;
+  const auto [tokens, hidden, vocab, x3, x4, x5, x6, x7] = key.dims;
   return EmbeddingForward{.tokens = make.integers({tokens}, vocab),
                           .table = make.normal({vocab, hidden}, key.dtype),
                           .y = make.empty({tokens, hidden}, key.dtype),
@@ -199,7 +148,7 @@ Op embedding_forward(Operands& make, const OpKey& key) {
 }
 
 Op embedding_backward(Operands& make, const OpKey& key) {
-  const auto [tokens, hidden, vocab, x3, x4, x5] = key.dims;
+  const auto [tokens, hidden, vocab, x3, x4, x5, x6, x7] = key.dims;
   return EmbeddingBackward{.tokens = make.integers({tokens}, vocab),
                            .dy = make.normal({tokens, hidden}, key.dtype),
                            .dtable = make.normal({vocab, hidden}, static_cast<DType>(key.variant)),
@@ -207,44 +156,62 @@ Op embedding_backward(Operands& make, const OpKey& key) {
 }
 
 Op position_forward(Operands& make, const OpKey& key) {
-  const auto [rows, cols, x2, x3, x4, x5] = key.dims;
+  const auto [rows, cols, x2, x3, x4, x5, x6, x7] = key.dims;
   return PositionForward{make.normal({rows, 1, cols}, key.dtype),
                          make.normal({rows, cols}, key.dtype), kLabel};
 }
 
 Op position_backward(Operands& make, const OpKey& key) {
-  const auto [rows, cols, x2, x3, x4, x5] = key.dims;
+  const auto [rows, cols, x2, x3, x4, x5, x6, x7] = key.dims;
   return PositionBackward{make.normal({rows, 1, cols}, key.dtype),
                           make.normal({rows, cols}, static_cast<DType>(key.variant)), kLabel};
 }
 
+// As the variant of a routing key says.
+RouterShape router_of(std::int64_t experts, std::uint8_t variant) {
+  RouterShape router;
+  router.score = static_cast<RouterScore>(variant & 3);
+  router.renormalises = (variant & 4) != 0;
+  router.scaling = (variant & 3) != 0 ? 2.5 : 1;
+  if ((variant & 16) != 0 && experts % 4 == 0)
+    router = {.score = router.score,
+              .renormalises = router.renormalises,
+              .scaling = 2.5,
+              .groups = 4,
+              .groups_kept = 2};
+  return router;
+}
+
 RouteForward route_forward(Operands& make, std::int64_t tokens, std::int64_t experts,
-                           std::int64_t capacity, std::int64_t per_token) {
+                           std::int64_t capacity, std::int64_t per_token, std::uint8_t variant) {
   const Shape choices{tokens, per_token};
   return {.logits = make.normal({tokens, experts}, kFloat, 2.0),
           .weights = make.empty(choices, kFloat),
           .experts = make.empty(choices, DType::kInt32),
           .slots = make.empty(choices, DType::kInt32),
           .choices = make.empty({experts, capacity}, DType::kInt32),
+          .router = router_of(experts, variant),
+          .correction = (variant & 8) != 0 ? make.normal({experts}, kFloat, 0.1) : Tensor(),
           .label = kLabel};
 }
 
 Op route_backward(Operands& make, const OpKey& key) {
-  const auto [tokens, experts, per_token, x3, x4, x5] = key.dims;
-  const RouteForward f = route_forward(make, tokens, experts, tokens, per_token);
+  const auto [tokens, experts, per_token, x3, x4, x5, x6, x7] = key.dims;
+  const RouteForward f = route_forward(make, tokens, experts, tokens, per_token, key.variant);
   make.device().run(f);
   return RouteBackward{f.logits,
                        f.weights,
                        f.experts,
                        make.normal({tokens, per_token}, kFloat),
                        make.empty({tokens, experts}, key.dtype),
+                       f.router,
                        kLabel};
 }
 
 // Dispatch, combine and the weights' gradient, after a routing.
 Op slots_op(Operands& make, const OpKey& key) {
-  const auto [tokens, cols, experts, capacity, per_token, x5] = key.dims;
-  const RouteForward route = route_forward(make, tokens, experts, capacity, per_token);
+  const auto [tokens, cols, experts, capacity, per_token, x5, x6, x7] = key.dims;
+  const RouteForward route = route_forward(make, tokens, experts, capacity, per_token, 0);
   make.device().run(route);
   const Tensor weights = (key.variant & 1) != 0 ? route.weights : Tensor();
   const Shape in_tokens{tokens, cols}, in_slots{experts, capacity, cols};
@@ -294,7 +261,7 @@ Op cross_entropy_backward(Operands& make, const OpKey& key) {
 }
 
 Op copy_matrices(Operands& make, const OpKey& key) {
-  const auto [matrices, rows, cols, x3, x4, x5] = key.dims;
+  const auto [matrices, rows, cols, x3, x4, x5, x6, x7] = key.dims;
   const Tensor from = make.normal({matrices, rows, cols}, key.dtype);
   const Tensor to = make.normal({matrices, rows, cols}, key.dtype);
   return CopyMatrices{.from = operand_matrix(from, rows, cols, false),
@@ -332,13 +299,20 @@ Op make(Operands& make, const OpKey& key) {
   const auto other = static_cast<DType>(key.variant);
   const auto x = [&] { return make.normal(flat, key.dtype); };
   switch (key.kind) {
+    case OpKind::kSoftmaxForward:
+    case OpKind::kSoftmaxBackward:
+    case OpKind::kFlashForward:
+    case OpKind::kFlashBackward:
+    case OpKind::kRotary:
+    case OpKind::kHeadNormForward:
+    case OpKind::kHeadNormBackward:
+    case OpKind::kSoftCapForward:
+    case OpKind::kSoftCapBackward:
+    case OpKind::kPositionScale:
+    case OpKind::kHeadSum: return make_attention_op(make, key);
     case OpKind::kMatmul: return matmul(make, key);
     case OpKind::kNormForward: return norm_forward(make, key, static_cast<NormKind>(key.variant));
     case OpKind::kNormBackward: return norm_backward(make, key);
-    case OpKind::kSoftmaxForward: return softmax_forward(make, key, key.variant != 0);
-    case OpKind::kSoftmaxBackward: return softmax_backward(make, key);
-    case OpKind::kFlashForward: return flash_forward(make, key);
-    case OpKind::kFlashBackward: return flash_backward(make, key);
     case OpKind::kBiasGeluForward: return bias_gelu_forward(make, key);
     case OpKind::kBiasGeluBackward: return bias_gelu_backward(make, key);
     case OpKind::kSwigluForward: return swiglu_forward(make, key);
@@ -347,13 +321,18 @@ Op make(Operands& make, const OpKey& key) {
     case OpKind::kDropoutForward: return dropout_forward(make, key);
     case OpKind::kDropoutBackward: return dropout_backward(make, key);
     case OpKind::kColumnSum: return column_sum(make, key);
-    case OpKind::kRotary: return rotary(make, key);
+    case OpKind::kColumnBias:
+      return ColumnBias{matrix_of(make.normal(rows_by_cols(key), key.dtype)),
+                        make.normal({key.dims[1]}, key.dtype), kLabel};
+    case OpKind::kColumnBiasGradient:
+      return ColumnBiasGradient{matrix_of(make.normal(rows_by_cols(key), key.dtype)),
+                                make.normal({key.dims[1]}, other), kLabel};
     case OpKind::kEmbeddingForward: return embedding_forward(make, key);
     case OpKind::kEmbeddingBackward: return embedding_backward(make, key);
     case OpKind::kPositionForward: return position_forward(make, key);
     case OpKind::kPositionBackward: return position_backward(make, key);
     case OpKind::kRouteForward:
-      return route_forward(make, key.dims[0], key.dims[1], key.dims[2], key.dims[3]);
+      return route_forward(make, key.dims[0], key.dims[1], key.dims[2], key.dims[3], key.variant);
     case OpKind::kRouteBackward: return route_backward(make, key);
     case OpKind::kDispatchTokens:
     case OpKind::kCombineTokens:

@@ -14,12 +14,22 @@ Results results(const NormBackward& op) {
   return {{"dx", op.dx}, {"dgain", op.dgain}, {"dbias", op.dbias}};
 }
 Results results(const SoftmaxForward& op) { return {{"probabilities", op.scores}}; }
-Results results(const SoftmaxBackward& op) { return {{"dscores", op.dprobs}}; }
+Results results(const SoftmaxBackward& op) {
+  return {{"dscores", op.dprobs}, {"dsinks", op.dsinks}};
+}
 Results results(const FlashForward& op) { return {{"o", op.o.tensor}, {"log_sum", op.log_sum}}; }
 Results results(const FlashBackward& op) {
-  return {{"dq", op.dq.tensor}, {"dk", op.dk.tensor}, {"dv", op.dv.tensor}};
+  return {{"dq", op.dq.tensor}, {"dk", op.dk.tensor}, {"dv", op.dv.tensor}, {"dsinks", op.dsinks}};
 }
 Results results(const Rotary& op) { return {{"x", op.x.tensor}}; }
+Results results(const HeadNormForward& op) { return {{"x", op.x.tensor}, {"raw", op.raw}}; }
+Results results(const HeadNormBackward& op) { return {{"dx", op.dx.tensor}, {"dgain", op.dgain}}; }
+Results results(const SoftCapForward& op) { return {{"y", op.y}}; }
+Results results(const SoftCapBackward& op) { return {{"dx", op.dy}}; }
+Results results(const PositionScale& op) { return {{"x", op.x.tensor}}; }
+Results results(const HeadSum& op) { return {{"y", op.y.tensor}}; }
+Results results(const ColumnBias& op) { return {{"x", op.x.tensor}}; }
+Results results(const ColumnBiasGradient& op) { return {{"sums", op.sums}}; }
 Results results(const BiasGeluForward& op) { return {{"y", op.y}}; }
 Results results(const BiasGeluBackward& op) { return {{"dx", op.dx}}; }
 Results results(const SwigluForward& op) { return {{"y", op.y}}; }

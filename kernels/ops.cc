@@ -1,51 +1,9 @@
-#include "kernels/ops.h"
-
 #include <algorithm>
+
+#include "kernels/op_work.h"
 
 namespace tpsim {
 namespace {
-
-void require(bool condition, const Label& label, const char* rule) {
-  TPSIM_CHECK(condition, std::string(label.text) + ": " + rule);
-}
-
-// Traffic that an op cannot avoid: every operand once.
-template <class... Tensors>
-double bytes_of(const Tensors&... tensors) {
-  return static_cast<double>(((tensors.defined() ? tensors.bytes() : 0) + ...));
-}
-
-// Bytes of the scores that some query sees: what is above the diagonal is written, never read.
-double visible_bytes(const Tensor& scores) {
-  const auto queries = static_cast<double>(scores.shape()[1]);
-  const auto keys = static_cast<double>(scores.shape()[2]);
-  return bytes_of(scores) * (1 - (queries - 1) / (2 * keys));
-}
-
-// A record without what is the same for all ops: kind and label.
-struct Work {
-  DType dtype{};
-  std::uint8_t variant = 0;
-  OpDims dims{};
-  double flops = 0, bytes = 0;
-};
-Work work(DType dtype, std::uint8_t variant, OpDims dims, double flops, double bytes) {
-  return {dtype, variant, dims, flops, bytes};
-}
-
-// For ops that write to a tensor of either dtype: which it is.
-std::uint8_t dtype_variant(const Tensor& into) { return static_cast<std::uint8_t>(into.dtype()); }
-
-// An op over rows x cols that spends `flops_per_element` on each.
-Work rowwise(const Tensor& x, std::uint8_t variant, double flops_per_element, double bytes) {
-  return work(x.dtype(), variant, {x.rows(), x.cols()},
-              flops_per_element * static_cast<double>(x.elements()), bytes);
-}
-
-Work flat(const Tensor& x, std::uint8_t variant, double flops_per_element, double bytes) {
-  return work(x.dtype(), variant, {x.elements()},
-              flops_per_element * static_cast<double>(x.elements()), bytes);
-}
 
 void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const Label& label) {
   std::int64_t first = m.offset, last = m.offset + m.cols;
@@ -57,11 +15,17 @@ void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const
           "the matrix lies inside its tensor");
 }
 
-// Queries are the last of the keys, each sees what is not after it: half of the full square,
-// rounded up by the diagonal, and all that lies before the first query.
-double causal_pairs(const AttentionDims& d) {
-  const auto queries = static_cast<double>(d.seq), keys = static_cast<double>(key_count(d));
-  return static_cast<double>(d.batch * d.heads * d.seq) * (2 * keys - queries + 1) / 2;
+// SwiGLU and GELU came first and are 0.
+std::uint8_t gated_variant(MlpKind kind) {
+  return kind == MlpKind::kSwiglu ? 0 : static_cast<std::uint8_t>(kind);
+}
+std::uint8_t plain_variant(MlpKind kind, const Tensor& bias) {
+  return static_cast<std::uint8_t>((bias.defined() ? 1 : 0) | static_cast<int>(kind) << 1);
+}
+
+std::uint8_t router_variant(const RouterShape& router, bool corrected) {
+  return static_cast<std::uint8_t>(static_cast<int>(router.score) | (router.renormalises ? 4 : 0) |
+                                   (corrected ? 8 : 0) | (router.groups > 1 ? 16 : 0));
 }
 
 // What dispatch and combine share: slots [E,C,H] on one side, tokens [T,H] on the other.
@@ -74,25 +38,6 @@ Work slots_work(const Tensor& tokens, const Tensor& slots, std::int64_t per_toke
   const auto width = static_cast<double>(size_of(tokens.dtype()));
   return work(tokens.dtype(), weighted ? 1 : 0, {tokens.rows(), s[2], s[0], s[1], per_token},
               (weighted ? 2 : 1) * moved, moved * width + bytes_of(written));
-}
-
-// `passes` over the queries, keys, values and outputs.
-template <class Flash>
-Work flash_work(const Flash& op, int matmuls, int passes) {
-  const AttentionDims& d = op.dims;
-  require(d.kv_heads >= 1 && d.heads % d.kv_heads == 0, op.label, "kv_heads divides heads");
-  const std::int64_t keys = key_count(d);
-  require(keys >= d.seq, op.label, "every query is one of the keys");
-  const DType dtype = op.q.tensor.dtype();
-  const auto bytes_of_heads = [&](std::int64_t positions, std::int64_t heads) {
-    return static_cast<double>(d.batch * positions * heads * d.head_dim * size_of(dtype));
-  };
-  const double q_bytes = bytes_of_heads(d.seq, d.heads);
-  const double kv_bytes = bytes_of_heads(keys, d.kv_heads);
-  return work(dtype, op.slopes.defined() ? 1 : 0,
-              {d.batch, d.seq, d.heads, d.kv_heads, d.head_dim, keys > d.seq ? keys : 0},
-              2.0 * matmuls * causal_pairs(d) * static_cast<double>(d.head_dim),
-              passes * (2 * q_bytes + 2 * kv_bytes));
 }
 
 Work work_of(const Matmul& op) {
@@ -135,53 +80,42 @@ Work work_of(const NormBackward& op) {
                  bytes_of(op.dy, op.x, op.residual, op.dx, op.gain, op.dgain, op.dbias));
 }
 
-Work work_of(const SoftmaxForward& op) {
-  const Shape& s = op.scores.shape();
-  require(s.rank() == 3 && s[0] % op.heads == 0, op.label, "scores are [batch*heads, q, k]");
-  require(s[2] >= s[1], op.label, "every query is one of the keys");
-  require(!op.slopes.defined() || op.slopes.elements() == op.heads, op.label, "one slope per head");
-  return work(op.scores.dtype(), op.slopes.defined() ? 1 : 0, {s[0], s[1], s[2]},
-              6.0 * static_cast<double>(s.elements()),
-              visible_bytes(op.scores) + bytes_of(op.scores));
+Work work_of(const ColumnBias& op) {
+  require(op.bias.elements() == op.x.cols, op.label, "one bias per column");
+  require_fits(op.x, 1, 1, op.label);
+  const double elements = static_cast<double>(op.x.rows * op.x.cols);
+  const DType dtype = op.x.tensor.dtype();
+  return work(dtype, 0, {op.x.rows, op.x.cols}, elements,
+              2 * elements * static_cast<double>(size_of(dtype)));
 }
 
-Work work_of(const SoftmaxBackward& op) {
-  const Shape& s = op.probs.shape();
-  require(s == op.dprobs.shape() && s.rank() == 3 && s[2] >= s[1], op.label, "shapes");
-  return work(op.probs.dtype(), 0, {s[0], s[1], s[2]}, 5.0 * static_cast<double>(s.elements()),
-              2 * visible_bytes(op.probs) + bytes_of(op.probs));
-}
-
-Work work_of(const FlashForward& op) { return flash_work(op, 2, 1); }
-
-Work work_of(const FlashBackward& op) { return flash_work(op, 5, 2); }
-
-Work work_of(const Rotary& op) {
-  const AttentionDims& d = op.dims;
-  require(d.head_dim % 2 == 0 && op.first_position >= 0, op.label, "head_dim is even");
-  const double elements = static_cast<double>(d.batch * d.seq * d.heads * d.head_dim);
-  return work(op.x.tensor.dtype(), 0, {d.batch * d.seq, d.heads, d.head_dim}, 3 * elements,
-              2 * elements * static_cast<double>(size_of(op.x.tensor.dtype())));
+Work work_of(const ColumnBiasGradient& op) {
+  require(op.sums.elements() == op.dy.cols, op.label, "one sum per column");
+  require_fits(op.dy, 1, 1, op.label);
+  const double elements = static_cast<double>(op.dy.rows * op.dy.cols);
+  const DType dtype = op.dy.tensor.dtype();
+  return work(dtype, dtype_variant(op.sums), {op.dy.rows, op.dy.cols}, elements,
+              elements * static_cast<double>(size_of(dtype)));
 }
 
 Work work_of(const BiasGeluForward& op) {
   require(op.x.shape() == op.y.shape(), op.label, "shapes");
-  return rowwise(op.x, op.bias.defined() ? 1 : 0, 12, bytes_of(op.x, op.bias, op.y));
+  return rowwise(op.x, plain_variant(op.kind, op.bias), 12, bytes_of(op.x, op.bias, op.y));
 }
 
 Work work_of(const BiasGeluBackward& op) {
   require(op.x.shape() == op.dy.shape() && op.x.shape() == op.dx.shape(), op.label, "shapes");
-  return rowwise(op.x, op.bias.defined() ? 1 : 0, 20, bytes_of(op.x, op.bias, op.dy, op.dx));
+  return rowwise(op.x, plain_variant(op.kind, op.bias), 20, bytes_of(op.x, op.bias, op.dy, op.dx));
 }
 
 Work work_of(const SwigluForward& op) {
   require(op.x.cols() == 2 * op.y.cols() && op.x.rows() == op.y.rows(), op.label, "shapes");
-  return rowwise(op.y, 0, 6, bytes_of(op.x, op.y));
+  return rowwise(op.y, gated_variant(op.kind), 6, bytes_of(op.x, op.y));
 }
 
 Work work_of(const SwigluBackward& op) {
   require(op.x.shape() == op.dx.shape() && op.x.cols() == 2 * op.dy.cols(), op.label, "shapes");
-  return rowwise(op.dy, 0, 12, bytes_of(op.x, op.dy, op.dx));
+  return rowwise(op.dy, gated_variant(op.kind), 12, bytes_of(op.x, op.dy, op.dx));
 }
 
 Work work_of(const BiasResidual& op) {
@@ -250,7 +184,8 @@ Work work_of(const RouteForward& op) {
           op.label, "K choices of every token");
   require(op.choices.rows() == logits.cols(), op.label, "slots of every expert");
   require(op.logits.dtype() == DType::kFloat32, op.label, "logits are fp32");
-  return work(op.logits.dtype(), 0, {tokens, logits.cols(), op.choices.cols(), per_token},
+  return work(op.logits.dtype(), router_variant(op.router, op.correction.defined()),
+              {tokens, logits.cols(), op.choices.cols(), per_token},
               static_cast<double>((5 + per_token) * op.logits.elements()),
               bytes_of(op.logits, op.weights, op.experts, op.slots, op.choices));
 }
@@ -261,8 +196,8 @@ Work work_of(const RouteBackward& op) {
               op.dweights.elements() == op.weights.elements() &&
               op.experts.elements() == op.weights.elements(),
           op.label, "shapes");
-  return work(op.dlogits.dtype(), 0, {tokens, op.logits.cols(), per_token},
-              4 * static_cast<double>(op.logits.elements()),
+  return work(op.dlogits.dtype(), router_variant(op.router, false),
+              {tokens, op.logits.cols(), per_token}, 4 * static_cast<double>(op.logits.elements()),
               bytes_of(op.logits, op.weights, op.dweights, op.experts, op.dlogits));
 }
 

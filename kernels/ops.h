@@ -11,6 +11,7 @@
 
 #include "core/model_spec.h"
 #include "core/program.h"
+#include "kernels/attention_ops.h"
 #include "kernels/tensor.h"
 
 namespace tpsim {
@@ -46,6 +47,7 @@ struct NormForward {
   Tensor x, gain, bias;  // [T,H], [H], [H]
   Tensor y, mean, rstd;  // [T,H], [T] fp32, [T] fp32
   float epsilon = 1e-5F;
+  float offset = 0;  // added to the gain
   Label label;
 };
 // dx = gradient through the norm (+ residual, when defined: the gradient that bypassed the norm).
@@ -53,89 +55,46 @@ struct NormBackward {
   NormKind kind{};
   Tensor dy, x, gain, mean, rstd, residual;
   Tensor dx, dgain, dbias;  // dgain +=, dbias +=
+  float offset = 0;         // added to the gain
   Label label;
 };
 
-// In place: p = softmax(scale * scores + slope * key position), keys after the query masked out.
-// scores [batch * heads, queries, keys]: the queries are the last of the keys, so that query q sees
-// keys 0 .. q + keys - queries. slopes [heads] fp32, undefined without ALiBi.
-struct SoftmaxForward {
-  Tensor scores, slopes;
-  std::int64_t heads = 1;
-  float scale = 1.0F;
+// In place: x + bias, x being some adjacent columns of a tensor.
+struct ColumnBias {
+  Matrix x;
+  Tensor bias;  // [cols]
   Label label;
 };
-// In place: dprobs becomes the gradient of the unscaled scores.
-struct SoftmaxBackward {
-  Tensor probs, dprobs;
-  float scale = 1.0F;
+// sums [cols] += column sums of dy.
+struct ColumnBiasGradient {
+  Matrix dy;
+  Tensor sums;
   Label label;
 };
 
-// Per-head vectors inside a tensor: element (position s, sample b, head h, d) lies at
-// offset + s * position_stride + b * sample_stride + h * head_stride + d.
-struct Heads {
-  Tensor tensor;
-  std::int64_t offset = 0;
-  std::int64_t position_stride = 0;
-  std::int64_t sample_stride = 0;
-  std::int64_t head_stride = 0;
-};
-struct AttentionDims {
-  std::int64_t batch = 0;
-  std::int64_t seq = 0;  // of the queries
-  std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
-  std::int64_t keys = 0;  // 0: as many as queries
-};
-inline std::int64_t key_count(const AttentionDims& dims) {
-  return dims.keys > 0 ? dims.keys : dims.seq;
-}
-// o = softmax(scale q k' + ALiBi, causal) v without the score matrix; log_sum [batch, heads, seq]
-// fp32. q, o and their gradients have `seq` positions, k, v and theirs key_count(dims): the queries
-// are the last of the keys, as in SoftmaxForward. Query head h reads key head
-// h / (heads / kv_heads).
-struct FlashForward {
-  AttentionDims dims;
-  Heads q, k, v, o;
-  Tensor log_sum, slopes;
-  float scale = 1.0F;
-  Label label;
-};
-struct FlashBackward {
-  AttentionDims dims;
-  Heads q, k, v, o, d_o;
-  Tensor log_sum, slopes;
-  Heads dq, dk, dv;
-  float scale = 1.0F;
-  Label label;
-};
-// Rotates (d, d + head_dim/2) pairs in place by position / theta^(2d/head_dim); backward inverts.
-// x's first position counts as first_position.
-struct Rotary {
-  AttentionDims dims;  // heads of x in dims.heads
-  Heads x;
-  float theta = 10000.0F;
-  bool inverse = false;
-  std::int64_t first_position = 0;
-  Label label;
-};
-
-// y = gelu(x + bias), tanh form; bias [cols] may be undefined.
+// y = activation(x + bias), of the plain kinds; bias [cols] may be undefined.
 struct BiasGeluForward {
   Tensor x, bias, y;
+  MlpKind kind = MlpKind::kGelu;
   Label label;
 };
 struct BiasGeluBackward {
   Tensor dy, x, bias, dx;
+  MlpKind kind = MlpKind::kGelu;
   Label label;
 };
-// x holds [gate | up] per row: y = silu(gate) * up.
+// x holds [gate | up] per row: y = activation(gate) * up, of the gated kinds; limit: of
+// kClampedSwiglu.
 struct SwigluForward {
   Tensor x, y;  // [T, 2F], [T, F]
+  MlpKind kind = MlpKind::kSwiglu;
+  float limit = 0;
   Label label;
 };
 struct SwigluBackward {
   Tensor dy, x, dx;
+  MlpKind kind = MlpKind::kSwiglu;
+  float limit = 0;
   Label label;
 };
 
@@ -202,20 +161,25 @@ struct PositionBackward {
 // t * K + j is token t's j-th most probable expert, of equals the one with the lower index. An
 // expert's slots are taken in the order of tokens; choices beyond them get none.
 //
-// weights: softmax over a token's K chosen logits; where K is 1, the chosen one's share of the
-// softmax over all, as otherwise the router would learn nothing.
+// weights: as `router` says. RouterScore::kChosen: softmax over a token's K chosen logits; where K
+// is 1, the chosen one's share of the softmax over all, as otherwise the router would learn
+// nothing. A group of experts is worth its two best scores (kSigmoid) or its best one; choices are
+// made by score plus `correction` [E] fp32, where that is defined.
 struct RouteForward {
   Tensor logits;   // [T,E] fp32
   Tensor weights;  // [T,K] fp32
   Tensor experts;  // [T,K] int32
   Tensor slots;    // [T,K] int32: expert * C + place, or -1
   Tensor choices;  // [E,C] int32: the choice in each slot, or -1
+  RouterShape router = {};
+  Tensor correction = {};
   Label label;
 };
 struct RouteBackward {
   Tensor logits, weights, experts;  // of RouteForward
   Tensor dweights;                  // [T,K] fp32
   Tensor dlogits;                   // [T,E]
+  RouterShape router = {};
   Label label;
 };
 // y[e,c] = weight of the choice in that slot (1 without weights) * x of its token; zero where there
@@ -325,7 +289,8 @@ struct InitNormal {
   DO(Matmul) DO(NormForward) DO(NormBackward) DO(SoftmaxForward) DO(SoftmaxBackward) \
   DO(FlashForward) DO(FlashBackward) DO(BiasGeluForward) DO(BiasGeluBackward) DO(SwigluForward) \
   DO(SwigluBackward) DO(BiasResidual) DO(DropoutForward) DO(DropoutBackward) DO(ColumnSum) \
-  DO(Rotary) DO(EmbeddingForward) DO(EmbeddingBackward) DO(PositionForward) DO(PositionBackward) \
+  DO(Rotary) DO(HeadNormForward) DO(HeadNormBackward) DO(SoftCapForward) DO(SoftCapBackward) \
+  DO(PositionScale) DO(HeadSum) DO(ColumnBias) DO(ColumnBiasGradient) DO(EmbeddingForward) DO(EmbeddingBackward) DO(PositionForward) DO(PositionBackward) \
   DO(RouteForward) DO(RouteBackward) DO(DispatchTokens) DO(CombineTokens) DO(RouteWeightGradient) \
   DO(VocabMax) DO(VocabSums) DO(CrossEntropyLoss) DO(CrossEntropyBackward) DO(Add) DO(Scale) \
   DO(Fill) DO(Copy) DO(CopyMatrices) DO(Cast) DO(SumSquares) DO(AdamW) DO(InitNormal)

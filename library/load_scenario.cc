@@ -10,6 +10,7 @@ Result<Scenario> load_scenario(const Catalogue& catalogue, const ScenarioNames& 
   };
   Scenario scenario;
   TPSIM_TRY(scenario.model, catalogue.load_model(names.model));
+  TPSIM_TRY_STATUS(check_plannable(scenario.model));
   TPSIM_TRY(scenario.cluster, catalogue.load_cluster(names.cluster));
   TPSIM_TRY(scenario.profile,
             catalogue.load_profile(or_else(names.profile, scenario.cluster.profile)));

@@ -310,7 +310,7 @@ void PlanSpace::add_cuts() {
       if (!cuts.empty()) continue;
       for (std::int64_t v = 1; v <= most_virtual_stages(scenario_.model, pp); ++v) {
         if (!is_asked(Setting::kVirtualStages, v)) continue;
-        cuts.push_back({v, 0, stage_cuts(scenario_.model.layers, {pp, v, space_.uneven_ends})});
+        cuts.push_back({v, 0, stage_cuts(scenario_.model, {pp, v, space_.uneven_ends})});
         for (const StageCut& cut : cuts.back().cuts) {
           cuts.back().recompute_counts += static_cast<std::int64_t>(recompute_counts(cut).size());
         }

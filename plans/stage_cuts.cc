@@ -42,7 +42,8 @@ std::vector<std::vector<std::int64_t>> uneven_layers(std::int64_t layers, std::i
 
 }  // namespace
 
-std::vector<StageCut> stage_cuts(std::int64_t layers, const CutRange& range) {
+std::vector<StageCut> stage_cuts(const ModelSpec& model, const CutRange& range) {
+  const std::int64_t layers = model.layers;
   const std::int64_t chunks = range.stages * range.virtual_stages;
   std::vector<std::vector<std::int64_t>> all = {even_stage_layers(layers, chunks, true),
                                                 even_stage_layers(layers, chunks, false)};
@@ -56,7 +57,7 @@ std::vector<StageCut> stage_cuts(std::int64_t layers, const CutRange& range) {
     // Both ways of cutting often agree, and an uneven cut may be an even one.
     const bool repeats = std::any_of(cuts.begin(), cuts.end(),
                                      [&](const StageCut& cut) { return cut.layers == one; });
-    if (!one.empty() && !repeats) cuts.push_back(stage_cut(std::move(one), range.stages));
+    if (!one.empty() && !repeats) cuts.push_back(stage_cut(std::move(one), range.stages, model));
   }
   return cuts;
 }

@@ -16,8 +16,8 @@ struct CutRange {
   std::int64_t uneven_ends = 0;
 };
 
-// All cuts of so many blocks, each once: even with embedding and head counted as a block each and
+// All cuts of a model's blocks, each once: even with embedding and head counted as a block each and
 // without, then the uneven ones.
-std::vector<StageCut> stage_cuts(std::int64_t layers, const CutRange& range);
+std::vector<StageCut> stage_cuts(const ModelSpec& model, const CutRange& range);
 
 }  // namespace tpsim

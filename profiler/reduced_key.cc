@@ -35,7 +35,9 @@ double work_of(const OpKey& key) {
 // Every query stays one of the keys.
 void keep_queries_among_keys(OpKey& key) {
   if (is_softmax(key.kind)) key.dims[2] = std::max(key.dims[1], key.dims[2]);
-  if (is_flash(key.kind) && key.dims[5] <= key.dims[1]) key.dims[5] = 0;
+  if (is_flash(key.kind) && key.dims[5] <= key.dims[1]) {
+    key.dims[5] = key.dims[6] > 0 ? key.dims[1] : 0;
+  }
 }
 
 }  // namespace

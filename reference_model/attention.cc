@@ -3,6 +3,7 @@
 #include "reference_model/linear.h"
 #include "reference_model/mappings.h"
 #include "reference_model/norm.h"
+#include "reference_model/weight_names.h"
 
 namespace tpsim {
 namespace {
@@ -11,29 +12,37 @@ constexpr Label kQkv{ModelPart::kLinear, "attention.qkv"};
 constexpr Label kQkvBias{ModelPart::kLinear, "attention.qkv_bias"};
 constexpr Label kOutput{ModelPart::kLinear, "attention.output"};
 
+// Adjacent columns of a tensor's rows.
+Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count) {
+  Matrix columns = matrix_of(x);
+  columns.cols = count;
+  columns.offset = first;
+  return columns;
+}
+
+AttentionCore::Weights core_weights(const ModelSpec& model, ParameterUnit& unit,
+                                    const std::string& block) {
+  const WeightNames names = names_of(model);
+  return {find_parameter(unit, block + names.q_norm + ".weight"),
+          find_parameter(unit, block + names.k_norm + ".weight"),
+          find_parameter(unit, block + names.sinks)};
+}
+
 struct Projection {
-  const char* name;
+  std::string name;
   std::int64_t rows;  // global
 };
 
 // Names and widths of the q, k, v matrices.
 std::vector<Projection> projections_of(const ModelSpec& model) {
   const std::int64_t q = query_width(model), kv = kv_width(model);
-  if (model.fused_qkv) return {{"self_attention.query_key_value", q + 2 * kv}};
-  if (model.mlp == MlpKind::kSwiglu) {
-    return {{"self_attn.q_proj", q}, {"self_attn.k_proj", kv}, {"self_attn.v_proj", kv}};
-  }
-  return {{"self_attention.query", q}, {"self_attention.key", kv}, {"self_attention.value", kv}};
+  const WeightNames names = names_of(model);
+  if (model.fused_qkv) return {{names.projections[0], q + 2 * kv}};
+  return {{names.projections[0], q}, {names.projections[1], kv}, {names.projections[2], kv}};
 }
 
-const char* output_name(const ModelSpec& model) {
-  return model.mlp == MlpKind::kSwiglu ? "self_attn.o_proj" : "self_attention.dense";
-}
-
-}  // namespace
-
-void Attention::specify(const RankContext& context, const std::string& block,
-                        std::vector<ParameterSpec>& specs) {
+void specify_projections(const RankContext& context, const std::string& block,
+                         std::vector<ParameterSpec>& specs) {
   const ModelSpec& model = context.model;
   const std::int64_t tp = context.plan.degrees.tp;
   for (const auto& [name, rows] : projections_of(model)) {
@@ -42,21 +51,62 @@ void Attention::specify(const RankContext& context, const std::string& block,
                      .sharding = Sharding::kRows,
                      .deviation = model.initializer_range,
                      .global_rows = rows});
-    if (model.linear_bias) {
-      specs.push_back({.name = block + name + ".bias",
-                       .shape = {rows / tp},
-                       .sharding = Sharding::kRows,
-                       .initial = InitialValue::kZeros,
-                       .global_rows = rows});
-    }
+    if (!has_qkv_bias(model)) continue;
+    specs.push_back({.name = block + name + ".bias",
+                     .shape = {rows / tp},
+                     .sharding = Sharding::kRows,
+                     .initial = InitialValue::kZeros,
+                     .global_rows = rows});
   }
-  specs.push_back({.name = block + output_name(model) + ".weight",
-                   .shape = {model.hidden, query_width(model) / tp},
+}
+
+// Norms of q and k: a gain for every head's entries, or for all heads' of this rank.
+void specify_head_norms(const RankContext& context, const std::string& block,
+                        std::vector<ParameterSpec>& specs) {
+  const ModelSpec& model = context.model;
+  const AttentionShape& attention = model.attention;
+  if (attention.qk_norm == QkNorm::kNone || attention.qk_norm == QkNorm::kPlain) return;
+  const WeightNames names = names_of(model);
+  const std::int64_t tp = context.plan.degrees.tp;
+  const bool shared = attention.qk_norm == QkNorm::kHead;
+  for (const auto& [name, heads] :
+       {std::pair{names.q_norm, attention.heads}, {names.k_norm, attention.kv_heads}}) {
+    const std::int64_t rows = shared ? attention.head_dim : heads * attention.head_dim;
+    specs.push_back({.name = block + name + ".weight",
+                     .shape = {shared ? rows : rows / tp},
+                     .sharding = shared ? Sharding::kPartial : Sharding::kRows,
+                     .initial = model.norm_plus_one ? InitialValue::kZeros : InitialValue::kOnes,
+                     .global_rows = rows});
+  }
+}
+
+}  // namespace
+
+void Attention::specify(const RankContext& context, const std::string& block,
+                        std::vector<ParameterSpec>& specs) {
+  const ModelSpec& model = context.model;
+  const std::int64_t tp = context.plan.degrees.tp;
+  const WeightNames names = names_of(model);
+  if (model.attention.latent.kv_rank > 0) {
+    LatentAttention::specify(context, block, specs);
+  } else {
+    specify_projections(context, block, specs);
+  }
+  specify_head_norms(context, block, specs);
+  if (model.attention.score.sinks) {
+    specs.push_back({.name = block + names.sinks,
+                     .shape = {model.attention.heads / tp},
+                     .sharding = Sharding::kRows,
+                     .initial = InitialValue::kZeros,
+                     .global_rows = model.attention.heads});
+  }
+  specs.push_back({.name = block + names.output + ".weight",
+                   .shape = {model.hidden, attention_width(model) / tp},
                    .sharding = Sharding::kColumns,
                    .deviation = model.initializer_range,
                    .global_rows = model.hidden});
-  if (model.linear_bias) {
-    specs.push_back({.name = block + output_name(model) + ".bias",
+  if (has_output_bias(model)) {
+    specs.push_back({.name = block + names.output + ".bias",
                      .shape = {model.hidden},
                      .initial = InitialValue::kZeros,
                      .global_rows = model.hidden});
@@ -65,21 +115,30 @@ void Attention::specify(const RankContext& context, const std::string& block,
 
 Attention::Attention(const RankContext& context, ParameterUnit& unit, const std::string& block)
     : context_(context),
-      core_(context),
-      output_(get_parameter(unit, block + output_name(context.model) + ".weight")),
-      output_bias_(find_parameter(unit, block + output_name(context.model) + ".bias")) {
+      core_(context, core_weights(context.model, unit, block)),
+      output_(get_parameter(unit, block + names_of(context.model).output + ".weight")),
+      output_bias_(find_parameter(unit, block + names_of(context.model).output + ".bias")) {
+  if (context.model.attention.latent.kv_rank > 0) {
+    latent_.emplace(context, unit, block);
+    return;
+  }
+  // Three matrices under linear_bias alone count biases without adding them: see check_trainable().
+  const bool adds_biases = context.model.fused_qkv || context.model.attention.qkv_bias;
   for (const auto& [name, rows] : projections_of(context.model)) {
     projections_.push_back(&get_parameter(unit, block + name + ".weight"));
-    projection_biases_.push_back(find_parameter(unit, block + name + ".bias"));
+    projection_biases_.push_back(adds_biases ? find_parameter(unit, block + name + ".bias")
+                                             : nullptr);
   }
 }
 
 Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
   saved.x = x;
-  saved.core.qkv = project_qkv(
-      enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"}));
-  if (context_.model.attention.position == PositionKind::kRotary) {
-    core_.rotate(saved.core.qkv, false);
+  if (latent_) {
+    saved.core.qkv = latent_->forward(x, saved.latent, core_);
+  } else {
+    saved.core.qkv = project_qkv(
+        enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"}));
+    core_.prepare(saved.core);
   }
   core_.forward(saved.core);
   return linear_forward(context_, saved.core.context, output_.weight, kOutput);
@@ -90,27 +149,67 @@ Tensor Attention::project_qkv(const Tensor& x) const {
   const Shape rows{x.shape()[0], x.shape()[1], qkv_width(core_.layout())};
   Tensor qkv = allocate_activation(context_, rows, kQkv.text);
   side_by_side_forward(context_, x, projections_, qkv, kQkv);
-  if (projection_biases_.size() == 1 && projection_biases_[0] != nullptr) {
-    context_.device.run(BiasResidual{qkv, projection_biases_[0]->weight, Tensor(), qkv, kQkvBias});
-  }
+  add_biases(qkv);
   return qkv;
 }
 
-Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
+// The biases of q, k, v lie one behind the other where one op is to add them.
+void Attention::add_biases(const Tensor& qkv) const {
+  std::int64_t column = 0;
+  for (std::size_t i = 0; i < projections_.size(); ++i) {
+    const Parameter* bias = projection_biases_[i];
+    const std::int64_t width = projections_[i]->weight.rows();
+    if (bias != nullptr && width == qkv.cols()) {
+      context_.device.run(BiasResidual{qkv, bias->weight, Tensor(), qkv, kQkvBias});
+    } else if (bias != nullptr) {
+      context_.device.run(ColumnBias{columns_of(qkv, column, width), bias->weight, kQkvBias});
+    }
+    column += width;
+  }
+}
+
+void Attention::bias_gradients(const Tensor& dqkv) const {
+  std::int64_t column = 0;
+  for (std::size_t i = 0; i < projections_.size(); ++i) {
+    Parameter* bias = projection_biases_[i];
+    const std::int64_t width = projections_[i]->weight.rows();
+    if (bias != nullptr && width == dqkv.cols()) {
+      bias_gradient(context_, dqkv, bias, kQkvBias.text);
+    } else if (bias != nullptr) {
+      zero_if_fresh(context_.device, *bias);
+      context_.device.run(
+          ColumnBiasGradient{columns_of(dqkv, column, width), bias->gradient, kQkvBias});
+    }
+    column += width;
+  }
+}
+
+Tensor Attention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
   Tensor dcontext = linear_input_gradient(context_, dy, output_.weight, kOutput);
   linear_weight_gradient(context_, dy, saved.core.context, output_, kOutput);
   Tensor dqkv = core_.backward(dcontext, saved.core);
   dcontext = Tensor();
   saved.core.qkv = saved.core.context = Tensor();
-  if (context_.model.attention.position == PositionKind::kRotary) core_.rotate(dqkv, true);
+  return dqkv;
+}
 
+Tensor Attention::partial_backward(const Tensor& dy, AttentionSaved saved) const {
+  Tensor dqkv = core_backward(dy, saved);
+  core_.prepare_backward(dqkv, saved.core);
   const Tensor x = enter_tensor_parallel(
       context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
   Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, kQkv);
-  if (projection_biases_.size() == 1) {
-    bias_gradient(context_, dqkv, projection_biases_[0], kQkvBias.text);
-  }
+  bias_gradients(dqkv);
   return dx;
+}
+
+Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
+  if (latent_) {
+    const Tensor dqkv = core_backward(dy, saved);
+    return latent_->backward(dqkv, saved.x, std::move(saved.latent), core_);
+  }
+  return leave_tensor_parallel(context_, partial_backward(dy, std::move(saved)),
+                               {ModelPart::kColumnParallelBackward, "attention.backward"});
 }
 
 }  // namespace tpsim

@@ -2,19 +2,23 @@
 //
 // The heads are cut over the tensor group. BLOOM has one matrix for q, k and v, the LLaMA family
 // has three, whose outputs lie side by side; the core reads either
-// (reference_model/attention_core.h).
+// (reference_model/attention_core.h). Latent attention projects by ways of its own
+// (reference_model/latent_attention.h).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "reference_model/attention_core.h"
+#include "reference_model/latent_attention.h"
 #include "reference_model/parameters.h"
 
 namespace tpsim {
 
 struct AttentionSaved {
   Tensor x;  // input of the projection, [seq_share, batch, hidden]
+  LatentSaved latent;
   CoreSaved core;
 };
 
@@ -28,18 +32,24 @@ class Attention {
   // [seq, batch, hidden].
   // Dropout draws from saved.core.seed.
   Tensor forward(const Tensor& x, AttentionSaved& saved) const;
-  // From the gradient of forward's result to the gradient of x inside the tensor-parallel region,
-  // still a partial sum over the tensor group. Consumes `saved`.
+  // From the gradient of forward's result to that of x, outside the tensor-parallel region.
+  // Consumes `saved`.
   Tensor backward(const Tensor& dy, AttentionSaved saved) const;
 
   Parameter* output_bias() const { return output_bias_; }
 
  private:
   Tensor project_qkv(const Tensor& x) const;
+  void add_biases(const Tensor& qkv) const;
+  void bias_gradients(const Tensor& dqkv) const;
+  Tensor core_backward(const Tensor& dy, AttentionSaved& saved) const;
+  // Of x inside the tensor-parallel region, still a partial sum over the tensor group.
+  Tensor partial_backward(const Tensor& dy, AttentionSaved saved) const;
 
   const RankContext& context_;
   AttentionCore core_;
-  std::vector<Parameter*> projections_;  // one fused matrix, or q, k, v
+  std::optional<LatentAttention> latent_;  // in place of the projections
+  std::vector<Parameter*> projections_;    // one fused matrix, or q, k, v
   std::vector<Parameter*> projection_biases_;
   Parameter& output_;
   Parameter* output_bias_;

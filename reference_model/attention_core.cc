@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "reference_model/rotary_table.h"
+
 namespace tpsim {
 namespace {
 
@@ -10,6 +12,7 @@ constexpr Label kScores{ModelPart::kAttentionCore, "attention.scores"};
 constexpr Label kSoftmax{ModelPart::kAttentionCore, "attention.softmax"};
 constexpr Label kDropout{ModelPart::kAttentionCore, "attention.dropout"};
 constexpr Label kValues{ModelPart::kAttentionCore, "attention.values"};
+constexpr Label kSoftCap{ModelPart::kAttentionCore, "attention.soft_cap"};
 constexpr Label kFlash{ModelPart::kAttentionCore, "attention.flash"};
 constexpr Label kAddKeyValues{ModelPart::kContextParallel, "attention.add_key_values"};
 
@@ -59,42 +62,53 @@ std::vector<float> alibi_slopes(std::int64_t heads) {
   return slopes;
 }
 
-AttentionCore::AttentionCore(const RankContext& context)
-    : context_(context),
-      scale_(1.0F / std::sqrt(static_cast<float>(context.model.attention.head_dim))) {
+AttentionCore::AttentionCore(const RankContext& context, const Weights& weights)
+    : context_(context), weights_(weights) {
   const LocalSizes sizes = local_sizes(context);
-  const std::int64_t head_dim = context.model.attention.head_dim;
-  layout_ = {sizes.batch, sizes.heads, sizes.kv_heads, head_dim, context.model.fused_qkv};
+  const AttentionShape& attention = context.model.attention;
+  const std::int64_t head_dim = attention.head_dim;
+  scale_ = attention.score.scale > 0 ? static_cast<float>(attention.score.scale)
+                                     : 1.0F / std::sqrt(static_cast<float>(head_dim));
+  layout_ = {sizes.batch,
+             sizes.heads,
+             sizes.kv_heads,
+             head_dim,
+             context.model.fused_qkv,
+             attention.latent.value_dim};
   for (const SequenceRun& run : sequence_runs(context)) {
-    const AttentionDims dims{sizes.batch,    run.count, sizes.heads,
-                             sizes.kv_heads, head_dim,  run.position + run.count};
+    const AttentionDims dims{sizes.batch,
+                             run.count,
+                             sizes.heads,
+                             sizes.kv_heads,
+                             head_dim,
+                             run.position + run.count,
+                             attention.latent.value_dim};
     runs_.push_back({dims, run.row, run.position});
   }
-  if (context.model.attention.position != PositionKind::kAlibi) return;
-  const std::vector<float> all = alibi_slopes(context.model.attention.heads);
-  slopes_ = context.device.allocate({sizes.heads}, DType::kFloat32, MemoryCategory::kWorkspace,
-                                    "alibi_slopes");
-  context.device.upload(
-      std::as_bytes(std::span(all).subspan(static_cast<std::size_t>(context.at.tp * sizes.heads),
-                                           static_cast<std::size_t>(sizes.heads))),
-      slopes_);
+  const auto upload = [&](std::span<const float> values, const char* label) {
+    Tensor tensor = context.device.allocate({static_cast<std::int64_t>(values.size())},
+                                            DType::kFloat32, MemoryCategory::kWorkspace, label);
+    context.device.upload(std::as_bytes(values), tensor);
+    return tensor;
+  };
+  if (attention.position == PositionKind::kRotary) {
+    const RotaryTurns table = rotary_table(context.model);
+    if (!table.is_plain) frequencies_ = upload(table.frequencies, "rotary_frequencies");
+    magnitude_ = table.magnitude;
+  }
+  if (attention.position != PositionKind::kAlibi) return;
+  const std::vector<float> all = alibi_slopes(attention.heads);
+  slopes_ = upload(std::span(all).subspan(static_cast<std::size_t>(context.at.tp * sizes.heads),
+                                          static_cast<std::size_t>(sizes.heads)),
+                   "alibi_slopes");
 }
 
-void AttentionCore::rotate(const Tensor& qkv, bool inverse) const {
-  const QkvView view = view_of(layout_, qkv);
-  const auto theta = static_cast<float>(context_.model.attention.rope_theta);
-  for (const Run& run : runs_) {
-    AttentionDims keys = run.dims;
-    keys.heads = run.dims.kv_heads;
-    for (const auto& [dims, heads] : {std::pair{run.dims, view.q}, {keys, view.k}}) {
-      context_.device.run(Rotary{.dims = dims,
-                                 .x = queries_of(run, heads),
-                                 .theta = theta,
-                                 .inverse = inverse,
-                                 .first_position = run.position,
-                                 .label = {ModelPart::kRotary, "attention.rotary"}});
-    }
-  }
+Visibility AttentionCore::visibility() const {
+  const AttentionShape& attention = context_.model.attention;
+  const std::int64_t seq = context_.model.seq;
+  // What reaches over the whole sequence limits nothing.
+  return {attention.window >= seq ? 0 : attention.window,
+          attention.chunk >= seq ? 0 : attention.chunk};
 }
 
 Heads AttentionCore::queries_of(const Run& run, Heads heads) const {
@@ -104,7 +118,7 @@ Heads AttentionCore::queries_of(const Run& run, Heads heads) const {
 
 Heads AttentionCore::context_view(const Tensor& context) const {
   const std::int64_t width = context.cols();
-  return Heads{context, 0, layout_.batch * width, width, layout_.head_dim};
+  return Heads{context, 0, layout_.batch * width, width, value_width(layout_)};
 }
 
 AttentionCore::Operands AttentionCore::operands(const Run& run, const Tensor& qkv,
@@ -117,7 +131,7 @@ AttentionCore::Operands AttentionCore::operands(const Run& run, const Tensor& qk
 
 void AttentionCore::forward(CoreSaved& saved) const {
   saved.context = allocate_activation(
-      context_, {saved.qkv.shape()[0], layout_.batch, layout_.heads * layout_.head_dim},
+      context_, {saved.qkv.shape()[0], layout_.batch, layout_.heads * value_width(layout_)},
       "attention.context");
   const QkvView keys =
       shares_sequences()
@@ -139,7 +153,7 @@ void AttentionCore::run_forward(const Run& run, const Operands& x, std::uint64_t
 
 Tensor AttentionCore::draw_probs(const Run& run, const Operands& x, std::uint64_t seed,
                                  CoreSaved::Run& saved) const {
-  saved.probs = unfused_probs(run, x);
+  saved.probs = unfused_probs(run, x, saved);
   const auto rate = static_cast<float>(context_.model.attention_dropout);
   if (rate == 0) return saved.probs;
   saved.mask = allocate_mask(context_, saved.probs, kDropout.text);
@@ -156,7 +170,8 @@ Tensor AttentionCore::draw_probs(const Run& run, const Operands& x, std::uint64_
 }
 
 // Query head h reads key head h / group: one batched product per place in the group.
-Tensor AttentionCore::unfused_probs(const Run& run, const Operands& x) const {
+Tensor AttentionCore::unfused_probs(const Run& run, const Operands& x,
+                                    CoreSaved::Run& saved) const {
   const AttentionDims& d = run.dims;
   const std::int64_t group = d.heads / d.kv_heads;
   Tensor scores =
@@ -170,7 +185,22 @@ Tensor AttentionCore::unfused_probs(const Run& run, const Operands& x) const {
                .inner = d.kv_heads,
                .label = kScores});
   }
-  context_.device.run(SoftmaxForward{scores, slopes_, d.heads, scale_, kSoftmax});
+  float scale = scale_;
+  const auto cap = static_cast<float>(context_.model.attention.score.cap);
+  if (cap > 0) {
+    saved.capped = scores;
+    context_.device.run(SoftCapForward{scores, saved.capped, scale_, cap, kSoftCap});
+    scores = allocate_activation(context_, scores.shape(), kSoftmax.text);
+    context_.device.run(Copy{saved.capped, scores, kSoftCap});
+    scale = 1;
+  }
+  context_.device.run(SoftmaxForward{.scores = scores,
+                                     .slopes = slopes_,
+                                     .heads = d.heads,
+                                     .scale = scale,
+                                     .visibility = visibility(),
+                                     .sinks = sinks(),
+                                     .label = kSoftmax});
   return scores;
 }
 
@@ -179,8 +209,8 @@ void AttentionCore::unfused_values(const Run& run, const Operands& x, const Tens
   const std::int64_t group = d.heads / d.kv_heads;
   for (std::int64_t g = 0; g < group; ++g) {
     context_.device.run(Matmul{.a = score_matrices(probs, d, g, group),
-                               .b = head_matrices(x.x.v, key_count(d), d.head_dim, 0, 1),
-                               .c = head_matrices(x.out, d.seq, d.head_dim, g, group),
+                               .b = head_matrices(x.x.v, key_count(d), value_width(d), 0, 1),
+                               .c = head_matrices(x.out, d.seq, value_width(d), g, group),
                                .outer = d.batch,
                                .inner = d.kv_heads,
                                .label = kValues});
@@ -191,8 +221,18 @@ void AttentionCore::flash_forward(const Run& run, const Operands& x, CoreSaved::
   const AttentionDims& d = run.dims;
   saved.log_sum = context_.device.allocate({d.batch, d.heads, d.seq}, DType::kFloat32,
                                            MemoryCategory::kActivations, "attention.log_sum");
-  context_.device.run(
-      FlashForward{d, x.x.q, x.x.k, x.x.v, x.out, saved.log_sum, slopes_, scale_, kFlash});
+  context_.device.run(FlashForward{.dims = d,
+                                   .q = x.x.q,
+                                   .k = x.x.k,
+                                   .v = x.x.v,
+                                   .o = x.out,
+                                   .log_sum = saved.log_sum,
+                                   .slopes = slopes_,
+                                   .scale = scale_,
+                                   .visibility = visibility(),
+                                   .cap = static_cast<float>(context_.model.attention.score.cap),
+                                   .sinks = sinks(),
+                                   .label = kFlash});
 }
 
 Tensor AttentionCore::backward(const Tensor& dcontext, CoreSaved& saved) const {
@@ -255,8 +295,14 @@ void AttentionCore::unfused_backward(const Run& run, const Operands& x, std::uin
   const auto of_queries = [&](const Heads& heads, std::int64_t g) {
     return head_matrices(heads, d.seq, d.head_dim, g, group);
   };
+  const auto of_outputs = [&](std::int64_t g) {
+    return head_matrices(x.dout, d.seq, value_width(d), g, group);
+  };
   const auto of_keys = [&](const Heads& heads) {
     return head_matrices(heads, key_count(d), d.head_dim, 0, 1);
+  };
+  const auto of_values = [&](const Heads& heads) {
+    return head_matrices(heads, key_count(d), value_width(d), 0, 1);
   };
   const auto multiply = [&](Matrix a, Matrix b, Matrix c, float beta, const Label& label) {
     context_.device.run(Matmul{.a = std::move(a),
@@ -268,10 +314,10 @@ void AttentionCore::unfused_backward(const Run& run, const Operands& x, std::uin
                                .label = label});
   };
   for (std::int64_t g = 0; g < group; ++g) {
-    multiply(of_queries(x.dout, g), transposed(of_keys(x.x.v)), score_matrices(dprobs, d, g, group),
-             0.0F, kValues);
-    multiply(transposed(score_matrices(multiplied, d, g, group)), of_queries(x.dout, g),
-             of_keys(x.dx.v), g == 0 ? 0.0F : 1.0F, kValues);
+    multiply(of_outputs(g), transposed(of_values(x.x.v)), score_matrices(dprobs, d, g, group), 0.0F,
+             kValues);
+    multiply(transposed(score_matrices(multiplied, d, g, group)), of_outputs(g), of_values(x.dx.v),
+             g == 0 ? 0.0F : 1.0F, kValues);
   }
   saved.dropped = Tensor();
   if (saved.mask.defined()) {
@@ -280,8 +326,7 @@ void AttentionCore::unfused_backward(const Run& run, const Operands& x, std::uin
                                         kDropout});
     saved.mask = Tensor();
   }
-  context_.device.run(SoftmaxBackward{saved.probs, dprobs, scale_, kSoftmax});
-  saved.probs = Tensor();
+  softmax_backward(run, dprobs, saved);
   for (std::int64_t g = 0; g < group; ++g) {
     multiply(score_matrices(dprobs, d, g, group), of_keys(x.x.k), of_queries(x.dx.q, g), 0.0F,
              kScores);
@@ -290,10 +335,51 @@ void AttentionCore::unfused_backward(const Run& run, const Operands& x, std::uin
   }
 }
 
+// From the gradient of the probabilities to that of the products, in place.
+void AttentionCore::softmax_backward(const Run& run, const Tensor& dprobs,
+                                     CoreSaved::Run& saved) const {
+  const auto cap = static_cast<float>(context_.model.attention.score.cap);
+  context_.device.run(SoftmaxBackward{.probs = saved.probs,
+                                      .dprobs = dprobs,
+                                      .scale = cap > 0 ? 1.0F : scale_,
+                                      .visibility = visibility(),
+                                      .heads = run.dims.heads,
+                                      .dsinks = sinks_gradient(),
+                                      .label = kSoftmax});
+  saved.probs = Tensor();
+  if (cap > 0) context_.device.run(SoftCapBackward{saved.capped, dprobs, scale_, cap, kSoftCap});
+  saved.capped = Tensor();
+}
+
+Tensor AttentionCore::sinks() const {
+  return weights_.sinks != nullptr ? weights_.sinks->weight : Tensor();
+}
+
+Tensor AttentionCore::sinks_gradient() const {
+  if (weights_.sinks == nullptr) return {};
+  zero_if_fresh(context_.device, *weights_.sinks);
+  return weights_.sinks->gradient;
+}
+
 void AttentionCore::flash_backward(const Run& run, const Operands& x,
                                    const CoreSaved::Run& saved) const {
-  context_.device.run(FlashBackward{run.dims, x.x.q, x.x.k, x.x.v, x.out, x.dout, saved.log_sum,
-                                    slopes_, x.dx.q, x.dx.k, x.dx.v, scale_, kFlash});
+  context_.device.run(FlashBackward{.dims = run.dims,
+                                    .q = x.x.q,
+                                    .k = x.x.k,
+                                    .v = x.x.v,
+                                    .o = x.out,
+                                    .d_o = x.dout,
+                                    .log_sum = saved.log_sum,
+                                    .slopes = slopes_,
+                                    .dq = x.dx.q,
+                                    .dk = x.dx.k,
+                                    .dv = x.dx.v,
+                                    .scale = scale_,
+                                    .visibility = visibility(),
+                                    .cap = static_cast<float>(context_.model.attention.score.cap),
+                                    .sinks = sinks(),
+                                    .dsinks = sinks_gradient(),
+                                    .label = kFlash});
 }
 
 }  // namespace tpsim

@@ -2,30 +2,56 @@
 
 #include "reference_model/linear.h"
 #include "reference_model/mappings.h"
+#include "reference_model/weight_names.h"
 
 namespace tpsim {
 namespace {
 
-bool llama_names(const ModelSpec& model) { return model.mlp == MlpKind::kSwiglu; }
+// Which of a block's norms there are, and their names.
+struct BlockNorms {
+  std::string before1, before2, after1, after2;  // empty: none
+};
+BlockNorms norms_of(const ModelSpec& model) {
+  const WeightNames names = names_of(model);
+  switch (model.norm_place) {
+    case NormPlace::kBefore:
+    case NormPlace::kTwoParallel: return {names.attention_norm, names.mlp_norm, "", ""};
+    case NormPlace::kOneParallel: return {names.attention_norm, "", "", ""};
+    case NormPlace::kAfter: return {"", "", names.after_attention_norm, names.after_mlp_norm};
+    case NormPlace::kAround:
+      return {names.attention_norm, names.mlp_norm, names.after_attention_norm,
+              names.after_mlp_norm};
+  }
+  return {};
+}
 
-std::string prefix_of(const ModelSpec& model, std::int64_t layer) {
-  return (llama_names(model) ? "model.layers." : "h.") + std::to_string(layer) + ".";
+bool is_parallel(const ModelSpec& model) {
+  return model.norm_place == NormPlace::kOneParallel || model.norm_place == NormPlace::kTwoParallel;
 }
 
 }  // namespace
 
 BlockUnits Block::add_to(const RankContext& context, ParameterStore& store, std::int64_t layer) {
-  const std::string prefix = prefix_of(context.model, layer);
+  const std::string prefix = block_prefix(context.model, layer);
   const bool with_experts = has_experts(context.model);
+  const BlockNorms norms = norms_of(context.model);
   std::vector<ParameterSpec> specs;
-  Norm::specify(context.model, prefix + "input_layernorm", specs);
+  const auto norm = [&](const std::string& name) {
+    if (!name.empty()) Norm::specify(context.model, prefix + name, specs);
+  };
+  norm(norms.before1);
   Attention::specify(context, prefix, specs);
-  Norm::specify(context.model, prefix + "post_attention_layernorm", specs);
+  norm(norms.after1);
+  norm(norms.before2);
   if (with_experts) {
     Experts::specify_router(context, prefix, specs);
+    if (context.model.experts.shared_ffn > 0) {
+      Mlp::specify(context, shared_expert(context.model), prefix, specs);
+    }
   } else {
-    Mlp::specify(context, prefix, specs);
+    Mlp::specify(context, dense_mlp(context.model), prefix, specs);
   }
+  norm(norms.after2);
   BlockUnits units{.block = &store.add_unit(std::move(specs))};
   if (with_experts) units.experts = &Experts::add_to(context, store, prefix);
   return units;
@@ -36,15 +62,24 @@ Block::Block(const RankContext& context, ParameterStore& store, const BlockUnits
     : context_(context),
       store_(store),
       units_(units),
-      norm1_(*units.block, prefix_of(context.model, place.layer) + "input_layernorm"),
-      norm2_(*units.block, prefix_of(context.model, place.layer) + "post_attention_layernorm"),
-      attention_(context, *units.block, prefix_of(context.model, place.layer)),
+      attention_(context, *units.block, block_prefix(context.model, place.layer)),
       place_(place) {
-  const std::string prefix = prefix_of(context.model, place.layer);
+  const std::string prefix = block_prefix(context.model, place.layer);
+  const BlockNorms norms = norms_of(context.model);
+  const auto norm = [&](std::optional<Norm>& into, const std::string& name) {
+    if (!name.empty()) into.emplace(*units.block, prefix + name);
+  };
+  norm(norm1_, norms.before1);
+  norm(norm2_, norms.before2);
+  norm(after1_, norms.after1);
+  norm(after2_, norms.after2);
   if (units.experts != nullptr) {
-    experts_.emplace(context, *units.block, *units.experts, prefix);
+    experts_.emplace(context, store, *units.block, *units.experts, prefix);
+    if (context.model.experts.shared_ffn > 0) {
+      mlp_.emplace(context, *units.block, shared_expert(context.model), prefix);
+    }
   } else {
-    mlp_.emplace(context, *units.block, prefix);
+    mlp_.emplace(context, *units.block, dense_mlp(context.model), prefix);
   }
 }
 
@@ -67,16 +102,33 @@ Tensor Block::forward(const Tensor& x, BlockSaved& saved) {
 }
 
 Tensor Block::run_forward(const Tensor& x, BlockSaved& saved) const {
+  if (is_parallel(context_.model)) return run_parallel(x, saved);
   const bool after_norm = context_.model.residual_from_after_norm;
-  const Tensor n1 = norm1_.forward(context_, x, saved.norm1, "block.norm1");
+  const Tensor n1 = norm1_ ? norm1_->forward(context_, x, saved.norm1, "block.norm1") : x;
   saved.attention.core.seed = seed_of(saved, 0, true);
   const bool by_rank = context_.plan.sequence_parallel;
-  const Tensor y = add_residual(attention_forward(n1, saved), after_norm ? n1 : x,
+  const Tensor y =
+      add_residual(attention_forward(n1, saved), after_norm ? n1 : x,
+                   {attention_.output_bias(), saved.attention_mask, seed_of(saved, 1, by_rank),
+                    "attention.residual", after1_ ? &*after1_ : nullptr, &saved.after1});
+  const Tensor n2 = norm2_ ? norm2_->forward(context_, y, saved.norm2, "block.norm2") : y;
+  Parameter* const bias = experts_ ? nullptr : mlp_->output_bias();
+  return add_residual(mlp_forward(n2, saved), after_norm ? n2 : y,
+                      {bias, saved.mlp_mask, seed_of(saved, 2, by_rank), "mlp.residual",
+                       after2_ ? &*after2_ : nullptr, &saved.after2});
+}
+
+// z = x + attention(norm(x)) + mlp(norm(x)); the norms are two or the same.
+Tensor Block::run_parallel(const Tensor& x, BlockSaved& saved) const {
+  const Tensor n1 = norm1_->forward(context_, x, saved.norm1, "block.norm1");
+  saved.attention.core.seed = seed_of(saved, 0, true);
+  const bool by_rank = context_.plan.sequence_parallel;
+  const Tensor y = add_residual(attention_forward(n1, saved), x,
                                 {attention_.output_bias(), saved.attention_mask,
                                  seed_of(saved, 1, by_rank), "attention.residual"});
-  const Tensor n2 = norm2_.forward(context_, y, saved.norm2, "block.norm2");
-  Parameter* const bias = mlp_ ? mlp_->output_bias() : nullptr;
-  return add_residual(mlp_forward(n2, saved), after_norm ? n2 : y,
+  const Tensor n2 = norm2_ ? norm2_->forward(context_, x, saved.norm2, "block.norm2") : n1;
+  Parameter* const bias = experts_ ? nullptr : mlp_->output_bias();
+  return add_residual(mlp_forward(n2, saved), y,
                       {bias, saved.mlp_mask, seed_of(saved, 2, by_rank), "mlp.residual"});
 }
 
@@ -86,9 +138,14 @@ Tensor Block::attention_forward(const Tensor& x, BlockSaved& saved) const {
 }
 
 Tensor Block::mlp_forward(const Tensor& x, BlockSaved& saved) const {
-  if (experts_) return experts_->forward(x, saved.experts);
-  return leave_tensor_parallel(context_, mlp_->forward(x, saved.mlp),
-                               {ModelPart::kTensorParallel, "mlp.residual"});
+  const auto dense = [&] {
+    return leave_tensor_parallel(context_, mlp_->forward(x, saved.mlp),
+                                 {ModelPart::kTensorParallel, "mlp.residual"});
+  };
+  if (!experts_) return dense();
+  Tensor routed = experts_->forward(x, saved.experts);
+  if (mlp_) context_.device.run(Add{dense(), routed, {ModelPart::kExperts, "experts.shared"}});
+  return routed;
 }
 
 std::uint64_t Block::seed_of(const BlockSaved& saved, int place, bool by_rank) const {
@@ -99,6 +156,12 @@ Tensor Block::add_residual(Tensor sum, const Tensor& residual, const Branch& bra
   const Tensor bias = branch.bias != nullptr ? branch.bias->weight : Tensor();
   const auto rate = static_cast<float>(context_.model.hidden_dropout);
   const Label label{ModelPart::kResidual, branch.label};
+  if (branch.after != nullptr) {
+    if (bias.defined()) context_.device.run(BiasResidual{sum, bias, Tensor(), sum, label});
+    sum = branch.after->forward(context_, sum, *branch.after_saved, branch.label);
+    context_.device.run(BiasResidual{sum, Tensor(), residual, sum, label});
+    return sum;
+  }
   if (rate == 0) {
     context_.device.run(BiasResidual{sum, bias, residual, sum, label});
     return sum;
@@ -124,16 +187,75 @@ Tensor Block::attention_backward(Tensor dy, AttentionSaved saved) const {
   Tensor inside =
       enter_tensor_parallel(context_, dy, {ModelPart::kTensorParallel, "attention.backward"});
   dy = Tensor();
-  return leave_tensor_parallel(context_, attention_.backward(inside, std::move(saved)),
-                               {ModelPart::kColumnParallelBackward, "attention.backward"});
+  return attention_.backward(inside, std::move(saved));
 }
 
 Tensor Block::mlp_backward(Tensor dy, BlockSaved& saved) const {
-  if (experts_) return experts_->backward(dy, std::move(saved.experts));
-  Tensor inside = enter_tensor_parallel(context_, dy, {ModelPart::kTensorParallel, "mlp.backward"});
-  dy = Tensor();
-  return leave_tensor_parallel(context_, mlp_->backward(inside, std::move(saved.mlp)),
-                               {ModelPart::kColumnParallelBackward, "mlp.backward"});
+  const auto dense = [&](Tensor slope) {
+    Tensor inside =
+        enter_tensor_parallel(context_, slope, {ModelPart::kTensorParallel, "mlp.backward"});
+    slope = Tensor();
+    return leave_tensor_parallel(context_, mlp_->backward(inside, std::move(saved.mlp)),
+                                 {ModelPart::kColumnParallelBackward, "mlp.backward"});
+  };
+  if (!experts_) return dense(std::move(dy));
+  Tensor dx = experts_->backward(dy, std::move(saved.experts));
+  if (mlp_) {
+    context_.device.run(Add{dense(std::move(dy)), dx, {ModelPart::kExperts, "experts.shared"}});
+  }
+  return dx;
+}
+
+// As run_parallel(): what both branches say of x, and of the norm where they share it, adds up.
+Tensor Block::parallel_backward(const Tensor& dz, BlockSaved& saved) const {
+  const auto of_branch = [&](const Tensor& mask, Parameter* bias, const char* label) {
+    Tensor dropped = drop_backward(dz, mask, label);
+    bias_gradient(context_, dropped, bias, label);
+    return dropped;
+  };
+  Parameter* const bias = experts_ ? nullptr : mlp_->output_bias();
+  Tensor dn2 = mlp_backward(of_branch(saved.mlp_mask, bias, "mlp.backward"), saved);
+  Tensor dn1 = attention_backward(
+      of_branch(saved.attention_mask, attention_.output_bias(), "attention.backward"),
+      std::move(saved.attention));
+  if (!norm2_) {
+    context_.device.run(Add{dn2, dn1, {ModelPart::kResidual, "block.parallel"}});
+    return norm1_->backward(context_, dn1, saved.norm1, dz, "attention.backward");
+  }
+  const Tensor dx = norm2_->backward(context_, dn2, saved.norm2, dz, "mlp.backward");
+  return norm1_->backward(context_, dn1, saved.norm1, dx, "attention.backward");
+}
+
+Tensor Block::run_backward(const Tensor& dz, BlockSaved& saved) const {
+  if (is_parallel(context_.model)) return parallel_backward(dz, saved);
+  const bool after_norm = context_.model.residual_from_after_norm;
+  // `inner`: from the gradient behind the branch to that behind its norm.
+  const auto branch_backward = [&](const Tensor& dout, Parameter* bias, const auto& inner,
+                                   const Norms& norms, Tensor mask, const char* label) {
+    Tensor dropped = drop_backward(dout, mask, label);
+    mask = Tensor();
+    if (norms.after != nullptr) {
+      dropped = norms.after->backward(context_, dropped, norms.after_saved, Tensor(), label);
+    }
+    bias_gradient(context_, dropped, bias, label);
+    Tensor dn = inner(std::move(dropped));
+    if (after_norm || norms.before == nullptr)
+      context_.device.run(BiasResidual{dn, Tensor(), dout, dn, {ModelPart::kResidual, label}});
+    if (norms.before == nullptr) return dn;
+    return norms.before->backward(context_, dn, norms.before_saved, after_norm ? Tensor() : dout,
+                                  label);
+  };
+  const auto pointer = [](const std::optional<Norm>& norm) { return norm ? &*norm : nullptr; };
+  const Tensor dy = branch_backward(
+      dz, experts_ ? nullptr : mlp_->output_bias(),
+      [&](Tensor d) { return mlp_backward(std::move(d), saved); },
+      Norms{pointer(norm2_), std::move(saved.norm2), pointer(after2_), std::move(saved.after2)},
+      std::move(saved.mlp_mask), "mlp.backward");
+  return branch_backward(
+      dy, attention_.output_bias(),
+      [&](Tensor d) { return attention_backward(std::move(d), std::move(saved.attention)); },
+      Norms{pointer(norm1_), std::move(saved.norm1), pointer(after1_), std::move(saved.after1)},
+      std::move(saved.attention_mask), "attention.backward");
 }
 
 Tensor Block::backward(const Tensor& dz, BlockSaved saved) {
@@ -143,27 +265,7 @@ Tensor Block::backward(const Tensor& dz, BlockSaved saved) {
     const Tensor x = std::move(saved.x);
     run_forward(x, saved);
   }
-  const bool after_norm = context_.model.residual_from_after_norm;
-  // `inner`: from the gradient behind the branch to that behind its norm.
-  const auto branch_backward = [&](const Tensor& dout, Parameter* bias, const auto& inner,
-                                   const Norm& norm, NormSaved norm_saved, Tensor mask,
-                                   const char* label) {
-    Tensor dropped = drop_backward(dout, mask, label);
-    mask = Tensor();
-    bias_gradient(context_, dropped, bias, label);
-    Tensor dn = inner(std::move(dropped));
-    if (after_norm)
-      context_.device.run(BiasResidual{dn, Tensor(), dout, dn, {ModelPart::kResidual, label}});
-    return norm.backward(context_, dn, norm_saved, after_norm ? Tensor() : dout, label);
-  };
-  const Tensor dy = branch_backward(
-      dz, mlp_ ? mlp_->output_bias() : nullptr,
-      [&](Tensor d) { return mlp_backward(std::move(d), saved); }, norm2_, std::move(saved.norm2),
-      std::move(saved.mlp_mask), "mlp.backward");
-  Tensor dx = branch_backward(
-      dy, attention_.output_bias(),
-      [&](Tensor d) { return attention_backward(std::move(d), std::move(saved.attention)); },
-      norm1_, std::move(saved.norm1), std::move(saved.attention_mask), "attention.backward");
+  Tensor dx = run_backward(dz, saved);
   store_.end_backward(*units_.block);
   if (units_.experts != nullptr) store_.end_backward(*units_.experts);
   return dx;

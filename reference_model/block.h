@@ -3,6 +3,9 @@
 //   n1 = norm(x)   a = attention(n1)   y = x + a + bias
 //   n2 = norm(y)   m = mlp(n2)         z = y + m + bias     (or m = experts(n2))
 //
+// NormPlace says where the norms stand: behind the branches in place of before them, in both
+// places, or before two branches that both start from x. A block may lack either branch.
+//
 // With residual_from_after_norm the residual branches start at n1 and n2 instead of x and y (a
 // switch of BLOOM's). A recomputed block keeps x alone and runs forward again in backward;
 // selective recompute drops the attention probabilities.
@@ -19,9 +22,10 @@ namespace tpsim {
 
 struct BlockSaved {
   Tensor x;
-  NormSaved norm1, norm2;
+  NormSaved norm1, norm2;    // before the branches
+  NormSaved after1, after2;  // behind them
   AttentionSaved attention;
-  MlpSaved mlp;  // one of these two
+  MlpSaved mlp;  // dense, or the shared expert's
   ExpertsSaved experts;
   Tensor attention_mask, mlp_mask;  // dropout of the two branches, [elements] uint8
   std::int64_t draw = 0;            // which forward of this block: what dropout draws from
@@ -50,6 +54,16 @@ class Block {
 
  private:
   Tensor run_forward(const Tensor& x, BlockSaved& saved) const;
+  Tensor run_parallel(const Tensor& x, BlockSaved& saved) const;
+  Tensor parallel_backward(const Tensor& dz, BlockSaved& saved) const;
+  Tensor run_backward(const Tensor& dz, BlockSaved& saved) const;
+  // The norms around a branch, on the way back.
+  struct Norms {
+    const Norm* before;
+    NormSaved before_saved;
+    const Norm* after;
+    NormSaved after_saved;
+  };
   // Both whole, not partial sums over the tensor group.
   Tensor attention_forward(const Tensor& x, BlockSaved& saved) const;
   Tensor mlp_forward(const Tensor& x, BlockSaved& saved) const;
@@ -61,6 +75,8 @@ class Block {
     Tensor& mask;
     std::uint64_t seed;
     const char* label;
+    const Norm* after = nullptr;  // the norm behind it, and what its backward needs
+    NormSaved* after_saved = nullptr;
   };
   // residual + dropout(sum + bias).
   Tensor add_residual(Tensor sum, const Tensor& residual, const Branch& branch) const;
@@ -71,9 +87,10 @@ class Block {
   const RankContext& context_;
   ParameterStore& store_;
   BlockUnits units_;
-  Norm norm1_, norm2_;
+  std::optional<Norm> norm1_, norm2_;    // before the branches
+  std::optional<Norm> after1_, after2_;  // behind them
   Attention attention_;
-  std::optional<Mlp> mlp_;  // one of these two
+  std::optional<Mlp> mlp_;  // dense, or beside the experts the shared one
   std::optional<Experts> experts_;
   Place place_;
   std::int64_t forwards_ = 0;

@@ -1,27 +1,24 @@
 #include "reference_model/embedding.h"
 
+#include <algorithm>
+
 #include "reference_model/context_parallel.h"
 #include "reference_model/mappings.h"
+#include "reference_model/weight_names.h"
 
 namespace tpsim {
 namespace {
 
-constexpr const char* kPositions = "position_embeddings.weight";
-constexpr const char* kNorm = "word_embeddings_layernorm";
-
 constexpr Label kLookup{ModelPart::kEmbedding, "embedding.lookup"};
 constexpr Label kAddPositions{ModelPart::kEmbedding, "embedding.positions"};
+constexpr Label kScale{ModelPart::kEmbedding, "embedding.scale"};
 constexpr Label kEmbeddingDropout{ModelPart::kEmbedding, "embedding.dropout"};
 
 }  // namespace
 
-std::string embedding_table_name(const ModelSpec& model) {
-  return model.mlp == MlpKind::kSwiglu ? "model.embed_tokens.weight" : "word_embeddings.weight";
-}
+std::string embedding_table_name(const ModelSpec& model) { return names_of(model).words; }
 
-std::string head_table_name(const ModelSpec& model) {
-  return model.tied_embedding ? embedding_table_name(model) : "lm_head.weight";
-}
+std::string head_table_name(const ModelSpec& model) { return names_of(model).head; }
 
 ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& store,
                                    const std::string& name, bool repeats_first_stage) {
@@ -39,21 +36,23 @@ Embedding::Embedding(const RankContext& context, ParameterStore& store,
                      ParameterUnit& word_embeddings)
     : context_(context), store_(store), table_(word_embeddings) {
   const ModelSpec& model = context.model;
+  const WeightNames names = names_of(model);
   std::vector<ParameterSpec> specs;
   if (model.attention.position == PositionKind::kLearned) {
-    specs.push_back({.name = kPositions,
-                     .shape = {model.seq, model.hidden},
+    const std::int64_t rows = std::max(tpsim::position_rows(model), model.seq);
+    specs.push_back({.name = names.positions,
+                     .shape = {rows, model.hidden},
                      .deviation = model.initializer_range,
-                     .global_rows = model.seq});
+                     .global_rows = rows});
   }
-  if (model.embedding_norm) Norm::specify(model, kNorm, specs);
+  if (model.embedding_norm) Norm::specify(model, names.embedding_norm, specs);
   if (specs.empty()) return;
   rest_ = &store.add_unit(std::move(specs));
-  if (model.embedding_norm) norm_ = std::make_unique<Norm>(*rest_, kNorm);
+  if (model.embedding_norm) norm_ = std::make_unique<Norm>(*rest_, names.embedding_norm);
 }
 
 Parameter* Embedding::positions() const {
-  return rest_ == nullptr ? nullptr : find_parameter(*rest_, kPositions);
+  return rest_ == nullptr ? nullptr : find_parameter(*rest_, names_of(context_.model).positions);
 }
 
 std::vector<Embedding::PositionRows> Embedding::position_rows(const Tensor& x,
@@ -72,6 +71,7 @@ Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
   store_.begin_forward(table_);
   Tensor x = lookup(tokens);
   store_.end_forward(table_);
+  scale(x);
   if (rest_ != nullptr) x = finish(std::move(x), saved);
   const auto rate = static_cast<float>(context_.model.hidden_dropout);
   if (rate == 0) return x;
@@ -87,6 +87,11 @@ Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
                                                           0, context_.plan.sequence_parallel),
                                      .label = kEmbeddingDropout});
   return x;
+}
+
+void Embedding::scale(const Tensor& x) const {
+  const auto factor = static_cast<float>(context_.model.ends.embedding_scale);
+  if (factor != 1) context_.device.run(Scale{x, factor, kScale});
 }
 
 Tensor Embedding::finish(Tensor x, EmbeddingSaved& saved) {
@@ -131,6 +136,12 @@ void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
       }
     }
     store_.end_backward(*rest_);
+  }
+  if (context_.model.ends.embedding_scale != 1) {
+    const Tensor unscaled = std::move(dx);
+    dx = allocate_activation(context_, unscaled.shape(), kScale.text);
+    context_.device.run(Copy{unscaled, dx, kScale});
+    scale(dx);
   }
   dx = enter_tensor_parallel(context_, dx, {ModelPart::kTensorParallel, "embedding.gather"});
   store_.begin_backward(table_);

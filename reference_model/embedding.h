@@ -39,6 +39,8 @@ class Embedding {
     Tensor x, table;
   };
   std::vector<PositionRows> position_rows(const Tensor& x, const Tensor& table) const;
+  // By the model's embedding_scale, in place.
+  void scale(const Tensor& x) const;
   // Positions and norm, where the model has them.
   Tensor finish(Tensor x, EmbeddingSaved& saved);
 

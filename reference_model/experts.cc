@@ -1,7 +1,11 @@
 #include "reference_model/experts.h"
 
+#include <algorithm>
+
+#include "reference_model/expert_weights.h"
 #include "reference_model/linear.h"
 #include "reference_model/norm.h"
+#include "reference_model/weight_names.h"
 
 namespace tpsim {
 namespace {
@@ -16,78 +20,45 @@ constexpr Label kDispatch{ModelPart::kExperts, "experts.dispatch"};
 constexpr Label kCombine{ModelPart::kExperts, "experts.combine"};
 constexpr Label kReorder{ModelPart::kExperts, "experts.reorder"};
 constexpr Label kGather{ModelPart::kExperts, "experts.gather"};
+constexpr Label kBias{ModelPart::kExperts, "experts.bias"};
 constexpr Label kReduceSlots{ModelPart::kExperts, "experts.reduce"};
 
-// Names as in Mixtral's checkpoints; of GELU experts by analogy with the dense ones.
-std::string router_name(const ModelSpec& model) {
-  return model.mlp == MlpKind::kSwiglu ? "block_sparse_moe.gate.weight" : "mlp.router.weight";
+// Columns of the rows of one expert, of [experts, N, width].
+Matrix rows_of_expert(const Tensor& rows, std::size_t expert, std::int64_t column,
+                      std::int64_t count) {
+  const Shape& s = rows.shape();
+  return {.tensor = rows,
+          .rows = s[1],
+          .cols = count,
+          .row_stride = s[2],
+          .offset = static_cast<std::int64_t>(expert) * s[1] * s[2] + column};
 }
 
-std::string expert_name(const ModelSpec& model, std::int64_t expert, const char* matrix) {
-  const char* experts =
-      model.mlp == MlpKind::kSwiglu ? "block_sparse_moe.experts." : "mlp.experts.";
-  return experts + std::to_string(expert) + "." + matrix + ".weight";
-}
-
-std::vector<const char*> expert_up_names(const ModelSpec& model) {
-  if (model.mlp == MlpKind::kSwiglu) return {"w1", "w3"};  // gate and up
-  return {"dense_h_to_4h"};
-}
-
-const char* expert_down_name(const ModelSpec& model) {
-  return model.mlp == MlpKind::kSwiglu ? "w2" : "dense_4h_to_h";
-}
-
-std::int64_t first_expert(const RankContext& context) {
-  return context.groups.expert.rank() * local_sizes(context).experts;
+// Without a limit every expert has room for all tokens, so that none is lost; a device that
+// computes nothing counts on balanced experts.
+std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
+  const ExpertShape& experts = context.model.experts;
+  const bool room_for_all = experts.dropless && context.device.computes();
+  return room_for_all ? tokens : expert_capacity(experts, tokens);
 }
 
 }  // namespace
 
-void Experts::specify_router(const RankContext& context, const std::string& block,
-                             std::vector<ParameterSpec>& specs) {
-  const ModelSpec& model = context.model;
-  specs.push_back({.name = block + router_name(model),
-                   .shape = {model.experts.count, model.hidden},
-                   .deviation = model.initializer_range,
-                   .global_rows = model.experts.count});
-}
-
-ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store,
-                               const std::string& block) {
-  const ModelSpec& model = context.model;
-  const LocalSizes sizes = local_sizes(context);
-  std::vector<ParameterSpec> specs;
-  for (std::int64_t i = 0; i < sizes.experts; ++i) {
-    const std::int64_t expert = first_expert(context) + i;
-    for (const char* name : expert_up_names(model)) {
-      specs.push_back({.name = block + expert_name(model, expert, name),
-                       .shape = {sizes.ffn, model.hidden},
-                       .sharding = Sharding::kRows,
-                       .deviation = model.initializer_range,
-                       .global_rows = model.ffn_hidden});
-    }
-    specs.push_back({.name = block + expert_name(model, expert, expert_down_name(model)),
-                     .shape = {model.hidden, sizes.ffn},
-                     .sharding = Sharding::kColumns,
-                     .deviation = model.initializer_range,
-                     .global_rows = model.hidden});
-  }
-  return store.add_unit(std::move(specs), UnitRole::kExperts);
-}
-
-Experts::Experts(const RankContext& context, ParameterUnit& block_unit, ParameterUnit& expert_unit,
-                 const std::string& block)
+Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUnit& block_unit,
+                 ParameterUnit& expert_unit, const std::string& block)
     : context_(context),
       sizes_(local_sizes(context)),
-      capacity_(expert_capacity(context.model.experts, sizes_.seq_share * sizes_.batch)),
-      router_(get_parameter(block_unit, block + router_name(context.model))),
-      unit_(expert_unit) {
+      capacity_(slots_of_expert(context, sizes_.seq_share * sizes_.batch)),
+      router_(get_parameter(block_unit, block + names_of(context.model).router + ".weight")),
+      unit_(expert_unit),
+      router_bias_(find_parameter(block_unit, block + names_of(context.model).router + ".bias")) {
   const ModelSpec& model = context.model;
-  const auto of_expert = [&](std::int64_t i, const char* name) -> const Parameter& {
-    return get_parameter(unit_, block + expert_name(model, first_expert(context) + i, name));
+  const WeightNames names = names_of(model);
+  const auto of_expert = [&](std::int64_t i, const std::string& name) -> const Parameter& {
+    return get_parameter(unit_,
+                         block + expert_name(names, first_expert(context) + i, name) + ".weight");
   };
-  for (const char* name : expert_up_names(model)) {
+  for (const std::string& name : names.expert_up) {
     const Parameter& p = of_expert(0, name);
     const bool joins =
         !up_.empty() && up_.back().offset + up_.back().rows * model.hidden == p.offset;
@@ -97,10 +68,50 @@ Experts::Experts(const RankContext& context, ParameterUnit& block_unit, Paramete
       up_.push_back({p.offset, sizes_.ffn, model.hidden});
     }
   }
-  down_ = {of_expert(0, expert_down_name(model)).offset, model.hidden, sizes_.ffn};
+  down_ = {of_expert(0, names.expert_down).offset, model.hidden, sizes_.ffn};
   if (sizes_.experts > 1) {
-    const char* first = expert_up_names(model).front();
+    const std::string& first = names.expert_up.front();
     stride_ = of_expert(1, first).offset - of_expert(0, first).offset;
+  }
+  if (model.experts.router.correction_bias) {
+    correction_ =
+        store.add_buffer(block + names.router + ".e_score_correction_bias", model.experts.count);
+  }
+  if (!model.experts.bias) return;
+  const auto biases = [&](const std::string& name, std::int64_t column) {
+    Biases all{{}, column};
+    for (std::int64_t i = 0; i < sizes_.experts; ++i) {
+      all.of_experts.push_back(&get_parameter(
+          unit_, block + expert_name(names, first_expert(context) + i, name) + ".bias"));
+    }
+    return all;
+  };
+  for (std::size_t i = 0; i < names.expert_up.size(); ++i) {
+    up_biases_.push_back(biases(names.expert_up[i], static_cast<std::int64_t>(i) * sizes_.ffn));
+  }
+  down_biases_.push_back(biases(names.expert_down, 0));
+}
+
+// Rows [experts here, N, width]. What every tensor-parallel rank holds is added by one of them, as
+// their results are summed.
+void Experts::add_biases(const Tensor& rows, const Biases& biases, bool first_rank_alone) const {
+  if (first_rank_alone && context_.at.tp != 0) return;
+  for (std::size_t i = 0; i < biases.of_experts.size(); ++i) {
+    const Tensor& bias = biases.of_experts[i]->weight;
+    context_.device.run(
+        ColumnBias{rows_of_expert(rows, i, biases.column, bias.elements()), bias, kBias});
+  }
+}
+
+// Where one rank alone has added a bias, the others' gradients are zero.
+void Experts::bias_gradients(const Tensor& drows, const Biases& biases,
+                             bool first_rank_alone) const {
+  for (std::size_t i = 0; i < biases.of_experts.size(); ++i) {
+    Parameter& bias = *biases.of_experts[i];
+    zero_if_fresh(context_.device, bias);
+    if (first_rank_alone && context_.at.tp != 0) continue;
+    context_.device.run(ColumnBiasGradient{
+        rows_of_expert(drows, i, biases.column, bias.gradient.elements()), bias.gradient, kBias});
   }
 }
 
@@ -135,7 +146,9 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
   Tensor slots = allocate_activation(context_, {context_.model.experts.count, capacity_, hidden},
                                      kDispatch.text);
   const std::int64_t per_token = context_.model.experts.per_token;
-  context_.device.run(DispatchTokens{x, Tensor(), saved.choices, slots, per_token, kDispatch});
+  const bool scales_input = context_.model.experts.router.scales_input;
+  context_.device.run(DispatchTokens{x, scales_input ? saved.weights : Tensor(), saved.choices,
+                                     slots, per_token, kDispatch});
   saved.input = to_experts(std::move(slots));
 
   const std::int64_t count = saved.input.shape()[1];
@@ -151,6 +164,7 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
               .label = kUp});
     column += part.rows;
   }
+  for (const Biases& biases : up_biases_) add_biases(saved.up, biases, false);
   saved.active = activate(saved);
   Tensor down = allocate_activation(context_, saved.input.shape(), kDown.text);
   Matrix weights = stacked(unit_.weights, down_);
@@ -159,10 +173,12 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
             .b = weights,
             .c = columns_of(down, 0, hidden),
             .label = kDown});
+  for (const Biases& biases : down_biases_) add_biases(down, biases, true);
   saved.output = from_experts(std::move(down));
 
   Tensor y = allocate_activation(context_, x.shape(), kCombine.text);
-  context_.device.run(CombineTokens{saved.output, saved.weights, saved.slots, y, kCombine});
+  context_.device.run(CombineTokens{saved.output, scales_input ? Tensor() : saved.weights,
+                                    saved.slots, y, kCombine});
   return y;
 }
 
@@ -178,22 +194,26 @@ void Experts::route(ExpertsSaved& saved) const {
                     .b = matrix_of(router_.weight, true),
                     .c = matrix_of(saved.logits),
                     .label = kRouter});
+  if (router_bias_ != nullptr) {
+    device.run(ColumnBias{matrix_of(saved.logits), router_bias_->weight, kRouter});
+  }
   const Shape choices{tokens, experts.per_token};
   saved.weights = allocate(choices, DType::kFloat32);
   saved.chosen = allocate(choices, DType::kInt32);
   saved.slots = allocate(choices, DType::kInt32);
   saved.choices = allocate({experts.count, capacity_}, DType::kInt32);
-  device.run(
-      RouteForward{saved.logits, saved.weights, saved.chosen, saved.slots, saved.choices, kRoute});
+  device.run(RouteForward{saved.logits, saved.weights, saved.chosen, saved.slots, saved.choices,
+                          experts.router, correction_, kRoute});
 }
 
 Tensor Experts::activate(const ExpertsSaved& saved) const {
   const Shape& s = saved.up.shape();
   Tensor active = allocate_activation(context_, {s[0], s[1], sizes_.ffn}, "experts.active");
   if (gated()) {
-    context_.device.run(SwigluForward{saved.up, active, kSwiglu});
+    const auto limit = static_cast<float>(context_.model.mlp_limit);
+    context_.device.run(SwigluForward{saved.up, active, context_.model.mlp, limit, kSwiglu});
   } else {
-    context_.device.run(BiasGeluForward{saved.up, Tensor(), active, kGelu});
+    context_.device.run(BiasGeluForward{saved.up, Tensor(), active, context_.model.mlp, kGelu});
   }
   return active;
 }
@@ -261,8 +281,14 @@ Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
 
 Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
   const std::int64_t hidden = context_.model.hidden;
-  float beta = 0;
-  for (Parameter& p : unit_.parameters()) beta = accumulation_beta(p);  // all are fresh, or none
+  for (const Biases& biases : down_biases_) bias_gradients(ddown, biases, true);
+  for (const Biases& biases : up_biases_) {
+    for (Parameter* bias : biases.of_experts) zero_if_fresh(context_.device, *bias);
+  }
+  float beta = 1;
+  for (Parameter& p : unit_.parameters()) {
+    beta = std::min(beta, accumulation_beta(p));  // all matrices are fresh, or none
+  }
   const auto weight_gradient = [&](Matrix dy, const Matrix& x, const Stack& stack,
                                    const Label& label) {
     dy.transposed = true;
@@ -282,10 +308,13 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
   saved.active = ddown = Tensor();
   const Tensor dup = allocate_activation(context_, saved.up.shape(), "experts.dup");
   if (gated()) {
-    context_.device.run(SwigluBackward{dactive, saved.up, dup, kSwiglu});
+    const auto limit = static_cast<float>(context_.model.mlp_limit);
+    context_.device.run(SwigluBackward{dactive, saved.up, dup, context_.model.mlp, limit, kSwiglu});
   } else {
-    context_.device.run(BiasGeluBackward{dactive, saved.up, Tensor(), dup, kGelu});
+    context_.device.run(
+        BiasGeluBackward{dactive, saved.up, Tensor(), dup, context_.model.mlp, kGelu});
   }
+  for (const Biases& biases : up_biases_) bias_gradients(dup, biases, false);
   dactive = saved.up = Tensor();
 
   Tensor dinput = allocate_activation(context_, saved.input.shape(), kUp.text);
@@ -308,19 +337,32 @@ Tensor Experts::backward(const Tensor& dy, ExpertsSaved saved) const {
   const std::int64_t per_token = context_.model.experts.per_token;
   const Tensor dweights = device.allocate(saved.weights.shape(), DType::kFloat32,
                                           MemoryCategory::kActivations, kCombine.text);
-  device.run(RouteWeightGradient{dy, saved.output, saved.slots, dweights, kCombine});
+  const bool scales_input = context_.model.experts.router.scales_input;
+  if (!scales_input) {
+    device.run(RouteWeightGradient{dy, saved.output, saved.slots, dweights, kCombine});
+  }
   Tensor slots = allocate_activation(context_, saved.output.shape(), kCombine.text);
   saved.output = Tensor();
-  device.run(DispatchTokens{dy, saved.weights, saved.choices, slots, per_token, kCombine});
+  device.run(DispatchTokens{dy, scales_input ? Tensor() : saved.weights, saved.choices, slots,
+                            per_token, kCombine});
   Tensor dinput = experts_backward(to_experts(std::move(slots)), saved);
   saved.input = Tensor();
   slots = from_experts(std::move(dinput));
   Tensor dx = allocate_activation(context_, saved.x.shape(), kDispatch.text);
-  device.run(CombineTokens{slots, Tensor(), saved.slots, dx, kDispatch});
+  device.run(
+      CombineTokens{slots, scales_input ? saved.weights : Tensor(), saved.slots, dx, kDispatch});
+  if (scales_input) {
+    device.run(RouteWeightGradient{saved.x, slots, saved.slots, dweights, kDispatch});
+  }
   slots = Tensor();
 
   const Tensor dlogits = allocate_activation(context_, saved.logits.shape(), kRoute.text);
-  device.run(RouteBackward{saved.logits, saved.weights, saved.chosen, dweights, dlogits, kRoute});
+  device.run(RouteBackward{saved.logits, saved.weights, saved.chosen, dweights, dlogits,
+                           context_.model.experts.router, kRoute});
+  if (router_bias_ != nullptr) {
+    zero_if_fresh(device, *router_bias_);
+    device.run(ColumnBiasGradient{matrix_of(dlogits), router_bias_->gradient, kRouter});
+  }
   device.run(Matmul{.a = matrix_of(dlogits),
                     .b = matrix_of(router_.weight),
                     .c = matrix_of(dx),

@@ -33,8 +33,8 @@ class Experts {
   // The unit of this rank's experts.
   static ParameterUnit& add_to(const RankContext& context, ParameterStore& store,
                                const std::string& block);
-  Experts(const RankContext& context, ParameterUnit& block_unit, ParameterUnit& expert_unit,
-          const std::string& block);
+  Experts(const RankContext& context, ParameterStore& store, ParameterUnit& block_unit,
+          ParameterUnit& expert_unit, const std::string& block);
 
   // x and the result: residual_shape(context).
   Tensor forward(const Tensor& x, ExpertsSaved& saved) const;
@@ -63,7 +63,14 @@ class Experts {
   Tensor experts_backward(Tensor ddown, ExpertsSaved& saved) const;
   void multiply(Matmul product) const;
 
-  bool gated() const { return context_.model.mlp == MlpKind::kSwiglu; }
+  bool gated() const { return is_gated(context_.model.mlp); }
+  // Biases of the experts here, stacked like their matrices.
+  struct Biases {
+    std::vector<Parameter*> of_experts;
+    std::int64_t column = 0;  // in the rows that they are added to
+  };
+  void add_biases(const Tensor& rows, const Biases& biases, bool first_rank_alone) const;
+  void bias_gradients(const Tensor& drows, const Biases& biases, bool first_rank_alone) const;
 
   const RankContext& context_;
   LocalSizes sizes_;
@@ -72,7 +79,10 @@ class Experts {
   ParameterUnit& unit_;
   std::vector<Stack> up_;  // one, or gate and up where they do not lie together
   Stack down_;
-  std::int64_t stride_ = 0;  // from one expert to the next
+  Parameter* router_bias_ = nullptr;
+  Tensor correction_;                            // [E] fp32, not trained; undefined without
+  std::vector<Biases> up_biases_, down_biases_;  // empty without
+  std::int64_t stride_ = 0;                      // from one expert to the next
 };
 
 }  // namespace tpsim

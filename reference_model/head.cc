@@ -2,19 +2,19 @@
 
 #include "reference_model/linear.h"
 #include "reference_model/mappings.h"
+#include "reference_model/weight_names.h"
 
 namespace tpsim {
 namespace {
 
 constexpr Label kLogits{ModelPart::kHead, "head.logits"};
 constexpr Label kConvert{ModelPart::kHead, "head.convert"};
+constexpr Label kShape{ModelPart::kHead, "head.shape_logits"};
 constexpr Label kMax{ModelPart::kLoss, "head.max"};
 constexpr Label kSums{ModelPart::kLoss, "head.sums"};
 constexpr Label kLoss{ModelPart::kLoss, "head.loss"};
 
-std::string final_norm_name(const ModelSpec& model) {
-  return model.mlp == MlpKind::kSwiglu ? "model.norm" : "ln_f";
-}
+std::string final_norm_name(const ModelSpec& model) { return names_of(model).final_norm; }
 
 ParameterUnit& add_final_norm(const RankContext& context, ParameterStore& store) {
   std::vector<ParameterSpec> specs;
@@ -51,6 +51,7 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   store_.end_forward(table_);
 
   if (context_.options.wide_logits) saved.logits = converted(saved.logits, DType::kFloat32);
+  shape_logits(saved);
 
   const std::int64_t tokens = saved.logits.rows();
   saved.max = allocate_statistic(context_, {tokens}, kMax.text);
@@ -65,6 +66,34 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   return loss;
 }
 
+// The model's logit_scale and logit_cap. The loss works on its logits in place: a cap's backward
+// needs a copy of them.
+void Head::shape_logits(HeadSaved& saved) const {
+  const EndShape& ends = context_.model.ends;
+  const auto scale = static_cast<float>(ends.logit_scale);
+  if (ends.logit_cap == 0) {
+    if (scale != 1) context_.device.run(Scale{saved.logits, scale, kShape});
+    return;
+  }
+  context_.device.run(SoftCapForward{saved.logits, saved.logits, scale,
+                                     static_cast<float>(ends.logit_cap), kShape});
+  saved.capped = context_.device.allocate(saved.logits.shape(), saved.logits.dtype(),
+                                          MemoryCategory::kActivations, kShape.text);
+  context_.device.run(Copy{saved.logits, saved.capped, kShape});
+}
+
+void Head::shape_logits_backward(HeadSaved& saved) const {
+  const EndShape& ends = context_.model.ends;
+  const auto scale = static_cast<float>(ends.logit_scale);
+  if (ends.logit_cap == 0) {
+    if (scale != 1) context_.device.run(Scale{saved.logits, scale, kShape});
+    return;
+  }
+  context_.device.run(SoftCapBackward{saved.capped, saved.logits, scale,
+                                      static_cast<float>(ends.logit_cap), kShape});
+  saved.capped = Tensor();
+}
+
 Tensor Head::converted(const Tensor& logits, DType dtype) const {
   const Tensor copy =
       context_.device.allocate(logits.shape(), dtype, MemoryCategory::kActivations, kConvert.text);
@@ -76,6 +105,7 @@ Tensor Head::backward(float scale, HeadSaved saved) {
   const LocalSizes sizes = local_sizes(context_);
   context_.device.run(CrossEntropyBackward{saved.logits, saved.max, saved.sums, saved.labels,
                                            sizes.vocab_begin, sizes.vocab_columns, scale, kLoss});
+  shape_logits_backward(saved);
   if (context_.options.wide_logits) saved.logits = converted(saved.logits, context_.plan.dtype);
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();

@@ -12,6 +12,7 @@ struct HeadSaved {
   NormSaved norm;
   Tensor x;          // after the norm, [seq_share, batch, hidden]
   Tensor logits;     // [seq, batch, vocab / tp], fp32 with options.wide_logits
+  Tensor capped;     // with a logit_cap: the same, when logits have become gradients
   Tensor max, sums;  // [T], [2, T] fp32
   Tensor labels;     // [seq, batch] int32
 };
@@ -27,6 +28,8 @@ class Head {
   Tensor backward(float scale, HeadSaved saved);
 
  private:
+  void shape_logits(HeadSaved& saved) const;
+  void shape_logits_backward(HeadSaved& saved) const;
   Tensor converted(const Tensor& logits, DType dtype) const;
 
   const RankContext& context_;

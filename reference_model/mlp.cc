@@ -3,6 +3,7 @@
 #include "reference_model/linear.h"
 #include "reference_model/mappings.h"
 #include "reference_model/norm.h"
+#include "reference_model/weight_names.h"
 
 namespace tpsim {
 namespace {
@@ -12,54 +13,80 @@ constexpr Label kMlpDown{ModelPart::kLinear, "mlp.down"};
 constexpr Label kMlpSwiglu{ModelPart::kActivation, "mlp.swiglu"};
 constexpr Label kMlpGelu{ModelPart::kActivation, "mlp.gelu"};
 
-std::vector<std::string> up_names(const ModelSpec& model) {
-  if (model.mlp == MlpKind::kSwiglu) return {"mlp.gate_proj", "mlp.up_proj"};
-  return {"mlp.dense_h_to_4h"};
-}
-
-std::string down_name(const ModelSpec& model) {
-  return model.mlp == MlpKind::kSwiglu ? "mlp.down_proj" : "mlp.dense_4h_to_h";
-}
-
 }  // namespace
 
-void Mlp::specify(const RankContext& context, const std::string& block,
+MlpShape dense_mlp(const ModelSpec& model) {
+  const WeightNames names = names_of(model);
+  return {names.up, names.down, model.ffn_hidden, has_mlp_bias(model)};
+}
+
+MlpShape shared_expert(const ModelSpec& model) {
+  const WeightNames names = names_of(model);
+  return {names.shared_up, names.shared_down, model.experts.shared_ffn, false};
+}
+
+void Mlp::specify(const RankContext& context, const MlpShape& shape, const std::string& block,
                   std::vector<ParameterSpec>& specs) {
   const ModelSpec& model = context.model;
-  const std::int64_t ffn = model.ffn_hidden / context.plan.degrees.tp;
-  for (const std::string& name : up_names(model)) {
+  const std::int64_t ffn = shape.width / context.plan.degrees.tp;
+  for (const std::string& name : shape.up) {
     specs.push_back({.name = block + name + ".weight",
                      .shape = {ffn, model.hidden},
                      .sharding = Sharding::kRows,
                      .deviation = model.initializer_range,
-                     .global_rows = model.ffn_hidden});
-    if (!model.linear_bias) continue;
+                     .global_rows = shape.width});
+    if (!shape.bias) continue;
     specs.push_back({.name = block + name + ".bias",
                      .shape = {ffn},
                      .sharding = Sharding::kRows,
                      .initial = InitialValue::kZeros,
-                     .global_rows = model.ffn_hidden});
+                     .global_rows = shape.width});
   }
-  specs.push_back({.name = block + down_name(model) + ".weight",
+  specs.push_back({.name = block + shape.down + ".weight",
                    .shape = {model.hidden, ffn},
                    .sharding = Sharding::kColumns,
                    .deviation = model.initializer_range,
                    .global_rows = model.hidden});
-  if (model.linear_bias) {
-    specs.push_back({.name = block + down_name(model) + ".bias",
+  if (shape.bias) {
+    specs.push_back({.name = block + shape.down + ".bias",
                      .shape = {model.hidden},
                      .initial = InitialValue::kZeros,
                      .global_rows = model.hidden});
   }
 }
 
-Mlp::Mlp(const RankContext& context, ParameterUnit& unit, const std::string& block)
+Mlp::Mlp(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
+         const std::string& block)
     : context_(context),
-      up_bias_(find_parameter(unit, block + up_names(context.model).front() + ".bias")),
-      down_(get_parameter(unit, block + down_name(context.model) + ".weight")),
-      down_bias_(find_parameter(unit, block + down_name(context.model) + ".bias")) {
-  for (const std::string& name : up_names(context.model)) {
+      down_(get_parameter(unit, block + shape.down + ".weight")),
+      down_bias_(find_parameter(unit, block + shape.down + ".bias")) {
+  for (const std::string& name : shape.up) {
     up_.push_back(&get_parameter(unit, block + name + ".weight"));
+    up_biases_.push_back(find_parameter(unit, block + name + ".bias"));
+  }
+}
+
+// Gated branches have their biases added where they lie; a plain one's is fused with what follows.
+void Mlp::add_up_bias(const Tensor& up) const {
+  if (!gated() || up_biases_.front() == nullptr) return;
+  const std::int64_t ffn = down_.weight.cols();
+  for (std::size_t i = 0; i < up_biases_.size(); ++i) {
+    Matrix branch = matrix_of(up);
+    branch.cols = ffn;
+    branch.offset = static_cast<std::int64_t>(i) * ffn;
+    context_.device.run(ColumnBias{branch, up_biases_[i]->weight, kMlpUp});
+  }
+}
+
+void Mlp::up_bias_gradients(const Tensor& dup) const {
+  const std::int64_t ffn = down_.weight.cols();
+  for (std::size_t i = 0; i < up_biases_.size(); ++i) {
+    if (up_biases_[i] == nullptr) continue;
+    Matrix branch = matrix_of(dup);
+    branch.cols = ffn;
+    branch.offset = static_cast<std::int64_t>(i) * ffn;
+    zero_if_fresh(context_.device, *up_biases_[i]);
+    context_.device.run(ColumnBiasGradient{branch, up_biases_[i]->gradient, kMlpUp});
   }
 }
 
@@ -73,11 +100,15 @@ Tensor Mlp::forward(const Tensor& x, MlpSaved& saved) const {
   saved.up = allocate_activation(context_, {s[0], s[1], branches * ffn}, kMlpUp.text);
   side_by_side_forward(context_, input, up_, saved.up, kMlpUp);
   saved.active = allocate_activation(context_, {s[0], s[1], ffn}, "mlp.active");
+  add_up_bias(saved.up);
+  const MlpKind kind = context_.model.mlp;
   if (gated()) {
-    context_.device.run(SwigluForward{saved.up, saved.active, kMlpSwiglu});
+    const auto limit = static_cast<float>(context_.model.mlp_limit);
+    context_.device.run(SwigluForward{saved.up, saved.active, kind, limit, kMlpSwiglu});
   } else {
-    const Tensor bias = up_bias_ != nullptr ? up_bias_->weight : Tensor();
-    context_.device.run(BiasGeluForward{saved.up, bias, saved.active, kMlpGelu});
+    const Parameter* bias = up_biases_.front();
+    context_.device.run(BiasGeluForward{saved.up, bias != nullptr ? bias->weight : Tensor(),
+                                        saved.active, kind, kMlpGelu});
   }
   return linear_forward(context_, saved.active, down_.weight, kMlpDown);
 }
@@ -87,12 +118,16 @@ Tensor Mlp::backward(const Tensor& dy, MlpSaved saved) const {
   linear_weight_gradient(context_, dy, saved.active, down_, kMlpDown);
   saved.active = Tensor();
   Tensor dup = allocate_activation(context_, saved.up.shape(), "mlp.dup");
+  const MlpKind kind = context_.model.mlp;
   if (gated()) {
-    context_.device.run(SwigluBackward{dactive, saved.up, dup, kMlpSwiglu});
+    const auto limit = static_cast<float>(context_.model.mlp_limit);
+    context_.device.run(SwigluBackward{dactive, saved.up, dup, kind, limit, kMlpSwiglu});
+    up_bias_gradients(dup);
   } else {
-    const Tensor bias = up_bias_ != nullptr ? up_bias_->weight : Tensor();
-    context_.device.run(BiasGeluBackward{dactive, saved.up, bias, dup, kMlpGelu});
-    bias_gradient(context_, dup, up_bias_, "mlp.up_bias");
+    Parameter* const bias = up_biases_.front();
+    context_.device.run(BiasGeluBackward{
+        dactive, saved.up, bias != nullptr ? bias->weight : Tensor(), dup, kind, kMlpGelu});
+    bias_gradient(context_, dup, bias, "mlp.up_bias");
   }
   dactive = saved.up = Tensor();
 

@@ -15,11 +15,22 @@ struct MlpSaved {
   Tensor active;  // after it: [seq, batch, ffn]
 };
 
+// What its matrices are called behind the block's prefix, and how wide they are.
+struct MlpShape {
+  std::vector<std::string> up;  // one matrix, or gate and up
+  std::string down;
+  std::int64_t width = 0;  // of one branch, over all ranks
+  bool bias = false;
+};
+MlpShape dense_mlp(const ModelSpec& model);
+MlpShape shared_expert(const ModelSpec& model);
+
 class Mlp {
  public:
-  static void specify(const RankContext& context, const std::string& block,
+  static void specify(const RankContext& context, const MlpShape& shape, const std::string& block,
                       std::vector<ParameterSpec>& specs);
-  Mlp(const RankContext& context, ParameterUnit& unit, const std::string& block);
+  Mlp(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
+      const std::string& block);
 
   // The down projection's partial sum over the tensor group, without its bias.
   Tensor forward(const Tensor& x, MlpSaved& saved) const;
@@ -29,11 +40,13 @@ class Mlp {
   Parameter* output_bias() const { return down_bias_; }
 
  private:
-  bool gated() const { return context_.model.mlp == MlpKind::kSwiglu; }
+  bool gated() const { return is_gated(context_.model.mlp); }
+  void add_up_bias(const Tensor& up) const;
+  void up_bias_gradients(const Tensor& dup) const;
 
   const RankContext& context_;
   std::vector<Parameter*> up_;  // one matrix, or gate and up
-  Parameter* up_bias_;
+  std::vector<Parameter*> up_biases_;
   Parameter& down_;
   Parameter* down_bias_;
 };

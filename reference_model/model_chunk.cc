@@ -16,9 +16,15 @@ ModelChunk::ModelChunk(const RankContext& context, ParameterStore& store, std::i
     embedding_ = std::make_unique<Embedding>(context, store, *word_embeddings_);
   }
   const std::int64_t recomputed = recomputed_blocks(context.plan, *here);
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    contexts_.push_back(context);
+    contexts_.back().model = with_block_kind(model, kind);
+  }
   for (std::int64_t i = 0; i < *here; ++i) {
-    const BlockUnits units = Block::add_to(context, store, first_layer + i);
-    blocks_.emplace_back(context, store, units, Block::Place{first_layer + i, i < recomputed});
+    const std::int64_t layer = first_layer + i;
+    const RankContext& own = contexts_[static_cast<std::size_t>(block_kind(model, layer))];
+    const BlockUnits units = Block::add_to(own, store, layer);
+    blocks_.emplace_back(own, store, units, Block::Place{layer, i < recomputed});
   }
   if (chunk + 1 == chunk_count(context.plan)) {
     const bool shares =

@@ -2,6 +2,7 @@
 // before them on the first chunk and the head after them on the last.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,6 +46,7 @@ class ModelChunk {
   };
 
   ParameterStore& store_;
+  std::deque<RankContext> contexts_;  // by kind of block: the model as if all its blocks were such
   ParameterUnit* word_embeddings_ = nullptr;
   std::unique_ptr<Embedding> embedding_;
   std::vector<Block> blocks_;

@@ -19,9 +19,9 @@ void Norm::specify(const ModelSpec& model, const std::string& name,
                    std::vector<ParameterSpec>& specs) {
   specs.push_back({.name = name + ".weight",
                    .shape = {model.hidden},
-                   .initial = InitialValue::kOnes,
+                   .initial = model.norm_plus_one ? InitialValue::kZeros : InitialValue::kOnes,
                    .global_rows = model.hidden});
-  if (model.norm == NormKind::kLayerNorm) {
+  if (model.norm == NormKind::kLayerNorm && model.norm_bias) {
     specs.push_back({.name = name + ".bias",
                      .shape = {model.hidden},
                      .initial = InitialValue::kZeros,
@@ -51,6 +51,7 @@ Tensor Norm::forward(const RankContext& context, const Tensor& x, NormSaved& sav
                                  .mean = saved.mean,
                                  .rstd = saved.rstd,
                                  .epsilon = static_cast<float>(context.model.norm_epsilon),
+                                 .offset = context.model.norm_plus_one ? 1.0F : 0.0F,
                                  .label = {ModelPart::kNorm, label}});
   return y;
 }
@@ -70,6 +71,7 @@ Tensor Norm::backward(const RankContext& context, const Tensor& dy, const NormSa
                                   .dx = dx,
                                   .dgain = gain_.gradient,
                                   .dbias = bias_ != nullptr ? bias_->gradient : Tensor(),
+                                  .offset = context.model.norm_plus_one ? 1.0F : 0.0F,
                                   .label = {ModelPart::kNorm, label}});
   return dx;
 }

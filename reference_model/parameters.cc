@@ -1,6 +1,7 @@
 #include "reference_model/parameters.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace tpsim {
 namespace {
@@ -22,7 +23,8 @@ std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
 }
 
 bool is_replicated(const ParameterSpec& spec, const RankContext& context) {
-  return spec.sharding == Sharding::kReplicated && context.plan.degrees.tp > 1;
+  const bool whole = spec.sharding == Sharding::kReplicated || spec.sharding == Sharding::kPartial;
+  return whole && context.plan.degrees.tp > 1;
 }
 
 // FNV-1a: the same name draws the same numbers on every rank and in every build.
@@ -49,17 +51,21 @@ ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRo
   // Sharded before replicated, matrices before vectors: few segments, one replicated tail.
   std::stable_sort(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
     const auto order = [&](const ParameterSpec& s) {
-      return std::pair(is_replicated(s, context_), s.shape.rank() < 2);
+      const bool replicated = is_replicated(s, context_);
+      return std::tuple(replicated, replicated && s.sharding == Sharding::kPartial,
+                        s.shape.rank() < 2);
     };
     return order(a) < order(b);
   });
   ParameterUnit& unit = units_.emplace_back();
   unit.role_ = role;
   std::int64_t end = 0;
-  unit.replicated_begin_ = -1;
+  unit.replicated_begin_ = unit.partial_begin_ = -1;
   for (ParameterSpec& spec : specs) {
     const bool replicated = is_replicated(spec, context_);
     if (replicated && unit.replicated_begin_ < 0) unit.replicated_begin_ = end;
+    const bool partial = replicated && spec.sharding == Sharding::kPartial;
+    if (partial && unit.partial_begin_ < 0) unit.partial_begin_ = end;
     const std::int64_t begin = end;
     end = round_up(begin + spec.shape.elements(), kAlignment);
     const Segment segment{begin, end, spec.shape.rank() >= 2,
@@ -75,7 +81,16 @@ ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRo
   unit.size_ = round_up(end, kAlignment * data_group(unit).size());
   unit.segments_.back().end = unit.size_;
   if (unit.replicated_begin_ < 0) unit.replicated_begin_ = unit.size_;
+  if (unit.partial_begin_ < 0) unit.partial_begin_ = unit.size_;
   return unit;
+}
+
+Tensor ParameterStore::add_buffer(const std::string& name, std::int64_t elements) {
+  const Tensor values =
+      context_.device.allocate({elements}, DType::kFloat32, MemoryCategory::kWorkspace, "buffer");
+  context_.device.run(Fill{values, 0.0F, kInitializeUnit});
+  buffers_.push_back({name, values});
+  return values;
 }
 
 Communicator& ParameterStore::data_group(const ParameterUnit& unit) const {
@@ -255,9 +270,10 @@ void ParameterStore::clear_gradients() {
 }
 
 void ParameterStore::reduce_sequence_partials(ParameterUnit& unit, const Tensor& gradients) {
-  const std::int64_t tail = unit.size() - unit.replicated_begin();
-  if (!context_.plan.sequence_parallel || tail == 0) return;
-  context_.groups.tensor.all_reduce(gradients.slice(unit.replicated_begin(), tail), ReduceOp::kSum,
+  const std::int64_t begin =
+      context_.plan.sequence_parallel ? unit.replicated_begin() : unit.partial_begin();
+  if (begin == unit.size()) return;
+  context_.groups.tensor.all_reduce(gradients.slice(begin, unit.size() - begin), ReduceOp::kSum,
                                     kReducePartials);
 }
 

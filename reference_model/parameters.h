@@ -24,7 +24,9 @@ namespace tpsim {
 enum class UnitRole : std::uint8_t { kPlain, kWordEmbeddings, kRepeatedWordEmbeddings, kExperts };
 
 // How a rank's tensor is cut from the global one.
-enum class Sharding : std::uint8_t { kReplicated, kRows, kColumns };
+// kPartial: whole on every rank, whose gradient sees only its own heads, so that the ranks' sum is
+// the gradient.
+enum class Sharding : std::uint8_t { kReplicated, kRows, kColumns, kPartial };
 enum class InitialValue : std::uint8_t { kNormal, kOnes, kZeros };
 
 struct ParameterSpec {
@@ -66,6 +68,7 @@ class ParameterUnit {
   std::deque<Parameter>& parameters() { return parameters_; }
   const std::deque<Parameter>& parameters() const { return parameters_; }
   std::int64_t replicated_begin() const { return replicated_begin_; }
+  std::int64_t partial_begin() const { return partial_begin_; }
   const std::vector<Segment>& segments() const { return segments_; }
   bool repeats_first_stage() const { return role_ == UnitRole::kRepeatedWordEmbeddings; }
   bool holds_word_embeddings() const {
@@ -83,10 +86,17 @@ class ParameterUnit {
   friend class ParameterStore;
   std::int64_t size_ = 0;
   std::int64_t replicated_begin_ = 0;
+  std::int64_t partial_begin_ = 0;  // tensors of Sharding::kPartial come last
   UnitRole role_ = UnitRole::kPlain;
   std::deque<Parameter> parameters_;
   std::vector<Segment> segments_;
   Tensor pending_gradients_;  // of this micro-batch, not yet accumulated
+};
+
+// A tensor of the checkpoint that is not trained, [n] fp32.
+struct Buffer {
+  std::string name;
+  Tensor values;
 };
 
 class ParameterStore {
@@ -95,6 +105,9 @@ class ParameterStore {
 
   // Lays out a new unit; its buffers exist after materialize().
   ParameterUnit& add_unit(std::vector<ParameterSpec> specs, UnitRole role = UnitRole::kPlain);
+  // Zeros until a checkpoint is read.
+  Tensor add_buffer(const std::string& name, std::int64_t elements);
+  const std::deque<Buffer>& buffers() const { return buffers_; }
   // Allocates weights and gradient buffers of all units; initial values are drawn by name and
   // global index, so that every layout starts equal.
   void materialize(std::uint64_t seed);
@@ -118,7 +131,7 @@ class ParameterStore {
   std::int64_t share_size(const ParameterUnit& unit) const;
   std::int64_t share_begin(const ParameterUnit& unit) const;
   // Gradients of tensors that every tensor-parallel rank repeats, each rank having seen its part of
-  // the sequence: their sum. Nothing without sequence parallelism.
+  // the sequence, or of the heads: their sum. Without sequence parallelism those of kPartial alone.
   void reduce_sequence_partials(ParameterUnit& unit, const Tensor& gradients);
 
  private:
@@ -133,6 +146,7 @@ class ParameterStore {
 
   const RankContext& context_;
   std::deque<ParameterUnit> units_;
+  std::deque<Buffer> buffers_;
 };
 
 }  // namespace tpsim

@@ -11,12 +11,16 @@ Heads heads_at(const QkvLayout& layout, const Tensor& rows, std::int64_t offset,
 
 }  // namespace
 
+std::int64_t value_width(const QkvLayout& layout) {
+  return layout.value_dim > 0 ? layout.value_dim : layout.head_dim;
+}
+
 std::int64_t qkv_width(const QkvLayout& layout) {
-  return (layout.heads + 2 * layout.kv_heads) * layout.head_dim;
+  return layout.heads * layout.head_dim + key_value_width(layout);
 }
 
 std::int64_t key_value_width(const QkvLayout& layout) {
-  return 2 * layout.kv_heads * layout.head_dim;
+  return layout.kv_heads * (layout.head_dim + value_width(layout));
 }
 
 QkvView view_of(const QkvLayout& layout, const Tensor& qkv) {
@@ -26,15 +30,17 @@ QkvView view_of(const QkvLayout& layout, const Tensor& qkv) {
   };
   if (layout.fused) return {heads(0, 3 * d), heads(d, 3 * d), heads(2 * d, 3 * d)};
   const std::int64_t q = layout.heads * d, kv = layout.kv_heads * d;
-  return {heads(0, d), heads(q, d), heads(q + kv, d)};
+  return {heads(0, d), heads(q, d), heads(q + kv, value_width(layout))};
 }
 
 QkvView view_of_key_values(const QkvLayout& layout, const Tensor& key_values) {
   const std::int64_t d = layout.head_dim;
   const std::int64_t values = layout.fused ? d : layout.kv_heads * d;
   const std::int64_t stride = layout.fused ? 2 * d : d;
-  return {
-      {}, heads_at(layout, key_values, 0, stride), heads_at(layout, key_values, values, stride)};
+  const std::int64_t value_stride = layout.fused ? stride : value_width(layout);
+  return {{},
+          heads_at(layout, key_values, 0, stride),
+          heads_at(layout, key_values, values, value_stride)};
 }
 
 std::int64_t key_value_pieces(const QkvLayout& layout) { return layout.fused ? layout.heads : 1; }

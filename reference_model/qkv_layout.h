@@ -14,8 +14,10 @@ struct QkvLayout {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
-  bool fused = false;  // head by head
+  bool fused = false;          // head by head
+  std::int64_t value_dim = 0;  // width of a value head; 0: head_dim
 };
+std::int64_t value_width(const QkvLayout& layout);
 std::int64_t qkv_width(const QkvLayout& layout);
 std::int64_t key_value_width(const QkvLayout& layout);
 

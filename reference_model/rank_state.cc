@@ -10,6 +10,7 @@
 #include "core/half_floats.h"
 #include "core/rank_layout.h"
 #include "ranks/world.h"
+#include "reference_model/stored_weights.h"
 
 namespace tpsim {
 namespace {
@@ -95,7 +96,8 @@ const char* prefix_of(StateKind kind) {
 bool gives(const RankContext& context, const ParameterUnit& unit, const Parameter& p) {
   if (unit.repeats_first_stage()) return false;
   if (!unit.holds_experts() && context.groups.expert.rank() != 0) return false;
-  return p.spec.sharding != Sharding::kReplicated || context.at.tp == 0;
+  const bool is_cut = p.spec.sharding == Sharding::kRows || p.spec.sharding == Sharding::kColumns;
+  return is_cut || context.at.tp == 0;
 }
 
 // Reads every parameter's block under prefix + name and sets this rank's share of it.
@@ -106,7 +108,9 @@ Status read_share(RankModel& model, ParameterUnit& unit, const Tensor& share,
   for (const Parameter& p : unit.parameters()) {
     const BlockPlace place = place_of(model.context(), p.spec);
     if (place.rows == 0) continue;
-    TPSIM_TRY(const std::vector<float> values, reader.read(prefix + p.spec.name, place));
+    TPSIM_TRY(const std::vector<float> values,
+              prefix.empty() ? read_stored(model.context().model, reader, p.spec.name, place)
+                             : reader.read(prefix + p.spec.name, place));
     std::copy(values.begin(), values.end(), whole.begin() + p.offset);
   }
   const auto begin = static_cast<std::size_t>(model.store().share_begin(unit));
@@ -227,6 +231,12 @@ std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind) {
 }
 
 Status load_weights(RankModel& model, const BlockReader& reader) {
+  for (const Buffer& buffer : model.store().buffers()) {
+    const std::int64_t count = buffer.values.elements();
+    TPSIM_TRY(const std::vector<float> values,
+              reader.read(buffer.name, {.global_rows = count, .rows = count}));
+    upload(model.context().device, values, buffer.values);
+  }
   std::size_t i = 0;
   for (ParameterUnit& unit : model.store().units()) {
     TPSIM_TRY_STATUS(read_weights(model, unit, model.optimizer().states()[i++], reader, ""));
@@ -314,7 +324,7 @@ Status write_merged(RankModel& model, const std::vector<TensorBlock>& blocks,
       TPSIM_TRY(NamedFloats tensor, reader.read_whole(name));
       tensors.push_back(std::move(tensor));
     }
-    return write_safetensors(path, tensors, {});
+    return write_safetensors(path, as_stored(model.context().model, std::move(tensors)), {});
   };
   const Status merged = is_first(model) && failed < 0 ? merge() : Status(Ok{});
   if (is_first(model)) std::filesystem::remove_all(parts, ignored);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -15,9 +16,38 @@
 namespace tpsim {
 namespace {
 
+// What the device has no kernels for.
+Status check_device(const Device& device, const ModelSpec& model) {
+  if (device.computes_all()) return Ok{};
+  const char* lacking = nullptr;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const BlockShape block = block_of_kind(model, kind);
+    const AttentionShape& attention = block.attention;
+    const std::int64_t reach = std::max(attention.window, attention.chunk);
+    if (reach > 0 && reach < model.seq) lacking = "attention windows and chunks";
+    if (attention.qk_norm != QkNorm::kNone) lacking = "norms of queries and keys";
+    if (attention.score != ScoreShape{}) lacking = "soft caps, sinks and temperatures";
+    if (attention.rotary != RotaryShape{}) lacking = "scaled or partial rotary embeddings";
+    if (attention.latent.kv_rank > 0) lacking = "latent attention";
+    if (attention.qkv_bias) lacking = "biases of q, k and v alone";
+    if (block.experts.router != RouterShape{}) lacking = "this kind of router";
+  }
+  if (model.norm_plus_one) lacking = "norms of 1 + weight";
+  if (model.ends.logit_cap > 0) lacking = "capped logits";
+  if (model.mlp != MlpKind::kGelu && model.mlp != MlpKind::kSwiglu) lacking = "this activation";
+  if (lacking == nullptr) return Ok{};
+  return Error{ErrorKind::kMissing, fmt::format("the GPU has no kernels for {} yet", lacking),
+               model.name, "train it on the CPU: --device cpu"};
+}
+
 Status check_run(const World& world, const TrainingRun& run, const TokenSource& tokens) {
   TPSIM_TRY_STATUS(validate(run.model));
+  TPSIM_TRY_STATUS(check_trainable(run.model));
   TPSIM_TRY_STATUS(validate(run.plan, run.model));
+  if (run.model.attention.qk_norm == QkNorm::kWidth && run.plan.degrees.tp > 1) {
+    return Error{ErrorKind::kMissing, "norms over all heads at once are trained with tp = 1 alone",
+                 "", "choose --tp 1"};
+  }
   if (gpu_count(run.plan) != world.size()) {
     return Error{
         ErrorKind::kBadInput,
@@ -185,6 +215,7 @@ class Trainer {
 Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,
              const std::function<void(const StepReport&)>& on_step, const TrainingHooks& hooks) {
   TPSIM_TRY_STATUS(check_run(world, run, tokens));
+  TPSIM_TRY_STATUS(check_device(device, run.model));
   device.use_algorithms(run.algorithms);
   if (run.record_work) {
     TPSIM_TRY_STATUS(check_recordable(run));

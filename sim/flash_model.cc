@@ -24,10 +24,19 @@ struct AttentionExtents {
 };
 
 AttentionExtents extents_of(const OpKey& key) {
-  const auto [batch, queries, heads, kv_heads, head_dim, keys] = key.dims;
-  return {static_cast<double>(batch),    static_cast<double>(queries),
-          static_cast<double>(heads),    static_cast<double>(kv_heads),
-          static_cast<double>(head_dim), static_cast<double>(std::max(keys, queries))};
+  const auto [batch, queries, heads, kv_heads, head_dim, keys, reach, value_dim] = key.dims;
+  const double q = static_cast<double>(queries), k = static_cast<double>(std::max(keys, queries));
+  // Values as wide as queries and keys on average.
+  const double width = static_cast<double>(value_dim > 0 ? head_dim + value_dim : 2 * head_dim) / 2;
+  AttentionExtents extents{static_cast<double>(batch),    q,     static_cast<double>(heads),
+                           static_cast<double>(kv_heads), width, k};
+  if (reach > 0 && reach < keys) {
+    const bool chunked = (key.variant & kChunked) != 0;
+    const auto r = static_cast<double>(reach);
+    // Keys that a query sees on average, of all but the first ones in a window.
+    extents.keys = (q - 1) / 2 + (chunked ? (r + 1) / 2 : r - (k > q ? 0 : r * (r - 1) / (2 * q)));
+  }
+  return extents;
 }
 
 // Two FLOPs for each element of head_dim and each pair of query and visible key; of those a causal

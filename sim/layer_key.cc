@@ -5,10 +5,11 @@
 
 namespace tpsim {
 
-LayerKey layer_key(LayerKind kind, const Plan& plan) {
+LayerKey layer_key(LayerKind kind, const Plan& plan, std::int64_t block) {
   const bool is_block = kind == LayerKind::kBlock;
   const bool cuts_layers = data_ranks(plan) > 1 && plan.zero >= 2;  // ZeRO works around every layer
-  LayerKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
+  LayerKey key{
+      .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
   key.degrees.tp = plan.degrees.tp;
   key.degrees.cp = plan.degrees.cp;
   key.micro_batch = plan.micro_batch;
@@ -27,8 +28,9 @@ LayerKey layer_key(LayerKind kind, const Plan& plan) {
   return key;
 }
 
-LayerKey fixed_key(LayerKind kind, const Plan& plan) {
-  LayerKey key{.kind = kind, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
+LayerKey fixed_key(LayerKind kind, const Plan& plan, std::int64_t block) {
+  LayerKey key{
+      .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
   key.degrees = {plan.degrees.tp, 0, plan.degrees.dp, plan.degrees.cp, plan.degrees.ep};
   key.zero = data_ranks(plan) == 1 ? 0 : plan.zero;
   key.sequence_parallel = plan.sequence_parallel;
@@ -58,8 +60,8 @@ std::size_t LayerKeyHash::operator()(const LayerKey& key) const noexcept {
     return packed;
   };
   std::uint64_t hash =
-      small(key.kind, key.zero, key.sequence_parallel, key.recompute, key.attention, key.rank_order,
-            key.offload, key.dtype, key.gradient_dtype);
+      small(key.kind, key.block, key.zero, key.sequence_parallel, key.recompute, key.attention,
+            key.rank_order, key.offload, key.dtype, key.gradient_dtype);
   for (const std::int64_t n : {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp,
                                key.degrees.ep, key.micro_batch, key.virtual_stages}) {
     hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;

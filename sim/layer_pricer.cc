@@ -294,13 +294,14 @@ StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) 
   return end;
 }
 
-LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan) {
-  const auto [place, is_new] = layers_.try_emplace(layer_key(kind, plan));
+LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
+                                              std::int64_t block) {
+  const auto [place, is_new] = layers_.try_emplace(layer_key(kind, plan, block));
   Layer& layer = place->second;
   if (!is_new && (layer.cost || layer.trace)) return layer;
-  layer.trace = std::make_unique<LayerTrace>(
-      trace_layers(kind, scenario().model, shard_plan(scenario(), traced_plan(place->first, plan)),
-                   scenario().stack.training));
+  layer.trace = std::make_unique<LayerTrace>(trace_layers(
+      kind, with_block_kind(scenario().model, block),
+      shard_plan(scenario(), traced_plan(place->first, plan)), scenario().stack.training));
   unpriced_.push_back(&layer);
   const LayerTrace& trace = *layer.trace;
   const auto memory = [&](Phase phase) {
@@ -310,18 +311,18 @@ LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan) 
   layer.memory = {memory(Phase::kForward), memory(Phase::kBackward), memory(Phase::kAccumulate)};
   add_memory_of_parts(layer.memory, kind, trace, plan, scenario().stack);
   if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
-    keep_half(layer.memory, layer_memory(kind, with_whole_recompute(plan, true)));
+    keep_half(layer.memory, layer_memory(kind, with_whole_recompute(plan, true), block));
   }
   return layer;
 }
 
-const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan) {
-  const auto found = layers_.find(layer_key(kind, plan));
-  return found != layers_.end() ? found->second.memory : traced_layer(kind, plan).memory;
+const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan, std::int64_t block) {
+  const auto found = layers_.find(layer_key(kind, plan, block));
+  return found != layers_.end() ? found->second.memory : traced_layer(kind, plan, block).memory;
 }
 
-const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan) {
-  Layer& layer = traced_layer(kind, plan);
+const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64_t block) {
+  Layer& layer = traced_layer(kind, plan, block);
   if (!layer.cost) {
     layer.cost = price_layer(kind, *layer.trace, layer.memory, plan);
     layer.trace.reset();
@@ -334,11 +335,12 @@ void LayerPricer::drop_traces() {
   unpriced_.clear();
 }
 
-const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan) {
-  const auto [place, is_new] = fixed_.try_emplace(fixed_key(kind, plan));
+const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
+  const auto [place, is_new] = fixed_.try_emplace(fixed_key(kind, plan, block));
   if (!is_new) return place->second;
-  const StepEndTrace trace = trace_step_end(kind, scenario().model, shard_plan(scenario(), plan),
-                                            scenario().stack.training);
+  const StepEndTrace trace =
+      trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
+                     scenario().stack.training);
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
   FixedCost& fixed = place->second;
   fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;

@@ -58,6 +58,7 @@ struct TransferCost {
 // What decides the cost of a layer; what does not matter to it is left at zero.
 struct LayerKey {
   LayerKind kind{};
+  std::int64_t block = 0;  // of blocks: which kind
   ParallelDegrees degrees{0, 0, 0, 0, 0};
   std::int64_t micro_batch = 0;
   std::int64_t virtual_stages = 0;
@@ -73,8 +74,8 @@ struct LayerKey {
 };
 // Keys of a layer, of its share of the step's end, and of a transfer. Blocks of a plan
 // that recomputes some of them are of two kinds: ask with with_whole_recompute().
-LayerKey layer_key(LayerKind kind, const Plan& plan);
-LayerKey fixed_key(LayerKind kind, const Plan& plan);
+LayerKey layer_key(LayerKind kind, const Plan& plan, std::int64_t block = 0);
+LayerKey fixed_key(LayerKind kind, const Plan& plan, std::int64_t block = 0);
 LayerKey transfer_key(const Plan& plan);
 
 struct LayerKeyHash {
@@ -96,9 +97,10 @@ class LayerPricer {
   explicit LayerPricer(const Scenario& scenario);
   explicit LayerPricer(std::shared_ptr<const PriceLists> prices);
 
-  const LayerCost& layer(LayerKind kind, const Plan& plan);
-  const LayerMemory& layer_memory(LayerKind kind, const Plan& plan);
-  const FixedCost& fixed(LayerKind kind, const Plan& plan);
+  // `block`: the kind of block, where the layer is one.
+  const LayerCost& layer(LayerKind kind, const Plan& plan, std::int64_t block = 0);
+  const LayerMemory& layer_memory(LayerKind kind, const Plan& plan, std::int64_t block = 0);
+  const FixedCost& fixed(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const TransferCost& transfer(const Plan& plan);
   // The all-reduce of the squared norm, and its way to the host.
   Seconds global_norm(const Plan& plan);
@@ -127,7 +129,7 @@ class LayerPricer {
   template <class T>
   using Cache = std::unordered_map<LayerKey, T, LayerKeyHash>;
 
-  Layer& traced_layer(LayerKind kind, const Plan& plan);
+  Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   PhaseCost price_phase(const LayerTrace& trace, Phase kind, const Plan& plan);  // without memory
   Seconds issue_time() const;
   bool runs_beside_layers(const CollectiveRecord& record) const;

@@ -40,14 +40,19 @@ PlanBounds::Family& PlanBounds::family_of(const Plan& plan) {
   if (family.number > 0 && family.key == key) return family;
   family.key = key;
   ++family.number;
-  family.chunks.resize(4 * static_cast<std::size_t>(pricer_.scenario().model.layers + 1));
+  const ModelSpec& model = pricer_.scenario().model;
+  const std::int64_t beginnings = model.block_kinds.empty() ? 1 : model.layers + 1;
+  family.chunks.resize(4 * static_cast<std::size_t>(beginnings * (model.layers + 1)));
   family.partial.clear();
   return family;
 }
 
-PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const Plan& plan, const ChunkKind& kind) {
+PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const Plan& plan,
+                                        const ChunkKind& kind) const {
   const std::size_t ends = (kind.is_first ? 2U : 0U) + (kind.is_last ? 1U : 0U);
-  const std::size_t index = 4 * static_cast<std::size_t>(kind.blocks) + ends;
+  const std::int64_t lengths = pricer_.scenario().model.layers + 1;
+  const std::size_t index =
+      4 * static_cast<std::size_t>(kind.first_layer * lengths + kind.blocks) + ends;
   if (plan.recompute != Recompute::kBlocks) return family.chunks[index];
   const auto recomputed = static_cast<std::size_t>(recomputed_blocks(plan, kind.blocks));
   return family.partial[static_cast<std::int64_t>(recomputed * family.chunks.size() + index)];
@@ -86,10 +91,17 @@ PlanBounds::Fixed& PlanBounds::fixed_of(const Plan& plan) {
 }
 
 const FixedCost& PlanBounds::stage_total(Fixed& fixed, const StageKind& stage) const {
+  const ModelSpec& model = pricer_.scenario().model;
+  if (!model.block_kinds.empty()) {
+    auto& [number, total] = fixed.of_stages[&stage];
+    if (number != fixed.number) total = stage_fixed(fixed.of_layers, model, stage);
+    number = fixed.number;
+    return total;
+  }
   const std::size_t ends = (stage.is_first ? 2U : 0U) + (stage.is_last ? 1U : 0U);
   const std::size_t index = 4 * static_cast<std::size_t>(stage.blocks) + ends;
   if (fixed.of[index] != fixed.number) {
-    fixed.stages[index] = stage_fixed(fixed.of_layers, pricer_.scenario().model, stage);
+    fixed.stages[index] = stage_fixed(fixed.of_layers, model, stage);
     fixed.of[index] = fixed.number;
   }
   return fixed.stages[index];
@@ -173,7 +185,12 @@ Bytes PlanBounds::least_peak(const Plan& plan) {
     // Slots are copied on their way where a rank has several experts or experts have several ranks.
     whole.degrees.ep = ep;
     if (ep > 1) whole.degrees.dp = ep;
-    return total(pricer_.layer_memory(LayerKind::kBlock, whole).forward.highest);
+    double most = 0;
+    for (std::int64_t kind = 0; kind < block_kind_count(pricer_.scenario().model); ++kind) {
+      const LayerMemory& block = pricer_.layer_memory(LayerKind::kBlock, whole, kind);
+      most = std::max(most, total(block.forward.highest));
+    }
+    return most;
   };
   double block = of_block(1);
   const std::int64_t experts = pricer_.scenario().model.experts.count;
@@ -186,12 +203,17 @@ Bytes PlanBounds::least_peak(const Plan& plan) {
 std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCut& cut,
                                                  Bytes limit) {
   prepare(plan, cut);
-  const auto left_by = [&](bool recomputes) {
+  const auto left_by = [&](bool recomputes, std::int64_t kind) {
     const Plan whole = with_whole_recompute(plan, recomputes);
-    return total(pricer_.layer_memory(LayerKind::kBlock, whole).forward.left);
+    return total(pricer_.layer_memory(LayerKind::kBlock, whole, kind).forward.left);
   };
-  const double kept = left_by(false);
-  const double saved = kept - left_by(true);
+  // Of several kinds what keeps least and what saves most.
+  double kept = left_by(false, 0);
+  double saved = kept - left_by(true, 0);
+  for (std::int64_t kind = 1; kind < block_kind_count(pricer_.scenario().model); ++kind) {
+    kept = std::min(kept, left_by(false, kind));
+    saved = std::max(saved, left_by(false, kind) - left_by(true, kind));
+  }
   if (saved <= 0) return 1;
   const StackMemory& stack = pricer_.scenario().stack.memory;
   const Bytes room = limit - stack.context - overheads_.workspace - overheads_.buffers;

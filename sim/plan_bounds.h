@@ -60,6 +60,8 @@ class PlanBounds {
     std::uint32_t number = 0;       // counts the keys seen
     std::vector<std::uint32_t> of;  // of a stage's total: the number that it is for
     std::vector<FixedCost> stages;  // totals by blocks and ends
+    // The same where blocks differ, with the number that each is for.
+    std::unordered_map<const StageKind*, std::pair<std::uint32_t, FixedCost>> of_stages;
   };
   // A kind of stage in the pipeline. Seconds.
   struct StageBound {
@@ -87,7 +89,7 @@ class PlanBounds {
   };
 
   Family& family_of(const Plan& plan);
-  static Chunk& chunk_of(Family& family, const Plan& plan, const ChunkKind& kind);
+  Chunk& chunk_of(Family& family, const Plan& plan, const ChunkKind& kind) const;
   const ChunkMemory& memory_of(const Plan& plan, const ChunkKind& kind);
   const Chunk& times_of(const Plan& plan, const ChunkKind& kind);
   Fixed& fixed_of(const Plan& plan);

@@ -198,9 +198,10 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
   model.vocab = or_else(run.vocab, kUsualVocabulary);
   if (environment.unpadded_vocabulary && run.tp == 1) model.vocab_multiple = 1;
   model.seq = run.seq;
-  model.attention = {run.heads, or_else(run.kv_heads, run.heads),
-                     or_else(run.head_dim, run.hidden / run.heads),
-                     gated ? PositionKind::kRotary : environment.position, 1e4};
+  model.attention.heads = run.heads;
+  model.attention.kv_heads = or_else(run.kv_heads, run.heads);
+  model.attention.head_dim = or_else(run.head_dim, run.hidden / run.heads);
+  model.attention.position = gated ? PositionKind::kRotary : environment.position;
   model.norm = gated ? NormKind::kRmsNorm : NormKind::kLayerNorm;
   model.mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu;
   model.linear_bias = !gated;

@@ -1,5 +1,6 @@
 #include "sim/stage_costs.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tpsim {
@@ -24,30 +25,59 @@ struct Blocks {
   }
 };
 
-template <class Phase, class Layers>
-Blocks<Phase> blocks_of(const Plan& plan, const ChunkKind& kind, const Layers& layers_of) {
-  if (plan.recompute != Recompute::kBlocks) {
-    return Blocks<Phase>(layers_of(LayerKind::kBlock, plan), kind.blocks);
+// Neighbouring blocks that are alike.
+struct BlockRun {
+  std::int64_t kind = 0;
+  bool recomputes = false;
+  std::int64_t count = 0;
+};
+
+// Of a chunk, in the order of the model; at least one, though it be empty.
+std::vector<BlockRun> runs_of(const ModelSpec& model, const Plan& plan, const ChunkKind& chunk) {
+  const std::int64_t recomputed =
+      plan.recompute == Recompute::kBlocks ? recomputed_blocks(plan, chunk.blocks) : 0;
+  std::vector<BlockRun> runs;
+  for (std::int64_t i = 0; i < chunk.blocks; ++i) {
+    const std::int64_t kind = block_kind(model, chunk.first_layer + i);
+    const bool recomputes = i < recomputed;
+    const bool goes_on =
+        !runs.empty() && runs.back().kind == kind && runs.back().recomputes == recomputes;
+    if (!goes_on) runs.push_back({kind, recomputes, 0});
+    ++runs.back().count;
   }
-  const std::int64_t recomputed = recomputed_blocks(plan, kind.blocks);
-  Blocks<Phase> blocks(layers_of(LayerKind::kBlock, with_whole_recompute(plan, true)), recomputed);
-  blocks.followed_by(Blocks<Phase>(layers_of(LayerKind::kBlock, with_whole_recompute(plan, false)),
-                                   kind.blocks - recomputed));
+  if (runs.empty()) runs.push_back({});
+  return runs;
+}
+
+template <class Phase, class Layers>
+Blocks<Phase> blocks_of(const ModelSpec& model, const Plan& plan, const ChunkKind& chunk,
+                        const Layers& layers_of) {
+  const auto of_run = [&](const BlockRun& run) {
+    const bool varies = plan.recompute == Recompute::kBlocks;
+    return Blocks<Phase>(
+        layers_of(LayerKind::kBlock, varies ? with_whole_recompute(plan, run.recomputes) : plan,
+                  run.kind),
+        run.count);
+  };
+  const std::vector<BlockRun> runs = runs_of(model, plan, chunk);
+  Blocks<Phase> blocks = of_run(runs.front());
+  for (std::size_t i = 1; i < runs.size(); ++i) blocks.followed_by(of_run(runs[i]));
   return blocks;
 }
 
 // A chunk's forward and backward from those of its layers; Phase is of time or of memory.
 template <class Phase, class Layers>
-std::pair<Phase, Phase> composed(const Plan& plan, const ChunkKind& kind, const Layers& layers_of) {
-  auto [forward, backward, accumulate] = blocks_of<Phase>(plan, kind, layers_of);
+std::pair<Phase, Phase> composed(const ModelSpec& model, const Plan& plan, const ChunkKind& kind,
+                                 const Layers& layers_of) {
+  auto [forward, backward, accumulate] = blocks_of<Phase>(model, plan, kind, layers_of);
   if (kind.is_first) {
-    const auto& embedding = layers_of(LayerKind::kEmbedding, plan);
+    const auto& embedding = layers_of(LayerKind::kEmbedding, plan, 0);
     forward = Phase::then(embedding.forward, forward);
     backward = Phase::then(backward, embedding.backward);
     accumulate = Phase::then(embedding.accumulate, accumulate);  // in the store's order
   }
   if (kind.is_last) {
-    const auto& head = layers_of(LayerKind::kHead, plan);
+    const auto& head = layers_of(LayerKind::kHead, plan, 0);
     forward = Phase::then(forward, head.forward);
     backward = Phase::then(head.backward, backward);
     accumulate = Phase::then(accumulate, head.accumulate);
@@ -69,31 +99,46 @@ void add(FixedCost& sum, const FixedCost& layer, std::int64_t count) {
 
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
   const auto phases = composed<PhaseCost>(
-      plan, kind,
-      [&](LayerKind layer, const Plan& of) -> const LayerCost& { return pricer.layer(layer, of); });
+      pricer.scenario().model, plan, kind,
+      [&](LayerKind layer, const Plan& of, std::int64_t block) -> const LayerCost& {
+        return pricer.layer(layer, of, block);
+      });
   return {kind, phases.first, phases.second};
 }
 
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
   const auto phases = composed<MemoryChange>(
-      plan, kind, [&](LayerKind layer, const Plan& of) -> const LayerMemory& {
-        return pricer.layer_memory(layer, of);
+      pricer.scenario().model, plan, kind,
+      [&](LayerKind layer, const Plan& of, std::int64_t block) -> const LayerMemory& {
+        return pricer.layer_memory(layer, of, block);
       });
   return {phases.first, phases.second};
 }
 
 FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan) {
-  return {&pricer.fixed(LayerKind::kBlock, plan), &pricer.fixed(LayerKind::kEmbedding, plan),
-          &pricer.fixed(LayerKind::kWordEmbeddings, plan), &pricer.fixed(LayerKind::kHead, plan)};
+  FixedCosts costs{{},
+                   &pricer.fixed(LayerKind::kEmbedding, plan),
+                   &pricer.fixed(LayerKind::kWordEmbeddings, plan),
+                   &pricer.fixed(LayerKind::kHead, plan)};
+  for (std::int64_t kind = 0; kind < block_kind_count(pricer.scenario().model); ++kind) {
+    costs.blocks.push_back(&pricer.fixed(LayerKind::kBlock, plan, kind));
+  }
+  return costs;
 }
 
 Bytes block_weights(const FixedCosts& fixed) {
-  return Bytes(fixed.block->held[static_cast<std::size_t>(MemoryCategory::kWeights)]);
+  Bytes most;
+  for (const FixedCost* block : fixed.blocks) {
+    most = std::max(most, Bytes(block->held[static_cast<std::size_t>(MemoryCategory::kWeights)]));
+  }
+  return most;
 }
 
 FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const StageKind& stage) {
   FixedCost sum;
-  add(sum, *fixed.block, stage.blocks);
+  for (std::size_t kind = 0; kind < fixed.blocks.size(); ++kind) {
+    add(sum, *fixed.blocks[kind], stage.of_kind[kind]);
+  }
   if (stage.is_first) {
     add(sum, *fixed.embedding, 1);
     add(sum, *fixed.table, 1);
@@ -108,8 +153,9 @@ FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const Sta
 }
 
 PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan) {
-  const StageCut cut = stage_cut(plan.stage_layers, plan.degrees.pp);
   PlanCosts costs;
+  costs.cut = stage_cut(plan.stage_layers, plan.degrees.pp, pricer.scenario().model);
+  const StageCut& cut = costs.cut;
   // Without a pipeline there is nobody to send to.
   if (plan.degrees.pp > 1) costs.transfer = pricer.transfer(plan);
   for (const ChunkKind& kind : cut.chunks) costs.kinds.push_back(chunk_cost(pricer, plan, kind));

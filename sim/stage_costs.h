@@ -31,10 +31,11 @@ ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind&
 
 // What each kind of layer costs once per step.
 struct FixedCosts {
-  const FixedCost *block = nullptr, *embedding = nullptr, *table = nullptr, *head = nullptr;
+  std::vector<const FixedCost*> blocks;  // by kind of block
+  const FixedCost *embedding = nullptr, *table = nullptr, *head = nullptr;
 };
 FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan);
-// Weights of one block that a rank holds.
+// Weights of one block that a rank holds, of the largest kind.
 Bytes block_weights(const FixedCosts& fixed);
 // What a stage costs once per step: all its layers.
 FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const StageKind& stage);
@@ -49,6 +50,7 @@ struct StageCost {
 
 // Chunks come in few kinds: a plan's costs hold each kind once.
 struct PlanCosts {
+  StageCut cut;  // whose chunks are `kinds`
   std::vector<ChunkCost> kinds;
   std::vector<StageCost> stages;
   TransferCost transfer;  // zero without a pipeline

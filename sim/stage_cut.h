@@ -7,12 +7,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/model_spec.h"
+
 namespace tpsim {
 
 struct ChunkKind {
   std::int64_t blocks = 0;
   bool is_first = false;  // of the model: starts from tokens
   bool is_last = false;   // ends in the loss
+  // The first layer from which on as many blocks of the same kinds follow one another: 0 where all
+  // blocks are alike.
+  std::int64_t first_layer = 0;
   friend bool operator==(const ChunkKind&, const ChunkKind&) = default;
 };
 
@@ -21,6 +26,7 @@ struct StageKind {
   std::vector<std::int32_t> kinds;    // the distinct ones among them
   std::vector<std::int32_t> kind_of;  // of each local chunk: index into `kinds`
   std::int64_t blocks = 0;            // of all its chunks
+  std::vector<std::int64_t> of_kind;  // of these, by kind of block
   bool is_first = false;              // holds the first chunk of the model
   bool is_last = false;
   std::int64_t first_stage = 0;  // the first stage of this kind
@@ -40,6 +46,6 @@ struct StageCut {
 };
 
 // `layers` holds stages x virtual stages entries, one for each chunk in model order.
-StageCut stage_cut(std::vector<std::int64_t> layers, std::int64_t stages);
+StageCut stage_cut(std::vector<std::int64_t> layers, std::int64_t stages, const ModelSpec& model);
 
 }  // namespace tpsim

@@ -114,7 +114,7 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& pla
     chunks.push_back(
         with_transfers({chunk.forward.memory, chunk.backward.memory}, chunk, costs.transfer.bytes));
   }
-  const StageCut cut = stage_cut(plan.stage_layers, shape.stages);  // its chunks are costs.kinds
+  const StageCut& cut = costs.cut;
   std::vector<StageMemory> result;
   for (const StageRun& run : cut.runs) {
     const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];

@@ -60,8 +60,8 @@ void add_op(WorkList& list, const LayerPricer& pricer, const OpRecord& op) {
 
 std::vector<TopOp> top_ops(const LayerPricer& pricer, const Plan& plan, std::size_t most) {
   const Scenario& scenario = pricer.scenario();
-  const LayerTrace trace =
-      trace_layers(LayerKind::kBlock, scenario.model, plan, scenario.stack.training);
+  const LayerTrace trace = trace_layers(LayerKind::kBlock, with_block_kind(scenario.model, 0), plan,
+                                        scenario.stack.training);
   WorkList list;
   for (std::size_t i = trace.forward; i < trace.end; ++i) {
     const ProgramEvent& event = trace.program.events[i];

@@ -141,7 +141,7 @@ void report_event_simulation(const Case& c, const Scenario& scenario, int repeat
   std::vector<StageCut> cuts;
   for (const Plan& plan : sample) {
     costs.push_back(plan_costs(pricer, plan));
-    cuts.push_back(stage_cut(plan.stage_layers, plan.degrees.pp));
+    cuts.push_back(stage_cut(plan.stage_layers, plan.degrees.pp, scenario.model));
   }
   std::int64_t events = 0;
   const double exact = best_seconds(repeat, [&] {

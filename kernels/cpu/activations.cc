@@ -1,4 +1,6 @@
 // GELU (tanh form), SwiGLU, and the additions around linear layers.
+#include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "kernels/cpu/column_sums.h"
@@ -25,6 +27,39 @@ inline float gelu_slope(float x) {
   return s + x * s * (1.0F - s) * twice_du;
 }
 
+struct ValueAndSlope {
+  float value = 0, slope = 0;
+};
+
+// The plain activations but for kGelu.
+ValueAndSlope plain_activation(MlpKind kind, float x) {
+  if (kind == MlpKind::kGeluErf) {
+    const float half_root = static_cast<float>(std::numbers::sqrt2 / 2);
+    const float share = 0.5F * (1.0F + std::erf(x * half_root));
+    const float density = static_cast<float>(std::numbers::inv_sqrtpi / std::numbers::sqrt2) *
+                          std::exp(-0.5F * x * x);
+    return {x * share, share + x * density};
+  }
+  const float positive = std::max(x, 0.0F);
+  if (kind == MlpKind::kReluSquared) return {positive * positive, 2.0F * positive};
+  return {positive, x > 0 ? 1.0F : 0.0F};
+}
+
+struct Gated {
+  float y = 0, dgate = 0, dup = 0;  // the result and its derivatives
+};
+
+// The gated activations but for kSwiglu.
+Gated gated_activation(MlpKind kind, float limit, float gate, float up) {
+  if (kind == MlpKind::kGeglu) return {gelu(gate) * up, gelu_slope(gate) * up, gelu(gate)};
+  constexpr float kSharpness = 1.702F;
+  const float g = std::min(gate, limit), u = std::clamp(up, -limit, limit) + 1.0F;
+  const float s = 1.0F / (1.0F + std::exp(-kSharpness * g));
+  const float passes_gate = gate <= limit ? 1.0F : 0.0F;
+  const float passes_up = up >= -limit && up <= limit ? 1.0F : 0.0F;
+  return {u * g * s, passes_gate * u * s * (1.0F + kSharpness * g * (1.0F - s)), passes_up * g * s};
+}
+
 // A row of zeros stands for an absent bias.
 const float* bias_or_zeros(const Tensor& bias, std::int64_t cols, Scratch& scratch) {
   if (bias.defined()) return FloatWindow(bias, cols, scratch).load(0, cols);
@@ -42,8 +77,14 @@ void compute(const BiasGeluForward& op, CpuState& state) {
   for (std::int64_t first = 0; first < op.x.elements(); first += cols) {
     const float* x_row = x.load(first, cols);
     float* y_row = y.blank(first);
+    if (op.kind == MlpKind::kGelu) {
 #pragma omp simd
-    for (std::int64_t c = 0; c < cols; ++c) y_row[c] = gelu(x_row[c] + bias[c]);
+      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = gelu(x_row[c] + bias[c]);
+    } else {
+      for (std::int64_t c = 0; c < cols; ++c) {
+        y_row[c] = plain_activation(op.kind, x_row[c] + bias[c]).value;
+      }
+    }
     y.store(first, cols);
   }
 }
@@ -57,8 +98,15 @@ void compute(const BiasGeluBackward& op, CpuState& state) {
     const float* x_row = x.load(first, cols);
     const float* dy_row = dy.load(first, cols);
     float* dx_row = dx.blank(first);
+    if (op.kind == MlpKind::kGelu) {
 #pragma omp simd
-    for (std::int64_t c = 0; c < cols; ++c) dx_row[c] = dy_row[c] * gelu_slope(x_row[c] + bias[c]);
+      for (std::int64_t c = 0; c < cols; ++c)
+        dx_row[c] = dy_row[c] * gelu_slope(x_row[c] + bias[c]);
+    } else {
+      for (std::int64_t c = 0; c < cols; ++c) {
+        dx_row[c] = dy_row[c] * plain_activation(op.kind, x_row[c] + bias[c]).slope;
+      }
+    }
     dx.store(first, cols);
   }
 }
@@ -70,8 +118,14 @@ void compute(const SwigluForward& op, CpuState& state) {
     const float* gate = x.load(2 * row * cols, 2 * cols);
     const float* up = gate + cols;
     float* y_row = y.blank(row * cols);
+    if (op.kind == MlpKind::kSwiglu) {
 #pragma omp simd
-    for (std::int64_t c = 0; c < cols; ++c) y_row[c] = gate[c] * fast_sigmoid(gate[c]) * up[c];
+      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = gate[c] * fast_sigmoid(gate[c]) * up[c];
+    } else {
+      for (std::int64_t c = 0; c < cols; ++c) {
+        y_row[c] = gated_activation(op.kind, op.limit, gate[c], up[c]).y;
+      }
+    }
     y.store(row * cols, cols);
   }
 }
@@ -87,6 +141,15 @@ void compute(const SwigluBackward& op, CpuState& state) {
     const float* dy_row = dy.load(row * cols, cols);
     float* dgate = dx.blank(2 * row * cols);
     float* dup = dgate + cols;
+    if (op.kind != MlpKind::kSwiglu) {
+      for (std::int64_t c = 0; c < cols; ++c) {
+        const Gated g = gated_activation(op.kind, op.limit, gate[c], up[c]);
+        dgate[c] = dy_row[c] * g.dgate;
+        dup[c] = dy_row[c] * g.dup;
+      }
+      dx.store(2 * row * cols, 2 * cols);
+      continue;
+    }
 #pragma omp simd
     for (std::int64_t c = 0; c < cols; ++c) {
       const float s = fast_sigmoid(gate[c]);
@@ -96,6 +159,55 @@ void compute(const SwigluBackward& op, CpuState& state) {
       dup[c] = slope * silu;
     }
     dx.store(2 * row * cols, 2 * cols);
+  }
+}
+
+void compute(const ColumnBias& op, CpuState& state) {
+  const FloatWindow x(op.x.tensor, op.x.cols, state.scratch);
+  const float* bias = FloatWindow(op.bias, op.x.cols, state.scratch).load(0, op.x.cols);
+  for (std::int64_t row = 0; row < op.x.rows; ++row) {
+    const std::int64_t first = op.x.offset + row * op.x.row_stride;
+    float* values = x.load(first, op.x.cols);
+    for (std::int64_t c = 0; c < op.x.cols; ++c) values[c] += bias[c];
+    x.store(first, op.x.cols);
+  }
+}
+
+void compute(const ColumnBiasGradient& op, CpuState& state) {
+  const FloatWindow dy(op.dy.tensor, op.dy.cols, state.scratch);
+  ColumnSums sums(op.dy.cols, state.scratch);
+  for (std::int64_t row = 0; row < op.dy.rows; ++row) {
+    const float* values = dy.load(op.dy.offset + row * op.dy.row_stride, op.dy.cols);
+    for (std::int64_t c = 0; c < op.dy.cols; ++c) sums.partial()[c] += values[c];
+    sums.row_done();
+  }
+  sums.add_to(op.sums, state.scratch);
+}
+
+void compute(const SoftCapForward& op, CpuState& state) {
+  const std::int64_t cols = op.x.cols();
+  const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
+  for (std::int64_t first = 0; first < op.x.elements(); first += cols) {
+    const float* x_row = x.load(first, cols);
+    float* y_row = y.blank(first);
+    for (std::int64_t c = 0; c < cols; ++c) {
+      y_row[c] = op.cap * std::tanh(op.scale * x_row[c] / op.cap);
+    }
+    y.store(first, cols);
+  }
+}
+
+void compute(const SoftCapBackward& op, CpuState& state) {
+  const std::int64_t cols = op.y.cols();
+  const FloatWindow y(op.y, cols, state.scratch), dy(op.dy, cols, state.scratch);
+  for (std::int64_t first = 0; first < op.y.elements(); first += cols) {
+    const float* y_row = y.load(first, cols);
+    float* slope = dy.load(first, cols);
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const float t = y_row[c] / op.cap;
+      slope[c] *= op.scale * (1.0F - t * t);
+    }
+    dy.store(first, cols);
   }
 }
 

@@ -1,6 +1,9 @@
 // The inner part of a softmax row, shared by the unfused and the flash attention.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/cpu/vector_math.h"
 
 namespace tpsim {
@@ -11,16 +14,22 @@ struct RowSoftmax {
 };
 
 // row[k] = exp(scale * row[k] + slope * k - max) over the visible keys and 0 over the others up to
-// `keys`, with the max and the sum of the results; scale > 0.
+// `keys`, with the max and the sum of the results; scale > 0. Keys before `first` are not visible
+// either. cap > 0: the scaled products become cap tanh(product / cap).
 //
 // Masked keys up to a whole vector are taken along as -inf: a row's odd end costs more than they
 // do.
 inline RowSoftmax exponentiate(float* row, std::int64_t visible, std::int64_t keys, float scale,
-                               float slope) {
+                               float slope, std::int64_t first = 0, float cap = 0) {
   constexpr std::int64_t kVector = 16;
   const std::int64_t whole = std::min((visible + kVector - 1) / kVector * kVector, keys);
   std::fill(row + visible, row + whole, -INFINITY);
   std::fill(row + whole, row + keys, 0.0F);
+  if (cap > 0) {
+    for (std::int64_t k = first; k < visible; ++k) row[k] = cap * std::tanh(scale * row[k] / cap);
+    scale = 1;
+  }
+  std::fill_n(row, first, -INFINITY);
   RowSoftmax result;
   float max = -INFINITY;
 #pragma omp simd reduction(max : max)
@@ -32,16 +41,23 @@ inline RowSoftmax exponentiate(float* row, std::int64_t visible, std::int64_t ke
   }
   result.max = max;
   constexpr std::int64_t kPiece = 4096;
-  for (std::int64_t first = 0; first < whole; first += kPiece) {
+  for (std::int64_t begin = 0; begin < whole; begin += kPiece) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (std::int64_t k = first; k < std::min(first + kPiece, whole); ++k) {
+    for (std::int64_t k = begin; k < std::min(begin + kPiece, whole); ++k) {
       row[k] = fast_exp(row[k] - max);
       sum += row[k];
     }
     result.sum += static_cast<double>(sum);
   }
   return result;
+}
+
+// The sum with a sink's score among the exponentials.
+inline double with_sink(const RowSoftmax& row, const float* sink) {
+  return sink == nullptr
+             ? row.sum
+             : row.sum + std::exp(static_cast<double>(*sink) - static_cast<double>(row.max));
 }
 
 }  // namespace tpsim

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "kernels/cpu/floats.h"
 
@@ -50,5 +51,18 @@ class ColumnSums {
   double* total_;
   int rows_ = 0;
 };
+
+// into += sums; nothing for an undefined tensor.
+inline void add_doubles(const std::vector<double>& sums, const Tensor& into, Scratch& scratch) {
+  if (!into.defined()) return;
+  const auto count = static_cast<std::int64_t>(sums.size());
+  const FloatWindow window(into, count, scratch);
+  float* values = window.load(0, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    values[i] =
+        static_cast<float>(static_cast<double>(values[i]) + sums[static_cast<std::size_t>(i)]);
+  }
+  window.store(0, count);
+}
 
 }  // namespace tpsim

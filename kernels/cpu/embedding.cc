@@ -51,7 +51,76 @@ void rotate(float* x, std::int64_t dim, const float* table, float sign) {
   }
 }
 
+// Cosine and sine of every pair at one position, by given frequencies.
+void turn_table(const Rotary& op, std::int64_t position, float* table) {
+  const std::int64_t half = op.dims.head_dim / 2;
+  for (std::int64_t d = 0; d < half; ++d) {
+    const double exponent = 2.0 * static_cast<double>(d) / static_cast<double>(op.dims.head_dim);
+    const double frequency = op.frequencies.defined()
+                                 ? static_cast<double>(op.frequencies.data<float>()[d])
+                                 : std::pow(static_cast<double>(op.theta), -exponent);
+    const double angle = static_cast<double>(position) * frequency;
+    table[2 * d] = op.magnitude * static_cast<float>(std::cos(angle));
+    table[2 * d + 1] = op.magnitude * static_cast<float>(std::sin(angle));
+  }
+}
+
+// The same turn for the pairs (2d, 2d + 1).
+void rotate_neighbours(float* x, std::int64_t dim, const float* table, float sign) {
+  for (std::int64_t d = 0; d < dim; d += 2) {
+    const float cosine = table[d], sine = sign * table[d + 1];
+    const float a = x[d], b = x[d + 1];
+    x[d] = a * cosine - b * sine;
+    x[d + 1] = b * cosine + a * sine;
+  }
+}
+
+// Calls visit(first element, position) for every head, position by position.
+template <class Visit>
+void for_each_head_at(const AttentionDims& d, const Heads& x, Visit visit) {
+  for (std::int64_t s = 0; s < d.seq; ++s) {
+    for (std::int64_t b = 0; b < d.batch; ++b) {
+      for (std::int64_t h = 0; h < d.heads; ++h) {
+        visit(x.offset + s * x.position_stride + b * x.sample_stride + h * x.head_stride, s);
+      }
+    }
+  }
+}
+
 }  // namespace
+
+void compute(const PositionScale& op, CpuState& state) {
+  const std::int64_t dim = op.dims.head_dim;
+  const FloatWindow x(op.x.tensor, dim, state.scratch);
+  for_each_head_at(op.dims, op.x, [&](std::int64_t first, std::int64_t position) {
+    const auto reached = static_cast<double>((op.first_position + position + 1) / op.floor);
+    const auto factor =
+        static_cast<float>(1 + static_cast<double>(op.strength) * std::log1p(reached));
+    float* values = x.load(first, dim);
+    for (std::int64_t d = 0; d < dim; ++d) values[d] *= factor;
+    x.store(first, dim);
+  });
+}
+
+void compute(const HeadSum& op, CpuState& state) {
+  const std::int64_t dim = op.dims.head_dim;
+  const FloatWindow x(op.x.tensor, dim, state.scratch), y(op.y.tensor, dim, state.scratch);
+  AttentionDims one = op.dims;
+  one.heads = 1;
+  std::int64_t token = 0;
+  for_each_head_at(one, op.y, [&](std::int64_t first, std::int64_t position) {
+    const std::int64_t sample = token++ % op.dims.batch;
+    float* sum = y.blank(first);
+    std::fill_n(sum, dim, 0.0F);
+    for (std::int64_t h = 0; h < op.dims.heads; ++h) {
+      const float* head = x.load(op.x.offset + position * op.x.position_stride +
+                                     sample * op.x.sample_stride + h * op.x.head_stride,
+                                 dim);
+      for (std::int64_t d = 0; d < dim; ++d) sum[d] += head[d];
+    }
+    y.store(first, dim);
+  });
+}
 
 void compute(const EmbeddingForward& op, CpuState& state) {
   const std::int64_t cols = op.y.cols();
@@ -106,9 +175,20 @@ void compute(const PositionBackward& op, CpuState& state) {
 
 void compute(const Rotary& op, CpuState& state) {
   const AttentionDims& d = op.dims;
-  const std::vector<float>& table = rotary_table(op, state);
   const FloatWindow x(op.x.tensor, d.head_dim, state.scratch);
   const float sign = op.inverse ? -1.0F : 1.0F;
+  if (op.frequencies.defined() || op.neighbours || op.magnitude != 1) {
+    float* turns = state.scratch.floats(d.head_dim);
+    std::int64_t row = 0;
+    for_each_head_at(d, op.x, [&](std::int64_t first, std::int64_t position) {
+      if (row++ % (d.batch * d.heads) == 0) turn_table(op, op.first_position + position, turns);
+      float* values = x.load(first, d.head_dim);
+      (op.neighbours ? rotate_neighbours : rotate)(values, d.head_dim, turns, sign);
+      x.store(first, d.head_dim);
+    });
+    return;
+  }
+  const std::vector<float>& table = rotary_table(op, state);
   for (std::int64_t s = 0; s < d.seq; ++s) {
     for (std::int64_t b = 0; b < d.batch; ++b) {
       for (std::int64_t h = 0; h < d.heads; ++h) {

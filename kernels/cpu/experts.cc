@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "kernels/cpu/cpu_ops.h"
@@ -37,6 +38,82 @@ void softmax_weights(const float* row, std::int64_t count, std::int64_t k,
   for (std::int64_t j = 0; j < k; ++j) weights[j] /= sum;
 }
 
+// A row of scores by which a router that does not wait for the choice weighs experts.
+void score(const RouterShape& router, const float* row, std::int64_t count, float* scores) {
+  if (router.score == RouterScore::kSigmoid) {
+    for (std::int64_t e = 0; e < count; ++e) scores[e] = 1.0F / (1.0F + std::exp(-row[e]));
+    return;
+  }
+  const float max = *std::max_element(row, row + count);
+  float sum = 0;
+  for (std::int64_t e = 0; e < count; ++e) sum += scores[e] = std::exp(row[e] - max);
+  for (std::int64_t e = 0; e < count; ++e) scores[e] /= sum;
+}
+
+// Experts of all but the best groups get -inf.
+void keep_best_groups(const RouterShape& router, std::int64_t count, float* scores) {
+  if (router.groups == 1) return;
+  const std::int64_t size = count / router.groups;
+  std::vector<float> worth;
+  for (std::int64_t g = 0; g < router.groups; ++g) {
+    std::vector<float> group(scores + g * size, scores + (g + 1) * size);
+    std::sort(group.begin(), group.end(), std::greater<>());
+    const bool two = router.score == RouterScore::kSigmoid && size > 1;
+    worth.push_back(two ? group[0] + group[1] : group[0]);
+  }
+  std::vector<std::int32_t> kept(static_cast<std::size_t>(router.groups_kept));
+  choose_largest(worth.data(), router.groups, router.groups_kept, kept.data());
+  for (std::int64_t e = 0; e < count; ++e) {
+    const auto group = static_cast<std::int32_t>(e / size);
+    if (std::find(kept.begin(), kept.end(), group) == kept.end()) scores[e] = -INFINITY;
+  }
+}
+
+// Where score() comes before the choice: the experts of one token and their weights.
+void choose_by_score(const RouteForward& op, const float* row, std::int32_t* chosen,
+                     float* weights) {
+  const std::int64_t count = op.logits.cols(), k = op.weights.cols();
+  std::vector<float> scores(static_cast<std::size_t>(count));
+  score(op.router, row, count, scores.data());
+  std::vector<float> biased = scores;
+  for (std::int64_t e = 0; op.correction.defined() && e < count; ++e) {
+    biased[static_cast<std::size_t>(e)] += op.correction.data<float>()[e];
+  }
+  keep_best_groups(op.router, count, biased.data());
+  choose_largest(biased.data(), count, k, chosen);
+  float sum = op.router.renormalises ? 1e-20F : 1.0F;
+  for (std::int64_t j = 0; j < k; ++j) {
+    weights[j] = scores[static_cast<std::size_t>(chosen[j])];
+    if (op.router.renormalises) sum += weights[j];
+  }
+  for (std::int64_t j = 0; j < k; ++j) weights[j] *= static_cast<float>(op.router.scaling) / sum;
+}
+
+// The gradient of one token's logits from that of its weights.
+void scores_backward(const RouteBackward& op, const float* row, const std::int32_t* chosen,
+                     const float* dweights, float* dlogits) {
+  const std::int64_t count = op.logits.cols(), k = op.weights.cols();
+  std::vector<float> scores(static_cast<std::size_t>(count));
+  score(op.router, row, count, scores.data());
+  const auto of = [&](std::int64_t j) { return scores[static_cast<std::size_t>(chosen[j])]; };
+  const auto scaling = static_cast<float>(op.router.scaling);
+  float sum = op.router.renormalises ? 1e-20F : 1.0F, along = 0;
+  for (std::int64_t j = 0; op.router.renormalises && j < k; ++j) sum += of(j);
+  for (std::int64_t j = 0; op.router.renormalises && j < k; ++j) along += dweights[j] * of(j) / sum;
+  std::fill_n(dlogits, count, 0.0F);
+  float mean = 0;
+  for (std::int64_t j = 0; j < k; ++j) {
+    const float slope = scaling / sum * (dweights[j] - along);
+    dlogits[chosen[j]] = slope;
+    mean += slope * of(j);
+  }
+  const bool sigmoid = op.router.score == RouterScore::kSigmoid;
+  for (std::int64_t e = 0; e < count; ++e) {
+    const float s = scores[static_cast<std::size_t>(e)];
+    dlogits[e] = sigmoid ? dlogits[e] * s * (1.0F - s) : s * (dlogits[e] - mean);
+  }
+}
+
 void add_scaled(const float* x, float factor, std::int64_t count, float* into) {
 #pragma omp simd
   for (std::int64_t c = 0; c < count; ++c) into[c] += factor * x[c];
@@ -55,8 +132,12 @@ void compute(const RouteForward& op, CpuState&) {
   std::vector<std::int64_t> taken(static_cast<std::size_t>(count), 0);
   for (std::int64_t t = 0; t < op.logits.rows(); ++t) {
     const float* row = logits + t * count;
-    choose_largest(row, count, k, experts + t * k);
-    softmax_weights(row, count, k, experts + t * k, weights + t * k);
+    if (op.router.score == RouterScore::kChosen) {
+      choose_largest(row, count, k, experts + t * k);
+      softmax_weights(row, count, k, experts + t * k, weights + t * k);
+    } else {
+      choose_by_score(op, row, experts + t * k, weights + t * k);
+    }
     for (std::int64_t choice = t * k; choice < (t + 1) * k; ++choice) {
       const std::int64_t place = taken[static_cast<std::size_t>(experts[choice])]++;
       const std::int64_t slot = experts[choice] * capacity + place;
@@ -77,6 +158,11 @@ void compute(const RouteBackward& op, CpuState& state) {
     const float* row = logits + t * count;
     const std::int32_t* chosen = experts + t * k;
     float* out = dlogits.blank(t * count);
+    if (op.router.score != RouterScore::kChosen) {
+      scores_backward(op, row, chosen, dweights, out);
+      dlogits.store(t * count, count);
+      continue;
+    }
     float mean = 0;
     for (std::int64_t j = 0; j < k; ++j) mean += weights[j] * dweights[j];
     for (std::int64_t e = 0; e < count; ++e) {

@@ -5,8 +5,10 @@
 // The masked half is skipped but for a triangle of kQueryBlock per block.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "kernels/cpu/causal_row.h"
+#include "kernels/cpu/column_sums.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/gemm.h"
@@ -86,12 +88,23 @@ float slope_of(const Tensor& slopes, std::int64_t head) {
 }
 
 // scores [block.count, block.keys()] of raw products become exponentials; o's rows are divided by
-// their sums later, when they hold head_dim numbers instead of block.keys().
-void softmax_block(QueryBlock block, float scale, float slope, float* scores, RowSoftmax* rows) {
+// their sums later, when they hold value_dim numbers instead of block.keys().
+void softmax_block(const FlashForward& op, QueryBlock block, float slope, float* scores,
+                   RowSoftmax* rows) {
   for (std::int64_t i = 0; i < block.count; ++i) {
     float* row = scores + i * block.keys();
-    rows[i] = exponentiate(row, block.visible(i), block.keys(), scale, slope);
+    const std::int64_t visible = block.visible(i);
+    rows[i] = exponentiate(row, visible, block.keys(), op.scale, slope,
+                           op.visibility.first_key(visible - 1), op.cap);
   }
+}
+
+// The sinks as floats; null without.
+const float* sinks_of(const Tensor& sinks, std::int64_t heads, Scratch& scratch) {
+  return FloatWindow(sinks, heads, scratch).load(0, heads);
+}
+const float* sink_of(const float* sinks, std::int64_t head) {
+  return sinks != nullptr ? sinks + head : nullptr;
 }
 
 struct ForwardBuffers {
@@ -104,22 +117,24 @@ struct ForwardHead {
   const HeadMatrix &q, &k, &v, &o;
   float* log_sum;
   float slope;
+  const float* sink;
 };
 
 void forward_head(const FlashForward& op, const ForwardHead& h, ForwardBuffers& buffers) {
   for_each_query_block(op.dims, [&](QueryBlock block) {
     gemm(h.q.rows(block.begin, block.count), h.k.rows(0, block.keys(), true), buffers.scores,
          block.keys(), 1.0F, 0.0F);
-    softmax_block(block, op.scale, h.slope, buffers.scores, buffers.rows);
+    softmax_block(op, block, h.slope, buffers.scores, buffers.rows);
     gemm(block_matrix(buffers.scores, block), h.v.rows(0, block.keys()), h.o.row(block.begin),
          h.o.stride(), 1.0F, 0.0F);
     for (std::int64_t i = 0; i < block.count; ++i) {
       const RowSoftmax& s = buffers.rows[i];
-      const float inverse = static_cast<float>(1.0 / s.sum);
+      const double sum = with_sink(s, h.sink);
+      const float inverse = static_cast<float>(1.0 / sum);
       float* row = h.o.row(block.begin + i);
 #pragma omp simd
-      for (std::int64_t d = 0; d < op.dims.head_dim; ++d) row[d] *= inverse;
-      h.log_sum[block.begin + i] = static_cast<float>(static_cast<double>(s.max) + std::log(s.sum));
+      for (std::int64_t d = 0; d < value_width(op.dims); ++d) row[d] *= inverse;
+      h.log_sum[block.begin + i] = static_cast<float>(static_cast<double>(s.max) + std::log(sum));
     }
   });
 }
@@ -129,6 +144,8 @@ struct BackwardHead {
   const HeadMatrix &q, &k, &v, &o, &d_o, &dq;
   const float* log_sum;
   float slope;
+  const float* sink;
+  double* dsink;
 };
 // Scores and their gradients of one block; gradients of k and v [keys, head_dim].
 struct BackwardBuffers {
@@ -145,16 +162,29 @@ void backward_rows(const FlashBackward& op, const BackwardHead& h, QueryBlock bl
     float* ds = buffers.dscores + i * block.keys();
     const float* o = h.o.row(query);
     const float* d_o = h.d_o.row(query);
-    const float along =
-        static_cast<float>(sum_of(op.dims.head_dim, [&](std::int64_t d) { return o[d] * d_o[d]; }));
+    const float along = static_cast<float>(
+        sum_of(value_width(op.dims), [&](std::int64_t d) { return o[d] * d_o[d]; }));
     const float log_sum = h.log_sum[query];
+    const std::int64_t first = op.visibility.first_key(visible - 1);
+    std::fill(p, p + first, 0.0F);
+    std::fill(ds, ds + first, 0.0F);
+    if (op.cap > 0) {
+      for (std::int64_t k = first; k < visible; ++k) {
+        const float t = std::tanh(op.scale * p[k] / op.cap);
+        const float position = static_cast<float>(static_cast<std::int32_t>(k));
+        p[k] = fast_exp(op.cap * t + h.slope * position - log_sum);
+        ds[k] = op.scale * (1 - t * t) * p[k] * (ds[k] - along);
+      }
+    } else {
 #pragma omp simd
-    for (std::int64_t k = 0; k < visible; ++k) {
-      const float position = static_cast<float>(static_cast<std::int32_t>(k));
-      const float prob = fast_exp(op.scale * p[k] + h.slope * position - log_sum);
-      p[k] = prob;
-      ds[k] = op.scale * prob * (ds[k] - along);
+      for (std::int64_t k = first; k < visible; ++k) {
+        const float position = static_cast<float>(static_cast<std::int32_t>(k));
+        const float prob = fast_exp(op.scale * p[k] + h.slope * position - log_sum);
+        p[k] = prob;
+        ds[k] = op.scale * prob * (ds[k] - along);
+      }
     }
+    if (h.sink != nullptr) *h.dsink -= std::exp(*h.sink - log_sum) * along;
     std::fill(p + visible, p + block.keys(), 0.0F);
     std::fill(ds + visible, ds + block.keys(), 0.0F);
   }
@@ -162,14 +192,14 @@ void backward_rows(const FlashBackward& op, const BackwardHead& h, QueryBlock bl
 
 // Adds to dk and dv, sets dq.
 void backward_head(const FlashBackward& op, const BackwardHead& h, const BackwardBuffers& buffers) {
-  const std::int64_t dim = op.dims.head_dim;
+  const std::int64_t dim = op.dims.head_dim, value_dim = value_width(op.dims);
   for_each_query_block(op.dims, [&](QueryBlock block) {
     const FloatMatrix q = h.q.rows(block.begin, block.count);
     const FloatMatrix d_o = h.d_o.rows(block.begin, block.count);
     gemm(q, h.k.rows(0, block.keys(), true), buffers.scores, block.keys(), 1.0F, 0.0F);
     gemm(d_o, h.v.rows(0, block.keys(), true), buffers.dscores, block.keys(), 1.0F, 0.0F);
     backward_rows(op, h, block, buffers);
-    gemm(block_matrix(buffers.scores, block, true), d_o, buffers.dv, dim, 1.0F, 1.0F);
+    gemm(block_matrix(buffers.scores, block, true), d_o, buffers.dv, value_dim, 1.0F, 1.0F);
     gemm(block_matrix(buffers.dscores, block, true), q, buffers.dk, dim, 1.0F, 1.0F);
     gemm(block_matrix(buffers.dscores, block), h.k.rows(0, block.keys()), h.dq.row(block.begin),
          h.dq.stride(), 1.0F, 0.0F);
@@ -187,8 +217,10 @@ void compute(const FlashForward& op, CpuState& state) {
   const AttentionDims& dims = op.dims;
   Scratch& scratch = state.scratch;
   const std::int64_t keys = key_count(dims);
-  HeadMatrix q(op.q, dims.seq, dims.head_dim, scratch), o(op.o, dims.seq, dims.head_dim, scratch);
-  HeadMatrix k(op.k, keys, dims.head_dim, scratch), v(op.v, keys, dims.head_dim, scratch);
+  const std::int64_t value_dim = value_width(dims);
+  HeadMatrix q(op.q, dims.seq, dims.head_dim, scratch), o(op.o, dims.seq, value_dim, scratch);
+  HeadMatrix k(op.k, keys, dims.head_dim, scratch), v(op.v, keys, value_dim, scratch);
+  const float* sinks = sinks_of(op.sinks, dims.heads, scratch);
   ForwardBuffers buffers{scratch.floats(kQueryBlock * keys), {}};
   const std::int64_t group = dims.heads / dims.kv_heads;
   for (std::int64_t sample = 0; sample < dims.batch; ++sample) {
@@ -198,7 +230,8 @@ void compute(const FlashForward& op, CpuState& state) {
       v.select(sample, head / group, head % group == 0);
       o.select(sample, head, false);
       float* log_sum = op.log_sum.data<float>() + (sample * dims.heads + head) * dims.seq;
-      forward_head(op, {q, k, v, o, log_sum, slope_of(op.slopes, head)}, buffers);
+      forward_head(op, {q, k, v, o, log_sum, slope_of(op.slopes, head), sink_of(sinks, head)},
+                   buffers);
       o.store();
     }
   }
@@ -207,33 +240,38 @@ void compute(const FlashForward& op, CpuState& state) {
 void compute(const FlashBackward& op, CpuState& state) {
   const AttentionDims& dims = op.dims;
   Scratch& scratch = state.scratch;
-  const std::int64_t keys = key_count(dims), dim = dims.head_dim;
+  const std::int64_t keys = key_count(dims), dim = dims.head_dim, value_dim = value_width(dims);
   HeadMatrix q(op.q, dims.seq, dim, scratch), dq(op.dq, dims.seq, dim, scratch);
-  HeadMatrix o(op.o, dims.seq, dim, scratch), d_o(op.d_o, dims.seq, dim, scratch);
-  HeadMatrix k(op.k, keys, dim, scratch), v(op.v, keys, dim, scratch);
-  HeadMatrix dk(op.dk, keys, dim, scratch), dv(op.dv, keys, dim, scratch);
+  HeadMatrix o(op.o, dims.seq, value_dim, scratch), d_o(op.d_o, dims.seq, value_dim, scratch);
+  HeadMatrix k(op.k, keys, dim, scratch), v(op.v, keys, value_dim, scratch);
+  HeadMatrix dk(op.dk, keys, dim, scratch), dv(op.dv, keys, value_dim, scratch);
   const std::int64_t block = kQueryBlock * keys;
-  const std::int64_t whole = keys * dim;
-  const BackwardBuffers buffers{scratch.floats(block), scratch.floats(block), scratch.floats(whole),
-                                scratch.floats(whole)};
+  const BackwardBuffers buffers{scratch.floats(block), scratch.floats(block),
+                                scratch.floats(keys * dim), scratch.floats(keys * value_dim)};
+  const float* sinks = sinks_of(op.sinks, dims.heads, scratch);
+  std::vector<double> dsinks(static_cast<std::size_t>(dims.heads), 0.0);
   const std::int64_t group = dims.heads / dims.kv_heads;
   for (std::int64_t sample = 0; sample < dims.batch; ++sample) {
     for (std::int64_t kv_head = 0; kv_head < dims.kv_heads; ++kv_head) {
       for (HeadMatrix* matrix : {&k, &v}) matrix->select(sample, kv_head, true);
       for (HeadMatrix* matrix : {&dk, &dv}) matrix->select(sample, kv_head, false);
-      std::fill_n(buffers.dk, whole, 0.0F);
-      std::fill_n(buffers.dv, whole, 0.0F);
+      std::fill_n(buffers.dk, keys * dim, 0.0F);
+      std::fill_n(buffers.dv, keys * value_dim, 0.0F);
       for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
         for (HeadMatrix* matrix : {&q, &o, &d_o}) matrix->select(sample, head, true);
         dq.select(sample, head, false);
         const float* log_sum = op.log_sum.data<float>() + (sample * dims.heads + head) * dims.seq;
-        backward_head(op, {q, k, v, o, d_o, dq, log_sum, slope_of(op.slopes, head)}, buffers);
+        backward_head(op,
+                      {q, k, v, o, d_o, dq, log_sum, slope_of(op.slopes, head),
+                       sink_of(sinks, head), &dsinks[static_cast<std::size_t>(head)]},
+                      buffers);
         dq.store();
       }
       copy_rows(buffers.dk, keys, dim, dk);
-      copy_rows(buffers.dv, keys, dim, dv);
+      copy_rows(buffers.dv, keys, value_dim, dv);
     }
   }
+  add_doubles(dsinks, op.dsinks, scratch);
 }
 
 }  // namespace tpsim

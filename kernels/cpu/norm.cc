@@ -1,5 +1,7 @@
 // LayerNorm and RMSNorm, row by row; a row stays in cache between its passes.
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "kernels/cpu/column_sums.h"
 #include "kernels/cpu/cpu_ops.h"
@@ -57,12 +59,77 @@ RowAverages averages_of(const float* dy, const float* x, const float* gain, cons
   return a;
 }
 
+// gain + offset; ones for an undefined gain.
+const float* shifted_gain(const Tensor& gain, float offset, std::int64_t cols, Scratch& scratch) {
+  const float* stored = FloatWindow(gain, cols, scratch).load(0, cols);
+  if (stored != nullptr && offset == 0) return stored;
+  float* shifted = scratch.floats(cols);
+  for (std::int64_t c = 0; c < cols; ++c)
+    shifted[c] = stored != nullptr ? stored[c] + offset : 1.0F;
+  return shifted;
+}
+
+// Calls visit(row of raw, first element of the head in x, head) for every head of every token.
+template <class Visit>
+void for_each_head(const AttentionDims& d, const Heads& x, Visit visit) {
+  std::int64_t row = 0;
+  for (std::int64_t s = 0; s < d.seq; ++s) {
+    for (std::int64_t b = 0; b < d.batch; ++b) {
+      for (std::int64_t h = 0; h < d.heads; ++h) {
+        visit(row++, x.offset + s * x.position_stride + b * x.sample_stride + h * x.head_stride, h);
+      }
+    }
+  }
+}
+
+// Elements of the gain, and where a head's begin: one for all heads, or each its own.
+std::int64_t gain_width(const Tensor& gain, std::int64_t head_dim) {
+  return gain.defined() ? gain.elements() : head_dim;
+}
+
 }  // namespace
+
+void compute(const HeadNormForward& op, CpuState& state) {
+  const std::int64_t cols = op.dims.head_dim, width = gain_width(op.gain, cols);
+  const FloatWindow x(op.x.tensor, cols, state.scratch), raw(op.raw, cols, state.scratch);
+  const float* gain = shifted_gain(op.gain, op.offset, width, state.scratch);
+  for_each_head(op.dims, op.x, [&](std::int64_t row, std::int64_t first, std::int64_t head) {
+    float* values = x.load(first, cols);
+    std::copy_n(values, cols, raw.blank(row * cols));
+    raw.store(row * cols, cols);
+    const RowStatistics s = statistics_of(values, cols, op.kind, op.epsilon);
+    normalise(values, s, gain + (width > cols ? head * cols : 0), nullptr, cols, values);
+    x.store(first, cols);
+  });
+}
+
+void compute(const HeadNormBackward& op, CpuState& state) {
+  const std::int64_t cols = op.dims.head_dim, width = gain_width(op.gain, cols);
+  Scratch& scratch = state.scratch;
+  const FloatWindow dx(op.dx.tensor, cols, scratch), raw(op.raw, cols, scratch);
+  const float* gain = shifted_gain(op.gain, op.offset, width, scratch);
+  std::vector<double> dgain(static_cast<std::size_t>(width), 0.0);
+  for_each_head(op.dims, op.dx, [&](std::int64_t row, std::int64_t first, std::int64_t head) {
+    const std::int64_t own = width > cols ? head * cols : 0;
+    const float* x = raw.load(row * cols, cols);
+    float* slope = dx.load(first, cols);
+    const RowStatistics s = statistics_of(x, cols, op.kind, op.epsilon);
+    RowAverages a = averages_of(slope, x, gain + own, s, cols);
+    if (op.kind == NormKind::kRmsNorm) a.g = 0;
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const float xhat = (x[c] - s.mean) * s.rstd;
+      dgain[static_cast<std::size_t>(own + c)] += static_cast<double>(slope[c] * xhat);
+      slope[c] = s.rstd * (slope[c] * gain[own + c] - a.g - xhat * a.g_xhat);
+    }
+    dx.store(first, cols);
+  });
+  add_doubles(dgain, op.dgain, scratch);
+}
 
 void compute(const NormForward& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
   const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
-  const float* gain = FloatWindow(op.gain, cols, state.scratch).load(0, cols);
+  const float* gain = shifted_gain(op.gain, op.offset, cols, state.scratch);
   const float* bias = FloatWindow(op.bias, cols, state.scratch).load(0, cols);
   float* rstd = op.rstd.data<float>();
   float* mean = op.mean.defined() ? op.mean.data<float>() : nullptr;
@@ -82,7 +149,7 @@ void compute(const NormBackward& op, CpuState& state) {
   const bool centred = op.kind == NormKind::kLayerNorm;
   const FloatWindow x(op.x, cols, scratch), dy(op.dy, cols, scratch), dx(op.dx, cols, scratch);
   const FloatWindow residual(op.residual, cols, scratch);
-  const float* gain = FloatWindow(op.gain, cols, scratch).load(0, cols);
+  const float* gain = shifted_gain(op.gain, op.offset, cols, scratch);
   const float* rstd = op.rstd.data<float>();
   const float* mean = centred ? op.mean.data<float>() : nullptr;
   ColumnSums dgain(cols, scratch), dbias(cols, scratch);

@@ -11,6 +11,7 @@ class MetaDevice final : public Device {
   void upload(std::span<const std::byte>, const Tensor&) override {}
   void download(const Tensor& from, std::span<std::byte> to) override;
   void synchronize() override {}
+  bool computes() const override { return false; }
 
  protected:
   void execute(const Op&) override {}

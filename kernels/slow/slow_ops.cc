@@ -17,19 +17,6 @@ double element(const double* data, const Matrix& m, Index batch, Index row, Inde
                       : data[m.offset + batch + row * m.row_stride + col];
 }
 
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-
-double gelu(double x) {
-  const double u = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-  return 0.5 * x * (1.0 + std::tanh(u));
-}
-
-double gelu_slope(double x) {
-  const double root = std::sqrt(2.0 / std::numbers::pi);
-  const double t = std::tanh(root * (x + 0.044715 * x * x * x));
-  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * root * (1.0 + 3.0 * 0.044715 * x * x);
-}
-
 Index local(double token, Index begin, Index count) {
   const Index row = std::lround(token) - begin;
   return row >= 0 && row < count ? row : -1;
@@ -72,7 +59,8 @@ void compute_slowly(const NormForward& op, const SlowMemory& memory) {
     const double r =
         1.0 / std::sqrt(squares / static_cast<double>(n) + static_cast<double>(op.epsilon));
     for (Index c = 0; c < n; ++c) {
-      y[c] = (x[c] - average) * r * gain[c] + (bias != nullptr ? bias[c] : 0.0);
+      y[c] = (x[c] - average) * r * (gain[c] + static_cast<double>(op.offset)) +
+             (bias != nullptr ? bias[c] : 0.0);
     }
     rstd[row] = r;
     if (mean != nullptr) mean[row] = average;
@@ -85,13 +73,14 @@ void compute_slowly(const NormBackward& op, const SlowMemory& memory) {
   const double* residual = memory.at(op.residual);
   double *dx = memory.at(op.dx), *dgain = memory.at(op.dgain), *dbias = memory.at(op.dbias);
   const bool centred = op.kind == NormKind::kLayerNorm;
+  const auto offset = static_cast<double>(op.offset);
   const Index n = op.x.cols();
   for (Index row = 0; row < op.x.rows(); ++row) {
     const double centre = centred ? mean[row] : 0.0;
     const auto xhat = [&](Index c) { return (x[row * n + c] - centre) * rstd[row]; };
     double g = 0, g_xhat = 0;
     for (Index c = 0; c < n; ++c) {
-      const double slope = dy[row * n + c] * gain[c] / static_cast<double>(n);
+      const double slope = dy[row * n + c] * (gain[c] + offset) / static_cast<double>(n);
       if (centred) g += slope;
       g_xhat += slope * xhat(c);
     }
@@ -99,47 +88,43 @@ void compute_slowly(const NormBackward& op, const SlowMemory& memory) {
       const double slope = dy[row * n + c];
       dgain[c] += slope * xhat(c);
       if (dbias != nullptr) dbias[c] += slope;
-      dx[row * n + c] = rstd[row] * (slope * gain[c] - g - xhat(c) * g_xhat) +
+      dx[row * n + c] = rstd[row] * (slope * (gain[c] + offset) - g - xhat(c) * g_xhat) +
                         (residual != nullptr ? residual[row * n + c] : 0.0);
     }
   }
 }
 
-void compute_slowly(const BiasGeluForward& op, const SlowMemory& memory) {
-  const double *x = memory.at(op.x), *bias = memory.at(op.bias);
-  double* y = memory.at(op.y);
-  for (Index i = 0; i < op.x.elements(); ++i) {
-    y[i] = gelu(x[i] + (bias != nullptr ? bias[i % op.x.cols()] : 0.0));
+void compute_slowly(const ColumnBias& op, const SlowMemory& memory) {
+  double* x = memory.at(op.x.tensor);
+  for (Index i = 0; i < op.x.rows * op.x.cols; ++i) {
+    const Index row = i / op.x.cols, col = i % op.x.cols;
+    x[op.x.offset + row * op.x.row_stride + col] += memory.at(op.bias)[col];
   }
 }
 
-void compute_slowly(const BiasGeluBackward& op, const SlowMemory& memory) {
-  const double *x = memory.at(op.x), *bias = memory.at(op.bias), *dy = memory.at(op.dy);
-  double* dx = memory.at(op.dx);
-  for (Index i = 0; i < op.x.elements(); ++i) {
-    dx[i] = dy[i] * gelu_slope(x[i] + (bias != nullptr ? bias[i % op.x.cols()] : 0.0));
+void compute_slowly(const ColumnBiasGradient& op, const SlowMemory& memory) {
+  const double* dy = memory.at(op.dy.tensor);
+  for (Index i = 0; i < op.dy.rows * op.dy.cols; ++i) {
+    const Index row = i / op.dy.cols, col = i % op.dy.cols;
+    memory.at(op.sums)[col] += dy[op.dy.offset + row * op.dy.row_stride + col];
   }
 }
 
-void compute_slowly(const SwigluForward& op, const SlowMemory& memory) {
+void compute_slowly(const SoftCapForward& op, const SlowMemory& memory) {
   const double* x = memory.at(op.x);
   double* y = memory.at(op.y);
-  const Index n = op.y.cols();
-  for (Index i = 0; i < op.y.elements(); ++i) {
-    const double gate = x[i / n * 2 * n + i % n];
-    y[i] = gate * sigmoid(gate) * x[i / n * 2 * n + n + i % n];
+  const auto cap = static_cast<double>(op.cap);
+  for (Index i = 0; i < op.x.elements(); ++i) {
+    y[i] = cap * std::tanh(static_cast<double>(op.scale) * x[i] / cap);
   }
 }
 
-void compute_slowly(const SwigluBackward& op, const SlowMemory& memory) {
-  const double *x = memory.at(op.x), *dy = memory.at(op.dy);
-  double* dx = memory.at(op.dx);
-  const Index n = op.dy.cols();
-  for (Index i = 0; i < op.dy.elements(); ++i) {
-    const Index gate_at = i / n * 2 * n + i % n;
-    const double gate = x[gate_at], up = x[gate_at + n], s = sigmoid(gate);
-    dx[gate_at] = dy[i] * up * (s + gate * s * (1.0 - s));
-    dx[gate_at + n] = dy[i] * gate * s;
+void compute_slowly(const SoftCapBackward& op, const SlowMemory& memory) {
+  const double* y = memory.at(op.y);
+  double* dy = memory.at(op.dy);
+  for (Index i = 0; i < op.y.elements(); ++i) {
+    const double t = y[i] / static_cast<double>(op.cap);
+    dy[i] *= static_cast<double>(op.scale) * (1.0 - t * t);
   }
 }
 

@@ -1,5 +1,6 @@
 // config.json of Hugging Face: both spellings, what is derived, what is refused.
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "core/model_json.h"
 
@@ -58,7 +59,7 @@ TEST_CASE("llama is read with grouped heads and scaled rotary embedding") {
           "max_position_embeddings": 131072, "hidden_act": "silu", "tie_word_embeddings": false,
           "rope_scaling": {"factor": 8.0, "rope_type": "llama3"}})");
   CHECK(parameter_count(model) == 8'030'261'248);
-  CHECK(model.seq == 8192);
+  CHECK(model.seq == 131072);
   CHECK(model.attention.head_dim == 128);
   CHECK(model.attention.rope_theta == 500000.0);
   CHECK(model.norm == NormKind::kRmsNorm);
@@ -96,7 +97,7 @@ TEST_CASE("mixtral is a llama with experts") {
 TEST_CASE("an unsupported type names the supported ones") {
   const Error error = error_of(R"({"model_type": "mamba"})");
   CHECK_THAT(error.message, Catch::Contains("'mamba' is not supported"));
-  CHECK_THAT(error.hint, Catch::Contains("bloom, gpt2, llama and mixtral"));
+  CHECK_THAT(error.hint, Catch::Contains("llama, llama4_text, mistral, mixtral"));
   CHECK(error.where == "config.json:1");
 }
 
@@ -118,8 +119,58 @@ TEST_CASE("what a ModelSpec cannot express is refused") {
           "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100, )";
   CHECK_THAT(error_of(llama + R"("hidden_act": "gelu"})").message,
              Catch::Contains("unknown activation 'gelu'"));
-  CHECK_THAT(error_of(llama + R"("attention_bias": true})").message,
-             Catch::Contains("attention or the MLP alone"));
+  CHECK_THAT(error_of(llama + R"("num_local_experts": 8})").message,
+             Catch::Contains("num_local_experts: llama models are not read with it"));
+  CHECK_THAT(error_of(llama + R"("rope_scaling": {"rope_type": "odd", "factor": 2}})").message,
+             Catch::Contains("rotary scaling 'odd' is not supported"));
+  CHECK(read(llama + R"("attention_bias": true})").attention.output_bias);
+}
+
+struct Counted {
+  const char* file;
+  std::int64_t parameters, active;
+};
+// tests/core/configs/README.md says where the files and the numbers come from.
+constexpr Counted kCounted[] = {
+    {"llama-3.1-8b.json", 8'030'261'248, 8'030'261'248},
+    {"llama-3.1-405b.json", 405'853'388'800, 405'853'388'800},
+    {"llama-4-maverick.json", 400'711'848'960, 17'184'691'200},
+    {"mistral-7b-v0.1.json", 7'241'732'096, 7'241'732'096},
+    {"mixtral-8x7b.json", 46'702'792'704, 12'879'925'248},
+    {"mixtral-8x22b.json", 140'620'634'112, 39'152'031'744},
+    {"qwen2.5-7b.json", 7'615'616'512, 7'615'616'512},
+    {"qwen3-8b.json", 8'190'735'360, 8'190'735'360},
+    {"qwen3-30b-a3b.json", 30'532'122'624, 3'353'032'704},
+    {"qwen3-235b-a22b.json", 235'093'634'560, 22'190'763'520},
+    {"qwen3-next-80b-a3b.json", 79'674'391'296, 3'874'929'408},
+    {"deepseek-v2-lite.json", 15'706'484'224, 2'661'150'208},
+    {"deepseek-v3.json", 671'026'404'352, 37'552'282'624},
+    {"deepseek-r1.json", 671'026'404'352, 37'552'282'624},
+    {"kimi-k2.json", 1'026'408'209'408, 32'861'477'888},
+    {"glm-4.5.json", 352'797'814'784, 33'632'251'904},
+    {"gpt-oss-20b.json", 20'914'757'184, 4'187'440'704},
+    {"gpt-oss-120b.json", 116'829'156'672, 5'711'982'912},
+    {"gemma-2-27b.json", 27'227'128'320, 27'227'128'320},
+    {"gemma-3-27b-text.json", 27'009'346'304, 27'009'346'304},
+    {"phi-3-mini-4k.json", 3'821'079'552, 3'821'079'552},
+    {"starcoder2-15b.json", 15'957'889'024, 15'957'889'024},
+    {"nemotron-h-8b.json", 8'100'852'736, 8'100'852'736},
+    {"nemotron-h-56b.json", 56'324'350'464, 56'324'350'464},
+};
+
+TEST_CASE("public models have as many parameters as their publishers say") {
+  const std::filesystem::path folder =
+      std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/core/configs";
+  for (const Counted& one : kCounted) {
+    INFO(one.file);
+    const Result<ModelSpec> model = read_model(folder / one.file);
+    if (!model.ok()) FAIL(to_string(model.error()));
+    CHECK(parameter_count(*model) == one.parameters);
+    CHECK(active_parameter_count(*model) == one.active);
+    const Result<ModelSpec> again = parse_model(to_json(*model), "again");
+    if (!again.ok()) FAIL(to_string(again.error()));
+    CHECK(to_json(*again) == to_json(*model));
+  }
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace tpsim {
 namespace {
 
 // A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
-static_assert(field_count<ModelSpec>() == 21);
-static_assert(field_count<AttentionShape>() == 5);
-static_assert(field_count<ExpertShape>() == 3);
+static_assert(field_count<ModelSpec>() == 34);
+static_assert(field_count<AttentionShape>() == 14);
+static_assert(field_count<ExpertShape>() == 8);
 static_assert(field_count<ParallelDegrees>() == 5);
 static_assert(field_count<ClusterSpec>() == 12);
 static_assert(field_count<LinkSpec>() == 4);

@@ -282,4 +282,64 @@ std::vector<OpCase> odd_cases(const std::vector<DType>& dtypes) {
   return all;
 }
 
+namespace {
+
+void add_cores_of_today(Cases& cases) {
+  for (const int variant : {0, kChunked + 0, kCapped + 0, kSinks + 0, kSinks | kCapped}) {
+    // A sink's gradient adds up what the rounding of outputs and probabilities leaves: fp32 tells.
+    const bool adds_roundings = (variant & kSinks) != 0 && cases.dtype() != DType::kFloat32;
+    for (const OpKind kind : {OpKind::kFlashForward, OpKind::kFlashBackward}) {
+      if (adds_roundings && kind == OpKind::kFlashBackward) continue;
+      cases.add(kind, variant, {2, 17, 3, 3, 16, 17, 5});
+      cases.add(kind, variant, {1, 70, 4, 2, 8, 140, 33});
+      cases.add(kind, variant & ~kChunked, {1, 9, 2, 1, 8, 9, 9, 6});
+    }
+    if ((variant & kCapped) != 0) continue;
+    for (const OpKind kind : {OpKind::kSoftmaxForward, OpKind::kSoftmaxBackward}) {
+      if (adds_roundings && kind == OpKind::kSoftmaxBackward) continue;
+      cases.add(kind, variant, {3, 17, 17, 5});
+      cases.add(kind, variant, {2, 7, 20, 4});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<OpCase> cases_of_today(const std::vector<DType>& dtypes) {
+  std::vector<OpCase> all;
+  for (const DType dtype : dtypes) {
+    Cases cases(dtype);
+    add_cores_of_today(cases);
+    for (const OpKind kind : {OpKind::kHeadNormForward, OpKind::kHeadNormBackward,
+                              OpKind::kPositionScale, OpKind::kHeadSum}) {
+      cases.add(kind, 0, {5, 3, 8});
+      cases.add(kind, 0, {17, 1, 6});
+    }
+    cases.add(OpKind::kRotary, 1, {7, 3, 8});
+    for (const OpKind kind : {OpKind::kSoftCapForward, OpKind::kSoftCapBackward}) {
+      cases.add(kind, 0, {1023});
+    }
+    cases.add(OpKind::kColumnBias, 0, {7, 5});
+    cases.add(OpKind::kColumnBiasGradient, code(DType::kFloat32), {7, 5});
+    for (const int kind : {2, 3, 4}) {
+      for (const int bias : {0, 1}) {
+        cases.add(OpKind::kBiasGeluForward, kind << 1 | bias, {7, 33});
+        cases.add(OpKind::kBiasGeluBackward, kind << 1 | bias, {7, 33});
+      }
+    }
+    for (const int kind : {5, 6}) {
+      cases.add(OpKind::kSwigluForward, kind, {7, 33});
+      cases.add(OpKind::kSwigluBackward, kind, {7, 33});
+    }
+    if (dtype == DType::kFloat32) {
+      for (const int variant : {1, 5, 2, 6, 14, 18, 30}) {
+        cases.add(OpKind::kRouteForward, variant, {9, 8, 9, 2});
+        cases.add(OpKind::kRouteBackward, variant & ~8, {9, 8, 2});
+      }
+    }
+    for (OpCase& one : cases.taken()) all.push_back(std::move(one));
+  }
+  return all;
+}
+
 }  // namespace tpsim

@@ -114,7 +114,8 @@ TEST_CASE("the softmax's backward is the slope of its forward in the unscaled sc
     device.run(f);
     const auto weights = made<Copy>(device, 0, {10 * keys}).from.reshaped({2, 5, keys});
     const Values dprobs = values_of(device, weights);
-    device.run(SoftmaxBackward{f.scores, weights, f.scale, kTest});
+    device.run(
+        SoftmaxBackward{.probs = f.scores, .dprobs = weights, .scale = f.scale, .label = kTest});
     const Values gradient = values_of(device, weights);
     Objective objective(device, {Copy{scores, f.scores, kTest}, f}, f.scores, dprobs);
     check_slopes(objective, scores, gradient);
@@ -185,7 +186,8 @@ TEST_CASE("flash attention equals softmax of scores times values") {
     return Matrix{.tensor = x, .rows = 6, .cols = 6, .row_stride = 6, .inner_stride = 36};
   };
   device.run(Matmul{by_head(f.q, false), by_head(f.k, true), square(scores), 1, 2, 1, 0, kTest});
-  device.run(SoftmaxForward{scores, f.slopes, 2, f.scale, kTest});
+  device.run(SoftmaxForward{
+      .scores = scores, .slopes = f.slopes, .heads = 2, .scale = f.scale, .label = kTest});
   Heads o = f.o;
   o.tensor = out;
   device.run(Matmul{square(scores), by_head(f.v, false), by_head(o, false), 1, 2, 1, 0, kTest});
@@ -197,13 +199,13 @@ TEST_CASE("the activations' backward is the slope of their forward") {
   SlowDevice device;
   const auto g = made<BiasGeluBackward>(device, 1, {3, 7});
   device.run(g);
-  const BiasGeluForward gelu{g.x, g.bias, like(device, g.x), kTest};
+  const BiasGeluForward gelu{g.x, g.bias, like(device, g.x), g.kind, kTest};
   Objective of_gelu(device, {gelu}, gelu.y, values_of(device, g.dy));
   check_slopes(of_gelu, g.x, values_of(device, g.dx));
 
   const auto s = made<SwigluBackward>(device, 0, {3, 7});
   device.run(s);
-  const SwigluForward swiglu{s.x, like(device, s.dy), kTest};
+  const SwigluForward swiglu{s.x, like(device, s.dy), s.kind, s.limit, kTest};
   Objective of_swiglu(device, {swiglu}, swiglu.y, values_of(device, s.dy));
   check_slopes(of_swiglu, s.x, values_of(device, s.dx));
 }
@@ -237,7 +239,8 @@ TEST_CASE("the way to experts and back has the slopes of its backward") {
     device.run(in);
     const Tensor dweights = like(device, route.weights), dlogits = like(device, logits);
     device.run(RouteWeightGradient{dy, in.y, route.slots, dweights, kTest});
-    device.run(RouteBackward{logits, route.weights, route.experts, dweights, dlogits, kTest});
+    device.run(RouteBackward{logits, route.weights, route.experts, dweights, dlogits, route.router,
+                             kTest});
     const Tensor dslots = like(device, in.y), dx = like(device, in.x);
     device.run(DispatchTokens{dy, route.weights, route.choices, dslots, per_token, kTest});
     device.run(CombineTokens{dslots, Tensor(), route.slots, dx, kTest});

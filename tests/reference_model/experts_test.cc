@@ -81,7 +81,7 @@ class Layer {
     block_ = &store_.add_unit(std::move(router));
     unit_ = &Experts::add_to(context_, store_, "b.");
     store_.materialize(3);
-    experts_.emplace(context_, *block_, *unit_, "b.");
+    experts_.emplace(context_, store_, *block_, *unit_, "b.");
   }
 
   SlowDevice& device() { return device_; }

@@ -71,7 +71,7 @@ TEST_CASE("matrix products outside the profiles are predicted") {
   std::map<std::string, std::array<Errors, 2>> errors;
   std::map<std::string, OpCostModel> models;
   for (const Row& row : rows_of("held_out_products.csv")) {
-    const auto [m, n, k, x3, x4, x5] = row.dims;
+    const auto [m, n, k, x3, x4, x5, x6, x7] = row.dims;
     if (!models.contains(row.profile)) models.emplace(row.profile, burst_model(row.profile));
     const OpRecord op{
         {OpKind::kMatmul, DType::kBFloat16, kTransposeB, {1, m, n, k}},
@@ -98,7 +98,7 @@ TEST_CASE("flash attention outside the profiles is predicted") {
   std::map<std::string, OpCostModel> models;
   for (const Row& row : rows_of("held_out_flash.csv")) {
     if (!models.contains(row.profile)) models.emplace(row.profile, burst_model(row.profile));
-    const auto [batch, seq, heads, kv_heads, head_dim, keys] = row.dims;
+    const auto [batch, seq, heads, kv_heads, head_dim, keys, x6, x7] = row.dims;
     if (seq < 1024) continue;
     const double pairs =
         static_cast<double>(batch * heads * seq) * static_cast<double>(seq + 1) / 2;

@@ -314,7 +314,7 @@ TEST_CASE("no plan is faster than its closed form, and its closed peak is exact"
   for (const Case& c : cases()) {
     LayerPricer pricer(scenario_of(c));
     PlanBounds bounds(pricer);
-    const StageCut cut = stage_cut(c.plan.stage_layers, c.plan.degrees.pp);
+    const StageCut cut = stage_cut(c.plan.stage_layers, c.plan.degrees.pp, pricer.scenario().model);
     const PlanCosts costs = plan_costs(pricer, c.plan);
     const Seconds exact = step_cost(pricer, c.plan, costs, nullptr).step;
     INFO(c.model.name << " " << c.name);

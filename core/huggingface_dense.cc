@@ -1,0 +1,204 @@
+// Families whose blocks are attention and a dense feed-forward part, with rotary positions and
+// RMSNorm: LLaMA and what followed it.
+#include <array>
+#include <cmath>
+
+#include "core/huggingface_family.h"
+
+namespace tpsim {
+namespace {
+
+using Layer = std::int64_t;
+
+// Every layer has the same window, where there is one.
+void window_everywhere(Config& config, std::int64_t otherwise) {
+  config.model.attention.window =
+      config.integer_or_none("sliding_window", otherwise, kPositionRange);
+}
+
+void read_llama(Config& config) {
+  read_llama_keys(config, {.positions = 2048});
+  const bool biases = config.flag("attention_bias", false);
+  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  config.model.mlp_bias = config.flag("mlp_bias", false);
+}
+
+void read_mistral(Config& config) {
+  read_llama_keys(config, {.positions = 4096 * 32});
+  window_everywhere(config, 4096);
+}
+
+void read_qwen2(Config& config) {
+  read_llama_keys(config, {.positions = 32768});
+  config.model.attention.qkv_bias = true;
+  config.require_flag("use_mrope", false,
+                      "rotary positions of several dimensions are not modelled");
+  spread(config);
+  qwen_windows(config);
+}
+
+void read_qwen3(Config& config) {
+  read_llama_keys(config, {.head_dim = 128, .positions = 32768});
+  const bool biases = config.flag("attention_bias", false);
+  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  config.model.attention.qk_norm = QkNorm::kHead;
+  spread(config);
+  qwen_windows(config);
+}
+
+const std::vector<std::pair<std::string_view, MlpKind>> kGeluTanh = {
+    {"gelu_pytorch_tanh", MlpKind::kGeglu}};
+
+// What the three Gemmas share. The first one's files say "gelu" and mean the tanh form.
+void read_gemma_keys(Config& config, const Defaults& defaults) {
+  FieldReader& in = config.in;
+  ModelSpec& model = config.model;
+  in.integer("hidden_size", model.hidden, {});
+  in.integer("intermediate_size", model.ffn_hidden, {});
+  in.integer("num_hidden_layers", model.layers, kLayerRange);
+  AttentionShape& attention = model.attention;
+  in.integer("num_attention_heads", attention.heads, {});
+  model.vocab = config.integer("vocab_size", 262208);
+  attention.kv_heads = config.integer("num_key_value_heads", attention.heads);
+  attention.head_dim = config.integer("head_dim", 256);
+  read_attention_dropout(config);
+  read_positions(config, "max_position_embeddings", defaults.positions);
+  read_rotary(config, attention, defaults.rope_theta);
+  model.norm_epsilon = config.number("rms_norm_eps", 1e-6, {0, 1});
+  model.tied_embedding = config.flag("tie_word_embeddings", true);
+  model.linear_bias = model.fused_qkv = false;
+  attention.qkv_bias = attention.output_bias = config.flag("attention_bias", false);
+  model.norm = NormKind::kRmsNorm;
+  model.norm_plus_one = true;
+  model.ends.embedding_scale = std::sqrt(static_cast<double>(model.hidden));
+}
+
+void read_gemma(Config& config) {
+  read_gemma_keys(config, {.positions = 8192});
+  const std::vector<std::pair<std::string_view, MlpKind>> known = {
+      {"gelu_pytorch_tanh", MlpKind::kGeglu}, {"gelu", MlpKind::kGeglu}};
+  read_activation(config, "hidden_act", known);
+  read_activation(config, "hidden_activation", known);
+}
+
+// What Gemma 2 and 3 share; `scores` and `logits` are the caps where the file says nothing.
+void read_gemma_blocks(Config& config, double scores, double logits) {
+  ModelSpec& model = config.model;
+  read_activation(config, "hidden_activation", kGeluTanh);
+  if (config.in.has("hidden_act")) read_activation(config, "hidden_act", kGeluTanh);
+  model.norm_place = NormPlace::kAround;
+  ScoreShape& score = model.attention.score;
+  model.ends.logit_cap = config.number_or_none("final_logit_softcapping", logits, {1e-6, 1e6});
+  score.cap = config.number_or_none("attn_logit_softcapping", scores, {1e-6, 1e6});
+  score.scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 256, {1e-6, 1e6}));
+}
+
+void read_gemma2(Config& config) {
+  read_gemma_keys(config, {.positions = 8192});
+  read_gemma_blocks(config, 50, 30);
+  spread(config);
+  const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
+  config.integer("sliding_window_size", window, kPositionRange);  // the same under another name
+  const std::vector<bool> slides =
+      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
+  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
+    if (slides.empty() ? i % 2 == 0 : slides[static_cast<std::size_t>(i)]) {
+      set_window(config, i, window);
+    }
+  }
+}
+
+void read_gemma3(Config& config) {
+  read_gemma_keys(config, {.positions = 131072, .rope_theta = 1e6});
+  read_gemma_blocks(config, 0, 0);
+  AttentionShape& attention = config.model.attention;
+  attention.qk_norm = QkNorm::kHead;
+  config.require_flag("use_bidirectional_attention", false, "only causal attention is modelled");
+  spread(config);
+  const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
+  const double theta = config.number("rope_local_base_freq", 1e4, {1, 1e12});
+  Layer period = config.integer("sliding_window_pattern", 6, {1, 1 << 20});
+  period = config.integer("_sliding_window_pattern", period, {1, 1 << 20});
+  const std::vector<bool> slides =
+      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
+  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
+    if (!(slides.empty() ? (i + 1) % period != 0 : slides[static_cast<std::size_t>(i)])) continue;
+    set_window(config, i, window);
+    AttentionShape& local = config.layers[static_cast<std::size_t>(i)].attention;
+    local.rope_theta = theta;
+    local.rotary.stretch = {};
+  }
+}
+
+void read_phi3(Config& config) {
+  read_llama_keys(config, {.epsilon = 1e-5});
+  ModelSpec& model = config.model;
+  const double residual = config.number("resid_pdrop", 0, kDropoutRange);
+  const double embedding = config.number("embd_pdrop", 0, kDropoutRange);
+  if (residual != embedding) {
+    config.in.reject("resid_pdrop", "it differs from embd_pdrop; one rate for both is modelled");
+  }
+  model.hidden_dropout = residual;
+  const bool biases = config.flag("attention_bias", false);
+  model.attention.qkv_bias = model.attention.output_bias = biases;
+  window_everywhere(config, 0);
+}
+
+void read_internlm2(Config& config) {
+  read_llama_keys(config, {.positions = 2048});
+  const bool biases = config.flag("bias", false);
+  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+}
+
+// GLM-4: norms around both branches, half of every head turns, neighbours in pairs; its attention
+// biases are of q, k and v alone.
+void read_glm_keys(Config& config) {
+  AttentionShape& attention = config.model.attention;
+  attention.rotary.fraction = 0.5;
+  read_llama_keys(config, {.head_dim = 128, .positions = 131072, .epsilon = 1.5625e-7});
+  attention.rotary.neighbours = true;
+  attention.qkv_bias = config.flag("attention_bias", true);
+}
+
+void read_glm(Config& config) { read_glm_keys(config); }
+
+void read_glm4(Config& config) {
+  read_glm_keys(config);
+  config.model.norm_place = NormPlace::kAround;
+}
+
+void read_olmo2(Config& config) {
+  read_llama_keys(config, {.positions = 2048, .epsilon = 1e-5});
+  const bool biases = config.flag("attention_bias", false);
+  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  config.model.attention.qk_norm = QkNorm::kWidth;
+  config.model.norm_place = NormPlace::kAfter;
+}
+
+// OLMo 3: three layers of four with a window.
+void read_olmo3(Config& config) {
+  read_olmo2(config);
+  spread(config);
+  const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
+  const std::vector<bool> slides =
+      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
+  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
+    if (slides.empty() ? (i + 1) % 4 != 0 : slides[static_cast<std::size_t>(i)]) {
+      set_window(config, i, window);
+    }
+  }
+}
+
+constexpr std::array kDense = {Family{"llama", read_llama},         Family{"mistral", read_mistral},
+                               Family{"qwen2", read_qwen2},         Family{"qwen3", read_qwen3},
+                               Family{"gemma", read_gemma},         Family{"gemma2", read_gemma2},
+                               Family{"gemma3_text", read_gemma3},  Family{"phi3", read_phi3},
+                               Family{"internlm2", read_internlm2}, Family{"glm", read_glm},
+                               Family{"glm4", read_glm4},           Family{"olmo2", read_olmo2},
+                               Family{"olmo3", read_olmo3}};
+
+}  // namespace
+
+std::span<const Family> dense_families() { return kDense; }
+
+}  // namespace tpsim

@@ -1,0 +1,214 @@
+#include "core/huggingface_family.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+
+namespace tpsim {
+namespace {
+
+using Scaling = RotaryScaling;
+
+Scaling scaling_of(FieldReader& in, const std::string& name) {
+  if (name == "default" || name == "dynamic" || name == "mrope") return Scaling::kNone;
+  if (name == "linear") return Scaling::kLinear;
+  if (name == "llama3") return Scaling::kLlama3;
+  if (name == "yarn" || name == "deepseek_yarn") return Scaling::kYarn;
+  if (name == "longrope" || name == "su") return Scaling::kLongRope;
+  in.reject(in.has("rope_type") ? "rope_type" : "type",
+            fmt::format("rotary scaling '{}' is not supported", name),
+            "supported are default, linear, dynamic, llama3, yarn and longrope");
+  return Scaling::kNone;
+}
+
+// The keys of "rope_scaling", or of "rope_parameters", which also holds the base.
+void read_stretch(FieldReader& in, AttentionShape& attention, std::int64_t original) {
+  in.allow_foreign_keys();
+  RotaryStretch& stretch = attention.rotary.stretch;
+  in.number("rope_theta", attention.rope_theta, {1, 1e12}, kOptional);
+  in.number("partial_rotary_factor", attention.rotary.fraction, {0, 1}, kOptional);
+  std::string name = "default";
+  in.text(in.has("rope_type") ? "rope_type" : "type", name, kOptional);
+  stretch.kind = scaling_of(in, name);
+  if (stretch.kind == Scaling::kNone) return;
+  if (stretch.kind != Scaling::kLongRope) in.number("factor", stretch.factor, {1, 1e6});
+  in.number("factor", stretch.factor, {1, 1e6}, kOptional);
+  stretch.original_positions = original;
+  in.integer("original_max_position_embeddings", stretch.original_positions, kPositionRange,
+             kOptional);
+  in.number("low_freq_factor", stretch.low_freq_factor, {1e-6, 1e6}, kOptional);
+  in.number("high_freq_factor", stretch.high_freq_factor, {1e-6, 1e6}, kOptional);
+  in.number("beta_fast", stretch.beta_fast, {1e-6, 1e6}, kOptional);
+  in.number("beta_slow", stretch.beta_slow, {1e-6, 1e6}, kOptional);
+  in.flag("truncate", stretch.truncate, kOptional);
+  in.number("mscale", stretch.mscale, {0, 1e6}, kOptional);
+  in.number("mscale_all_dim", stretch.mscale_all_dim, {0, 1e6}, kOptional);
+  in.number("attention_factor", stretch.attention_factor, {0, 1e6}, kOptional);
+  if (stretch.kind == Scaling::kLlama3 && stretch.high_freq_factor <= stretch.low_freq_factor) {
+    in.reject("high_freq_factor", "it must be above low_freq_factor");
+  }
+  if (stretch.kind == Scaling::kLongRope) {
+    in.numbers("short_factor", stretch.short_factors, {1e-6, 1e9});
+    in.numbers("long_factor", stretch.long_factors, {1e-6, 1e9});
+  }
+}
+
+}  // namespace
+
+std::int64_t Config::integer(std::string_view key, std::int64_t otherwise, IntRange range) {
+  in.integer(key, otherwise, range, kOptional);
+  return otherwise;
+}
+
+double Config::number(std::string_view key, double otherwise, NumberRange range) {
+  in.number(key, otherwise, range, kOptional);
+  return otherwise;
+}
+
+std::int64_t Config::integer_or_none(std::string_view key, std::int64_t otherwise, IntRange range) {
+  return in.is_null(key) ? 0 : integer(key, otherwise, range);
+}
+
+double Config::number_or_none(std::string_view key, double otherwise, NumberRange range) {
+  return in.is_null(key) ? 0 : number(key, otherwise, range);
+}
+
+bool Config::flag(std::string_view key, bool otherwise) {
+  in.flag(key, otherwise, kOptional);
+  return otherwise;
+}
+
+std::string Config::text(std::string_view key, std::string otherwise) {
+  in.text(key, otherwise, kOptional);
+  return otherwise;
+}
+
+void Config::require_flag(std::string_view key, bool only, std::string_view why) {
+  if (flag(key, only) != only) in.reject(key, std::string(why));
+}
+
+void share_width(Config& config, std::string_view hidden_key) {
+  AttentionShape& attention = config.model.attention;
+  if (attention.heads < 1 || attention.head_dim > 0) return;
+  if (config.model.hidden % attention.heads != 0) {
+    config.in.reject(hidden_key, fmt::format("{} does not divide by {} heads", config.model.hidden,
+                                             attention.heads));
+  }
+  attention.head_dim = config.model.hidden / attention.heads;
+}
+
+void read_activation(Config& config, std::string_view key,
+                     const std::vector<std::pair<std::string_view, MlpKind>>& known) {
+  std::string name(known.front().first);
+  config.in.text(key, name, kOptional);
+  std::vector<std::string_view> names;
+  for (const auto& [word, kind] : known) names.push_back(word);
+  const auto found = choose("activation", name, std::span<const std::string_view>(names));
+  if (!found.ok()) return config.in.reject(key, found.error().message, found.error().hint);
+  config.model.mlp = known[*found].second;
+}
+
+void read_positions(Config& config, std::string_view key, std::int64_t otherwise) {
+  config.model.context = config.integer(key, otherwise, kPositionRange);
+  config.model.seq = config.model.context;
+}
+
+void read_attention_dropout(Config& config) {
+  config.model.attention_dropout = config.number("attention_dropout", 0, kDropoutRange);
+}
+
+void read_rotary(Config& config, AttentionShape& attention, double theta) {
+  FieldReader& in = config.in;
+  attention.position = PositionKind::kRotary;
+  attention.rope_theta = config.number("rope_theta", theta, {1, 1e12});
+  attention.rotary.fraction =
+      config.number("partial_rotary_factor", attention.rotary.fraction, {0, 1});
+  const std::int64_t original =
+      config.integer("original_max_position_embeddings", config.model.context, kPositionRange);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    in.object(
+        key, [&](FieldReader& inner) { read_stretch(inner, attention, original); }, kOptional);
+  }
+  const RotaryStretch& stretch = attention.rotary.stretch;
+  const auto turned = static_cast<std::size_t>(static_cast<double>(attention.head_dim) *
+                                               attention.rotary.fraction / 2);
+  for (const auto& [name, factors] : {std::pair{"short_factor", &stretch.short_factors},
+                                      {"long_factor", &stretch.long_factors}}) {
+    if (stretch.kind == Scaling::kLongRope && factors->size() != turned) {
+      in.reject("rope_scaling", fmt::format("{} holds {} factors; {} pairs of a head turn", name,
+                                            factors->size(), turned));
+    }
+  }
+}
+
+void read_llama_keys(Config& config, const Defaults& defaults) {
+  FieldReader& in = config.in;
+  ModelSpec& model = config.model;
+  AttentionShape& attention = model.attention;
+  in.integer("hidden_size", model.hidden, {});
+  in.integer("intermediate_size", model.ffn_hidden, {});
+  in.integer("num_hidden_layers", model.layers, kLayerRange);
+  in.integer("num_attention_heads", attention.heads, {});
+  in.integer("vocab_size", model.vocab, {});
+  attention.kv_heads = config.integer("num_key_value_heads", attention.heads);
+  attention.head_dim = config.integer("head_dim", defaults.head_dim);
+  share_width(config, "hidden_size");
+  read_attention_dropout(config);
+  read_positions(config, "max_position_embeddings", defaults.positions);
+  read_rotary(config, attention, defaults.rope_theta);
+  model.norm_epsilon = config.number("rms_norm_eps", defaults.epsilon, {0, 1});
+  model.tied_embedding = config.flag("tie_word_embeddings", defaults.tied);
+  model.linear_bias = false;
+  model.norm = NormKind::kRmsNorm;
+  model.mlp = MlpKind::kSwiglu;
+  model.fused_qkv = false;
+  read_activation(config, "hidden_act", {{"silu", MlpKind::kSwiglu}});
+}
+
+void spread(Config& config) {
+  // After an error sizes may be anything.
+  const bool is_sane =
+      config.model.layers >= kLayerRange.least && config.model.layers <= kLayerRange.most;
+  config.layers.assign(is_sane ? static_cast<std::size_t>(config.model.layers) : 0,
+                       block_of_kind(config.model, 0));
+}
+
+std::vector<bool> layers_that_say(Config& config, std::string_view key, std::string_view word,
+                                  std::string_view other) {
+  if (!config.in.has(key)) return {};
+  std::vector<std::string> words;
+  config.in.texts(key, words);
+  if (words.size() != config.layers.size()) {
+    config.in.reject(key, fmt::format("it names {} layers; num_hidden_layers is {}", words.size(),
+                                      config.model.layers));
+  }
+  std::vector<bool> says(config.layers.size(), false);
+  for (std::size_t i = 0; i < std::min(words.size(), says.size()); ++i) {
+    says[i] = words[i] == word;
+    if (!says[i] && words[i] != other) {
+      config.in.reject(key, fmt::format("'{}' is not supported", words[i]),
+                       fmt::format("layers are '{}' or '{}'", word, other));
+    }
+  }
+  return says;
+}
+
+void set_window(Config& config, std::int64_t layer, std::int64_t window) {
+  config.layers[static_cast<std::size_t>(layer)].attention.window = window;
+}
+
+void qwen_windows(Config& config) {
+  const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
+  const std::int64_t first = config.integer("max_window_layers", 28, {0, 1 << 20});
+  const bool uses = config.flag("use_sliding_window", false);
+  const std::vector<bool> slides =
+      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(config.layers.size()); ++i) {
+    const bool here = slides.empty() ? uses && i >= first : slides[static_cast<std::size_t>(i)];
+    if (here) set_window(config, i, window);
+  }
+}
+
+}  // namespace tpsim

@@ -1,0 +1,135 @@
+// Families that mix attention with recurrences: Nemotron-H (Mamba-2) and Qwen3-Next (gated delta
+// nets).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/huggingface_family.h"
+
+namespace tpsim {
+namespace {
+
+void nemotron_h_sizes(Config& config) {
+  FieldReader& in = config.in;
+  ModelSpec& model = config.model;
+  AttentionShape& attention = model.attention;
+  in.integer("hidden_size", model.hidden, {});
+  in.integer("intermediate_size", model.ffn_hidden, {});
+  in.integer("num_hidden_layers", model.layers, kLayerRange);
+  in.integer("num_attention_heads", attention.heads, {});
+  in.integer("vocab_size", model.vocab, {});
+  attention.kv_heads = config.integer("num_key_value_heads", attention.heads);
+  attention.head_dim = config.integer("attention_head_dim", config.integer("head_dim", 0));
+  share_width(config, "hidden_size");
+  attention.position = PositionKind::kNone;
+  attention.window = config.integer_or_none("sliding_window", 0, kPositionRange);
+  read_attention_dropout(config);
+  model.hidden_dropout = config.number("hidden_dropout", 0, kDropoutRange);
+  read_positions(config, "max_position_embeddings", 4096);
+  model.norm_epsilon = config.number("layer_norm_epsilon", 1e-5, {0, 1});
+  model.norm = NormKind::kRmsNorm;
+  model.tied_embedding = config.flag("tie_word_embeddings", false);
+  model.linear_bias = model.fused_qkv = false;
+  const bool biases = config.flag("attention_bias", false);
+  attention.qkv_bias = attention.output_bias = biases;
+  model.mlp_bias = config.flag("mlp_bias", false);
+  read_activation(config, "mlp_hidden_act", {{"relu2", MlpKind::kReluSquared}});
+}
+
+void read_nemotron_h(Config& config) {
+  nemotron_h_sizes(config);
+  FieldReader& in = config.in;
+  RecurrentShape recurrent;
+  in.integer("mamba_num_heads", recurrent.heads, {});
+  in.integer("mamba_head_dim", recurrent.value_dim, {});
+  in.integer("n_groups", recurrent.key_heads, {});
+  in.integer("ssm_state_size", recurrent.key_dim, {});
+  recurrent.convolution = config.integer("conv_kernel", 4);
+  recurrent.convolution_bias = config.flag("use_conv_bias", true);
+  config.integer("chunk_size", 128);
+  config.require_flag("use_bias", false, "biases of Mamba's projections are not modelled");
+  config.require_flag("mamba_proj_bias", false, "biases of Mamba's projections are not modelled");
+  std::string pattern;
+  in.text("hybrid_override_pattern", pattern);
+  spread(config);
+  if (pattern.size() != config.layers.size()) {
+    in.reject("hybrid_override_pattern", fmt::format("it names {} layers; num_hidden_layers is {}",
+                                                     pattern.size(), config.model.layers));
+    return;
+  }
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    BlockShape& block = config.layers[i];
+    BlockShape bare;
+    if (pattern[i] == 'M') {
+      bare.mixer = MixerKind::kMamba2;
+      bare.recurrent = recurrent;
+    } else if (pattern[i] == '-') {
+      bare.mixer = MixerKind::kNone;
+      bare.ffn_hidden = block.ffn_hidden;
+    } else if (pattern[i] == '*') {
+      bare.attention = block.attention;
+    } else {
+      in.reject("hybrid_override_pattern", fmt::format("'{}' is no kind of layer", pattern[i]),
+                "M, - and * are");
+    }
+    block = bare;
+  }
+}
+
+void read_qwen3_next(Config& config) {
+  ModelSpec& model = config.model;
+  FieldReader& in = config.in;
+  model.attention.rotary.fraction = 0.25;
+  read_llama_keys(config, {.head_dim = 256, .positions = 32768});
+  const std::int64_t dense_width = model.ffn_hidden;
+  model.norm_plus_one = true;
+  model.attention.qk_norm = QkNorm::kHead;
+  model.attention.output_gate = true;
+  const bool biases = config.flag("attention_bias", false);
+  model.attention.qkv_bias = model.attention.output_bias = biases;
+  ExpertShape& experts = model.experts;
+  in.integer("num_experts", experts.count, kExpertRange);
+  in.integer("num_experts_per_tok", experts.per_token, kExpertRange);
+  in.integer("moe_intermediate_size", model.ffn_hidden, {});
+  experts.dropless = experts.shared_gate = true;
+  experts.shared_ffn = config.integer("shared_expert_intermediate_size", 512);
+  experts.router.score = RouterScore::kAll;
+  experts.router.renormalises = config.flag("norm_topk_prob", true);
+  RecurrentShape recurrent;
+  in.integer("linear_num_value_heads", recurrent.heads, {});
+  in.integer("linear_num_key_heads", recurrent.key_heads, {});
+  in.integer("linear_key_head_dim", recurrent.key_dim, {});
+  in.integer("linear_value_head_dim", recurrent.value_dim, {});
+  recurrent.convolution = config.integer("linear_conv_kernel_dim", 4);
+  config.require_flag("use_sliding_window", false, "windows are not modelled here");
+  spread(config);
+  const std::int64_t period = config.integer("full_attention_interval", 4, {1, 1 << 20});
+  const std::int64_t step = config.integer("decoder_sparse_step", 1, {1, 1 << 20});
+  const std::vector<bool> linear =
+      layers_that_say(config, "layer_types", "linear_attention", "full_attention");
+  std::vector<std::int64_t> dense;
+  in.integers("mlp_only_layers", dense, {0, 1 << 20}, kOptional);
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    BlockShape& block = config.layers[i];
+    const auto number = static_cast<std::int64_t>(i);
+    if (linear.empty() ? (number + 1) % period != 0 : linear[i]) {
+      block.mixer = MixerKind::kDeltaNet;
+      block.attention = {};
+      block.recurrent = recurrent;
+    }
+    const bool listed = std::count(dense.begin(), dense.end(), number) > 0;
+    if (!listed && (number + 1) % step == 0) continue;
+    block.ffn_hidden = dense_width;
+    block.experts = {};
+  }
+}
+
+constexpr std::array kHybrid = {Family{"nemotron_h", read_nemotron_h},
+                                Family{"qwen3_next", read_qwen3_next}};
+
+}  // namespace
+
+std::span<const Family> hybrid_families() { return kHybrid; }
+
+}  // namespace tpsim

@@ -1,0 +1,215 @@
+// Parameters and FLOPs of a model, counted from its shape.
+#include <algorithm>
+#include <cmath>
+
+#include "core/model_spec.h"
+
+namespace tpsim {
+namespace {
+
+std::int64_t mlp_matrices(const ModelSpec& model) { return is_gated(model.mlp) ? 3 : 2; }
+
+std::int64_t norm_parameters(const ModelSpec& model) {
+  const bool has_bias = model.norm == NormKind::kLayerNorm && model.norm_bias;
+  return has_bias ? 2 * model.hidden : model.hidden;
+}
+
+// Norms of a block: one or two for each of its branches, or one for both.
+std::int64_t norm_count(const ModelSpec& model) {
+  const std::int64_t branches =
+      (model.mixer == MixerKind::kNone ? 0 : 1) + (has_feed_forward(model) ? 1 : 0);
+  if (model.norm_place == NormPlace::kAround) return 2 * branches;
+  return model.norm_place == NormPlace::kOneParallel ? 1 : branches;
+}
+
+// Of the matrices that widen, and of the one that narrows.
+std::int64_t mlp_biases(const ModelSpec& model, std::int64_t ffn) {
+  return (mlp_matrices(model) - 1) * ffn + model.hidden;
+}
+
+// Matrices of the feed-forward parts that one token passes, the router among them.
+std::int64_t mlp_weights(const ModelSpec& model, std::int64_t experts) {
+  const std::int64_t matrices = mlp_matrices(model) * model.hidden;
+  if (!has_experts(model)) return matrices * model.ffn_hidden;
+  const std::int64_t gate = model.experts.shared_gate ? model.hidden : 0;
+  return matrices * (experts * model.ffn_hidden + model.experts.shared_ffn) +
+         model.experts.count * model.hidden + gate;
+}
+
+std::int64_t mlp_parameters(const ModelSpec& model, std::int64_t experts) {
+  std::int64_t biases = 0;
+  if (!has_experts(model)) {
+    biases =
+        has_feed_forward(model) && has_mlp_bias(model) ? mlp_biases(model, model.ffn_hidden) : 0;
+  } else {
+    if (model.experts.bias) biases += experts * mlp_biases(model, model.ffn_hidden);
+    if (model.experts.router.bias) biases += model.experts.count;
+  }
+  return mlp_weights(model, experts) + biases;
+}
+
+// Matrices of latent attention, without norms and biases.
+std::int64_t latent_weights(const ModelSpec& model) {
+  const LatentShape& latent = model.attention.latent;
+  const std::int64_t heads = model.attention.heads;
+  const std::int64_t q = latent.q_rank > 0 ? latent.q_rank * (model.hidden + query_width(model))
+                                           : model.hidden * query_width(model);
+  const std::int64_t down = model.hidden * (latent.kv_rank + latent.rope_dim);
+  const std::int64_t up = latent.kv_rank * heads * (latent.nope_dim + latent.value_dim);
+  return q + down + up + attention_width(model) * model.hidden;
+}
+
+std::int64_t attention_weights(const ModelSpec& model) {
+  if (model.attention.latent.kv_rank > 0) return latent_weights(model);
+  const std::int64_t of_queries = model.attention.output_gate ? 3 : 2;  // with the output's
+  return model.hidden * (of_queries * query_width(model) + 2 * kv_width(model));
+}
+
+std::int64_t qk_norm_parameters(const ModelSpec& model) {
+  switch (model.attention.qk_norm) {
+    case QkNorm::kNone:
+    case QkNorm::kPlain: return 0;
+    case QkNorm::kHead: return 2 * model.attention.head_dim;
+    case QkNorm::kWidth:
+    case QkNorm::kEachHead: return query_width(model) + kv_width(model);
+  }
+  return 0;
+}
+
+std::int64_t attention_parameters(const ModelSpec& model) {
+  const LatentShape& latent = model.attention.latent;
+  const bool is_latent = latent.kv_rank > 0;
+  const std::int64_t projected = is_latent ? latent.q_rank + latent.kv_rank + latent.rope_dim
+                                           : query_width(model) + 2 * kv_width(model);
+  std::int64_t sum = attention_weights(model) + qk_norm_parameters(model);
+  if (is_latent) sum += latent.q_rank + latent.kv_rank;  // norms of the latents
+  if (has_qkv_bias(model)) sum += projected;
+  if (has_output_bias(model)) sum += model.hidden;
+  return model.attention.score.sinks ? sum + model.attention.heads : sum;
+}
+
+// Projections in and out, convolution, decay rates and steps of each head, the norm before the
+// gate; Mamba-2 also skips past the recurrence.
+std::int64_t recurrent_weights(const ModelSpec& model) {
+  const RecurrentShape& r = model.recurrent;
+  const std::int64_t values = r.heads * r.value_dim, keys = r.key_heads * r.key_dim;
+  const bool is_mamba = model.mixer == MixerKind::kMamba2;
+  const std::int64_t rates = is_mamba ? r.heads : 2 * r.heads;
+  return model.hidden * (2 * values + 2 * keys + rates) + values * model.hidden;
+}
+
+std::int64_t recurrent_parameters(const ModelSpec& model) {
+  const RecurrentShape& r = model.recurrent;
+  const std::int64_t values = r.heads * r.value_dim, keys = r.key_heads * r.key_dim;
+  const std::int64_t channels = values + 2 * keys;
+  const bool is_mamba = model.mixer == MixerKind::kMamba2;
+  const std::int64_t convolution = channels * (r.convolution + (r.convolution_bias ? 1 : 0));
+  const std::int64_t of_heads = is_mamba ? 3 * r.heads + values : 2 * r.heads + r.value_dim;
+  return recurrent_weights(model) + convolution + of_heads;
+}
+
+std::int64_t mixer_parameters(const ModelSpec& model) {
+  switch (model.mixer) {
+    case MixerKind::kAttention: return attention_parameters(model);
+    case MixerKind::kMamba2:
+    case MixerKind::kDeltaNet: return recurrent_parameters(model);
+    case MixerKind::kNone: break;
+  }
+  return 0;
+}
+
+std::int64_t block_parameters(const ModelSpec& model, std::int64_t experts) {
+  return mixer_parameters(model) + mlp_parameters(model, experts) +
+         norm_count(model) * norm_parameters(model);
+}
+
+// A sum over all blocks of what one block is worth.
+template <class OfBlock>
+auto over_blocks(const ModelSpec& model, OfBlock of_block) {
+  decltype(of_block(model)) sum{};
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const auto one = of_block(with_block_kind(model, kind));
+    sum += static_cast<decltype(one)>(layers_of_kind(model, kind)) * one;
+  }
+  return sum;
+}
+
+// Query-key pairs of one sequence, counted as the papers do: the full square of a causal core, and
+// of one that sees less its share of that.
+double core_pairs(const ModelSpec& model) {
+  const auto s = static_cast<double>(model.seq);
+  const auto causal = [](double length) { return length * (length + 1) / 2; };
+  if (model.attention.window > 0) {
+    const double w = std::min(s, static_cast<double>(model.attention.window));
+    return s * s * (s * w - w * (w - 1) / 2) / causal(s);
+  }
+  if (model.attention.chunk > 0) {
+    const double c = std::min(s, static_cast<double>(model.attention.chunk));
+    const double whole = std::floor(s / c);
+    return s * s * (whole * causal(c) + causal(s - whole * c)) / causal(s);
+  }
+  return s * s;
+}
+
+// Forward FLOPs of one block's core for one sequence. A recurrence is taken as two products of
+// state size for each token.
+double core_flops(const ModelSpec& model) {
+  if (model.mixer == MixerKind::kNone) return 0;
+  if (model.mixer != MixerKind::kAttention) {
+    const RecurrentShape& r = model.recurrent;
+    return 4.0 * static_cast<double>(model.seq * r.heads * r.key_dim) *
+           static_cast<double>(r.value_dim);
+  }
+  // QK' and PV, two FLOPs each.
+  return 2.0 * core_pairs(model) * static_cast<double>(query_width(model) + attention_width(model));
+}
+
+double products_flops(const ModelSpec& model) {
+  const bool recurs = model.mixer == MixerKind::kMamba2 || model.mixer == MixerKind::kDeltaNet;
+  std::int64_t weights = has_feed_forward(model) ? mlp_weights(model, model.experts.per_token) : 0;
+  if (model.mixer == MixerKind::kAttention) weights += attention_weights(model);
+  if (recurs) weights += recurrent_weights(model);
+  return 2.0 * static_cast<double>(model.seq) * static_cast<double>(weights);
+}
+
+}  // namespace
+
+std::int64_t block_parameter_count(const ModelSpec& model) {
+  return block_parameters(model, model.experts.count);
+}
+
+std::int64_t active_parameter_count(const ModelSpec& model) {
+  // A router that picks a few experts leaves the others' weights unused by this token.
+  return parameter_count(model) - over_blocks(model, [](const ModelSpec& block) {
+           return block_parameter_count(block) - block_parameters(block, block.experts.per_token);
+         });
+}
+
+std::int64_t parameter_count(const ModelSpec& model) {
+  std::int64_t embedding = model.vocab * model.hidden;
+  // The head has a matrix of its own.
+  if (!model.tied_embedding) embedding *= 2;
+  if (model.ends.head_bias) embedding += model.vocab;
+  if (model.attention.position == PositionKind::kLearned) {
+    embedding += position_rows(model) * model.hidden;
+  }
+  if (model.embedding_norm) embedding += norm_parameters(model);
+  return embedding + over_blocks(model, block_parameter_count) + norm_parameters(model);
+}
+
+Flops attention_core_forward_flops(const ModelSpec& model) {
+  return Flops(over_blocks(model, core_flops));
+}
+
+Flops blocks_forward_flops(const ModelSpec& model) {
+  return Flops(over_blocks(model, products_flops)) + attention_core_forward_flops(model);
+}
+
+Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {
+  const Flops logits(2.0 * static_cast<double>(model.seq) * static_cast<double>(model.hidden) *
+                     static_cast<double>(model.vocab));
+  // Backward takes twice the products of forward: one for inputs, one for weights.
+  return 3.0 * static_cast<double>(global_batch) * (blocks_forward_flops(model) + logits);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,166 @@
+// The ops between the projections of attention: norms and turns of queries and keys, scores,
+// probabilities, and the whole core at once. See kernels/ops.h.
+#pragma once
+
+#include <cstdint>
+
+#include "core/block_shape.h"
+#include "core/label.h"
+#include "kernels/tensor.h"
+
+namespace tpsim {
+
+// Which of the keys up to its own a query sees: the last `window` ones, or those of its own chunk;
+// 0 stands for no such limit. Positions count from the first key.
+struct Visibility {
+  std::int64_t window = 0;
+  std::int64_t chunk = 0;
+  bool is_limited() const { return window > 0 || chunk > 0; }
+  std::int64_t reach() const { return window > 0 ? window : chunk; }
+  std::int64_t first_key(std::int64_t position) const {
+    if (window > 0) return position < window ? 0 : position - window + 1;
+    return chunk > 0 ? position / chunk * chunk : 0;
+  }
+};
+// Query-key pairs of `queries`, the last of `keys`.
+double visible_pairs(std::int64_t queries, std::int64_t keys, const Visibility& visibility);
+
+// In place: p = softmax(scale * scores + slope * key position), keys after the query masked out.
+// scores [batch * heads, queries, keys]: the queries are the last of the keys, so that query q sees
+// keys 0 .. q + keys - queries of what its visibility leaves. slopes [heads] fp32, undefined
+// without ALiBi. sinks [heads], undefined without: one more score for each head, whose probability
+// goes nowhere.
+struct SoftmaxForward {
+  Tensor scores, slopes;
+  std::int64_t heads = 1;
+  float scale = 1.0F;
+  Visibility visibility = {};
+  Tensor sinks = {};
+  Label label;
+};
+// In place: dprobs becomes the gradient of the unscaled scores. dsinks [heads] +=, undefined
+// without sinks.
+struct SoftmaxBackward {
+  Tensor probs, dprobs;
+  float scale = 1.0F;
+  Visibility visibility = {};
+  std::int64_t heads = 1;
+  Tensor dsinks = {};
+  Label label;
+};
+
+// Per-head vectors inside a tensor: element (position s, sample b, head h, d) lies at
+// offset + s * position_stride + b * sample_stride + h * head_stride + d.
+struct Heads {
+  Tensor tensor;
+  std::int64_t offset = 0;
+  std::int64_t position_stride = 0;
+  std::int64_t sample_stride = 0;
+  std::int64_t head_stride = 0;
+};
+struct AttentionDims {
+  std::int64_t batch = 0;
+  std::int64_t seq = 0;  // of the queries
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::int64_t keys = 0;       // 0: as many as queries
+  std::int64_t value_dim = 0;  // width of values and outputs; 0: head_dim
+};
+inline std::int64_t value_width(const AttentionDims& dims) {
+  return dims.value_dim > 0 ? dims.value_dim : dims.head_dim;
+}
+inline std::int64_t key_count(const AttentionDims& dims) {
+  return dims.keys > 0 ? dims.keys : dims.seq;
+}
+// o = softmax(scale q k' + ALiBi, causal) v without the score matrix; log_sum [batch, heads, seq]
+// fp32. q, o and their gradients have `seq` positions, k, v and theirs key_count(dims): the queries
+// are the last of the keys, as in SoftmaxForward. Query head h reads key head
+// h / (heads / kv_heads). cap: scores become cap tanh(score / cap) before the slopes; 0: they do
+// not.
+struct FlashForward {
+  AttentionDims dims;
+  Heads q, k, v, o;
+  Tensor log_sum, slopes;
+  float scale = 1.0F;
+  Visibility visibility = {};
+  float cap = 0;
+  Tensor sinks = {};  // as in SoftmaxForward
+  Label label;
+};
+struct FlashBackward {
+  AttentionDims dims;
+  Heads q, k, v, o, d_o;
+  Tensor log_sum, slopes;
+  Heads dq, dk, dv;
+  float scale = 1.0F;
+  Visibility visibility = {};
+  float cap = 0;
+  Tensor sinks = {}, dsinks = {};  // dsinks +=
+  Label label;
+};
+// Rotates (d, d + n/2) pairs of the first n = dims.head_dim entries of every head in place by
+// position / theta^(2d/n), or by position * frequencies[d] where those are given; backward inverts.
+// neighbours: pairs (2d, 2d + 1). Cosines and sines are multiplied by `magnitude`. x's first
+// position counts as first_position.
+struct Rotary {
+  AttentionDims dims;  // heads of x in dims.heads
+  Heads x;
+  float theta = 10000.0F;
+  bool inverse = false;
+  std::int64_t first_position = 0;
+  Tensor frequencies = {};  // [n/2] fp32, or undefined
+  bool neighbours = false;
+  float magnitude = 1;
+  Label label;
+};
+// Norm of every head in place, x kept in `raw` [seq, batch, heads, head_dim]. gain [head_dim] or
+// [heads, head_dim]; undefined: ones.
+struct HeadNormForward {
+  NormKind kind{};
+  AttentionDims dims;  // heads of x in dims.heads
+  Heads x;
+  Tensor gain, raw;
+  float epsilon = 1e-5F;
+  float offset = 0;  // added to the gain
+  Label label;
+};
+// In place: the gradient dx of the norm's result becomes that of its input. dgain +=.
+struct HeadNormBackward {
+  NormKind kind{};
+  AttentionDims dims;
+  Heads dx;
+  Tensor gain, raw, dgain;
+  float epsilon = 1e-5F;
+  float offset = 0;
+  Label label;
+};
+// y = cap tanh(scale x / cap); y may be x.
+struct SoftCapForward {
+  Tensor x, y;
+  float scale = 1.0F;
+  float cap = 1.0F;
+  Label label;
+};
+// In place: the gradient dy of y becomes that of x.
+struct SoftCapBackward {
+  Tensor y, dy;
+  float scale = 1.0F;
+  float cap = 1.0F;
+  Label label;
+};
+// In place: x times 1 + strength ln(1 + floor((position + 1) / floor)), in both directions.
+struct PositionScale {
+  AttentionDims dims;
+  Heads x;
+  float strength = 0;
+  std::int64_t floor = 1;
+  std::int64_t first_position = 0;
+  Label label;
+};
+// y [seq, batch, head_dim] = sum over the heads of x.
+struct HeadSum {
+  AttentionDims dims;
+  Heads x, y;  // y has one head
+  Label label;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,59 @@
+// What an op's record is made from: shared by the files that describe ops. Internal to kernels/.
+#pragma once
+
+#include <string>
+
+#include "kernels/ops.h"
+
+namespace tpsim {
+
+inline void require(bool condition, const Label& label, const char* rule) {
+  TPSIM_CHECK(condition, std::string(label.text) + ": " + rule);
+}
+
+// Traffic that an op cannot avoid: every operand once.
+template <class... Tensors>
+double bytes_of(const Tensors&... tensors) {
+  return static_cast<double>(((tensors.defined() ? tensors.bytes() : 0) + ...));
+}
+
+// A record without what is the same for all ops: kind and label.
+struct Work {
+  DType dtype{};
+  std::uint8_t variant = 0;
+  OpDims dims{};
+  double flops = 0, bytes = 0;
+};
+inline Work work(DType dtype, std::uint8_t variant, OpDims dims, double flops, double bytes) {
+  return {dtype, variant, dims, flops, bytes};
+}
+
+// For ops that write to a tensor of either dtype: which it is.
+inline std::uint8_t dtype_variant(const Tensor& into) {
+  return static_cast<std::uint8_t>(into.dtype());
+}
+
+// An op over rows x cols that spends `flops_per_element` on each.
+inline Work rowwise(const Tensor& x, std::uint8_t variant, double flops_per_element, double bytes) {
+  return work(x.dtype(), variant, {x.rows(), x.cols()},
+              flops_per_element * static_cast<double>(x.elements()), bytes);
+}
+
+inline Work flat(const Tensor& x, std::uint8_t variant, double flops_per_element, double bytes) {
+  return work(x.dtype(), variant, {x.elements()},
+              flops_per_element * static_cast<double>(x.elements()), bytes);
+}
+
+Work work_of(const SoftmaxForward& op);
+Work work_of(const SoftmaxBackward& op);
+Work work_of(const FlashForward& op);
+Work work_of(const FlashBackward& op);
+Work work_of(const Rotary& op);
+Work work_of(const HeadNormForward& op);
+Work work_of(const HeadNormBackward& op);
+Work work_of(const SoftCapForward& op);
+Work work_of(const SoftCapBackward& op);
+Work work_of(const PositionScale& op);
+Work work_of(const HeadSum& op);
+
+}  // namespace tpsim

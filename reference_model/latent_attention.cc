@@ -1,0 +1,261 @@
+#include "reference_model/latent_attention.h"
+
+#include "reference_model/linear.h"
+#include "reference_model/mappings.h"
+#include "reference_model/norm.h"
+
+namespace tpsim {
+namespace {
+
+constexpr Label kLatentDown{ModelPart::kLinear, "attention.latent_down"};
+constexpr Label kLatentUp{ModelPart::kLinear, "attention.latent_up"};
+constexpr Label kLatentNorm{ModelPart::kNorm, "attention.latent_norm"};
+constexpr Label kCopyHeads{ModelPart::kAttentionCore, "attention.latent_heads"};
+constexpr float kEpsilon = 1e-6F;  // of the norms of latents, whatever the other norms have
+
+Matrix first_columns(const Tensor& x, std::int64_t count, bool transposed = false) {
+  Matrix columns = matrix_of(x, transposed);
+  columns.cols = count;
+  return columns;
+}
+
+// The first `rank` entries of every row as one head.
+Heads as_head(const Tensor& x) {
+  const std::int64_t width = x.cols();
+  return {x, 0, x.shape()[1] * width, width, width};
+}
+
+AttentionDims one_head(const Tensor& x, std::int64_t width) {
+  return {x.shape()[1], x.shape()[0], 1, 1, width};
+}
+
+}  // namespace
+
+void LatentAttention::specify(const RankContext& context, const std::string& block,
+                              std::vector<ParameterSpec>& specs) {
+  const ModelSpec& model = context.model;
+  const LatentShape& latent = model.attention.latent;
+  const std::int64_t tp = context.plan.degrees.tp, heads = model.attention.heads;
+  const auto matrix = [&](const std::string& name, std::int64_t rows, std::int64_t cols, bool cut) {
+    specs.push_back({.name = block + "self_attn." + name + ".weight",
+                     .shape = {cut ? rows / tp : rows, cols},
+                     .sharding = cut ? Sharding::kRows : Sharding::kReplicated,
+                     .deviation = model.initializer_range,
+                     .global_rows = rows});
+  };
+  const auto vector = [&](const std::string& name, std::int64_t rows, InitialValue initial) {
+    specs.push_back({.name = block + "self_attn." + name,
+                     .shape = {rows},
+                     .initial = initial,
+                     .global_rows = rows});
+  };
+  const std::int64_t down_rows = latent.kv_rank + latent.rope_dim;
+  if (latent.q_rank > 0) {
+    matrix("q_a_proj", latent.q_rank, model.hidden, false);
+    matrix("q_b_proj", query_width(model), latent.q_rank, true);
+    vector("q_a_layernorm.weight", latent.q_rank, InitialValue::kOnes);
+    if (has_qkv_bias(model)) vector("q_a_proj.bias", latent.q_rank, InitialValue::kZeros);
+  } else {
+    matrix("q_proj", query_width(model), model.hidden, true);
+  }
+  matrix("kv_a_proj_with_mqa", down_rows, model.hidden, false);
+  matrix("kv_b_proj", heads * (latent.nope_dim + latent.value_dim), latent.kv_rank, true);
+  vector("kv_a_layernorm.weight", latent.kv_rank, InitialValue::kOnes);
+  if (has_qkv_bias(model)) vector("kv_a_proj_with_mqa.bias", down_rows, InitialValue::kZeros);
+}
+
+LatentAttention::LatentAttention(const RankContext& context, ParameterUnit& unit,
+                                 const std::string& block)
+    : context_(context),
+      shape_(context.model.attention.latent),
+      sizes_(local_sizes(context)),
+      q_up_(get_parameter(
+          unit, block + "self_attn." + (shape_.q_rank > 0 ? "q_b_proj.weight" : "q_proj.weight"))),
+      kv_up_(get_parameter(unit, block + "self_attn.kv_b_proj.weight")) {
+  const auto find = [&](const std::string& name) {
+    return find_parameter(unit, block + "self_attn." + name);
+  };
+  q_down_ = {find("q_a_proj.weight"), find("q_a_proj.bias"), find("q_a_layernorm.weight")};
+  kv_down_ = {find("kv_a_proj_with_mqa.weight"), find("kv_a_proj_with_mqa.bias"),
+              find("kv_a_layernorm.weight")};
+}
+
+std::int64_t LatentAttention::query_columns() const {
+  return sizes_.heads * context_.model.attention.head_dim;
+}
+
+Heads LatentAttention::shared_key(const Tensor& kv) const {
+  Heads key = as_head(kv);
+  key.offset = shape_.kv_rank;
+  return key;
+}
+
+Tensor LatentAttention::down(const Tensor& x, const Down& by, std::int64_t rank,
+                             Tensor& raw) const {
+  Tensor latent = linear_forward(context_, x, by.weight->weight, kLatentDown);
+  if (by.bias != nullptr) {
+    context_.device.run(BiasResidual{latent, by.bias->weight, Tensor(), latent, kLatentDown});
+  }
+  raw =
+      allocate_activation(context_, {latent.shape()[0], latent.shape()[1], rank}, kLatentNorm.text);
+  context_.device.run(HeadNormForward{.kind = NormKind::kRmsNorm,
+                                      .dims = one_head(latent, rank),
+                                      .x = as_head(latent),
+                                      .gain = by.norm->weight,
+                                      .raw = raw,
+                                      .epsilon = kEpsilon,
+                                      .label = kLatentNorm});
+  return latent;
+}
+
+Tensor LatentAttention::forward(const Tensor& x, LatentSaved& saved,
+                                const AttentionCore& core) const {
+  const bool has_rank = shape_.q_rank > 0;
+  if (has_rank) saved.q = down(x, q_down_, shape_.q_rank, saved.raw_q);
+  saved.kv = down(x, kv_down_, shape_.kv_rank, saved.raw_kv);
+  const Tensor q_input = enter_tensor_parallel(context_, has_rank ? saved.q : x,
+                                               {ModelPart::kTensorParallel, "attention.gather"});
+  const Tensor kv =
+      enter_tensor_parallel(context_, saved.kv, {ModelPart::kTensorParallel, "attention.gather"});
+  Tensor qkv = allocate_activation(
+      context_, {kv.shape()[0], kv.shape()[1], qkv_width(core.layout())}, kLatentUp.text);
+  context_.device.run(Matmul{.a = matrix_of(q_input),
+                             .b = matrix_of(q_up_.weight, true),
+                             .c = first_columns(qkv, query_columns()),
+                             .label = kLatentUp});
+  Heads turned = view_of(core.layout(), qkv).q;
+  turned.offset += shape_.nope_dim;
+  core.rotate(turned, sizes_.heads, false);
+  core.rotate(shared_key(kv), 1, false);
+  up_keys_and_values(kv, qkv, core);
+  return qkv;
+}
+
+// The parts of keys without position and the values, between kv_b's output and qkv.
+void LatentAttention::copy_heads(const Tensor& qkv, const Tensor& up, bool from_up) const {
+  const std::int64_t head_dim = context_.model.attention.head_dim;
+  const std::int64_t both = shape_.nope_dim + shape_.value_dim;
+  const auto heads_in = [&](const Tensor& tensor, std::int64_t offset, std::int64_t width,
+                            std::int64_t stride) {
+    Matrix heads = first_columns(tensor, width);
+    heads.offset = offset;
+    heads.inner_stride = stride;
+    return heads;
+  };
+  const std::int64_t keys = query_columns(), values = 2 * query_columns();
+  for (const bool of_values : {false, true}) {
+    const std::int64_t width = of_values ? shape_.value_dim : shape_.nope_dim;
+    const Matrix in_up = heads_in(up, of_values ? shape_.nope_dim : 0, width, both);
+    const Matrix in_qkv =
+        heads_in(qkv, of_values ? values : keys, width, of_values ? shape_.value_dim : head_dim);
+    context_.device.run(CopyMatrices{.from = from_up ? in_up : in_qkv,
+                                     .to = from_up ? in_qkv : in_up,
+                                     .inner = sizes_.heads,
+                                     .label = kCopyHeads});
+  }
+}
+
+void LatentAttention::up_keys_and_values(const Tensor& kv, const Tensor& qkv,
+                                         const AttentionCore&) const {
+  const std::int64_t width = kv_up_.weight.rows();
+  const Tensor up =
+      allocate_activation(context_, {kv.shape()[0], kv.shape()[1], width}, kLatentUp.text);
+  context_.device.run(Matmul{.a = first_columns(kv, shape_.kv_rank),
+                             .b = matrix_of(kv_up_.weight, true),
+                             .c = matrix_of(up),
+                             .label = kLatentUp});
+  copy_heads(qkv, up, true);
+  Matrix shared = first_columns(kv, shape_.rope_dim);
+  shared.offset = shape_.kv_rank;
+  Matrix keys = first_columns(qkv, shape_.rope_dim);
+  keys.offset = query_columns() + shape_.nope_dim;
+  keys.inner_stride = context_.model.attention.head_dim;
+  context_.device.run(
+      CopyMatrices{.from = shared, .to = keys, .inner = sizes_.heads, .label = kCopyHeads});
+}
+
+Tensor LatentAttention::keys_and_values_backward(const Tensor& kv, const Tensor& dqkv,
+                                                 const AttentionCore& core) const {
+  Tensor dkv = allocate_activation(context_, kv.shape(), kLatentUp.text);
+  AttentionDims dims = one_head(dqkv, shape_.rope_dim);
+  dims.heads = dims.kv_heads = sizes_.heads;
+  Heads keys = view_of(core.layout(), dqkv).k;
+  keys.offset += shape_.nope_dim;
+  context_.device.run(HeadSum{dims, keys, shared_key(dkv), kCopyHeads});
+  core.rotate(shared_key(dkv), 1, true);
+  const Tensor dup = allocate_activation(
+      context_, {kv.shape()[0], kv.shape()[1], kv_up_.weight.rows()}, kLatentUp.text);
+  copy_heads(dqkv, dup, false);
+  context_.device.run(Matmul{.a = matrix_of(dup),
+                             .b = matrix_of(kv_up_.weight),
+                             .c = first_columns(dkv, shape_.kv_rank),
+                             .label = kLatentUp});
+  context_.device.run(Matmul{.a = matrix_of(dup, true),
+                             .b = first_columns(kv, shape_.kv_rank),
+                             .c = matrix_of(kv_up_.gradient),
+                             .beta = accumulation_beta(kv_up_),
+                             .label = kLatentUp});
+  return dkv;
+}
+
+// The gradient of what queries are projected from, a partial sum over the tensor group.
+Tensor LatentAttention::queries_backward(const Tensor& dqkv, const Tensor& x,
+                                         LatentSaved& saved) const {
+  const Tensor input =
+      enter_tensor_parallel(context_, shape_.q_rank > 0 ? saved.q : x,
+                            {ModelPart::kColumnParallelBackward, "attention.regather"});
+  Tensor dinput = allocate_activation(context_, input.shape(), kLatentUp.text);
+  context_.device.run(Matmul{.a = first_columns(dqkv, query_columns()),
+                             .b = matrix_of(q_up_.weight),
+                             .c = matrix_of(dinput),
+                             .label = kLatentUp});
+  context_.device.run(Matmul{.a = first_columns(dqkv, query_columns(), true),
+                             .b = matrix_of(input),
+                             .c = matrix_of(q_up_.gradient),
+                             .beta = accumulation_beta(q_up_),
+                             .label = kLatentUp});
+  return dinput;
+}
+
+void LatentAttention::down_backward(const Tensor& dlatent, const Tensor& x, const Down& by,
+                                    const Tensor& raw, const Tensor& dx, float beta) const {
+  zero_if_fresh(context_.device, *by.norm);
+  context_.device.run(HeadNormBackward{.kind = NormKind::kRmsNorm,
+                                       .dims = one_head(dlatent, raw.cols()),
+                                       .dx = as_head(dlatent),
+                                       .gain = by.norm->weight,
+                                       .raw = raw,
+                                       .dgain = by.norm->gradient,
+                                       .epsilon = kEpsilon,
+                                       .label = kLatentNorm});
+  bias_gradient(context_, dlatent, by.bias, kLatentDown.text);
+  linear_weight_gradient(context_, dlatent, x, *by.weight, kLatentDown);
+  context_.device.run(Matmul{.a = matrix_of(dlatent),
+                             .b = matrix_of(by.weight->weight),
+                             .c = matrix_of(dx),
+                             .beta = beta,
+                             .label = kLatentDown});
+}
+
+Tensor LatentAttention::backward(const Tensor& dqkv, const Tensor& x, LatentSaved saved,
+                                 const AttentionCore& core) const {
+  Heads turned = view_of(core.layout(), dqkv).q;
+  turned.offset += shape_.nope_dim;
+  core.rotate(turned, sizes_.heads, true);
+  Tensor dq = queries_backward(dqkv, x, saved);
+  dq = leave_tensor_parallel(context_, std::move(dq),
+                             {ModelPart::kColumnParallelBackward, "attention.backward"});
+  Tensor dkv = keys_and_values_backward(
+      enter_tensor_parallel(context_, saved.kv,
+                            {ModelPart::kColumnParallelBackward, "attention.regather"}),
+      dqkv, core);
+  dkv = leave_tensor_parallel(context_, std::move(dkv),
+                              {ModelPart::kColumnParallelBackward, "attention.backward"});
+  const bool has_rank = shape_.q_rank > 0;
+  Tensor dx = has_rank ? allocate_activation(context_, x.shape(), kLatentDown.text) : dq;
+  if (has_rank) down_backward(dq, x, q_down_, saved.raw_q, dx, 0);
+  down_backward(dkv, x, kv_down_, saved.raw_kv, dx, 1);
+  return dx;
+}
+
+}  // namespace tpsim
