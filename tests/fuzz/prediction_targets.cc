@@ -38,7 +38,7 @@ void check_prediction(const Scenario& scenario, const PlannedRun& run) {
   demand(peak == p.peak, "the fullest stage is the peak");
   demand(p.p_oom >= 0 && p.p_oom <= 1, "a probability is one");
   // Writing refuses numbers that are none.
-  static_cast<void>(to_text(cli::simulate_report({scenario, "c", "p", "s"}, run)));
+  static_cast<void>(to_text(cli::simulate_report({scenario, "c", "p", "s", {}}, run)));
 }
 
 void simulate_and_check(const Scenario& scenario, const Plan& plan) {

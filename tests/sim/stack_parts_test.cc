@@ -33,7 +33,9 @@ Prediction with(const Scenario& scenario, const Plan& plan, const PartValues& pa
   Scenario changed = scenario;
   changed.stack = with_parts(changed.stack, parts);
   LayerPricer pricer(changed);
-  return predict(pricer, plan);
+  const Result<Prediction> predicted = predict(pricer, plan);
+  REQUIRE(predicted.ok());
+  return *predicted;
 }
 
 template <class E>
