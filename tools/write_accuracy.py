@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/accuracy.md: every table of data/published_runs through `tpsim validate --markdown`,
+"""Writes docs/accuracy.md: every table of data/published_runs and data/strangers through `tpsim validate --markdown`,
 and the constants that were fitted. Usage: tools/write_accuracy.py BUILD/tpsim"""
 import csv
 import json
@@ -39,6 +39,8 @@ FOREIGN = [
     ("mosaic_fsdp", ["--stack", "megatron-lm"], "none"),
     ("simumax_b200_a100pcie", ["--stack", "nemo"], "dgxc_h100, and its own clock"),
 ]
+STRANGERS = ["lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100", "mlperf_nemo",
+             "megatron_bridge", "moe_blackwell_dense"]
 KNOWN = """## What is known about the worst rows
 
 - `A-089`: its own source calls it an outlier (113 s for a batch of 1568 is the time of 2048).
@@ -114,6 +116,43 @@ def foreign(binary, folder):
     return text + "\nOn megatron_selene and pipeline_a100 nothing is fitted at all.\n\n"
 
 
+def strangers(binary, folder):
+    """Sources that no constant was fitted on: as a table without their further columns states them, and
+    with all columns."""
+    with open(RUNS / "bloom_jean_zay.csv", newline="") as source:
+        usual = next(csv.reader(source))
+    text = ("## Strangers\n\nSources of data/strangers, none of whose rows any constant was fitted on: with the "
+            "columns of data/published_runs alone, and with all that the source states.\n\n"
+            "| source | rows priced | usual columns: mean | bias | 90 % interval holds | all columns: mean "
+            "| bias | 90 % interval holds |\n|---|---|---|---|---|---|---|---|\n")
+    sums = [[], []]
+    for name in STRANGERS:
+        table = ROOT / "data" / "strangers" / f"{name}.csv"
+        with open(table, newline="") as source:
+            rows = list(csv.reader(source))
+        keep = [i for i, column in enumerate(rows[0]) if column in usual]
+        plain = folder / f"{name}.csv"
+        with open(plain, "w", newline="") as target:
+            csv.writer(target, lineterminator="\n").writerows([row[i] for i in keep] for row in rows)
+        cells = ""
+        for runs, total in zip((plain, table), sums):
+            done = subprocess.run([binary, "validate", "--runs", str(runs), "--json"], check=True,
+                                  capture_output=True, text=True)
+            report = json.loads(done.stdout)
+            s = report["summary"]
+            total += [row for row in report["rows"] if row["error_pct"] is not None]
+            cells += (f" {s['mape']:.1f} % | {s['bias_pct']:+.1f} % | "
+                      f"{100 * s['interval_coverage_90']:.0f} % |")
+        text += f"| {name} | {s['n']} of {len(rows) - 1} |{cells}\n"
+    cells = ""
+    for total in sums:
+        errors = [row["error_pct"] for row in total]
+        held = sum(row["low_s"] <= row["measured_step_s"] <= row["high_s"] for row in total)
+        cells += (f" {sum(map(abs, errors)) / len(errors):.1f} % | {sum(errors) / len(errors):+.1f} % | "
+                  f"{100 * held / len(errors):.0f} % |")
+    return text + f"| all | {len(sums[1])} |{cells}\n\n"
+
+
 def rows_of(name, folder):
     """The table, or its rows of one regime ("table:regime")."""
     table, _, regime = name.partition(":")
@@ -143,6 +182,7 @@ def main():
                                   check=True, capture_output=True, text=True)
             text += done.stdout + "\n"
         text += foreign(binary, pathlib.Path(folder))
+        text += strangers(binary, pathlib.Path(folder))
     (ROOT / "docs" / "accuracy.md").write_text(text + KNOWN + "\n" + constants())
 
 

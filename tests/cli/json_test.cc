@@ -53,7 +53,8 @@ TEST_CASE("a plan report holds the keys of the contract") {
   SearchSpace space;
   space.gpus = 8;
   const JsonValue report = plan_report(named_scenario(), space, found);
-  CHECK(keys_of(report) == std::vector<std::string>{"version", "model", "parameters", "active_parameters", "cluster", "stack", "gpus",
+  CHECK(keys_of(report) == std::vector<std::string>{"version", "model", "parameters",
+                                                    "active_parameters", "cluster", "stack", "gpus",
                                                     "profile", "search", "plans"});
   const JsonValue& plan = report.find("plans")->as<JsonValue::Array>()->front();
   for (const char* key :

@@ -75,6 +75,26 @@ TEST_CASE("published runs are predicted within their recorded tolerance") {
   }
 }
 
+TEST_CASE("runs of strangers, which no constant was fitted on, are predicted as recorded") {
+  RunLoader loader = make_loader();
+  std::vector<RunOutcome> all;
+  for (const char* file : {"lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100",
+                           "mlperf_nemo", "megatron_bridge", "moe_blackwell_dense"}) {
+    const auto runs = read_run_table(data_folder() / "strangers" / (std::string(file) + ".csv"));
+    REQUIRE(runs.ok());
+    for (const PublishedRun& run : *runs) all.push_back(predict_run(loader, run));
+  }
+  const ValidationSummary s = summarize(all);
+  CHECK(s.n >= 131);
+  CHECK(s.mape < 0.125);
+  CHECK(s.interval_coverage > 0.8);
+  for (const RunOutcome& run : all) {
+    CAPTURE(run.id);
+    CHECK((run.predicted || !run.skipped_because.empty()));
+    if (run.predicted) CHECK_FALSE(run.stack.empty());
+  }
+}
+
 TEST_CASE("every BLOOM run that ran out of memory is foretold, and no other") {
   RunLoader loader = make_loader();
   const ValidationSummary s = summarize(outcomes_of(loader, {"bloom_jean_zay", "", 1, 1, 1, 0, 0}));
