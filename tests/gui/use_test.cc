@@ -54,8 +54,8 @@ Rect place_of(GuiFixture& gui, const std::string& label) {
 
 PlanFile shown_plan(GuiFixture& gui) {
   const Views& views = gui.views();
-  return {views.scenario->model, gui.state().choice.cluster, views.profile, views.stack,
-          views.a->plan};
+  return {views.scenario->model, gui.state().choice.cluster, views.profile,
+          views.stack,           gui.state().choice.parts,   views.a->plan};
 }
 
 }  // namespace
