@@ -110,7 +110,9 @@ TEST_CASE("CUDA ops on fp16 agree with float64 but for the rounding of fp16") {
 TEST_CASE("CUDA ops on wide fp32 tensors agree with float64", "[long]") {
   check_wide(DType::kFloat32);
 }
-TEST_CASE("CUDA ops on wide bf16 tensors agree with float64") { check_wide(DType::kBFloat16); }
+TEST_CASE("CUDA ops on wide bf16 tensors agree with float64", "[long]") {
+  check_wide(DType::kBFloat16);
+}
 TEST_CASE("CUDA ops on wide fp16 tensors agree with float64", "[long]") {
   check_wide(DType::kFloat16);
 }
