@@ -194,6 +194,8 @@ class PlanReport(Report):
     """The best plans of a search, best first."""
 
     model: str
+    parameters: int
+    active_parameters: int
     cluster: str
     stack: str
     gpus: int
@@ -212,6 +214,8 @@ class SimulateReport(Report):
     """One plan with its prediction."""
 
     model: str
+    parameters: int
+    active_parameters: int
     cluster: str
     stack: str
     gpus: int
@@ -495,6 +499,10 @@ class ValidatedRun:
     predicted_fits: Optional[bool]
     p_oom: Optional[float]
     skipped_because: Optional[str]
+    cluster: str
+    stack: str
+    parts: str
+    assumed: List[str]
 
 
 @dataclass(frozen=True)
@@ -507,7 +515,7 @@ class ValidationSummary:
     p95_ape: float
     max_ape: float
     bias_pct: float
-    kendall_tau: float
+    kendall_tau: Optional[float]
     top1_regret_pct: float
     interval_coverage_90: float
     mem_n: int
