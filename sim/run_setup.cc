@@ -86,8 +86,7 @@ Status check_modelled(const PublishedRun& run) {
   for (const auto& [name, value] :
        {std::pair{"shared_ffn", run.shared_ffn}, std::pair{"dense_layers", run.dense_layers},
         std::pair{"mtp", run.mtp},
-        std::pair{"moe_every", std::max<std::int64_t>(0, run.moe_every - 1)},
-        std::pair{"etp", std::max<std::int64_t>(0, run.etp - 1)}}) {
+        std::pair{"moe_every", std::max<std::int64_t>(0, run.moe_every - 1)}}) {
     if (value > 0) return cannot(fmt::format("{} is not modelled", name));
   }
   return Ok{};
