@@ -145,9 +145,10 @@ std::string plan_view(const Terminal& terminal, const Plan& plan) {
   std::string schedule(name_of(plan.schedule));
   if (plan.virtual_stages > 1) schedule += fmt::format(" x {}", plan.virtual_stages);
   const std::string degrees =
-      terminal.paint(fmt::format("tp {}, pp {}, dp {}{}{}", d.tp, d.pp, d.dp,
+      terminal.paint(fmt::format("tp {}, pp {}, dp {}{}{}{}", d.tp, d.pp, d.dp,
                                  d.cp > 1 ? fmt::format(", cp {}", d.cp) : "",
-                                 d.ep > 1 ? fmt::format(", ep {}", d.ep) : ""),
+                                 d.ep > 1 ? fmt::format(", ep {}", d.ep) : "",
+                                 d.etp > 0 ? fmt::format(", etp {}", d.etp) : ""),
                      Ink::kBold);
   return row(terminal, "layout",
              fmt::format("{}, ZeRO {}, {} micro-batch{} of {}, {}", degrees, plan.zero,

@@ -156,15 +156,13 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kMegatron, kPlan, [](M m, P p) { return has_experts(m) && p.zero >= 2; },
      "ZeRO 2 or 3 with experts",
      "tpsim exports its FSDP for dense models only: use ZeRO 0 or 1"},
-    {kMegatron, kPlan, [](M, P p) { return p.degrees.ep > 1 && p.degrees.cp > 1; },
-     "expert with context parallelism",
-     "there, context-parallel ranks share the experts too: use ep 1 or cp 1"},
     {kMegatron, kPlan,
-     [](M, P p) {
-       return p.degrees.ep > 1 && p.degrees.pp > 1 && p.rank_order == RankOrder::kTpPpDp;
+     [](M m, P p) {
+       return has_experts(m) && p.degrees.pp > 1 && p.rank_order == RankOrder::kTpPpDp &&
+              expert_data_ranks(p) != p.degrees.dp;
      },
-     "expert parallelism with ranks in the order tp-pp-dp",
-     "its stages must be outermost: use tp-dp-pp"},
+     "experts on other ranks than dp has, in the order tp-pp-dp",
+     "its stages must be outermost there: use tp-dp-pp"},
 
     // torchtitan/config/configs.py and its parallelize functions as of commit 0014ac2c.
     {kTitan, kModel, [](M m, P) { return has_experts(m); }, "experts with a capacity",

@@ -22,7 +22,8 @@ Status check_degrees(const Plan& plan) {
   constexpr std::int64_t kMost = 1 << 20;
   for (const auto& [name, value] :
        {std::pair{"tp", d.tp}, std::pair{"pp", d.pp}, std::pair{"dp", d.dp}, std::pair{"cp", d.cp},
-        std::pair{"ep", d.ep}, std::pair{"virtual_stages", plan.virtual_stages},
+        std::pair{"ep", d.ep}, std::pair{"etp", expert_tensor_ranks(plan)},
+        std::pair{"virtual_stages", plan.virtual_stages},
         std::pair{"micro_batch", plan.micro_batch}, std::pair{"global_batch", plan.global_batch}}) {
     if (value < 1 || value > kMost) {
       return illegal(fmt::format("{} is {}; it must lie between 1 and {}", name, value, kMost));
@@ -50,22 +51,53 @@ Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
+// The width of every kind of experts.
+Status check_expert_tensor_parallel(const Plan& plan, const ModelSpec& model) {
+  const std::int64_t etp = expert_tensor_ranks(plan);
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const ModelSpec block = with_block_kind(model, kind);
+    if (!has_experts(block) || block.ffn_hidden % etp == 0) continue;
+    return illegal(
+        fmt::format("the experts' width {} does not divide by etp = {}", block.ffn_hidden, etp),
+        "etp 1 keeps every expert whole");
+  }
+  if (stage_ranks(plan) % etp != 0) {
+    return illegal(
+        fmt::format("tp x cp x dp = {} does not divide by etp = {}", stage_ranks(plan), etp));
+  }
+  return Ok{};
+}
+
 Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
   const ParallelDegrees& d = plan.degrees;
   if (!has_experts(model)) {
-    if (d.ep == 1) return Ok{};
-    return illegal(fmt::format("ep is {}; the model has no experts", d.ep), "set ep to 1");
+    if (d.ep == 1 && d.etp == 0) return Ok{};
+    return d.ep > 1
+               ? illegal(fmt::format("ep is {}; the model has no experts", d.ep), "set ep to 1")
+               : illegal(fmt::format("etp is {}; the model has no experts", d.etp),
+                         "leave etp out");
   }
-  const std::int64_t all = std::gcd(d.dp, model.experts.count);
+  TPSIM_TRY_STATUS(check_expert_tensor_parallel(plan, model));
+  const std::int64_t ranks = stage_ranks(plan) / expert_tensor_ranks(plan);
+  const std::int64_t all = std::gcd(ranks, model.experts.count);
   if (all % d.ep != 0) {
     std::int64_t nearest = 1;
     for (std::int64_t n = 2; n <= all; ++n) {
       if (all % n == 0 && std::abs(n - d.ep) < std::abs(nearest - d.ep)) nearest = n;
     }
-    const bool by_data = d.dp % d.ep != 0;
-    return illegal(fmt::format("{} = {} does not divide by ep = {}", by_data ? "dp" : "experts",
-                               by_data ? d.dp : model.experts.count, d.ep),
+    const bool by_ranks = ranks % d.ep != 0;
+    return illegal(fmt::format("{} = {} does not divide by ep = {}",
+                               by_ranks ? "tp x cp x dp / etp" : "experts",
+                               by_ranks ? ranks : model.experts.count, d.ep),
                    fmt::format("the nearest ep that divides both is {}", nearest));
+  }
+  if (!experts_fit_ranks(plan)) {
+    return illegal(
+        fmt::format(
+            "etp x ep = {} x {} neither divides tp x cp = {} nor is a multiple of it, which "
+            "ranks in the order {} need",
+            expert_tensor_ranks(plan), d.ep, d.tp * d.cp, name_of(plan.rank_order)),
+        "use rank order tp-dp-pp");
   }
   if (d.tp > 1 && !plan.sequence_parallel) {
     return illegal("experts with tp > 1 need sequence parallelism",
@@ -76,7 +108,8 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
 
 std::string nearest_tp(const ModelSpec& model, std::int64_t tp) {
   const std::int64_t all =
-      std::gcd(std::gcd(model.attention.heads, model.attention.kv_heads), model.ffn_hidden);
+      std::gcd(std::gcd(model.attention.heads, model.attention.kv_heads),
+               has_experts(model) ? model.experts.shared_ffn : model.ffn_hidden);
   std::int64_t nearest = 1;
   for (std::int64_t n = 2; n <= all; ++n) {
     if (all % n == 0 && std::abs(n - tp) < std::abs(nearest - tp)) nearest = n;
@@ -97,7 +130,7 @@ Status check_block_parallel(const Plan& plan, const ModelSpec& model) {
                     model.attention.kv_heads, tp),
         nearest_tp(model, tp));
   }
-  if (model.ffn_hidden % tp != 0) {
+  if (!has_experts(model) && model.ffn_hidden % tp != 0) {
     return illegal(fmt::format("ffn_hidden {} does not divide by tp = {}", model.ffn_hidden, tp),
                    nearest_tp(model, tp));
   }
@@ -223,7 +256,21 @@ std::int64_t gpu_count(const Plan& plan) {
 
 std::int64_t data_ranks(const Plan& plan) { return plan.degrees.dp * plan.degrees.cp; }
 
-std::int64_t expert_data_ranks(const Plan& plan) { return data_ranks(plan) / plan.degrees.ep; }
+std::int64_t stage_ranks(const Plan& plan) { return plan.degrees.tp * data_ranks(plan); }
+
+std::int64_t expert_tensor_ranks(const Plan& plan) {
+  return plan.degrees.etp == 0 ? plan.degrees.tp : plan.degrees.etp;
+}
+
+std::int64_t expert_data_ranks(const Plan& plan) {
+  return stage_ranks(plan) / (expert_tensor_ranks(plan) * plan.degrees.ep);
+}
+
+bool folds_experts(const Plan& plan) {
+  return plan.degrees.ep > 1 || expert_tensor_ranks(plan) != plan.degrees.tp;
+}
+
+bool has_replicas(const Plan& plan) { return data_ranks(plan) > 1 || expert_data_ranks(plan) > 1; }
 
 std::int64_t micro_batches(const Plan& plan) {
   return plan.global_batch / (plan.degrees.dp * plan.micro_batch);
@@ -278,7 +325,7 @@ namespace {
 
 bool block_divides_by_tp(const ModelSpec& model, std::int64_t tp) {
   return model.experts.shared_ffn % tp == 0 && model.attention.heads % tp == 0 &&
-         model.attention.kv_heads % tp == 0 && model.ffn_hidden % tp == 0;
+         model.attention.kv_heads % tp == 0 && (has_experts(model) || model.ffn_hidden % tp == 0);
 }
 
 }  // namespace
@@ -288,6 +335,25 @@ bool divides_by_tp(const ModelSpec& model, std::int64_t tp) {
     if (!block_divides_by_tp(with_block_kind(model, kind), tp)) return false;
   }
   return true;
+}
+
+bool divides_by_etp(const ModelSpec& model, std::int64_t etp) {
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const ModelSpec block = with_block_kind(model, kind);
+    if (has_experts(block) && block.ffn_hidden % etp != 0) return false;
+  }
+  return true;
+}
+
+bool experts_fit_ranks(const Plan& plan) {
+  const std::int64_t etp = expert_tensor_ranks(plan), group = etp * plan.degrees.ep;
+  if (stage_ranks(plan) % group != 0) return false;
+  if (plan.rank_order == RankOrder::kTpDpPp || plan.degrees.pp == 1) return true;
+  const std::int64_t replica = plan.degrees.tp * plan.degrees.cp;
+  const auto fits = [&](std::int64_t ranks) {
+    return replica % ranks == 0 || ranks % replica == 0;
+  };
+  return fits(etp) && fits(group);
 }
 
 bool has_countable_tensors(const Plan& plan, const ModelSpec& model) {

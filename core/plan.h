@@ -19,7 +19,10 @@ struct ParallelDegrees {
   std::int64_t pp = 1;  // pipeline
   std::int64_t dp = 1;  // data
   std::int64_t cp = 1;  // context: ranks that share every sequence
-  std::int64_t ep = 1;  // expert: data-parallel ranks that share the experts; divides dp
+  std::int64_t ep = 1;  // expert: ranks of a stage that share the experts, beyond dp too
+  // Expert-tensor: ranks that share every expert. 0: tp. Experts lie on etp x ep x edp over the
+  // ranks that attention cuts into tp x cp x dp (Liu et al. 2025, arXiv 2504.14960).
+  std::int64_t etp = 0;
   friend auto operator<=>(const ParallelDegrees&, const ParallelDegrees&) = default;
 };
 
@@ -96,9 +99,17 @@ std::int64_t gpu_count(const Plan& plan);
 // Ranks that hold the same weights, each for other tokens: data x context parallel. Gradients are
 // reduced and ZeRO shards over them.
 std::int64_t data_ranks(const Plan& plan);
+// Ranks of one pipeline stage: tp x cp x dp = etp x ep x expert_data_ranks().
+std::int64_t stage_ranks(const Plan& plan);
+// Ranks that share every expert.
+std::int64_t expert_tensor_ranks(const Plan& plan);
 // Ranks that hold the same experts: gradients of experts are reduced, and ZeRO shards them, over
 // these alone.
 std::int64_t expert_data_ranks(const Plan& plan);
+// Whether experts lie otherwise on the ranks than the rest of a block does.
+bool folds_experts(const Plan& plan);
+// Whether some weights are held by several ranks: what ZeRO shards.
+bool has_replicas(const Plan& plan);
 // Micro-batches that one data-parallel rank runs in a step.
 std::int64_t micro_batches(const Plan& plan);
 std::int64_t chunk_count(const Plan& plan);
@@ -122,8 +133,15 @@ std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t ch
 // goes to the middle.
 std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t chunks);
 
-// Whether heads, key/value heads and the MLP's width divide by a tensor-parallel degree.
+// Whether heads, key/value heads and the width of what is no expert divide by a tensor-parallel
+// degree.
 bool divides_by_tp(const ModelSpec& model, std::int64_t tp);
+// Whether the experts' width divides by an expert-tensor-parallel degree.
+bool divides_by_etp(const ModelSpec& model, std::int64_t etp);
+// Whether experts on so many ranks each, shared out over `ep`, can be laid over a stage's ranks.
+// Where pipeline stages lie between replicas, an expert group must fill whole replicas or divide
+// one.
+bool experts_fit_ranks(const Plan& plan);
 
 // Whether the tensors of one micro-batch are small enough to be counted in 64 bits, with room for
 // sums of them: no device comes near.

@@ -21,6 +21,7 @@ enum class Setting : std::uint8_t {
   kDp,
   kCp,
   kEp,
+  kEtp,
   kZero,
   kMicroBatch,
   kVirtualStages,

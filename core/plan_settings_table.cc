@@ -141,10 +141,26 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .tag = "ep",
      .title = "expert parallel",
      .help = "expert-parallel degree: ranks that share the experts",
-     .meaning = "Data-parallel ranks that share out the experts of a layer and send each other the "
-                "tokens.",
+     .meaning = "Ranks that share out the experts of a layer and send each other the tokens: "
+                "neighbours, beyond the replicas of a data-parallel group too.",
      .get = degree_getter<&D::ep>(),
      .set = degree_setter<&D::ep>(),
+     .in_every_file = false,
+     .suits = [](const ModelSpec& model) { return has_experts(model); },
+     .needs = "experts"},
+    {.setting = Setting::kEtp,
+     .role = SettingRole::kLayout,
+     .key = "etp",
+     .tag = "etp",
+     .title = "expert tensor parallel",
+     .help = "ranks that share every expert; 0: as many as tp",
+     .meaning =
+         "How many ranks cut every expert; 0: as the rest of the layer is cut. Whole experts "
+         "(1) need no traffic inside them, and the ranks of a tensor group each send their "
+         "own tokens.",
+     .least = 0,
+     .get = degree_getter<&D::etp>(),
+     .set = degree_setter<&D::etp>(),
      .in_every_file = false,
      .suits = [](const ModelSpec& model) { return has_experts(model); },
      .needs = "experts"},

@@ -61,9 +61,9 @@ constexpr std::array<std::string_view, 7> kCollectiveNames = {
 constexpr std::array<std::string_view, kMemoryCategoryCount + 1> kCategoryNames = {
     "weights", "gradients", "optimizer", "activations", "workspace", "communication", "host"};
 
-constexpr std::array<std::string_view, 9> kGroupNames = {"tensor",    "data",   "pipeline",
-                                                         "embedding", "model",  "world",
-                                                         "context",   "expert", "expert_data"};
+constexpr std::array<std::string_view, 10> kGroupNames = {
+    "tensor", "data",    "pipeline", "embedding",   "model",
+    "world",  "context", "expert",   "expert_data", "expert_tensor"};
 
 }  // namespace
 

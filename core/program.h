@@ -123,11 +123,13 @@ enum class GroupKind : std::uint8_t {
   kEmbedding,
   kModel,
   kWorld,
-  kContext,     // ranks that share the sequences
-  kExpert,      // data-parallel ranks that share the experts
-  kExpertData,  // ranks that hold the same experts
+  kContext,       // ranks that share the sequences
+  kExpert,        // ranks that share out the experts
+  kExpertData,    // ranks that hold the same experts
+  kExpertTensor,  // ranks that share every expert, where these are not the tensor group
 };
-inline constexpr std::size_t kGroupKindCount = static_cast<std::size_t>(GroupKind::kExpertData) + 1;
+inline constexpr std::size_t kGroupKindCount =
+    static_cast<std::size_t>(GroupKind::kExpertTensor) + 1;
 
 struct CollectiveRecord {
   CollectiveKind kind{};

@@ -61,15 +61,26 @@ GroupShape along(const Dimension& inner, const Dimension& outer) {
   return {inner, outer};
 }
 
+// Ranks of one stage whose places in it, (dp * CP + cp) * TP + tp, differ by `stride`, `extent` of
+// them. Replicas lie apart where stages come between them; validate() sees to even cuts of them.
+GroupShape within_stage(const Plan& plan, std::int64_t stride, std::int64_t extent) {
+  const Dimension dp = dimensions_of(plan).dp;
+  const std::int64_t replica = plan.degrees.tp * plan.degrees.cp;
+  if (dp.stride == replica || stride * extent <= replica) return along({stride, extent});
+  if (stride >= replica) return along({stride / replica * dp.stride, extent});
+  return along({stride, replica / stride}, {dp.stride, stride * extent / replica});
+}
+
 GroupShape shape_of(const Plan& plan, GroupKind group) {
   const auto [tp, cp, dp, pp] = dimensions_of(plan);
-  const std::int64_t ep = plan.degrees.ep;
+  const std::int64_t ep = plan.degrees.ep, etp = expert_tensor_ranks(plan);
   switch (group) {
     case GroupKind::kTensor: return along(tp);
     case GroupKind::kContext: return along(cp);
     case GroupKind::kData: return along(cp, dp);
-    case GroupKind::kExpert: return along({dp.stride, ep});
-    case GroupKind::kExpertData: return along(cp, {dp.stride * ep, dp.extent / ep});
+    case GroupKind::kExpertTensor: return within_stage(plan, 1, etp);
+    case GroupKind::kExpert: return within_stage(plan, etp, ep);
+    case GroupKind::kExpertData: return within_stage(plan, etp * ep, expert_data_ranks(plan));
     case GroupKind::kPipeline: return along(pp);
     case GroupKind::kEmbedding:
       return along({pp.stride, pp.extent, std::max<std::int64_t>(1, pp.extent - 1)});

@@ -26,8 +26,9 @@ RankCoordinates coordinates(const Plan& plan, std::int64_t rank);
 // an index:
 //   tensor tp; context cp; pipeline pp; world the global rank
 //   data         dp * CP + cp: by replica, then by part of the sequence
-//   expert       dp % EP: neighbouring replicas share the experts
-//   expert_data  dp / EP * CP + cp: the data group where EP is 1
+//   expert_tensor, expert, expert_data: the coordinates in ETP x EP x EDP, first innermost, of the
+//                place (dp * CP + cp) * TP + tp among the stage's ranks; with ETP = TP and EP = 1
+//                those of tensor, nothing and data
 //   model        pp * TP + tp
 //   embedding    the first and the last stage; a rank of a stage between them is alone in its group
 std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::int64_t rank);

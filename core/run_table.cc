@@ -28,7 +28,7 @@ struct RunColumn {
 };
 
 using R = PublishedRun;
-const std::array<RunColumn, 58> kOwnColumns = {{
+const std::array<RunColumn, 57> kOwnColumns = {{
     {"id", &R::id},
     {"source", &R::source},
     {"date", &R::date},
@@ -75,7 +75,6 @@ const std::array<RunColumn, 58> kOwnColumns = {{
     {"dense_layers", &R::dense_layers},
     {"moe_every", &R::moe_every},
     {"mtp", &R::mtp},
-    {"etp", &R::etp},
     {"routing", &R::routing},
     {"load_balance", &R::load_balance},
     {"optimizer", &R::optimizer},

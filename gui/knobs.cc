@@ -53,6 +53,34 @@ std::vector<std::int64_t> context_degrees(const Plan& plan, const ModelSpec& mod
   return degrees;
 }
 
+// Of a model with experts: what divides them and the ranks that are left for them.
+std::vector<std::int64_t> expert_degrees(const Plan& plan, const ModelSpec& model) {
+  if (!has_experts(model)) return {};
+  std::vector<std::int64_t> degrees =
+      divisors(std::gcd(stage_ranks(plan) / expert_tensor_ranks(plan), model.experts.count));
+  std::erase_if(degrees, [&](std::int64_t ep) {
+    Plan next = plan;
+    next.degrees.ep = ep;
+    return !experts_fit_ranks(next);
+  });
+  return degrees;
+}
+
+// As the rest is cut (0), or less.
+std::vector<std::int64_t> expert_tensor_degrees(const Plan& plan, const ModelSpec& model) {
+  if (!has_experts(model)) return {};
+  std::vector<std::int64_t> degrees = divisors(stage_ranks(plan));
+  degrees.insert(degrees.begin(), 0);
+  std::erase_if(degrees, [&](std::int64_t etp) {
+    Plan next = plan;
+    next.degrees.etp = etp;
+    next.degrees.ep = 1;
+    return etp >= plan.degrees.tp || !experts_fit_ranks(next) ||
+           !divides_by_etp(model, expert_tensor_ranks(next));
+  });
+  return degrees;
+}
+
 // Sequence parallelism needs a tensor group and an even split.
 bool can_shard_sequence(const Plan& plan, const ModelSpec& model) {
   const ParallelDegrees& d = plan.degrees;
@@ -98,7 +126,8 @@ std::vector<std::int64_t> values_of(const Plan& plan, Setting knob, const ModelS
       return degrees;
     }
     case Setting::kCp: return context_degrees(plan, model);
-    case Setting::kEp: return divisors(std::gcd(plan.degrees.dp, model.experts.count));
+    case Setting::kEp: return expert_degrees(plan, model);
+    case Setting::kEtp: return expert_tensor_degrees(plan, model);
     case Setting::kMicroBatch: {
       std::vector<std::int64_t> sizes = divisors(plan.global_batch / plan.degrees.dp);
       std::erase_if(sizes, [](std::int64_t size) { return size > 64; });
@@ -126,11 +155,15 @@ std::int64_t nearest_of(std::span<const std::int64_t> values, std::int64_t wante
   return best;
 }
 
-// What experts ask of a layout that knobs were turned to: ep divides dp and experts, and
+// What experts ask of a layout that knobs were turned to: they fit on its ranks, and
 // tensor-parallel ranks route their own tokens.
 void mend_experts(Plan& plan, const ModelSpec& model) {
-  plan.degrees.ep = std::gcd(std::gcd(plan.degrees.dp, plan.degrees.ep),
-                             std::max<std::int64_t>(1, model.experts.count));
+  const std::vector<std::int64_t> cuts = expert_tensor_degrees(plan, model);
+  if (std::find(cuts.begin(), cuts.end(), plan.degrees.etp) == cuts.end()) {
+    plan.degrees.etp = cuts.empty() ? 0 : cuts.front();
+  }
+  const std::vector<std::int64_t> degrees = expert_degrees(plan, model);
+  plan.degrees.ep = degrees.empty() ? 1 : nearest_of(degrees, plan.degrees.ep);
   if (has_experts(model)) plan.sequence_parallel = can_shard_sequence(plan, model);
 }
 

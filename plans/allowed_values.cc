@@ -46,11 +46,26 @@ std::vector<std::int64_t> context_degrees(const Scenario& scenario, const Search
   return degrees;
 }
 
+std::vector<std::int64_t> expert_tensor_degrees(const Scenario& scenario, const SearchSpace& space,
+                                                std::int64_t tp) {
+  std::vector<std::int64_t> degrees = space.asked[Setting::kEtp];
+  if (degrees.empty()) degrees = {0, 1};
+  const auto is_tried = [&](std::int64_t etp) {
+    return is_allowed(scenario, space, {Setting::kEtp, etp});
+  };
+  const bool both = contains(degrees, std::int64_t{0}) && is_tried(0);
+  std::erase_if(degrees, [&](std::int64_t etp) {
+    const bool is_same = both && etp == tp;  // another spelling of 0
+    return is_same || !is_tried(etp) || (etp > 0 && !has_experts(scenario.model));
+  });
+  return degrees;
+}
+
 std::vector<std::int64_t> expert_degrees(const Scenario& scenario, const SearchSpace& space,
-                                         std::int64_t replicas) {
+                                         std::int64_t ranks) {
   const ModelSpec& model = scenario.model;
   std::vector<std::int64_t> degrees = {1};
-  if (has_experts(model)) degrees = divisors(std::gcd(replicas, model.experts.count));
+  if (has_experts(model)) degrees = divisors(std::gcd(ranks, model.experts.count));
   std::erase_if(degrees, [&](std::int64_t ep) {
     return !is_allowed(scenario, space, {Setting::kEp, ep});
   });

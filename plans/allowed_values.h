@@ -27,9 +27,12 @@ std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting
 // Unasked, a sequence is shared only as long as every rank keeps 4096 positions of it.
 std::vector<std::int64_t> context_degrees(const Scenario& scenario, const SearchSpace& space,
                                           std::int64_t ranks);
-// Degrees that divide both the replicas and the experts.
+// How experts are cut where attention is by tp: unasked as attention (0), and not at all.
+std::vector<std::int64_t> expert_tensor_degrees(const Scenario& scenario, const SearchSpace& space,
+                                                std::int64_t tp);
+// Degrees that divide both the experts and a stage's ranks by what cuts an expert.
 std::vector<std::int64_t> expert_degrees(const Scenario& scenario, const SearchSpace& space,
-                                         std::int64_t replicas);
+                                         std::int64_t ranks);
 // Cost and energy may prefer fewer GPUs: every number of whole nodes up to the given one.
 std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space);
 std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp);

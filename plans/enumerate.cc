@@ -85,11 +85,22 @@ class FamilyWalk {
       for (const std::int64_t pp : divisors(gpus / tp)) {
         if (!space_.is_asked(Setting::kPp, pp)) continue;
         for (const std::int64_t cp : context_degrees(scenario_, asked_, gpus / tp / pp)) {
-          const std::int64_t dp = gpus / tp / pp / cp;
-          for (const std::int64_t ep : expert_degrees(scenario_, asked_, dp)) {
-            add_layout({tp, pp, dp, cp, ep});
-          }
+          add_expert_layouts({.tp = tp, .pp = pp, .dp = gpus / tp / pp / cp, .cp = cp});
         }
+      }
+    }
+  }
+
+  // All ways to lay experts over the ranks of a stage.
+  void add_expert_layouts(ParallelDegrees degrees) {
+    const std::int64_t ranks = degrees.tp * degrees.cp * degrees.dp;
+    for (const std::int64_t etp : expert_tensor_degrees(scenario_, asked_, degrees.tp)) {
+      degrees.etp = etp;
+      const std::int64_t cut = etp == 0 ? degrees.tp : etp;
+      if (ranks % cut != 0) continue;
+      for (const std::int64_t ep : expert_degrees(scenario_, asked_, ranks / cut)) {
+        degrees.ep = ep;
+        add_layout(degrees);
       }
     }
   }
@@ -111,18 +122,23 @@ class FamilyWalk {
     one.degrees = other.degrees = degrees;
     one.rank_order = RankOrder::kTpDpPp;
     other.rank_order = RankOrder::kTpPpDp;
+    if (!experts_fit_ranks(other)) return true;
     const auto moves = [&](GroupKind group) {
       return place_group(one, group, per_node) != place_group(other, group, per_node);
     };
     if (moves(GroupKind::kData) || moves(GroupKind::kPipeline) || moves(GroupKind::kEmbedding)) {
       return true;
     }
-    return degrees.ep > 1 && (moves(GroupKind::kExpert) || moves(GroupKind::kExpertData));
+    return folds_experts(one) && (moves(GroupKind::kExpertTensor) || moves(GroupKind::kExpert) ||
+                                  moves(GroupKind::kExpertData));
   }
 
   const char* reason_against(const ParallelDegrees& degrees) const {
     const ModelSpec& model = scenario_.model;
     if (!divides_by_tp(model, degrees.tp)) return "heads or widths do not divide by tp";
+    if (!divides_by_etp(model, degrees.etp == 0 ? degrees.tp : degrees.etp)) {
+      return "experts' widths do not divide by etp";
+    }
     if (degrees.cp > 1 && model.seq % (2 * degrees.cp) != 0) {
       return "the sequence does not divide by 2 x cp";
     }
@@ -198,6 +214,10 @@ class FamilyWalk {
         prune("another rank order moves no group to other nodes", plans_of(cut));
         continue;
       }
+      if (!experts_fit_ranks(plan_)) {
+        prune("expert groups neither fill nor divide replicas that lie apart", plans_of(cut));
+        continue;
+      }
       if (const char* reason = space_.refusal(plan_)) {
         prune(reason, plans_of(cut));
         continue;
@@ -250,7 +270,7 @@ class FamilyWalk {
   const char* reason_against_zero() {
     const ParallelDegrees& d = plan_.degrees;
     if (!has(setting_of(plan_, Setting::kZero))) return refusal(Setting::kZero);
-    if (data_ranks(plan_) == 1 && plan_.zero > 0 && asked_.asked.holds({Setting::kZero, 0}) &&
+    if (!has_replicas(plan_) && plan_.zero > 0 && asked_.asked.holds({Setting::kZero, 0}) &&
         runs_without_zero()) {
       return "ZeRO without data parallelism";
     }

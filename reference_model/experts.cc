@@ -92,10 +92,10 @@ Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUni
   down_biases_.push_back(biases(names.expert_down, 0));
 }
 
-// Rows [experts here, N, width]. What every tensor-parallel rank holds is added by one of them, as
+// Rows [experts here, N, width]. What every rank of an expert holds is added by one of them, as
 // their results are summed.
 void Experts::add_biases(const Tensor& rows, const Biases& biases, bool first_rank_alone) const {
-  if (first_rank_alone && context_.at.tp != 0) return;
+  if (first_rank_alone && context_.groups.expert_tensor.rank() != 0) return;
   for (std::size_t i = 0; i < biases.of_experts.size(); ++i) {
     const Tensor& bias = biases.of_experts[i]->weight;
     context_.device.run(
@@ -109,7 +109,7 @@ void Experts::bias_gradients(const Tensor& drows, const Biases& biases,
   for (std::size_t i = 0; i < biases.of_experts.size(); ++i) {
     Parameter& bias = *biases.of_experts[i];
     zero_if_fresh(context_.device, bias);
-    if (first_rank_alone && context_.at.tp != 0) continue;
+    if (first_rank_alone && context_.groups.expert_tensor.rank() != 0) continue;
     context_.device.run(ColumnBiasGradient{
         rows_of_expert(drows, i, biases.column, bias.gradient.elements()), bias.gradient, kBias});
   }
@@ -219,29 +219,29 @@ Tensor Experts::activate(const ExpertsSaved& saved) const {
 }
 
 Tensor Experts::to_experts(Tensor slots) const {
-  const std::int64_t tp = context_.plan.degrees.tp;
+  const std::int64_t etp = expert_tensor_ranks(context_.plan);
   if (context_.plan.degrees.ep > 1) {
     const Tensor sent = std::move(slots);
     slots = allocate_activation(context_, sent.shape(), "experts.arrived");
     context_.groups.expert.all_to_all(sent, slots, {ModelPart::kDispatch, "experts.to_experts"});
   }
-  if (tp > 1) {
+  if (etp > 1) {
     const Tensor part = std::move(slots);
     const Shape& s = part.shape();
-    slots = allocate_activation(context_, {tp * s[0], s[1], s[2]}, kGather.text);
-    context_.groups.tensor.all_gather(part, slots, kGather);
+    slots = allocate_activation(context_, {etp * s[0], s[1], s[2]}, kGather.text);
+    context_.groups.expert_tensor.all_gather(part, slots, kGather);
   }
   return reordered(slots, true);
 }
 
 Tensor Experts::from_experts(Tensor slots) const {
-  const std::int64_t tp = context_.plan.degrees.tp;
+  const std::int64_t etp = expert_tensor_ranks(context_.plan);
   slots = reordered(slots, false);
-  if (tp > 1) {
+  if (etp > 1) {
     const Tensor whole = std::move(slots);
     const Shape& s = whole.shape();
-    slots = allocate_activation(context_, {s[0] / tp, s[1], s[2]}, kReduceSlots.text);
-    context_.groups.tensor.reduce_scatter(whole, slots, kReduceSlots);
+    slots = allocate_activation(context_, {s[0] / etp, s[1], s[2]}, kReduceSlots.text);
+    context_.groups.expert_tensor.reduce_scatter(whole, slots, kReduceSlots);
   }
   if (context_.plan.degrees.ep > 1) {
     const Tensor sent = std::move(slots);
@@ -254,7 +254,7 @@ Tensor Experts::from_experts(Tensor slots) const {
 // What arrives lies as [rank, expert here, slot]; an expert multiplies the slots of all ranks.
 Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
   const std::int64_t hidden = context_.model.hidden;
-  const std::int64_t ranks = context_.plan.degrees.tp * context_.plan.degrees.ep;
+  const std::int64_t ranks = expert_tensor_ranks(context_.plan) * context_.plan.degrees.ep;
   const Shape shape = by_expert ? Shape{sizes_.experts, ranks * capacity_, hidden}
                                 : Shape{ranks * sizes_.experts, capacity_, hidden};
   if (ranks == 1 || sizes_.experts == 1) return slots.reshaped(shape);

@@ -3,9 +3,10 @@
 // Each rank routes the tokens that it holds outside the tensor-parallel region. An expert takes up
 // to `capacity` of them, so that all shapes are known beforehand; what it cannot take passes it by
 // (core/model_spec.h). The expert group shares the experts: an all-to-all brings every expert its
-// slots, an all-gather over the tensor group brings each of its ranks, which hold a part of the
-// expert's matrices, the slots of all of them. The way back is the same in reverse, a
-// reduce-scatter in place of the gather. The result is whole, not a partial sum.
+// slots, an all-gather over the expert-tensor group brings each of its ranks, which hold a part of
+// the expert's matrices, the slots of all of them. The way back is the same in reverse, a
+// reduce-scatter in place of the gather. The result is whole, not a partial sum. Where experts are
+// whole on a rank, the ranks of a tensor group are merely ranks with other tokens.
 #pragma once
 
 #include <string>

@@ -103,7 +103,7 @@ void Optimizer::reduce_over_data_parallel(ParameterUnit& unit) {
 // Whether data-parallel ranks hold different gradients to be counted: shares, or experts.
 bool Optimizer::shares_differ() const {
   const Plan& plan = context_.plan;
-  return (plan.zero > 0 && data_ranks(plan) > 1) || plan.degrees.ep > 1;
+  return (plan.zero > 0 && has_replicas(plan)) || folds_experts(plan);
 }
 
 // Of ranks that hold the same whole gradients, one counts them.

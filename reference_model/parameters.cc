@@ -22,9 +22,8 @@ std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-bool is_replicated(const ParameterSpec& spec, const RankContext& context) {
-  const bool whole = spec.sharding == Sharding::kReplicated || spec.sharding == Sharding::kPartial;
-  return whole && context.plan.degrees.tp > 1;
+bool is_whole(const ParameterSpec& spec) {
+  return spec.sharding == Sharding::kReplicated || spec.sharding == Sharding::kPartial;
 }
 
 // FNV-1a: the same name draws the same numbers on every rank and in every build.
@@ -48,28 +47,32 @@ void zero_if_fresh(Device& device, Parameter& p) {
 }
 
 ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRole role) {
+  ParameterUnit& unit = units_.emplace_back();
+  unit.role_ = role;
+  const Communicator& sharers = tensor_group(unit);
+  const auto is_replicated = [&](const ParameterSpec& spec) {
+    return is_whole(spec) && sharers.size() > 1;
+  };
   // Sharded before replicated, matrices before vectors: few segments, one replicated tail.
   std::stable_sort(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
     const auto order = [&](const ParameterSpec& s) {
-      const bool replicated = is_replicated(s, context_);
+      const bool replicated = is_replicated(s);
       return std::tuple(replicated, replicated && s.sharding == Sharding::kPartial,
                         s.shape.rank() < 2);
     };
     return order(a) < order(b);
   });
-  ParameterUnit& unit = units_.emplace_back();
-  unit.role_ = role;
   std::int64_t end = 0;
   unit.replicated_begin_ = unit.partial_begin_ = -1;
   for (ParameterSpec& spec : specs) {
-    const bool replicated = is_replicated(spec, context_);
+    const bool replicated = is_replicated(spec);
     if (replicated && unit.replicated_begin_ < 0) unit.replicated_begin_ = end;
     const bool partial = replicated && spec.sharding == Sharding::kPartial;
     if (partial && unit.partial_begin_ < 0) unit.partial_begin_ = end;
     const std::int64_t begin = end;
     end = round_up(begin + spec.shape.elements(), kAlignment);
     const Segment segment{begin, end, spec.shape.rank() >= 2,
-                          !unit.repeats_first_stage() && (!replicated || context_.at.tp == 0)};
+                          !unit.repeats_first_stage() && (!replicated || sharers.rank() == 0)};
     if (!unit.segments_.empty() && unit.segments_.back().decay == segment.decay &&
         unit.segments_.back().counts_in_norm == segment.counts_in_norm) {
       unit.segments_.back().end = segment.end;
@@ -97,6 +100,10 @@ Communicator& ParameterStore::data_group(const ParameterUnit& unit) const {
   return unit.holds_experts() ? context_.groups.expert_data : context_.groups.data;
 }
 
+Communicator& ParameterStore::tensor_group(const ParameterUnit& unit) const {
+  return unit.holds_experts() ? context_.groups.expert_tensor : context_.groups.tensor;
+}
+
 int ParameterStore::zero_stage(const ParameterUnit& unit) const {
   return data_group(unit).size() == 1 ? 0 : context_.plan.zero;
 }
@@ -116,7 +123,7 @@ void ParameterStore::materialize(std::uint64_t seed) {
         device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights, "weights");
     device.run(Fill{unit.weights, 0.0F, kInitializeUnit});
     bind_weights(unit);
-    for (Parameter& parameter : unit.parameters()) initialize(parameter, seed);
+    for (Parameter& parameter : unit.parameters()) initialize(unit, parameter, seed);
     unit.weight_share = unit.weights.slice(share_begin(unit), share_size(unit));
     if (zero_stage(unit) == 3) {
       Tensor share = device.allocate({share_size(unit)}, context_.plan.dtype,
@@ -151,8 +158,10 @@ void ParameterStore::bind_gradients(ParameterUnit& unit, const Tensor& buffer, b
   }
 }
 
-void ParameterStore::initialize(Parameter& parameter, std::uint64_t seed) {
+void ParameterStore::initialize(const ParameterUnit& unit, Parameter& parameter,
+                                std::uint64_t seed) {
   const ParameterSpec& spec = parameter.spec;
+  const Communicator& sharers = tensor_group(unit);
   if (spec.initial == InitialValue::kZeros) return;
   Device& device = context_.device;
   if (spec.initial == InitialValue::kOnes) {
@@ -162,7 +171,7 @@ void ParameterStore::initialize(Parameter& parameter, std::uint64_t seed) {
   const std::int64_t rows = spec.shape[0], cols = spec.shape.cols();
   const bool by_rows = spec.sharding == Sharding::kRows;
   const bool by_cols = spec.sharding == Sharding::kColumns;
-  const std::int64_t row_begin = by_rows ? context_.at.tp * rows : 0;
+  const std::int64_t row_begin = by_rows ? sharers.rank() * rows : 0;
   // Rows beyond the real vocabulary are padding and stay zero.
   const std::int64_t real = std::clamp<std::int64_t>(spec.global_rows - row_begin, 0, rows);
   if (real == 0) return;
@@ -170,8 +179,8 @@ void ParameterStore::initialize(Parameter& parameter, std::uint64_t seed) {
                         .seed = seed,
                         .tensor_id = stable_hash(spec.name),
                         .row_begin = row_begin,
-                        .col_begin = by_cols ? context_.at.tp * cols : 0,
-                        .global_cols = by_cols ? cols * context_.plan.degrees.tp : cols,
+                        .col_begin = by_cols ? sharers.rank() * cols : 0,
+                        .global_cols = by_cols ? cols * sharers.size() : cols,
                         .deviation = static_cast<float>(spec.deviation),
                         .label = kInitializeUnit});
 }
@@ -273,8 +282,8 @@ void ParameterStore::reduce_sequence_partials(ParameterUnit& unit, const Tensor&
   const std::int64_t begin =
       context_.plan.sequence_parallel ? unit.replicated_begin() : unit.partial_begin();
   if (begin == unit.size()) return;
-  context_.groups.tensor.all_reduce(gradients.slice(begin, unit.size() - begin), ReduceOp::kSum,
-                                    kReducePartials);
+  tensor_group(unit).all_reduce(gradients.slice(begin, unit.size() - begin), ReduceOp::kSum,
+                                kReducePartials);
 }
 
 }  // namespace tpsim

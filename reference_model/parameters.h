@@ -126,8 +126,9 @@ class ParameterStore {
 
   const std::deque<ParameterUnit>& units() const { return units_; }
   std::deque<ParameterUnit>& units() { return units_; }
-  // The ranks that hold a unit's weights.
+  // The ranks that hold a unit's weights, and those that share them.
   Communicator& data_group(const ParameterUnit& unit) const;
+  Communicator& tensor_group(const ParameterUnit& unit) const;
   int zero_stage(const ParameterUnit& unit) const;  // 0 where its data group has one rank
   std::int64_t share_size(const ParameterUnit& unit) const;
   std::int64_t share_begin(const ParameterUnit& unit) const;
@@ -138,7 +139,7 @@ class ParameterStore {
  private:
   void bind_weights(ParameterUnit& unit);
   void bind_gradients(ParameterUnit& unit, const Tensor& buffer, bool fresh);
-  void initialize(Parameter& parameter, std::uint64_t seed);
+  void initialize(const ParameterUnit& unit, Parameter& parameter, std::uint64_t seed);
   void gather_weights(ParameterUnit& unit);
   void release_weights(ParameterUnit& unit);
   void clear_gaps(ParameterUnit& unit, const Tensor& buffer);

@@ -13,7 +13,7 @@ LocalSizes local_sizes(const RankContext& context) {
   sizes.seq_share = context.plan.sequence_parallel ? sizes.seq / tp : sizes.seq;
   sizes.heads = model.attention.heads / tp;
   sizes.kv_heads = model.attention.kv_heads / tp;
-  sizes.ffn = model.ffn_hidden / tp;
+  sizes.ffn = model.ffn_hidden / (has_experts(model) ? expert_tensor_ranks(context.plan) : tp);
   sizes.experts = model.experts.count / context.plan.degrees.ep;
   sizes.vocab = padded_vocab(model, tp) / tp;
   sizes.vocab_begin = context.at.tp * sizes.vocab;

@@ -24,8 +24,11 @@ struct ProcessGroups {
   Communicator& model;      // tensor x pipeline: all weights once
   Communicator& world;
   Communicator& context;      // ranks that share every sequence
-  Communicator& expert;       // ranks that share the experts
-  Communicator& expert_data;  // ranks that hold the same experts; the data group where ep is 1
+  Communicator& expert;       // ranks that share out the experts
+  Communicator& expert_data;  // ranks that hold the same experts
+  // Ranks that share every expert. This and the one above are the tensor and the data group where
+  // experts lie on the ranks as the rest of a block does.
+  Communicator& expert_tensor;
 };
 
 struct RankContext {

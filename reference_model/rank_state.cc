@@ -46,8 +46,9 @@ void upload(Device& device, std::span<const float> values, const Tensor& x) {
 }
 
 // Where a local parameter lies in its global tensor, without padding rows.
-BlockPlace place_of(const RankContext& context, const ParameterSpec& spec) {
-  const std::int64_t tp = context.plan.degrees.tp, at = context.at.tp;
+BlockPlace place_of(RankModel& model, const ParameterUnit& unit, const ParameterSpec& spec) {
+  const Communicator& sharers = model.store().tensor_group(unit);
+  const std::int64_t tp = sharers.size(), at = sharers.rank();
   BlockPlace place;
   place.rows = spec.shape[0];
   place.cols = spec.shape.rank() > 1 ? spec.shape[1] : 1;
@@ -93,11 +94,10 @@ const char* prefix_of(StateKind kind) {
 }
 
 // Is this rank the one that gives a parameter to files?
-bool gives(const RankContext& context, const ParameterUnit& unit, const Parameter& p) {
-  if (unit.repeats_first_stage()) return false;
-  if (!unit.holds_experts() && context.groups.expert.rank() != 0) return false;
+bool gives(RankModel& model, const ParameterUnit& unit, const Parameter& p) {
+  if (unit.repeats_first_stage() || model.store().data_group(unit).rank() != 0) return false;
   const bool is_cut = p.spec.sharding == Sharding::kRows || p.spec.sharding == Sharding::kColumns;
-  return is_cut || context.at.tp == 0;
+  return is_cut || model.store().tensor_group(unit).rank() == 0;
 }
 
 // Reads every parameter's block under prefix + name and sets this rank's share of it.
@@ -106,7 +106,7 @@ Status read_share(RankModel& model, ParameterUnit& unit, const Tensor& share,
                   std::vector<float>* whole_values) {
   std::vector<float> whole(static_cast<std::size_t>(unit.size()), 0.0F);
   for (const Parameter& p : unit.parameters()) {
-    const BlockPlace place = place_of(model.context(), p.spec);
+    const BlockPlace place = place_of(model, unit, p.spec);
     if (place.rows == 0) continue;
     TPSIM_TRY(const std::vector<float> values,
               prefix.empty() ? read_stored(model.context().model, reader, p.spec.name, place)
@@ -170,8 +170,10 @@ std::filesystem::path file_of_rank(const std::filesystem::path& folder,
   return folder / file_name_of(global_rank(context.plan, context.at));
 }
 
-// One of the ranks that hold the same experts writes for all.
-bool writes(const RankContext& context) { return context.groups.expert_data.rank() == 0; }
+// One of the ranks that hold the same weights, or the same experts, writes for all.
+bool writes(const RankContext& context) {
+  return context.groups.data.rank() == 0 || context.groups.expert_data.rank() == 0;
+}
 
 Status write_rank_file(RankModel& model, const std::vector<TensorBlock>& blocks,
                        const std::filesystem::path& folder) {
@@ -218,8 +220,8 @@ std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind) {
     OptimizerState& state = model.optimizer().states()[i++];
     const std::vector<float> flat = gather_unit(model, unit, share_of(unit, state, kind));
     for (const Parameter& p : unit.parameters()) {
-      const BlockPlace place = place_of(model.context(), p.spec);
-      if (!gives(model.context(), unit, p) || place.rows == 0) continue;
+      const BlockPlace place = place_of(model, unit, p.spec);
+      if (!gives(model, unit, p) || place.rows == 0) continue;
       const auto first = flat.begin() + p.offset;
       blocks.push_back({prefix_of(kind) + p.spec.name,
                         p.is_matrix(),

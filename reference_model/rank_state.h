@@ -14,9 +14,9 @@ namespace tpsim {
 
 enum class StateKind : std::uint8_t { kMaster, kMomentum, kVariance, kGradients };
 
-// This rank's blocks of a kind of tensor, padding left out. Collective over the data-parallel
-// group, which puts its shares together; every member gets the same blocks. Tensors that another
-// rank of the replica holds as well are given by one of them only.
+// The blocks of a kind of tensor that this rank gives to files, padding left out: of the ranks that
+// hold one, it is given by one. Collective over the data-parallel groups, which put their shares
+// together.
 std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind);
 
 // Sets weights and master weights from a checkpoint's tensors.

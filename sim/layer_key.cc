@@ -7,7 +7,7 @@ namespace tpsim {
 
 LayerKey layer_key(LayerKind kind, const Plan& plan, std::int64_t block) {
   const bool is_block = kind == LayerKind::kBlock;
-  const bool cuts_layers = data_ranks(plan) > 1 && plan.zero >= 2;  // ZeRO works around every layer
+  const bool cuts_layers = has_replicas(plan) && plan.zero >= 2;  // ZeRO works around every layer
   LayerKey key{
       .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
   key.degrees.tp = plan.degrees.tp;
@@ -20,9 +20,12 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, std::int64_t block) {
     key.precision = plan.precision;
     key.fp8_param_gather = plan.fp8_param_gather;
   }
-  if (is_block) key.degrees.ep = plan.degrees.ep;
+  if (is_block) {
+    key.degrees.ep = plan.degrees.ep;
+    key.degrees.etp = plan.degrees.etp;
+  }
   if (cuts_layers) key.zero = plan.zero;
-  if (cuts_layers || key.degrees.ep > 1) {  // groups of replicas lie somewhere
+  if (cuts_layers || (is_block && folds_experts(plan))) {  // groups of replicas lie somewhere
     key.degrees.dp = plan.degrees.dp;
     key.rank_order = plan.rank_order;
     key.degrees.pp = plan.rank_order == RankOrder::kTpPpDp ? plan.degrees.pp : 0;
@@ -33,8 +36,9 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, std::int64_t block) {
 LayerKey fixed_key(LayerKind kind, const Plan& plan, std::int64_t block) {
   LayerKey key{
       .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
-  key.degrees = {plan.degrees.tp, 0, plan.degrees.dp, plan.degrees.cp, plan.degrees.ep};
-  key.zero = data_ranks(plan) == 1 ? 0 : plan.zero;
+  key.degrees = plan.degrees;
+  key.degrees.pp = 0;
+  key.zero = has_replicas(plan) ? plan.zero : 0;
   key.sequence_parallel = plan.sequence_parallel;
   key.rank_order = plan.rank_order;
   key.offload = plan.offload;
@@ -49,7 +53,7 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan, std::int64_t block) {
 
 LayerKey transfer_key(const Plan& plan) {
   LayerKey key{.degrees = plan.degrees, .micro_batch = plan.micro_batch};
-  key.degrees.ep = 0;
+  key.degrees.ep = key.degrees.etp = 0;
   key.virtual_stages = plan.virtual_stages;
   key.sequence_parallel = plan.sequence_parallel;
   key.rank_order = plan.rank_order;
@@ -66,8 +70,9 @@ std::size_t LayerKeyHash::operator()(const LayerKey& key) const noexcept {
   std::uint64_t hash = small(key.kind, key.block, key.zero, key.sequence_parallel, key.recompute,
                              key.attention, key.rank_order, key.offload, key.dtype,
                              key.gradient_dtype, key.precision, key.fp8_param_gather);
-  for (const std::int64_t n : {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp,
-                               key.degrees.ep, key.micro_batch, key.virtual_stages}) {
+  for (const std::int64_t n :
+       {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp, key.degrees.ep,
+        key.degrees.etp, key.micro_batch, key.virtual_stages}) {
     hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
   }
   return hash ^ hash >> 32;

@@ -65,6 +65,7 @@ Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan
   traced.zero = key.zero;
   if (key.degrees.dp == 0) traced.degrees.dp = 1;
   traced.degrees.ep = std::max<std::int64_t>(1, key.degrees.ep);
+  traced.degrees.etp = key.degrees.etp;
   return traced;
 }
 

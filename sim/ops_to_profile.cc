@@ -46,7 +46,7 @@ void add_step(StepTimesSum& sum, const RankTrace& trace) {
 Plan shortened(const Plan& plan) {
   Plan few = plan;
   // Nothing to share out: every stage of ZeRO runs the same ops.
-  if (data_ranks(few) == 1) few.zero = 0;
+  if (!has_replicas(few)) few.zero = 0;
   few.schedule = ScheduleKind::kOneFOneB;
   few.virtual_stages = 1;
   few.stage_layers.assign(static_cast<std::size_t>(few.degrees.pp), 1);

@@ -178,11 +178,13 @@ Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
 
 Bytes PlanBounds::least_peak(const Plan& plan) {
   const StackMemory& stack = pricer_.scenario().stack.memory;
-  const auto of_block = [&](std::int64_t ep) {
+  const auto of_block = [&](std::int64_t etp, std::int64_t ep) {
     Plan whole = plan;  // ZeRO 2 and 3 allocate more around a layer
     if (plan.recompute == Recompute::kBlocks) whole = with_whole_recompute(plan, true);
     whole.zero = 0;
-    // Slots are copied on their way where a rank has several experts or experts have several ranks.
+    // Slots are copied on their way where a rank has several experts or experts have several ranks;
+    // those of whole experts come from fewer ranks.
+    whole.degrees.etp = etp;
     whole.degrees.ep = ep;
     if (ep > 1) whole.degrees.dp = ep;
     double most = 0;
@@ -192,9 +194,11 @@ Bytes PlanBounds::least_peak(const Plan& plan) {
     }
     return most;
   };
-  double block = of_block(1);
+  double block = of_block(0, 1);
   const std::int64_t experts = pricer_.scenario().model.experts.count;
-  if (experts > 1) block = std::min(block, of_block(experts));
+  if (experts > 1) {
+    block = std::min({block, of_block(0, experts), of_block(1, 1), of_block(1, experts)});
+  }
   return stack.context + stack.library_workspace + Bytes(block);
 }
 

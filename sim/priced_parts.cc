@@ -70,7 +70,8 @@ StepTerm work_term(const OpRecord& op) {
 
 StepTerm work_term(const CollectiveRecord& collective) {
   switch (collective.group) {
-    case GroupKind::kTensor: return StepTerm::kTensorCommunication;
+    case GroupKind::kTensor:
+    case GroupKind::kExpertTensor: return StepTerm::kTensorCommunication;
     case GroupKind::kContext: return StepTerm::kContextCommunication;
     case GroupKind::kExpert: return StepTerm::kExpertCommunication;
     case GroupKind::kData:

@@ -11,7 +11,9 @@ std::int64_t shard_ranks(const Scenario& scenario, const Plan& plan) {
   const GroupPlacement data =
       place_group(plan, GroupKind::kData, node_size(scenario.cluster, gpu_count(plan)));
   const std::int64_t shards = asked == kShardOverNode ? data.ranks_per_node : asked;
-  const bool divides = shards > 1 && all % shards == 0 && shards % plan.degrees.cp == 0;
+  const std::int64_t of_experts = expert_tensor_ranks(plan) * plan.degrees.ep;
+  const bool divides = shards > 1 && all % shards == 0 && shards % plan.degrees.cp == 0 &&
+                       shards * plan.degrees.tp % of_experts == 0;
   return divides ? std::min(shards, all) : all;
 }
 

@@ -42,7 +42,9 @@ std::int64_t communicators(const Plan& plan) {
   if (d.tp > 1) ++count;
   if (data_ranks(plan) > 1) ++count;
   if (d.cp > 1) ++count;
-  if (d.ep > 1) count += expert_data_ranks(plan) > 1 ? 2 : 1;
+  if (d.ep > 1) ++count;
+  if (folds_experts(plan) && expert_data_ranks(plan) > 1) ++count;
+  if (expert_tensor_ranks(plan) != d.tp && expert_tensor_ranks(plan) > 1) ++count;
   if (d.pp > 1) count += 2;
   return count;
 }
@@ -78,7 +80,7 @@ MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Byt
   if (stack.gradient_stand_ins) overheads.workspace += block_weights;
   overheads.buffers = static_cast<double>(communicators(plan)) * stack.collective_buffers;
   // The flat copy of gradients on their way over the data-parallel group.
-  if (data_ranks(plan) > 1) {
+  if (has_replicas(plan)) {
     overheads.bucket =
         Bytes(static_cast<double>(stack.reduction_bucket * size_of(plan.gradient_dtype)));
   }

@@ -52,7 +52,7 @@ Words optimizer_words(const Scenario& s, const Plan& plan) {
 // The ranks that hold the same weights, and of experts those that hold the same ones.
 std::string data_text(const Plan& plan, const Scenario& s) {
   std::string text = group_text(plan, GroupKind::kData, s);
-  if (plan.degrees.ep == 1) return text;
+  if (!folds_experts(plan)) return text;
   return text + "; experts: " + group_text(plan, GroupKind::kExpertData, s);
 }
 
@@ -69,9 +69,9 @@ std::string work_inputs(const Plan& plan, std::int64_t stage) {
 std::string expert_inputs(const Scenario& s, const Plan& plan) {
   const ExpertShape& experts = s.model.experts;
   if (!has_experts(s.model)) return "no experts";
-  return fmt::format("{} of {} experts a token, capacity factor {}, ep = {}; {}", experts.per_token,
-                     experts.count, experts.capacity_factor, plan.degrees.ep,
-                     group_text(plan, GroupKind::kExpert, s));
+  return fmt::format("{} of {} experts a token, capacity factor {}, ep = {}, etp = {}; {}",
+                     experts.per_token, experts.count, experts.capacity_factor, plan.degrees.ep,
+                     expert_tensor_ranks(plan), group_text(plan, GroupKind::kExpert, s));
 }
 
 std::string load_text(const Scenario& s, const Plan& plan) {

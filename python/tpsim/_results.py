@@ -109,6 +109,7 @@ class Plan:
     dp: int
     cp: int
     ep: int
+    etp: int
     virtual_stages: int
     zero: int
     micro_batch: int

@@ -156,12 +156,31 @@ TEST_CASE("experts ask that ep divides replicas and experts, and tensor ranks sh
     return status.error();
   };
   const Error three = refusal([](Plan& p) { p.degrees.ep = 3; });
-  CHECK_THAT(three.message, Catch::Contains("dp = 4 does not divide by ep = 3"));
+  CHECK_THAT(three.message, Catch::Contains("tp x cp x dp / etp = 4 does not divide by ep = 3"));
   CHECK_THAT(three.hint, Catch::Contains("nearest ep that divides both is 2"));
   CHECK_THAT(refusal([](Plan& p) { p.degrees.ep = 4; }).message,
              Catch::Contains("experts = 6 does not divide by ep = 4"));
   CHECK_THAT(refusal([](Plan& p) { p.sequence_parallel = false; }).message,
              Catch::Contains("need sequence parallelism"));
+  CHECK_THAT(refusal([](Plan& p) { p.degrees.etp = 3; }).message,
+             Catch::Contains("width 256 does not divide by etp = 3"));
+  CHECK_THAT(refusal([](Plan& p) { p.degrees.etp = -1; }).message, Catch::Contains("etp is -1"));
+  CHECK_THAT(refusal([](Plan& p) { p.degrees.etp = 16; }).message,
+             Catch::Contains("tp x cp x dp = 8 does not divide by etp = 16"));
+  Plan whole = plan;
+  whole.degrees.etp = 1;
+  whole.degrees.ep = 2;
+  REQUIRE(validate(whole, model).ok());
+  CHECK(expert_data_ranks(whole) == 4);
+  Plan odd = whole;  // the third rank of a group of three lies on another replica
+  odd.degrees = {.tp = 2, .pp = 2, .dp = 6, .ep = 3, .etp = 1};
+  odd.global_batch = 12;
+  REQUIRE(validate(odd, model).ok());
+  odd.rank_order = RankOrder::kTpPpDp;
+  const Status apart = validate(odd, model);
+  REQUIRE_FALSE(apart.ok());
+  CHECK_THAT(apart.error().message,
+             Catch::Contains("etp x ep = 1 x 3 neither divides tp x cp = 2"));
   const Status dense = validate(plan, small_model());
   REQUIRE_FALSE(dense.ok());
   CHECK_THAT(dense.error().message, Catch::Contains("no experts"));

@@ -15,9 +15,22 @@ namespace tpsim {
 namespace {
 
 constexpr std::array kGroups = {
-    GroupKind::kTensor,   GroupKind::kContext,   GroupKind::kData,
-    GroupKind::kPipeline, GroupKind::kEmbedding, GroupKind::kModel,
-    GroupKind::kWorld,    GroupKind::kExpert,    GroupKind::kExpertData};
+    GroupKind::kTensor,     GroupKind::kContext,     GroupKind::kData,  GroupKind::kPipeline,
+    GroupKind::kEmbedding,  GroupKind::kModel,       GroupKind::kWorld, GroupKind::kExpert,
+    GroupKind::kExpertData, GroupKind::kExpertTensor};
+
+// Every way to lay experts over the plan's ranks.
+std::vector<ParallelDegrees> expert_layouts(Plan plan) {
+  std::vector<ParallelDegrees> layouts;
+  for (std::int64_t etp = 0; etp <= stage_ranks(plan); ++etp) {
+    for (std::int64_t ep = 1; ep <= stage_ranks(plan); ++ep) {
+      plan.degrees.etp = etp;
+      plan.degrees.ep = ep;
+      if (experts_fit_ranks(plan)) layouts.push_back(plan.degrees);
+    }
+  }
+  return layouts;
+}
 
 std::vector<Plan> random_plans() {
   std::mt19937 random(11);
@@ -27,10 +40,9 @@ std::vector<Plan> random_plans() {
     Plan plan;
     plan.degrees = {pick({1, 2, 3, 4, 8}), pick({1, 2, 3, 5, 8}), pick({1, 2, 4, 7}),
                     pick({1, 1, 2, 3})};
-    plan.degrees.ep =
-        pick(plan.degrees.dp % 2 == 0 ? std::vector<std::int64_t>{1, 2, plan.degrees.dp}
-                                      : std::vector<std::int64_t>{1, plan.degrees.dp});
     plan.rank_order = i % 2 == 0 ? RankOrder::kTpDpPp : RankOrder::kTpPpDp;
+    const std::vector<ParallelDegrees> layouts = expert_layouts(plan);
+    plan.degrees = layouts[random() % layouts.size()];
     plans.push_back(plan);
   }
   return plans;
@@ -92,27 +104,50 @@ TEST_CASE("groups of two coordinates count the inner one first") {
       const auto index = [&](GroupKind kind) { return group_position(plan, kind, rank).index; };
       CHECK(index(GroupKind::kData) == at.dp * d.cp + at.cp);
       CHECK(index(GroupKind::kModel) == at.pp * d.tp + at.tp);
-      CHECK(index(GroupKind::kExpertData) == at.dp / d.ep * d.cp + at.cp);
     }
   }
 }
 
-TEST_CASE(
-    "an expert group lists neighbouring replicas, an expert-data group those with the same part") {
+// The place among the ranks of its stage, as attention counts them.
+std::int64_t place_in_stage(const Plan& plan, std::int64_t rank) {
+  const RankCoordinates at = coordinates(plan, rank);
+  return (at.dp * plan.degrees.cp + at.cp) * plan.degrees.tp + at.tp;
+}
+
+TEST_CASE("experts lie on etp x ep x edp of a stage's ranks, the first innermost") {
   for (const Plan& plan : random_plans()) {
+    const std::int64_t etp = expert_tensor_ranks(plan), ep = plan.degrees.ep;
+    INFO(short_name(plan));
     for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
-      const RankCoordinates at = coordinates(plan, rank);
-      const auto experts = group_members(plan, GroupKind::kExpert, rank);
-      for (std::size_t i = 0; i < experts.size(); ++i) {
-        RankCoordinates neighbour = at;
-        neighbour.dp = at.dp / plan.degrees.ep * plan.degrees.ep + static_cast<std::int64_t>(i);
-        CHECK(experts[i] == global_rank(plan, neighbour));
-      }
-      for (const std::int64_t other : group_members(plan, GroupKind::kExpertData, rank)) {
-        CHECK(coordinates(plan, other).dp % plan.degrees.ep == at.dp % plan.degrees.ep);
-      }
+      const std::int64_t place = place_in_stage(plan, rank);
+      const auto check = [&](GroupKind kind, std::int64_t stride, std::int64_t extent) {
+        const auto members = group_members(plan, kind, rank);
+        REQUIRE(static_cast<std::int64_t>(members.size()) == extent);
+        const std::int64_t first = place - place / stride % extent * stride;
+        for (std::int64_t i = 0; i < extent; ++i) {
+          const std::int64_t member = members[static_cast<std::size_t>(i)];
+          CHECK(coordinates(plan, member).pp == coordinates(plan, rank).pp);
+          CHECK(place_in_stage(plan, member) == first + i * stride);
+        }
+      };
+      check(GroupKind::kExpertTensor, 1, etp);
+      check(GroupKind::kExpert, etp, ep);
+      check(GroupKind::kExpertData, etp * ep, expert_data_ranks(plan));
     }
   }
+}
+
+TEST_CASE("with tensor parallelism whole experts reach fewer nodes") {
+  // Qwen3-235B on 256 GPUs: tp 2, pp 8, 32 ranks share out the experts.
+  Plan plan;
+  plan.degrees = {.tp = 2, .pp = 8, .dp = 16, .ep = 32, .etp = 1};
+  CHECK(expert_data_ranks(plan) == 1);
+  CHECK(place_group(plan, GroupKind::kExpert, 8).nodes == 4);
+  CHECK(place_group(plan, GroupKind::kExpert, 8).ranks_per_node == 8);
+  plan.degrees.etp = 0;
+  plan.degrees.ep = 16;
+  CHECK(place_group(plan, GroupKind::kExpert, 8).nodes == 4);
+  CHECK(place_group(plan, GroupKind::kExpert, 8).ranks_per_node == 4);
 }
 
 TEST_CASE("the groups of a kind part the ranks, and all members agree on their group") {
@@ -143,7 +178,9 @@ TEST_CASE("group sizes multiply to the degrees") {
     CHECK(size(GroupKind::kContext) == d.cp);
     CHECK(size(GroupKind::kData) == d.dp * d.cp);
     CHECK(size(GroupKind::kExpert) == d.ep);
-    CHECK(size(GroupKind::kExpertData) == d.dp * d.cp / d.ep);
+    CHECK(size(GroupKind::kExpertTensor) == expert_tensor_ranks(plan));
+    CHECK(size(GroupKind::kExpertTensor) * d.ep * size(GroupKind::kExpertData) ==
+          d.tp * d.cp * d.dp);
     CHECK(size(GroupKind::kPipeline) == d.pp);
     CHECK(size(GroupKind::kModel) == d.tp * d.pp);
     CHECK(size(GroupKind::kEmbedding) == std::min<std::int64_t>(2, d.pp));

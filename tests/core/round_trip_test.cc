@@ -16,7 +16,7 @@ namespace {
 static_assert(field_count<ModelSpec>() == 35);
 static_assert(field_count<AttentionShape>() == 14);
 static_assert(field_count<ExpertShape>() == 8);
-static_assert(field_count<ParallelDegrees>() == 5);
+static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 15);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
@@ -71,7 +71,7 @@ ModelSpec odd_model() {
 
 Plan odd_plan() {
   Plan plan;
-  plan.degrees = {2, 2, 3, 6, 3};
+  plan.degrees = {2, 2, 3, 6, 3, 1};
   plan.virtual_stages = 2;
   plan.zero = 2;
   plan.micro_batch = 2;

@@ -5,19 +5,14 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <filesystem>
 #include <functional>
-#include <map>
 #include <numeric>
 
-#include "core/safetensors.h"
-#include "kernels/cpu/cpu_device.h"
 #include "kernels/slow/slow_device.h"
 #include "ranks/lone_world.h"
-#include "ranks/threads/thread_world.h"
 #include "reference_model/norm.h"
 #include "reference_model/process_groups.h"
-#include "reference_model/training.h"
+#include "tests/reference_model/expert_training.h"
 #include "tests/temporary_folder.h"
 #include "tests/test_label.h"
 
@@ -25,54 +20,14 @@ namespace tpsim {
 namespace {
 
 using Values = std::vector<double>;
-
-ModelSpec mixture(std::int64_t hidden, std::int64_t ffn) {
-  ModelSpec model;
-  model.name = "small-mixture";
-  model.layers = 2;
-  model.hidden = hidden;
-  model.ffn_hidden = ffn;
-  model.vocab = 61;
-  model.seq = 12;
-  model.attention = {4, 2, 6, PositionKind::kRotary, 10000.0};
-  model.norm = NormKind::kRmsNorm;
-  model.mlp = MlpKind::kSwiglu;
-  model.experts = {4, 2, 2.0};
-  model.linear_bias = model.fused_qkv = model.tied_embedding = false;
-  model.initializer_range = 0.2;
-  return model;
-}
-
-// One expert for a token, GELU, a tied table.
-ModelSpec switch_model() {
-  ModelSpec model = mixture(32, 16);
-  model.mlp = MlpKind::kGelu;
-  model.norm = NormKind::kLayerNorm;
-  model.fused_qkv = model.tied_embedding = true;
-  model.attention.kv_heads = 4;
-  model.attention.position = PositionKind::kAlibi;
-  model.experts = {4, 1, 4.0};
-  return model;
-}
-
-Plan plan_of(const ModelSpec& model, ParallelDegrees degrees, std::int64_t micro_batch) {
-  Plan plan;
-  plan.degrees = degrees;
-  plan.micro_batch = micro_batch;
-  plan.global_batch = 8;
-  plan.zero = 0;
-  plan.dtype = DType::kFloat32;
-  plan.recompute = Recompute::kNone;
-  plan.sequence_parallel = degrees.tp > 1;
-  plan.stage_layers = even_stage_layers(model.layers, degrees.pp, false);
-  return plan;
-}
+using test::check_same, test::mixture, test::layout_of, test::run_of, test::switch_model;
+using test::Trained, test::trained_on_cpu, test::trained_slowly;
 
 // A layer of experts alone on the slow device.
 class Layer {
  public:
   explicit Layer(const ModelSpec& model)
-      : plan_(plan_of(model, {1, 1, 1, 1, 1}, 2)),
+      : plan_(layout_of(model, {1, 1, 1, 1, 1}, 2)),
         owned_(form_groups(world_, device_, plan_)),
         context_{device_, owned_.groups(), {}, model, plan_, {}},
         store_(context_) {
@@ -190,78 +145,6 @@ void check_equal(const Values& a, const Values& b, double tolerance) {
   }
 }
 
-// --- Training ---
-
-struct Trained {
-  std::vector<StepReport> reports;
-  std::map<std::string, std::vector<float>> gradients;  // of the first step
-};
-
-TrainingRun run_of(const ModelSpec& model, const Plan& plan) {
-  TrainingRun run;
-  run.model = model;
-  run.plan = plan;
-  run.optimizer = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0};
-  run.steps = 4;
-  run.seed = 7;
-  return run;
-}
-
-template <class MakeDevice>
-Trained trained(TrainingRun run, const MakeDevice& make_device) {
-  const test::TemporaryFolder folder;
-  run.dump_gradients = folder / "gradients.safetensors";
-  const TokenSource tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, 9);
-  Trained result;
-  const Status status =
-      run_on_threads(static_cast<int>(gpu_count(run.plan)), [&](World& world) -> Status {
-        const std::unique_ptr<Device> device = make_device();
-        return train(world, *device, run, tokens, [&](const StepReport& report) {
-          if (world.rank() == 0) result.reports.push_back(report);
-        });
-      });
-  INFO((status.ok() ? std::string() : to_string(status.error())));
-  REQUIRE(status.ok());
-  if (!std::filesystem::exists(run.dump_gradients)) return result;
-  const SafetensorsFile file = *SafetensorsFile::open(run.dump_gradients);
-  for (const auto& [name, entry] : file.entries()) {
-    std::int64_t count = 1;
-    for (const std::int64_t extent : entry.shape) count *= extent;
-    result.gradients[name] = *file.read_floats(name, 0, count);
-  }
-  return result;
-}
-
-Trained trained_on_cpu(const TrainingRun& run) {
-  return trained(run, [] { return std::move(CpuDevice::create()).value(); });
-}
-
-Trained trained_slowly(const TrainingRun& run) {
-  return trained(run, [] { return std::make_unique<SlowDevice>(); });
-}
-
-void check_same(const Trained& found, const Trained& wanted) {
-  REQUIRE(found.reports.size() == wanted.reports.size());
-  for (std::size_t i = 0; i < found.reports.size(); ++i) {
-    INFO("step " << i + 1);
-    CHECK(found.reports[i].loss == Approx(wanted.reports[i].loss).epsilon(1e-5));
-    CHECK(found.reports[i].grad_norm == Approx(wanted.reports[i].grad_norm).epsilon(1e-4));
-  }
-  CHECK(found.gradients.size() == wanted.gradients.size());
-  for (const auto& [name, want] : wanted.gradients) {
-    INFO(name);
-    REQUIRE(found.gradients.count(name) == 1);
-    const std::vector<float>& have = found.gradients.at(name);
-    REQUIRE(have.size() == want.size());
-    double difference = 0, size = 0;
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      difference += std::pow(static_cast<double>(have[i]) - static_cast<double>(want[i]), 2);
-      size += std::pow(static_cast<double>(want[i]), 2);
-    }
-    CHECK(std::sqrt(difference) <= 1e-4 * std::sqrt(size) + 1e-12);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("experts compute what a dense loop over all of them computes") {
@@ -303,9 +186,9 @@ TEST_CASE("experts compute what a dense loop over all of them computes") {
 
 TEST_CASE("every layout of experts trains as one rank in float64 does") {
   for (const ModelSpec& model : {mixture(24, 20), switch_model()}) {
-    const Trained wanted = trained_slowly(run_of(model, plan_of(model, {1, 1, 1, 1, 1}, 8)));
+    const Trained wanted = trained_slowly(run_of(model, layout_of(model, {1, 1, 1, 1, 1}, 8)));
     const auto check = [&](ParallelDegrees degrees, std::int64_t micro_batch, auto change) {
-      Plan plan = plan_of(model, degrees, micro_batch);
+      Plan plan = layout_of(model, degrees, micro_batch);
       change(plan);
       INFO(model.experts.per_token << " of " << model.experts.count << " " << short_name(plan));
       REQUIRE(validate(plan, model).ok());
@@ -339,9 +222,9 @@ TEST_CASE("every layout of experts trains as one rank in float64 does") {
 
 TEST_CASE("gradients kept apart and in bf16 train experts too") {
   const ModelSpec model = mixture(32, 16);
-  const Trained wanted = trained_slowly(run_of(model, plan_of(model, {1, 1, 1, 1, 1}, 8)));
+  const Trained wanted = trained_slowly(run_of(model, layout_of(model, {1, 1, 1, 1, 1}, 8)));
   for (const int zero : {0, 1, 2}) {
-    TrainingRun run = run_of(model, plan_of(model, {2, 1, 2, 1, 2}, 2));
+    TrainingRun run = run_of(model, layout_of(model, {2, 1, 2, 1, 2}, 2));
     run.plan.zero = zero;
     run.options.fused_gradient_accumulation = false;
     check_same(trained_on_cpu(run), wanted);
@@ -355,12 +238,12 @@ TEST_CASE("gradients kept apart and in bf16 train experts too") {
 
 TEST_CASE("what experts cannot take is left out, wherever the experts are") {
   ModelSpec model = mixture(24, 20);
-  const Plan whole = plan_of(model, {1, 1, 2, 1, 1}, 4);
+  const Plan whole = layout_of(model, {1, 1, 2, 1, 1}, 4);
   const Trained all = trained_on_cpu(run_of(model, whole));
   model.experts.capacity_factor = 0.5;
   const Trained few = trained_on_cpu(run_of(model, whole));
   CHECK(std::fabs(few.reports[0].loss - all.reports[0].loss) > 1e-3);
-  Plan plan = plan_of(model, {1, 1, 2, 1, 2}, 4);
+  Plan plan = layout_of(model, {1, 1, 2, 1, 2}, 4);
   check_same(trained_on_cpu(run_of(model, plan)), few);
   plan.zero = 1;
   plan.recompute = Recompute::kFull;
@@ -369,16 +252,16 @@ TEST_CASE("what experts cannot take is left out, wherever the experts are") {
 
 TEST_CASE("training of experts resumes in another layout where it stopped") {
   const ModelSpec model = mixture(24, 20);
-  const Trained wanted = trained_slowly(run_of(model, plan_of(model, {1, 1, 1, 1, 1}, 8)));
+  const Trained wanted = trained_slowly(run_of(model, layout_of(model, {1, 1, 1, 1, 1}, 8)));
   const test::TemporaryFolder folder;
-  TrainingRun first = run_of(model, plan_of(model, {2, 1, 4, 1, 2}, 2));
+  TrainingRun first = run_of(model, layout_of(model, {2, 1, 4, 1, 2}, 2));
   first.plan.zero = 1;
   first.state_folder = folder.path();
   first.save_every = first.steps = 2;
   trained_on_cpu(first);
   for (const ParallelDegrees& degrees :
        {ParallelDegrees{1, 1, 4, 1, 4}, {1, 2, 2, 1, 1}, {1, 1, 1, 1, 1}}) {
-    TrainingRun second = run_of(model, plan_of(model, degrees, 1));
+    TrainingRun second = run_of(model, layout_of(model, degrees, 1));
     second.plan.zero = 2;
     second.state_folder = folder.path();
     INFO(short_name(second.plan));

@@ -1,0 +1,66 @@
+// Experts on ETP x EP x EDP of the ranks that attention cuts into TP x CP x DP: every layout of
+// eight ranks against one rank in float64.
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "core/plan_settings.h"
+#include "tests/reference_model/expert_training.h"
+
+namespace tpsim {
+namespace {
+
+using test::check_same, test::layout_of, test::run_of, test::trained_on_cpu, test::trained_slowly;
+
+constexpr std::int64_t kRanks = 8;
+
+// Eight experts that eight ranks can share out, or cut.
+ModelSpec divisible_mixture() {
+  ModelSpec model = test::mixture(24, 16);
+  model.seq = 16;
+  model.attention.kv_heads = 4;
+  model.experts = {8, 2, 4.0};
+  return model;
+}
+
+void for_each_layout(const ModelSpec& model, const std::function<void(const Plan&)>& visit) {
+  ParallelDegrees d;
+  for (d.tp = 1; d.tp <= kRanks; d.tp *= 2) {
+    for (d.cp = 1; d.tp * d.cp <= kRanks; d.cp *= 2) {
+      for (d.pp = 1; d.tp * d.cp * d.pp <= kRanks; d.pp *= 2) {
+        d.dp = kRanks / (d.tp * d.cp * d.pp);
+        for (d.etp = 1; d.etp <= kRanks; d.etp *= 2) {
+          for (d.ep = 1; d.etp * d.ep <= kRanks; d.ep *= 2) {
+            Plan plan = layout_of(model, d, 1);
+            if (validate(plan, model).ok()) visit(plan);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every layout of experts and attention over eight ranks trains as one rank does") {
+  const ModelSpec model = divisible_mixture();
+  TrainingRun alone = run_of(model, layout_of(model, {}, 8));
+  alone.steps = 2;
+  const test::Trained wanted = trained_slowly(alone);
+  int layouts = 0, beyond_dp = 0;
+  for_each_layout(model, [&](const Plan& layout) {
+    TrainingRun run = run_of(model, layout);
+    run.steps = alone.steps;
+    run.plan.zero = layouts % 4;
+    if (layouts % 3 == 0) run.plan.rank_order = RankOrder::kTpPpDp;
+    if (layouts % 5 == 0) run.plan.recompute = Recompute::kFull;
+    INFO(short_name(run.plan));
+    REQUIRE(validate(run.plan, model).ok());
+    check_same(trained_on_cpu(run), wanted);
+    ++layouts;
+    if (layout.degrees.ep > layout.degrees.dp) ++beyond_dp;
+  });
+  CHECK(layouts > 100);
+  CHECK(beyond_dp > 30);
+}
+
+}  // namespace tpsim
