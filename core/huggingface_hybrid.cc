@@ -37,6 +37,29 @@ void nemotron_h_sizes(Config& config) {
   read_activation(config, "mlp_hidden_act", {{"relu2", MlpKind::kReluSquared}});
 }
 
+// Of Nemotron 3: DeepSeek's router over experts without a gate.
+BlockShape nemotron_experts(Config& config) {
+  BlockShape block;
+  block.mixer = MixerKind::kNone;
+  block.attention = config.model.attention;  // kinds with experts come first, and files say heads
+  FieldReader& in = config.in;
+  ExpertShape& experts = block.experts;
+  in.integer("n_routed_experts", experts.count, kExpertRange);
+  in.integer("num_experts_per_tok", experts.per_token, kExpertRange);
+  in.integer("moe_intermediate_size", block.ffn_hidden, {});
+  experts.dropless = true;
+  experts.shared_ffn = config.integer("n_shared_experts", 1, {0, 1 << 10}) *
+                       config.integer("moe_shared_expert_intermediate_size", 0, {0, 1 << 24});
+  RouterShape& router = experts.router;
+  router.score = RouterScore::kSigmoid;
+  router.correction_bias = true;
+  router.renormalises = config.flag("norm_topk_prob", true);
+  router.scaling = config.number("routed_scaling_factor", 1, {0, 1e6});
+  router.groups = config.integer("n_group", 1, kExpertRange);
+  router.groups_kept = config.integer("topk_group", 1, kExpertRange);
+  return block;
+}
+
 void read_nemotron_h(Config& config) {
   nemotron_h_sizes(config);
   FieldReader& in = config.in;
@@ -53,6 +76,8 @@ void read_nemotron_h(Config& config) {
   std::string pattern;
   in.text("hybrid_override_pattern", pattern);
   spread(config);
+  const bool has_experts = pattern.find('E') != std::string::npos;
+  const BlockShape experts = has_experts ? nemotron_experts(config) : BlockShape{};
   if (pattern.size() != config.layers.size()) {
     in.reject("hybrid_override_pattern", fmt::format("it names {} layers; num_hidden_layers is {}",
                                                      pattern.size(), config.model.layers));
@@ -67,11 +92,13 @@ void read_nemotron_h(Config& config) {
     } else if (pattern[i] == '-') {
       bare.mixer = MixerKind::kNone;
       bare.ffn_hidden = block.ffn_hidden;
+    } else if (pattern[i] == 'E') {
+      bare = experts;
     } else if (pattern[i] == '*') {
       bare.attention = block.attention;
     } else {
       in.reject("hybrid_override_pattern", fmt::format("'{}' is no kind of layer", pattern[i]),
-                "M, - and * are");
+                "M, -, E and * are");
     }
     block = bare;
   }

@@ -24,7 +24,8 @@ struct PhaseCost {
   SecondsBy<kWorkTerms.back()> work;         // adds up to time.device
   SecondsBy<PriceSource::kModel> by_source;  // collectives left out
   MemoryChange memory;
-  double load = 1;  // of the busiest rank's experts (sim/expert_prices.h)
+  double load = 1;           // of the busiest rank's experts (sim/expert_prices.h)
+  std::int64_t experts = 1;  // of a block that one rank holds
 
   static PhaseCost then(const PhaseCost& first, const PhaseCost& second);
   static PhaseCost repeat(const PhaseCost& once, std::int64_t n);

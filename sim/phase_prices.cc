@@ -58,7 +58,9 @@ OpPrice LayerPricer::op_price(const OpRecord& op) {
 HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
   if (is_left_to_dispatcher(op, scenario().stack)) return {};
   const OpPrice price = op_price(op);
-  const std::int64_t launches = plain_kernel(op, scenario().stack).launches;
+  // Transformer Engine multiplies, and rounds, expert by expert.
+  const std::int64_t each = op.label.part == ModelPart::kExperts ? phase.experts : 1;
+  const std::int64_t launches = each * plain_kernel(op, scenario().stack).launches;
   const auto n = static_cast<double>(launches);
   // Many small kernels have the latency of each.
   const Seconds time =
@@ -101,6 +103,7 @@ Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, c
 PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Plan& plan) {
   PhaseCost phase;
   phase.load = busiest_load(scenario().stack, scenario().model, plan);
+  phase.experts = std::max<std::int64_t>(1, scenario().model.experts.count / plan.degrees.ep);
   Seconds product;     // the last one of a linear layer
   Seconds beside;      // ZeRO's collectives of layers, as far as they run beside compute
   Seconds travelling;  // tokens, beside the other micro-batch's compute
@@ -191,6 +194,7 @@ void LayerPricer::add_recomputed_modules(PhaseCost& backward, const LayerTrace& 
   RoundedOperands rounded(scenario(), plan);
   PhaseCost again;
   again.load = backward.load;
+  again.experts = backward.experts;
   for (const ProgramEvent& event : events_of_modules(trace, modules)) {
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];

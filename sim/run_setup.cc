@@ -168,7 +168,7 @@ Status check_stated(const PublishedRun& run) {
   for (const auto& [name, value] :
        {std::pair{"layers", run.layers}, std::pair{"hidden", run.hidden},
         std::pair{"heads", run.heads}, std::pair{"seq", run.seq}, std::pair{"tp", run.tp},
-        std::pair{"pp", run.pp}, std::pair{"dp", run.dp}, std::pair{"micro_batch", run.micro_batch},
+        std::pair{"pp", run.pp}, std::pair{"dp", run.dp},
         std::pair{"global_batch", run.global_batch}}) {
     if (value < 1) return cannot(fmt::format("{} is not stated", name));
   }
@@ -199,6 +199,7 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
   if (!run.node_gbps && is_usual) assumed.push_back("network of " + scenario.cluster.name);
   assumed.push_back("software of stack " + scenario.stack.name);
   if (run.gradient_dtype.empty()) assumed.emplace_back("dtype of gradients");
+  if (run.micro_batch == 0) assumed.emplace_back("micro-batches of one sequence");
   if (run.attention.empty() && !run.parts.contains(StackPart::kAttentionKernel)) {
     assumed.emplace_back("flash attention");
   }
@@ -244,7 +245,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   plan.degrees = {run.tp, run.pp, run.dp, stated_or(run.cp, 1)};
   plan.virtual_stages = virtual_stages_of(run, environment);
   if (plan.virtual_stages > 1) plan.schedule = ScheduleKind::kInterleaved;
-  plan.micro_batch = run.micro_batch;
+  plan.micro_batch = stated_or(run.micro_batch, std::int64_t{1});
   plan.global_batch = run.global_batch;
   // Without a tensor group there is nothing to shard norms over.
   plan.sequence_parallel =
@@ -370,6 +371,7 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   setup.scenario = {named ? *std::move(named) : model_of(run, *where),
                     with_network(machine->cluster, run), machine->profile,
                     with_parts(machine->stack, parts)};
+  TPSIM_TRY_STATUS(check_plannable(setup.scenario.model));
   TPSIM_TRY(setup.plan, plan_of(run, *where, setup.scenario.stack));
   const DType operands = product_dtype(setup.plan);
   if (is_narrow(operands) && matrix_peak(machine->profile.device, operands) <= FlopsPerSecond()) {
@@ -384,6 +386,17 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   const bool foreign = !overrides_.stack.empty() && overrides_.stack != where->stack;
   spread = std::hypot(spread, where->extra_spread, foreign ? kForeignSpread : 0.0);
   return setup;
+}
+
+std::optional<Seconds> step_of_model_flops(const PublishedRun& run, const ModelSpec& model) {
+  if (!run.model_tflops_per_gpu || *run.model_tflops_per_gpu <= 0) return std::nullopt;
+  const auto batch = static_cast<double>(run.global_batch);
+  // Megatron counts causal attention by half.
+  const Flops unseen = 1.5 * batch * attention_core_forward_flops(model);
+  const Flops flops = model_flops_per_step(model, run.global_batch) - unseen;
+  const auto gpus = static_cast<double>(
+      stated_or(run.gpus, run.tp * run.pp * run.dp * stated_or(run.cp, std::int64_t{1})));
+  return Seconds(flops.value() / (*run.model_tflops_per_gpu * 1e12 * gpus));
 }
 
 Result<Seconds> measured_step(const PublishedRun& run) {

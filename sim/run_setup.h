@@ -64,5 +64,8 @@ class RunLoader {
 // Seconds per step that the row states: its step, or its tokens per second, or its hardware TFLOPs
 // through Narayanan et al. 2021, eq. 3 (full recompute). An error says what is missing.
 Result<Seconds> measured_step(const PublishedRun& run);
+// Where it states model FLOPs alone, as Megatron counts them (causal attention by half); nothing
+// where it states none.
+std::optional<Seconds> step_of_model_flops(const PublishedRun& run, const ModelSpec& model);
 
 }  // namespace tpsim

@@ -140,7 +140,7 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& run) {
   if (run.outcome == "ok") {
     if (const Result<Seconds> step = measured_step(run); step.ok()) {
       result.measured_step_s = step->value();
-    } else if (!run.memory_gb) {
+    } else if (!run.memory_gb && !run.model_tflops_per_gpu) {
       result.skipped_because = step.error().message;
     }
   }
@@ -150,6 +150,11 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& run) {
     const Error& error = setup.error();
     result.skipped_because = error.message + (error.hint.empty() ? "" : "; " + error.hint);
     return result;
+  }
+  if (run.outcome == "ok" && !result.measured_step_s) {
+    if (const auto step = step_of_model_flops(run, setup->scenario.model)) {
+      result.measured_step_s = step->value();
+    }
   }
   result.cluster = setup->scenario.cluster.name;
   result.stack = setup->scenario.stack.name;
