@@ -34,6 +34,7 @@ struct RunEnvironment {
   // A row matches where its words begin with these; an empty one matches all. Of `gpu` every part
   // between dashes must occur, so that "NVIDIA A100-SXM4-80GB" is an "A100-80GB".
   std::string cluster, regime, gpu, framework;
+  std::string from;  // likewise, of the row's source
 
   std::string source;
   std::string runs_on;      // catalogue name of the cluster

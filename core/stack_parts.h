@@ -24,11 +24,12 @@ enum class KernelFusion : std::uint8_t { kFused, kTorch };
 template <>
 inline constexpr auto kWordsOf<KernelFusion> = std::to_array<std::string_view>({"fused", "torch"});
 
-// kFusedGelu: GELU with its bias is one kernel, SwiGLU is plain ops.
-enum class ActivationKernel : std::uint8_t { kFused, kFusedGelu, kTorch };
+// kFusedGelu: GELU with its bias is one kernel, SwiGLU is plain ops. kFusedSwiglu: both are one, a
+// clamped SwiGLU is some of each.
+enum class ActivationKernel : std::uint8_t { kFused, kFusedGelu, kTorch, kFusedSwiglu };
 template <>
 inline constexpr auto kWordsOf<ActivationKernel> =
-    std::to_array<std::string_view>({"fused", "fused_gelu", "torch"});
+    std::to_array<std::string_view>({"fused", "fused_gelu", "torch", "fused_swiglu"});
 
 // kBest: what the profile timed. kTorch and kFusedSoftmax write the scores to memory.
 enum class AttentionKernel : std::uint8_t {

@@ -18,6 +18,9 @@ constexpr Passes kRmsNormBackward{8, 13, 14};
 constexpr Passes kRotary{12.5, 0, 9};            // between forward (10) and backward (15)
 constexpr Passes kSwigluForward{5, 0, 2, 1, 0};  // kept: silu of the gate
 constexpr Passes kSwigluBackward{13, 0, 4};
+// Clamps of gate and up apart from a compiled rest.
+constexpr Passes kClampedForward{9, 0, 4};
+constexpr Passes kClampedBackward{18, 0, 7};
 constexpr Passes kBiasGelu{4, 0, 2, 1, 0};        // kept: the sum with the bias
 constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // kept: fp32 probabilities
 constexpr Passes kSoftmaxBackward{6, 5, 5};
@@ -49,7 +52,11 @@ Passes norm_passes(const OpRecord& op, const StackSpec& stack, const Passes& pla
 
 Passes passes_of(const OpRecord& op, const StackSpec& stack) {
   const SoftwareParts& parts = stack.parts;
-  const bool plain_swiglu = parts.activation != ActivationKernel::kFused && !parts.compile;
+  const bool fuses_swiglu = parts.activation == ActivationKernel::kFused ||
+                            parts.activation == ActivationKernel::kFusedSwiglu;
+  const bool plain_swiglu = !fuses_swiglu && !parts.compile;
+  const bool part_fused = parts.activation == ActivationKernel::kFusedSwiglu &&
+                          op.key.variant == static_cast<std::uint8_t>(MlpKind::kClampedSwiglu);
   const bool plain_gelu = parts.activation == ActivationKernel::kTorch && !parts.compile;
   const bool plain_softmax = parts.attention == AttentionKernel::kTorch;
   const bool eager_loss =
@@ -59,8 +66,12 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kNormForward: return norm_passes(op, stack, kRmsNormForward);
     case OpKind::kNormBackward: return norm_passes(op, stack, kRmsNormBackward);
     case OpKind::kRotary: return is_plain(parts.rotary, stack) ? kRotary : Passes{};
-    case OpKind::kSwigluForward: return plain_swiglu ? kSwigluForward : Passes{};
-    case OpKind::kSwigluBackward: return plain_swiglu ? kSwigluBackward : Passes{};
+    case OpKind::kSwigluForward:
+      if (part_fused) return kClampedForward;
+      return plain_swiglu ? kSwigluForward : Passes{};
+    case OpKind::kSwigluBackward:
+      if (part_fused) return kClampedBackward;
+      return plain_swiglu ? kSwigluBackward : Passes{};
     case OpKind::kBiasGeluForward: return plain_gelu && has_bias ? kBiasGelu : Passes{};
     case OpKind::kSoftmaxForward: return plain_softmax ? kSoftmaxForward : Passes{};
     case OpKind::kSoftmaxBackward: return plain_softmax ? kSoftmaxBackward : Passes{};

@@ -68,6 +68,7 @@ struct UncertainShares {
   double host = 0;     // the device waits for the host
   double network = 0;  // exposed collectives of groups that span nodes
   double kernels = 0;  // kernels that are not the profile's: one factor of the stack stands for all
+  double experts = 0;  // their products, dispatch and what is around it
 };
 
 UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, const StepCost& cost) {
@@ -78,6 +79,10 @@ UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, con
     shares.kernels += share_of(StepTerm::kAttention);
   }
   if (scenario.stack.eager_traffic != 1) shares.kernels += share_of(StepTerm::kElementwise);
+  for (const StepTerm term : {StepTerm::kGroupedProducts, StepTerm::kPermutation,
+                              StepTerm::kExpertCommunication, StepTerm::kImbalance}) {
+    shares.experts += share_of(term);
+  }
   for (const StepTerm term : kStepTerms) {
     const std::optional<GroupKind> group = group_of(term);
     if (!group || share_of(term) <= 0) continue;
@@ -99,6 +104,7 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
   constexpr double kHostSpread = 0.12;          // other processors, versions and settings
   constexpr double kNetworkSpread = 0.2;        // other topology, neighbours and settings
   constexpr double kKernelSpread = 0.1;         // of sizes that the factor was not fitted on
+  constexpr double kExpertSpread = 0.15;        // kernels and dispatchers of a release
   const double model_spread =
       scenario.profile.model.provenance == Provenance::kDatasheet ? kDatasheetSpread : kModelSpread;
   const UncertainShares shares = uncertain_shares(scenario, plan, cost);
@@ -107,7 +113,7 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
        {scenario.stack.run_spread, scenario.stack.residual_spread,
         sources.model * model_spread + sources.interpolated_entries * kInterpolatedSpread,
         shares.host * kHostSpread, shares.network * kNetworkSpread,
-        shares.kernels * kKernelSpread}) {
+        shares.kernels * kKernelSpread, shares.experts * kExpertSpread}) {
     variance += spread * spread;
   }
   return std::sqrt(variance);

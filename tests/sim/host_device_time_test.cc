@@ -46,6 +46,27 @@ TEST_CASE("a power equals repetition") {
   CHECK(power.path.value() == Approx(chain.path.value()));
 }
 
+TEST_CASE("a host that waits is as late as the device") {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const auto ops = random_ops(seed, 20);
+    double host = 0, device = 0;
+    HostDeviceTime cost;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const auto [issue, run] = ops[i];
+      host += issue;
+      device = std::max(device, host) + run;
+      cost = then(cost, op_cost(Seconds(issue), Seconds(run)));
+      if (i % 5 != 4) continue;
+      host = std::max(host, device) + 0.1;
+      cost = then(cost, synchronization(Seconds(0.1)));
+    }
+    CHECK(cost.alone().value() == Approx(std::max(host, device)));
+    // Three in a row, by powers.
+    CHECK(repeat(cost, 3).alone().value() ==
+          Approx(then(then(cost, cost), cost).alone().value()));
+  }
+}
+
 TEST_CASE("the longer queue decides") {
   const HostDeviceTime host_bound = repeat(op_cost(Seconds(2.0), Seconds(1.0)), 10);
   CHECK(host_bound.alone().value() == Approx(21.0));

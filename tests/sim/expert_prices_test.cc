@@ -1,0 +1,167 @@
+// What experts cost beyond their products, as laws.
+#include "sim/expert_prices.h"
+
+#include <bit>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "sim/predict.h"
+#include "sim/run_model.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+// Over all choices of k of the experts: how many of the equal parts hold any.
+double parts_of_all_choices(std::int64_t count, std::int64_t per_token, std::int64_t parts) {
+  double reached = 0, choices = 0;
+  for (std::uint32_t set = 0; set < 1U << count; ++set) {
+    if (std::popcount(set) != per_token) continue;
+    ++choices;
+    const std::int64_t each = count / parts;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::uint32_t experts = ((1U << each) - 1) << (part * each);
+      if ((set & experts) != 0) ++reached;
+    }
+  }
+  return reached / choices;
+}
+
+Prediction with(const Scenario& scenario, const Plan& plan, const PartValues& parts) {
+  Scenario changed = scenario;
+  changed.stack = with_parts(changed.stack, parts);
+  LayerPricer pricer(changed);
+  const Result<Prediction> predicted = predict(pricer, plan);
+  REQUIRE(predicted.ok());
+  return *predicted;
+}
+
+PartValues one(StackPart part, std::string_view text) {
+  return {{part, parse_value(row_of(part), text).value()}};
+}
+
+Scenario mixture_scenario() {
+  Scenario scenario = test::small_scenario(test::small_mixture());
+  scenario.model.experts.dropless = true;
+  scenario.cluster.gpus_per_node = 2;
+  scenario.cluster.nics_per_node = 2;
+  return scenario;
+}
+
+Plan mixture_plan(const ModelSpec& model) {
+  Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 4, .cp = 1, .ep = 4}, 8);
+  plan.recompute = Recompute::kNone;
+  plan.attention = AttentionKind::kFlash;
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("parts that a token reaches are the hypergeometric expectation") {
+  for (const std::int64_t count : {4, 8, 12}) {
+    for (std::int64_t k = 1; k <= count; ++k) {
+      for (std::int64_t parts = 1; parts <= count; ++parts) {
+        if (count % parts != 0) continue;
+        const ExpertShape experts{.count = count, .per_token = k};
+        CHECK(parts_reached(experts, parts) == Approx(parts_of_all_choices(count, k, parts)));
+      }
+    }
+  }
+  // A router that keeps 4 of 8 groups reaches no more nodes than that.
+  ExpertShape limited{.count = 256, .per_token = 8};
+  CHECK(parts_reached(limited, 8) > 4);
+  limited.router.groups = 8;
+  limited.router.groups_kept = 4;
+  CHECK(parts_reached(limited, 8) == 4);
+}
+
+TEST_CASE("the busiest rank has the stated load, or more the fewer experts each has") {
+  Scenario scenario = mixture_scenario();
+  Plan plan = mixture_plan(scenario.model);
+  scenario.model.experts.count = 128;
+  const auto load = [&](std::int64_t ep, std::int64_t stated) {
+    scenario.stack.parts.expert_load = stated;
+    plan.degrees.ep = ep;
+    return busiest_load(scenario.stack, scenario.model, plan);
+  };
+  CHECK(load(8, kBalancedLoad) == 1);
+  CHECK(load(8, 1300) == Approx(1.3));
+  CHECK(load(1, 1300) == 1);  // nobody waits
+  CHECK(load(8, kNaturalLoad) > 1);
+  CHECK(load(64, kNaturalLoad) > load(8, kNaturalLoad));
+  CHECK(load(128, kNaturalLoad) < 2.5);
+}
+
+TEST_CASE("copies of tokens that are saved save time, and imbalance costs it") {
+  const Scenario scenario = mixture_scenario();
+  const Plan plan = mixture_plan(scenario.model);
+  const auto step = [&](const PartValues& parts) { return with(scenario, plan, parts).step; };
+  const auto sent = [&](std::string_view dispatcher) {
+    const Prediction p = with(scenario, plan, one(StackPart::kDispatcher, dispatcher));
+    for (const Term& term : p.breakdown) {
+      if (term.kind == StepTerm::kExpertCommunication) return term.time;
+    }
+    return Seconds();
+  };
+  CHECK(sent("alltoall") > Seconds());
+  CHECK(step(one(StackPart::kPermutation, "unfused")) > step(one(StackPart::kPermutation, "fused")));
+  CHECK(step(one(StackPart::kRouterKernel, "torch")) > step(one(StackPart::kRouterKernel, "fused")));
+  CHECK(step(one(StackPart::kExpertLoad, "1.5")) > step(one(StackPart::kExpertLoad, "balanced")));
+  CHECK(step(one(StackPart::kCudaGraphs, "moe_router,moe_preprocess")) <= step({}));
+  CHECK(step(one(StackPart::kCudaGraphs, "full_iteration")) <=
+        step(one(StackPart::kCudaGraphs, "moe_router,moe_preprocess")));
+}
+
+TEST_CASE("modules that are recomputed take time and leave memory") {
+  Scenario scenario = mixture_scenario();
+  Plan plan = mixture_plan(scenario.model);
+  const Prediction keeps = with(scenario, plan, {});
+  plan.recompute = Recompute::kSelective;
+  Seconds before = keeps.step;
+  Bytes held = keeps.peak;
+  for (const char* modules : {"moe_act", "moe_act,layernorm", "moe,layernorm"}) {
+    INFO(modules);
+    const Prediction p = with(scenario, plan, one(StackPart::kRecomputeModules, modules));
+    CHECK(p.step > before);
+    CHECK(p.peak <= held);
+    before = p.step;
+    held = p.peak;
+  }
+}
+
+TEST_CASE("blocks that predict later tokens take time and memory") {
+  Scenario scenario = mixture_scenario();
+  const Plan plan = mixture_plan(scenario.model);
+  const Prediction none = with(scenario, plan, {});
+  scenario.model.ends.prediction_layers = 1;
+  const Prediction one_more = with(scenario, plan, {});
+  CHECK(one_more.step > none.step);
+  CHECK(one_more.peak > none.peak);
+}
+
+TEST_CASE("a row's model has the catalogue's shape where its sizes agree") {
+  const Catalogue catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data");
+  PublishedRun run;
+  run.model = "deepseek-v3-4l";
+  run.layers = 4;
+  run.hidden = 7168;
+  run.heads = run.kv_heads = 128;
+  run.ffn_hidden = run.shared_ffn = 2048;
+  run.seq = 4096;
+  run.experts = 256;
+  run.experts_per_token = 8;
+  run.dense_layers = 1;
+  const std::optional<ModelSpec> model = catalogue_model_of(run, catalogue);
+  REQUIRE(model.has_value());
+  CHECK(model->layers == 4);
+  CHECK(model->attention.latent.kv_rank == 512);
+  CHECK(block_of_kind(*model, block_kind(*model, 0)).experts.count == 0);
+  CHECK(block_of_kind(*model, block_kind(*model, 1)).experts.count == 256);
+  run.hidden = 4096;  // another model
+  CHECK_FALSE(catalogue_model_of(run, catalogue).has_value());
+  // From columns alone: a dense block is as wide as the experts that a token passes.
+  const ModelSpec columns = model_of(run, {});
+  CHECK(block_of_kind(columns, block_kind(columns, 0)).ffn_hidden == 9 * 2048);
+}
+
+}  // namespace tpsim
