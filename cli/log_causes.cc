@@ -28,6 +28,11 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kLossHead:
     case StackPart::kLogitsDtype:
     case StackPart::kGradientAccumulation:
+    case StackPart::kRecomputeModules:
+    case StackPart::kMomentsDtype:
+    case StackPart::kRouterKernel:
+    case StackPart::kPermutation:
+    case StackPart::kExpertLoad:
     case StackPart::kCompile: return CauseClass::kCompute;
     case StackPart::kDataParallelSync:
     case StackPart::kOverlapGradientReduction:
@@ -35,6 +40,9 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kShardGroup:
     case StackPart::kPipelineSends:
     case StackPart::kOverlapP2p:
+    case StackPart::kDispatcher:
+    case StackPart::kExpertOverlap:
+    case StackPart::kDelayedWeightGradients:
     case StackPart::kTensorOverlap: return CauseClass::kLinks;
     case StackPart::kBlockingLaunches:
     case StackPart::kCudaGraphs: return CauseClass::kHost;

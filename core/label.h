@@ -7,17 +7,24 @@ namespace tpsim {
 
 enum class ModelPart : std::uint8_t {
   // Layers, forward and backward.
-  kEmbedding,  // of words and learned positions
-  kNorm,
-  kLinear,  // products with a block's weights, and their biases
+  kEmbedding,        // of words and learned positions
+  kNorm,             // before or after a branch of the block
+  kAttentionNorm,    // of queries, keys and latents
+  kAttentionLinear,  // products with a block's weights, and their biases
+  kLatentUp,         // of these, latent attention's projections up
+  kMlpLinear,
+  kBiasGradient,
   kRotary,
   kAttentionCore,    // scores, softmax, values; flash attention
   kContextParallel,  // keys, values and their gradients between the ranks that share a sequence
-  kActivation,       // GELU, SwiGLU
+  kActivation,       // GELU, SwiGLU of the dense part or of shared experts
   kResidual,         // bias, dropout and residual at the end of a branch
   kRouter,           // of experts, and the choices that it makes
-  kExperts,          // products with their weights, and the tokens' way there and back
-  kHead,             // logits
+  kExperts,          // products with their weights
+  kExpertActivation,
+  kPermutation,  // tokens put in their experts' order and back
+  kDispatch,     // their way to the ranks of their experts and back
+  kHead,         // logits
   kLoss,
   kTensorParallel,  // at the borders of the tensor-parallel region (reference_model/mappings.h)
   kColumnParallelBackward,  // there: the input gradient of a layer whose columns are split, and its
@@ -45,6 +52,12 @@ enum class ModelPart : std::uint8_t {
   kCoordination,    // what ranks agree on: to stop, to start together
   kMeasurement,     // ops that are timed, or stand for others
 };
+
+// Products with the weights of a block's linear layers.
+constexpr bool is_linear(ModelPart part) {
+  return part == ModelPart::kAttentionLinear || part == ModelPart::kLatentUp ||
+         part == ModelPart::kMlpLinear || part == ModelPart::kExperts;
+}
 
 // There is none without its part.
 struct Label {

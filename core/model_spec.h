@@ -27,7 +27,7 @@ struct EndShape {
   double logit_cap = 0;  // logits become cap tanh(logit / cap); 0: none
   bool head_bias = false;
   std::int64_t positions = 0;          // rows of a learned position table; 0: the sequence's
-  std::int64_t prediction_layers = 0;  // further blocks that predict later tokens; not planned
+  std::int64_t prediction_layers = 0;  // further blocks that predict later tokens; not executed
   friend bool operator==(const EndShape&, const EndShape&) = default;
 };
 

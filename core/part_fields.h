@@ -13,9 +13,9 @@ void part_field(Io& io, const PartRow& row, std::int64_t& value) {
   if (row.is_switch) {
     io.flag(row.key, on, kOptional);
     value = on ? 1 : 0;
-  } else if (row.most_count == 0) {
+  } else if (row.most_count == 0 && !row.is_set && !row.is_ratio) {
     io.word(row.key, value, row.words, kOptional);
-  } else {  // a word or a number, as text
+  } else {  // words or a number, as text
     std::string text = text_of(row, value);
     io.text(row.key, text, kOptional);
     const Result<std::int64_t> read = parse_value(row, text);

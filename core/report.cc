@@ -21,6 +21,9 @@ std::string_view name_of(StepTerm term) {
     case StepTerm::kZeroCommunication: return "zero_communication";
     case StepTerm::kContextCommunication: return "context_communication";
     case StepTerm::kExpertCommunication: return "expert_communication";
+    case StepTerm::kGroupedProducts: return "grouped_products";
+    case StepTerm::kPermutation: return "permutation";
+    case StepTerm::kImbalance: return "expert_imbalance";
     case StepTerm::kHostWait: return "host_wait";
     case StepTerm::kTransfer: return "pipeline_transfer";
     case StepTerm::kBubble: return "pipeline_bubble";

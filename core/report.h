@@ -24,6 +24,9 @@ enum class StepTerm : std::uint8_t {
   kZeroCommunication,     // gathers and reductions of ZeRO 2 and 3 around every layer
   kContextCommunication,  // keys and values over the context group
   kExpertCommunication,   // tokens on their way to experts and back
+  kGroupedProducts,       // of experts
+  kPermutation,           // routing, and tokens put in their experts' order and back
+  kImbalance,             // waiting for the rank whose experts got the most tokens
 
   kHostWait,           // the device waits for the host to issue work
   kTransfer,           // sending activations, gathering received ones
@@ -38,7 +41,7 @@ enum class StepTerm : std::uint8_t {
   kUnmodelled,  // expected of software that nobody has calibrated
 };
 inline constexpr auto kStepTerms = all_up_to<StepTerm::kUnmodelled>();
-inline constexpr auto kWorkTerms = all_up_to<StepTerm::kExpertCommunication>();
+inline constexpr auto kWorkTerms = all_up_to<StepTerm::kImbalance>();
 
 std::string_view name_of(StepTerm);  // stable key: "matmul", "pipeline_bubble", ...
 

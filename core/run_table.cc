@@ -28,7 +28,7 @@ struct RunColumn {
 };
 
 using R = PublishedRun;
-const std::array<RunColumn, 62> kOwnColumns = {{
+const std::array<RunColumn, 57> kOwnColumns = {{
     {"id", &R::id},
     {"source", &R::source},
     {"date", &R::date},
@@ -75,14 +75,9 @@ const std::array<RunColumn, 62> kOwnColumns = {{
     {"dense_layers", &R::dense_layers},
     {"moe_every", &R::moe_every},
     {"mtp", &R::mtp},
-    {"dispatcher", &R::dispatcher},
     {"routing", &R::routing},
     {"load_balance", &R::load_balance},
-    {"permute", &R::permute},
-    {"ep_overlap", &R::ep_overlap},
-    {"delay_wgrad", &R::delay_wgrad},
     {"optimizer", &R::optimizer},
-    {"optimizer_dtype", &R::optimizer_dtype},
     {"precision_recipe", &R::precision_recipe},
     {"layout", &R::layout},
     {"node_gbps", &R::node_gbps},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "core/check.h"
@@ -22,13 +23,39 @@ constexpr auto words_of() {
   return words;
 }
 
+template <class E>
+constexpr auto bits_of() {
+  std::array<PartWord, kWordsOf<E>.size()> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = {bit(static_cast<E>(i)), kWordsOf<E>[i]};
+  }
+  return words;
+}
+
 constexpr auto kFusions = words_of<KernelFusion>();
 constexpr auto kActivations = words_of<ActivationKernel>();
 constexpr auto kAttentions = words_of<AttentionKernel>();
 constexpr auto kLossHeads = words_of<LossHead>();
 constexpr auto kSyncs = words_of<DataParallelSync>();
 constexpr auto kOverlaps = words_of<TensorOverlap>();
-constexpr auto kGraphs = words_of<CudaGraphs>();
+constexpr auto kDispatchers = words_of<Dispatcher>();
+constexpr auto kPermutations = words_of<Permutation>();
+constexpr auto kGraphs =
+    std::to_array<PartWord>({{0, "none"},
+                             {kGraphsOfLayers, "full"},
+                             {kGraphsOfStep, "full_iteration"},
+                             {bit(GraphScope::kAttention), name_of(GraphScope::kAttention)},
+                             {bit(GraphScope::kMlp), name_of(GraphScope::kMlp)},
+                             {bit(GraphScope::kMoe), name_of(GraphScope::kMoe)},
+                             {bit(GraphScope::kMoeRouter), name_of(GraphScope::kMoeRouter)},
+                             {bit(GraphScope::kMoePreprocess), name_of(GraphScope::kMoePreprocess)},
+                             {bit(GraphScope::kMamba), name_of(GraphScope::kMamba)}});
+constexpr auto kModules = bits_of<RecomputeModule>();
+constexpr auto kMoments = std::to_array<PartWord>(
+    {{static_cast<std::int64_t>(DType::kFloat32), name_of(DType::kFloat32)},
+     {static_cast<std::int64_t>(DType::kBFloat16), name_of(DType::kBFloat16)}});
+constexpr auto kLoads =
+    std::to_array<PartWord>({{kNaturalLoad, "natural"}, {kBalancedLoad, "balanced"}});
 constexpr auto kSwitch = std::to_array<PartWord>({{0, "off"}, {1, "on"}});
 constexpr auto kLogits = std::to_array<PartWord>({{0, "plan"}, {1, "fp32"}});
 constexpr auto kAccumulations = std::to_array<PartWord>({{0, "separate"}, {1, "fused"}});
@@ -199,8 +226,9 @@ const std::array<PartRow, kStackPartCount> kRows = {{
      .key = "cuda_graphs",
      .option = "cuda-graph-scope",
      .title = "CUDA graphs",
-     .help = "what is replayed without the host: layers, or the whole step",
+     .help = "what is replayed without the host: some of a layer, all of it, the whole step",
      .words = kGraphs,
+     .is_set = true,
      .get = getter<&S::cuda_graphs>(),
      .set = setter<&S::cuda_graphs>()},
     {.part = StackPart::kCompile,
@@ -211,6 +239,66 @@ const std::array<PartRow, kStackPartCount> kRows = {{
      .is_switch = true,
      .get = getter<&S::compile>(),
      .set = setter<&S::compile>()},
+    {.part = StackPart::kRecomputeModules,
+     .key = "recompute_modules",
+     .title = "recomputed modules",
+     .help = "what selective recompute makes again in backward",
+     .words = kModules,
+     .is_set = true,
+     .get = getter<&S::recompute_modules>(),
+     .set = setter<&S::recompute_modules>()},
+    {.part = StackPart::kMomentsDtype,
+     .key = "optimizer_dtype",
+     .title = "dtype of Adam's moments",
+     .help = "in which the optimizer keeps its two moments",
+     .words = kMoments,
+     .get = getter<&S::moments_dtype>(),
+     .set = setter<&S::moments_dtype>()},
+    {.part = StackPart::kDispatcher,
+     .key = "dispatcher",
+     .title = "dispatcher",
+     .help = "how tokens reach their experts and come back",
+     .words = kDispatchers,
+     .get = getter<&S::dispatcher>(),
+     .set = setter<&S::dispatcher>()},
+    {.part = StackPart::kRouterKernel,
+     .key = "router_kernel",
+     .title = "router kernel",
+     .help = "choices of experts with a few kernels or with PyTorch's",
+     .words = kFusions,
+     .get = getter<&S::router>(),
+     .set = setter<&S::router>()},
+    {.part = StackPart::kPermutation,
+     .key = "permute",
+     .title = "permutation",
+     .help = "tokens sorted by expert with one kernel or with PyTorch's",
+     .words = kPermutations,
+     .get = getter<&S::permutation>(),
+     .set = setter<&S::permutation>()},
+    {.part = StackPart::kExpertLoad,
+     .key = "expert_load",
+     .title = "load of experts",
+     .help = "tokens of the busiest rank over the mean: by words, or 1.3",
+     .words = kLoads,
+     .is_ratio = true,
+     .get = getter<&S::expert_load>(),
+     .set = setter<&S::expert_load>()},
+    {.part = StackPart::kExpertOverlap,
+     .key = "ep_overlap",
+     .title = "overlap of dispatch",
+     .help = "tokens travel beside the compute of another micro-batch",
+     .words = kSwitch,
+     .is_switch = true,
+     .get = getter<&S::expert_overlap>(),
+     .set = setter<&S::expert_overlap>()},
+    {.part = StackPart::kDelayedWeightGradients,
+     .key = "delay_wgrad",
+     .title = "delayed weight gradients",
+     .help = "weight gradients wait for tokens to travel beside them",
+     .words = kSwitch,
+     .is_switch = true,
+     .get = getter<&S::delayed_weight_gradients>(),
+     .set = setter<&S::delayed_weight_gradients>()},
 }};
 
 struct OptionNames {
@@ -241,15 +329,13 @@ std::string placeholder_of(const PartRow& row) {
   for (const PartWord& word : row.words) {
     text += (text.empty() ? "" : "|") + std::string(word.word);
   }
-  return row.most_count > 0 ? text + "|N" : text;
+  if (row.is_set) return text + "[,...]";
+  return row.most_count > 0 || row.is_ratio ? text + "|N" : text;
 }
 
-Result<std::int64_t> parse_value(const PartRow& row, std::string_view text) {
-  if (row.is_switch && (text == "0" || text == "1")) return std::int64_t{text == "1"};
-  if (row.most_count > 0) {
-    const auto count = parse_number<std::int64_t>(text);
-    if (count && *count >= 1 && *count <= row.most_count) return *count;
-  }
+namespace {
+
+Result<std::int64_t> word_of(const PartRow& row, std::string_view text) {
   std::vector<std::string_view> words;
   for (const PartWord& word : row.words) words.push_back(word.word);
   TPSIM_TRY(const std::size_t chosen,
@@ -257,11 +343,51 @@ Result<std::int64_t> parse_value(const PartRow& row, std::string_view text) {
   return row.words[chosen].value;
 }
 
+// "attn,moe_router", also with '+' or a blank between them.
+Result<std::int64_t> set_of(const PartRow& row, std::string_view text) {
+  std::int64_t all = 0;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find_first_of(",+ ", at), text.size());
+    TPSIM_TRY(const std::int64_t word, word_of(row, text.substr(at, end - at)));
+    all |= word;
+    at = end + 1;
+  }
+  return all;
+}
+
+constexpr double kThousandths = 1000;
+constexpr double kGreatestRatio = 1e6;
+
+}  // namespace
+
+Result<std::int64_t> parse_value(const PartRow& row, std::string_view text) {
+  if (row.is_switch && (text == "0" || text == "1")) return std::int64_t{text == "1"};
+  if (row.most_count > 0) {
+    const auto count = parse_number<std::int64_t>(text);
+    if (count && *count >= 1 && *count <= row.most_count) return *count;
+  }
+  if (row.is_ratio) {
+    const auto ratio = parse_number<double>(text);
+    if (ratio && *ratio >= 1 && *ratio <= kGreatestRatio) {
+      return static_cast<std::int64_t>(std::lround(*ratio * kThousandths));
+    }
+  }
+  return row.is_set ? set_of(row, text) : word_of(row, text);
+}
+
 std::string text_of(const PartRow& row, std::int64_t value) {
   for (const PartWord& word : row.words) {
     if (word.value == value) return std::string(word.word);
   }
-  return std::to_string(value);
+  if (row.is_ratio) return fmt::format("{}", static_cast<double>(value) / kThousandths);
+  if (!row.is_set) return std::to_string(value);
+  std::string text;
+  for (const PartWord& word : row.words) {
+    const bool is_one = word.value != 0 && (word.value & (word.value - 1)) == 0;
+    if (is_one && (value & word.value) != 0)
+      text += (text.empty() ? "" : ",") + std::string(word.word);
+  }
+  return text;
 }
 
 StackSpec with_parts(StackSpec stack, const PartValues& parts) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/dtype.h"
 #include "core/enum_words.h"
 #include "core/plan_settings.h"
 #include "core/result.h"
@@ -77,11 +78,60 @@ template <>
 inline constexpr auto kWordsOf<TensorOverlap> = std::to_array<std::string_view>({"none", "backward",
                                                                                  "userbuffers"});
 
-// What is captured and replayed without the host.
-enum class CudaGraphs : std::uint8_t { kNone, kFull, kFullIteration };  // layers; the whole step
+// What is captured and replayed without the host, as Megatron-Core names the scopes; a set of bits.
+enum class GraphScope : std::uint8_t {
+  kAttention,
+  kMlp,
+  kMoe,
+  kMoeRouter,
+  kMoePreprocess,  // what comes between router and dispatch
+  kMamba,
+  kIteration,  // forward and backward of the whole step
+};
 template <>
-inline constexpr auto kWordsOf<CudaGraphs> = std::to_array<std::string_view>({"none", "full",
-                                                                              "full_iteration"});
+inline constexpr auto kWordsOf<GraphScope> = std::to_array<std::string_view>(
+    {"attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "iteration"});
+constexpr std::int64_t bit(GraphScope scope) { return std::int64_t{1} << static_cast<int>(scope); }
+inline constexpr std::int64_t kGraphsOfLayers = bit(GraphScope::kIteration) - 1;
+inline constexpr std::int64_t kGraphsOfStep = kGraphsOfLayers | bit(GraphScope::kIteration);
+
+// Modules whose results selective recompute makes again in backward; a set of bits. Only the first
+// is executed, the others are predicted.
+enum class RecomputeModule : std::uint8_t {
+  kCoreAttention,
+  kLayerNorm,
+  kExpertActivation,
+  kMlp,       // of blocks without experts
+  kMoe,       // experts with router and dispatch
+  kLatentUp,  // latent attention's projections up
+  kSharedExperts,
+};
+template <>
+inline constexpr auto kWordsOf<RecomputeModule> = std::to_array<std::string_view>(
+    {"core_attn", "layernorm", "moe_act", "mlp", "moe", "mla_up_proj", "shared_experts"});
+constexpr std::int64_t bit(RecomputeModule module) {
+  return std::int64_t{1} << static_cast<int>(module);
+}
+
+// How tokens reach their experts and come back.
+enum class Dispatcher : std::uint8_t {
+  kAllGather,  // every rank of the group gets all tokens
+  kAllToAll,   // a copy of a token for each of its experts
+  kDeepEp,     // one copy for each node that has any of them, passed on over NVLink
+  kHybridEp,   // the same by Hopper's and Blackwell's copy engines, with fewer processors
+};
+template <>
+inline constexpr auto kWordsOf<Dispatcher> =
+    std::to_array<std::string_view>({"allgather", "alltoall", "deepep", "hybridep"});
+
+// Tokens sorted by expert before they are multiplied, and put back: one kernel each, or PyTorch's.
+enum class Permutation : std::uint8_t { kFused, kUnfused };
+template <>
+inline constexpr auto kWordsOf<Permutation> = std::to_array<std::string_view>({"fused", "unfused"});
+
+// Tokens of the busiest rank over the mean, in thousandths, or by words.
+inline constexpr std::int64_t kNaturalLoad = 0;      // as routers with an auxiliary loss choose
+inline constexpr std::int64_t kBalancedLoad = 1000;  // forced
 
 // Ranks over which ZeRO shards: all that hold the same weights, those of a node, or so many.
 inline constexpr std::int64_t kShardOverAll = 0;
@@ -100,8 +150,17 @@ struct SoftwareParts {
   TensorOverlap tensor_overlap = TensorOverlap::kNone;
   bool overlap_p2p = false;        // pipeline transfers run beside compute
   bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits for its kernel
-  CudaGraphs cuda_graphs = CudaGraphs::kNone;
-  bool compile = false;  // torch.compile: plain ops of a layer become fused kernels
+  std::int64_t cuda_graphs = 0;    // bits of GraphScope
+  bool compile = false;            // torch.compile: plain ops of a layer become fused kernels
+  std::int64_t recompute_modules = bit(RecomputeModule::kCoreAttention);
+  DType moments_dtype = DType::kFloat32;  // of Adam's two
+  Dispatcher dispatcher = Dispatcher::kAllToAll;
+  KernelFusion router = KernelFusion::kFused;
+  Permutation permutation = Permutation::kFused;
+  std::int64_t expert_load = kNaturalLoad;
+  // Dispatch and combine of one micro-batch beside the compute of another.
+  bool expert_overlap = false;
+  bool delayed_weight_gradients = false;  // more compute to hide them behind
 };
 
 enum class StackPart : std::uint8_t {
@@ -124,8 +183,16 @@ enum class StackPart : std::uint8_t {
   kBlockingLaunches,
   kCudaGraphs,
   kCompile,
+  kRecomputeModules,
+  kMomentsDtype,
+  kDispatcher,
+  kRouterKernel,
+  kPermutation,
+  kExpertLoad,
+  kExpertOverlap,
+  kDelayedWeightGradients,
 };
-inline constexpr int kStackPartCount = static_cast<int>(StackPart::kCompile) + 1;
+inline constexpr int kStackPartCount = static_cast<int>(StackPart::kDelayedWeightGradients) + 1;
 
 struct StackSpec;
 
@@ -143,6 +210,8 @@ struct PartRow {
   std::span<const PartWord> words;
   bool is_switch = false;       // words "off" and "on", 0 and 1 in tables, false and true in files
   std::int64_t most_count = 0;  // above 0: a number up to this stands beside the words
+  bool is_set = false;          // words are bits: "attn,moe_router"; one may stand for several
+  bool is_ratio = false;        // a number of at least 1 stands beside the words, in thousandths
   std::int64_t (*get)(const StackSpec&) = nullptr;
   void (*set)(StackSpec&, std::int64_t) = nullptr;
 };

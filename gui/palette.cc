@@ -73,7 +73,9 @@ TermClass class_of(StepTerm term) {
   switch (term) {
     case StepTerm::kMatmul:
     case StepTerm::kAttention:
-    case StepTerm::kElementwise: return TermClass::kCompute;
+    case StepTerm::kElementwise:
+    case StepTerm::kGroupedProducts:
+    case StepTerm::kPermutation: return TermClass::kCompute;
     case StepTerm::kTensorCommunication:
     case StepTerm::kZeroCommunication:
     case StepTerm::kContextCommunication:
@@ -83,6 +85,7 @@ TermClass class_of(StepTerm term) {
     case StepTerm::kTiedEmbedding:
     case StepTerm::kWeightGather: return TermClass::kCommunication;
     case StepTerm::kHostWait:
+    case StepTerm::kImbalance:
     case StepTerm::kBubble:
     case StepTerm::kHostStep:
     case StepTerm::kStragglers:

@@ -126,9 +126,11 @@ std::string work_text(const PlanView& view, const TimelineSpan& span) {
   const ChunkCost& chunk = view.costs.chunk(view.costs.stages[stage], local);
   const PhaseCost& phase = span.kind == SpanKind::kForward ? chunk.forward : chunk.backward;
   static constexpr std::array<const char*, kWorkTerms.size()> kNames = {
-      "matrix products",      "attention",          "elementwise",
-      "tensor communication", "ZeRO communication", "context communication",
-      "expert communication"};
+      "matrix products",      "attention",
+      "elementwise",          "tensor communication",
+      "ZeRO communication",   "context communication",
+      "expert communication", "grouped products",
+      "permutation",          "waiting for the busiest experts"};
   std::string text = fmt::format("\n\n{} blocks", chunk.blocks);
   if (chunk.is_first) text += " and the embedding";
   if (chunk.is_last) text += " and the head";

@@ -8,9 +8,9 @@
 namespace tpsim {
 namespace {
 
-constexpr Label kQkv{ModelPart::kLinear, "attention.qkv"};
-constexpr Label kQkvBias{ModelPart::kLinear, "attention.qkv_bias"};
-constexpr Label kOutput{ModelPart::kLinear, "attention.output"};
+constexpr Label kQkv{ModelPart::kAttentionLinear, "attention.qkv"};
+constexpr Label kQkvBias{ModelPart::kAttentionLinear, "attention.qkv_bias"};
+constexpr Label kOutput{ModelPart::kAttentionLinear, "attention.output"};
 
 // Adjacent columns of a tensor's rows.
 Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count) {

@@ -6,7 +6,7 @@ namespace tpsim {
 namespace {
 
 constexpr Label kRotary{ModelPart::kRotary, "attention.rotary"};
-constexpr Label kQkNorm{ModelPart::kNorm, "attention.qk_norm"};
+constexpr Label kQkNorm{ModelPart::kAttentionNorm, "attention.qk_norm"};
 constexpr Label kTemperature{ModelPart::kRotary, "attention.temperature"};
 
 }  // namespace

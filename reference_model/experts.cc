@@ -14,14 +14,14 @@ constexpr Label kRouter{ModelPart::kRouter, "experts.router"};
 constexpr Label kRoute{ModelPart::kRouter, "experts.route"};
 constexpr Label kUp{ModelPart::kExperts, "experts.up"};
 constexpr Label kDown{ModelPart::kExperts, "experts.down"};
-constexpr Label kSwiglu{ModelPart::kActivation, "experts.swiglu"};
-constexpr Label kGelu{ModelPart::kActivation, "experts.gelu"};
-constexpr Label kDispatch{ModelPart::kExperts, "experts.dispatch"};
-constexpr Label kCombine{ModelPart::kExperts, "experts.combine"};
-constexpr Label kReorder{ModelPart::kExperts, "experts.reorder"};
-constexpr Label kGather{ModelPart::kExperts, "experts.gather"};
+constexpr Label kSwiglu{ModelPart::kExpertActivation, "experts.swiglu"};
+constexpr Label kGelu{ModelPart::kExpertActivation, "experts.gelu"};
+constexpr Label kDispatch{ModelPart::kPermutation, "experts.dispatch"};
+constexpr Label kCombine{ModelPart::kPermutation, "experts.combine"};
+constexpr Label kReorder{ModelPart::kPermutation, "experts.reorder"};
+constexpr Label kGather{ModelPart::kDispatch, "experts.gather"};
 constexpr Label kBias{ModelPart::kExperts, "experts.bias"};
-constexpr Label kReduceSlots{ModelPart::kExperts, "experts.reduce"};
+constexpr Label kReduceSlots{ModelPart::kDispatch, "experts.reduce"};
 
 // Columns of the rows of one expert, of [experts, N, width].
 Matrix rows_of_expert(const Tensor& rows, std::size_t expert, std::int64_t column,
@@ -223,7 +223,7 @@ Tensor Experts::to_experts(Tensor slots) const {
   if (context_.plan.degrees.ep > 1) {
     const Tensor sent = std::move(slots);
     slots = allocate_activation(context_, sent.shape(), "experts.arrived");
-    context_.groups.expert.all_to_all(sent, slots, {ModelPart::kExperts, "experts.to_experts"});
+    context_.groups.expert.all_to_all(sent, slots, {ModelPart::kDispatch, "experts.to_experts"});
   }
   if (etp > 1) {
     const Tensor part = std::move(slots);
@@ -246,7 +246,7 @@ Tensor Experts::from_experts(Tensor slots) const {
   if (context_.plan.degrees.ep > 1) {
     const Tensor sent = std::move(slots);
     slots = allocate_activation(context_, sent.shape(), "experts.returned");
-    context_.groups.expert.all_to_all(sent, slots, {ModelPart::kExperts, "experts.from_experts"});
+    context_.groups.expert.all_to_all(sent, slots, {ModelPart::kDispatch, "experts.from_experts"});
   }
   return slots;
 }

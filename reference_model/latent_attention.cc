@@ -7,9 +7,9 @@
 namespace tpsim {
 namespace {
 
-constexpr Label kLatentDown{ModelPart::kLinear, "attention.latent_down"};
-constexpr Label kLatentUp{ModelPart::kLinear, "attention.latent_up"};
-constexpr Label kLatentNorm{ModelPart::kNorm, "attention.latent_norm"};
+constexpr Label kLatentDown{ModelPart::kAttentionLinear, "attention.latent_down"};
+constexpr Label kLatentUp{ModelPart::kLatentUp, "attention.latent_up"};
+constexpr Label kLatentNorm{ModelPart::kAttentionNorm, "attention.latent_norm"};
 constexpr Label kCopyHeads{ModelPart::kAttentionCore, "attention.latent_heads"};
 constexpr float kEpsilon = 1e-6F;  // of the norms of latents, whatever the other norms have
 

@@ -21,7 +21,7 @@ std::vector<Tensor> joined(const std::vector<Parameter*>& parameters, Tensor Par
 
 Matmul with_recipe(const RankContext& context, Matmul product) {
   const ModelPart part = product.label.part;
-  if (part != ModelPart::kLinear && part != ModelPart::kExperts) return product;
+  if (!is_linear(part)) return product;
   const bool is_weight_gradient = product.a.transposed;
   const bool is_forward = !is_weight_gradient && product.b.transposed;
   product.rounding = {.recipe = context.plan.precision,
@@ -107,7 +107,7 @@ void bias_gradient(const RankContext& context, const Tensor& dy, Parameter* bias
                    const char* label) {
   if (bias == nullptr) return;
   zero_if_fresh(context.device, *bias);
-  context.device.run(ColumnSum{dy, bias->gradient, {ModelPart::kLinear, label}});
+  context.device.run(ColumnSum{dy, bias->gradient, {ModelPart::kBiasGradient, label}});
 }
 
 }  // namespace tpsim

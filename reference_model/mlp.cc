@@ -8,8 +8,8 @@
 namespace tpsim {
 namespace {
 
-constexpr Label kMlpUp{ModelPart::kLinear, "mlp.up"};
-constexpr Label kMlpDown{ModelPart::kLinear, "mlp.down"};
+constexpr Label kMlpUp{ModelPart::kMlpLinear, "mlp.up"};
+constexpr Label kMlpDown{ModelPart::kMlpLinear, "mlp.down"};
 constexpr Label kMlpSwiglu{ModelPart::kActivation, "mlp.swiglu"};
 constexpr Label kMlpGelu{ModelPart::kActivation, "mlp.gelu"};
 

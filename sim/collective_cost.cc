@@ -139,6 +139,20 @@ Seconds CollectiveCostModel::price_by_owners(Bytes bytes, const GroupPlacement& 
   return nccl_estimate(CollectiveKind::kBroadcast, bytes, path).time;
 }
 
+Seconds CollectiveCostModel::price_dispatch(Bytes network, Bytes inside, BytesPerSecond most,
+                                            const GroupPlacement& placement) const {
+  if (placement.ranks <= 1) return Seconds();
+  const CollectivePath path = path_of(placement);
+  Seconds traffic = inside / std::min(path.intra_bandwidth, most);
+  Seconds latency = path.base_latency + path.intra_latency;
+  if (placement.nodes > 1) {
+    const auto senders = static_cast<double>(placement.ranks_per_node);
+    traffic = std::max(traffic, senders * network / path.inter_bandwidth);
+    latency += path.inter_latency;
+  }
+  return latency + traffic;
+}
+
 Seconds CollectiveCostModel::price_point_to_point(Bytes bytes, bool crosses_nodes,
                                                   std::int64_t senders_per_node) const {
   if (bytes.value() <= 0) return Seconds();

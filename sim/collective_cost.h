@@ -31,6 +31,10 @@ class CollectiveCostModel {
   // Slice by slice to its owner, or from it to all: reductions or broadcasts, each of which has one
   // rank at its end and takes one NIC of a node, one after the other. `bytes` of all slices.
   Seconds price_by_owners(Bytes bytes, const GroupPlacement& placement) const;
+  // Tokens to their experts' ranks, `network` bytes from each rank to other nodes and `inside`
+  // bytes over the links of a node beside them, which copying kernels fill to `most`.
+  Seconds price_dispatch(Bytes network, Bytes inside, BytesPerSecond most,
+                         const GroupPlacement& placement) const;
   // One transfer while `senders_per_node` ranks of the node send at the same time.
   Seconds price_point_to_point(Bytes bytes, bool crosses_nodes,
                                std::int64_t senders_per_node) const;

@@ -1,17 +1,26 @@
 #include "sim/host_device_time.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tpsim {
 
 HostDeviceTime then(const HostDeviceTime& first, const HostDeviceTime& second) {
-  return {first.host + second.host, first.device + second.device,
-          std::max(first.path + second.device, first.host + second.path)};
+  return {std::max(first.host + second.host, first.path + second.wait),
+          std::max(first.device + second.device, first.wait + second.path),
+          std::max(first.path + second.device, first.host + second.path),
+          std::max(first.wait + second.host, first.device + second.wait)};
 }
 
 // The longest way through n in a row changes queues once, in any of them.
 HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n) {
   if (n == 0) return {};
+  if (std::isfinite(once.wait.value())) {
+    const HostDeviceTime half = repeat(once, n / 2);
+    const HostDeviceTime twice = n / 2 == 0 ? HostDeviceTime{} : then(half, half);
+    if (n % 2 == 0) return twice;
+    return n == 1 ? once : then(twice, once);
+  }
   const auto times = static_cast<double>(n);
   return {times * once.host, times * once.device,
           once.path + (times - 1) * std::max(once.host, once.device)};

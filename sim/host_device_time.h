@@ -5,10 +5,13 @@
 // they are afterwards at
 //     h' = h + host
 //     d' = max(d + device, h + path)
-// where `path` is the longest way from the first issue to the last result. The pair is a matrix
+// where `path` is the longest way from the first issue to the last result. Where the host waits for
+// the device inside of the piece, h' = max(h + host, d + wait). The pair is a matrix
 // of the (max, +) algebra, so pieces compose associatively and a chain of n equal blocks is a
 // power.
 #pragma once
+
+#include <limits>
 
 #include "core/units.h"
 
@@ -18,6 +21,8 @@ struct HostDeviceTime {
   Seconds host;    // busy time of the host
   Seconds device;  // busy time of the device
   Seconds path;    // at least as long as each of them where there is work on both
+
+  Seconds wait{-std::numeric_limits<double>::infinity()};  // so much: the host waits for nothing
 
   // Both queues start together and the host waits for the result at the end.
   Seconds alone() const { return path > host ? path : host; }
@@ -33,6 +38,10 @@ inline HostDeviceTime op_cost(Seconds issue, Seconds run) { return {issue, run, 
 // The same, and the host waits for the result.
 inline HostDeviceTime blocking_op_cost(Seconds issue, Seconds run) {
   return {issue + run, run, issue + run};
+}
+// The host waits until the device has done all that was issued, and hears of it `latency` later.
+inline HostDeviceTime synchronization(Seconds latency) {
+  return {latency, Seconds(), Seconds(), latency};
 }
 
 }  // namespace tpsim

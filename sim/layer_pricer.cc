@@ -4,9 +4,11 @@
 #include <cmath>
 #include <string_view>
 
+#include "sim/expert_prices.h"
 #include "sim/low_precision.h"
 #include "sim/memory_of_parts.h"
 #include "sim/plain_kernels.h"
+#include "sim/recomputed_ops.h"
 #include "sim/shard_groups.h"
 
 namespace tpsim {
@@ -34,6 +36,13 @@ std::int64_t gathered_weight_bytes(const CollectiveRecord& record, const Plan& p
   return record.bytes / size_of(plan.dtype);
 }
 
+// Two moments in 16 bits, read and written, are eight bytes fewer a weight.
+double moments_traffic(const OpRecord& op, const StackSpec& stack) {
+  const bool is_narrow_update = op.key.kind == OpKind::kAdamW && op.key.dtype != DType::kFloat32;
+  if (!is_narrow_update || stack.parts.moments_dtype == DType::kFloat32) return 1;
+  return 1 - 8 * static_cast<double>(op.key.dims[0]) / op.bytes;
+}
+
 // The plan whose data-parallel ranks are those of one shard group.
 Plan shard_plan(const Scenario& scenario, Plan plan) {
   const std::int64_t shards = shard_ranks(scenario, plan);
@@ -46,8 +55,13 @@ Plan shard_plan(const Scenario& scenario, Plan plan) {
 // One trace stands for all data-parallel degrees where ZeRO leaves layers whole. Left out is the
 // padding of a unit to their number: where gradients are kept apart, one fill of less than 64 dp
 // elements.
-Plan traced_plan(const LayerKey& key, const Plan& plan) {
+Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
+  const bool attends_again =
+      (scenario.stack.parts.recompute_modules & bit(RecomputeModule::kCoreAttention)) != 0;
+  if (plan.recompute == Recompute::kSelective && !attends_again) {
+    traced.recompute = Recompute::kNone;
+  }
   traced.zero = key.zero;
   if (key.degrees.dp == 0) traced.degrees.dp = 1;
   traced.degrees.ep = std::max<std::int64_t>(1, key.degrees.ep);
@@ -90,21 +104,14 @@ LayerPricer::LayerPricer(const Scenario& scenario)
 
 LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std::move(prices)) {}
 
-double LayerPricer::stack_factor(const OpRecord& op) const {
-  const StackSpec& stack = scenario().stack;
-  if (is_flash(op.key.kind)) {
-    return 1 / (stack.flash_speed * ops().attention_speed(stack.parts.attention));
-  }
-  const bool as_traced =
-      op.key.kind == OpKind::kMatmul || op.label.part == ModelPart::kGradientAccumulation;
-  return as_traced ? 1.0 : stack.eager_traffic * plain_kernel(op, stack).traffic;
-}
-
 Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan) const {
   if (record.kind == CollectiveKind::kReceive) return Seconds();
   const Bytes bytes(static_cast<double>(record.bytes));
   const GroupPlacement group =
       place_group(plan, record.group, node_size(scenario().cluster, gpu_count(plan)));
+  if (record.group == GroupKind::kExpert) {
+    return dispatch_time(scenario(), collectives(), record, group);
+  }
   const std::int64_t shards = shard_ranks(scenario(), plan);
   const bool in_shards = record.group == GroupKind::kData && shards < group.ranks;
   const GroupPlacement inner = in_shards ? shard_placement(group, shards) : group;
@@ -123,150 +130,6 @@ Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan
   return time;
 }
 
-// Equal keys take equal time.
-OpPrice LayerPricer::op_price(const OpRecord& op) {
-  const auto found = op_prices_.find(op.key);
-  if (found != op_prices_.end()) return found->second;
-  return op_prices_.emplace(op.key, ops().price(op)).first->second;
-}
-
-HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
-  const OpPrice price = op_price(op);
-  const Seconds time = stack_factor(op) * price.time;
-  phase.work[work_term(op)] += time;
-  phase.by_source[price.source] += time;
-  const std::int64_t launches = plain_kernel(op, scenario().stack).launches;
-  const auto n = static_cast<double>(launches);
-  return repeat(launch(scenario(), issue_time(), (1 / n) * time), launches);
-}
-
-HostDeviceTime LayerPricer::price_rounded(const std::vector<OpRecord>& ops, PhaseCost& phase) {
-  HostDeviceTime time;
-  for (const OpRecord& op : ops) time = then(time, price_op(op, phase));
-  return time;
-}
-
-// A layer's launches that a graph replays cost the host nothing.
-Seconds LayerPricer::issue_time() const {
-  const bool is_replayed = scenario().stack.parts.cuda_graphs != CudaGraphs::kNone;
-  return is_replayed ? Seconds() : scenario().stack.host.per_op;
-}
-
-// What of a tensor-parallel collective stays outside the products beside it. In backward a layer's
-// input gradient is reduced while its weight gradient is computed, and its input gathered again
-// while its input gradient is; products slow down meanwhile.
-Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan,
-                                               Seconds whole, Seconds beside) const {
-  const StackSpec& stack = scenario().stack;
-  Seconds hidden;
-  if (stack.parts.tensor_overlap != TensorOverlap::kNone) hidden = std::min(whole, beside);
-  Seconds left = whole - hidden;
-  const bool in_pieces = stack.parts.tensor_overlap == TensorOverlap::kUserbuffers &&
-                         record.group == GroupKind::kTensor && plan.sequence_parallel;
-  if (in_pieces) left = (1 - stack.tensor_overlap) * left;
-  return left + (stack.overlap_slowdown - 1) * hidden;
-}
-
-PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Plan& plan) {
-  PhaseCost phase;
-  Seconds product;  // the last one of a linear layer
-  Seconds beside;   // ZeRO's collectives of layers, as far as they run beside compute
-  RoundedOperands rounded(scenario(), plan);
-  const auto [begin, end] = trace.span(kind);
-  for (std::size_t i = begin; i < end; ++i) {
-    const ProgramEvent& event = trace.program.events[i];
-    if (event.kind == ProgramEvent::Kind::kOp) {
-      const OpRecord& op = trace.program.ops[event.index];
-      const HostDeviceTime time = price_rounded(rounded.ops_for(op), phase);
-      if (is_linear_layer(op) || op.label.part == ModelPart::kHead) product = time.device;
-      phase.time = then(phase.time, time);
-    } else if (event.kind == ProgramEvent::Kind::kCollective) {
-      const CollectiveRecord record = rounded.sent(trace.program.collectives[event.index]);
-      const Seconds whole = collective(record, plan);
-      if (runs_beside_layers(record)) {
-        beside += whole;
-        continue;
-      }
-      const bool beside_product = record.label.part == ModelPart::kColumnParallelBackward;
-      const Seconds time =
-          exposed_tensor_collective(record, plan, whole, beside_product ? product : Seconds());
-      phase.work[work_term(record)] += time;
-      phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, time));
-    }
-  }
-  // The next layer's weights are gathered, and the last one's gradients reduced, beside this one.
-  const Seconds hidden = std::min(beside, phase.time.device);
-  const Seconds seen = beside - hidden + (scenario().stack.overlap_slowdown - 1) * hidden;
-  phase.work[StepTerm::kZeroCommunication] += seen;
-  phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
-  return phase;
-}
-
-bool LayerPricer::runs_beside_layers(const CollectiveRecord& record) const {
-  if (record.group != GroupKind::kData && record.group != GroupKind::kExpertData) return false;
-  const TrainingOptions& training = scenario().stack.training;
-  return record.kind == CollectiveKind::kAllGather ? training.overlap_parameter_gather
-                                                   : training.overlap_gradient_reduction;
-}
-
-void LayerPricer::add_recomputed(PhaseCost& backward, const std::vector<OpRecord>& ops,
-                                 const Plan& plan) {
-  RoundedOperands rounded(scenario(), plan);
-  for (const OpRecord& op : ops) {
-    backward.time = then(price_rounded(rounded.ops_for(op), backward), backward.time);
-  }
-}
-
-// The tensor group gathers its logits, and every rank takes the loss of all of them.
-void LayerPricer::add_gathered_logits(LayerCost& head, const LayerTrace& trace,
-                                      const Plan& plan) const {
-  if (scenario().stack.parts.loss_head != LossHead::kGathered || plan.degrees.tp == 1) return;
-  const CollectiveRecord gather{.kind = CollectiveKind::kAllGather,
-                                .group = GroupKind::kTensor,
-                                .bytes = plan.degrees.tp * logits_of(trace) * size_of(plan.dtype),
-                                .label = {ModelPart::kLoss, "head.gather"}};
-  const Seconds time = collective(gather, plan);
-  head.forward.work[StepTerm::kTensorCommunication] += time;
-  head.forward.time =
-      then(head.forward.time, launch(scenario(), scenario().stack.host.per_collective, time));
-  const auto others = static_cast<double>(plan.degrees.tp - 1);
-  for (PhaseCost* phase : {&head.forward, &head.backward}) {
-    const Seconds more = others * phase->work[StepTerm::kElementwise];
-    phase->work[StepTerm::kElementwise] += more;
-    phase->by_source[PriceSource::kModel] += more;
-    phase->time = then(phase->time, HostDeviceTime{Seconds(), more, more});
-  }
-}
-
-LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
-                                   const LayerMemory& memory, const Plan& plan) {
-  LayerCost cost{price_phase(trace, Phase::kForward, plan),
-                 price_phase(trace, Phase::kBackward, plan),
-                 price_phase(trace, Phase::kAccumulate, plan)};
-  cost.forward.memory = memory.forward;
-  cost.backward.memory = memory.backward;
-  cost.accumulate.memory = memory.accumulate;
-  if (kind == LayerKind::kHead) add_gathered_logits(cost, trace, plan);
-  if (kind != LayerKind::kBlock) return cost;
-  if (plan.recompute == Recompute::kOps) {
-    add_recomputed(cost.backward, recomputed_ops(trace), plan);
-  }
-  if (plan.recompute == Recompute::kSelective && plan.attention == AttentionKind::kFlash) {
-    add_recomputed(cost.backward, attention_core_ops(trace), plan);
-  }
-  if (scenario().stack.parts.cuda_graphs != CudaGraphs::kNone) return cost;
-  const HostCost& host = scenario().stack.host;
-  const auto with_host = [](PhaseCost phase, Seconds time) {
-    phase.time = then(HostDeviceTime{time, Seconds(), time}, phase.time);
-    return phase;
-  };
-  const bool again = plan.recompute == Recompute::kFull;
-  cost.forward = with_host(cost.forward, host.per_block_forward);
-  cost.backward = with_host(cost.backward,
-                            host.per_block_backward + (again ? host.per_block_forward : Seconds()));
-  return cost;
-}
-
 // An offloaded optimizer's ops are bound by the link to the host and by the host's memory, which
 // the ranks of a node share. Where the host is the device they are ops like any other.
 Seconds LayerPricer::end_op_time(const OpRecord& op) {
@@ -274,7 +137,8 @@ Seconds LayerPricer::end_op_time(const OpRecord& op) {
   const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
   const bool offloaded = copies || part == ModelPart::kHostOptimizer;
   if (host_is_device(scenario()) || !offloaded) {
-    return plain_kernel(op, scenario().stack).traffic * op_price(op).time;
+    return plain_kernel(op, scenario().stack).traffic * moments_traffic(op, scenario().stack) *
+           op_price(op).time;
   }
   const HostSpec& host = scenario().cluster.host;
   const Bytes bytes(op.bytes);
@@ -325,9 +189,10 @@ LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
   const auto [place, is_new] = layers_.try_emplace(layer_key(kind, plan, block));
   Layer& layer = place->second;
   if (!is_new && (layer.cost || layer.trace)) return layer;
-  layer.trace = std::make_unique<LayerTrace>(trace_layers(
-      kind, with_block_kind(scenario().model, block),
-      shard_plan(scenario(), traced_plan(place->first, plan)), scenario().stack.training));
+  layer.trace = std::make_unique<LayerTrace>(
+      trace_layers(kind, with_block_kind(scenario().model, block),
+                   shard_plan(scenario(), traced_plan(scenario(), place->first, plan)),
+                   scenario().stack.training));
   unpriced_.push_back(&layer);
   const LayerTrace& trace = *layer.trace;
   const auto memory = [&](Phase phase) {
@@ -339,6 +204,9 @@ LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
   if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
     keep_half_of_products(layer.memory, layer_memory(kind, with_whole_recompute(plan, true), block),
                           trace);
+  }
+  if (kind == LayerKind::kBlock && plan.recompute == Recompute::kSelective) {
+    drop_modules(layer.memory, trace, scenario().stack.parts.recompute_modules);
   }
   return layer;
 }
@@ -374,6 +242,10 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   fixed.update = memory_change(trace.program, trace.reduce, trace.end, granularity).highest;
   fixed.end = price_end(trace, plan);
   if (kind == LayerKind::kBlock) add_weight_copies(fixed, plan);
+  if (scenario().stack.parts.moments_dtype != DType::kFloat32 && plan.dtype != DType::kFloat32) {
+    constexpr double kOfTwelveBytes = 8.0 / 12;  // the fp32 copy and two moments of two bytes
+    fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] *= kOfTwelveBytes;
+  }
   fixed.host = host_bytes(trace.program);
   if (host_is_device(scenario())) {  // one memory
     fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] += fixed.host.value();

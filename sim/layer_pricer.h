@@ -24,6 +24,7 @@ struct PhaseCost {
   SecondsBy<kWorkTerms.back()> work;         // adds up to time.device
   SecondsBy<PriceSource::kModel> by_source;  // collectives left out
   MemoryChange memory;
+  double load = 1;  // of the busiest rank's experts (sim/expert_prices.h)
 
   static PhaseCost then(const PhaseCost& first, const PhaseCost& second);
   static PhaseCost repeat(const PhaseCost& once, std::int64_t n);
@@ -139,11 +140,15 @@ class LayerPricer {
 
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   PhaseCost price_phase(const LayerTrace& trace, Phase kind, const Plan& plan);  // without memory
-  Seconds issue_time() const;
+  Seconds issue_time(ModelPart part) const;
+  HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
+                                PhaseCost& phase) const;
+  void add_travelling(PhaseCost& phase, Seconds travelling) const;
   bool runs_beside_layers(const CollectiveRecord& record) const;
   Seconds exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan, Seconds whole,
                                     Seconds beside) const;
   void add_recomputed(PhaseCost& backward, const std::vector<OpRecord>& ops, const Plan& plan);
+  void add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace, const Plan& plan);
   void add_weight_copies(FixedCost& fixed, const Plan& plan) const;
   void add_gathered_logits(LayerCost& head, const LayerTrace& trace, const Plan& plan) const;
   Seconds end_op_time(const OpRecord& op);

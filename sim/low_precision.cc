@@ -51,7 +51,7 @@ double copies_of_weight(const Scenario& scenario, const Plan& plan) {
 
 bool is_linear_layer(const OpRecord& op) {
   const ModelPart part = op.label.part;
-  const bool is_in_block = part == ModelPart::kLinear || part == ModelPart::kExperts;
+  const bool is_in_block = is_linear(part);
   return op.key.kind == OpKind::kMatmul && is_in_block;
 }
 
@@ -135,8 +135,10 @@ std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
     last_input_ = is_forward(op) ? op.label.text : nullptr;
   }
   if (is_product && rounds_anew_) add_pass(ops, op, inputs_of(op), bytes_anew(op));
-  if (op.label.part != ModelPart::kNorm) is_gathered_ = is_gathered_ && is_product;
-  from_norm_ = op.label.part == ModelPart::kNorm;
+  const ModelPart part = op.label.part;
+  const bool is_norm = part == ModelPart::kNorm || part == ModelPart::kAttentionNorm;
+  if (!is_norm) is_gathered_ = is_gathered_ && is_product;
+  from_norm_ = is_norm;
   ops.push_back(is_product ? with_operands(op, operands_) : op);
   if (is_product && is_weight_gradient(op)) is_gathered_ = false;
   return ops;

@@ -4,6 +4,7 @@
 
 #include "sim/low_precision.h"
 #include "sim/plain_kernels.h"
+#include "sim/recomputed_ops.h"
 
 namespace tpsim {
 namespace {
@@ -20,16 +21,6 @@ void keep_for_backward(LayerMemory& memory, double bytes) {
   memory.forward.left[kActivations] += bytes;
   raise(memory.forward, bytes);
   memory.backward.left[kActivations] -= bytes;
-}
-
-std::vector<OpRecord> forward_ops(const LayerTrace& trace) {
-  std::vector<OpRecord> ops;
-  const auto [begin, end] = trace.span(Phase::kForward);
-  for (std::size_t i = begin; i < end; ++i) {
-    const ProgramEvent& event = trace.program.events[i];
-    if (event.kind == ProgramEvent::Kind::kOp) ops.push_back(trace.program.ops[event.index]);
-  }
-  return ops;
 }
 
 double kept_by_plain_kernels(const LayerTrace& trace, const StackSpec& stack) {
@@ -61,16 +52,6 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
   return {};
 }
 
-// What a product or a fused attention leaves behind.
-double result_bytes(const OpRecord& op) {
-  const OpDims& d = op.key.dims;
-  const auto width = static_cast<double>(size_of(op.key.dtype));
-  if (op.key.kind == OpKind::kMatmul) return static_cast<double>(d[0] * d[1] * d[2]) * width;
-  if (op.key.kind != OpKind::kFlashForward) return 0;
-  const std::int64_t value_width = d[7] > 0 ? d[7] : d[4];
-  return static_cast<double>(d[0] * d[1] * d[2] * value_width) * width;
-}
-
 }  // namespace
 
 std::int64_t logits_of(const LayerTrace& trace) {
@@ -78,36 +59,6 @@ std::int64_t logits_of(const LayerTrace& trace) {
     if (op.key.kind == OpKind::kVocabMax) return op.key.dims[0] * op.key.dims[1];
   }
   return 0;
-}
-
-std::vector<OpRecord> attention_core_ops(const LayerTrace& trace) {
-  std::vector<OpRecord> ops = forward_ops(trace);
-  std::erase_if(ops, [](const OpRecord& op) { return op.label.part != ModelPart::kAttentionCore; });
-  return ops;
-}
-
-std::vector<OpRecord> recomputed_ops(const LayerTrace& trace) {
-  std::vector<OpRecord> again;
-  bool keeps_product = false;
-  for (const OpRecord& op : forward_ops(trace)) {
-    if (op.label.part == ModelPart::kAttentionCore) continue;
-    if (is_linear_layer(op)) keeps_product = !keeps_product;
-    if (!is_linear_layer(op) || !keeps_product) again.push_back(op);
-  }
-  return again;
-}
-
-void keep_half_of_products(LayerMemory& block, const LayerMemory& full, const LayerTrace& trace) {
-  double kept = full.forward.left[kActivations];
-  for (const OpRecord& op : forward_ops(trace)) {
-    if (op.label.part == ModelPart::kAttentionCore) kept += result_bytes(op);
-    if (is_linear_layer(op)) kept += result_bytes(op) / 2;
-  }
-  const double dropped = std::max(0.0, block.forward.left[kActivations] - kept);
-  block.forward.left[kActivations] -= dropped;
-  raise(block.forward, -dropped);
-  block.backward.left[kActivations] += dropped;
-  raise(block.backward, dropped);
 }
 
 void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& trace,

@@ -22,6 +22,12 @@ constexpr Passes kBiasGelu{4, 0, 2, 1, 0};        // kept: the sum with the bias
 constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // kept: fp32 probabilities
 constexpr Passes kSoftmaxBackward{6, 5, 5};
 constexpr Passes kBiasResidual{5, 0, 2};
+// Megatron-Core's router without fusion: scores, the best ones, their map and weights, counts for
+// the auxiliary loss and for the dispatcher; most of them over few elements.
+constexpr Passes kRouteForward{0, 0, 20};
+constexpr Passes kRouteBackward{0, 0, 14};
+// Indices sorted, tokens gathered by them; put back by adding to zeros.
+constexpr Passes kUnfusedPermutation{4, 0, 8};
 constexpr Passes kDropout{6.5, 0, 3};
 // Over weights: moments, their corrections and the update, in fp32.
 constexpr Passes kAdamW{1, 19, 12};
@@ -61,6 +67,11 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kBiasResidual:
       return is_plain(parts.residual, stack) && has_bias ? kBiasResidual : Passes{};
     case OpKind::kDropoutForward: return is_plain(parts.residual, stack) ? kDropout : Passes{};
+    case OpKind::kRouteForward: return is_plain(parts.router, stack) ? kRouteForward : Passes{};
+    case OpKind::kRouteBackward: return is_plain(parts.router, stack) ? kRouteBackward : Passes{};
+    case OpKind::kDispatchTokens:
+    case OpKind::kCombineTokens:
+      return parts.permutation == Permutation::kUnfused ? kUnfusedPermutation : Passes{};
     case OpKind::kAdamW: return is_plain(parts.optimizer, stack) ? kAdamW : Passes{};
     case OpKind::kCrossEntropyBackward: return eager_loss ? kCrossEntropyBackward : Passes{};
     default: return {};  // products, copies, sums: the same kernels everywhere
@@ -78,6 +89,8 @@ double passed_elements(const OpKey& key) {
     case OpKind::kRotary:
     case OpKind::kSoftmaxForward:
     case OpKind::kSoftmaxBackward: return product(d[0], d[1], d[2]);
+    case OpKind::kDispatchTokens:
+    case OpKind::kCombineTokens: return product(d[1], d[2], d[3]);
     default: return product(d[0], d[1], 1);
   }
 }
@@ -89,7 +102,7 @@ PlainKernel plain_kernel(const OpRecord& op, const StackSpec& stack) {
   const double width = static_cast<double>(size_of(op.key.dtype));
   const double elements = passed_elements(op.key);
   const double bytes = elements * (passes.narrow * width + passes.wide * 4);
-  if (bytes == 0 || op.bytes <= 0) return {};
+  if (bytes == 0 || op.bytes <= 0) return {1, passes.launches, Bytes()};
   return {std::max(1.0, bytes / op.bytes), passes.launches,
           Bytes(elements * (passes.kept_narrow * width + passes.kept_wide * 4))};
 }

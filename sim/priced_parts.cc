@@ -16,15 +16,22 @@ Counted counted(ModelPart part) {
   constexpr Counted kNowhere;
   switch (part) {
     case ModelPart::kAttentionCore: return {StepTerm::kAttention, {}};
-    case ModelPart::kLinear:
-    case ModelPart::kRouter:
-    case ModelPart::kExperts:
+    case ModelPart::kAttentionLinear:
+    case ModelPart::kLatentUp:
+    case ModelPart::kMlpLinear:
     case ModelPart::kHead: return {StepTerm::kMatmul, {}};
+    case ModelPart::kExperts: return {StepTerm::kGroupedProducts, {}};
+    case ModelPart::kRouter:
+    case ModelPart::kPermutation:
+    case ModelPart::kDispatch: return {StepTerm::kPermutation, {}};
     case ModelPart::kEmbedding:
     case ModelPart::kNorm:
+    case ModelPart::kAttentionNorm:
+    case ModelPart::kBiasGradient:
     case ModelPart::kRotary:
     case ModelPart::kContextParallel:
     case ModelPart::kActivation:
+    case ModelPart::kExpertActivation:
     case ModelPart::kResidual:
     case ModelPart::kLoss:
     case ModelPart::kMicroBatchGradients:

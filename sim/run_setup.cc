@@ -4,26 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <sstream>
+
+#include "core/pipeline_layout.h"
 
 namespace tpsim {
 namespace {
 
-constexpr std::int64_t kUsualVocabulary = 51200;  // GPT-2's, padded: what Megatron's papers use
 // Software that was not calibrated on runs of its table: as extra_spread of the environments that
 // stand for any other run.
 constexpr double kForeignSpread = 0.08;
+// Before the modules that Megatron-Core's selective recompute is given.
+constexpr std::string_view kModules = "mod:";
+constexpr std::string_view kUnstatedModules = "mod";
 constexpr const char* kOwnZeroOne = "BF16_Optimizer";
 
 Error cannot(std::string reason) { return Error{ErrorKind::kBadInput, std::move(reason), "", ""}; }
-
-const std::string& stated_or(const std::string& stated, const std::string& otherwise) {
-  return stated.empty() ? otherwise : stated;
-}
-
-std::int64_t or_else(std::int64_t stated, std::int64_t otherwise) {
-  return stated > 0 ? stated : otherwise;
-}
 
 Result<DType> dtype_of(const std::string& text, DType otherwise) {
   if (text.empty()) return otherwise;
@@ -57,6 +54,21 @@ Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack) {
     if (!value.ok()) return cannot(fmt::format("{} '{}' is not modelled", row_of(part).key, text));
     parts[part] = *value;
   }
+  // Capacities pad or cut every expert's share to the same.
+  if (run.load_balance == "forced" || run.load_balance == "capacity") {
+    parts.try_emplace(StackPart::kExpertLoad, kBalancedLoad);
+  } else if (run.load_balance == "natural" || run.load_balance == "aux") {
+    parts.try_emplace(StackPart::kExpertLoad, kNaturalLoad);
+  } else if (!run.load_balance.empty()) {
+    return cannot(fmt::format("load_balance '{}' is not modelled", run.load_balance));
+  }
+  if (run.recompute.starts_with(kModules)) {
+    const PartRow& modules = row_of(StackPart::kRecomputeModules);
+    const Result<std::int64_t> value =
+        parse_value(modules, std::string_view(run.recompute).substr(kModules.size()));
+    if (!value.ok()) return cannot(fmt::format("recompute '{}' is not modelled", run.recompute));
+    parts[StackPart::kRecomputeModules] = *value;
+  }
   return parts;
 }
 
@@ -79,17 +91,6 @@ Result<PartValues> with_engine(const PublishedRun& run, const RunEnvironment& en
   if (!in_fp32 && run.zero == "1") sync = DataParallelSync::kSlices;
   parts[StackPart::kDataParallelSync] = static_cast<std::int64_t>(sync);
   return parts;
-}
-
-// What decides time or memory and has no price yet.
-Status check_modelled(const PublishedRun& run) {
-  for (const auto& [name, value] :
-       {std::pair{"shared_ffn", run.shared_ffn}, std::pair{"dense_layers", run.dense_layers},
-        std::pair{"mtp", run.mtp},
-        std::pair{"moe_every", std::max<std::int64_t>(0, run.moe_every - 1)}}) {
-    if (value > 0) return cannot(fmt::format("{} is not modelled", name));
-  }
-  return Ok{};
 }
 
 // What "fp8" alone means: scales of steps before, Transformer Engine's usual recipe, where the
@@ -133,8 +134,9 @@ Result<int> zero_of(const PublishedRun& run, const StackSpec& stack, int otherwi
 
 // "full", "blocks:3"; nothing stated: none.
 Status set_recompute(Plan& plan, const std::string& text) {
-  plan.recompute = Recompute::kNone;
-  if (text.empty()) return Ok{};
+  const bool by_modules = text.starts_with(kModules) || text == kUnstatedModules;
+  plan.recompute = by_modules ? Recompute::kSelective : Recompute::kNone;
+  if (text.empty() || plan.recompute == Recompute::kSelective) return Ok{};
   const Result<std::vector<SettingValue>> values = parse_settings("recompute=" + text);
   if (!values.ok()) return cannot(fmt::format("recompute '{}' is not modelled", text));
   if (const SettingRow& row = row_of(values->front().setting); row.counts_for != nullptr) {
@@ -212,47 +214,34 @@ void lift_limits(RunSetup& setup) {
   scenario.stack = without_limits(std::move(scenario.stack));
 }
 
-}  // namespace
-
-ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
-  // Tables state a gated MLP and little else: models that have one are of the LLaMA family.
-  const bool gated = run.gated_ffn.value_or(false);
-  ModelSpec model;
-  model.name = run.model;
-  model.source = run.source;
-  model.layers = run.layers;
-  model.hidden = run.hidden;
-  model.ffn_hidden = or_else(run.ffn_hidden, 4 * run.hidden);
-  model.vocab = or_else(run.vocab, kUsualVocabulary);
-  if (environment.unpadded_vocabulary && run.tp == 1) model.vocab_multiple = 1;
-  model.seq = run.seq;
-  model.attention.heads = run.heads;
-  model.attention.kv_heads = or_else(run.kv_heads, run.heads);
-  model.attention.head_dim = or_else(run.head_dim, run.hidden / run.heads);
-  model.attention.position = gated ? PositionKind::kRotary : environment.position;
-  model.norm = gated ? NormKind::kRmsNorm : NormKind::kLayerNorm;
-  model.mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu;
-  model.linear_bias = !gated;
-  model.fused_qkv = model.attention.kv_heads == model.attention.heads && !gated;
-  model.tied_embedding = environment.tied_embedding && !gated;
-  model.embedding_norm = environment.embedding_norm;
-  const std::string& attention = stated_or(run.attention, environment.attention);
-  const bool flash = attention != name_of(AttentionKind::kUnfused);
-  model.attention_dropout = flash ? 0 : run.dropout.value_or(environment.attention_dropout);
-  model.hidden_dropout = run.dropout.value_or(environment.hidden_dropout);
-  if (run.experts > 1) {
-    model.experts.count = run.experts;
-    model.experts.per_token = or_else(run.experts_per_token, 1);
+Result<std::vector<std::int64_t>> stages_of(const PublishedRun& run,
+                                            const RunEnvironment& environment,
+                                            std::int64_t chunks) {
+  if (run.layout.empty()) {
+    std::vector<std::int64_t> even = even_stage_layers(
+        run.layers, chunks,
+        run.stage_split.find("embedding") != std::string::npos || environment.embedding_counts);
+    if (even.empty()) return cannot("the stages cannot be cut as stated");
+    return even;
   }
-  return model;
+  const std::optional<PipelineLayout> layout = parse_pipeline_layout(run.layout);
+  const bool fits =
+      layout && static_cast<std::int64_t>(layout->blocks.size()) == chunks &&
+      std::accumulate(layout->blocks.begin(), layout->blocks.end(), std::int64_t{0}) == run.layers;
+  if (!fits) {
+    return cannot(fmt::format("layout '{}' is no cut of {} blocks into {} chunks", run.layout,
+                              run.layers, chunks));
+  }
+  return layout->blocks;
 }
+
+}  // namespace
 
 Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
                      const StackSpec& stack) {
   TPSIM_TRY_STATUS(check_stated(run));
-  TPSIM_TRY_STATUS(check_modelled(run));
   Plan plan;
-  plan.degrees = {run.tp, run.pp, run.dp, or_else(run.cp, 1)};
+  plan.degrees = {run.tp, run.pp, run.dp, stated_or(run.cp, 1)};
   plan.virtual_stages = virtual_stages_of(run, environment);
   if (plan.virtual_stages > 1) plan.schedule = ScheduleKind::kInterleaved;
   plan.micro_batch = run.micro_batch;
@@ -271,10 +260,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
     if (!value.ok()) return cannot(fmt::format("{} '{}' is not modelled", name_of(setting), text));
     set(plan, {setting, *value});
   }
-  plan.stage_layers = even_stage_layers(
-      run.layers, chunk_count(plan),
-      run.stage_split.find("embedding") != std::string::npos || environment.embedding_counts);
-  if (plan.stage_layers.empty()) return cannot("the stages cannot be cut as stated");
+  TPSIM_TRY(plan.stage_layers, stages_of(run, environment, chunk_count(plan)));
   if (run.gpus > 0 && run.gpus != gpu_count(plan)) {
     return cannot(
         fmt::format("{} GPUs are stated, the layout takes {}", run.gpus, gpu_count(plan)));
@@ -380,7 +366,9 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   TPSIM_TRY(const Machine* machine, this->machine(*where, run));
   TPSIM_TRY(const PartValues stated, parts_of(run, machine->stack));
   TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, stated));
-  setup.scenario = {model_of(run, *where), with_network(machine->cluster, run), machine->profile,
+  std::optional<ModelSpec> named = catalogue_model_of(run, catalogue_);
+  setup.scenario = {named ? *std::move(named) : model_of(run, *where),
+                    with_network(machine->cluster, run), machine->profile,
                     with_parts(machine->stack, parts)};
   TPSIM_TRY(setup.plan, plan_of(run, *where, setup.scenario.stack));
   const DType operands = product_dtype(setup.plan);
@@ -402,7 +390,7 @@ Result<Seconds> measured_step(const PublishedRun& run) {
   if (run.step_s && *run.step_s > 0) return Seconds(*run.step_s);
   const auto tokens = static_cast<double>(run.global_batch * run.seq);
   const auto gpus =
-      static_cast<double>(or_else(run.gpus, run.tp * run.pp * run.dp * or_else(run.cp, 1)));
+      static_cast<double>(stated_or(run.gpus, run.tp * run.pp * run.dp * stated_or(run.cp, 1)));
   if (run.tokens_per_s_per_gpu && *run.tokens_per_s_per_gpu > 0) {
     return Seconds(tokens / (*run.tokens_per_s_per_gpu * gpus));
   }
@@ -415,7 +403,7 @@ Result<Seconds> measured_step(const PublishedRun& run) {
   }
   const auto h = static_cast<double>(run.hidden), s = static_cast<double>(run.seq);
   const auto l = static_cast<double>(run.layers);
-  const auto v = static_cast<double>(or_else(run.vocab, kUsualVocabulary));
+  const auto v = static_cast<double>(stated_or(run.vocab, kUsualVocabulary));
   // Narayanan et al. 2021, arXiv 2104.04473: FLOPs of a step with full recompute.
   const double flops = 96 * tokens * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
   return Seconds(flops / (*run.hardware_tflops_per_gpu * 1e12 * gpus));

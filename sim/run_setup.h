@@ -9,6 +9,7 @@
 #include "core/run_environment.h"
 #include "core/scenario.h"
 #include "sim/layer_pricer.h"
+#include "sim/run_model.h"
 
 namespace tpsim {
 
@@ -25,10 +26,6 @@ struct RunSetup {
   // "network of a100-4x100g", "tensor parallel, which torchtitan has not".
   std::vector<std::string> assumed;
 };
-
-// The model of a row: its shape from the table, its habits from the environment. Vocabulary and
-// FFN width have their usual values where the row does not say (51,200; 4 x hidden).
-ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment);
 
 // The row's plan. An error says why it cannot be modelled.
 Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,

@@ -17,7 +17,7 @@ namespace {
 
 // A FLOP count of the papers: forward of everything plus twice that for backward, and with
 // recompute what runs again.
-Flops hardware_flops(const ModelSpec& model, const Plan& plan) {
+Flops hardware_flops(const ModelSpec& model, const StackSpec& stack, const Plan& plan) {
   const auto batch = static_cast<double>(plan.global_batch);
   Flops flops = model_flops_per_step(model, plan.global_batch);
   std::int64_t again = 0;
@@ -27,7 +27,11 @@ Flops hardware_flops(const ModelSpec& model, const Plan& plan) {
   if (plan.recompute == Recompute::kOps) {
     flops += 0.5 * batch * (blocks_forward_flops(model) - attention_core_forward_flops(model));
   }
-  if (plan.recompute == Recompute::kSelective) flops += batch * attention_core_forward_flops(model);
+  const bool attends_again =
+      (stack.parts.recompute_modules & bit(RecomputeModule::kCoreAttention)) != 0;
+  if (plan.recompute == Recompute::kSelective && attends_again) {
+    flops += batch * attention_core_forward_flops(model);
+  }
   return flops;
 }
 
@@ -40,6 +44,9 @@ std::optional<GroupKind> group_of(StepTerm term) {
     case StepTerm::kWeightGather: return GroupKind::kData;
     case StepTerm::kContextCommunication: return GroupKind::kContext;
     case StepTerm::kExpertCommunication: return GroupKind::kExpert;
+    case StepTerm::kGroupedProducts:
+    case StepTerm::kPermutation:
+    case StepTerm::kImbalance:
     case StepTerm::kTransfer: return GroupKind::kPipeline;
     case StepTerm::kTiedEmbedding: return GroupKind::kEmbedding;
     case StepTerm::kMatmul:
@@ -121,7 +128,7 @@ void add_rates(Prediction& p, const Scenario& scenario, const Plan& plan) {
       model_flops_per_step(scenario.model, plan.global_batch) / p.step / gpus;
   p.model_tflops_per_gpu = model_rate.value() * 1e-12;
   p.hardware_tflops_per_gpu =
-      (hardware_flops(scenario.model, plan) / p.step).value() / gpus * 1e-12;
+      (hardware_flops(scenario.model, scenario.stack, plan) / p.step).value() / gpus * 1e-12;
   const DType operands = product_dtype(plan);
   const DeviceFacts& device = scenario.profile.device;
   p.mfu = model_rate / (is_narrow(operands) ? matrix_peak(device, operands) : device.matmul_peak);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/plan_settings.h"
+#include "sim/expert_prices.h"
 #include "sim/normal.h"
 
 namespace tpsim {
@@ -73,6 +74,12 @@ std::string expert_inputs(const Scenario& s, const Plan& plan) {
                      expert_tensor_ranks(plan), group_text(plan, GroupKind::kExpert, s));
 }
 
+std::string load_text(const Scenario& s, const Plan& plan) {
+  return fmt::format("the busiest of {} ranks gets {:.2f} times the mean, experts {}",
+                     plan.degrees.ep, busiest_load(s.stack, s.model, plan),
+                     text_of(row_of(StackPart::kExpertLoad), s.stack.parts.expert_load));
+}
+
 Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage, StepTerm term) {
   const Scenario& s = pricer.scenario();
   const HostCost& host = s.stack.host;
@@ -95,8 +102,17 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
               fmt::format("cp = {}; {}", d.cp, group_text(plan, GroupKind::kContext, s)),
               cluster_source(s)};
     case StepTerm::kExpertCommunication:
-      return {"m x (two all-to-alls forward, two backward) per block", expert_inputs(s, plan),
-              cluster_source(s)};
+      return {"m x (dispatch and combine, forward and backward) per block, less what hides them",
+              expert_inputs(s, plan), cluster_source(s)};
+    case StepTerm::kGroupedProducts:
+      return {"m x sum over the experts' products, forward + backward", expert_inputs(s, plan),
+              device_source(s)};
+    case StepTerm::kPermutation:
+      return {"m x (choices, and tokens put in order and back, forward and backward) per block",
+              expert_inputs(s, plan), device_source(s)};
+    case StepTerm::kImbalance:
+      return {"(load of the busiest rank - 1) x what experts take", load_text(s, plan),
+              stack_source(s)};
     case StepTerm::kHostWait:
       return {"m x (max-plus length of the host and device queues - device time)",
               fmt::format("{} per op, {} per collective, {} + {} per block, {} per micro-batch",

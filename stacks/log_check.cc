@@ -31,6 +31,9 @@ std::optional<LogPart> log_part(StepTerm term) {
     case StepTerm::kZeroCommunication:
     case StepTerm::kContextCommunication:
     case StepTerm::kExpertCommunication:
+    case StepTerm::kGroupedProducts:
+    case StepTerm::kPermutation:
+    case StepTerm::kImbalance:
     case StepTerm::kHostWait: return LogPart::kBlocks;
     case StepTerm::kGradientReduction:
     case StepTerm::kTiedEmbedding: return LogPart::kReduction;

@@ -32,7 +32,7 @@ static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 12);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
-static_assert(field_count<SoftwareParts>() == 14);
+static_assert(field_count<SoftwareParts>() == 22);
 static_assert(field_count<MatmulTuning>() == 8);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
@@ -110,6 +110,8 @@ StackSpec odd_stack() {
   // Every part another than its first value; all-reduce is as the training above says.
   for (const PartRow& row : part_rows()) row.set(stack, row.words.back().value);
   row_of(StackPart::kShardGroup).set(stack, 16);
+  row_of(StackPart::kExpertLoad).set(stack, 1234);
+  row_of(StackPart::kCudaGraphs).set(stack, bit(GraphScope::kMlp) | bit(GraphScope::kMoeRouter));
   row_of(StackPart::kDataParallelSync)
       .set(stack, static_cast<std::int64_t>(DataParallelSync::kAllReduce));
   stack.known_as = "Odd, Odder";

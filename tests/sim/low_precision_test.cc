@@ -131,7 +131,7 @@ TEST_CASE("a norm, a gather and an activation round their outputs at different c
     RoundedOperands rounded(scenario, plan);
     rounded.ops_for({{OpKind::kAdd, DType::kBFloat16, 0, {1}}, 0, 0, {before, "before"}});
     OpRecord op = product(DType::kBFloat16, 1024, 512, 256);
-    op.label = {ModelPart::kLinear, "linear"};
+    op.label = {ModelPart::kMlpLinear, "linear"};
     const std::vector<OpRecord> ops = rounded.ops_for(op);
     return ops.size() == 1 ? 0.0 : ops.front().bytes / (1024 * 256);
   };

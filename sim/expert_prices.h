@@ -1,0 +1,42 @@
+// What the experts of a block cost beyond their products: tokens on their way to the ranks of their
+// experts and back, the launches around that, the rank that got the most of them.
+//
+// Where copies of tokens travel, for T tokens of a rank, k experts of E for each, R ranks on N
+// nodes (NVLink domains):
+//   all-gather  every token to every rank;
+//   all-to-all  k copies of a token, wherever their experts are;
+//   DeepEP and HybridEP  one copy to every other node that has any of a token's experts, and from
+//     there one to every rank that has: with choices drawn without preference E (1 - C(E - E/n, k)
+//     / C(E, k)) / E of n equal parts are reached (hypergeometric), at most those of the groups
+//     that a router keeps. Both ways go on side by side; the slower counts.
+// Their kernels copy with some of the GPU's processors: DeepEP's with loads and stores, 14 GB/s for
+// each (measured with 4 to 24 of them on H100, H200, B200 and B300: docs/experts.md), HybridEP's
+// with TMA as DeepEP's second version does, 27 GB/s.
+#pragma once
+
+#include "core/plan.h"
+#include "core/program.h"
+#include "core/scenario.h"
+#include "sim/collective_cost.h"
+
+namespace tpsim {
+
+// Tokens of the group's busiest rank over the mean, for every layer and micro-batch: 1 or more.
+// Without a stated load shares of experts differ as routers with an auxiliary loss leave them.
+double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
+
+// Of `parts` equal ones that share the experts, how many hold any of a token's: the expectation.
+double parts_reached(const ExpertShape& experts, std::int64_t parts);
+
+// Dispatch or combine: `record` is the program's all-to-all over the expert group, whose bytes are
+// those of the k copies of a rank's tokens.
+Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& collectives,
+                      const CollectiveRecord& record, const GroupPlacement& group);
+
+// Works on tokens of other ranks, as many as were sent here.
+bool waits_for_busiest(const Label& label);
+
+// The same token is not copied for each of its experts before it is sent, nor after it came back.
+bool is_left_to_dispatcher(const OpRecord& op, const StackSpec& stack);
+
+}  // namespace tpsim

@@ -1,0 +1,266 @@
+// What a micro-batch costs in a layer: the trace's ops and collectives, one after the other, as the
+// software of the scenario runs them.
+#include <algorithm>
+
+#include "sim/expert_prices.h"
+#include "sim/layer_pricer.h"
+#include "sim/low_precision.h"
+#include "sim/memory_of_parts.h"
+#include "sim/plain_kernels.h"
+#include "sim/recomputed_ops.h"
+
+namespace tpsim {
+namespace {
+
+// The scopes of graphs that hold a layer's ops of a part; of shared experts Megatron-Core captures
+// the products with the router.
+std::int64_t graph_scopes(ModelPart part, bool has_experts) {
+  switch (part) {
+    case ModelPart::kNorm:
+    case ModelPart::kAttentionNorm:
+    case ModelPart::kAttentionLinear:
+    case ModelPart::kLatentUp:
+    case ModelPart::kRotary:
+    case ModelPart::kAttentionCore:
+    case ModelPart::kResidual:
+    case ModelPart::kBiasGradient: return bit(GraphScope::kAttention);
+    case ModelPart::kMlpLinear:
+    case ModelPart::kActivation:
+      return bit(has_experts ? GraphScope::kMoeRouter : GraphScope::kMlp);
+    case ModelPart::kRouter: return bit(GraphScope::kMoeRouter);
+    case ModelPart::kExperts:
+    case ModelPart::kExpertActivation:
+    case ModelPart::kPermutation:
+    case ModelPart::kDispatch: return bit(GraphScope::kMoe);
+    default: return bit(GraphScope::kIteration);  // embedding, head and loss
+  }
+}
+
+// Without capacities the host must know how many tokens came for each expert before it can launch
+// what works on them, unless the whole step is replayed.
+bool is_asked_for_counts(const OpRecord& op, const Scenario& scenario) {
+  return op.key.kind == OpKind::kRouteForward && scenario.model.experts.dropless &&
+         (scenario.stack.parts.cuda_graphs & bit(GraphScope::kIteration)) == 0;
+}
+
+}  // namespace
+
+double LayerPricer::stack_factor(const OpRecord& op) const {
+  const StackSpec& stack = scenario().stack;
+  if (is_flash(op.key.kind)) {
+    return 1 / (stack.flash_speed * ops().attention_speed(stack.parts.attention));
+  }
+  const bool as_traced =
+      op.key.kind == OpKind::kMatmul || op.label.part == ModelPart::kGradientAccumulation;
+  return as_traced ? 1.0 : stack.eager_traffic * plain_kernel(op, stack).traffic;
+}
+
+// Equal keys take equal time.
+OpPrice LayerPricer::op_price(const OpRecord& op) {
+  const auto found = op_prices_.find(op.key);
+  if (found != op_prices_.end()) return found->second;
+  return op_prices_.emplace(op.key, ops().price(op)).first->second;
+}
+
+HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
+  if (is_left_to_dispatcher(op, scenario().stack)) return {};
+  const OpPrice price = op_price(op);
+  const std::int64_t launches = plain_kernel(op, scenario().stack).launches;
+  const auto n = static_cast<double>(launches);
+  // Many small kernels have the latency of each.
+  const Seconds time =
+      std::max(stack_factor(op) * price.time, (n - 1) * scenario().profile.model.kernel_latency);
+  const double load = waits_for_busiest(op.label) ? phase.load : 1;
+  phase.work[work_term(op)] += time;
+  phase.work[StepTerm::kImbalance] += (load - 1) * time;
+  phase.by_source[price.source] += load * time;
+  return repeat(launch(scenario(), issue_time(op.label.part), (load / n) * time), launches);
+}
+
+HostDeviceTime LayerPricer::price_rounded(const std::vector<OpRecord>& ops, PhaseCost& phase) {
+  HostDeviceTime time;
+  for (const OpRecord& op : ops) time = then(time, price_op(op, phase));
+  return time;
+}
+
+// Launches that a graph replays cost the host nothing.
+Seconds LayerPricer::issue_time(ModelPart part) const {
+  const std::int64_t scopes = graph_scopes(part, has_experts(scenario().model));
+  const bool is_replayed = (scenario().stack.parts.cuda_graphs & scopes) != 0;
+  return is_replayed ? Seconds() : scenario().stack.host.per_op;
+}
+
+// What of a tensor-parallel collective stays outside the products beside it. In backward a layer's
+// input gradient is reduced while its weight gradient is computed, and its input gathered again
+// while its input gradient is; products slow down meanwhile.
+Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan,
+                                               Seconds whole, Seconds beside) const {
+  const StackSpec& stack = scenario().stack;
+  Seconds hidden;
+  if (stack.parts.tensor_overlap != TensorOverlap::kNone) hidden = std::min(whole, beside);
+  Seconds left = whole - hidden;
+  const bool in_pieces = stack.parts.tensor_overlap == TensorOverlap::kUserbuffers &&
+                         record.group == GroupKind::kTensor && plan.sequence_parallel;
+  if (in_pieces) left = (1 - stack.tensor_overlap) * left;
+  return left + (stack.overlap_slowdown - 1) * hidden;
+}
+
+PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Plan& plan) {
+  PhaseCost phase;
+  phase.load = busiest_load(scenario().stack, scenario().model, plan);
+  Seconds product;     // the last one of a linear layer
+  Seconds beside;      // ZeRO's collectives of layers, as far as they run beside compute
+  Seconds travelling;  // tokens, beside the other micro-batch's compute
+  RoundedOperands rounded(scenario(), plan);
+  const auto [begin, end] = trace.span(kind);
+  for (std::size_t i = begin; i < end; ++i) {
+    const ProgramEvent& event = trace.program.events[i];
+    if (event.kind == ProgramEvent::Kind::kOp) {
+      const OpRecord& op = trace.program.ops[event.index];
+      HostDeviceTime time = price_rounded(rounded.ops_for(op), phase);
+      if (is_asked_for_counts(op, scenario())) {
+        time = then(time, synchronization(scenario().stack.host.per_collective));
+      }
+      if (is_linear_layer(op) || op.label.part == ModelPart::kHead) product = time.device;
+      phase.time = then(phase.time, time);
+    } else if (event.kind == ProgramEvent::Kind::kCollective) {
+      const CollectiveRecord record = rounded.sent(trace.program.collectives[event.index]);
+      const Seconds whole = collective(record, plan);
+      if (runs_beside_layers(record)) {
+        beside += whole;
+        continue;
+      }
+      if (record.label.part == ModelPart::kDispatch && scenario().stack.parts.expert_overlap) {
+        travelling += phase.load * whole;
+        continue;
+      }
+      if (record.label.part == ModelPart::kDispatch) {
+        phase.time = then(phase.time, price_dispatch(record, whole, phase));
+        continue;
+      }
+      const bool beside_product = record.label.part == ModelPart::kColumnParallelBackward;
+      const Seconds time =
+          exposed_tensor_collective(record, plan, whole, beside_product ? product : Seconds());
+      phase.work[work_term(record)] += time;
+      phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, time));
+    }
+  }
+  // The next layer's weights are gathered, and the last one's gradients reduced, beside this one.
+  const Seconds hidden = std::min(beside, phase.time.device);
+  const Seconds seen = beside - hidden + (scenario().stack.overlap_slowdown - 1) * hidden;
+  phase.work[StepTerm::kZeroCommunication] += seen;
+  phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
+  add_travelling(phase, travelling);
+  return phase;
+}
+
+HostDeviceTime LayerPricer::price_dispatch(const CollectiveRecord& record, Seconds whole,
+                                           PhaseCost& phase) const {
+  phase.work[work_term(record)] += whole;
+  phase.work[StepTerm::kImbalance] += (phase.load - 1) * whole;
+  return launch(scenario(), scenario().stack.host.per_collective, phase.load * whole);
+}
+
+// Forward of one micro-batch and backward of another take turns on the device while tokens of the
+// other travel (merged 1F1B). A weight gradient that is not delayed stands in the way: it is a
+// third of a layer's products.
+void LayerPricer::add_travelling(PhaseCost& phase, Seconds travelling) const {
+  if (travelling <= Seconds()) return;
+  const StackSpec& stack = scenario().stack;
+  constexpr double kBesideWeightGradients = 2.0 / 3;
+  const double usable = stack.parts.delayed_weight_gradients ? 1 : kBesideWeightGradients;
+  const Seconds hidden = std::min(travelling, usable * phase.time.device);
+  const Seconds seen = travelling - hidden + (stack.overlap_slowdown - 1) * hidden;
+  phase.work[StepTerm::kExpertCommunication] += seen;
+  phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
+}
+
+bool LayerPricer::runs_beside_layers(const CollectiveRecord& record) const {
+  if (record.group != GroupKind::kData && record.group != GroupKind::kExpertData) return false;
+  const TrainingOptions& training = scenario().stack.training;
+  return record.kind == CollectiveKind::kAllGather ? training.overlap_parameter_gather
+                                                   : training.overlap_gradient_reduction;
+}
+
+void LayerPricer::add_recomputed(PhaseCost& backward, const std::vector<OpRecord>& ops,
+                                 const Plan& plan) {
+  RoundedOperands rounded(scenario(), plan);
+  for (const OpRecord& op : ops) {
+    backward.time = then(price_rounded(rounded.ops_for(op), backward), backward.time);
+  }
+}
+
+void LayerPricer::add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace,
+                                         const Plan& plan) {
+  const std::int64_t modules = scenario().stack.parts.recompute_modules;
+  const bool attends_again = (modules & bit(RecomputeModule::kCoreAttention)) != 0;
+  if (attends_again && plan.attention == AttentionKind::kFlash) {
+    add_recomputed(backward, attention_core_ops(trace), plan);
+  }
+  RoundedOperands rounded(scenario(), plan);
+  PhaseCost again;
+  again.load = backward.load;
+  for (const ProgramEvent& event : events_of_modules(trace, modules)) {
+    if (event.kind == ProgramEvent::Kind::kOp) {
+      const OpRecord& op = trace.program.ops[event.index];
+      again.time = then(again.time, price_rounded(rounded.ops_for(op), again));
+    } else {
+      const CollectiveRecord record = rounded.sent(trace.program.collectives[event.index]);
+      again.time = then(again.time, price_dispatch(record, collective(record, plan), again));
+    }
+  }
+  again.memory = {};
+  backward.time = then(again.time, backward.time);
+  backward.work += again.work;
+  backward.by_source += again.by_source;
+}
+
+// The tensor group gathers its logits, and every rank takes the loss of all of them.
+void LayerPricer::add_gathered_logits(LayerCost& head, const LayerTrace& trace,
+                                      const Plan& plan) const {
+  if (scenario().stack.parts.loss_head != LossHead::kGathered || plan.degrees.tp == 1) return;
+  const CollectiveRecord gather{.kind = CollectiveKind::kAllGather,
+                                .group = GroupKind::kTensor,
+                                .bytes = plan.degrees.tp * logits_of(trace) * size_of(plan.dtype),
+                                .label = {ModelPart::kLoss, "head.gather"}};
+  const Seconds time = collective(gather, plan);
+  head.forward.work[StepTerm::kTensorCommunication] += time;
+  head.forward.time =
+      then(head.forward.time, launch(scenario(), scenario().stack.host.per_collective, time));
+  const auto others = static_cast<double>(plan.degrees.tp - 1);
+  for (PhaseCost* phase : {&head.forward, &head.backward}) {
+    const Seconds more = others * phase->work[StepTerm::kElementwise];
+    phase->work[StepTerm::kElementwise] += more;
+    phase->by_source[PriceSource::kModel] += more;
+    phase->time = then(phase->time, HostDeviceTime{Seconds(), more, more});
+  }
+}
+
+LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
+                                   const LayerMemory& memory, const Plan& plan) {
+  LayerCost cost{price_phase(trace, Phase::kForward, plan),
+                 price_phase(trace, Phase::kBackward, plan),
+                 price_phase(trace, Phase::kAccumulate, plan)};
+  cost.forward.memory = memory.forward;
+  cost.backward.memory = memory.backward;
+  cost.accumulate.memory = memory.accumulate;
+  if (kind == LayerKind::kHead) add_gathered_logits(cost, trace, plan);
+  if (kind != LayerKind::kBlock) return cost;
+  if (plan.recompute == Recompute::kOps) {
+    add_recomputed(cost.backward, every_second_product(trace), plan);
+  }
+  if (plan.recompute == Recompute::kSelective) add_recomputed_modules(cost.backward, trace, plan);
+  if ((scenario().stack.parts.cuda_graphs & kGraphsOfLayers) == kGraphsOfLayers) return cost;
+  const HostCost& host = scenario().stack.host;
+  const auto with_host = [](PhaseCost phase, Seconds time) {
+    phase.time = then(HostDeviceTime{time, Seconds(), time}, phase.time);
+    return phase;
+  };
+  const bool again = plan.recompute == Recompute::kFull;
+  cost.forward = with_host(cost.forward, host.per_block_forward);
+  cost.backward = with_host(cost.backward,
+                            host.per_block_backward + (again ? host.per_block_forward : Seconds()));
+  return cost;
+}
+
+}  // namespace tpsim

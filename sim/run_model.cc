@@ -1,0 +1,131 @@
+#include "sim/run_model.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+namespace tpsim {
+namespace {
+
+// "deepseek-v3-4l", "grok-1-l64": the name before it.
+std::string without_blocks(const std::string& name) {
+  const std::size_t dash = name.rfind('-');
+  if (dash == std::string::npos) return name;
+  std::string last = name.substr(dash + 1);
+  const std::size_t letter = last.find('l');
+  if (letter == std::string::npos || last.size() < 2) return name;
+  last.erase(letter, 1);
+  const bool is_number =
+      std::all_of(last.begin(), last.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return is_number ? name.substr(0, dash) : name;
+}
+
+// Whether every size that the row states is the model's.
+bool has_sizes(const ModelSpec& model, const PublishedRun& run) {
+  const auto agrees = [](std::int64_t stated, std::int64_t is) {
+    return stated == 0 || stated == is;
+  };
+  const AttentionShape& attention = model.attention;
+  const bool is_latent = attention.latent.kv_rank > 0;  // tables mean the part without position
+  const std::int64_t head_dim = is_latent ? attention.latent.nope_dim : attention.head_dim;
+  const ExpertShape& experts = model.experts;
+  return agrees(run.hidden, model.hidden) && agrees(run.heads, attention.heads) &&
+         (is_latent || agrees(run.kv_heads, attention.kv_heads)) &&
+         agrees(run.head_dim, head_dim) && agrees(run.ffn_hidden, model.ffn_hidden) &&
+         agrees(run.experts, experts.count) && agrees(run.experts_per_token, experts.per_token) &&
+         agrees(run.shared_ffn, experts.shared_ffn);
+}
+
+bool is_dense(const PublishedRun& run, std::int64_t layer) {
+  const std::int64_t every = stated_or(run.moe_every, 1);
+  return layer < run.dense_layers || (layer - run.dense_layers) % every != every - 1;
+}
+
+// As many of the model's blocks as the row has, dense ones where the row says so.
+void cut_blocks(ModelSpec& model, const PublishedRun& run) {
+  std::int64_t dense = 0, other = 0;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    if (block_of_kind(model, kind).experts.count == 0) dense = kind;
+  }
+  std::vector<BlockShape> blocks;
+  for (std::int64_t layer = 0; layer < run.layers; ++layer) {
+    const std::int64_t last = model.layers - 1;
+    // Behind the model's own dense ones, so that the pattern of the others goes on.
+    const std::int64_t place = std::min(last, layer + (model.layers - run.layers));
+    other = block_kind(model, place);
+    blocks.push_back(block_of_kind(model, is_dense(run, layer) ? dense : other));
+  }
+  model.layers = run.layers;
+  set_blocks(model, blocks);
+}
+
+void set_experts(ModelSpec& model, const PublishedRun& run) {
+  if (run.experts <= 1) return;
+  model.experts.count = run.experts;
+  model.experts.per_token = stated_or(run.experts_per_token, 1);
+  model.experts.shared_ffn = run.shared_ffn;
+  model.experts.dropless = run.routing != "capacity";
+  model.ends.prediction_layers = run.mtp;
+  BlockShape routed = block_of_kind(model, 0);
+  BlockShape dense = routed;
+  dense.experts = {};
+  dense.ffn_hidden = model.experts.per_token * model.ffn_hidden + model.experts.shared_ffn;
+  std::vector<BlockShape> blocks;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    blocks.push_back(is_dense(run, layer) ? dense : routed);
+  }
+  set_blocks(model, blocks);
+}
+
+}  // namespace
+
+ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
+  // Tables state a gated MLP and little else: models that have one are of the LLaMA family.
+  const bool gated = run.gated_ffn.value_or(false);
+  ModelSpec model;
+  model.name = run.model;
+  model.source = run.source;
+  model.layers = run.layers;
+  model.hidden = run.hidden;
+  model.ffn_hidden = stated_or(run.ffn_hidden, 4 * run.hidden);
+  model.vocab = stated_or(run.vocab, kUsualVocabulary);
+  if (environment.unpadded_vocabulary && run.tp == 1) model.vocab_multiple = 1;
+  model.seq = run.seq;
+  model.attention.heads = run.heads;
+  model.attention.kv_heads = stated_or(run.kv_heads, run.heads);
+  model.attention.head_dim = stated_or(run.head_dim, run.hidden / run.heads);
+  model.attention.position = gated ? PositionKind::kRotary : environment.position;
+  model.norm = gated ? NormKind::kRmsNorm : NormKind::kLayerNorm;
+  model.mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu;
+  model.linear_bias = !gated;
+  model.fused_qkv = model.attention.kv_heads == model.attention.heads && !gated;
+  model.tied_embedding = environment.tied_embedding && !gated;
+  model.embedding_norm = environment.embedding_norm;
+  const std::string& attention = stated_or(run.attention, environment.attention);
+  const bool flash = attention != name_of(AttentionKind::kUnfused);
+  model.attention_dropout = flash ? 0 : run.dropout.value_or(environment.attention_dropout);
+  model.hidden_dropout = run.dropout.value_or(environment.hidden_dropout);
+  set_experts(model, run);
+  return model;
+}
+
+std::optional<ModelSpec> catalogue_model_of(const PublishedRun& run, const Catalogue& catalogue) {
+  const std::string& name = run.model;
+  if (name.empty() || name.find('/') != std::string::npos || name.ends_with(".json")) {
+    return std::nullopt;  // a table names no files
+  }
+  for (const std::string& called : {name, without_blocks(name)}) {
+    Result<ModelSpec> found = catalogue.load_model(called);
+    if (!found.ok() || !has_sizes(*found, run)) continue;
+    ModelSpec model = *std::move(found);
+    if (run.layers != model.layers) cut_blocks(model, run);
+    model.seq = run.seq;
+    if (run.vocab > 0) model.vocab = run.vocab;
+    if (run.routing == "capacity") model.experts.dropless = false;
+    model.ends.prediction_layers = run.mtp;
+    return model;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tpsim

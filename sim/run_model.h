@@ -1,0 +1,34 @@
+// The model of a row of a run table.
+#pragma once
+
+#include <optional>
+
+#include "core/catalogue.h"
+#include "core/model_spec.h"
+#include "core/run_environment.h"
+#include "core/run_table.h"
+
+namespace tpsim {
+
+// GPT-2's words, padded: what Megatron's papers use.
+inline constexpr std::int64_t kUsualVocabulary = 51200;
+
+// What a column says, or what stands where it says nothing.
+inline const std::string& stated_or(const std::string& stated, const std::string& otherwise) {
+  return stated.empty() ? otherwise : stated;
+}
+inline std::int64_t stated_or(std::int64_t stated, std::int64_t otherwise) {
+  return stated > 0 ? stated : otherwise;
+}
+
+// Its shape from the table, its habits from the environment. Vocabulary and FFN width have their
+// usual values where the row does not say (51,200; 4 x hidden). The first `dense_layers` blocks,
+// and those that `moe_every` passes by, are as wide as the experts that a token passes.
+ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment);
+
+// The catalogue's model that the row names, with the row's sequence, vocabulary and number of
+// blocks: where the sizes that the row states are its own. It has what no column says: latent
+// attention, windows, how a router weighs. "deepseek-v3-4l" is four blocks of deepseek-v3.
+std::optional<ModelSpec> catalogue_model_of(const PublishedRun& run, const Catalogue& catalogue);
+
+}  // namespace tpsim
