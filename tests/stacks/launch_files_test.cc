@@ -285,6 +285,44 @@ TEST_CASE("experts go to Megatron with their capacity, and nowhere else") {
   }
 }
 
+TEST_CASE("experts on ranks of their own go to Megatron and come back, with their dispatcher") {
+  ModelSpec model = test::small_mixture();
+  model.experts.dropless = true;
+  model.experts.capacity_factor = 1;
+  Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 2, .ep = 4, .etp = 1}, 4);
+  plan.sequence_parallel = true;
+  plan.zero = 1;
+  for (const Dispatcher dispatcher : all_of<Dispatcher>()) {
+    PlanFile file = file_of(model, plan);
+    file.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(dispatcher);
+    file.parts[StackPart::kPermutation] = static_cast<std::int64_t>(Permutation::kUnfused);
+    file.parts[StackPart::kExpertLoad] = kBalancedLoad;
+    file.parts[StackPart::kExpertOverlap] = 1;
+    for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+      const auto files = export_plan(stack, file, 4);
+      REQUIRE(files.ok());
+      CHECK(test::objection(stack, *files) == "");
+      CHECK(import_plan(stack, *files, model).value().plan == plan);
+    }
+    const auto megatron = export_plan(LaunchStack::kMegatronLm, file, 4);
+    CHECK(holds_line(megatron->front().text, "--expert-tensor-parallel-size 1"));
+    ImportInputs inputs;
+    inputs.model = model;
+    const auto read = import_files(LaunchStack::kMegatronLm, *megatron, inputs);
+    REQUIRE(read.ok());
+    for (const auto& [part, value] : file.parts) {
+      CAPTURE(row_of(part).key);
+      CHECK(read->parts.at(part) == value);
+    }
+  }
+  PlanFile padded = file_of(model, plan);
+  padded.model.experts.dropless = false;
+  padded.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
+  const auto refused = export_plan(LaunchStack::kMegatronLm, padded, 4);
+  REQUIRE_FALSE(refused.ok());
+  CHECK_THAT(refused.error().message, Catch::Contains("capacity behind the deepep"));
+}
+
 TEST_CASE("uneven stages are laid out for Megatron and refused where stages are equal") {
   ModelSpec model = test::small_gpt();
   Plan plan = test::plan_of(model, {.tp = 2, .pp = 4, .dp = 2}, 4);
