@@ -75,6 +75,8 @@ constexpr std::array kMeanings = {
     KeyMeaning{"stack.host.per_collective", "one collective or send"},
     KeyMeaning{"stack.host.per_block_forward", "of a block, beside its kernels"},
     KeyMeaning{"stack.host.per_block_backward", "of a block, beside its kernels"},
+    KeyMeaning{"stack.host.per_routing_forward", "beside that in a block with experts"},
+    KeyMeaning{"stack.host.per_routing_backward", "likewise"},
     KeyMeaning{"stack.host.per_micro_batch", "schedule and data loading"},
     KeyMeaning{"stack.host.per_step", "logging, timers, learning rate"},
     KeyMeaning{"stack.parts", "the mechanisms it is made of"},

@@ -45,6 +45,10 @@ struct HostCost {
   Seconds per_collective;     // one collective or p2p call
   Seconds per_block_forward;  // interpreter and hooks, per block and micro-batch
   Seconds per_block_backward;
+  // Beside that in blocks with experts: routing, dispatch and the experts' modules. In forward most
+  // of it waits for the counts of tokens.
+  Seconds per_routing_forward;
+  Seconds per_routing_backward;
   Seconds per_micro_batch;  // schedule, data loading
   Seconds per_step;         // logging, timers, learning-rate schedule
 };

@@ -36,7 +36,8 @@ void scale_collectives(Profile& profile, double latency, double traffic) {
 
 void scale_host(HostCost& host, double factor) {
   for (Seconds* time : {&host.per_op, &host.per_collective, &host.per_block_forward,
-                        &host.per_block_backward, &host.per_micro_batch, &host.per_step}) {
+                        &host.per_block_backward, &host.per_routing_forward,
+                        &host.per_routing_backward, &host.per_micro_batch, &host.per_step}) {
     *time *= factor;
   }
 }

@@ -36,13 +36,6 @@ std::int64_t graph_scopes(ModelPart part, bool has_experts) {
   }
 }
 
-// Without capacities the host must know how many tokens came for each expert before it can launch
-// what works on them, unless the whole step is replayed.
-bool is_asked_for_counts(const OpRecord& op, const Scenario& scenario) {
-  return op.key.kind == OpKind::kRouteForward && scenario.model.experts.dropless &&
-         (scenario.stack.parts.cuda_graphs & bit(GraphScope::kIteration)) == 0;
-}
-
 }  // namespace
 
 double LayerPricer::stack_factor(const OpRecord& op) const {
@@ -118,9 +111,7 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
       HostDeviceTime time = price_rounded(rounded.ops_for(op), phase);
-      if (is_asked_for_counts(op, scenario())) {
-        time = then(time, synchronization(scenario().stack.host.per_collective));
-      }
+      time = then(time, host_of_routing(op));
       if (is_linear_layer(op) || op.label.part == ModelPart::kHead) product = time.device;
       phase.time = then(phase.time, time);
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
@@ -234,6 +225,24 @@ void LayerPricer::add_gathered_logits(LayerCost& head, const LayerTrace& trace,
     phase->by_source[PriceSource::kModel] += more;
     phase->time = then(phase->time, HostDeviceTime{Seconds(), more, more});
   }
+}
+
+// The host's own work in a block with experts, where its choices are made; of what graphs replay
+// half is left where they hold router and preparation, nothing where they hold the step.
+HostDeviceTime LayerPricer::host_of_routing(const OpRecord& op) const {
+  const HostCost& host = scenario().stack.host;
+  const std::int64_t graphs = scenario().stack.parts.cuda_graphs;
+  if ((graphs & bit(GraphScope::kIteration)) != 0) return {};
+  const std::int64_t both = bit(GraphScope::kMoeRouter) | bit(GraphScope::kMoePreprocess);
+  const double share = (graphs & both) == both ? 0.5 : 1;
+  const auto busy = [share](Seconds time) {
+    return HostDeviceTime{share * time, Seconds(), share * time};
+  };
+  if (op.key.kind == OpKind::kRouteBackward) return busy(host.per_routing_backward);
+  if (op.key.kind != OpKind::kRouteForward) return {};
+  HostDeviceTime time;
+  if (scenario().model.experts.dropless) time = synchronization(host.per_collective);
+  return then(time, busy(host.per_routing_forward));
 }
 
 LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,

@@ -22,7 +22,7 @@ static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 22);
 static_assert(field_count<TrainingOptions>() == 8);
-static_assert(field_count<HostCost>() == 6);
+static_assert(field_count<HostCost>() == 8);
 static_assert(field_count<StackMemory>() == 9);
 static_assert(field_count<StackChoices>() == 2);
 static_assert(field_count<Profile>() == 14);
@@ -105,6 +105,8 @@ StackSpec odd_stack() {
                 .per_collective = Seconds(2e-6),
                 .per_block_forward = Seconds(0.7e-3),
                 .per_block_backward = Seconds(kThird),
+                .per_routing_forward = Seconds(1.5e-3),
+                .per_routing_backward = Seconds(2.5e-3),
                 .per_micro_batch = Seconds(0),
                 .per_step = Seconds(12)};
   // Every part another than its first value; all-reduce is as the training above says.
