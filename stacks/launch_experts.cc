@@ -59,10 +59,10 @@ Status add_megatron_dispatch(const PlanFile& file, LaunchOptions& out) {
   const Dispatcher dispatcher = stack.parts.dispatcher;
   const bool is_flex = dispatcher == Dispatcher::kDeepEp || dispatcher == Dispatcher::kHybridEp;
   if (!file.model.experts.dropless && dispatcher != Dispatcher::kAllToAll) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("experts with a capacity behind the {} dispatcher",
-                             name_of(dispatcher)),
-                 "", "there, slots are padded by alltoall alone: --dispatcher alltoall"};
+    return Error{
+        ErrorKind::kBadInput,
+        fmt::format("experts with a capacity behind the {} dispatcher", name_of(dispatcher)), "",
+        "there, slots are padded by alltoall alone: --dispatcher alltoall"};
   }
   out.add(kDispatcherType, is_flex ? kFlex : std::string(name_of(dispatcher)));
   if (is_flex) out.add(kFlexBackend, std::string(name_of(dispatcher)));

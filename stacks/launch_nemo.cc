@@ -139,7 +139,8 @@ bool nemo_has(std::string_view option) {
 
 std::string nemo_yaml(const LaunchOptions& megatron) {
   std::string text;
-  for (const char* section : {"model", "train", "optimizer", "ddp", "comm_overlap", "checkpoint", "dist"}) {
+  for (const char* section :
+       {"model", "train", "optimizer", "ddp", "comm_overlap", "checkpoint", "dist"}) {
     std::string lines;
     for (const LaunchOption& option : megatron.all()) {
       for (const NemoKey& row : kNemoKeys) {

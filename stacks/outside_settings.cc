@@ -242,14 +242,27 @@ constexpr Pattern kDeepSpeed[] = {"--sync-tp-duplicated-parameters", "--inferenc
                                   "--make-vocab-size-divisible-by", "--deepscale*",
                                   "--deepspeed-mpi"};
 
-constexpr Pattern kNemo[] = {"optimizer.*",        "scheduler.*",      "dataset.*",
-                             "logger.*",           "tokenizer.*",      "rng.*",
-                             "validation.*",       "profiling.*",      "train.train_*",
-                             "train.eval_*",       "model.fp8_amax_*", "model.fp8_margin",
-                             "model.fp8_interval", "train.exit_*",     "train.manual_gc*",
-                             "checkpoint.save*",   "checkpoint.load*",
-                             "model.moe_aux_loss_coeff", "model.moe_z_loss_coeff",
-                             "model.moe_grouped_gemm", "model.moe_router_dtype",
+constexpr Pattern kNemo[] = {"optimizer.*",
+                             "scheduler.*",
+                             "dataset.*",
+                             "logger.*",
+                             "tokenizer.*",
+                             "rng.*",
+                             "validation.*",
+                             "profiling.*",
+                             "train.train_*",
+                             "train.eval_*",
+                             "model.fp8_amax_*",
+                             "model.fp8_margin",
+                             "model.fp8_interval",
+                             "train.exit_*",
+                             "train.manual_gc*",
+                             "checkpoint.save*",
+                             "checkpoint.load*",
+                             "model.moe_aux_loss_coeff",
+                             "model.moe_z_loss_coeff",
+                             "model.moe_grouped_gemm",
+                             "model.moe_router_dtype",
                              "model.moe_router_bias_update_rate",
                              "model.moe_per_layer_logging"};
 
@@ -320,8 +333,9 @@ constexpr Refused kRefused[] = {
     Refused{"--pipeline-model-parallel-comm-backend", "tpsim's stages talk by NCCL", "nccl"},
     Refused{"--moe-shared-expert-overlap", "tpsim's shared expert runs after the others"},
     Refused{"--moe-layer-recompute", "tpsim recomputes blocks or core attention"},
-    Refused{"--moe-extended-tp", "say how experts lie: --expert-tensor-parallel-size and "
-                                 "--expert-model-parallel-size"},
+    Refused{"--moe-extended-tp",
+            "say how experts lie: --expert-tensor-parallel-size and "
+            "--expert-model-parallel-size"},
     Refused{"--window-size", "name a model that has the window: --model NAME", "(-1,-1)"},
     Refused{"--ds-sequence-parallel-size", "tpsim shares sequences by context parallelism", "1"},
 };

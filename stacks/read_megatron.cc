@@ -104,8 +104,8 @@ bool may_be_left_out(std::string_view option) {
 
 // What experts take: read_capacity().
 bool is_of_capacity(std::string_view option) {
-  return option == "--moe-expert-capacity-factor" ||
-         option == "--moe-token-drop-policy" || option == "--moe-pad-expert-input-to-capacity" ||
+  return option == "--moe-expert-capacity-factor" || option == "--moe-token-drop-policy" ||
+         option == "--moe-pad-expert-input-to-capacity" ||
          option == "--moe-router-load-balancing-type";
 }
 
@@ -175,8 +175,7 @@ AttentionKind attention_of(LaunchOptionReader& in) {
   return AttentionKind::kFlash;
 }
 
-void read_expert_degrees(LaunchOptionReader& in, const ModelSpec& model,
-                         ParallelDegrees& degrees) {
+void read_expert_degrees(LaunchOptionReader& in, const ModelSpec& model, ParallelDegrees& degrees) {
   const std::int64_t experts =
       std::max<std::int64_t>(1, in.integer("--expert-model-parallel-size", 1));
   const std::int64_t cut = in.integer("--expert-tensor-parallel-size", degrees.tp);

@@ -308,7 +308,7 @@ TEST_CASE("experts on ranks of their own go to Megatron and come back, with thei
     CHECK(holds_line(megatron->front().text, "--expert-tensor-parallel-size 1"));
     ImportInputs inputs;
     inputs.model = model;
-    const auto read = import_files(LaunchStack::kMegatronLm, *megatron, inputs);
+    const auto read = import_plan(LaunchStack::kMegatronLm, *megatron, inputs);
     REQUIRE(read.ok());
     for (const auto& [part, value] : file.parts) {
       CAPTURE(row_of(part).key);

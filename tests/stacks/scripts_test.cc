@@ -63,9 +63,7 @@ TEST_CASE("a script of arrays is read with its experts, its size and what change
     CAPTURE(option);
     CHECK(names(*read, option));
   }
-  const auto part = [&](StackPart which) {
-    return text_of(row_of(which), read->parts.at(which));
-  };
+  const auto part = [&](StackPart which) { return text_of(row_of(which), read->parts.at(which)); };
   CHECK(part(StackPart::kDispatcher) == "alltoall");
   CHECK(part(StackPart::kPermutation) == "fused");
   CHECK(part(StackPart::kRouterKernel) == "fused");
