@@ -101,6 +101,8 @@ enum class Opt : std::uint8_t {
   kEpsilon,
   kWeightDecay,
   kClipGrad,
+  kAuxiliaryLoss,
+  kBiasRate,
   kStateFolder,
   kSaveEvery,
   kDumpGradients,

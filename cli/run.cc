@@ -101,6 +101,8 @@ Result<Prepared> prepare(const Arguments& arguments) {
   TPSIM_TRY(run.plan, single_plan(arguments, run.model, file, defaults));
   TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));
+  TPSIM_TRY(run.balance.auxiliary_loss, number_of(arguments, Opt::kAuxiliaryLoss, 0));
+  TPSIM_TRY(run.balance.bias_rate, number_of(arguments, Opt::kBiasRate, 0));
   TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 10));
   TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));
   run.seed = static_cast<std::uint64_t>(seed);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reference_model/expert_balance.h"
 #include "reference_model/expert_weights.h"
 #include "reference_model/linear.h"
 #include "reference_model/norm.h"
@@ -47,6 +48,7 @@ std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
 Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUnit& block_unit,
                  ParameterUnit& expert_unit, const std::string& block)
     : context_(context),
+      layer_(block),
       sizes_(local_sizes(context)),
       capacity_(slots_of_expert(context, sizes_.seq_share * sizes_.batch)),
       router_(get_parameter(block_unit, block + names_of(context.model).router + ".weight")),
@@ -332,6 +334,18 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
   return dinput;
 }
 
+void Experts::balance(const ExpertsSaved& saved, const Tensor& dlogits) const {
+  const double coefficient = context_.balance.auxiliary_loss;
+  if (coefficient > 0) {
+    // The mean over the micro-batches of all replicas.
+    const auto parts = static_cast<double>(micro_batches(context_.plan) * context_.plan.degrees.dp);
+    add_auxiliary_gradient(context_, saved.logits, saved.chosen, coefficient / parts, dlogits);
+  }
+  if (context_.loads != nullptr) {
+    context_.loads->count(context_.device, layer_, saved.chosen, context_.model.experts.count);
+  }
+}
+
 Tensor Experts::backward(const Tensor& dy, ExpertsSaved saved) const {
   Device& device = context_.device;
   const std::int64_t per_token = context_.model.experts.per_token;
@@ -359,6 +373,7 @@ Tensor Experts::backward(const Tensor& dy, ExpertsSaved saved) const {
   const Tensor dlogits = allocate_activation(context_, saved.logits.shape(), kRoute.text);
   device.run(RouteBackward{saved.logits, saved.weights, saved.chosen, dweights, dlogits,
                            context_.model.experts.router, kRoute});
+  balance(saved, dlogits);
   if (router_bias_ != nullptr) {
     zero_if_fresh(device, *router_bias_);
     device.run(ColumnBiasGradient{matrix_of(dlogits), router_bias_->gradient, kRouter});

@@ -73,7 +73,11 @@ class Experts {
   void add_biases(const Tensor& rows, const Biases& biases, bool first_rank_alone) const;
   void bias_gradients(const Tensor& drows, const Biases& biases, bool first_rank_alone) const;
 
+  // What balancing adds to the gradient of the router's logits, and counts.
+  void balance(const ExpertsSaved& saved, const Tensor& dlogits) const;
+
   const RankContext& context_;
+  std::string layer_;  // the block's prefix
   LocalSizes sizes_;
   std::int64_t capacity_;  // of one expert for this rank's tokens
   Parameter& router_;

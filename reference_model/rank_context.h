@@ -31,6 +31,14 @@ struct ProcessGroups {
   Communicator& expert_tensor;
 };
 
+// How the load of experts is kept even while training (reference_model/expert_balance.h); zero: not
+// at all.
+struct BalanceSettings {
+  double auxiliary_loss = 0;  // its coefficient
+  double bias_rate = 0;       // by which biases of the choice move in a step
+};
+class ExpertLoads;
+
 struct RankContext {
   Device& device;
   ProcessGroups groups;
@@ -38,6 +46,8 @@ struct RankContext {
   ModelSpec model;
   Plan plan;
   TrainingOptions options;
+  BalanceSettings balance = {};
+  ExpertLoads* loads = nullptr;  // where tokens of experts are counted; null: nowhere
 };
 
 // Sizes of a rank's share of the tensors of one micro-batch.

@@ -232,12 +232,36 @@ std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind) {
   return blocks;
 }
 
-Status load_weights(RankModel& model, const BlockReader& reader) {
+namespace {
+
+// Under prefix + name.
+Status read_buffer(RankModel& model, const Buffer& buffer, const BlockReader& reader,
+                   const std::string& prefix) {
+  const std::int64_t count = buffer.values.elements();
+  TPSIM_TRY(const std::vector<float> values,
+            reader.read(prefix + buffer.name, {.global_rows = count, .rows = count}));
+  upload(model.context().device, values, buffer.values);
+  return Ok{};
+}
+
+// Every rank of a stage has them all; the first one gives them to files.
+void add_buffers(RankModel& model, std::vector<TensorBlock>& blocks) {
+  const RankContext& context = model.context();
+  if (context.groups.data.rank() != 0 || context.groups.tensor.rank() != 0) return;
   for (const Buffer& buffer : model.store().buffers()) {
     const std::int64_t count = buffer.values.elements();
-    TPSIM_TRY(const std::vector<float> values,
-              reader.read(buffer.name, {.global_rows = count, .rows = count}));
-    upload(model.context().device, values, buffer.values);
+    blocks.push_back({prefix_of(StateKind::kMaster) + buffer.name,
+                      false,
+                      {.global_rows = count, .rows = count},
+                      download(context.device, buffer.values)});
+  }
+}
+
+}  // namespace
+
+Status load_weights(RankModel& model, const BlockReader& reader) {
+  for (const Buffer& buffer : model.store().buffers()) {
+    TPSIM_TRY_STATUS(read_buffer(model, buffer, reader, ""));
   }
   std::size_t i = 0;
   for (ParameterUnit& unit : model.store().units()) {
@@ -257,6 +281,7 @@ Status save_state(RankModel& model, std::int64_t step, const std::filesystem::pa
   for (const StateKind kind : {StateKind::kMaster, StateKind::kMomentum, StateKind::kVariance}) {
     for (TensorBlock& block : gather_blocks(model, kind)) all.push_back(std::move(block));
   }
+  add_buffers(model, all);
   const std::filesystem::path unfinished = unfinished_state(folder, step);
   Status written = write_rank_file(model, all, unfinished);
   std::int64_t failed = first_failed_rank(model, written.ok());
@@ -274,6 +299,11 @@ Status save_state(RankModel& model, std::int64_t step, const std::filesystem::pa
 
 Status load_state(RankModel& model, const std::filesystem::path& step_folder) {
   TPSIM_TRY(const BlockReader reader, BlockReader::open(step_folder));
+  const std::string weights = prefix_of(StateKind::kMaster);
+  for (const Buffer& buffer : model.store().buffers()) {
+    if (!reader.has(weights + buffer.name)) continue;  // states of before lack them
+    TPSIM_TRY_STATUS(read_buffer(model, buffer, reader, weights));
+  }
   std::size_t i = 0;
   for (ParameterUnit& unit : model.store().units()) {
     OptimizerState& state = model.optimizer().states()[i++];

@@ -9,6 +9,7 @@
 
 #include "core/rank_layout.h"
 #include "kernels/timing_recorder.h"
+#include "reference_model/expert_balance.h"
 #include "reference_model/process_groups.h"
 #include "reference_model/rank_state.h"
 #include "reference_model/run_facts.h"
@@ -75,6 +76,23 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
   return Ok{};
 }
 
+bool counts_experts(const TrainingRun& run) {
+  return run.count_experts || run.balance.bias_rate > 0;
+}
+
+Status check_balance(const TrainingRun& run) {
+  const ExpertShape& experts = run.model.experts;
+  if (run.balance.auxiliary_loss > 0 && !has_experts(run.model)) {
+    return Error{ErrorKind::kBadInput, "an auxiliary loss of experts; the model has none", "",
+                 "leave --aux-loss-coeff out"};
+  }
+  if (run.balance.bias_rate > 0 && !experts.router.correction_bias) {
+    return Error{ErrorKind::kBadInput, "the model's router has no bias of its choice to move", "",
+                 "leave --bias-update-rate out, or balance with --aux-loss-coeff"};
+  }
+  return Ok{};
+}
+
 // A record is the same micro-batch again: it holds nothing that changes from one to the next, and
 // what the host notes while ops are issued is noted once.
 Status check_recordable(const TrainingRun& run) {
@@ -88,6 +106,8 @@ Status check_recordable(const TrainingRun& run) {
     obstacle = "gradients that are added up outside the products (fused_gradient_accumulation)";
   } else if (!alternates(pipeline_shape(run.plan))) {
     obstacle = "several micro-batches in flight at once (use --schedule 1f1b)";
+  } else if (run.balance.auxiliary_loss > 0 || counts_experts(run)) {
+    obstacle = "experts whose load is counted on the host";
   } else if (run.time_ops) {
     obstacle = "the times of single ops, which --json, --rank and validate ask for";
   }
@@ -174,8 +194,8 @@ Result<std::optional<StateLock>> lock_state(RankModel& model, const TrainingRun&
 
 class Trainer {
  public:
-  Trainer(RankModel& model, const TrainingRun& run, const TokenSource& tokens)
-      : model_(model), run_(run), tokens_(tokens) {
+  Trainer(RankModel& model, const TrainingRun& run, const TokenSource& tokens, ExpertLoads& loads)
+      : model_(model), run_(run), tokens_(tokens), loads_(loads) {
     if (run.time_ops) timer_.emplace(model.context().device);
   }
 
@@ -187,6 +207,7 @@ class Trainer {
                                  {step - 1, micro_batch, model_.context().at.dp});
     });
     model_.reduce_gradients();
+    const double load = balance_experts();
     if (step == 1 && !run_.dump_gradients.empty()) {
       TPSIM_TRY_STATUS(
           write_merged(model_, gather_blocks(model_, StateKind::kGradients), run_.dump_gradients));
@@ -197,6 +218,7 @@ class Trainer {
     return StepReport{step,
                       result.loss,
                       result.grad_norm,
+                      load,
                       elapsed.count(),
                       model_.context().device.peak_allocated_bytes(),
                       model_.context().device.used_bytes(),
@@ -204,9 +226,27 @@ class Trainer {
   }
 
  private:
+  // The load of the step's busiest expert anywhere; biases follow it.
+  double balance_experts() {
+    const RankContext& context = model_.context();
+    if (context.loads == nullptr) return 0;
+    loads_.reduce(context);
+    if (run_.balance.bias_rate > 0) {
+      loads_.correct(context.device, model_.store(), run_.balance.bias_rate);
+    }
+    constexpr Label kLoad{ModelPart::kCoordination, "experts.load"};
+    Tensor most =
+        context.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kLoad.text);
+    context.device.run(Fill{most, static_cast<float>(loads_.imbalance()), kLoad});
+    context.groups.world.all_reduce(most, ReduceOp::kMax, kLoad);
+    loads_.clear();
+    return static_cast<double>(download_scalar(context.device, most));
+  }
+
   RankModel& model_;
   const TrainingRun& run_;
   const TokenSource& tokens_;
+  ExpertLoads& loads_;
   std::optional<TimingRecorder> timer_;
 };
 
@@ -216,19 +256,22 @@ Status train(World& world, Device& device, const TrainingRun& run, const TokenSo
              const std::function<void(const StepReport&)>& on_step, const TrainingHooks& hooks) {
   TPSIM_TRY_STATUS(check_run(world, run, tokens));
   TPSIM_TRY_STATUS(check_device(device, run.model));
+  TPSIM_TRY_STATUS(check_balance(run));
   device.use_algorithms(run.algorithms);
   if (run.record_work) {
     TPSIM_TRY_STATUS(check_recordable(run));
     TPSIM_TRY_STATUS(device.start_recording());
   }
   const OwnedGroups owned = form_groups(world, device, run.plan);
-  RankModel model(RankContext{device, owned.groups(), coordinates(run.plan, world.rank()),
-                              run.model, run.plan, run.options},
-                  run.optimizer);
+  ExpertLoads loads;
+  RankModel model(
+      RankContext{device, owned.groups(), coordinates(run.plan, world.rank()), run.model, run.plan,
+                  run.options, run.balance, counts_experts(run) ? &loads : nullptr},
+      run.optimizer);
   TPSIM_TRY(const std::optional<StateLock> lock, lock_state(model, run));
   const RunFacts facts = run.state_folder.empty() ? RunFacts() : facts_of(run, tokens);
   TPSIM_TRY(const std::int64_t done, start_from(model, run, facts, hooks));
-  Trainer trainer(model, run, tokens);
+  Trainer trainer(model, run, tokens, loads);
   bool stops = false;
   for (std::int64_t step = done + 1; step <= run.steps && !stops; ++step) {
     TPSIM_TRY(const StepReport report, trainer.run_step(step));

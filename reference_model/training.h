@@ -18,6 +18,8 @@ struct TrainingRun {
   Plan plan;
   TrainingOptions options;
   OptimizerSettings optimizer;
+  BalanceSettings balance;     // of experts
+  bool count_experts = false;  // fills StepReport::expert_load; so does a bias that moves
   std::int64_t steps = 1;
   std::uint64_t seed = 1;
   std::filesystem::path checkpoint;      // weights to start from; empty: drawn by seed
@@ -33,6 +35,7 @@ struct StepReport {
   std::int64_t step = 0;  // from 1
   double loss = 0;
   double grad_norm = 0;
+  double expert_load = 0;  // the busiest expert's tokens over the mean, of the worst layer
   double seconds = 0;
   std::int64_t peak_bytes = 0;  // allocated on this rank's device, highest so far
   std::int64_t used_bytes = 0;  // in use on it altogether after the step; 0 where nobody says

@@ -93,8 +93,10 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   TPSIM_TRY(result.plan,
             plan_of_megatron(LaunchStack::kMegatronLm, shell, with_vocab(result), &left));
   if (command.is_whole) result.outside = std::move(left);
-  const PartValues overlap = overlap_parts(all, result.plan);
-  result.parts.insert(overlap.begin(), overlap.end());
+  for (const PartValues& said :
+       {overlap_parts(all, result.plan), dispatch_parts(all, result.model)}) {
+    result.parts.insert(said.begin(), said.end());
+  }
   if (plain_softmax && result.plan.attention == AttentionKind::kUnfused) {
     result.parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
   }

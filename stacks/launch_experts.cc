@@ -2,9 +2,39 @@
 // megatron/core/transformer/transformer_config.py.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "core/stack_spec.h"
 #include "stacks/launch_settings.h"
 
 namespace tpsim {
+namespace {
+
+constexpr const char* kDispatcherType = "--moe-token-dispatcher-type";
+constexpr const char* kFlexBackend = "--moe-flex-dispatcher-backend";
+constexpr const char* kDeepEp = "--moe-enable-deepep";  // the older name of that backend
+constexpr const char* kFlex = "flex";                   // the type of all of them
+
+// Switches of Megatron and the value of the software's part that each stands for.
+struct ExpertSwitch {
+  const char* option;
+  StackPart part;
+  std::string_view on;
+  std::string_view off = {};  // what leaving it out says; empty: nothing
+};
+constexpr ExpertSwitch kSwitches[] = {
+    {"--moe-permute-fusion", StackPart::kPermutation, "fused", "unfused"},
+    {"--moe-router-fusion", StackPart::kRouterKernel, "fused", "torch"},
+    {"--moe-router-force-load-balancing", StackPart::kExpertLoad, "balanced"},
+    {"--overlap-moe-expert-parallel-comm", StackPart::kExpertOverlap, "on"},
+    {"--delay-wgrad-compute", StackPart::kDelayedWeightGradients, "on"},
+};
+
+std::int64_t value_of(StackPart part, std::string_view word) {
+  return parse_value(row_of(part), word).value();
+}
+
+}  // namespace
 
 // Tokens beyond an expert's capacity are dropped by position and missing ones padded, so that
 // shapes are those of the plan; without a capacity none is dropped. No auxiliary loss balances the
@@ -16,11 +46,68 @@ void add_megatron_experts(const ModelSpec& model, LaunchOptions& out) {
   out.add("--moe-router-topk", model.experts.per_token);
   if (model.experts.per_token == 1) out.add("--moe-router-pre-softmax");
   out.add("--moe-router-load-balancing-type", "none");
-  out.add("--moe-token-dispatcher-type", "alltoall");
   if (model.experts.dropless) return;
   out.add("--moe-expert-capacity-factor", fmt::format("{}", model.experts.capacity_factor));
   out.add("--moe-pad-expert-input-to-capacity");
   out.add("--moe-token-drop-policy", "position");
+}
+
+// Rules: megatron/core/transformer/moe/token_dispatcher.py.
+Status add_megatron_dispatch(const PlanFile& file, LaunchOptions& out) {
+  if (!has_experts(file.model)) return Ok{};
+  const StackSpec stack = with_parts({}, file.parts);
+  const Dispatcher dispatcher = stack.parts.dispatcher;
+  const bool is_flex = dispatcher == Dispatcher::kDeepEp || dispatcher == Dispatcher::kHybridEp;
+  if (!file.model.experts.dropless && dispatcher != Dispatcher::kAllToAll) {
+    return Error{
+        ErrorKind::kBadInput,
+        fmt::format("experts with a capacity behind the {} dispatcher", name_of(dispatcher)), "",
+        "there, slots are padded by alltoall alone: --dispatcher alltoall"};
+  }
+  out.add(kDispatcherType, is_flex ? kFlex : std::string(name_of(dispatcher)));
+  if (is_flex) out.add(kFlexBackend, std::string(name_of(dispatcher)));
+  for (const ExpertSwitch& one : kSwitches) {
+    if (row_of(one.part).get(stack) == value_of(one.part, one.on)) out.add(one.option);
+  }
+  return Ok{};
+}
+
+void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model) {
+  const std::string type = in.text(kDispatcherType).value_or("allgather");
+  const std::string backend = in.text(kFlexBackend).value_or("deepep");
+  const bool deep = in.flag(kDeepEp);
+  for (const ExpertSwitch& one : kSwitches) in.flag(one.option);
+  if (!has_experts(model)) return;
+  const bool exchanges = type == "allgather" || type == "alltoall" || type == "alltoall_seq";
+  if (!exchanges && type != kFlex) {
+    in.fail(fmt::format("{} is {}: allgather, alltoall or flex", kDispatcherType, type));
+  }
+  if (backend != "deepep" && backend != "hybridep") {
+    in.fail(fmt::format("{} is {}: deepep or hybridep", kFlexBackend, backend));
+  }
+  if (deep && type != kFlex) in.fail(fmt::format("{} needs {} flex", kDeepEp, kDispatcherType));
+}
+
+PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model) {
+  PartValues parts;
+  if (!has_experts(model)) return parts;
+  const auto find = [&](std::string_view name) {
+    return std::find_if(options.begin(), options.end(),
+                        [&](const LaunchOption& one) { return one.name == name; });
+  };
+  const auto text_of = [&](std::string_view name, std::string_view otherwise) {
+    const auto found = find(name);
+    return found == options.end() ? otherwise : std::string_view(found->value);
+  };
+  std::string_view word = text_of(kDispatcherType, "allgather");
+  if (word == "alltoall_seq") word = "alltoall";
+  if (word == kFlex) word = text_of(kFlexBackend, "deepep");
+  parts[StackPart::kDispatcher] = value_of(StackPart::kDispatcher, word);
+  for (const ExpertSwitch& one : kSwitches) {
+    const std::string_view said = find(one.option) != options.end() ? one.on : one.off;
+    if (!said.empty()) parts[one.part] = value_of(one.part, said);
+  }
+  return parts;
 }
 
 }  // namespace tpsim

@@ -52,7 +52,7 @@ void add_sharding(const Plan& plan, LaunchOptions& out) {
 // What the stack that predicted the plan overlaps, as far as Megatron can: gathers only of what it
 // has sharded.
 void add_overlap(const Plan& plan, const TrainingOptions& training, LaunchOptions& out) {
-  if (data_ranks(plan) == 1 || !training.overlap_gradient_reduction) return;
+  if (!has_replicas(plan) || !training.overlap_gradient_reduction) return;
   out.add(kOverlapReduction);
   if (plan.zero > 0 && training.overlap_parameter_gather) out.add(kOverlapGather);
 }
@@ -87,7 +87,7 @@ void add_plan(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
   if (plan.degrees.cp > 1) out.add("--cp-comm-type", "all_gather");
   if (has_experts(model)) {
     out.add("--expert-model-parallel-size", plan.degrees.ep);
-    out.add("--expert-tensor-parallel-size", plan.degrees.tp);
+    out.add("--expert-tensor-parallel-size", expert_tensor_ranks(plan));
   }
   add_stages(plan, out);
   if (plan.rank_order == RankOrder::kTpPpDp) out.add("--use-tp-pp-dp-mapping");
@@ -136,6 +136,7 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
   LaunchOptions options;
   add_megatron_model(file.model, options);
   add_plan(file.model, file.plan, options);
+  TPSIM_TRY_STATUS(add_megatron_dispatch(file, options));
   add_overlap(file.plan, training, options);
   return options;
 }

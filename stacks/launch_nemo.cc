@@ -42,6 +42,14 @@ constexpr std::array kNemoKeys = {
     NemoKey{"--moe-router-pre-softmax", "model", "moe_router_pre_softmax"},
     NemoKey{"--moe-router-load-balancing-type", "model", "moe_router_load_balancing_type"},
     NemoKey{"--moe-token-dispatcher-type", "model", "moe_token_dispatcher_type"},
+    NemoKey{"--moe-flex-dispatcher-backend", "model", "moe_flex_dispatcher_backend"},
+    NemoKey{"--moe-enable-deepep", "model", "moe_enable_deepep"},
+    NemoKey{"--moe-permute-fusion", "model", "moe_permute_fusion"},
+    NemoKey{"--moe-router-fusion", "model", "moe_router_fusion"},
+    NemoKey{"--moe-router-force-load-balancing", "model", "moe_router_force_load_balancing"},
+    NemoKey{"--overlap-moe-expert-parallel-comm", "comm_overlap",
+            "overlap_moe_expert_parallel_comm"},
+    NemoKey{"--delay-wgrad-compute", "comm_overlap", "delay_wgrad_compute"},
     NemoKey{"--moe-expert-capacity-factor", "model", "moe_expert_capacity_factor"},
     NemoKey{"--moe-pad-expert-input-to-capacity", "model", "moe_pad_expert_input_to_capacity"},
     NemoKey{"--moe-token-drop-policy", "model", "moe_token_drop_policy"},
@@ -131,7 +139,8 @@ bool nemo_has(std::string_view option) {
 
 std::string nemo_yaml(const LaunchOptions& megatron) {
   std::string text;
-  for (const char* section : {"model", "train", "optimizer", "ddp", "checkpoint", "dist"}) {
+  for (const char* section :
+       {"model", "train", "optimizer", "ddp", "comm_overlap", "checkpoint", "dist"}) {
     std::string lines;
     for (const LaunchOption& option : megatron.all()) {
       for (const NemoKey& row : kNemoKeys) {

@@ -117,8 +117,13 @@ Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& optio
 // `left`, where it is given, gets the names that nothing asked for.
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
                               std::vector<std::string>* left = nullptr);
-// Experts, in Megatron and in NeMo.
+// Experts, in Megatron and in NeMo: what they are, and how tokens reach them as the file's parts
+// say.
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out);
+Status add_megatron_dispatch(const PlanFile& file, LaunchOptions& out);
+void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model);
+// Of arguments that were read; nothing without experts.
+PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model);
 // Recipes of 8 and 4 bits, in Megatron, in NeMo and in torchtitan.
 void add_megatron_recipe(const Plan& plan, LaunchOptions& out);
 void read_megatron_recipe(LaunchOptionReader& in, Plan& plan);

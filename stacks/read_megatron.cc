@@ -102,10 +102,10 @@ bool may_be_left_out(std::string_view option) {
   return std::find(std::begin(kLeftOut), std::end(kLeftOut), option) != std::end(kLeftOut);
 }
 
-// What experts take and how tokens reach them: read_capacity() and read_dispatch().
-bool is_of_dispatch(std::string_view option) {
-  return option == "--moe-token-dispatcher-type" || option == "--moe-expert-capacity-factor" ||
-         option == "--moe-token-drop-policy" || option == "--moe-pad-expert-input-to-capacity" ||
+// What experts take: read_capacity().
+bool is_of_capacity(std::string_view option) {
+  return option == "--moe-expert-capacity-factor" || option == "--moe-token-drop-policy" ||
+         option == "--moe-pad-expert-input-to-capacity" ||
          option == "--moe-router-load-balancing-type";
 }
 
@@ -143,7 +143,7 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
   const bool rotary = model.attention.position == PositionKind::kRotary;
   for (const LaunchOption& option : wanted.all()) {
     const std::string& name = option.name;
-    if (option.value.empty() || !has_place(stack, name) || is_of_dispatch(name)) continue;
+    if (option.value.empty() || !has_place(stack, name) || is_of_capacity(name)) continue;
     // Any multiple pads to what the vocabulary is; rotary positions have no table.
     const bool is_free =
         name == "--make-vocab-size-divisible-by" ||
@@ -175,21 +175,14 @@ AttentionKind attention_of(LaunchOptionReader& in) {
   return AttentionKind::kFlash;
 }
 
-// Experts exchange tokens by the all-to-all that is predicted.
-void read_dispatch(LaunchOptionReader& in, const ModelSpec& model, ParallelDegrees& degrees) {
-  const std::string dispatcher = in.text("--moe-token-dispatcher-type")
-                                     .value_or(has_experts(model) ? "allgather" : "alltoall");
+void read_expert_degrees(LaunchOptionReader& in, const ModelSpec& model, ParallelDegrees& degrees) {
   const std::int64_t experts =
       std::max<std::int64_t>(1, in.integer("--expert-model-parallel-size", 1));
   const std::int64_t cut = in.integer("--expert-tensor-parallel-size", degrees.tp);
+  read_megatron_dispatch(in, model);
   if (!has_experts(model)) return;
   degrees.ep = experts;
-  if (cut != degrees.tp) in.fail("--expert-tensor-parallel-size is the tensor-parallel one");
-  const bool exchanges = degrees.ep > 1 && dispatcher != "alltoall" && dispatcher != "alltoall_seq";
-  if (exchanges) {
-    in.fail(fmt::format("--moe-token-dispatcher-type is {}; tokens are exchanged by alltoall",
-                        dispatcher));
-  }
+  degrees.etp = cut == degrees.tp ? 0 : cut;
 }
 
 void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSize& size,
@@ -201,7 +194,7 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   if (degrees.cp > 1 && exchange != "all_gather") {
     in.fail(fmt::format("--cp-comm-type is {}; keys and values are all-gathered", exchange));
   }
-  read_dispatch(in, model, degrees);
+  read_expert_degrees(in, model, degrees);
   const std::int64_t world = size.nodes * size.gpus_per_node;
   const std::int64_t replica = degrees.tp * degrees.pp * degrees.cp;
   if (world % replica != 0) in.fail(fmt::format("{} GPUs do not divide by {}", world, replica));
@@ -216,7 +209,7 @@ PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& p
                        [&](const LaunchOption& one) { return one.name == name; });
   };
   PartValues parts;
-  if (data_ranks(plan) == 1) return parts;
+  if (!has_replicas(plan)) return parts;
   parts[StackPart::kOverlapGradientReduction] = has(kOverlapReduction) ? 1 : 0;
   if (plan.zero > 0) parts[StackPart::kOverlapParameterGather] = has(kOverlapGather) ? 1 : 0;
   return parts;

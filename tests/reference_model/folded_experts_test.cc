@@ -63,4 +63,63 @@ TEST_CASE("every layout of experts and attention over eight ranks trains as one 
   CHECK(beyond_dp > 30);
 }
 
+TEST_CASE("experts drop the same tokens whole on a rank and cut over the tensor group") {
+  ModelSpec model = divisible_mixture();
+  model.experts.capacity_factor = 0.5;
+  const auto trained = [&](std::int64_t etp, std::int64_t ep) {
+    TrainingRun run = run_of(model, layout_of(model, {.tp = 2, .dp = 2, .ep = ep, .etp = etp}, 2));
+    run.steps = 2;
+    return trained_on_cpu(run);
+  };
+  const test::Trained cut = trained(2, 1);
+  for (const std::int64_t ep : {1, 2, 4}) check_same(trained(1, ep), cut);
+  check_same(trained(4, 1), cut);
+}
+
+TEST_CASE("experts that drop nothing do so wherever they lie") {
+  ModelSpec model = divisible_mixture();
+  model.experts.dropless = true;
+  model.experts.capacity_factor = 1;
+  TrainingRun alone = run_of(model, layout_of(model, {}, 8));
+  alone.steps = 2;
+  const test::Trained wanted = trained_slowly(alone);
+  for (const ParallelDegrees& degrees :
+       {ParallelDegrees{.tp = 2, .dp = 4, .ep = 8, .etp = 1},
+        ParallelDegrees{.tp = 2, .pp = 2, .dp = 2, .ep = 4, .etp = 1},
+        ParallelDegrees{.tp = 2, .dp = 2, .cp = 2, .ep = 4, .etp = 2}}) {
+    TrainingRun run = run_of(model, layout_of(model, degrees, 1));
+    run.steps = 2;
+    run.plan.zero = 1;
+    INFO(short_name(run.plan));
+    check_same(trained_on_cpu(run), wanted);
+  }
+}
+
+TEST_CASE("a state of folded experts is read in any other layout") {
+  const ModelSpec model = divisible_mixture();
+  const test::Trained wanted = trained_slowly(run_of(model, layout_of(model, {}, 8)));
+  const test::TemporaryFolder folder;
+  TrainingRun first = run_of(model, layout_of(model, {.tp = 4, .dp = 2, .ep = 2, .etp = 1}, 2));
+  first.plan.zero = 1;
+  first.state_folder = folder.path();
+  first.save_every = first.steps = 2;
+  trained_on_cpu(first);
+  for (const ParallelDegrees& degrees :
+       {ParallelDegrees{.tp = 2, .dp = 4, .ep = 8, .etp = 1},
+        ParallelDegrees{.tp = 2, .dp = 1, .ep = 1, .etp = 1},
+        ParallelDegrees{.tp = 1, .pp = 2, .dp = 4, .ep = 2, .etp = 2}}) {
+    TrainingRun second = run_of(model, layout_of(model, degrees, 1));
+    second.plan.zero = 2;
+    second.state_folder = folder.path();
+    INFO(short_name(second.plan));
+    const std::vector<StepReport> rest = trained_on_cpu(second).reports;
+    REQUIRE(rest.size() == 2);
+    for (const StepReport& report : rest) {
+      const StepReport& want = wanted.reports[static_cast<std::size_t>(report.step - 1)];
+      CHECK(report.loss == Approx(want.loss).epsilon(1e-5));
+      CHECK(report.grad_norm == Approx(want.grad_norm).epsilon(1e-4));
+    }
+  }
+}
+
 }  // namespace tpsim

@@ -237,54 +237,6 @@ TEST_CASE("context parallelism goes to the stacks that run it as the reference m
   CHECK_THAT(deepspeed.error().message, Catch::Contains("context parallelism"));
 }
 
-TEST_CASE("experts go to Megatron with their capacity, and nowhere else") {
-  for (const std::int64_t per_token : {1, 2}) {
-    ModelSpec model = test::small_mixture();
-    model.experts.per_token = per_token;
-    Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4, .ep = 2}, 4);
-    plan.sequence_parallel = true;
-    plan.zero = 1;
-    for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
-      const auto files = export_plan(stack, file_of(model, plan), 4);
-      REQUIRE(files.ok());
-      CHECK(test::objection(stack, *files) == "");
-      CHECK(import_plan(stack, *files, model).value().plan == plan);
-    }
-    const auto megatron = export_plan(LaunchStack::kMegatronLm, file_of(model, plan), 4);
-    for (const char* line : {"--num-experts 4", "--moe-expert-capacity-factor 1.25",
-                             "--moe-pad-expert-input-to-capacity", "--expert-model-parallel-size 2",
-                             "--expert-tensor-parallel-size 2"}) {
-      INFO(line);
-      CHECK(holds_line(megatron->front().text, line));
-    }
-    auto dropless = *megatron;
-    dropless.front().text =
-        without(dropless.front().text, "  --moe-expert-capacity-factor 1.25\n", "");
-    CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, dropless, model).ok());
-    CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, *megatron, test::small_llama()).ok());
-    const auto refused = [&](LaunchStack stack, auto change) {
-      Plan other = plan;
-      change(other);
-      const auto files = export_plan(stack, file_of(model, other), 4);
-      REQUIRE_FALSE(files.ok());
-      return files.error().message;
-    };
-    const auto nothing = [](Plan&) {};
-    CHECK_THAT(refused(LaunchStack::kTorchTitan, nothing), Catch::Contains("experts"));
-    CHECK_THAT(refused(LaunchStack::kMegatronDeepSpeed, nothing), Catch::Contains("experts"));
-    CHECK_THAT(
-        refused(LaunchStack::kMegatronLm, [](Plan& p) { p.rank_order = RankOrder::kTpPpDp; }),
-        Catch::Contains("tp-pp-dp"));
-    CHECK_THAT(refused(LaunchStack::kNemo,
-                       [](Plan& p) {
-                         p.degrees = {.tp = 2, .pp = 1, .dp = 4, .ep = 2};
-                         p.stage_layers = {8};
-                         p.zero = 3;
-                       }),
-               Catch::Contains("ZeRO 2 or 3 with experts"));
-  }
-}
-
 TEST_CASE("uneven stages are laid out for Megatron and refused where stages are equal") {
   ModelSpec model = test::small_gpt();
   Plan plan = test::plan_of(model, {.tp = 2, .pp = 4, .dp = 2}, 4);

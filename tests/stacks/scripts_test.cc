@@ -56,13 +56,18 @@ TEST_CASE("a script of arrays is read with its experts, its size and what change
   CHECK(read->parts.at(StackPart::kRotaryKernel) == 1);
   CHECK(read->parts.at(StackPart::kOverlapParameterGather) == 1);
   for (const char* option :
-       {"--moe-aux-loss-coeff", "--moe-grouped-gemm", "--moe-permute-fusion", "--moe-router-fusion",
+       {"--moe-aux-loss-coeff", "--moe-grouped-gemm", "--moe-router-dtype",
         "--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl", "--rotary-percent",
         "--enable-experimental", "--auto-detect-ckpt-format", "--no-ckpt-fully-parallel-save",
         "--dist-ckpt-strictness"}) {
     CAPTURE(option);
     CHECK(names(*read, option));
   }
+  const auto part = [&](StackPart which) { return text_of(row_of(which), read->parts.at(which)); };
+  CHECK(part(StackPart::kDispatcher) == "alltoall");
+  CHECK(part(StackPart::kPermutation) == "fused");
+  CHECK(part(StackPart::kRouterKernel) == "fused");
+  CHECK(read->parts.count(StackPart::kExpertLoad) == 0);
   ImportInputs more;
   more.given["SLURM_NNODES"] = "4";
   CHECK(imported(LaunchStack::kMegatronLm, script("experts.sh"), more)->plan.degrees.dp == 8);

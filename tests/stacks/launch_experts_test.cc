@@ -1,0 +1,102 @@
+// Experts in launch files: how they lie on ranks, what they take, and how tokens reach them.
+#include <catch2/catch.hpp>
+
+#include "core/stack_parts.h"
+#include "stacks/launch_files.h"
+#include "tests/sim/small_scenario.h"
+#include "tests/stacks/launch_plans.h"
+#include "tests/stacks/stack_rules.h"
+
+namespace tpsim {
+
+using test::file_of;
+using test::holds_line;
+using test::without;
+
+TEST_CASE("experts go to Megatron with their capacity, and nowhere else") {
+  for (const std::int64_t per_token : {1, 2}) {
+    ModelSpec model = test::small_mixture();
+    model.experts.per_token = per_token;
+    Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4, .ep = 2}, 4);
+    plan.sequence_parallel = true;
+    plan.zero = 1;
+    for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+      const auto files = export_plan(stack, file_of(model, plan), 4);
+      REQUIRE(files.ok());
+      CHECK(test::objection(stack, *files) == "");
+      CHECK(import_plan(stack, *files, model).value().plan == plan);
+    }
+    const auto megatron = export_plan(LaunchStack::kMegatronLm, file_of(model, plan), 4);
+    for (const char* line : {"--num-experts 4", "--moe-expert-capacity-factor 1.25",
+                             "--moe-pad-expert-input-to-capacity", "--expert-model-parallel-size 2",
+                             "--expert-tensor-parallel-size 2"}) {
+      INFO(line);
+      CHECK(holds_line(megatron->front().text, line));
+    }
+    auto dropless = *megatron;
+    dropless.front().text =
+        without(dropless.front().text, "  --moe-expert-capacity-factor 1.25\n", "");
+    CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, dropless, model).ok());
+    CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, *megatron, test::small_llama()).ok());
+    const auto refused = [&](LaunchStack stack, auto change) {
+      Plan other = plan;
+      change(other);
+      const auto files = export_plan(stack, file_of(model, other), 4);
+      REQUIRE_FALSE(files.ok());
+      return files.error().message;
+    };
+    const auto nothing = [](Plan&) {};
+    CHECK_THAT(refused(LaunchStack::kTorchTitan, nothing), Catch::Contains("experts"));
+    CHECK_THAT(refused(LaunchStack::kMegatronDeepSpeed, nothing), Catch::Contains("experts"));
+    CHECK_THAT(
+        refused(LaunchStack::kMegatronLm, [](Plan& p) { p.rank_order = RankOrder::kTpPpDp; }),
+        Catch::Contains("tp-pp-dp"));
+    CHECK_THAT(refused(LaunchStack::kNemo,
+                       [](Plan& p) {
+                         p.degrees = {.tp = 2, .pp = 1, .dp = 4, .ep = 2};
+                         p.stage_layers = {8};
+                         p.zero = 3;
+                       }),
+               Catch::Contains("ZeRO 2 or 3 with experts"));
+  }
+}
+
+TEST_CASE("experts on ranks of their own go to Megatron and come back, with their dispatcher") {
+  ModelSpec model = test::small_mixture();
+  model.experts.dropless = true;
+  model.experts.capacity_factor = 1;
+  Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 2, .ep = 4, .etp = 1}, 4);
+  plan.sequence_parallel = true;
+  plan.zero = 1;
+  for (const Dispatcher dispatcher : all_of<Dispatcher>()) {
+    PlanFile file = file_of(model, plan);
+    file.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(dispatcher);
+    file.parts[StackPart::kPermutation] = static_cast<std::int64_t>(Permutation::kUnfused);
+    file.parts[StackPart::kExpertLoad] = kBalancedLoad;
+    file.parts[StackPart::kExpertOverlap] = 1;
+    for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+      const auto files = export_plan(stack, file, 4);
+      REQUIRE(files.ok());
+      CHECK(test::objection(stack, *files) == "");
+      CHECK(import_plan(stack, *files, model).value().plan == plan);
+    }
+    const auto megatron = export_plan(LaunchStack::kMegatronLm, file, 4);
+    CHECK(holds_line(megatron->front().text, "--expert-tensor-parallel-size 1"));
+    ImportInputs inputs;
+    inputs.model = model;
+    const auto read = import_plan(LaunchStack::kMegatronLm, *megatron, inputs);
+    REQUIRE(read.ok());
+    for (const auto& [part, value] : file.parts) {
+      CAPTURE(row_of(part).key);
+      CHECK(read->parts.at(part) == value);
+    }
+  }
+  PlanFile padded = file_of(model, plan);
+  padded.model.experts.dropless = false;
+  padded.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
+  const auto refused = export_plan(LaunchStack::kMegatronLm, padded, 4);
+  REQUIRE_FALSE(refused.ok());
+  CHECK_THAT(refused.error().message, Catch::Contains("capacity behind the deepep"));
+}
+
+}  // namespace tpsim
