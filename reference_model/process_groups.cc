@@ -1,15 +1,32 @@
 #include "reference_model/process_groups.h"
 
+#include <utility>
+
 #include "core/rank_layout.h"
 #include "ranks/lone_world.h"
 
 namespace tpsim {
 
+namespace {
+
+// Where expert_data is the data group.
+bool is_data_group(const Plan& plan, GroupKind kind) {
+  return kind == GroupKind::kExpertData && plan.degrees.ep == 1;
+}
+
+// Activations go to the next stage and gradients back; from the last stage to the first one's next
+// chunk, where stages have several.
+MessageWays pipeline_ways(const Plan& plan, bool backward) {
+  const bool goes_round = plan.virtual_stages > 1;
+  return {.up = goes_round || !backward, .down = goes_round || backward};
+}
+
+}  // namespace
+
 OwnedGroups::OwnedGroups(const Plan& plan, const Form& form) {
   for (std::size_t i = 0; i < kGroupKindCount; ++i) {
     const auto kind = static_cast<GroupKind>(i);
-    const bool is_data_group = kind == GroupKind::kExpertData && plan.degrees.ep == 1;
-    if (!is_data_group) by_kind_[i] = form(kind);
+    if (!is_data_group(plan, kind)) by_kind_[i] = form(kind);
     if (kind == GroupKind::kPipeline) pipeline_backward_ = form(kind);
   }
 }
@@ -30,11 +47,31 @@ ProcessGroups OwnedGroups::groups() const {
 }
 
 OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
-  return {plan, [&](GroupKind kind) {
+  bool backward = false;
+  return {plan, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
             const std::vector<std::int64_t> members = group_members(plan, kind, world.rank());
-            return members.size() > 1 ? world.communicator(device, kind, members)
-                                      : lone_communicator(device, kind);
+            if (members.size() == 1) return lone_communicator(device, kind);
+            if (kind != GroupKind::kPipeline) return world.communicator(device, kind, members);
+            const MessageWays ways = pipeline_ways(plan, std::exchange(backward, true));
+            return world.message_group(device, members, ways);
           }};
+}
+
+std::int64_t formed_groups(const Plan& plan, std::int64_t rank) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < kGroupKindCount; ++i) {
+    const auto kind = static_cast<GroupKind>(i);
+    if (group_position(plan, kind, rank).size == 1 || is_data_group(plan, kind)) continue;
+    if (kind != GroupKind::kPipeline) {
+      ++count;
+      continue;
+    }
+    for (const bool backward : {false, true}) {
+      const MessageWays ways = pipeline_ways(plan, backward);
+      count += (ways.up ? 1 : 0) + (ways.down ? 1 : 0);
+    }
+  }
+  return count;
 }
 
 }  // namespace tpsim
