@@ -184,6 +184,40 @@ TEST_CASE("the driver's memory is predicted for whole models and for ranks of la
   }
 }
 
+TEST_CASE("the driver's memory is predicted with communicators and messages under way") {
+  if (gpu_facts().name != "emulated GPU") return;  // its NCCL takes what the stack file says
+  const Folder folder;
+  const std::string tpsim = std::string(TPSIM_BINARY_DIR) + "/tpsim ";
+  const std::string plan = (folder / "plan.json").string();
+  const std::string profile = (folder / "profile.json").string();
+  const std::string model = std::string(TPSIM_SOURCE_DIR) + "/tests/golden/bloom-tiny/config.json";
+  const std::string idle = "export TPSIM_EMULATED_GPU=idle; ";
+  REQUIRE(run(tpsim + "profile --device cuda --quick -o " + profile).code == 0);
+  // A quick profile has no op that tells it.
+  REQUIRE(run("sed -i 's|\"vector_peak\": .*|\"vector_peak\": \"1 TFLOP/s\",|' " + profile).code ==
+          0);
+  for (const char* layout : {"--pp 3 --dp 1", "--tp 2 --pp 2 --dp 1",
+                             "--pp 2 --dp 2 --virtual-stages 2 --schedule interleaved"}) {
+    INFO(layout);
+    const Finished saved = run(tpsim + "simulate --model " + model +
+                               " --seq 1024 --micro-batch 8 --global-batch 96 " + layout +
+                               " --dtype bf16 --attention flash --stack reference --cluster "
+                               "dgx-h200-node --ignore-stack-limits --save " +
+                               plan);
+    INFO(saved.err);
+    REQUIRE(saved.code == 0);
+    const int ranks = std::string(layout).find("3") != std::string::npos ? 3 : 4;
+    const Finished ran = run(idle + tpsim_under_mpirun(ranks, "validate " + plan +
+                                                                  " --device cuda --steps 2 --json"
+                                                                  " --profile " +
+                                                                  profile));
+    INFO(ran.err);
+    REQUIRE(ran.code == 0);
+    CHECK(number_of(ran.out, "predicted_gib") ==
+          Approx(number_of(ran.out, "measured_gib")).epsilon(1e-4));
+  }
+}
+
 TEST_CASE("a plan is profiled on a GPU, predicted and run, whatever software it was planned for") {
   const Folder folder;
   const std::string tpsim = "exec " + std::string(TPSIM_BINARY_DIR) + "/tpsim ";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ranks/nccl/nccl_library.h"
+#include "tests/emulated_gpu/launch.h"
 #include "tests/emulated_gpu/stream.h"
 #include "tests/emulated_gpu/thread_block.h"
 #include "tests/emulated_gpu/transfers.h"
@@ -21,6 +22,9 @@ using emulated::at_work;
 using emulated::CollectiveCall;
 using emulated::Comm;
 using emulated::Transfer;
+
+// What a communicator takes of the GPU: data/stacks/reference.json says as much.
+constexpr std::ptrdiff_t kBuffers = std::ptrdiff_t{200} << 20;
 
 Comm& comm_of(ncclComm_t comm) { return *reinterpret_cast<std::shared_ptr<Comm>*>(comm)->get(); }
 
@@ -86,6 +90,7 @@ ncclResult_t init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank, nc
   auto* const made =
       new std::shared_ptr<Comm>(std::make_shared<Comm>(std::string(id.internal), rank, size));
   *comm = reinterpret_cast<ncclComm_t>(made);
+  emulated::take_memory(kBuffers);
   return ncclInProgress;
 }
 
@@ -105,9 +110,14 @@ ncclResult_t finalize(ncclComm_t comm) {
   return ncclSuccess;
 }
 
+void free_comm(ncclComm_t comm) {
+  delete reinterpret_cast<std::shared_ptr<Comm>*>(comm);
+  emulated::take_memory(-kBuffers);
+}
+
 ncclResult_t destroy(ncclComm_t comm) {
   const auto lock = at_work();
-  delete reinterpret_cast<std::shared_ptr<Comm>*>(comm);
+  free_comm(comm);
   return ncclSuccess;
 }
 
@@ -115,7 +125,7 @@ ncclResult_t destroy(ncclComm_t comm) {
 // once all of the group have been told.
 void wait_and_free(ncclComm_t comm) {
   emulated::work_until(nullptr, [&] { return comm_of(comm).under_way == 0; });
-  delete reinterpret_cast<std::shared_ptr<Comm>*>(comm);
+  free_comm(comm);
 }
 
 ncclResult_t abort_comm(ncclComm_t comm) {

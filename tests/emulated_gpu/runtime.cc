@@ -100,6 +100,8 @@ cudaError_t can_be_awaited(const std::shared_ptr<Completion>& completion) {
 
 }  // namespace
 
+void take_memory(std::ptrdiff_t bytes) { memory().used += static_cast<std::size_t>(bytes); }
+
 void start(const Launch& launch, std::function<void()> thread) {
   const auto lock = at_work();
   if (!is_possible(launch.grid)) {
