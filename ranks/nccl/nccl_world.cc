@@ -22,6 +22,8 @@ constexpr const char* kFailure = "failure";
 // A message occupies a multiprocessor for each of its channels, from when it is sent until its
 // receiver comes: of 16, which NCCL takes over NVLink, products would miss a wave.
 constexpr int kMessageChannels = 4;
+// Ops, messages in two directions of two pipelines, and NCCL's own.
+constexpr int kLeastQueues = 8;
 
 class NcclWorld final : public World {
  public:
@@ -150,7 +152,18 @@ RankOutcome run_in_world(const Launch& launch, CudaDevice& device, Rendezvous& r
   return outcome;
 }
 
+// Megatron's users often export 1: messages of a pipeline may then wait for each other for ever.
+void warn_of_few_queues(const Launch& launch) {
+  const std::optional<int> queues = whole_number(process_environment(kQueuesVariable));
+  if (launch.rank != 0 || !queues || *queues >= kLeastQueues) return;
+  fmt::print(stderr,
+             "tpsim: {} is {}: with fewer than {} hardware queues messages between stages "
+             "may wait for each other; unset it\n",
+             kQueuesVariable, *queues, kLeastQueues);
+}
+
 Result<RankOutcome> run_rank(const Launch& launch, const GpuRankBody& body) {
+  warn_of_few_queues(launch);
   TPSIM_TRY(const std::chrono::seconds limit, collective_patience(process_environment));
   if (!nccl_library().ok()) return nccl_library().error();
   const GpuCount count = visible_gpus();

@@ -148,6 +148,25 @@ TEST_CASE("hanging ranks let go of those that wait in several groups at once") {
   check_given_up(run);
 }
 
+TEST_CASE("a driver that is too old and kernels for other GPUs are said by name") {
+  if (gpu_facts().name != "emulated GPU") return;
+  struct Case {
+    const char* played;
+    const char* said;
+  };
+  for (const Case& one :
+       {Case{"old-driver", "the NVIDIA driver offers CUDA 12.4, this build needs"},
+        Case{"other-architecture",
+             "has compute capability 9.0, for which this "
+             "build has no kernels"}}) {
+    const Finished refused = run("env TPSIM_EMULATED_GPU=" + std::string(one.played) + " " +
+                                 TPSIM_BINARY_DIR + "/tpsim run --model bloom-560m --device cuda");
+    INFO(refused.err);
+    CHECK(refused.code == 4);
+    CHECK(refused.err.find(one.said) != std::string::npos);
+  }
+}
+
 TEST_CASE("the driver's memory is predicted for whole models and for ranks of large ones") {
   if (gpu_facts().name != "emulated GPU") return;  // tools/gpu_check.sh compares it there
   const Folder folder;
