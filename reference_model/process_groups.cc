@@ -7,26 +7,11 @@
 
 namespace tpsim {
 
-namespace {
-
-// Where expert_data is the data group.
-bool is_data_group(const Plan& plan, GroupKind kind) {
-  return kind == GroupKind::kExpertData && plan.degrees.ep == 1;
-}
-
-// Activations go to the next stage and gradients back; from the last stage to the first one's next
-// chunk, where stages have several.
-MessageWays pipeline_ways(const Plan& plan, bool backward) {
-  const bool goes_round = plan.virtual_stages > 1;
-  return {.up = goes_round || !backward, .down = goes_round || backward};
-}
-
-}  // namespace
-
 OwnedGroups::OwnedGroups(const Plan& plan, const Form& form) {
   for (std::size_t i = 0; i < kGroupKindCount; ++i) {
     const auto kind = static_cast<GroupKind>(i);
-    if (!is_data_group(plan, kind)) by_kind_[i] = form(kind);
+    const bool is_data_group = kind == GroupKind::kExpertData && plan.degrees.ep == 1;
+    if (!is_data_group) by_kind_[i] = form(kind);
     if (kind == GroupKind::kPipeline) pipeline_backward_ = form(kind);
   }
 }
@@ -46,6 +31,17 @@ ProcessGroups OwnedGroups::groups() const {
           .expert_data = expert_data != nullptr ? *expert_data : *of(GroupKind::kData)};
 }
 
+namespace {
+
+// Activations go to the next stage and gradients back; from the last stage to the first one's next
+// chunk, where stages have several.
+MessageWays pipeline_ways(const Plan& plan, bool backward) {
+  const bool goes_round = plan.virtual_stages > 1;
+  return {.up = goes_round || !backward, .down = goes_round || backward};
+}
+
+}  // namespace
+
 OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
   bool backward = false;
   return {plan, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
@@ -59,18 +55,17 @@ OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
 
 std::int64_t formed_groups(const Plan& plan, std::int64_t rank) {
   std::int64_t count = 0;
-  for (std::size_t i = 0; i < kGroupKindCount; ++i) {
-    const auto kind = static_cast<GroupKind>(i);
-    if (group_position(plan, kind, rank).size == 1 || is_data_group(plan, kind)) continue;
-    if (kind != GroupKind::kPipeline) {
-      ++count;
-      continue;
-    }
-    for (const bool backward : {false, true}) {
-      const MessageWays ways = pipeline_ways(plan, backward);
+  bool backward = false;
+  OwnedGroups(plan, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
+    if (group_position(plan, kind, rank).size == 1) return nullptr;
+    if (kind == GroupKind::kPipeline) {
+      const MessageWays ways = pipeline_ways(plan, std::exchange(backward, true));
       count += (ways.up ? 1 : 0) + (ways.down ? 1 : 0);
+    } else {
+      ++count;
     }
-  }
+    return nullptr;
+  });
   return count;
 }
 
