@@ -7,6 +7,7 @@
 
 #include "kernels/block_cache.h"
 #include "reference_model/process_groups.h"
+#include "reference_model/rotary_table.h"
 #include "sim/trace.h"
 
 namespace tpsim {
@@ -33,8 +34,12 @@ using Kept = std::map<OpKind, std::int64_t>;
 
 Kept kept_by_ops(const ModelSpec& model, const StackSpec& stack) {
   const auto workspace = static_cast<std::int64_t>(stack.memory.library_workspace.value());
-  const std::int64_t angles = model.seq * model.attention.head_dim;  // cosines and sines, in fp32
-  return {{OpKind::kMatmul, workspace}, {OpKind::kRotary, 4 * angles}};
+  Kept kept{{OpKind::kMatmul, workspace}};
+  // Cosines and sines in fp32; what turns otherwise computes them again each time.
+  if (rotary_table(model).is_plain && !model.attention.rotary.neighbours) {
+    kept[OpKind::kRotary] = 4 * model.seq * turned_width(model.attention);
+  }
+  return kept;
 }
 
 class Replay {

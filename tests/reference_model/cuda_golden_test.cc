@@ -89,6 +89,14 @@ void check_training(const std::string& name, DType dtype, double tolerance) {
 
 }  // namespace
 
+TEST_CASE(
+    "norms of heads, biases of q, k and v and stretched turns train on CUDA as PyTorch has it") {
+  for (const char* name :
+       {"qwen2-tiny", "qwen3-tiny", "llama3-tiny", "phi3-tiny", "gemma2-tiny", "mistral-tiny"}) {
+    check_training(name, DType::kFloat32, 1e-4);
+  }
+}
+
 TEST_CASE("micro-batches that are replayed give the losses of those that are issued", "[long]") {
   for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
     Golden golden = load(name);
