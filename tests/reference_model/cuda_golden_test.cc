@@ -89,10 +89,9 @@ void check_training(const std::string& name, DType dtype, double tolerance) {
 
 }  // namespace
 
-TEST_CASE(
-    "norms of heads, biases of q, k and v and stretched turns train on CUDA as PyTorch has it") {
-  for (const char* name :
-       {"qwen2-tiny", "qwen3-tiny", "llama3-tiny", "phi3-tiny", "gemma2-tiny", "mistral-tiny"}) {
+// Norms of heads and windows; biases of q, k and v; stretched rotary embeddings.
+TEST_CASE("models of today in fp32 on CUDA follow PyTorch's losses", "[long]") {
+  for (const char* name : {"qwen3-tiny", "qwen2-tiny", "llama3-tiny"}) {
     check_training(name, DType::kFloat32, 1e-4);
   }
 }
