@@ -137,7 +137,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* gpu, int) {
   *gpu = {};
   std::snprintf(gpu->name, sizeof gpu->name, "emulated GPU");
   gpu->major = 9;
-  gpu->multiProcessorCount = kMultiprocessors;
+  gpu->multiProcessorCount = is_played("one-multiprocessor") ? 1 : kMultiprocessors;
   gpu->sharedMemPerBlockOptin = kSharedMemory;
   gpu->totalGlobalMem = total_memory();
   gpu->l2CacheSize = kCache;
