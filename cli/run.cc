@@ -79,6 +79,18 @@ struct Prepared {
   TokenSource tokens;
 };
 
+// A gradient of the mean loss is smaller by the number of tokens; fp16's smallest step is 6e-8.
+Status check_digits(const TrainingRun& run) {
+  constexpr std::int64_t kMostTokens = 100'000;
+  const std::int64_t tokens = run.plan.global_batch * run.model.seq;
+  if (run.plan.dtype != DType::kFloat16 || tokens <= kMostTokens) return Ok{};
+  return Error{
+      ErrorKind::kBadInput,
+      fmt::format("fp16 has no digits left for gradients of {} tokens a step: {} are the most",
+                  tokens, kMostTokens),
+      "--dtype", "choose bf16, or a smaller --global-batch"};
+}
+
 Result<Prepared> prepare(const Arguments& arguments) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(std::optional<TokenSource> tokens, read_tokens(arguments));
@@ -100,6 +112,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   defaults.usual_batch = false;
   TPSIM_TRY(run.plan, single_plan(arguments, run.model, file, defaults));
   TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
+  TPSIM_TRY_STATUS(check_digits(run));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));
   TPSIM_TRY(run.balance.auxiliary_loss, number_of(arguments, Opt::kAuxiliaryLoss, 0));
   TPSIM_TRY(run.balance.bias_rate, number_of(arguments, Opt::kBiasRate, 0));

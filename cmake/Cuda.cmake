@@ -4,6 +4,8 @@
 # runtime is linked statically and cuBLASLt and NCCL are opened at run time, so that a program built
 # here starts, and says what is missing, on a machine that has none of them.
 
+include("${CMAKE_CURRENT_LIST_DIR}/CudaArchitectures.cmake")
+
 set(TPSIM_CUDA_OLDEST 12.0)  # the first nvcc that knows C++20
 option(TPSIM_EMULATE_GPU "run the CUDA device on the CPU, for tests (needs the toolkit's headers)" OFF)
 
@@ -43,7 +45,7 @@ function(tpsim_find_cuda)
     return()
   endif()
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80 90)  # A100; H100 and H200
+    tpsim_architectures_of_nvcc("${CUDAToolkit_NVCC_EXECUTABLE}" CMAKE_CUDA_ARCHITECTURES)
   endif()
   list(TRANSFORM CMAKE_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE targets)
   list(JOIN targets " " targets)
@@ -60,7 +62,7 @@ endfunction()
 # A macro: enable_language() works at file scope only.
 macro(tpsim_enable_cuda_language)
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+    tpsim_architectures_of_nvcc("${CUDAToolkit_NVCC_EXECUTABLE}" CMAKE_CUDA_ARCHITECTURES)
   endif()
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   enable_language(CUDA)

@@ -15,9 +15,9 @@ namespace tpsim {
 struct Visibility {
   std::int64_t window = 0;
   std::int64_t chunk = 0;
-  bool is_limited() const { return window > 0 || chunk > 0; }
-  std::int64_t reach() const { return window > 0 ? window : chunk; }
-  std::int64_t first_key(std::int64_t position) const {
+  constexpr bool is_limited() const { return window > 0 || chunk > 0; }
+  constexpr std::int64_t reach() const { return window > 0 ? window : chunk; }
+  constexpr std::int64_t first_key(std::int64_t position) const {
     if (window > 0) return position < window ? 0 : position - window + 1;
     return chunk > 0 ? position / chunk * chunk : 0;
   }

@@ -15,6 +15,9 @@ constexpr std::size_t kMostSets = 64;
 constexpr std::size_t kRound = 5;
 // More than a host takes to issue an op.
 constexpr double kHostSeconds = 10e-6;
+// A device that rests longer between stretches of work gets cooler, and the host is ahead of it
+// once the first ops have been issued.
+constexpr double kShortHold = 0.3e-3;
 
 // An op that works in place must not shrink its operand run by run down to denormal numbers, on
 // which processors are slow. Growing to infinity and NaN costs nothing.
@@ -52,8 +55,9 @@ OpTimer::WarmSets OpTimer::warm_sets(const OpKey& key) {
 
 // Seconds for `count` runs on consecutive sets.
 double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count,
-                        bool soaked) {
-  device_.delay(kHostSeconds * static_cast<double>(count + 2));
+                        bool soaks, bool soaked) {
+  const double hold = kHostSeconds * static_cast<double>(count + 2);
+  device_.delay(soaks ? std::min(hold, kShortHold) : hold);
   const DeviceMark begin = device_.mark();
   for (std::size_t i = 0; i < count; ++i) {
     device_.run(sets[(first + i) % sets.size()]);
@@ -79,7 +83,7 @@ std::vector<double> OpTimer::sustained_times(const OpKey& key) {
   const std::size_t at_a_time = runs_within(kStretch, warm);
   std::size_t first = 0;
   const auto stretch = [&](bool soaked) {
-    const double seconds = run_all(warm.sets, first, at_a_time, soaked);
+    const double seconds = run_all(warm.sets, first, at_a_time, true, soaked);
     first += at_a_time;
     device_.forget_marks();
     return seconds;

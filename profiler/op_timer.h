@@ -23,7 +23,9 @@ struct OpTimerSettings {
   Seconds least_sample = Seconds(50e-6);  // shorter ops are timed several at a time
   double enough_spread = 0.01;            // of the samples: then no more are taken
   std::size_t least_samples = 9;
-  Seconds soak = Seconds(0.6);  // how long sustained_times() works before it takes samples
+  // How long sustained_times() works before it takes samples; longer than the second over which
+  // NVML's power is a mean.
+  Seconds soak = Seconds(1.5);
   // Called while the device has work to do; `soaked`: after that long. May be empty.
   std::function<void(bool soaked)> at_work;
 };
@@ -48,7 +50,7 @@ class OpTimer {
   WarmSets warm_sets(const OpKey& key);
   std::size_t runs_within(Seconds length, const WarmSets& warm);
   double run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count,
-                 bool soaked = false);
+                 bool soaks = false, bool soaked = false);
 
   Device& device_;
   LoadMeter& meter_;

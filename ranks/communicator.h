@@ -12,6 +12,10 @@ namespace tpsim {
 
 enum class ReduceOp : std::uint8_t { kSum, kMax };
 
+// Messages of one rank on their way at once, by NCCL: each leaves from a copy, and the next one
+// waits until the oldest has left. Their memory is no tensor's.
+inline constexpr int kMessageCopies = 2;
+
 // One rank's place in a group.
 struct GroupMember {
   GroupKind group{};

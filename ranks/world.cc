@@ -7,6 +7,12 @@
 
 namespace tpsim {
 
+std::unique_ptr<Communicator> World::message_group(Device& device,
+                                                   const std::vector<std::int64_t>& members,
+                                                   MessageWays /*ways*/) {
+  return communicator(device, GroupKind::kPipeline, members);
+}
+
 std::vector<std::int64_t> all_ranks(const World& world) {
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
   std::iota(ranks.begin(), ranks.end(), 0);

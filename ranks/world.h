@@ -12,6 +12,12 @@
 
 namespace tpsim {
 
+// Where messages go: to higher members of a group, to lower ones.
+struct MessageWays {
+  bool up = true;
+  bool down = true;
+};
+
 class World {
  public:
   virtual ~World() = default;
@@ -23,6 +29,10 @@ class World {
   // order; each call forms a group of its own, whose messages mix with no other's.
   virtual std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                                      const std::vector<std::int64_t>& members) = 0;
+  // The same for messages alone, and these only in the ways named.
+  virtual std::unique_ptr<Communicator> message_group(Device& device,
+                                                      const std::vector<std::int64_t>& members,
+                                                      MessageWays ways);
 };
 
 // All ranks of a world, in order.

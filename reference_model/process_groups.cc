@@ -1,5 +1,7 @@
 #include "reference_model/process_groups.h"
 
+#include <utility>
+
 #include "core/rank_layout.h"
 #include "ranks/lone_world.h"
 
@@ -41,12 +43,42 @@ ProcessGroups OwnedGroups::groups() const {
           .expert_tensor = expert_tensor != nullptr ? *expert_tensor : *of(GroupKind::kTensor)};
 }
 
+namespace {
+
+// Activations go to the next stage and gradients back; from the last stage to the first one's next
+// chunk, where stages have several.
+MessageWays pipeline_ways(const Plan& plan, bool backward) {
+  const bool goes_round = plan.virtual_stages > 1;
+  return {.up = goes_round || !backward, .down = goes_round || backward};
+}
+
+}  // namespace
+
 OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
-  return {plan, [&](GroupKind kind) {
+  bool backward = false;
+  return {plan, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
             const std::vector<std::int64_t> members = group_members(plan, kind, world.rank());
-            return members.size() > 1 ? world.communicator(device, kind, members)
-                                      : lone_communicator(device, kind);
+            if (members.size() == 1) return lone_communicator(device, kind);
+            if (kind != GroupKind::kPipeline) return world.communicator(device, kind, members);
+            const MessageWays ways = pipeline_ways(plan, std::exchange(backward, true));
+            return world.message_group(device, members, ways);
           }};
+}
+
+std::int64_t formed_groups(const Plan& plan, std::int64_t rank) {
+  std::int64_t count = 0;
+  bool backward = false;
+  OwnedGroups(plan, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
+    if (group_position(plan, kind, rank).size == 1) return nullptr;
+    if (kind == GroupKind::kPipeline) {
+      const MessageWays ways = pipeline_ways(plan, std::exchange(backward, true));
+      count += (ways.up ? 1 : 0) + (ways.down ? 1 : 0);
+    } else {
+      ++count;
+    }
+    return nullptr;
+  });
+  return count;
 }
 
 }  // namespace tpsim

@@ -27,4 +27,8 @@ class OwnedGroups {
 // Every rank of the plan's world calls this.
 OwnedGroups form_groups(World& world, Device& device, const Plan& plan);
 
+// Groups with others that form_groups() makes on this rank; of the pipeline, one for every way that
+// messages take in it.
+std::int64_t formed_groups(const Plan& plan, std::int64_t rank);
+
 }  // namespace tpsim

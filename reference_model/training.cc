@@ -21,20 +21,13 @@ namespace {
 Status check_device(const Device& device, const ModelSpec& model) {
   if (device.computes_all()) return Ok{};
   const char* lacking = nullptr;
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    const BlockShape block = block_of_kind(model, kind);
+  for (std::int64_t i = 0; i < block_kind_count(model); ++i) {
+    const BlockShape block = block_of_kind(model, i);
     const AttentionShape& attention = block.attention;
-    const std::int64_t reach = std::max(attention.window, attention.chunk);
-    if (reach > 0 && reach < model.seq) lacking = "attention windows and chunks";
-    if (attention.qk_norm != QkNorm::kNone) lacking = "norms of queries and keys";
-    if (attention.score != ScoreShape{}) lacking = "soft caps, sinks and temperatures";
-    if (attention.rotary != RotaryShape{}) lacking = "scaled or partial rotary embeddings";
+    if (attention.score.sinks) lacking = "sinks of scores";
     if (attention.latent.kv_rank > 0) lacking = "latent attention";
-    if (attention.qkv_bias) lacking = "biases of q, k and v alone";
     if (block.experts.router != RouterShape{}) lacking = "this kind of router";
   }
-  if (model.norm_plus_one) lacking = "norms of 1 + weight";
-  if (model.ends.logit_cap > 0) lacking = "capped logits";
   if (model.mlp != MlpKind::kGelu && model.mlp != MlpKind::kSwiglu) lacking = "this activation";
   if (lacking == nullptr) return Ok{};
   return Error{ErrorKind::kMissing, fmt::format("the GPU has no kernels for {} yet", lacking),

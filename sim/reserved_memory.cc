@@ -1,11 +1,13 @@
 #include "sim/reserved_memory.h"
 
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kernels/block_cache.h"
-#include "sim/stage_memory.h"
+#include "reference_model/process_groups.h"
+#include "reference_model/rotary_table.h"
 #include "sim/trace.h"
 
 namespace tpsim {
@@ -32,14 +34,21 @@ using Kept = std::map<OpKind, std::int64_t>;
 
 Kept kept_by_ops(const ModelSpec& model, const StackSpec& stack) {
   const auto workspace = static_cast<std::int64_t>(stack.memory.library_workspace.value());
-  const std::int64_t angles = model.seq * model.attention.head_dim;  // cosines and sines, in fp32
-  return {{OpKind::kMatmul, workspace}, {OpKind::kRotary, 4 * angles}};
+  Kept kept{{OpKind::kMatmul, workspace}};
+  // Cosines and sines in fp32; what turns otherwise computes them again each time.
+  if (rotary_table(model).is_plain && !model.attention.rotary.neighbours) {
+    kept[OpKind::kRotary] = 4 * model.seq * turned_width(model.attention);
+  }
+  return kept;
 }
 
 class Replay {
  public:
-  Replay(const Program& program, Kept kept)
-      : program_(program), kept_(std::move(kept)), where_(program.allocations.size()) {
+  Replay(const Program& program, Kept kept, bool has_neighbours)
+      : program_(program),
+        kept_(std::move(kept)),
+        has_neighbours_(has_neighbours),
+        where_(program.allocations.size()) {
     for (const ProgramEvent& event : program.events) follow(event);
   }
   std::int64_t reserved() const { return cache_.peak_reserved_bytes(); }
@@ -56,12 +65,22 @@ class Replay {
           cache_.acquire(first.mapped());
         }
         break;
-      case ProgramEvent::Kind::kCollective: break;
+      case ProgramEvent::Kind::kCollective:
+        if (has_neighbours_) copy(program_.collectives[event.index]);
+        break;
     }
+  }
+
+  // Messages of one label go through one communicator and are of one size.
+  void copy(const CollectiveRecord& message) {
+    if (message.kind != CollectiveKind::kSend) return;
+    if (++copies_[message.label.text] <= kMessageCopies) cache_.acquire(message.bytes);
   }
 
   const Program& program_;
   Kept kept_;
+  bool has_neighbours_;
+  std::map<std::string_view, int> copies_;
   CountedSegments segments_;
   BlockCache cache_{segments_};
   std::vector<void*> where_;
@@ -70,17 +89,19 @@ class Replay {
 }  // namespace
 
 Bytes reserved_memory(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
-                      std::int64_t rank) {
+                      std::int64_t rank, bool has_neighbours) {
   constexpr std::int64_t kSteps = 2;  // what the first leaves behind makes room for no other
   const RankTrace trace = trace_rank(model, plan, stack.training, rank, kSteps);
-  return Bytes(static_cast<double>(Replay(trace.program, kept_by_ops(model, stack)).reserved()));
+  return Bytes(static_cast<double>(
+      Replay(trace.program, kept_by_ops(model, stack), has_neighbours).reserved()));
 }
 
 Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                        std::int64_t rank, bool has_neighbours) {
-  const Bytes own = stack.memory.context + reserved_memory(model, plan, stack, rank);
+  const Bytes own =
+      stack.memory.context + reserved_memory(model, plan, stack, rank, has_neighbours);
   if (!has_neighbours) return own;
-  return own + static_cast<double>(communicators(plan)) * stack.memory.collective_buffers;
+  return own + static_cast<double>(formed_groups(plan, rank)) * stack.memory.collective_buffers;
 }
 
 }  // namespace tpsim

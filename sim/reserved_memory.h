@@ -8,10 +8,11 @@
 
 namespace tpsim {
 
-// Segments of tensors and of what the device keeps for its ops (stack.library_workspace, tables of
-// rotary angles) once a few steps have been made; neither the context nor NCCL's buffers.
+// Segments of tensors, of what the device keeps for its ops (stack.library_workspace, tables of
+// rotary angles) and, where the rank has neighbours, of the copies that its messages leave from,
+// once a few steps have been made; neither the context nor NCCL's buffers.
 Bytes reserved_memory(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
-                      std::int64_t rank);
+                      std::int64_t rank, bool has_neighbours);
 
 // All that the driver then says is in use: with the context, and with the buffers of the rank's
 // communicators where it has neighbours.

@@ -13,9 +13,14 @@ import re
 import sys
 
 import torch
+import torch.nn.attention
 import torch.nn.functional as F
 
 HIDDEN, TP, HEADS, HEAD_DIM, TOKENS = 14336, 4, 28, 128, 2048
+
+
+# Backends of attention that PyTorch may choose from; each is timed by itself.
+BACKENDS = ("FLASH_ATTENTION", "CUDNN_ATTENTION")
 
 
 def seconds_of(work, runs=10, warm_up=3):
@@ -70,7 +75,14 @@ def block_seconds(compiled):
     call = torch.compile(block) if compiled else block
     x = torch.randn(1, TOKENS, HIDDEN, device="cuda", dtype=torch.bfloat16, requires_grad=True)
     dy = torch.randn(1, TOKENS, HIDDEN, device="cuda", dtype=torch.bfloat16)
-    return seconds_of(lambda: call(x, bias, mask).backward(dy))
+
+    def once():
+        # Gradients are written, not added: tpsim's products write or add at the same cost.
+        block.zero_grad(set_to_none=True)
+        x.grad = None
+        call(x, bias, mask).backward(dy)
+
+    return seconds_of(once)
 
 
 class Bloom(torch.nn.Module):
@@ -85,7 +97,8 @@ class Bloom(torch.nn.Module):
         for block in self.blocks:
             x = block(x, bias, mask)
         logits = F.linear(self.last(x), self.table.weight)
-        return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
+        # In fp32 inside the kernel: no fp32 copy of the logits, as tpsim has none.
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
 # hidden, layers, heads, micro-batch
@@ -93,23 +106,36 @@ BLOOMS = {"1b7": (2048, 24, 16, 4), "7b1": (4096, 30, 32, 1)}
 
 
 def bloom_seconds(name, compiled, seq=2048):
-    """A step in bf16 with fused AdamW and clipping; flash attention (without ALiBi)."""
+    """A step in bf16 with clipping and flash attention (without ALiBi). As in tpsim, AdamW keeps fp32
+    weights and moments and reads fp32 gradients, and bf16 weights are made of them."""
     hidden, layers, heads, batch = BLOOMS[name]
     model = Bloom(hidden, layers, heads, 250880).to("cuda", torch.bfloat16)
     call = torch.compile(model) if compiled else model
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    narrow = list(model.parameters())
+    masters = [p.detach().float().requires_grad_() for p in narrow]
+    for master in masters:
+        master.grad = torch.zeros_like(master)
+    optimizer = torch.optim.AdamW(masters, lr=1e-4, fused=True)
     tokens = torch.randint(0, 250880, (batch, seq + 1), device="cuda")
 
     def step():
         call(tokens[:, :-1], tokens[:, 1:], None, None).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch._foreach_copy_([m.grad for m in masters], [p.grad for p in narrow])
+        model.zero_grad(set_to_none=True)
+        torch.nn.utils.clip_grad_norm_(masters, 1.0)
         optimizer.step()
-        optimizer.zero_grad()
+        with torch.no_grad():
+            torch._foreach_copy_(narrow, masters)
 
     return seconds_of(step, runs=6)
 
 
-def attention_seconds(seq, backward):
+def attention_seconds(seq, backward, backend):
+    with torch.nn.attention.sdpa_kernel(getattr(torch.nn.attention.SDPBackend, backend)):
+        return seconds_of_attention(seq, backward)
+
+
+def seconds_of_attention(seq, backward):
     q, k, v = (
         torch.randn(1, HEADS, seq, HEAD_DIM, device="cuda", dtype=torch.bfloat16, requires_grad=True)
         for _ in range(3)
@@ -172,8 +198,9 @@ def main():
     for seq in (2048, 8192):
         for kind, backward in (("forward", False), ("backward", True)):
             ours = find(kernels, f"flash_{kind}", f"x{seq}x", "variant 0")
-            attempt(f"flash {kind} causal, 1x{HEADS}x{seq}x{HEAD_DIM}", ours,
-                    lambda: attention_seconds(seq, backward))
+            for backend in BACKENDS:
+                attempt(f"flash {kind} causal, 1x{HEADS}x{seq}x{HEAD_DIM}, {backend}", ours,
+                        lambda: attention_seconds(seq, backward, backend))
     block = find(kernels, "sum of the block's ops")
     for compiled in (False, True):
         how = "compiled" if compiled else "eager"

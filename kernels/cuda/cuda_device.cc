@@ -1,6 +1,10 @@
 #include "kernels/cuda/cuda_device.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
 
 #include "kernels/cuda/cublas_lt.h"
 #include "kernels/cuda/cuda_check.h"
@@ -23,6 +27,39 @@ Result<GpuLimits> limits_of(int index) {
   return GpuLimits{gpu.multiProcessorCount, static_cast<std::int64_t>(gpu.sharedMemPerBlockOptin)};
 }
 
+// Where this process's GPU is: CUDA tells it no more once that is broken.
+std::string& place() {
+  static std::string text;
+  return text;
+}
+
+std::string place_of(int index) {
+  std::array<char, 64> host{}, bus{};
+  static_cast<void>(gethostname(host.data(), host.size() - 1));
+  static_cast<void>(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index));
+  return fmt::format(", GPU {} of {}", bus.data(), host.data());
+}
+
+// Newer than this are those of CUDA's next major version (its release notes, table 3).
+int least_driver() { return CUDART_VERSION >= 13000 ? 580 : 525; }
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+// The driver tells its version even where it is too old.
+std::string why_no_driver() {
+  int offered = 0;
+  if (cudaDriverGetVersion(&offered) != cudaSuccess || offered == 0) {
+    return "the NVIDIA driver is not here";
+  }
+  constexpr int kMajor = CUDART_VERSION / 1000;
+  return fmt::format(
+      "the NVIDIA driver offers CUDA {}, this build needs {}.0: driver {} or newer, or the package "
+      "cuda-compat-{}-0, or a build with the driver's CUDA",
+      version_text(offered), kMajor, least_driver(), kMajor);
+}
+
 // Which algorithms are fast, and how they are written down, depends on both.
 std::string chooser(const MatmulPlans& matmuls) {
   return fmt::format("cuBLASLt {} on {}", matmuls.library_version(), gpu_facts().name);
@@ -31,8 +68,8 @@ std::string chooser(const MatmulPlans& matmuls) {
 }  // namespace
 
 void fail_cuda(cudaError_t error, const char* what) {
-  throw CudaFailure(
-      fmt::format("{}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)));
+  throw CudaFailure(fmt::format("{}: {} ({}{})", what, cudaGetErrorString(error),
+                                cudaGetErrorName(error), place()));
 }
 
 Error no_gpu(const std::string& why) {
@@ -40,13 +77,14 @@ Error no_gpu(const std::string& why) {
 }
 
 GpuCount visible_gpus() {
+  // Streams that share a hardware queue may wait for each other's work. Read at CUDA's first call.
+  static_cast<void>(setenv(kQueuesVariable, std::to_string(kMostQueues).c_str(), 0));
   GpuCount count;
   const cudaError_t error = cudaGetDeviceCount(&count.gpus);
   if (error == cudaSuccess && count.gpus > 0) return count;
   static_cast<void>(cudaGetLastError());
-  const bool driver = error == cudaErrorInsufficientDriver;
-  return {0, driver ? "the NVIDIA driver is not here, or older than CUDA needs"
-                    : (error == cudaSuccess ? "the driver sees none" : cudaGetErrorString(error))};
+  if (error == cudaErrorInsufficientDriver) return {0, why_no_driver()};
+  return {0, error == cudaSuccess ? "the driver sees none" : cudaGetErrorString(error)};
 }
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
@@ -58,6 +96,15 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
   if (!cublas_lt().ok()) return cublas_lt().error();
   TPSIM_TRY(const GpuLimits limits, limits_of(index));
   check_cuda(cudaSetDevice(index), "cudaSetDevice");
+  place() = place_of(index);
+  if (const cudaError_t error = can_start_kernels(); error != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    const GpuFacts gpu = gpu_facts();
+    return no_gpu(
+        fmt::format("{} has compute capability {}.{}, for which this build has no kernels ({}); "
+                    "tpsim --version says for which it has, CMAKE_CUDA_ARCHITECTURES sets them",
+                    gpu.name, gpu.capability_major, gpu.capability_minor, cudaGetErrorName(error)));
+  }
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   auto state = std::make_unique<CudaState>(stream, limits, MatmulPlans(*cublas_lt()));

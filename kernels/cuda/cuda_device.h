@@ -77,7 +77,12 @@ class CudaDevice final : public Device {
   std::size_t marks_ = 0;  // events of events_ in use
 };
 
-// How many GPUs this process sees; 0 with the reason when none. Starts no context.
+// CUDA's number of hardware queues, of which it has 8 unless told otherwise and 32 at most.
+inline constexpr const char* kQueuesVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
+inline constexpr int kMostQueues = 32;
+
+// How many GPUs this process sees; 0 with the reason when none. Starts no context. Asks CUDA for
+// kMostQueues unless the environment says otherwise.
 struct GpuCount {
   int gpus = 0;
   std::string why_none;

@@ -10,4 +10,7 @@ namespace tpsim {
 // What follows on the stream begins about so much later, 10 s at most.
 void delay_stream(double seconds, cudaStream_t stream);
 
+// What CUDA says to starting a kernel of this build on the GPU at hand.
+cudaError_t can_start_kernels();
+
 }  // namespace tpsim

@@ -148,6 +148,42 @@ __global__ void __launch_bounds__(kTableThreads) rotary_kernel(const RotaryRows<
   }
 }
 
+// What turns otherwise: by frequencies of its own, neighbours together, longer or shorter than they
+// came. Angles in double for each token, its pairs shared by the heads.
+template <class T>
+struct FreeRotaryRows {
+  RotaryRows<T> rows;  // table: frequencies [half]; null: theta's
+  std::int64_t first_position;
+  double theta;
+  bool neighbours;
+  float magnitude;
+};
+
+template <class T>
+__global__ void __launch_bounds__(kTableThreads) free_rotary_kernel(const FreeRotaryRows<T> a) {
+  extern __shared__ float turns[];  // cosines, then sines
+  const RotaryRows<T>& r = a.rows;
+  const std::int64_t s = blockIdx.x / r.batch, b = blockIdx.x % r.batch;
+  for (int d = static_cast<int>(threadIdx.x); d < r.half; d += kTableThreads) {
+    const double frequency = r.table != nullptr ? static_cast<double>(r.table[d])
+                                                : pow(a.theta, -static_cast<double>(d) / r.half);
+    const double angle = static_cast<double>(a.first_position + s) * frequency;
+    turns[d] = a.magnitude * static_cast<float>(cos(angle));
+    turns[r.half + d] = a.magnitude * r.sign * static_cast<float>(sin(angle));
+  }
+  __syncthreads();
+  T* const token = r.x + s * r.position_stride + b * r.sample_stride;
+  for (int i = static_cast<int>(threadIdx.x); i < r.heads * r.half; i += kTableThreads) {
+    const int d = i % r.half;
+    T* const head = token + i / r.half * r.head_stride;
+    T& first = head[a.neighbours ? 2 * d : d];
+    T& second = head[a.neighbours ? 2 * d + 1 : d + r.half];
+    const float x = widened(first), y = widened(second);
+    first = narrowed<T>(x * turns[d] - y * turns[r.half + d]);
+    second = narrowed<T>(y * turns[d] + x * turns[r.half + d]);
+  }
+}
+
 // All positions up to the op's last on the device; angles in double on the host, since the last
 // position times the first frequency has few digits left in fp32.
 const RotaryTable& rotary_table(const Rotary& op, CudaState& state) {
@@ -227,7 +263,32 @@ void compute(const PositionBackward& op, CudaState& state) {
   });
 }
 
+namespace {
+
+void turn_freely(const Rotary& op, CudaState& state) {
+  const AttentionDims& d = op.dims;
+  const std::int64_t half = d.head_dim / 2;
+  with_type(op.x.tensor.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const FreeRotaryRows<T> a{
+        {elements_of<T>(op.x.tensor) + op.x.offset, elements_of<float>(op.frequencies), d.batch,
+         op.x.position_stride, op.x.sample_stride, op.x.head_stride, static_cast<int>(d.heads),
+         static_cast<int>(half), op.inverse ? -1.0F : 1.0F},
+        op.first_position,
+        static_cast<double>(op.theta),
+        op.neighbours,
+        op.magnitude};
+    const auto shared = static_cast<std::size_t>(2 * half) * sizeof(float);
+    free_rotary_kernel<T><<<blocks(d.batch * d.seq), kTableThreads, shared, state.stream>>>(a);
+  });
+}
+
+}  // namespace
+
 void compute(const Rotary& op, CudaState& state) {
+  if (op.frequencies.defined() || op.neighbours || op.magnitude != 1) {
+    return turn_freely(op, state);
+  }
   const AttentionDims& d = op.dims;
   const RotaryTable& table = rotary_table(op, state);
   const std::int64_t half = d.head_dim / 2;

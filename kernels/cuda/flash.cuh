@@ -38,6 +38,13 @@ struct HeadExtent {
 struct FlashSizes {
   int seq = 0, keys = 0, heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 1;
+  // Of the kernels without tensor cores alone.
+  Visibility visibility = {};
+  float cap = 0;
+
+  __device__ int first_key(int query) const {
+    return static_cast<int>(visibility.first_key(query + earlier()));
+  }
 
   // Keys before the first query: query q sees keys 0 .. q + earlier().
   __device__ int earlier() const { return keys - seq; }
@@ -51,9 +58,17 @@ struct FlashSizes {
   }
 };
 
-inline FlashSizes flash_sizes(const AttentionDims& d, float scale) {
-  return {static_cast<int>(d.seq),      static_cast<int>(key_count(d)), static_cast<int>(d.heads),
-          static_cast<int>(d.kv_heads), static_cast<int>(d.head_dim),   scale};
+template <class Flash>
+FlashSizes flash_sizes(const Flash& op) {
+  const AttentionDims& d = op.dims;
+  return {static_cast<int>(d.seq),
+          static_cast<int>(key_count(d)),
+          static_cast<int>(d.heads),
+          static_cast<int>(d.kv_heads),
+          static_cast<int>(d.head_dim),
+          op.scale,
+          op.visibility,
+          op.cap};
 }
 
 template <class T>
@@ -77,7 +92,7 @@ struct FlashBackwardArgs {
 
 template <class T>
 FlashForwardArgs<T> forward_args(const FlashForward& op) {
-  return {flash_sizes(op.dims, op.scale),
+  return {flash_sizes(op),
           head_array<const T>(op.q),
           head_array<const T>(op.k),
           head_array<const T>(op.v),
@@ -88,7 +103,7 @@ FlashForwardArgs<T> forward_args(const FlashForward& op) {
 
 template <class T>
 FlashBackwardArgs<T> backward_args(const FlashBackward& op, float* along) {
-  return {flash_sizes(op.dims, op.scale),
+  return {flash_sizes(op),
           head_array<const T>(op.q),
           head_array<const T>(op.k),
           head_array<const T>(op.v),

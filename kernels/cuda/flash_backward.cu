@@ -208,7 +208,8 @@ void compute(const FlashBackward& op, CudaState& state) {
   const AttentionDims& d = op.dims;
   auto* along = state.scratch.array<float>(d.batch * d.heads * d.seq);
   flash_along(op, along, state);
-  if (!suits_tensor_cores(d, {&op.q, &op.k, &op.v, &op.d_o, &op.dq, &op.dk, &op.dv})) {
+  if (!is_plainly_causal(op) ||
+      !suits_tensor_cores(d, {&op.q, &op.k, &op.v, &op.d_o, &op.dq, &op.dk, &op.dv})) {
     flash_backward_plainly(op, along, state);
   } else if (op.q.tensor.dtype() == DType::kBFloat16) {
     launch_for_dim<__nv_bfloat16>(op, along, state);

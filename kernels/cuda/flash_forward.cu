@@ -165,7 +165,7 @@ void launch_for_dim(const FlashForward& op, const CudaState& state) {
 }  // namespace
 
 void compute(const FlashForward& op, CudaState& state) {
-  if (!suits_tensor_cores(op.dims, {&op.q, &op.k, &op.v, &op.o})) {
+  if (!is_plainly_causal(op) || !suits_tensor_cores(op.dims, {&op.q, &op.k, &op.v, &op.o})) {
     flash_forward_plainly(op, state);
   } else if (op.q.tensor.dtype() == DType::kBFloat16) {
     launch_for_dim<__nv_bfloat16>(op, state);

@@ -4,12 +4,22 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "core/check.h"
 #include "kernels/ops.h"
 
 namespace tpsim {
 
 inline constexpr std::int64_t kLongestTileRow = 128;  // head_dim of the tensor cores' kernels
 inline constexpr std::int64_t kGridYLimit = 65535;    // also of z
+
+// Windows, chunks and caps of scores are computed without tensor cores.
+template <class Flash>
+bool is_plainly_causal(const Flash& op) {
+  TPSIM_CHECK(!op.sinks.defined() && value_width(op.dims) == op.dims.head_dim,
+              "attention without sinks, of values as wide as keys");
+  const Visibility& visibility = op.visibility;
+  return op.cap == 0 && (!visibility.is_limited() || visibility.reach() >= key_count(op.dims));
+}
 
 // Whether all vectors are 16-bit numbers that begin at 16-byte boundaries and fit a tile's row.
 inline bool suits_tensor_cores(const AttentionDims& dims,

@@ -68,6 +68,16 @@ __device__ inline void add_weighted(float weight, int count, const T* first, std
   __syncwarp();
 }
 
+// A score before ALiBi, and how fast it grows with the product of query and key.
+struct Score {
+  float value, slope;
+};
+__device__ inline Score score_of(float product, const FlashSizes& s) {
+  if (s.cap == 0) return {s.scale * product, s.scale};
+  const float t = tanhf(s.scale * product / s.cap);
+  return {s.cap * t, s.scale * (1.0F - t * t)};
+}
+
 template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp, 4)
     flash_forward_plain_kernel(const FlashForwardArgs<T> a, std::int64_t rows) {
@@ -84,13 +94,13 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
   const float slope = a.slopes != nullptr ? a.slopes[at.head] : 0.0F;
   float max = -INFINITY, sum = 0;
   const int visible = at.position + 1 + s.earlier();
-  for (int first = 0; first < visible; first += kWarp) {
+  for (int first = s.first_key(at.position); first < visible; first += kWarp) {
     const int key = first + lane_of_thread();
     const int count = min(kWarp, visible - first);
     float score = -INFINITY;
     if (key < visible) {
-      score =
-          s.scale * dot(q, keys + key * a.k.position, s.head_dim) + slope * static_cast<float>(key);
+      const float product = dot(q, keys + key * a.k.position, s.head_dim);
+      score = score_of(product, s).value + slope * static_cast<float>(key);
     }
     const float higher = fmaxf(max, warp_reduced(score, MaxOf()));
     const float shrink = expf(max - higher);
@@ -139,14 +149,14 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
   const float slope = a.slopes != nullptr ? a.slopes[at.head] : 0.0F;
   const std::int64_t row = s.row(at.sample, at.head) + at.position;
   const int visible = at.position + 1 + s.earlier();
-  for (int first = 0; first < visible; first += kWarp) {
+  for (int first = s.first_key(at.position); first < visible; first += kWarp) {
     const int key = first + lane_of_thread();
     float weight = 0;
     if (key < visible) {
-      const float score =
-          s.scale * dot(q, keys + key * a.k.position, s.head_dim) + slope * static_cast<float>(key);
+      const Score score = score_of(dot(q, keys + key * a.k.position, s.head_dim), s);
+      const float biased = score.value + slope * static_cast<float>(key);
       const float dprob = dot(d_o, values + key * a.v.position, s.head_dim);
-      weight = s.scale * expf(score - a.log_sum[row]) * (dprob - a.along[row]);
+      weight = score.slope * expf(biased - a.log_sum[row]) * (dprob - a.along[row]);
     }
     add_weighted(weight, min(kWarp, visible - first), keys + first * a.k.position, a.k.position,
                  s.head_dim, dq);
@@ -178,12 +188,12 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
       const int query = first + lane_of_thread();
       const int count = min(kWarp, s.seq - first);
       float prob = 0, weight = 0;
-      if (query < s.seq) {
-        const float score = s.scale * dot(k, queries + query * a.q.position, s.head_dim) +
-                            slope * static_cast<float>(at.position);
+      if (query < s.seq && s.first_key(query) <= at.position) {
+        const Score score = score_of(dot(k, queries + query * a.q.position, s.head_dim), s);
+        const float biased = score.value + slope * static_cast<float>(at.position);
         const float dprob = dot(v, d_os + query * a.d_o.position, s.head_dim);
-        prob = expf(score - a.log_sum[row + query]);
-        weight = s.scale * prob * (dprob - a.along[row + query]);
+        prob = expf(biased - a.log_sum[row + query]);
+        weight = score.slope * prob * (dprob - a.along[row + query]);
       }
       add_weighted(prob, count, d_os + first * a.d_o.position, a.d_o.position, s.head_dim, dv);
       add_weighted(weight, count, queries + first * a.q.position, a.q.position, s.head_dim, dk);

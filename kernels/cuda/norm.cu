@@ -20,6 +20,7 @@ struct ForwardRows {
   int cols;
   float epsilon;
   bool centred;
+  float offset;  // added to the gain
 };
 
 template <class T>
@@ -66,7 +67,8 @@ __global__ void __launch_bounds__(kRowThreads) norm_forward_kernel(const Forward
     const Raw<T, kPack> gain = constant_at<T, kPack>(a.gain + at);
     const Raw<T, kPack> bias = constant_or_zeros<T, kPack>(a.bias, at);
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) x[p].set(i, (x[p][i] - mean) * rstd * gain[i] + bias[i]);
+    for (int i = 0; i < kPack; ++i)
+      x[p].set(i, (x[p][i] - mean) * rstd * (gain[i] + a.offset) + bias[i]);
     x[p].write(a.y + std::int64_t{blockIdx.x} * a.cols + at);
   }
 }
@@ -95,7 +97,7 @@ __global__ void __launch_bounds__(kRowThreads) norm_forward_any_kernel(const For
   for (int c = begin; c < a.cols; c += step) {
     const float bias = a.bias != nullptr ? widened(a.bias[c]) : 0.0F;
     const float xhat = (widened(a.x[first + c]) - mean) * rstd;
-    a.y[first + c] = narrowed<T>(xhat * widened(a.gain[c]) + bias);
+    a.y[first + c] = narrowed<T>(xhat * (widened(a.gain[c]) + a.offset) + bias);
   }
 }
 
@@ -115,6 +117,7 @@ struct BackwardRows {
   std::int64_t rows;
   int cols;
   bool sums_in_shared;
+  float offset;  // added to the gain
 };
 
 // Where this block adds up: in its shared memory when that is large enough.
@@ -275,7 +278,7 @@ __global__ void __launch_bounds__(kRowThreads) norm_backward_any_kernel(const Ba
     const float rstd = a.rstd[row];
     float sums[2] = {0, 0};
     for (int c = begin; c < a.cols; c += step) {
-      const float g = widened(a.dy[first + c]) * widened(a.gain[c]);
+      const float g = widened(a.dy[first + c]) * (widened(a.gain[c]) + a.offset);
       sums[0] += g;
       sums[1] += g * (widened(a.x[first + c]) - mean) * rstd;
     }
@@ -286,7 +289,7 @@ __global__ void __launch_bounds__(kRowThreads) norm_backward_any_kernel(const Ba
       const float xhat = (widened(a.x[first + c]) - mean) * rstd;
       const float slope = widened(a.dy[first + c]);
       const float bypass = a.residual != nullptr ? widened(a.residual[first + c]) : 0.0F;
-      const float g = slope * widened(a.gain[c]);
+      const float g = slope * (widened(a.gain[c]) + a.offset);
       a.dx[first + c] = narrowed<T>(rstd * (g - average - xhat * along) + bypass);
       dgain[c] += slope * xhat;
       dbias[c] += slope;
@@ -339,11 +342,16 @@ void compute(const NormForward& op, CudaState& state) {
   const bool packed = pack_width(cols, {op.x, op.y, op.gain, op.bias}) == kPack;
   with_type(op.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const ForwardRows<T> a{elements_of<T>(op.x),           elements_of<T>(op.gain),
-                           elements_of<T>(op.bias),        elements_of<T>(op.y),
-                           elements_of<float>(op.mean),    elements_of<float>(op.rstd),
-                           static_cast<int>(cols),         op.epsilon,
-                           op.kind == NormKind::kLayerNorm};
+    const ForwardRows<T> a{elements_of<T>(op.x),
+                           elements_of<T>(op.gain),
+                           elements_of<T>(op.bias),
+                           elements_of<T>(op.y),
+                           elements_of<float>(op.mean),
+                           elements_of<float>(op.rstd),
+                           static_cast<int>(cols),
+                           op.epsilon,
+                           op.kind == NormKind::kLayerNorm,
+                           op.offset};
     if (packed && cols <= row_capacity(2)) {
       norm_forward_kernel<T, 2><<<rows, row_threads(cols / kPack, 2), 0, state.stream>>>(a);
     } else if (packed && cols <= row_capacity(8)) {
@@ -357,8 +365,9 @@ void compute(const NormForward& op, CudaState& state) {
 void compute(const NormBackward& op, CudaState& state) {
   const std::int64_t cols = op.x.cols();
   const bool in_shared = fits_in_shared(cols, state.limits);
-  const bool packed =
-      in_shared && pack_width(cols, {op.x, op.dy, op.dx, op.gain, op.residual}) == kPack;
+  // The kernels of packs have no register left for an offset.
+  const bool packed = in_shared && op.offset == 0 &&
+                      pack_width(cols, {op.x, op.dy, op.dx, op.gain, op.residual}) == kPack;
   with_type(op.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     constexpr bool kNarrow = sizeof(T) == 2;  // two rows of packs fit the registers
@@ -373,7 +382,8 @@ void compute(const NormBackward& op, CudaState& state) {
                             nullptr,
                             op.x.rows(),
                             static_cast<int>(cols),
-                            in_shared};
+                            in_shared,
+                            op.offset};
     const auto launch = [&](auto kernel, int threads) {
       launch_backward(kernel, threads, a, op, state);
     };

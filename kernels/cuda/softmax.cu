@@ -1,4 +1,5 @@
-// Causal softmax of attention scores, a block per row. The masked part of a row is not read.
+// Causal softmax of attention scores, a block per row. What lies beyond a query's own key is not
+// read; where windows or chunks limit a row further, it is read element by element.
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/row_block.cuh"
 
@@ -13,12 +14,14 @@ struct ScoreRows {
   std::int64_t heads;
   int queries, keys;
   float scale;
+  Visibility visibility;
 
   __device__ T* row(T* matrix) const { return matrix + std::int64_t{blockIdx.x} * keys; }
   __device__ int visible() const {
     const int query = static_cast<int>(blockIdx.x % static_cast<unsigned>(queries));
     return query + 1 + keys - queries;
   }
+  __device__ int first() const { return static_cast<int>(visibility.first_key(visible() - 1)); }
   __device__ float slope() const {
     return slopes != nullptr ? slopes[blockIdx.x / queries % heads] : 0.0F;
   }
@@ -73,21 +76,22 @@ __global__ void __launch_bounds__(kRowThreads) softmax_forward_any_kernel(const 
   const int visible = a.visible();
   const float slope = a.slope();
   T* const row = a.row(a.scores);
+  const int first = a.first();
   const int begin = static_cast<int>(threadIdx.x);
   const int step = static_cast<int>(blockDim.x);
   const auto score = [&](int k) {
     return a.scale * widened(row[k]) + slope * static_cast<float>(k);
   };
   float reduced[1] = {-INFINITY};
-  for (int k = begin; k < visible; k += step) reduced[0] = fmaxf(reduced[0], score(k));
+  for (int k = first + begin; k < visible; k += step) reduced[0] = fmaxf(reduced[0], score(k));
   block_reduce(reduced, MaxOf());
   const float max = reduced[0];
   reduced[0] = 0;
-  for (int k = begin; k < visible; k += step) reduced[0] += exp_for<T>(score(k) - max);
+  for (int k = first + begin; k < visible; k += step) reduced[0] += exp_for<T>(score(k) - max);
   block_reduce(reduced, SumOf());
   const float inverse = 1.0F / reduced[0];
   for (int k = begin; k < a.keys; k += step) {
-    row[k] = narrowed<T>(k < visible ? exp_for<T>(score(k) - max) * inverse : 0.0F);
+    row[k] = narrowed<T>(k >= first && k < visible ? exp_for<T>(score(k) - max) * inverse : 0.0F);
   }
 }
 
@@ -165,8 +169,10 @@ void compute(const SoftmaxForward& op, CudaState& state) {
                          op.heads,
                          static_cast<int>(shape[1]),
                          static_cast<int>(shape[2]),
-                         op.scale};
-    const bool packed = pack_width(shape[2], {op.scores}) == kPack;
+                         op.scale,
+                         op.visibility};
+    TPSIM_CHECK(!op.sinks.defined(), "scores without sinks");
+    const bool packed = !op.visibility.is_limited() && pack_width(shape[2], {op.scores}) == kPack;
     with_row_kernel(shape[2], packed, [&](auto packs, int threads) {
       if constexpr (packs.value > 0) {
         softmax_forward_kernel<T, packs.value><<<rows, threads, 0, state.stream>>>(a);
@@ -182,8 +188,9 @@ void compute(const SoftmaxBackward& op, CudaState& state) {
   const auto rows = static_cast<unsigned>(op.probs.rows());
   with_type(op.probs.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const ScoreRows<T> a{elements_of<T>(op.probs),   elements_of<T>(op.dprobs),  nullptr, 1,
-                         static_cast<int>(shape[1]), static_cast<int>(shape[2]), op.scale};
+    const ScoreRows<T> a{elements_of<T>(op.probs),   elements_of<T>(op.dprobs),  nullptr,  1,
+                         static_cast<int>(shape[1]), static_cast<int>(shape[2]), op.scale, {}};
+    TPSIM_CHECK(!op.dsinks.defined(), "scores without sinks");
     const bool packed = pack_width(shape[2], {op.probs, op.dprobs}) == kPack;
     with_row_kernel(shape[2], packed, [&](auto packs, int threads) {
       if constexpr (packs.value > 0) {

@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "ranks/nccl/text_server.h"
 
 namespace tpsim {
 namespace {
 
 constexpr int kDefaultPort = 29517;
+// Jobs that share a node need ports of their own: from here on, below those that the system gives
+// away (32768 and up), by the job's number.
+constexpr int kJobPorts = 20000, kJobPortCount = 9000;
 
 Result<int> number(const Environment& environment, const char* name, int fallback) {
   const std::optional<std::string> text = environment(name);
@@ -17,13 +23,22 @@ Result<int> number(const Environment& environment, const char* name, int fallbac
   return Error{ErrorKind::kBadInput, fmt::format("'{}' is no whole number", *text), name, ""};
 }
 
-// TPSIM_PORT, or the one after MASTER_PORT.
+// Of Slurm's number of the job, steps of it apart; the usual one without.
+int port_of_job(const Environment& environment) {
+  const std::optional<int> job = whole_number(environment("SLURM_JOB_ID"));
+  if (!job || *job < 0) return kDefaultPort;
+  const int step = whole_number(environment("SLURM_STEP_ID")).value_or(0);
+  const std::int64_t number = std::int64_t{*job} * 16 + std::max(step, 0) % 16;
+  return kJobPorts + static_cast<int>(number % kJobPortCount);
+}
+
+// TPSIM_PORT, or the one after MASTER_PORT, or one of the job's.
 Result<int> port_of(const Environment& environment) {
   constexpr int kMostPort = 65535;
   const bool given = environment("TPSIM_PORT").has_value();
   const char* name = given ? "TPSIM_PORT" : "MASTER_PORT";
   const int most = given ? kMostPort : kMostPort - 1;
-  TPSIM_TRY(const int port, number(environment, name, kDefaultPort - 1));
+  TPSIM_TRY(const int port, number(environment, name, port_of_job(environment) - 1));
   if (port >= 1 && port <= most) return given ? port : port + 1;
   return Error{ErrorKind::kBadInput, fmt::format("{} is no port: 1 to {}", port, most), name,
                given ? "" : "ranks meet at the port after it; TPSIM_PORT names another"};
@@ -81,11 +96,17 @@ Result<Launch> read_launch(const Environment& environment, const LauncherVariabl
 }  // namespace
 
 std::string first_host(const std::string& node_list) {
-  const std::size_t end = node_list.find_first_of(",[");
-  std::string host = node_list.substr(0, end);
-  if (end == std::string::npos || node_list[end] == ',') return host;
-  const std::size_t first_end = node_list.find_first_of(",-]", end + 1);
-  return host + node_list.substr(end + 1, first_end - end - 1);
+  std::string host;
+  for (std::size_t at = 0; at < node_list.size() && node_list[at] != ',';) {
+    const std::size_t bracket = std::min(node_list.find_first_of(",[", at), node_list.size());
+    host += node_list.substr(at, bracket - at);
+    if (bracket == node_list.size() || node_list[bracket] == ',') break;
+    const std::size_t first_end =
+        std::min(node_list.find_first_of(",-]", bracket), node_list.size());
+    host += node_list.substr(bracket + 1, first_end - bracket - 1);
+    at = std::min(node_list.find(']', bracket), node_list.size() - 1) + 1;
+  }
+  return host;
 }
 
 Result<std::optional<Launch>> launch_from(const Environment& environment) {

@@ -31,13 +31,19 @@ class EventMark final : public WorkMark {
   cudaEvent_t event_ = nullptr;
 };
 
-// What NCCL made of a call once it has decided; ncclInProgress after the limit. `state` asks.
+// What NCCL made of a call once it has decided; ncclInProgress after the limit. `state` asks. A
+// collective of a non-blocking communicator is launched by a thread of NCCL's within some 10 us,
+// less than the shortest sleep takes; forming a group takes long.
 template <class State>
 ncclResult_t settled(ncclResult_t result, std::chrono::milliseconds limit, State state) {
-  constexpr std::chrono::microseconds kPause(50);
-  const auto end = Clock::now() + limit;
-  while (result == ncclInProgress && Clock::now() < end) {
-    std::this_thread::sleep_for(kPause);
+  constexpr std::chrono::microseconds kPause(50), kSoon(200);
+  const auto begin = Clock::now();
+  for (auto now = begin; result == ncclInProgress && now < begin + limit; now = Clock::now()) {
+    if (now < begin + kSoon) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kPause);
+    }
     result = state();
   }
   return result;
@@ -57,9 +63,14 @@ void NcclLibrary::check(ncclResult_t result, const char* what) const {
 
 std::unique_ptr<WorkMark> event_mark() { return std::make_unique<EventMark>(); }
 
-ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milliseconds limit) {
+ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milliseconds limit,
+                  int most_channels) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (most_channels > 0) {
+    config.minCTAs = 1;
+    config.maxCTAs = most_channels;
+  }
   ncclComm_t comm = nullptr;
   const ncclResult_t first = nccl.init_rank(&comm, init.size, init.id, init.rank, &config);
   const ncclResult_t result = settled(first, limit, [&] {
@@ -90,7 +101,7 @@ NcclComm::NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<Wor
 NcclComm::~NcclComm() {
   if (!aborted_.empty()) return;
   constexpr std::chrono::seconds kFinalizeLimit(5);
-  const bool fails = std::uncaught_exceptions() > exceptions_;
+  const bool fails = !failed_.empty() || std::uncaught_exceptions() > exceptions_;
   const ncclResult_t result =
       fails ? ncclInternalError : settled(nccl_.finalize(comm_), kFinalizeLimit, [&] {
         ncclResult_t now = ncclSuccess;
@@ -104,11 +115,13 @@ NcclComm::~NcclComm() {
   }
 }
 
-// NCCL is called under the lock, so that abort(), which frees the communicator, waits for the call
-// to return. It does at once: communicators are non-blocking.
+// NCCL is called under the lock, so that give_up(), after which the communicator is freed, waits
+// for the call to return. It does at once: communicators are non-blocking.
 ncclResult_t NcclComm::called(const Call& call) {
   const std::lock_guard lock(mutex_);
-  if (!aborted_.empty()) throw CommunicatorAborted(aborted_);
+  for (const std::string* reason : {&aborted_, &failed_}) {
+    if (!reason->empty()) throw CommunicatorAborted(*reason);
+  }
   return call(comm_);
 }
 
@@ -120,14 +133,12 @@ void NcclComm::enqueue(const char* what, cudaStream_t stream, const Call& call) 
   };
   const ncclResult_t result = settled(called(call), limit_, [&] { return called(state); });
   if (result == ncclSuccess) return note(stream);
-  if (result == ncclInProgress) {
-    const std::string reason =
-        fmt::format("{}: NCCL has not taken it within {}", what, seconds_text(limit_));
-    abort(reason);
-    throw CommunicatorAborted(reason);
-  }
-  throw CommunicatorAborted(fmt::format("{}: NCCL says {} ({})", what, nccl_.error_string(result),
-                                        nccl_.last_error(nullptr)));
+  const std::lock_guard lock(mutex_);
+  failed_ = result == ncclInProgress
+                ? fmt::format("{}: NCCL has not taken it within {}", what, seconds_text(limit_))
+                : fmt::format("{}: NCCL says {} ({})", what, nccl_.error_string(result),
+                              nccl_.last_error(nullptr));
+  throw CommunicatorAborted(failed_);
 }
 
 // The oldest unfinished piece of work is timed: a new one is noted only when none is waited for.
@@ -142,6 +153,7 @@ void NcclComm::note(cudaStream_t stream) {
 std::optional<std::string> NcclComm::trouble() {
   const std::lock_guard lock(mutex_);
   if (!aborted_.empty()) return std::nullopt;
+  if (!failed_.empty()) return failed_;
   ncclResult_t result = ncclSuccess;
   nccl_.async_error(comm_, &result);
   if (result != ncclSuccess && result != ncclInProgress) {
@@ -154,11 +166,37 @@ std::optional<std::string> NcclComm::trouble() {
                      seconds_text(limit_));
 }
 
-void NcclComm::abort(const std::string& reason) {
+ncclComm_t NcclComm::give_up(const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  if (!aborted_.empty()) return;
+  if (!aborted_.empty()) return nullptr;
   aborted_ = reason;
-  nccl_.abort(comm_);
+  return comm_;
+}
+
+void abort_together(const std::vector<std::shared_ptr<NcclComm>>& comms, const std::string& reason,
+                    const std::function<void()>& begin) {
+  constexpr int kAbortsInGroups = 22200;  // as ncclGetVersion counts: 2.22
+  std::vector<ncclComm_t> given_up;
+  for (const auto& comm : comms) {
+    if (ncclComm_t const one = comm->give_up(reason)) given_up.push_back(one);
+  }
+  if (given_up.empty()) return;
+  const NcclLibrary& nccl = comms.front()->library();
+  int version = 0;
+  nccl.version(&version);
+  if (version >= kAbortsInGroups) {
+    nccl.group_start();
+    for (ncclComm_t const one : given_up) nccl.abort(one);
+    nccl.group_end();
+    return;
+  }
+  std::vector<std::jthread> threads;
+  for (ncclComm_t const one : given_up) {
+    threads.emplace_back([&nccl, &begin, one] {
+      if (begin) begin();
+      nccl.abort(one);
+    });
+  }
 }
 
 }  // namespace tpsim

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ranks/nccl/nccl_library.h"
 
@@ -33,13 +34,16 @@ struct NcclInitArgs {
   int size = 1;
 };
 // Waits for all members. Throws CommunicatorAborted when NCCL fails or they do not come in time.
-ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milliseconds limit);
+// `most_channels`: thread blocks that a call may occupy, 0 for as many as NCCL likes.
+ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milliseconds limit,
+                  int most_channels = 0);
 
 class NcclComm {
  public:
   NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<WorkMark> mark,
            std::chrono::milliseconds limit);
-  // Finalizes with the other members; while an exception passes, aborts without them.
+  // Finalizes with the other members; where one of its calls failed or an exception passes, aborts
+  // without them.
   ~NcclComm();
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
@@ -51,7 +55,10 @@ class NcclComm {
 
   // The rest is called by the watching thread. Why this communicator is of no use any more, if so.
   std::optional<std::string> trouble();
-  void abort(const std::string& reason);
+  // No call begins from now on; the communicator is the caller's to abort. Null when it was given
+  // up before.
+  ncclComm_t give_up(const std::string& reason);
+  const NcclLibrary& library() const { return nccl_; }
 
  private:
   ncclResult_t called(const Call& call);
@@ -62,10 +69,17 @@ class NcclComm {
   std::chrono::milliseconds limit_;
   int exceptions_;  // in flight when this was made
   std::mutex mutex_;
-  std::string aborted_;  // why; comm_ has been freed then
+  std::string failed_;   // why: a call of its own
+  std::string aborted_;  // why; comm_ belongs to whoever asked for that
   std::unique_ptr<WorkMark> mark_;
   bool waits_ = false;  // for the mark, since:
   std::chrono::steady_clock::time_point since_;
 };
+
+// Aborts communicators of one process. One after the other they would wait for ever: an abort waits
+// for the communicator's last kernel, which may lie on a stream behind another's that is aborted
+// later. So NCCL is told of all before it waits for any. Threads that it starts run `begin` first.
+void abort_together(const std::vector<std::shared_ptr<NcclComm>>& comms, const std::string& reason,
+                    const std::function<void()>& begin = nullptr);
 
 }  // namespace tpsim

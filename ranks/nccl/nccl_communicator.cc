@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <set>
+#include <utility>
 
 #include "kernels/cuda/cuda_check.h"
 #include "ranks/world.h"
@@ -27,6 +29,8 @@ ncclDataType_t type_of(DType dtype) {
 
 std::size_t count_of(const Tensor& x) { return static_cast<std::size_t>(x.elements()); }
 
+constexpr std::int64_t kWord = kBlockAlignment;  // bytes between two words of greeting
+
 bool goes_on(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
 
 cudaEvent_t new_event() {
@@ -43,47 +47,104 @@ cudaStream_t new_stream() {
 
 }  // namespace
 
+// The memory that a message leaves from, and the event after which it may be written again.
+class NcclCommunicator::Outbox {
+ public:
+  explicit Outbox(CudaDevice& device) : device_(device), left_(new_event()) {}
+  ~Outbox() {
+    if (data_ != nullptr) device_.give_back_unrecorded(data_);
+    static_cast<void>(cudaEventDestroy(left_));
+  }
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+
+  // Has the device copy x once the last message has left.
+  void* copy_of(const Tensor& x) {
+    check_cuda(cudaStreamWaitEvent(device_.stream(), left_, 0), "cudaStreamWaitEvent");
+    if (bytes_ < x.bytes()) {
+      if (data_ != nullptr) {
+        check_cuda(cudaEventSynchronize(left_), "a message");
+        device_.give_back_unrecorded(std::exchange(data_, nullptr));
+      }
+      bytes_ = 0;
+      data_ = device_.acquire_unrecorded(x.bytes());
+      bytes_ = x.bytes();
+    }
+    check_cuda(cudaMemcpyAsync(data_, x.raw(), static_cast<std::size_t>(x.bytes()),
+                               cudaMemcpyDeviceToDevice, device_.stream()),
+               "the copy of a message");
+    return data_;
+  }
+  void leaves(cudaStream_t stream) {
+    check_cuda(cudaEventRecord(left_, stream), "cudaEventRecord");
+  }
+
+ private:
+  CudaDevice& device_;
+  cudaEvent_t left_;
+  void* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+struct NcclCommunicator::Links {
+  std::shared_ptr<NcclComm> all;
+  Direction up, down;
+  cudaEvent_t handover = new_event();
+  std::array<std::unique_ptr<Outbox>, kMessageCopies> outboxes;
+  std::size_t next = 0;  // of outboxes
+
+  Links() = default;
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+  // Both directions before either stream is done with: a rank may wait for its neighbour in one and
+  // be awaited in the other.
+  ~Links() {
+    for (const Direction* direction : {&up, &down}) {
+      if (direction->stream != nullptr) static_cast<void>(cudaStreamSynchronize(direction->stream));
+    }
+    for (std::unique_ptr<Outbox>& outbox : outboxes) outbox.reset();
+    for (const Direction* direction : {&up, &down}) {
+      if (direction->stream != nullptr) static_cast<void>(cudaStreamDestroy(direction->stream));
+    }
+    static_cast<void>(cudaEventDestroy(handover));
+  }
+};
+
 NcclCommunicator::NcclCommunicator(CudaDevice& device, GroupMember member, const NcclLibrary& nccl,
-                                   NcclComms comms)
+                                   NcclComms comms, Keep keep)
     : Communicator(device, member.group, member.rank, member.size),
       cuda_(device),
       nccl_(nccl),
-      all_(std::move(comms.all)),
-      handover_(new_event()) {
-  if (comms.up == nullptr) return;
-  up_ = {std::move(comms.up), new_stream()};
-  down_ = {std::move(comms.down), new_stream()};
+      exceptions_(std::uncaught_exceptions()),
+      keep_(std::move(keep)),
+      links_(std::make_shared<Links>()) {
+  links_->all = std::move(comms.all);
+  if (comms.up != nullptr) links_->up = {std::move(comms.up), new_stream()};
+  if (comms.down != nullptr) links_->down = {std::move(comms.down), new_stream()};
   connect_neighbours();
 }
 
 NcclCommunicator::~NcclCommunicator() {
-  for (const Direction* direction : {&up_, &down_}) {
-    if (direction->stream != nullptr) static_cast<void>(cudaStreamSynchronize(direction->stream));
-  }
-  forget_sent(true);
-  for (const Direction* direction : {&up_, &down_}) {
-    if (direction->stream != nullptr) static_cast<void>(cudaStreamDestroy(direction->stream));
-  }
-  static_cast<void>(cudaEventDestroy(handover_));
+  if (std::uncaught_exceptions() > exceptions_) keep_(std::move(links_));
 }
 
 void NcclCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
   const ncclRedOp_t reduction = op == ReduceOp::kSum ? ncclSum : ncclMax;
-  all_->enqueue("all_reduce", cuda_.stream(), [&](ncclComm_t comm) {
+  links_->all->enqueue("all_reduce", cuda_.stream(), [&](ncclComm_t comm) {
     return nccl_.all_reduce(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), reduction, comm,
                             cuda_.stream());
   });
 }
 
 void NcclCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
-  all_->enqueue("all_gather", cuda_.stream(), [&](ncclComm_t comm) {
+  links_->all->enqueue("all_gather", cuda_.stream(), [&](ncclComm_t comm) {
     return nccl_.all_gather(part.raw(), all.raw(), count_of(part), type_of(part.dtype()), comm,
                             cuda_.stream());
   });
 }
 
 void NcclCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
-  all_->enqueue("reduce_scatter", cuda_.stream(), [&](ncclComm_t comm) {
+  links_->all->enqueue("reduce_scatter", cuda_.stream(), [&](ncclComm_t comm) {
     return nccl_.reduce_scatter(all.raw(), part.raw(), count_of(part), type_of(part.dtype()),
                                 ncclSum, comm, cuda_.stream());
   });
@@ -94,7 +155,7 @@ void NcclCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
   const std::int64_t part = from.elements() / size();
   const auto count = static_cast<std::size_t>(part);
   const ncclDataType_t type = type_of(from.dtype());
-  all_->enqueue("all_to_all", cuda_.stream(), [&](ncclComm_t comm) {
+  links_->all->enqueue("all_to_all", cuda_.stream(), [&](ncclComm_t comm) {
     ncclResult_t result = nccl_.group_start();
     for (int peer = 0; peer < size() && goes_on(result); ++peer) {
       const void* const outgoing = from.slice(peer * part, part).raw();
@@ -110,45 +171,34 @@ void NcclCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
 }
 
 void NcclCommunicator::do_broadcast(const Tensor& x, int root) {
-  all_->enqueue("broadcast", cuda_.stream(), [&](ncclComm_t comm) {
+  links_->all->enqueue("broadcast", cuda_.stream(), [&](ncclComm_t comm) {
     return nccl_.broadcast(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), root, comm,
                            cuda_.stream());
   });
 }
 
 const NcclCommunicator::Direction& NcclCommunicator::direction(int from, int to) const {
-  TPSIM_CHECK(up_.comm != nullptr, "messages travel in pipeline groups");
-  return from < to ? up_ : down_;
+  const Direction& way = from < to ? links_->up : links_->down;
+  TPSIM_CHECK(way.comm != nullptr, "messages travel in groups made for them");
+  return way;
 }
 
 void NcclCommunicator::stream_waits(cudaStream_t waiting, cudaStream_t first) {
-  check_cuda(cudaEventRecord(handover_, first), "cudaEventRecord");
-  check_cuda(cudaStreamWaitEvent(waiting, handover_, 0), "cudaStreamWaitEvent");
-}
-
-// Frees copies whose messages have left.
-void NcclCommunicator::forget_sent(bool wait) {
-  std::erase_if(sent_, [&](const Sent& sent) {
-    if (!wait && cudaEventQuery(sent.done) == cudaErrorNotReady) return false;
-    cuda_.give_back_unrecorded(sent.copy);
-    static_cast<void>(cudaEventDestroy(sent.done));
-    return true;
-  });
+  check_cuda(cudaEventRecord(links_->handover, first), "cudaEventRecord");
+  check_cuda(cudaStreamWaitEvent(waiting, links_->handover, 0), "cudaStreamWaitEvent");
 }
 
 void NcclCommunicator::do_send(const Tensor& x, int to) {
   const Direction& direction = this->direction(rank(), to);
-  forget_sent(false);
-  const Sent sent{cuda_.acquire_unrecorded(x.bytes()), new_event()};
-  sent_.push_back(sent);
-  check_cuda(cudaMemcpyAsync(sent.copy, x.raw(), static_cast<std::size_t>(x.bytes()),
-                             cudaMemcpyDeviceToDevice, cuda_.stream()),
-             "the copy of a message");
+  std::unique_ptr<Outbox>& outbox = links_->outboxes[links_->next];
+  links_->next = (links_->next + 1) % links_->outboxes.size();
+  if (outbox == nullptr) outbox = std::make_unique<Outbox>(cuda_);
+  const void* const copy = outbox->copy_of(x);
   stream_waits(direction.stream, cuda_.stream());
   direction.comm->enqueue("send", direction.stream, [&](ncclComm_t comm) {
-    return nccl_.send(sent.copy, count_of(x), type_of(x.dtype()), to, comm, direction.stream);
+    return nccl_.send(copy, count_of(x), type_of(x.dtype()), to, comm, direction.stream);
   });
-  check_cuda(cudaEventRecord(sent.done, direction.stream), "cudaEventRecord");
+  outbox->leaves(direction.stream);
 }
 
 void NcclCommunicator::do_receive(const Tensor& x, int from) {
@@ -161,29 +211,41 @@ void NcclCommunicator::do_receive(const Tensor& x, int from) {
 }
 
 // NCCL sets up a connection when it is first used, and both sides wait for each other then; two
-// ranks that both send first would never meet. So neighbours exchange an empty word beforehand.
+// ranks that both send first would never meet. So neighbours exchange an empty word beforehand, in
+// both directions before either is waited for.
 void NcclCommunicator::connect_neighbours() {
-  const std::set<int> neighbours = {(rank() + 1) % size(), (rank() + size() - 1) % size()};
-  constexpr std::int64_t kWord = kBlockAlignment;
+  const auto ways = {std::pair{&links_->up, true}, std::pair{&links_->down, false}};
   auto* const words = static_cast<std::byte*>(cuda_.acquire_unrecorded(2 * kWord));
-  for (const bool upward : {true, false}) {
-    const Direction& direction = upward ? up_ : down_;
-    direction.comm->enqueue("connecting neighbours", direction.stream, [&](ncclComm_t comm) {
-      ncclResult_t result = nccl_.group_start();
-      for (const int peer : neighbours) {
-        if (!goes_on(result)) break;
-        const bool sends = (peer > rank()) == upward;
-        result = sends ? nccl_.send(words, 1, ncclUint8, peer, comm, direction.stream)
-                       : nccl_.receive(words + kWord, 1, ncclUint8, peer, comm, direction.stream);
-      }
-      const ncclResult_t ended = nccl_.group_end();
-      return goes_on(result) ? ended : result;
-    });
+  for (const auto& [direction, upward] : ways) {
+    if (direction->comm != nullptr) greet(*direction, upward, words);
   }
-  for (const Direction* direction : {&up_, &down_}) {
-    check_cuda(cudaStreamSynchronize(direction->stream), "connecting neighbours");
+  for (const auto& [direction, upward] : ways) {
+    if (direction->comm != nullptr) {
+      check_cuda(cudaStreamSynchronize(direction->stream), "connecting neighbours");
+    }
   }
   cuda_.give_back_unrecorded(words);
+}
+
+// The last rank and the first are neighbours where messages go both ways.
+void NcclCommunicator::greet(const Direction& direction, bool upward, std::byte* words) {
+  const bool goes_round = links_->up.comm != nullptr && links_->down.comm != nullptr;
+  std::set<int> neighbours;
+  for (const int peer : {rank() + 1, rank() - 1}) {
+    const bool exists = peer >= 0 && peer < size();
+    if (exists || goes_round) neighbours.insert((peer + size()) % size());
+  }
+  direction.comm->enqueue("connecting neighbours", direction.stream, [&](ncclComm_t comm) {
+    ncclResult_t result = nccl_.group_start();
+    for (const int peer : neighbours) {
+      if (!goes_on(result)) break;
+      const bool sends = (peer > rank()) == upward;
+      result = sends ? nccl_.send(words, 1, ncclUint8, peer, comm, direction.stream)
+                     : nccl_.receive(words + kWord, 1, ncclUint8, peer, comm, direction.stream);
+    }
+    const ncclResult_t ended = nccl_.group_end();
+    return goes_on(result) ? ended : result;
+  });
 }
 
 }  // namespace tpsim

@@ -3,12 +3,13 @@
 // Reductions and gathers run on the device's own stream, in order with its ops. Messages run on two
 // streams with a communicator of NCCL each, one for messages to higher ranks of the group and one
 // for those to lower ones, so that two neighbours may both send first; what is sent is copied
-// before. Messages are for pipeline groups alone. Sums are NCCL's: their order depends on the
-// number of ranks, and 16-bit sums are rounded at every hop.
+// before. Messages are for pipeline groups alone, and those have nothing else. Sums are NCCL's:
+// their order depends on the number of ranks, and 16-bit sums are rounded at every hop.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <memory>
-#include <vector>
 
 #include "kernels/cuda/cuda_device.h"
 #include "ranks/communicator.h"
@@ -16,15 +17,19 @@
 
 namespace tpsim {
 
-// The communicators of NCCL that a group needs; `up` and `down` in pipeline groups only.
+// The communicators of NCCL that a group needs: `all` for collectives, `up` and `down` for
+// messages. What the group does not do needs none.
 struct NcclComms {
   std::shared_ptr<NcclComm> all, up, down;
 };
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(CudaDevice& device, GroupMember member, const NcclLibrary& nccl,
-                   NcclComms comms);
+  // What waits for other ranks at its end. While an exception passes they may never come, so that
+  // `keep` takes it then, for an end after they have been told.
+  using Keep = std::function<void(std::shared_ptr<void>)>;
+  NcclCommunicator(CudaDevice& device, GroupMember member, const NcclLibrary& nccl, NcclComms comms,
+                   Keep keep);
   ~NcclCommunicator() override;
 
  protected:
@@ -42,23 +47,19 @@ class NcclCommunicator final : public Communicator {
     std::shared_ptr<NcclComm> comm;
     cudaStream_t stream = nullptr;
   };
-  // A message under way: its copy, and the event after which that is freed.
-  struct Sent {
-    void* copy = nullptr;
-    cudaEvent_t done = nullptr;
-  };
+  class Outbox;
+  struct Links;
 
   const Direction& direction(int from, int to) const;
   void connect_neighbours();
+  void greet(const Direction& direction, bool upward, std::byte* words);
   void stream_waits(cudaStream_t waiting, cudaStream_t first);
-  void forget_sent(bool wait);
 
   CudaDevice& cuda_;
   const NcclLibrary& nccl_;
-  std::shared_ptr<NcclComm> all_;
-  Direction up_, down_;
-  cudaEvent_t handover_ = nullptr;
-  std::vector<Sent> sent_;
+  int exceptions_;  // in flight when this was made
+  Keep keep_;
+  std::shared_ptr<Links> links_;
 };
 
 }  // namespace tpsim

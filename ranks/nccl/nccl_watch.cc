@@ -1,6 +1,36 @@
 #include "ranks/nccl/nccl_watch.h"
 
+#include <condition_variable>
+
 namespace tpsim {
+namespace {
+
+// Acts in a thread of its own unless it is gone by then.
+class Deadline {
+ public:
+  Deadline(std::chrono::milliseconds limit, std::function<void()> act)
+      : thread_([this, limit, act = std::move(act)] {
+          std::unique_lock lock(mutex_);
+          if (!gone_.wait_for(lock, limit, [this] { return is_gone_; })) act();
+        }) {}
+  ~Deadline() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_gone_ = true;
+    }
+    gone_.notify_all();
+  }
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable gone_;
+  bool is_gone_ = false;
+  std::jthread thread_;  // the last member: it uses the others
+};
+
+}  // namespace
 
 NcclWatch::NcclWatch(Callbacks callbacks) : callbacks_(std::move(callbacks)) {
   thread_ = std::thread([this] { look(); });
@@ -34,20 +64,41 @@ void NcclWatch::look() {
   }
 }
 
-void NcclWatch::look_once(bool also_elsewhere) {
-  // Asking may take a while, and add() shall not wait for it.
-  const std::string elsewhere = also_elsewhere ? callbacks_.elsewhere() : std::string();
+std::vector<std::shared_ptr<NcclComm>> NcclWatch::all() const {
   const std::lock_guard lock(mutex_);
-  if (!trouble_.text.empty()) return;
-  trouble_ = {elsewhere, !elsewhere.empty()};
+  std::vector<std::shared_ptr<NcclComm>> comms;
   for (const std::weak_ptr<NcclComm>& weak : comms_) {
-    if (!trouble_.text.empty()) break;
-    if (const auto comm = weak.lock()) trouble_.text = comm->trouble().value_or("");
+    if (auto comm = weak.lock()) comms.push_back(std::move(comm));
   }
-  if (trouble_.text.empty()) return;
-  for (const std::weak_ptr<NcclComm>& weak : comms_) {
-    if (const auto comm = weak.lock()) comm->abort(trouble_.text);
+  return comms;
+}
+
+void NcclWatch::look_once(bool also_elsewhere) {
+  if (!trouble().text.empty()) return;
+  // Asking may take a while, and add() and trouble() shall not wait for it.
+  Trouble found = {also_elsewhere ? callbacks_.elsewhere() : std::string(), true};
+  if (found.text.empty()) {
+    found.elsewhere = false;
+    for (const std::shared_ptr<NcclComm>& comm : all()) {
+      if (found.text.empty()) found.text = comm->trouble().value_or("");
+    }
   }
+  if (found.text.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    trouble_ = found;
+  }
+  abort_all(found.text);
+}
+
+void NcclWatch::abort(const std::string& reason) { abort_all(reason); }
+
+void NcclWatch::abort_all(const std::string& reason) {
+  const std::lock_guard lock(aborts_);
+  const Deadline deadline(callbacks_.abort_limit, [&] {
+    if (callbacks_.abort_hangs) callbacks_.abort_hangs(reason);
+  });
+  abort_together(all(), reason, callbacks_.begin);
 }
 
 }  // namespace tpsim

@@ -21,7 +21,10 @@ class NcclWatch {
     std::function<void()> begin = nullptr;  // in the thread, before anything else
     // Why another rank has failed; empty while none has. Asked every few seconds.
     std::function<std::string()> elsewhere = nullptr;
-    std::chrono::milliseconds look_every{200}, ask_every{2000};
+    // NCCL has not given up the communicators within `abort_limit`: ends the process, saying why it
+    // came to this.
+    std::function<void(const std::string& reason)> abort_hangs = nullptr;
+    std::chrono::milliseconds look_every{200}, ask_every{2000}, abort_limit{30'000};
   };
   explicit NcclWatch(Callbacks callbacks);
   ~NcclWatch();
@@ -29,6 +32,9 @@ class NcclWatch {
   NcclWatch& operator=(const NcclWatch&) = delete;
 
   void add(const std::shared_ptr<NcclComm>& comm);
+
+  // Aborts all of them for a reason of this rank's own.
+  void abort(const std::string& reason);
 
   // Empty while all is well.
   struct Trouble {
@@ -40,8 +46,11 @@ class NcclWatch {
  private:
   void look();
   void look_once(bool also_elsewhere);
+  std::vector<std::shared_ptr<NcclComm>> all() const;
+  void abort_all(const std::string& reason);
 
   Callbacks callbacks_;
+  std::mutex aborts_;  // one at a time
   mutable std::mutex mutex_;
   std::vector<std::weak_ptr<NcclComm>> comms_;
   Trouble trouble_;

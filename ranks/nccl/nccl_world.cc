@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <thread>
 
@@ -17,6 +19,11 @@ namespace {
 
 // Where a rank leaves why it failed.
 constexpr const char* kFailure = "failure";
+// A message occupies a multiprocessor for each of its channels, from when it is sent until its
+// receiver comes: of 16, which NCCL takes over NVLink, products would miss a wave.
+constexpr int kMessageChannels = 4;
+// Ops, messages in two directions of two pipelines, and NCCL's own.
+constexpr int kLeastQueues = 8;
 
 class NcclWorld final : public World {
  public:
@@ -30,17 +37,26 @@ class NcclWorld final : public World {
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                              const std::vector<std::int64_t>& members) override {
     TPSIM_CHECK(&device == &device_, "NCCL serves this process's GPU");
+    if (group == GroupKind::kPipeline) return message_group(device, members, {});
     const GroupMember member = member_of(*this, group, members);
     if (member.size == 1) return lone_communicator(device, group);
-    const std::string name = name_of_group(group, members);
-    NcclComms comms;
-    comms.all = comm(name + "-all", member);
-    if (group == GroupKind::kPipeline) {
-      comms.up = comm(name + "-up", member);
-      comms.down = comm(name + "-down", member);
-    }
-    return std::make_unique<NcclCommunicator>(device_, member, *nccl_library(), comms);
+    return made(member, {comm(name_of_group(group, members) + "-all", member), nullptr, nullptr});
   }
+
+  std::unique_ptr<Communicator> message_group(Device& device,
+                                              const std::vector<std::int64_t>& members,
+                                              MessageWays ways) override {
+    const GroupMember member = member_of(*this, GroupKind::kPipeline, members);
+    if (member.size == 1) return lone_communicator(device, GroupKind::kPipeline);
+    const std::string name = name_of_group(GroupKind::kPipeline, members);
+    NcclComms comms;
+    if (ways.up) comms.up = comm(name + "-up", member, kMessageChannels);
+    if (ways.down) comms.down = comm(name + "-down", member, kMessageChannels);
+    return made(member, std::move(comms));
+  }
+
+  // After a failure has been told and everything aborted: what waited for other ranks.
+  void let_go() { unfinished_.clear(); }
 
  private:
   // Distinct for every call with these members, and the same on all of them.
@@ -55,7 +71,8 @@ class NcclWorld final : public World {
   }
 
   // The first member draws the id that the others join by.
-  std::shared_ptr<NcclComm> comm(const std::string& key, const GroupMember& member) {
+  std::shared_ptr<NcclComm> comm(const std::string& key, const GroupMember& member,
+                                 int most_channels = 0) {
     const NcclLibrary& nccl = *nccl_library();
     ncclUniqueId id{};
     if (member.rank == 0) {
@@ -67,10 +84,16 @@ class NcclWorld final : public World {
       TPSIM_CHECK(text->size() == sizeof id.internal, "an id of NCCL");
       std::copy(text->begin(), text->end(), id.internal);
     }
-    const ncclComm_t comm = joined(nccl, {id, member.rank, member.size}, limit_);
+    const ncclComm_t comm = joined(nccl, {id, member.rank, member.size}, limit_, most_channels);
     auto made = std::make_shared<NcclComm>(nccl, comm, event_mark(), limit_);
     watch_.add(made);
     return made;
+  }
+
+  std::unique_ptr<Communicator> made(const GroupMember& member, NcclComms comms) {
+    return std::make_unique<NcclCommunicator>(
+        device_, member, *nccl_library(), std::move(comms),
+        [this](std::shared_ptr<void> links) { unfinished_.push_back(std::move(links)); });
   }
 
   // World::communicator has no way to fail but to throw.
@@ -85,6 +108,7 @@ class NcclWorld final : public World {
   NcclWatch& watch_;
   std::chrono::seconds limit_;
   std::map<std::string, int> formed_;
+  std::vector<std::shared_ptr<void>> unfinished_;
 };
 
 struct RankOutcome {
@@ -105,6 +129,12 @@ RankOutcome run_in_world(const Launch& launch, CudaDevice& device, Rendezvous& r
   check_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
   callbacks.begin = [=] { static_cast<void>(cudaSetDevice(gpu)); };
   callbacks.elsewhere = [&] { return rendezvous.found(kFailure); };
+  callbacks.abort_hangs = [&](const std::string& reason) {
+    fmt::print(stderr, "tpsim: error: rank {}: {}; NCCL does not give up its communicators\n",
+               launch.rank, reason);
+    std::fflush(nullptr);
+    std::_Exit(static_cast<int>(ErrorKind::kMissing));
+  };
   NcclWatch watch(std::move(callbacks));
   NcclWorld world(launch, device, rendezvous, watch, limit);
   const Status status =
@@ -116,10 +146,24 @@ RankOutcome run_in_world(const Launch& launch, CudaDevice& device, Rendezvous& r
         kFailure, fmt::format("rank {}: {}", launch.rank, outcome.status.error().message),
         std::chrono::seconds(1)));
   }
+  // Told first: an abort may take its time.
+  if (!outcome.status.ok()) watch.abort(outcome.status.error().message);
+  world.let_go();
   return outcome;
 }
 
+// Megatron's users often export 1: messages of a pipeline may then wait for each other for ever.
+void warn_of_few_queues(const Launch& launch) {
+  const std::optional<int> queues = whole_number(process_environment(kQueuesVariable));
+  if (launch.rank != 0 || !queues || *queues >= kLeastQueues) return;
+  fmt::print(stderr,
+             "tpsim: {} is {}: with fewer than {} hardware queues messages between stages "
+             "may wait for each other; unset it\n",
+             kQueuesVariable, *queues, kLeastQueues);
+}
+
 Result<RankOutcome> run_rank(const Launch& launch, const GpuRankBody& body) {
+  warn_of_few_queues(launch);
   TPSIM_TRY(const std::chrono::seconds limit, collective_patience(process_environment));
   if (!nccl_library().ok()) return nccl_library().error();
   const GpuCount count = visible_gpus();

@@ -39,6 +39,14 @@ void check_layouts(const std::string& model, const std::string& dtype, double to
   }
 }
 
+void check_given_up(Process& run) {
+  const Finished given_up = run.finish();
+  INFO(given_up.err);
+  CHECK(given_up.code == 4);
+  CHECK(given_up.err.find("another rank has stopped or hangs") != std::string::npos);
+  CHECK(given_up.err.find("NCCL does not give up") == std::string::npos);
+}
+
 // The number behind the last `key` in `json`.
 double number_of(const std::string& json, const std::string& key) {
   const std::size_t at = json.rfind("\"" + key + "\": ");
@@ -123,10 +131,39 @@ TEST_CASE("a rank on a GPU that hangs is given up, also where the others meet") 
     const std::vector<pid_t> ranks = run.descendants("tpsim-mpi");
     REQUIRE(ranks.size() == 2);
     ::kill(ranks[hangs], SIGSTOP);
-    const Finished given_up = run.finish();
-    INFO(given_up.err);
-    CHECK(given_up.code == 4);
-    CHECK(given_up.err.find("another rank has stopped or hangs") != std::string::npos);
+    check_given_up(run);
+  }
+}
+
+// Collectives of the tensor group then lie on the ops' stream behind a message that never comes.
+TEST_CASE("hanging ranks let go of those that wait in several groups at once") {
+  if (!has_gpus(4)) return;
+  Process run("export TPSIM_TIMEOUT=20; " +
+              under_mpirun(4, golden_arguments("bloom-tiny", "cuda", "fp32") +
+                                  "--tp 2 --pp 2 --global-batch 8 --steps 1000000"));
+  REQUIRE(run.prints("\"step\": 2,"));
+  const std::vector<pid_t> ranks = run.descendants("tpsim-mpi");
+  REQUIRE(ranks.size() == 4);
+  for (const std::size_t last_stage : {2, 3}) ::kill(ranks[last_stage], SIGSTOP);
+  check_given_up(run);
+}
+
+TEST_CASE("a driver that is too old and kernels for other GPUs are said by name") {
+  if (gpu_facts().name != "emulated GPU") return;
+  struct Case {
+    const char* played;
+    const char* said;
+  };
+  for (const Case& one :
+       {Case{"old-driver", "the NVIDIA driver offers CUDA 12.4, this build needs"},
+        Case{"other-architecture",
+             "has compute capability 9.0, for which this "
+             "build has no kernels"}}) {
+    const Finished refused = run("env TPSIM_EMULATED_GPU=" + std::string(one.played) + " " +
+                                 TPSIM_BINARY_DIR + "/tpsim run --model bloom-560m --device cuda");
+    INFO(refused.err);
+    CHECK(refused.code == 4);
+    CHECK(refused.err.find(one.said) != std::string::npos);
   }
 }
 
@@ -163,6 +200,40 @@ TEST_CASE("the driver's memory is predicted for whole models and for ranks of la
     REQUIRE(ran.code == 0);
     CHECK(number_of(ran.out, "predicted_peak_memory_gib") ==
           Approx(number_of(ran.out, "peak_memory_gib")).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("the driver's memory is predicted with communicators and messages under way") {
+  if (gpu_facts().name != "emulated GPU") return;  // its NCCL takes what the stack file says
+  const Folder folder;
+  const std::string tpsim = std::string(TPSIM_BINARY_DIR) + "/tpsim ";
+  const std::string plan = (folder / "plan.json").string();
+  const std::string profile = (folder / "profile.json").string();
+  const std::string model = std::string(TPSIM_SOURCE_DIR) + "/tests/golden/bloom-tiny/config.json";
+  const std::string idle = "export TPSIM_EMULATED_GPU=idle; ";
+  REQUIRE(run(tpsim + "profile --device cuda --quick -o " + profile).code == 0);
+  // A quick profile has no op that tells it.
+  REQUIRE(run("sed -i 's|\"vector_peak\": .*|\"vector_peak\": \"1 TFLOP/s\",|' " + profile).code ==
+          0);
+  for (const char* layout : {"--pp 3 --dp 1", "--tp 2 --pp 2 --dp 1",
+                             "--pp 2 --dp 2 --virtual-stages 2 --schedule interleaved"}) {
+    INFO(layout);
+    const Finished saved = run(tpsim + "simulate --model " + model +
+                               " --seq 1024 --micro-batch 8 --global-batch 96 " + layout +
+                               " --dtype bf16 --attention flash --stack reference --cluster "
+                               "dgx-h200-node --ignore-stack-limits --save " +
+                               plan);
+    INFO(saved.err);
+    REQUIRE(saved.code == 0);
+    const int ranks = std::string(layout).find("3") != std::string::npos ? 3 : 4;
+    const Finished ran = run(idle + tpsim_under_mpirun(ranks, "validate " + plan +
+                                                                  " --device cuda --steps 2 --json"
+                                                                  " --profile " +
+                                                                  profile));
+    INFO(ran.err);
+    REQUIRE(ran.code == 0);
+    CHECK(number_of(ran.out, "predicted_gib") ==
+          Approx(number_of(ran.out, "measured_gib")).epsilon(1e-4));
   }
 }
 

@@ -106,6 +106,14 @@ TEST_CASE("half precision stays within a hundredth of PyTorch's losses") {
   }
 }
 
+TEST_CASE("fp16 is refused where a step has more tokens than its gradients have digits for") {
+  const Finished refused =
+      run(tpsim_run("--model bloom-560m --dtype fp16 --micro-batch 1 --global-batch 64"));
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("fp16 has no digits left for gradients of 131072 tokens") !=
+        std::string::npos);
+}
+
 // A number keeps three bits behind the leading one, or two of gradients with one scale: each
 // product is off by about 1 / 16 / sqrt(its length), and so are the losses of these small models.
 TEST_CASE("products rounded to 8 bits stay within three hundredths of PyTorch's losses") {

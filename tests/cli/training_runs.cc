@@ -28,9 +28,13 @@ std::string tpsim_run(const std::string& arguments) {
 }
 
 // Open MPI leaves memory behind, which a sanitizer would blame on us.
-std::string under_mpirun(int ranks, const std::string& arguments) {
+std::string tpsim_under_mpirun(int ranks, const std::string& arguments) {
   return "exec env ASAN_OPTIONS=detect_leaks=0 mpirun --oversubscribe --allow-run-as-root -n " +
-         std::to_string(ranks) + " " + TPSIM_BINARY_DIR + "/tpsim run " + arguments;
+         std::to_string(ranks) + " " + TPSIM_BINARY_DIR + "/tpsim " + arguments;
+}
+
+std::string under_mpirun(int ranks, const std::string& arguments) {
+  return tpsim_under_mpirun(ranks, "run " + arguments);
 }
 
 std::vector<Step> steps_of(const std::string& json) {

@@ -14,6 +14,8 @@ std::string golden_arguments(const std::string& name, const std::string& device 
                              const std::string& dtype = "fp32");
 // `tpsim run` with ranks inside the process, or one process for each of `ranks`.
 std::string tpsim_run(const std::string& arguments);
+std::string tpsim_under_mpirun(int ranks, const std::string& arguments);
+// The same of `tpsim run`.
 std::string under_mpirun(int ranks, const std::string& arguments);
 
 struct Step {

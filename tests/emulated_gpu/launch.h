@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,9 @@ struct Launch {
   Grid grid;
   cudaStream_t stream;
 };
+
+// Counts memory of the GPU as used by a library; negative when it gives it back.
+void take_memory(std::ptrdiff_t bytes);
 
 // Queues the grid behind what the stream holds. What a GPU would refuse becomes the error that
 // cudaGetLastError() tells.

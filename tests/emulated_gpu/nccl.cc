@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "ranks/nccl/nccl_library.h"
+#include "tests/emulated_gpu/launch.h"
 #include "tests/emulated_gpu/stream.h"
+#include "tests/emulated_gpu/thread_block.h"
 #include "tests/emulated_gpu/transfers.h"
 
 namespace tpsim {
@@ -21,13 +23,18 @@ using emulated::CollectiveCall;
 using emulated::Comm;
 using emulated::Transfer;
 
+// What a communicator takes of the GPU: data/stacks/reference.json says as much.
+constexpr std::ptrdiff_t kBuffers = std::ptrdiff_t{200} << 20;
+
 Comm& comm_of(ncclComm_t comm) { return *reinterpret_cast<std::shared_ptr<Comm>*>(comm)->get(); }
 
 // Calls between ncclGroupStart() and ncclGroupEnd() go on side by side.
 struct Group {
   int depth = 0;
   cudaStream_t stream = nullptr;
+  std::shared_ptr<Comm> comm;
   std::vector<std::shared_ptr<Transfer>> transfers;
+  std::vector<ncclComm_t> aborted;
 };
 thread_local Group group;
 
@@ -38,14 +45,25 @@ void queue(cudaStream_t stream, std::vector<std::shared_ptr<Transfer>> transfers
   });
 }
 
-ncclResult_t issue(std::shared_ptr<Transfer> transfer, cudaStream_t stream) {
-  if (group.depth > 0) {
-    if (!group.transfers.empty() && group.stream != stream) return ncclInvalidUsage;
-    group.stream = stream;
-    group.transfers.push_back(std::move(transfer));
-  } else {
-    queue(stream, {std::move(transfer)});
+// As with a non-blocking communicator of NCCL 2.23 and later: a thread of the library's launches
+// the call, and what is put on the stream before it has said so comes first.
+ncclResult_t start(const std::shared_ptr<Comm>& comm, cudaStream_t stream,
+                   std::vector<std::shared_ptr<Transfer>> transfers) {
+  if (comm->starting) emulated::end_with("a call of NCCL before the last one was taken");
+  comm->asked = 0;
+  comm->starting = [=] { queue(stream, transfers); };
+  return ncclInProgress;
+}
+
+ncclResult_t issue(const std::shared_ptr<Comm>& comm, std::shared_ptr<Transfer> transfer,
+                   cudaStream_t stream) {
+  if (group.depth == 0) return start(comm, stream, {std::move(transfer)});
+  if (!group.transfers.empty() && (group.stream != stream || group.comm != comm)) {
+    return ncclInvalidUsage;
   }
+  group.stream = stream;
+  group.comm = comm;
+  group.transfers.push_back(std::move(transfer));
   return ncclSuccess;
 }
 
@@ -72,13 +90,17 @@ ncclResult_t init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank, nc
   auto* const made =
       new std::shared_ptr<Comm>(std::make_shared<Comm>(std::string(id.internal), rank, size));
   *comm = reinterpret_cast<ncclComm_t>(made);
+  emulated::take_memory(kBuffers);
   return ncclInProgress;
 }
 
 ncclResult_t async_error(ncclComm_t comm, ncclResult_t* result) {
   const auto lock = at_work();
   emulated::work_a_little();
-  *result = comm_of(comm).is_complete() ? ncclSuccess : ncclInProgress;
+  constexpr int kAskedBefore = 3;
+  Comm& its = comm_of(comm);
+  if (its.starting && ++its.asked >= kAskedBefore) std::exchange(its.starting, nullptr)();
+  *result = its.is_complete() && !its.starting ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }
 
@@ -88,18 +110,34 @@ ncclResult_t finalize(ncclComm_t comm) {
   return ncclSuccess;
 }
 
+void free_comm(ncclComm_t comm) {
+  delete reinterpret_cast<std::shared_ptr<Comm>*>(comm);
+  emulated::take_memory(-kBuffers);
+}
+
 ncclResult_t destroy(ncclComm_t comm) {
   const auto lock = at_work();
-  delete reinterpret_cast<std::shared_ptr<Comm>*>(comm);
+  free_comm(comm);
   return ncclSuccess;
 }
 
+// Waits for the communicator's last kernel, which may lie behind others on its stream; in a group,
+// once all of the group have been told.
+void wait_and_free(ncclComm_t comm) {
+  emulated::work_until(nullptr, [&] { return comm_of(comm).under_way == 0; });
+  free_comm(comm);
+}
+
 ncclResult_t abort_comm(ncclComm_t comm) {
-  {
-    const auto lock = at_work();
-    comm_of(comm).aborted = true;
+  const auto lock = at_work();
+  comm_of(comm).aborted = true;
+  comm_of(comm).starting = nullptr;
+  if (group.depth > 0) {
+    group.aborted.push_back(comm);
+  } else {
+    wait_and_free(comm);
   }
-  return destroy(comm);
+  return ncclSuccess;
 }
 
 const char* error_string(ncclResult_t result) {
@@ -111,7 +149,7 @@ using Kind = CollectiveCall::Kind;
 
 ncclResult_t issue_call(const CollectiveCall& call, ncclComm_t comm, cudaStream_t stream) {
   const auto lock = at_work();
-  return issue(emulated::collective(shared(comm), call), stream);
+  return issue(shared(comm), emulated::collective(shared(comm), call), stream);
 }
 
 const std::byte* bytes(const void* data) { return static_cast<const std::byte*>(data); }
@@ -139,12 +177,13 @@ ncclResult_t send(const void* from, std::size_t count, ncclDataType_t type, int 
                   ncclComm_t comm, cudaStream_t stream) {
   const auto lock = at_work();
   auto* const data = const_cast<std::byte*>(bytes(from));
-  return issue(emulated::sending(shared(comm), {data, count, type, peer}), stream);
+  return issue(shared(comm), emulated::sending(shared(comm), {data, count, type, peer}), stream);
 }
 ncclResult_t receive(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                      cudaStream_t stream) {
   const auto lock = at_work();
-  return issue(emulated::receiving(shared(comm), {bytes(to), count, type, peer}), stream);
+  return issue(shared(comm), emulated::receiving(shared(comm), {bytes(to), count, type, peer}),
+               stream);
 }
 
 ncclResult_t group_start() {
@@ -154,9 +193,11 @@ ncclResult_t group_start() {
 ncclResult_t group_end() {
   const auto lock = at_work();
   if (group.depth == 0) return ncclInvalidUsage;
-  if (--group.depth > 0 || group.transfers.empty()) return ncclSuccess;
-  queue(group.stream, std::exchange(group.transfers, {}));
-  return ncclSuccess;
+  if (--group.depth > 0) return ncclSuccess;
+  for (ncclComm_t const comm : std::exchange(group.aborted, {})) wait_and_free(comm);
+  if (group.transfers.empty()) return ncclSuccess;
+  return start(std::exchange(group.comm, nullptr), group.stream,
+               std::exchange(group.transfers, {}));
 }
 
 }  // namespace

@@ -100,6 +100,8 @@ cudaError_t can_be_awaited(const std::shared_ptr<Completion>& completion) {
 
 }  // namespace
 
+void take_memory(std::ptrdiff_t bytes) { memory().used += static_cast<std::size_t>(bytes); }
+
 void start(const Launch& launch, std::function<void()> thread) {
   const auto lock = at_work();
   if (!is_possible(launch.grid)) {
@@ -120,8 +122,8 @@ using namespace tpsim::emulated;
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = kGpus;
-  return cudaSuccess;
+  *count = is_played("old-driver") ? 0 : kGpus;
+  return is_played("old-driver") ? noted(cudaErrorInsufficientDriver) : cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
   *device = 0;
@@ -135,7 +137,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* gpu, int) {
   *gpu = {};
   std::snprintf(gpu->name, sizeof gpu->name, "emulated GPU");
   gpu->major = 9;
-  gpu->multiProcessorCount = kMultiprocessors;
+  gpu->multiProcessorCount = is_played("one-multiprocessor") ? 1 : kMultiprocessors;
   gpu->sharedMemPerBlockOptin = kSharedMemory;
   gpu->totalGlobalMem = total_memory();
   gpu->l2CacheSize = kCache;
@@ -146,7 +148,15 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
-cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+cudaError_t cudaDriverGetVersion(int* version) {
+  constexpr int kOldDriver = 12040;
+  *version = is_played("old-driver") ? kOldDriver : CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
+  return is_played("other-architecture") ? noted(cudaErrorNoKernelImageForDevice) : cudaSuccess;
+}
 
 cudaError_t cudaDeviceGetPCIBusId(char* bus, int bytes, int) {
   std::snprintf(bus, static_cast<std::size_t>(bytes), "0000:00:00.0");
@@ -177,6 +187,8 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorNotReady: return "cudaErrorNotReady";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorCapturedEvent: return "cudaErrorCapturedEvent";
+    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
+    case cudaErrorNoKernelImageForDevice: return "cudaErrorNoKernelImageForDevice";
     default: return "another error of CUDA";
   }
 }

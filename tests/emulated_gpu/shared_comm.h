@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace tpsim::emulated {
@@ -36,7 +37,11 @@ class Comm {
   }
 
   bool aborted = false;
-  int under_way = 0;       // calls
+  int under_way = 0;  // calls
+  // The last call, until NCCL's own thread has put it on its stream, and how often it was asked
+  // for.
+  std::function<void()> starting;
+  int asked = 0;
   std::uint64_t turn = 0;  // of collectives
 
  private:

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 namespace tpsim::emulated {
@@ -46,6 +47,13 @@ bool is_recorded(cudaStream_t stream);
 std::vector<Work> end_recording(cudaStream_t stream);
 
 double now_s();
+
+// Whether TPSIM_EMULATED_GPU asks for this:
+//   idle                see works()
+//   old-driver          the driver is of CUDA 12.4
+//   other-architecture  no kernel of the build runs on this GPU
+//   one-multiprocessor  small ops go round the loops that only large ones do
+bool is_played(std::string_view way);
 
 // Whether kernels and products do their work. With TPSIM_EMULATED_GPU=idle they do not, and memory
 // is an H200's of which nothing is touched: the allocations of models of any size, and no results.

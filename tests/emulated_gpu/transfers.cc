@@ -139,7 +139,7 @@ class Collective final : public Transfer {
 
 constexpr int kMessage = 7;
 
-// One end of a message.
+// One end of a message. Neither ends before the other has come, however short the message is.
 class MessageTransfer : public Transfer {
  public:
   MessageTransfer(std::shared_ptr<Comm> comm, const Message& message)
@@ -166,6 +166,10 @@ class Sending final : public MessageTransfer {
     ++mailbox.written;
     offset_ += bytes;
     return true;
+  }
+  bool has_arrived() const override {
+    const Mailbox& mailbox = comm_->between(comm_->rank(), message_.peer);
+    return mailbox.read == mailbox.written;
   }
 };
 

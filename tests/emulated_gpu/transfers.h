@@ -27,11 +27,12 @@ class Transfer {
     while (offset_ < total_) {
       if (!move_piece()) return false;
     }
-    return true;
+    return has_arrived();
   }
 
  protected:
   virtual bool move_piece() = 0;
+  virtual bool has_arrived() const { return true; }  // everything that was moved
 
   void check_call(const Mailbox& mailbox) const;
 

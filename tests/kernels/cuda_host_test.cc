@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/kernel_trace.h"
 #include "kernels/cuda/matmul_choice.h"
@@ -41,6 +42,15 @@ TEST_CASE("a machine without a GPU is told so, and no more") {
   REQUIRE_FALSE(device.ok());
   CHECK(device.error().kind == ErrorKind::kMissing);
   CHECK_THAT(device.error().message, Catch::StartsWith("no GPU: "));
+}
+
+TEST_CASE("a failure of CUDA names the host and the GPU on its bus") {
+  if (visible_gpus().gpus == 0) return;
+  const auto device = CudaDevice::create();
+  REQUIRE(device.ok());
+  CHECK_THROWS_WITH(
+      check_cuda(cudaErrorInvalidValue, "a copy"),
+      Catch::StartsWith("a copy: ") && Catch::Contains(", GPU 0000:") && Catch::Contains(" of "));
 }
 
 TEST_CASE("work that repeats is recorded after the warm-up, and anew when its memory moves") {

@@ -65,11 +65,15 @@ void add_matmuls(Cases& cases) {
 void add_norms(Cases& cases, std::int64_t rows, std::int64_t cols) {
   for (int kind = 0; kind < 2; ++kind) {
     cases.add(OpKind::kNormForward, kind, {rows, cols});
+    cases.add_changed<NormForward>(kind, {rows, cols}, "1 + gain",
+                                   [](NormForward& op) { op.offset = 1; });
     if (cols == 1) continue;  // the gradient is zero, and what is computed is rounding
     for (const DType gradients : {DType::kFloat32, cases.dtype()}) {
       for (const int residual : {0, 2}) {
         const int variant = kind | residual | (code(gradients) << 2);
         cases.add(OpKind::kNormBackward, variant, {rows, cols});
+        cases.add_changed<NormBackward>(variant, {rows, cols}, "1 + gain",
+                                        [](NormBackward& op) { op.offset = 1; });
         cases.add_changed<NormBackward>(variant, {rows, cols}, "in place",
                                         [](NormBackward& op) { op.dx = op.dy; });
       }
@@ -168,6 +172,12 @@ void add_softmaxes(Cases& cases) {
     op.heads = 3;
     op.slopes = op.slopes.slice(0, 3);
   });
+  for (const Visibility& limit : {Visibility{3, 0}, Visibility{0, 7}, Visibility{40, 0}}) {
+    cases.add_changed<SoftmaxForward>(1, {3, 17, 48}, "windows and chunks",
+                                      [=](SoftmaxForward& op) { op.visibility = limit; });
+    cases.add_changed<SoftmaxForward>(0, {2, 48, 48}, "windows and chunks",
+                                      [=](SoftmaxForward& op) { op.visibility = limit; });
+  }
   // The queries are the last of more keys.
   for (const auto& [matrices, queries, keys] :
        {std::tuple{1, 1, 9}, {6, 5, 10}, {3, 17, 48}, {2, 64, 257}}) {
@@ -192,6 +202,13 @@ void add_flash(Cases& cases, OpDims dims) {
     // Of a single position the gradient is zero, and what is computed is rounding.
     if (dims[1] > 1 || dims[5] > 1) cases.add(OpKind::kFlashBackward, alibi, dims);
   }
+  // Backward only on what forward left behind: log sums of the same limits (add_limited_flash).
+  cases.add_changed<FlashForward>(1, dims, "window and cap", [](FlashForward& op) {
+    op.visibility.window = 5;
+    op.cap = 2;
+  });
+  cases.add_changed<FlashForward>(0, dims, "chunks",
+                                  [](FlashForward& op) { op.visibility.chunk = 6; });
   cases.add_changed<FlashForward>(1, dims, "head by head", [](FlashForward& op) {
     const AttentionDims& d = op.dims;
     for (Heads* x : {&op.q, &op.o}) {
@@ -216,7 +233,75 @@ void add_rotaries(Cases& cases) {
       op.inverse = inverse;
       op.first_position = 29;
     });
+    cases.add_changed<Rotary>(1, {17, 3, 16}, "neighbours, longer", [=](Rotary& op) {
+      op.inverse = inverse;
+      op.first_position = 4000;
+      op.magnitude = 1.25F;
+    });
+    cases.add_changed<Rotary>(0, {17, 3, 16}, "half of a head", [=](Rotary& op) {
+      op.inverse = inverse;
+      op.dims.head_dim = 8;
+      op.x.head_stride = 16;
+    });
   }
+}
+
+// Norms of one vector for a token, of several heads with one gain or their own, without any.
+void add_head_ops(Cases& cases) {
+  for (const OpDims& dims :
+       {OpDims{1, 1, 4}, {17, 3, 16}, {5, 2, 80}, {33, 1, 257}, {300, 4, 128}}) {
+    cases.add(OpKind::kHeadNormForward, 0, dims);
+    cases.add(OpKind::kHeadNormBackward, 0, dims);
+    cases.add_changed<HeadNormForward>(0, dims, "centred, 1 + gain", [](HeadNormForward& op) {
+      op.kind = NormKind::kLayerNorm;
+      op.offset = 1;
+    });
+    cases.add_changed<HeadNormBackward>(0, dims, "centred, 1 + gain", [](HeadNormBackward& op) {
+      op.kind = NormKind::kLayerNorm;
+      op.offset = 1;
+    });
+    cases.add_changed<HeadNormForward>(0, dims, "no gain",
+                                       [](HeadNormForward& op) { op.gain = Tensor(); });
+    cases.add_changed<HeadNormBackward>(0, dims, "no gain", [](HeadNormBackward& op) {
+      op.gain = Tensor();
+      op.dgain = Tensor();
+    });
+    cases.add(OpKind::kPositionScale, 0, dims);
+    cases.add(OpKind::kHeadSum, 0, dims);
+  }
+  // The heads of a token are one vector to the key; here each has a gain.
+  cases.add_changed<HeadNormForward>(0, {17, 1, 48}, "a gain for each head",
+                                     [](HeadNormForward& op) {
+                                       op.dims.heads = 3;
+                                       op.dims.head_dim = op.x.head_stride = 16;
+                                     });
+  cases.add_changed<HeadNormBackward>(0, {17, 1, 48}, "a gain for each head",
+                                      [](HeadNormBackward& op) {
+                                        op.dims.heads = 3;
+                                        op.dims.head_dim = op.dx.head_stride = 16;
+                                      });
+  cases.add_changed<PositionScale>(0, {17, 3, 16}, "later positions",
+                                   [](PositionScale& op) { op.first_position = 29; });
+}
+
+void add_column_biases(Cases& cases, std::int64_t rows, std::int64_t cols) {
+  cases.add(OpKind::kColumnBias, 0, {rows, cols});
+  cases.add(OpKind::kColumnBiasGradient, code(DType::kFloat32), {rows, cols});
+  cases.add(OpKind::kColumnBiasGradient, code(cases.dtype()), {rows, cols});
+  if (cols < 48) return;
+  const auto narrow = [](Matrix& x) {
+    x.cols = 16;
+    x.offset = 8;
+  };
+  cases.add_changed<ColumnBias>(0, {rows, cols}, "some columns", [=](ColumnBias& op) {
+    narrow(op.x);
+    op.bias = op.bias.slice(0, 16);
+  });
+  cases.add_changed<ColumnBiasGradient>(code(DType::kFloat32), {rows, cols}, "some columns",
+                                        [=](ColumnBiasGradient& op) {
+                                          narrow(op.dy);
+                                          op.sums = op.sums.slice(0, 16);
+                                        });
 }
 
 void add_matrix_copies(Cases& cases) {
@@ -237,7 +322,8 @@ void add_matrix_copies(Cases& cases) {
 }
 
 void add_flat(Cases& cases, std::int64_t n) {
-  for (const OpKind kind : {OpKind::kScale, OpKind::kFill, OpKind::kCopy, OpKind::kSumSquares}) {
+  for (const OpKind kind : {OpKind::kScale, OpKind::kFill, OpKind::kCopy, OpKind::kSumSquares,
+                            OpKind::kSoftCapForward, OpKind::kSoftCapBackward}) {
     cases.add(kind, 0, {n});
   }
   for (const DType other : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
@@ -258,6 +344,7 @@ std::vector<OpCase> odd_cases(const std::vector<DType>& dtypes) {
       for (const std::int64_t cols : kCols) {
         add_norms(cases, rows, cols);
         add_rowwise(cases, rows, cols);
+        add_column_biases(cases, rows, cols);
         add_losses(cases, rows, cols);
       }
     }
@@ -274,6 +361,7 @@ std::vector<OpCase> odd_cases(const std::vector<DType>& dtypes) {
       add_flash(cases, dims);
     }
     add_rotaries(cases);
+    add_head_ops(cases);
     add_matrix_copies(cases);
     for (const std::int64_t n : {1, 5, 1023, 1025, 4099}) add_flat(cases, n);
     if (dtype == DType::kFloat32) cases.add(OpKind::kCrossEntropyLoss, 0, {17});

@@ -16,7 +16,7 @@ struct OpCase {
 
 // Every kind of op, in these dtypes for storage.
 std::vector<OpCase> odd_cases(const std::vector<DType>& dtypes);
-// Of ops and settings that models of today brought, which a GPU has no kernels for yet.
+// Of ops and settings that models of today brought.
 std::vector<OpCase> cases_of_today(const std::vector<DType>& dtypes);
 
 }  // namespace tpsim

@@ -150,11 +150,33 @@ TEST_CASE("the ranks of a job have one token, other jobs another") {
   }
 }
 
+TEST_CASE("jobs of Slurm that share a node meet at ports of their own") {
+  const auto port_of = [](const char* job, const char* step) {
+    return launched({{"SLURM_PROCID", "1"},
+                     {"SLURM_STEP_NUM_TASKS", "2"},
+                     {"SLURM_STEP_NODELIST", "gpu7"},
+                     {"SLURM_JOB_ID", job},
+                     {"SLURM_STEP_ID", step}})
+        .port;
+  };
+  CHECK(port_of("4711", "0") == port_of("4711", "0"));
+  CHECK(port_of("4711", "0") != port_of("4711", "1"));
+  CHECK(port_of("4711", "0") != port_of("4712", "0"));
+  for (const char* job : {"1", "4711", "2147483647"}) {
+    CHECK(port_of(job, "0") >= 20000);
+    CHECK(port_of(job, "0") < 29000);
+  }
+}
+
 TEST_CASE("the first host of a node list") {
   CHECK(first_host("login1") == "login1");
   CHECK(first_host("a1,a2") == "a1");
   CHECK(first_host("gpu[007-012,015],login1") == "gpu007");
   CHECK(first_host("gpu[7,9]") == "gpu7");
+  CHECK(first_host("rack[1-2]n3") == "rack1n3");
+  CHECK(first_host("gpu[01-04]-ib,login1") == "gpu01-ib");
+  CHECK(first_host("r[1,4]n[07-12]") == "r1n07");
+  CHECK(first_host("gpu[7").substr(0, 3) == "gpu");  // no list of Slurm's
 }
 
 TEST_CASE("ranks meet in a shared folder") {

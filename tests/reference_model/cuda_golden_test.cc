@@ -89,6 +89,13 @@ void check_training(const std::string& name, DType dtype, double tolerance) {
 
 }  // namespace
 
+// Norms of heads and windows; biases of q, k and v; stretched rotary embeddings.
+TEST_CASE("models of today in fp32 on CUDA follow PyTorch's losses", "[long]") {
+  for (const char* name : {"qwen3-tiny", "qwen2-tiny", "llama3-tiny"}) {
+    check_training(name, DType::kFloat32, 1e-4);
+  }
+}
+
 TEST_CASE("micro-batches that are replayed give the losses of those that are issued", "[long]") {
   for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
     Golden golden = load(name);

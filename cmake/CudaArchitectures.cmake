@@ -1,0 +1,22 @@
+# The GPUs that a build is for when nobody says so: those of data centres since Ampere, as far as this
+# nvcc knows them. Every one brings its PTX, from which a driver makes code for newer GPUs.
+
+# Of `listed`, the lines of `nvcc --list-gpu-arch` (compute_80 and so on).
+function(tpsim_choose_architectures listed result)
+  set(chosen "")
+  foreach(architecture IN ITEMS 80 90 100)  # A100; H100, H200; B200
+    if("${listed}" MATCHES "compute_${architecture}(\n|$)")
+      list(APPEND chosen ${architecture})
+    endif()
+  endforeach()
+  set(${result} "${chosen}" PARENT_SCOPE)
+endfunction()
+
+function(tpsim_architectures_of_nvcc nvcc result)
+  execute_process(COMMAND "${nvcc}" --list-gpu-arch OUTPUT_VARIABLE listed ERROR_QUIET)
+  tpsim_choose_architectures("${listed}" chosen)
+  if(NOT chosen)
+    set(chosen 80 90)  # an nvcc that does not list them
+  endif()
+  set(${result} "${chosen}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,147 @@
+// Biases of some columns of a wider tensor, and caps of scores and logits: what comes beside the
+// products of today's models.
+#include <algorithm>
+
+#include "kernels/cuda/column_sums.cuh"
+#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/elementwise.cuh"
+
+namespace tpsim {
+namespace {
+
+template <class T, int V>
+struct BiasedPack {
+  Raw<T, V> x, bias;
+};
+
+// Elements are counted along the columns alone; kPack of them lie in one row.
+template <class T>
+struct ColumnBiasBody {
+  static constexpr int kWidth = kPack;
+  T* x;
+  const T* bias;
+  std::int64_t cols, row_stride;
+
+  __device__ T* place(std::int64_t at) const { return x + at / cols * row_stride + at % cols; }
+  template <int V>
+  __device__ BiasedPack<T, V> read(Width<V>, std::int64_t at) const {
+    return {raw_at<T, V>(place(at)), raw_at<T, V>(bias + at % cols)};
+  }
+  template <int V>
+  __device__ void write(Width<V>, BiasedPack<T, V> pack, std::int64_t at) const {
+#pragma unroll
+    for (int i = 0; i < V; ++i) pack.x.set(i, pack.x[i] + pack.bias[i]);
+    pack.x.write(place(at));
+  }
+};
+
+constexpr int kColumnThreads = 256;
+
+// partial[piece][column], over the piece's rows in order.
+template <class T>
+__global__ void __launch_bounds__(kColumnThreads)
+    column_slice_kernel(const T* dy, std::int64_t rows, std::int64_t cols, std::int64_t row_stride,
+                        std::int64_t rows_each, float* partial) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * kColumnThreads + threadIdx.x;
+  if (column >= cols) return;
+  const std::int64_t begin = blockIdx.y * rows_each;
+  const std::int64_t end = begin + rows_each < rows ? begin + rows_each : rows;
+  float sum = 0;
+  for (std::int64_t row = begin; row < end; ++row) sum += widened(dy[row * row_stride + column]);
+  partial[blockIdx.y * cols + column] = sum;
+}
+
+// y = cap tanh(scale x / cap).
+template <class T>
+struct SoftCapBody {
+  static constexpr int kWidth = kPackOf<T>;
+  const T* x;
+  T* y;
+  float scale, cap;
+
+  template <int V>
+  __device__ Raw<T, V> read(Width<V>, std::int64_t at) const {
+    return raw_at<T, V>(x + at);
+  }
+  template <int V>
+  __device__ void write(Width<V>, Raw<T, V> pack, std::int64_t at) const {
+#pragma unroll
+    for (int i = 0; i < V; ++i) pack.set(i, cap * tanhf(scale * pack[i] / cap));
+    pack.write(y + at);
+  }
+};
+
+template <class T, int V>
+struct CappedPack {
+  Raw<T, V> y, dy;
+};
+
+template <class T>
+struct SoftCapSlope {
+  static constexpr int kWidth = kPackOf<T>;
+  const T* y;
+  T* dy;
+  float scale, cap;
+
+  template <int V>
+  __device__ CappedPack<T, V> read(Width<V>, std::int64_t at) const {
+    return {raw_at<T, V>(y + at), raw_at<T, V>(dy + at)};
+  }
+  template <int V>
+  __device__ void write(Width<V>, CappedPack<T, V> pack, std::int64_t at) const {
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const float t = pack.y[i] / cap;
+      pack.dy.set(i, pack.dy[i] * scale * (1.0F - t * t));
+    }
+    pack.dy.write(dy + at);
+  }
+};
+
+}  // namespace
+
+void compute(const ColumnBias& op, CudaState& state) {
+  const Matrix& x = op.x;
+  const bool packed = pack_width(x.cols, {x.tensor, op.bias}) == kPack && x.offset % kPack == 0 &&
+                      x.row_stride % kPack == 0;
+  with_type(x.tensor.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const ColumnBiasBody<T> body{elements_of<T>(x.tensor) + x.offset, elements_of<T>(op.bias),
+                                 x.cols, x.row_stride};
+    launch_flat(body, x.rows * x.cols, packed, state);
+  });
+}
+
+void compute(const ColumnBiasGradient& op, CudaState& state) {
+  constexpr std::int64_t kMostPieces = 256;
+  const Matrix& dy = op.dy;
+  const std::int64_t pieces = std::min(dy.rows, kMostPieces);
+  const std::int64_t rows_each = (dy.rows + pieces - 1) / pieces;
+  auto* const partial = state.scratch.array<float>(pieces * dy.cols);
+  const dim3 grid(static_cast<unsigned>((dy.cols + kColumnThreads - 1) / kColumnThreads),
+                  static_cast<unsigned>(pieces));
+  with_type(dy.tensor.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    column_slice_kernel<T><<<grid, kColumnThreads, 0, state.stream>>>(
+        elements_of<T>(dy.tensor) + dy.offset, dy.rows, dy.cols, dy.row_stride, rows_each, partial);
+  });
+  add_partial_sums({partial, pieces, dy.cols, dy.cols}, any_floats(op.sums), state);
+}
+
+void compute(const SoftCapForward& op, CudaState& state) {
+  with_type(op.x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const SoftCapBody<T> body{elements_of<T>(op.x), elements_of<T>(op.y), op.scale, op.cap};
+    launch_flat(body, op.x.elements(), pack_width(kPack, {op.x, op.y}) == kPack, state);
+  });
+}
+
+void compute(const SoftCapBackward& op, CudaState& state) {
+  with_type(op.y.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const SoftCapSlope<T> body{elements_of<T>(op.y), elements_of<T>(op.dy), op.scale, op.cap};
+    launch_flat(body, op.y.elements(), pack_width(kPack, {op.y, op.dy}) == kPack, state);
+  });
+}
+
+}  // namespace tpsim

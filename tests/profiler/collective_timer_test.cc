@@ -1,0 +1,153 @@
+// Times of collectives on devices that work behind their hosts: clocks of the test's own, so that
+// what hosts and late neighbours take is known.
+#include "profiler/collective_timer.h"
+
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <thread>
+
+#include "tests/kernels/clock_device.h"
+
+namespace tpsim {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr double kHostCall = 100e-6;  // of an NCCL call
+constexpr double kLate = 80e-6;       // rank 1 leaves every barrier so much later
+constexpr double kCollective = 20e-6;
+
+// Where ranks wait for each other.
+class Meeting {
+ public:
+  double greatest(int rank, double mine) {
+    values_[static_cast<std::size_t>(rank)] = mine;
+    barrier_.arrive_and_wait();
+    const double result = std::max(values_[0], values_[1]);
+    barrier_.arrive_and_wait();
+    return result;
+  }
+
+ private:
+  std::array<double, kRanks> values_{};
+  std::barrier<> barrier_{kRanks};
+};
+
+// Work is queued: the host goes on, and has gone on to `host` when the device will be at `work`.
+class QueueDevice final : public Device {
+ public:
+  explicit QueueDevice(int rank) : rank_(rank) {}
+  double host = 0, work = 0;
+
+  void upload(std::span<const std::byte> from, const Tensor& to) override {
+    std::memcpy(to.raw(), from.data(), from.size());
+  }
+  void download(const Tensor& from, std::span<std::byte> to) override {
+    synchronize();
+    std::memcpy(to.data(), from.raw(), to.size());
+  }
+  void synchronize() override { host = std::max(host, work) + rank_ * kLate; }
+  DeviceMark mark() override {
+    queue(0, 0);
+    return {static_cast<std::int64_t>(work * 1e9)};
+  }
+  double seconds_between(DeviceMark earlier, DeviceMark later) override {
+    host = std::max(host, 1e-9 * static_cast<double>(later.value));
+    return 1e-9 * static_cast<double>(later.value - earlier.value);
+  }
+  bool delay(double seconds) override { return queue(0, seconds), true; }
+  // The host takes so long to issue what the device then takes so long for.
+  void queue(double issuing, double seconds) {
+    host += issuing;
+    work = std::max(host, work) + seconds;
+  }
+
+ protected:
+  void execute(const Op&) override { queue(5e-6, 2e-6); }
+  void* acquire(std::int64_t bytes) override {
+    return std::calloc(static_cast<std::size_t>(bytes), 1);
+  }
+  void give_back(void* data, std::int64_t) override { std::free(data); }
+
+ private:
+  int rank_;
+};
+
+class QueueCommunicator final : public Communicator {
+ public:
+  QueueCommunicator(QueueDevice& device, GroupMember member, Meeting& meeting)
+      : Communicator(device, member.group, member.rank, member.size),
+        queue_(device),
+        meeting_(meeting) {}
+
+ protected:
+  // Also the way of votes, none of which is negative.
+  void do_all_reduce(const Tensor& x, ReduceOp) override {
+    float value = 0;
+    std::memcpy(&value, x.raw(), sizeof value);
+    value = static_cast<float>(meeting_.greatest(rank(), static_cast<double>(value)));
+    std::memcpy(x.raw(), &value, sizeof value);
+    queue_.queue(kHostCall, 0);
+    queue_.work = meeting_.greatest(rank(), queue_.work) + kCollective;
+  }
+  void do_all_gather(const Tensor&, const Tensor&) override {}
+  void do_reduce_scatter(const Tensor&, const Tensor&) override {}
+  void do_all_to_all(const Tensor&, const Tensor&) override {}
+  void do_broadcast(const Tensor&, int) override {}
+  void do_send(const Tensor&, int) override {}
+  void do_receive(const Tensor&, int) override {}
+
+ private:
+  QueueDevice& queue_;
+  Meeting& meeting_;
+};
+
+class QueueWorld final : public World {
+ public:
+  QueueWorld(int rank, Meeting& meeting) : rank_(rank), meeting_(meeting) {}
+  int rank() const override { return rank_; }
+  int size() const override { return kRanks; }
+  std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
+                                             const std::vector<std::int64_t>& members) override {
+    return std::make_unique<QueueCommunicator>(dynamic_cast<QueueDevice&>(device),
+                                               member_of(*this, group, members), meeting_);
+  }
+
+ private:
+  int rank_;
+  Meeting& meeting_;
+};
+
+}  // namespace
+
+TEST_CASE("a collective's time holds neither the host's calls nor how late a neighbour comes") {
+  Meeting meeting;
+  std::array<Samples, kRanks> samples;
+  const auto rank = [&](int number) {
+    QueueDevice device(number);
+    QueueWorld world(number, meeting);
+    RankBarrier barrier(world, device);
+    std::vector<CollectiveNeed> needs;
+    for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{1} << 16,
+                                     std::int64_t{1} << 22, std::int64_t{20} << 20}) {
+      needs.push_back({CollectiveKind::kAllReduce, kRanks, bytes});
+    }
+    time_collectives(world, device, barrier, needs, {.most_samples = 20},
+                     samples[static_cast<std::size_t>(number)]);
+  };
+  {
+    const std::jthread second(rank, 1);
+    rank(0);
+  }
+  for (const Samples& of_rank : samples) {
+    REQUIRE(of_rank.collectives().size() == 4);
+    for (const CollectiveSample& one : of_rank.collectives()) {
+      INFO(one.bytes.value());
+      CHECK(one.median.value() == Approx(kCollective).epsilon(1e-3));
+    }
+  }
+}
+
+}  // namespace tpsim

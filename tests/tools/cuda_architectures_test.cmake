@@ -1,0 +1,16 @@
+# Which GPUs a build is for, as stand-in nvccs of CUDA 12.4, 12.8 and 13 list what they know.
+include("${SOURCE_DIR}/cmake/CudaArchitectures.cmake")
+
+function(expect nvcc listed wanted)
+  file(WRITE "${WORK_DIR}/${nvcc}" "#!/bin/sh\nprintf '${listed}'\n")
+  file(CHMOD "${WORK_DIR}/${nvcc}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  tpsim_architectures_of_nvcc("${WORK_DIR}/${nvcc}" chosen)
+  if(NOT "${chosen}" STREQUAL "${wanted}")
+    message(FATAL_ERROR "${nvcc}: ${chosen} in place of ${wanted}")
+  endif()
+endfunction()
+
+expect(nvcc-12.4 "compute_50\\ncompute_80\\ncompute_89\\ncompute_90\\n" "80;90")
+expect(nvcc-12.8 "compute_80\\ncompute_90\\ncompute_100\\ncompute_101\\ncompute_120\\n" "80;90;100")
+expect(nvcc-13 "compute_75\\ncompute_80\\ncompute_90\\ncompute_100\\ncompute_103" "80;90;100")
+expect(nvcc-silent "" "80;90")
