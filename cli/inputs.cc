@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "kernels/cpu/narrow_floats.h"
 #include "sim/machine_cluster.h"
+#include "sim/run_setup.h"
 
 namespace tpsim::cli {
 namespace {
@@ -218,6 +219,31 @@ Status add_asked_parts(const Arguments& arguments, PartValues& parts) {
   return Ok{};
 }
 
+// Settings of a single plan that nobody chose; of a search its batch, since it tries all others.
+std::set<Setting> settings_left(const Arguments& arguments, bool has_file) {
+  std::set<Setting> left;
+  if (has_file) return left;
+  const bool searches = arguments.command == Command::kPlan || arguments.has(Opt::kGpus);
+  for (const SettingRow& row : setting_rows()) {
+    if (row.kind == SettingKind::kList || arguments.has(opt_of(row.setting))) continue;
+    if (!searches || row.setting == Setting::kGlobalBatch) left.insert(row.setting);
+  }
+  return left;
+}
+
+Status set_network(const Arguments& arguments, const PlanFile& file, NamedScenario& named) {
+  TPSIM_TRY(const double asked, node_gbps_of(arguments));
+  named.node_gbps = asked > 0 ? asked : file.node_gbps;
+  if (named.node_gbps == 0) return Ok{};
+  ClusterSpec& cluster = named.scenario.cluster;
+  if (cluster.nodes == 1) {
+    return option_error(Opt::kNodeGbps, fmt::format("{} has one node", cluster.name),
+                        "nothing leaves it");
+  }
+  cluster = with_node_rate(std::move(cluster), named.node_gbps);
+  return Ok{};
+}
+
 // No plan of the model is one of the stack's.
 Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
   const auto rule_of = [&](const StackSpec& stack) {
@@ -261,6 +287,10 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
     TPSIM_TRY(scenario.profile, blaming(catalogue.load_profile(named.profile), arguments,
                                         Opt::kProfile, named.cluster));
   }
+  TPSIM_TRY_STATUS(set_network(arguments, moved ? PlanFile{} : names, named));
+  named.cluster_is_default = !moved && !file;
+  named.stack_is_default = !arguments.has(Opt::kStack) && !file && known.stack.empty();
+  named.settings_left = settings_left(arguments, file.has_value());
   named.stack = name_for(arguments, Opt::kStack, moved ? "" : names.stack,
                          known.stack.empty() ? scenario.cluster.stack : known.stack);
   TPSIM_TRY(scenario.stack,
@@ -420,7 +450,8 @@ Status check_runs_on(const Plan& plan, std::string_view device) {
 }
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {
-  return {named.scenario.model, named.cluster, named.profile, named.stack, named.parts, plan};
+  return {named.scenario.model, named.cluster, named.profile,  named.stack,
+          named.parts,          plan,          named.node_gbps};
 }
 
 }  // namespace tpsim::cli

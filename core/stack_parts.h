@@ -77,6 +77,14 @@ template <>
 inline constexpr auto kWordsOf<TensorOverlap> = std::to_array<std::string_view>({"none", "backward",
                                                                                  "userbuffers"});
 
+// How a stage sends its result to one neighbour and receives from the same one.
+enum class P2pCalls : std::uint8_t {
+  kPaired,  // at once, in both directions (Megatron's send_forward_recv_backward)
+  kSerial,  // one after the other, both stages waiting each time (DeepSpeed's pipeline engine)
+};
+template <>
+inline constexpr auto kWordsOf<P2pCalls> = std::to_array<std::string_view>({"paired", "serial"});
+
 // What is captured and replayed without the host.
 enum class CudaGraphs : std::uint8_t { kNone, kFull, kFullIteration };  // layers; the whole step
 template <>
@@ -98,6 +106,7 @@ struct SoftwareParts {
   DataParallelSync sync = DataParallelSync::kReduceScatter;
   std::int64_t shard_group = kShardOverAll;
   TensorOverlap tensor_overlap = TensorOverlap::kNone;
+  P2pCalls p2p_calls = P2pCalls::kPaired;
   bool overlap_p2p = false;        // pipeline transfers run beside compute
   bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits for its kernel
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
@@ -119,6 +128,7 @@ enum class StackPart : std::uint8_t {
   kOverlapParameterGather,
   kShardGroup,
   kPipelineSends,
+  kP2pCalls,
   kOverlapP2p,
   kTensorOverlap,
   kBlockingLaunches,

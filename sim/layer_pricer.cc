@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "sim/low_precision.h"
 #include "sim/memory_of_parts.h"
@@ -54,6 +55,15 @@ Plan traced_plan(const LayerKey& key, const Plan& plan) {
   return traced;
 }
 
+// What a launch takes the host, where each waits for its kernel.
+Scenario with_blocking_launches(Scenario scenario) {
+  if (!scenario.stack.parts.blocking_launches) return scenario;
+  HostCost& host = scenario.stack.host;
+  host.per_op += std::exchange(host.blocking_op, Seconds());
+  host.per_collective += std::exchange(host.blocking_collective, Seconds());
+  return scenario;
+}
+
 }  // namespace
 
 HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
@@ -82,7 +92,7 @@ PhaseCost PhaseCost::repeat(const PhaseCost& once, std::int64_t n) {
 }
 
 PriceLists::PriceLists(const Scenario& s)
-    : scenario(s), ops(s.profile), collectives(s.profile, s.cluster) {}
+    : scenario(with_blocking_launches(s)), ops(s.profile), collectives(s.profile, s.cluster) {}
 
 LayerPricer::LayerPricer(const Scenario& scenario)
     : LayerPricer(std::make_shared<const PriceLists>(scenario)) {}
