@@ -78,6 +78,17 @@ std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share);
 
 }  // namespace
 
+std::set<Setting> settings_left(const Arguments& arguments, bool has_file) {
+  std::set<Setting> left;
+  if (has_file) return left;
+  const bool searches = arguments.command == Command::kPlan || arguments.has(Opt::kGpus);
+  for (const SettingRow& row : setting_rows()) {
+    if (row.kind == SettingKind::kList || arguments.has(opt_of(row.setting))) continue;
+    if (!searches || row.setting == Setting::kGlobalBatch) left.insert(row.setting);
+  }
+  return left;
+}
+
 Assumed assumed_of(const NamedScenario& named, const PlannedRun& run) {
   const Scenario& scenario = named.scenario;
   Assumed assumed;

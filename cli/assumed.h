@@ -2,6 +2,7 @@
 // it were something else of the catalogue.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "core/report.h"
 
 namespace tpsim::cli {
+
+// Settings of a single plan that nobody chose; of a search its batch, since it tries all others.
+std::set<Setting> settings_left(const Arguments& arguments, bool has_file);
 
 // Half of a 90 % interval is given as a share of the step towards its slow side: 0.22 for "+22 %".
 struct OpenChoice {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <thread>
 
+#include "cli/assumed.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/plan_json.h"
@@ -217,18 +218,6 @@ Status add_asked_parts(const Arguments& arguments, PartValues& parts) {
     parts[row.part] = *value;
   }
   return Ok{};
-}
-
-// Settings of a single plan that nobody chose; of a search its batch, since it tries all others.
-std::set<Setting> settings_left(const Arguments& arguments, bool has_file) {
-  std::set<Setting> left;
-  if (has_file) return left;
-  const bool searches = arguments.command == Command::kPlan || arguments.has(Opt::kGpus);
-  for (const SettingRow& row : setting_rows()) {
-    if (row.kind == SettingKind::kList || arguments.has(opt_of(row.setting))) continue;
-    if (!searches || row.setting == Setting::kGlobalBatch) left.insert(row.setting);
-  }
-  return left;
 }
 
 Status set_network(const Arguments& arguments, const PlanFile& file, NamedScenario& named) {
