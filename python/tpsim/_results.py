@@ -128,7 +128,7 @@ class Plan:
     predicted: Optional[Prediction] = None
     # In the plans of a search by time: how sure the best is faster, and whether that is below 90 %.
     p_best_is_faster: Optional[float] = None
-    ties: bool = False
+    ties: Optional[bool] = None
     file: str = field(default="", repr=False, compare=False)  # the text of its plan file
 
     @property
