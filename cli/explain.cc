@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/assumed.h"
 #include "cli/commands.h"
 #include "cli/counterfactuals.h"
 #include "cli/fit.h"
@@ -19,6 +20,7 @@
 #include "core/json_document.h"
 #include "core/numbers.h"
 #include "sim/simulate.h"
+#include "sim/terms.h"
 #include "sim/top_ops.h"
 
 namespace tpsim::cli {
@@ -63,8 +65,25 @@ class SourceList {
   std::vector<std::string> sources_;
 };
 
-std::string term_view(const Terminal& terminal, const Term& term, const Prediction& predicted,
-                      SourceList& sources) {
+// "norm_kernel torch (asked for), rotary_kernel fused"
+std::string parts_text(const NamedScenario& named, StepTerm term) {
+  std::string text;
+  bool asked_for_any = false;
+  for (const StackPart part : parts_behind(term)) {
+    const PartRow& row = row_of(part);
+    asked_for_any = asked_for_any || named.parts.contains(part);
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", row.key,
+                        text_of(row, row.get(named.scenario.stack)),
+                        named.parts.contains(part) ? " (asked for)" : "");
+  }
+  if (text.empty()) return text;
+  return fmt::format("{}; {}of stack {}", text, asked_for_any ? "others " : "",
+                     named.scenario.stack.name);
+}
+
+std::string term_view(const Terminal& terminal, const Term& term, const PlannedRun& run,
+                      const NamedScenario& named, SourceList& sources) {
+  const Prediction& predicted = run.predicted;
   const TimeScale scale = time_scale(predicted.step);
   std::string text = fmt::format(
       "  {}{:>9} {} {:>8}\n",
@@ -72,6 +91,8 @@ std::string term_view(const Terminal& terminal, const Term& term, const Predicti
       scaled_text(term.time, scale), scale.unit, percent_text(term.time / predicted.step));
   text += labelled(terminal, "formula", term.formula);
   text += labelled(terminal, "inputs", term.inputs);
+  const std::string parts = parts_text(named, term.kind);
+  if (!parts.empty() && term.time > Seconds()) text += labelled(terminal, "parts", parts);
   return text + labelled(terminal, "source", sources.mark(term.source));
 }
 
@@ -134,8 +155,9 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
   const Prediction& predicted = run.predicted;
   std::string text = scenario_view(terminal, named, run.plan) + "\n";
   text += heading(terminal, "PLAN");
-  text += plan_view(terminal, run.plan);
+  text += plan_view(terminal, run.plan, named.settings_left);
   text += prediction_view(terminal, predicted, named.scenario.profile);
+  text += assumed_view(terminal, named, run);
   if (predicted.p_oom > kRefusedChance) {
     text +=
         "  " +
@@ -146,7 +168,7 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
                          fmt::format("they add up to the step of {}", time_text(predicted.step)));
   SourceList sources;
   for (const Term& term : predicted.breakdown) {
-    text += term_view(terminal, term, predicted, sources);
+    text += term_view(terminal, term, run, named, sources);
   }
   text += "\n" + top_ops_view(terminal, named, run.plan);
   text += "\n" + heading(terminal, "MEMORY", "GiB at the peak of each stage");
@@ -179,8 +201,8 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, const Scenario& scenar
 
 Result<Explanation> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
                                 const Terminal& terminal) {
-  constexpr std::array kOfRows = {Opt::kRuns,  Opt::kRow,     Opt::kCluster,
-                                  Opt::kStack, Opt::kProfile, Opt::kJson};
+  constexpr std::array kOfRows = {Opt::kRuns,    Opt::kRow,      Opt::kCluster, Opt::kStack,
+                                  Opt::kProfile, Opt::kNodeGbps, Opt::kJson};
   for (const OptionRow& option : option_rows()) {
     const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
     if (!meant) TPSIM_TRY_STATUS(refuse(arguments, std::array{option.opt}, "the row says it"));

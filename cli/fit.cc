@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/catalogue.h"
 #include "core/numbers.h"
+#include "plans/why_illegal.h"
 
 namespace tpsim::cli {
 
@@ -78,8 +80,26 @@ SearchSpace unconstrained(const SearchSpace& space) {
   return open;
 }
 
+// Software that keeps the optimizer in the hosts' memory, where this one does not.
+std::string offloaded_elsewhere(const Scenario& scenario, SearchSpace space) {
+  const SettingValue offloaded{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
+  const Result<Catalogue> catalogue = Catalogue::open();
+  if (!catalogue.ok() || scenario.stack.choices.has(offloaded)) return "";
+  space.asked[Setting::kOffload] = {offloaded.value};
+  for (const std::string& name : catalogue->list(CatalogueKind::kStacks)) {
+    Result<StackSpec> stack = catalogue->load_stack(name);
+    if (!stack.ok() || stack->launcher == Launcher::kNone) continue;
+    Scenario other = scenario;
+    other.stack = std::move(*stack);
+    if (const auto run = best_of(other, space)) {
+      return fmt::format("with --stack {} --offload optimizer {}", name, fits_text(*run));
+    }
+  }
+  return "";
+}
+
 // Leaves out one constraint, then all, then takes twice the GPUs, and so on.
-std::string remedy(const Scenario& scenario, const SearchSpace& space) {
+std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batch_matters) {
   const std::vector<Relaxation> constraints = relaxations(space);
   for (const Relaxation& without : constraints) {
     if (const auto run = best_of(scenario, without.space)) {
@@ -106,13 +126,16 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space) {
       return fmt::format("on {} {}", gpus_text(open.gpus), fits_text(*run));
     }
   }
-  return fmt::format(
-      "nor on all {} of {}: it takes GPUs with more memory, a shorter --seq or a "
-      "smaller --global-batch",
-      gpus_text(most), scenario.cluster.name);
+  if (const std::string offloaded = offloaded_elsewhere(scenario, space); !offloaded.empty()) {
+    return offloaded;
+  }
+  return fmt::format("nor on all {} of {}: it takes GPUs with more memory or a shorter --seq{}",
+                     gpus_text(most), scenario.cluster.name,
+                     batch_matters ? ", or a smaller --global-batch" : "");
 }
 
-// Of the settings that are legal wherever others are, one stands for all.
+// Of the settings that are legal wherever others are, one stands for all; a launcher's rules may
+// refuse just that one.
 bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gpus) {
   if (gpus < 1 || gpus > gpus_of(scenario.cluster)) return false;
   space.gpus = gpus;
@@ -120,9 +143,13 @@ bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gp
     std::vector<std::int64_t>& asked = space.asked[setting];
     if (asked.empty()) asked = {static_cast<std::int64_t>(value)};
   };
-  settle(Setting::kZero, 0);
-  settle(Setting::kRecompute, Recompute::kFull);
-  settle(Setting::kAttention, AttentionKind::kUnfused);
+  if (scenario.stack.launcher == Launcher::kNone) {
+    settle(Setting::kZero, 0);
+    settle(Setting::kAttention, AttentionKind::kUnfused);
+  }
+  if (scenario.stack.choices.has(
+          {Setting::kRecompute, static_cast<std::int64_t>(Recompute::kFull)}))
+    settle(Setting::kRecompute, Recompute::kFull);
   const Result<SearchResult> found = limited_search(scenario, space);
   return found.ok() && (!found->plans.empty() || found->nearest_miss.has_value());
 }
@@ -140,16 +167,48 @@ std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& sp
   return fmt::format("{} or {} can be filled", below, gpus_text(above));
 }
 
+// Stacks of the catalogue on which the space has a legal plan.
+std::string stacks_that_can(const Scenario& scenario, const SearchSpace& space) {
+  std::string names;
+  const Result<Catalogue> catalogue = Catalogue::open();
+  if (!catalogue.ok()) return names;
+  for (const std::string& name : catalogue->list(CatalogueKind::kStacks)) {
+    Result<StackSpec> stack = catalogue->load_stack(name);
+    if (!stack.ok() || stack->launcher == Launcher::kNone) continue;
+    Scenario other = scenario;
+    other.stack = std::move(*stack);
+    if (!has_legal_plan(other, space, space.gpus)) continue;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+// Options that no plan obeys together: without any one of them there are some.
+Error conflict(const Scenario& scenario, const SearchSpace& space,
+               const std::vector<std::string>& options, const std::string& reason) {
+  const std::string stacks = stacks_that_can(scenario, space);
+  const bool alone = options.size() == 1;
+  const std::string why = !reason.empty()
+                              ? reason
+                              : fmt::format("tp x pp x dp x cp makes no {}", gpus_text(space.gpus));
+  return Error{ErrorKind::kBadInput,
+               fmt::format("no layout of {} over {} with a global batch of {} obeys {}: {}",
+                           scenario.model.name, gpus_text(space.gpus), space.global_batch,
+                           alone ? "it" : "them together", why),
+               fmt::format("{}", fmt::join(options, " with ")),
+               (alone ? "without it there are some" : "without any one of them there are some") +
+                   (stacks.empty() ? "" : "; so there are with --stack " + stacks)};
+}
+
 Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
+  const std::string reason = deciding_reason(scenario, space, found);
+  std::vector<std::string> conflicting;
   for (const Relaxation& without : relaxations(space)) {
     if (has_legal_plan(scenario, without.space, space.gpus)) {
-      return Error{ErrorKind::kBadInput,
-                   fmt::format("no layout of {} over {} obeys it", scenario.model.name,
-                               gpus_text(space.gpus)),
-                   without.option, "without it there are some"};
+      conflicting.insert(conflicting.begin(), without.option);
     }
   }
-  const std::string reason = commonest_reason(found);
+  if (!conflicting.empty()) return conflict(scenario, space, conflicting, reason);
   return Error{
       ErrorKind::kBadInput,
       fmt::format("no layout fills {} with {} and a global batch of {}{}{}", gpus_text(space.gpus),
@@ -182,7 +241,7 @@ Error does_not_fit(const Scenario& scenario, const PlannedRun& run) {
   const auto other = best_of(scenario, space);
   const std::string fits =
       other ? fmt::format("on the same {} {}", gpus_text(space.gpus), fits_text(*other))
-            : remedy(scenario, space);
+            : remedy(scenario, space, run.plan.micro_batch > 1);
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("{} does not fit: it {}", short_name(run.plan),
                            shortage_text(run.predicted, run.predicted.capacity)),
@@ -196,7 +255,7 @@ Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const Sea
                fmt::format("no plan of {} fits on {}: the nearest miss, {}, {}",
                            scenario.model.name, gpus_text(space.gpus), short_name(miss.plan),
                            shortage_text(miss.predicted, memory_limit(scenario, space))),
-               "", remedy(scenario, space)};
+               "", remedy(scenario, space, miss.plan.micro_batch > 1)};
 }
 
 }  // namespace tpsim::cli

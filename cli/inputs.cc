@@ -8,12 +8,14 @@
 #include <numeric>
 #include <thread>
 
+#include "cli/assumed.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/plan_json.h"
 #include "core/text.h"
 #include "kernels/cpu/narrow_floats.h"
 #include "sim/machine_cluster.h"
+#include "sim/run_setup.h"
 
 namespace tpsim::cli {
 namespace {
@@ -218,6 +220,19 @@ Status add_asked_parts(const Arguments& arguments, PartValues& parts) {
   return Ok{};
 }
 
+Status set_network(const Arguments& arguments, const PlanFile& file, NamedScenario& named) {
+  TPSIM_TRY(const double asked, node_gbps_of(arguments));
+  named.node_gbps = asked > 0 ? asked : file.node_gbps;
+  if (named.node_gbps == 0) return Ok{};
+  ClusterSpec& cluster = named.scenario.cluster;
+  if (cluster.nodes == 1) {
+    return option_error(Opt::kNodeGbps, fmt::format("{} has one node", cluster.name),
+                        "nothing leaves it");
+  }
+  cluster = with_node_rate(std::move(cluster), named.node_gbps);
+  return Ok{};
+}
+
 // No plan of the model is one of the stack's.
 Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
   const auto rule_of = [&](const StackSpec& stack) {
@@ -261,6 +276,10 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
     TPSIM_TRY(scenario.profile, blaming(catalogue.load_profile(named.profile), arguments,
                                         Opt::kProfile, named.cluster));
   }
+  TPSIM_TRY_STATUS(set_network(arguments, moved ? PlanFile{} : names, named));
+  named.cluster_is_default = !moved && !file;
+  named.stack_is_default = !arguments.has(Opt::kStack) && !file && known.stack.empty();
+  named.settings_left = settings_left(arguments, file.has_value());
   named.stack = name_for(arguments, Opt::kStack, moved ? "" : names.stack,
                          known.stack.empty() ? scenario.cluster.stack : known.stack);
   TPSIM_TRY(scenario.stack,
@@ -420,7 +439,8 @@ Status check_runs_on(const Plan& plan, std::string_view device) {
 }
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {
-  return {named.scenario.model, named.cluster, named.profile, named.stack, named.parts, plan};
+  return {named.scenario.model, named.cluster, named.profile,  named.stack,
+          named.parts,          plan,          named.node_gbps};
 }
 
 }  // namespace tpsim::cli

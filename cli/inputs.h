@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,11 @@ struct NamedScenario {
   std::string cluster;
   std::string profile;
   std::string stack;
-  PartValues parts;  // asked for in place of the stack's own
+  PartValues parts;      // asked for in place of the stack's own
+  double node_gbps = 0;  // likewise of the cluster's network; 0: the cluster's
+  // What neither an option nor a plan file says; reports mark it.
+  bool cluster_is_default = false, stack_is_default = false;
+  std::set<Setting> settings_left = {};
 };
 
 // Says where a name that cannot be loaded came from: the option, else the plan file, else the

@@ -79,6 +79,8 @@ constexpr std::array kMeanings = {
     KeyMeaning{"stack.host.per_routing_backward", "likewise"},
     KeyMeaning{"stack.host.per_micro_batch", "schedule and data loading"},
     KeyMeaning{"stack.host.per_step", "logging, timers, learning rate"},
+    KeyMeaning{"stack.host.blocking_op", "what blocking launches add to one kernel"},
+    KeyMeaning{"stack.host.blocking_collective", "and to one collective"},
     KeyMeaning{"stack.parts", "the mechanisms it is made of"},
     KeyMeaning{"stack.memory", "what it adds to the memory of a GPU"},
     KeyMeaning{"stack.memory.context", "CUDA context and kernels"},

@@ -39,6 +39,7 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kOverlapParameterGather:
     case StackPart::kShardGroup:
     case StackPart::kPipelineSends:
+    case StackPart::kP2pCalls:
     case StackPart::kOverlapP2p:
     case StackPart::kDispatcher:
     case StackPart::kExpertOverlap:

@@ -135,6 +135,8 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kAll | kValidates | kImports | kProfiles | kCompares | kLogChecks},
     {Opt::kProfile, "--profile", "NAME|FILE", "what its GPU does, op by op [the cluster's]", kWhat,
      kAll | kValidates | kImports | kCompares | kLogChecks},
+    {Opt::kNodeGbps, "--node-gbps", "X", "Gb/s that leave a node, one direction [the cluster's]",
+     kWhat, kAll | kValidates | kCompares | kLogChecks},
     {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat,
      kAll | kImports | kProfiles},
 

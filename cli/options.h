@@ -55,6 +55,7 @@ enum class Opt : std::uint8_t {
   kCluster,
   kStack,
   kProfile,
+  kNodeGbps,
   kSeq,
   kGpus,
   kTop,

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/assumed.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
@@ -104,7 +105,8 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
                   fmt::format("of {} that fit; {} considered in {}", count_text(found.feasible),
                               count_text(found.considered), time_text(found.elapsed)));
   text += plan_view(terminal, best.plan);
-  text += prediction_view(terminal, best.predicted, named.scenario.profile) + "\n";
+  text += prediction_view(terminal, best.predicted, named.scenario.profile);
+  text += assumed_view(terminal, named, best) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
   text +=

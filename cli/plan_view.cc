@@ -117,6 +117,10 @@ std::string heading(const Terminal& terminal, std::string_view title, std::strin
   return text + "\n";
 }
 
+namespace {
+const char* default_mark(bool nobody_chose) { return nobody_chose ? " (default)" : ""; }
+}  // namespace
+
 // What the model's file says that is not planned.
 std::string notes_text(const ModelSpec& model) {
   std::string text;
@@ -130,17 +134,24 @@ std::string scenario_view(const Terminal& terminal, const NamedScenario& named, 
       has_experts(scenario.model)
           ? fmt::format(" ({} active)", parameters_text(active_parameter_count(scenario.model)))
           : "";
-  return fmt::format("{}, {} parameters{}, on {} of {} ({}, {})\n",
-                     terminal.paint(printable(scenario.model.name), Ink::kBold),
-                     parameters_text(parameter_count(scenario.model)), active,
-                     gpus_text(gpu_count(plan)), printable(scenario.cluster.name),
-                     printable(scenario.profile.name), printable(scenario.stack.name)) +
-         fmt::format("{} sequences of {} tokens in a step\n", count_text(plan.global_batch),
+  const std::string network =
+      named.node_gbps > 0 ? fmt::format(" with {} Gb/s a node", named.node_gbps) : "";
+  const std::string on =
+      fmt::format("{}, {} parameters{}, on {} of {}{}{} ({}, {}{})",
+                  terminal.paint(printable(scenario.model.name), Ink::kBold),
+                  parameters_text(parameter_count(scenario.model)), active,
+                  gpus_text(gpu_count(plan)), printable(scenario.cluster.name),
+                  default_mark(named.cluster_is_default), network, printable(scenario.profile.name),
+                  printable(scenario.stack.name), default_mark(named.stack_is_default));
+  return wrapped(on, 100, 2) + "\n" +
+         fmt::format("{} sequences{} of {} tokens in a step\n", count_text(plan.global_batch),
+                     default_mark(named.settings_left.contains(Setting::kGlobalBatch)),
                      count_text(scenario.model.seq)) +
          notes_text(scenario.model);
 }
 
-std::string plan_view(const Terminal& terminal, const Plan& plan) {
+std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set<Setting>& left) {
+  const auto mark = [&](Setting setting) { return default_mark(left.contains(setting)); };
   const ParallelDegrees& d = plan.degrees;
   std::string schedule(name_of(plan.schedule));
   if (plan.virtual_stages > 1) schedule += fmt::format(" x {}", plan.virtual_stages);
@@ -151,20 +162,25 @@ std::string plan_view(const Terminal& terminal, const Plan& plan) {
                                  d.etp > 0 ? fmt::format(", etp {}", d.etp) : ""),
                      Ink::kBold);
   return row(terminal, "layout",
-             fmt::format("{}, ZeRO {}, {} micro-batch{} of {}, {}", degrees, plan.zero,
-                         micro_batches(plan), micro_batches(plan) == 1 ? "" : "es",
-                         plan.micro_batch, schedule)) +
+             fmt::format("{}, ZeRO {}{}, {} micro-batch{} of {}{}, {}", degrees, plan.zero,
+                         mark(Setting::kZero), micro_batches(plan),
+                         micro_batches(plan) == 1 ? "" : "es", plan.micro_batch,
+                         mark(Setting::kMicroBatch), schedule)) +
          row(terminal, "kernels",
-             fmt::format(
-                 "{} recompute, {} attention, sequence parallel {}, {}{}, gradients {}",
-                 plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute),
-                 name_of(plan.attention), plan.sequence_parallel ? "on" : "off",
-                 name_of(plan.dtype),
-                 plan.precision == Precision::kNone
-                     ? ""
-                     : fmt::format(" with {} linear layers{}", name_of(plan.precision),
-                                   plan.fp8_param_gather ? " and weights" : ""),
-                 name_of(plan.gradient_dtype))) +
+             wrapped(
+                 fmt::format(
+                     "{} recompute{}, {} attention{}, sequence parallel {}{}, {}{}, gradients {}",
+                     plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute),
+                     mark(Setting::kRecompute), name_of(plan.attention), mark(Setting::kAttention),
+                     plan.sequence_parallel ? "on" : "off",
+                     plan.degrees.tp > 1 ? mark(Setting::kSequenceParallel) : "",
+                     name_of(plan.dtype),
+                     plan.precision == Precision::kNone
+                         ? ""
+                         : fmt::format(" with {} linear layers{}", name_of(plan.precision),
+                                       plan.fp8_param_gather ? " and weights" : ""),
+                     name_of(plan.gradient_dtype)),
+                 85, 15)) +
          (plan.rank_order == RankOrder::kTpDpPp
               ? ""
               : row(terminal, "ranks", "pipeline stages inside data parallel: tp-pp-dp")) +

@@ -2,6 +2,7 @@
 // with a newline and fits 100 columns.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 
@@ -17,8 +18,10 @@ std::string heading(const Terminal& terminal, std::string_view title, std::strin
 // "bloom-176b, 176.2 B parameters, on 384 GPUs of jean-zay-a100 ..."
 std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan);
 
-// The plan in words: degrees, options, stages.
-std::string plan_view(const Terminal& terminal, const Plan& plan);
+// The plan in words: degrees, options, stages. "(default)" stands behind `left`, which nobody
+// chose.
+std::string plan_view(const Terminal& terminal, const Plan& plan,
+                      const std::set<Setting>& left = {});
 
 // Step time with its interval, TFLOPs of both kinds, memory against capacity, what it rests on.
 std::string prediction_view(const Terminal& terminal, const Prediction& predicted,

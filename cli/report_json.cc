@@ -2,8 +2,11 @@
 
 #include <string>
 
+#include "cli/assumed.h"
 #include "cli/plan_view.h"
 #include "core/plan_json.h"
+#include "sim/order.h"
+#include "sim/terms.h"
 
 namespace tpsim::cli {
 namespace {
@@ -80,11 +83,20 @@ JsonValue search_json(const NamedScenario& named, const SearchSpace& space,
                       {"seconds", found.elapsed.value()}});
 }
 
-JsonValue term_json(const Term& term) {
+JsonValue part_json(const NamedScenario& named, StackPart part) {
+  const PartRow& row = row_of(part);
+  return json_object({{"name", row.key},
+                      {"value", text_of(row, row.get(named.scenario.stack))},
+                      {"asked_for", named.parts.contains(part)}});
+}
+
+JsonValue term_json(const Term& term, const NamedScenario& named) {
   return json_object({{"name", name_of(term.kind)},
                       {"time_s", term.time.value()},
                       {"formula", term.formula},
                       {"inputs", term.inputs},
+                      {"parts", json_array(parts_behind(term.kind),
+                                           [&](StackPart part) { return part_json(named, part); })},
                       {"source", term.source}});
 }
 
@@ -96,11 +108,25 @@ JsonValue run_json(const PlannedRun& run) {
   return json;
 }
 
+namespace {
+// Of time alone is it known how much of the error two plans share.
+JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective objective) {
+  JsonValue json = run_json(run);
+  if (objective != Objective::kTime) return json;
+  json.set("p_best_is_faster", probability_faster(best.predicted.step, run.predicted.step));
+  json.set("ties", &run != &best && is_tie(best.predicted.step, run.predicted.step));
+  return json;
+}
+}  // namespace
+
 JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
                       const SearchResult& found) {
   JsonValue json = report_head("tpsim-plan-report/1", named, space.gpus);
   json.set("search", search_json(named, space, found));
-  json.set("plans", json_array(found.plans, run_json));
+  json.set("plans", json_array(found.plans, [&](const PlannedRun& run) {
+             return ranked_json(run, found.plans.front(), space.objective);
+           }));
+  if (!found.plans.empty()) add_assumed(json, named, found.plans.front());
   if (found.nearest_miss) json.set("nearest_miss", run_json(*found.nearest_miss));
   return json;
 }
@@ -111,13 +137,16 @@ JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run) {
   for (JsonMember& member : *plan.as<JsonValue::Object>()) {
     json.set(std::move(member.key), std::move(member.value));
   }
+  add_assumed(json, named, run);
   return json;
 }
 
 JsonValue explain_report(const NamedScenario& named, const PlannedRun& run) {
   JsonValue json = report_head("tpsim-explain-report/1", named, gpu_count(run.plan));
   json.set("plan", run_json(run));
-  json.set("terms", json_array(run.predicted.breakdown, term_json));
+  json.set("terms", json_array(run.predicted.breakdown,
+                               [&](const Term& term) { return term_json(term, named); }));
+  add_assumed(json, named, run);
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/text.h"
 #include "sim/simulate.h"
@@ -50,8 +51,9 @@ Result<RunLoader> run_loader(const Arguments& arguments) {
   if (std::filesystem::exists(known)) {
     TPSIM_TRY(environments, read_run_environments(known));
   }
+  TPSIM_TRY(const double node_gbps, node_gbps_of(arguments));
   return RunLoader(std::move(catalogue), std::move(environments),
-                   {given(Opt::kCluster), given(Opt::kStack), given(Opt::kProfile)});
+                   {given(Opt::kCluster), given(Opt::kStack), given(Opt::kProfile), node_gbps});
 }
 
 Result<ExplainedRow> explained_row(const Arguments& arguments) {
@@ -67,7 +69,15 @@ Result<ExplainedRow> explained_row(const Arguments& arguments) {
   row.planned.plan = setup.plan;
   TPSIM_TRY(row.planned.predicted, simulate(setup.scenario, setup.plan));
   const Scenario& scenario = setup.scenario;
-  row.named = {scenario, scenario.cluster.name, scenario.profile.name, scenario.stack.name, {}};
+  row.named = {scenario,
+               scenario.cluster.name,
+               scenario.profile.name,
+               scenario.stack.name,
+               setup.stated_parts,
+               0,
+               false,
+               false,
+               {}};
   return row;
 }
 

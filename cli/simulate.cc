@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/assumed.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
@@ -23,8 +24,9 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
                         const PlannedRun& run) {
   std::string text = scenario_view(terminal, named, run.plan) + "\n";
   text += heading(terminal, "PLAN");
-  text += plan_view(terminal, run.plan);
-  text += prediction_view(terminal, run.predicted, named.scenario.profile) + "\n";
+  text += plan_view(terminal, run.plan, named.settings_left);
+  text += prediction_view(terminal, run.predicted, named.scenario.profile);
+  text += assumed_view(terminal, named, run) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, run.predicted, kTermsShown) + "\n";
   text += heading(terminal, "MEMORY", "GiB at the peak of each stage");

@@ -39,6 +39,7 @@ JsonValue row_json(const RunOutcome& run) {
                       {"low_s", predicted_or_null(run, run.low_s)},
                       {"high_s", predicted_or_null(run, run.high_s)},
                       {"error_pct", number_or_null(run.error(), 100)},
+                      {"half_peak_s", predicted_or_null(run, run.half_peak_s)},
                       {"measured_mem_gb", number_or_null(run.measured_memory_gib)},
                       {"predicted_mem_gb", predicted_or_null(run, run.memory_gib)},
                       {"predicted_fits", run.predicted ? JsonValue(run.p_oom <= 0.5) : JsonValue()},
@@ -56,6 +57,7 @@ JsonValue row_json(const RunOutcome& run) {
 JsonValue summary_json(const ValidationSummary& s) {
   return json_object({{"n", s.n},
                       {"mape", 100 * s.mape},
+                      {"half_peak_mape", 100 * s.half_peak_mape},
                       {"median_ape", 100 * s.median_ape},
                       {"p95_ape", 100 * s.p95_ape},
                       {"max_ape", 100 * s.max_ape},
@@ -197,9 +199,10 @@ std::string markdown_row(const char* what, const ValidationSummary& s) {
       s.oom_total == 0 ? fmt::format("{} false", s.false_oom)
                        : fmt::format("{}/{}, {} false", s.oom_caught, s.oom_total, s.false_oom);
   return fmt::format(
-      "| {} | {} | {:.2f} % | {:.2f} % | {:.1f} % | {:.1f} % | {:+.2f} % "
+      "| {} | {} | {:.2f} % | {:.1f} % | {:.2f} % | {:.1f} % | {:.1f} % | {:+.2f} % "
       "| {} | {} | {:.0f} % | {} | {} |\n",
-      what, s.n, 100 * s.mape, 100 * s.median_ape, 100 * s.p95_ape, 100 * s.max_ape, 100 * s.bias,
+      what, s.n, 100 * s.mape, 100 * s.half_peak_mape, 100 * s.median_ape, 100 * s.p95_ape,
+      100 * s.max_ape, 100 * s.bias,
       s.pairs == 0 ? "-" : fmt::format("{:.2f} ({} pairs)", s.kendall_tau, s.pairs),
       s.regret_groups == 0 ? "-" : fmt::format("{:.1f} %", 100 * s.top1_regret),
       100 * s.interval_coverage, memory, oom);
@@ -208,9 +211,9 @@ std::string markdown_row(const char* what, const ValidationSummary& s) {
 std::string markdown_text(const std::string& file, const std::vector<RunOutcome>& outcomes) {
   std::string text = fmt::format("## {}\n\n", std::filesystem::path(file).stem().string());
   text +=
-      "| rows | n | mean | median | P95 | max | bias "
+      "| rows | n | mean | of \"50 % of peak\" | median | P95 | max | bias "
       "| Kendall tau | regret | 90 % interval holds | memory | OOM |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   text += markdown_row("test", summarize(part_of(outcomes, false)));
   const std::vector<RunOutcome> fitted = part_of(outcomes, true);
   if (!fitted.empty()) text += markdown_row("calibration", summarize(fitted));
@@ -259,6 +262,24 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
   return outcomes;
 }
 
+namespace {
+// What was printed says so row by row; a script has only this.
+Status check_priced(const std::vector<RunOutcome>& outcomes) {
+  const bool any = std::any_of(outcomes.begin(), outcomes.end(),
+                               [](const RunOutcome& run) { return run.predicted; });
+  if (any) return Ok{};
+  const auto reasons = skip_counts(outcomes);
+  const auto commonest =
+      std::max_element(reasons.begin(), reasons.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::string why =
+      commonest == reasons.end()
+          ? "it has no rows"
+          : fmt::format("{} of {}: {}", commonest->second, outcomes.size(), commonest->first);
+  return option_error(Opt::kRuns, "no row could be priced", why);
+}
+}  // namespace
+
 Status run_validate(const Arguments& arguments, const Terminal& terminal) {
   if (!arguments.positional.empty()) {
     TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kRuns, Opt::kMarkdown},
@@ -270,11 +291,12 @@ Status run_validate(const Arguments& arguments, const Terminal& terminal) {
     return validate_answer(arguments, [&](double share) { progress.show(share); });
   }();
   if (!outcomes.ok()) return outcomes.error();
-  if (arguments.has(Opt::kJson)) return print(to_text(validate_json(*outcomes)));
-  if (arguments.has(Opt::kMarkdown)) {
-    return print(markdown_text(*arguments[Opt::kRuns], *outcomes));
-  }
-  return print(report_text(terminal, *outcomes));
+  const std::string report = arguments.has(Opt::kJson) ? to_text(validate_json(*outcomes))
+                             : arguments.has(Opt::kMarkdown)
+                                 ? markdown_text(*arguments[Opt::kRuns], *outcomes)
+                                 : report_text(terminal, *outcomes);
+  TPSIM_TRY_STATUS(print(report));
+  return check_priced(*outcomes);
 }
 
 }  // namespace tpsim::cli

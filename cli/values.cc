@@ -139,6 +139,18 @@ Result<double> probability_of(const Arguments& arguments, Opt opt, double fallba
   return value;
 }
 
+Result<double> node_gbps_of(const Arguments& arguments) {
+  if (!arguments.has(Opt::kNodeGbps)) return 0.0;
+  constexpr double kLeast = 1, kMost = 1e6;
+  const std::string& text = *arguments[Opt::kNodeGbps];
+  const double rate = parse_number<double>(text).value_or(0);
+  if (!(rate >= kLeast && rate <= kMost)) {
+    return option_error(Opt::kNodeGbps, fmt::format("'{}' is no rate in Gb/s", text),
+                        "four NICs of 100 Gb/s are 400");
+  }
+  return rate;
+}
+
 Result<Bytes> bytes_of(const Arguments& arguments, Opt opt) {
   if (!arguments.has(opt)) return Bytes();
   Result<Bytes> bytes = parse_bytes(*arguments[opt]);

@@ -62,6 +62,8 @@ Result<E> choice_of(const Arguments& arguments, Opt opt, E fallback) {
 }
 
 // "5%" or "0.05": a probability above 0 and below 1.
+// What leaves a node in Gb/s, 0 where nobody says.
+Result<double> node_gbps_of(const Arguments& arguments);
 Result<double> probability_of(const Arguments& arguments, Opt opt, double fallback);
 
 // "72GiB"; zero when absent.

@@ -17,6 +17,7 @@ struct PlanFile {
   std::string stack;
   PartValues parts;  // in place of the stack's own
   Plan plan;
+  double node_gbps = 0;  // what leaves a node, where it is not the cluster's own; 0: the cluster's
 };
 
 }  // namespace tpsim

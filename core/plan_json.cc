@@ -46,6 +46,9 @@ constexpr auto kFileFields = [](auto& io, auto& file) {
   io.text("stack", file.stack);
   io.object_if(!file.parts.empty(), "parts",
                [&](auto& inner) { part_value_fields(inner, file.parts); });
+  io.object_if(file.node_gbps > 0, "network", [&](auto& inner) {
+    inner.number("node_gbps", file.node_gbps, {1, 1e6});
+  });
   io.object("plan", [&](auto& inner) { kPlanFields(inner, file.plan); });
 };
 

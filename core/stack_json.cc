@@ -53,6 +53,8 @@ constexpr auto kHostFields = [](auto& io, auto& host) {
   io.quantity("per_routing_backward", host.per_routing_backward, kOptional);
   io.quantity("per_micro_batch", host.per_micro_batch);
   io.quantity("per_step", host.per_step);
+  io.quantity("blocking_op", host.blocking_op, kOptional);
+  io.quantity("blocking_collective", host.blocking_collective, kOptional);
 };
 
 constexpr auto kMemoryFields = [](auto& io, auto& memory) {

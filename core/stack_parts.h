@@ -79,6 +79,14 @@ template <>
 inline constexpr auto kWordsOf<TensorOverlap> = std::to_array<std::string_view>({"none", "backward",
                                                                                  "userbuffers"});
 
+// How a stage sends its result to one neighbour and receives from the same one.
+enum class P2pCalls : std::uint8_t {
+  kPaired,  // at once, in both directions (Megatron's send_forward_recv_backward)
+  kSerial,  // one after the other, both stages waiting each time (DeepSpeed's pipeline engine)
+};
+template <>
+inline constexpr auto kWordsOf<P2pCalls> = std::to_array<std::string_view>({"paired", "serial"});
+
 // What is captured and replayed without the host, as Megatron-Core names the scopes; a set of bits.
 enum class GraphScope : std::uint8_t {
   kAttention,
@@ -149,6 +157,7 @@ struct SoftwareParts {
   DataParallelSync sync = DataParallelSync::kReduceScatter;
   std::int64_t shard_group = kShardOverAll;
   TensorOverlap tensor_overlap = TensorOverlap::kNone;
+  P2pCalls p2p_calls = P2pCalls::kPaired;
   bool overlap_p2p = false;        // pipeline transfers run beside compute
   bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits for its kernel
   std::int64_t cuda_graphs = 0;    // bits of GraphScope
@@ -179,6 +188,7 @@ enum class StackPart : std::uint8_t {
   kOverlapParameterGather,
   kShardGroup,
   kPipelineSends,
+  kP2pCalls,
   kOverlapP2p,
   kTensorOverlap,
   kBlockingLaunches,

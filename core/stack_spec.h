@@ -51,6 +51,9 @@ struct HostCost {
   Seconds per_routing_backward;
   Seconds per_micro_batch;  // schedule, data loading
   Seconds per_step;         // logging, timers, learning-rate schedule
+  // SoftwareParts::blocking_launches: what it adds to one kernel, whose end the host learns of
+  // late, and to one collective, for which the ranks of a group wait until the slowest host calls.
+  Seconds blocking_op, blocking_collective;
 };
 
 struct StackMemory {

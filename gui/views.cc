@@ -156,8 +156,13 @@ void ViewComputer::read_measured(const std::string& file) {
 
 std::optional<PlanFile> ViewComputer::plan_file(const AppState& state) const {
   if (!views_.scenario || !views_.a) return std::nullopt;
-  return PlanFile{views_.scenario->model, state.choice.cluster, views_.profile,
-                  views_.stack,           state.choice.parts,   views_.a->plan};
+  return PlanFile{views_.scenario->model,
+                  state.choice.cluster,
+                  views_.profile,
+                  views_.stack,
+                  state.choice.parts,
+                  views_.a->plan,
+                  0};
 }
 
 bool ViewComputer::catalogue_holds(const ModelSpec& model) const {

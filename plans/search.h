@@ -81,9 +81,6 @@ Status check_space(const Scenario& scenario, const SearchSpace& space, int top);
 // Whether a search that finds nothing looks on with the optimizer in the hosts' memory.
 bool may_offload(const Scenario& scenario, const SearchSpace& space);
 
-// Why most combinations cannot run; empty where all can.
-std::string commonest_reason(const SearchResult& found);
-
 // What plans of the space may use of a device, so that they run out of memory no likelier than the
 // space allows (at a peak of its whole capacity every second run would).
 Bytes memory_limit(const Scenario& scenario, const SearchSpace& space);

@@ -63,13 +63,6 @@ bool may_offload(const Scenario& scenario, const SearchSpace& space) {
          std::find(space.excluded.begin(), space.excluded.end(), offloaded) == space.excluded.end();
 }
 
-std::string commonest_reason(const SearchResult& found) {
-  const auto most =
-      std::max_element(found.pruned.begin(), found.pruned.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == found.pruned.end() ? "" : most->first;
-}
-
 SearchSpace with_setting(SearchSpace space, const SettingValue& value) {
   std::erase(space.excluded, value);
   space.asked[value.setting] = {value.value};

@@ -35,9 +35,10 @@ void scale_collectives(Profile& profile, double latency, double traffic) {
 }
 
 void scale_host(HostCost& host, double factor) {
-  for (Seconds* time : {&host.per_op, &host.per_collective, &host.per_block_forward,
-                        &host.per_block_backward, &host.per_routing_forward,
-                        &host.per_routing_backward, &host.per_micro_batch, &host.per_step}) {
+  for (Seconds* time :
+       {&host.per_op, &host.per_collective, &host.per_block_forward, &host.per_block_backward,
+        &host.per_routing_forward, &host.per_routing_backward, &host.per_micro_batch,
+        &host.per_step, &host.blocking_op, &host.blocking_collective}) {
     *time *= factor;
   }
 }

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "core/check.h"
+#include "plans/why_illegal.h"
 #include "sim/order.h"
 
 namespace tpsim {
@@ -133,8 +134,9 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
   }
   answer.nearest_miss = found.nearest_miss;
   if (!answer.nearest_miss) {
-    answer.illegal =
-        found.pruned.empty() ? "no such layout fills the GPUs" : commonest_reason(found);
+    answer.illegal = found.pruned.empty()
+                         ? "no such layout fills the GPUs"
+                         : deciding_reason(scenario, with_settings(space, asked), found);
   }
   answer.fixes = questioner.fixes(asked);
   answer.enough_gpus = questioner.enough_gpus(asked);

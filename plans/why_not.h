@@ -36,7 +36,7 @@ struct WhyNot {
   // Nothing with what was asked for fits: the plan that misses by least, and the memory of one GPU
   // with which it would fit.
   std::optional<PlannedRun> nearest_miss;
-  // Nothing is even legal: the commonest reason.
+  // Nothing is even legal: what decides it (plans/why_illegal.h).
   std::string illegal;
   // Where nothing fits or is legal: the fewest settings to give up, best plan first; and the fewest
   // GPUs, in whole nodes, on which what was asked for fits (0: not on this cluster).

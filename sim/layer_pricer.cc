@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "sim/expert_prices.h"
 #include "sim/low_precision.h"
@@ -69,6 +70,15 @@ Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan
   return traced;
 }
 
+// What a launch takes the host, where each waits for its kernel.
+Scenario with_blocking_launches(Scenario scenario) {
+  if (!scenario.stack.parts.blocking_launches) return scenario;
+  HostCost& host = scenario.stack.host;
+  host.per_op += std::exchange(host.blocking_op, Seconds());
+  host.per_collective += std::exchange(host.blocking_collective, Seconds());
+  return scenario;
+}
+
 }  // namespace
 
 HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
@@ -97,7 +107,7 @@ PhaseCost PhaseCost::repeat(const PhaseCost& once, std::int64_t n) {
 }
 
 PriceLists::PriceLists(const Scenario& s)
-    : scenario(s), ops(s.profile), collectives(s.profile, s.cluster) {}
+    : scenario(with_blocking_launches(s)), ops(s.profile), collectives(s.profile, s.cluster) {}
 
 LayerPricer::LayerPricer(const Scenario& scenario)
     : LayerPricer(std::make_shared<const PriceLists>(scenario)) {}

@@ -35,9 +35,10 @@ CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const Collect
       path.base_latency + cost.base +
       static_cast<double>(steps - across) * (path.intra_latency + cost.intra_hop) +
       static_cast<double>(across) * (path.inter_latency + cost.inter_hop);
-  // All bytes pass every link of the ring: the slowest sets the pace.
-  const BytesPerSecond bus =
-      path.nodes > 1 ? std::min(path.intra_bandwidth, path.inter_bandwidth) : path.intra_bandwidth;
+  // All bytes pass every link of the ring: the slowest sets the pace. One rank on each node has no
+  // link inside.
+  BytesPerSecond bus = path.nodes > 1 ? path.inter_bandwidth : path.intra_bandwidth;
+  if (path.ranks > path.nodes) bus = std::min(bus, path.intra_bandwidth);
   const Seconds traffic = bus_factor(kind, path.ranks) * bytes / (bus * cost.ring_bandwidth);
   return {latency + traffic, latency, traffic, CollectiveAlgorithm::kRing, cost.protocol};
 }

@@ -85,7 +85,11 @@ class Run {
     if (arrived == kNotYet) return false;
 
     const Picoseconds duration = times_.stages[at(index)].of(task.kind)[at(task.chunk)];
-    const Picoseconds begin = std::max(stage.finish, arrived);
+    Picoseconds begin = std::max(stage.finish, arrived);
+    if (times_.receiver_waits && is_received(task.kind, chunk)) {
+      begin = std::max(arrived, stage.finish + transfer_);
+      stage.sending += transfer_;
+    }
     stage.busy += duration;
     stage.finish = begin + duration;
     if (timeline_ != nullptr) {
@@ -95,6 +99,16 @@ class Run {
     deliver(stage, {index, chunk, task});
     stage.next.advance();
     return true;
+  }
+
+  // From another stage; the first chunk's input and the loss are the stage's own.
+  bool is_received(TaskKind kind, std::int64_t chunk) const {
+    if (chunks_ == 1) return false;
+    switch (kind) {
+      case TaskKind::kForward: return chunk > 0;
+      case TaskKind::kBackward: break;
+    }
+    return chunk + 1 < chunks_;
   }
 
   struct Done {

@@ -32,6 +32,9 @@ struct PipelineTimes {
   std::vector<StageTimes> stages;
   Picoseconds transfer = 0;  // one activation or gradient, from stage to stage
   bool sender_waits = true;  // the sending stage is busy until the transfer is done
+  // So is the receiving one, which takes the transfer in when it comes to it: sends and receives
+  // are calls of their own, one after the other.
+  bool receiver_waits = false;
 };
 
 struct PipelineResult {

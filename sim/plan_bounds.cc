@@ -256,7 +256,10 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     bound.device += m * (chunk.forward.device + chunk.backward.device);
     bound.own += m * (forward + backward);
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
-    if (!stack.parts.overlap_p2p) bound.own += m * sent * transfer_.wire;
+    // What comes first is received on the way in.
+    const double received =
+        stack.parts.p2p_calls == P2pCalls::kSerial ? m * sent - (i == 0 && !kind.is_first) : 0;
+    if (!stack.parts.overlap_p2p) bound.own += (m * sent + received) * transfer_.wire;
   }
   if (plan.degrees.pp == 1)
     bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));

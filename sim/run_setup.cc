@@ -178,25 +178,13 @@ Status check_stated(const PublishedRun& run) {
   return Ok{};
 }
 
-// What leaves a node as the row states it: NICs of the cluster's own kind where there is one for
-// each GPU or the row's fit none of 100 Gb/s, else as many of those as it takes.
-ClusterSpec with_network(ClusterSpec cluster, const PublishedRun& run) {
-  if (!run.node_gbps || *run.node_gbps <= 0) return cluster;
-  constexpr double kCommonNic = 100;
-  const auto common = static_cast<std::int64_t>(std::ceil(*run.node_gbps / kCommonNic));
-  cluster.nics_per_node = std::min(cluster.gpus_per_node, common);
-  cluster.inter_node.bandwidth =
-      BytesPerSecond(*run.node_gbps * 1e9 / 8 / static_cast<double>(cluster.nics_per_node));
-  return cluster;
-}
-
 std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironment& environment,
-                                     const Scenario& scenario) {
+                                     const Scenario& scenario, bool states_network) {
   std::vector<std::string> assumed;
   // An entry of its own says where its source states all that.
   if (environment.other_stack.empty()) return assumed;
   const bool is_usual = scenario.cluster.name == environment.runs_on;
-  if (!run.node_gbps && is_usual) assumed.push_back("network of " + scenario.cluster.name);
+  if (!states_network && is_usual) assumed.push_back("network of " + scenario.cluster.name);
   assumed.push_back("software of stack " + scenario.stack.name);
   if (run.gradient_dtype.empty()) assumed.emplace_back("dtype of gradients");
   if (run.micro_batch == 0) assumed.emplace_back("micro-batches of one sequence");
@@ -237,6 +225,15 @@ Result<std::vector<std::int64_t>> stages_of(const PublishedRun& run,
 }
 
 }  // namespace
+
+ClusterSpec with_node_rate(ClusterSpec cluster, double node_gbps) {
+  constexpr double kCommonNic = 100;
+  const auto common = static_cast<std::int64_t>(std::ceil(node_gbps / kCommonNic));
+  cluster.nics_per_node = std::min(cluster.gpus_per_node, common);
+  cluster.inter_node.bandwidth =
+      BytesPerSecond(node_gbps * 1e9 / 8 / static_cast<double>(cluster.nics_per_node));
+  return cluster;
+}
 
 Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
                      const StackSpec& stack) {
@@ -367,10 +364,12 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   TPSIM_TRY(const Machine* machine, this->machine(*where, run));
   TPSIM_TRY(const PartValues stated, parts_of(run, machine->stack));
   TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, stated));
+  const double asked = overrides_.node_gbps;
+  const double leaves = asked > 0 ? asked : run.node_gbps.value_or(0);
   std::optional<ModelSpec> named = catalogue_model_of(run, catalogue_);
   setup.scenario = {named ? *std::move(named) : model_of(run, *where),
-                    with_network(machine->cluster, run), machine->profile,
-                    with_parts(machine->stack, parts)};
+                    leaves > 0 ? with_node_rate(machine->cluster, leaves) : machine->cluster,
+                    machine->profile, with_parts(machine->stack, parts)};
   TPSIM_TRY_STATUS(check_plannable(setup.scenario.model));
   TPSIM_TRY(setup.plan, plan_of(run, *where, setup.scenario.stack));
   const DType operands = product_dtype(setup.plan);
@@ -380,7 +379,7 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   // Tables with an entry of their own calibrate software, or show how far it is off without that.
   if (where != &fallback_ && where->other_stack.empty()) setup.scenario.stack.unmodelled = 0;
   setup.stated_parts = stated;
-  setup.assumed = assumptions(run, *where, setup.scenario);
+  setup.assumed = assumptions(run, *where, setup.scenario, leaves > 0);
   lift_limits(setup);
   double& spread = setup.scenario.stack.residual_spread;
   const bool foreign = !overrides_.stack.empty() && overrides_.stack != where->stack;

@@ -16,7 +16,12 @@ namespace tpsim {
 // What the user wants instead of the environment's choice; empty: nothing.
 struct RunOverrides {
   std::string cluster, stack, profile;
+  double node_gbps = 0;  // 0: nothing
 };
+
+// The cluster with so many Gb/s leaving a node, one direction, all its NICs together: over NICs of
+// 100 Gb/s, at most one for each GPU, with the latency and efficiency of its own.
+ClusterSpec with_node_rate(ClusterSpec cluster, double node_gbps);
 
 struct RunSetup {
   Scenario scenario;

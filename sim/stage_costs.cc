@@ -200,6 +200,7 @@ PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs) {
   }
   times.transfer = to_picoseconds(costs.transfer.wire);
   times.sender_waits = !stack.parts.overlap_p2p;
+  times.receiver_waits = times.sender_waits && stack.parts.p2p_calls == P2pCalls::kSerial;
   return times;
 }
 

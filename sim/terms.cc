@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "core/plan_settings.h"
 #include "sim/expert_prices.h"
 #include "sim/normal.h"
@@ -166,6 +168,46 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
 }
 
 }  // namespace
+
+std::span<const StackPart> parts_behind(StepTerm term) {
+  using P = StackPart;
+  static constexpr std::array kMatmul = {P::kGradientAccumulation};
+  static constexpr std::array kAttention = {P::kAttentionKernel};
+  static constexpr std::array kElementwise = {
+      P::kNormKernel, P::kRotaryKernel, P::kActivationKernel,     P::kResidualKernel,
+      P::kLossHead,   P::kLogitsDtype,  P::kGradientAccumulation, P::kCompile};
+  static constexpr std::array kTensor = {P::kTensorOverlap, P::kLossHead};
+  static constexpr std::array kZero = {P::kOverlapParameterGather, P::kOverlapGradientReduction,
+                                       P::kShardGroup};
+  static constexpr std::array kHost = {P::kBlockingLaunches, P::kCudaGraphs, P::kCompile};
+  static constexpr std::array kTransfers = {P::kPipelineSends, P::kP2pCalls, P::kOverlapP2p};
+  static constexpr std::array kReduction = {P::kDataParallelSync, P::kOverlapGradientReduction,
+                                            P::kShardGroup};
+  static constexpr std::array kGather = {P::kDataParallelSync, P::kOverlapParameterGather,
+                                         P::kShardGroup};
+  static constexpr std::array kOptimizer = {P::kOptimizerKernel, P::kShardGroup};
+  switch (term) {
+    case StepTerm::kMatmul: return kMatmul;
+    case StepTerm::kAttention: return kAttention;
+    case StepTerm::kElementwise: return kElementwise;
+    case StepTerm::kTensorCommunication: return kTensor;
+    case StepTerm::kZeroCommunication: return kZero;
+    case StepTerm::kHostWait: return kHost;
+    case StepTerm::kTransfer: return kTransfers;
+    case StepTerm::kGradientReduction: return kReduction;
+    case StepTerm::kWeightGather: return kGather;
+    case StepTerm::kOptimizer: return kOptimizer;
+    case StepTerm::kContextCommunication:
+    case StepTerm::kExpertCommunication:
+    case StepTerm::kBubble:
+    case StepTerm::kTiedEmbedding:
+    case StepTerm::kClipping:
+    case StepTerm::kHostStep:
+    case StepTerm::kStragglers:
+    case StepTerm::kUnmodelled: return {};
+  }
+  return {};
+}
 
 std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost) {
   std::vector<Term> terms;

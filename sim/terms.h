@@ -2,6 +2,7 @@
 // of the constants. What `tpsim explain` prints.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/report.h"
@@ -11,5 +12,8 @@ namespace tpsim {
 
 // In the order of StepTerm; the times add up to cost.step.
 std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost);
+
+// The parts of the software whose choice changes the term.
+std::span<const StackPart> parts_behind(StepTerm term);
 
 }  // namespace tpsim

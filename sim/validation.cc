@@ -44,6 +44,16 @@ double memory_meant(const PublishedRun& run, const RunEnvironment& environment,
   return most;
 }
 
+double half_peak_seconds(const RunSetup& setup, const Prediction& predicted) {
+  const DeviceFacts& device = setup.scenario.profile.device;
+  const DType operands = product_dtype(setup.plan);
+  const FlopsPerSecond peak =
+      is_narrow(operands) ? matrix_peak(device, operands) : device.matmul_peak;
+  constexpr double kHalf = 0.5;
+  const double share = predicted.hardware_tflops_per_gpu * 1e12 / (kHalf * peak.value());
+  return share * predicted.step.value();
+}
+
 double quantile(const std::vector<double>& sorted, double share) {
   const auto last = static_cast<double>(sorted.size() - 1);
   return sorted[static_cast<std::size_t>(std::lround(share * last))];
@@ -59,10 +69,12 @@ void add_time_figures(ValidationSummary& summary, const std::vector<const RunOut
     sizes.push_back(std::fabs(error));
     summary.mape += std::fabs(error);
     summary.bias += error;
+    summary.half_peak_mape += std::fabs(*run->half_peak_error());
     if (run->low_s <= *run->measured_step_s && *run->measured_step_s <= run->high_s) ++covered;
   }
   const auto n = static_cast<double>(timed.size());
   summary.mape /= n;
+  summary.half_peak_mape /= n;
   summary.bias /= n;
   summary.interval_coverage = covered / n;
   std::sort(sizes.begin(), sizes.end());
@@ -127,6 +139,11 @@ std::optional<double> RunOutcome::error() const {
   return step_s / *measured_step_s - 1;
 }
 
+std::optional<double> RunOutcome::half_peak_error() const {
+  if (!predicted || !measured_step_s) return std::nullopt;
+  return half_peak_s / *measured_step_s - 1;
+}
+
 std::optional<double> RunOutcome::memory_error() const {
   if (!predicted || !measured_memory_gib) return std::nullopt;
   return memory_gib / *measured_memory_gib - 1;
@@ -175,6 +192,7 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& run) {
   result.step_s = predicted->step.value();
   result.low_s = predicted->step_low.value();
   result.high_s = predicted->step_high.value();
+  result.half_peak_s = half_peak_seconds(*setup, *predicted);
   result.memory_gib = memory_meant(run, environment, *setup, *predicted);
   result.p_oom = predicted->p_oom;
   return result;

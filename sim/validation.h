@@ -23,16 +23,21 @@ struct RunOutcome {
   std::optional<double> measured_step_s, measured_memory_gib;
   bool predicted = false;
   double step_s = 0, low_s = 0, high_s = 0;
+  // What half of the datasheet's dense peak of the row's dtype would take for the model's FLOPs and
+  // those of recompute: the guess that a prediction has to beat.
+  double half_peak_s = 0;
   double memory_gib = 0;  // what the row's memory column means: of a stage, or the fullest
   double p_oom = 0;
 
-  std::optional<double> error() const;         // predicted over measured, less one
-  std::optional<double> memory_error() const;  // likewise
+  std::optional<double> error() const;            // predicted over measured, less one
+  std::optional<double> half_peak_error() const;  // likewise
+  std::optional<double> memory_error() const;     // likewise
 };
 
 // Shares, not percent. Times count rows that ran; a figure without rows is zero.
 struct ValidationSummary {
   std::int64_t n = 0;
+  double half_peak_mape = 0;
   double mape = 0, median_ape = 0, p95_ape = 0, max_ape = 0, bias = 0;
   double kendall_tau = 0;  // within groups, over pairs that differ in both times
   std::int64_t pairs = 0;

@@ -54,8 +54,8 @@ const Constant kBlockBackward = {
 const std::vector<Fit> kFits = {
     {"bloom_jean_zay",
      "numa-fixed",
-     {{"per_op", [](Scenario& s, double f) { s.stack.host.per_op *= f; }},
-      {"per_collective", [](Scenario& s, double f) { s.stack.host.per_collective *= f; }},
+     {{"blocking_op", [](Scenario& s, double f) { s.stack.host.blocking_op *= f; }},
+      {"blocking_collective", [](Scenario& s, double f) { s.stack.host.blocking_collective *= f; }},
       kBlockBackward,
       kEagerTraffic,
       {"rank_jitter", [](Scenario& s, double f) { s.stack.rank_jitter *= f; }},

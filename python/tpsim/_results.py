@@ -127,6 +127,9 @@ class Plan:
     precision: str
     fp8_param_gather: bool
     predicted: Optional[Prediction] = None
+    # In the plans of a search by time: how sure the best is faster, and whether that is below 90 %.
+    p_best_is_faster: Optional[float] = None
+    ties: Optional[bool] = None
     file: str = field(default="", repr=False, compare=False)  # the text of its plan file
 
     @property
@@ -193,6 +196,27 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Assumption:
+    """What nobody stated, what stands in for it, and how far the step moves over what it may be."""
+
+    what: str
+    taken: str
+    option: str
+    others: int
+    spread_pct: float
+    half_width_pct_if_stated: float
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """The slow half of the 90 % interval with all of it stated and open, in percent of the step."""
+
+    half_width_pct_all_stated: float
+    half_width_pct_all_open: float
+    open: Tuple[Assumption, ...]
+
+
+@dataclass(frozen=True)
 class PlanReport(Report):
     """The best plans of a search, best first."""
 
@@ -205,6 +229,7 @@ class PlanReport(Report):
     profile: Profile
     search: Search
     plans: Tuple[Plan, ...]
+    assumed: Optional[Assumed] = None
 
     @property
     def best(self) -> Plan:
@@ -224,12 +249,22 @@ class SimulateReport(Report):
     gpus: int
     profile: Profile
     plan: Plan
+    assumed: Optional[Assumed] = None
 
     @property
     def predicted(self) -> Prediction:
         """The prediction of plan."""
         assert self.plan.predicted is not None
         return self.plan.predicted
+
+
+@dataclass(frozen=True)
+class TermPart:
+    """A part of the software that decides a term; asked_for in place of the stack's own."""
+
+    name: str
+    value: str
+    asked_for: bool
 
 
 @dataclass(frozen=True)
@@ -240,6 +275,7 @@ class Term:
     time_s: float
     formula: str
     inputs: str
+    parts: Tuple[TermPart, ...]
     source: str
 
 
@@ -247,7 +283,7 @@ class Term:
 class ExplainReport(SimulateReport):
     """One plan with every term of its prediction."""
 
-    terms: Tuple[Term, ...]
+    terms: Tuple[Term, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -513,6 +549,7 @@ class ValidatedRun:
     low_s: Optional[float]
     high_s: Optional[float]
     error_pct: Optional[float]
+    half_peak_s: Optional[float]
     measured_mem_gb: Optional[float]
     predicted_mem_gb: Optional[float]
     predicted_fits: Optional[bool]
@@ -530,6 +567,7 @@ class ValidationSummary:
 
     n: int
     mape: float
+    half_peak_mape: float
     median_ape: float
     p95_ape: float
     max_ape: float

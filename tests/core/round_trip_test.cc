@@ -22,7 +22,7 @@ static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 22);
 static_assert(field_count<TrainingOptions>() == 8);
-static_assert(field_count<HostCost>() == 8);
+static_assert(field_count<HostCost>() == 10);
 static_assert(field_count<StackMemory>() == 9);
 static_assert(field_count<StackChoices>() == 2);
 static_assert(field_count<Profile>() == 14);
@@ -32,12 +32,12 @@ static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 12);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
-static_assert(field_count<SoftwareParts>() == 22);
+static_assert(field_count<SoftwareParts>() == 23);
 static_assert(field_count<MatmulTuning>() == 8);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
 static_assert(field_count<Plan>() == 17);
-static_assert(field_count<PlanFile>() == 6);
+static_assert(field_count<PlanFile>() == 7);
 
 // Numbers that no short decimal fraction equals.
 constexpr double kThird = 1.0 / 3;
@@ -108,7 +108,9 @@ StackSpec odd_stack() {
                 .per_routing_forward = Seconds(1.5e-3),
                 .per_routing_backward = Seconds(2.5e-3),
                 .per_micro_batch = Seconds(0),
-                .per_step = Seconds(12)};
+                .per_step = Seconds(12),
+                .blocking_op = Seconds(3e-6),
+                .blocking_collective = Seconds(4e-4)};
   // Every part another than its first value; all-reduce is as the training above says.
   for (const PartRow& row : part_rows()) row.set(stack, row.words.back().value);
   row_of(StackPart::kShardGroup).set(stack, 16);

@@ -123,6 +123,7 @@ TEST_CASE("a part changes the terms that it is about and no other") {
   about(value_of(StackPart::kDataParallelSync, DataParallelSync::kSlices),
         {"gradient_reduction", "weight_gather"});
   about(value_of(StackPart::kOverlapGradientReduction, 1), {"gradient_reduction"});
+  about(value_of(StackPart::kP2pCalls, P2pCalls::kSerial), {"pipeline_transfer"});
   about(value_of(StackPart::kShardGroup, 2),
         {"gradient_reduction", "weight_gather", "optimizer", "gradient_clipping"});
 }
@@ -135,6 +136,33 @@ TEST_CASE("sequence parallelism is a gain where backward's collectives run besid
   CHECK(hidden.step < none.step);
   plan.sequence_parallel = true;
   CHECK(with(scenario, plan, beside).step < with(scenario, plan, {}).step);
+}
+
+TEST_CASE("calls one after the other keep the receiving stage waiting as well") {
+  const Scenario scenario = scenario_of(test::small_llama());
+  const Plan plan = plan_for(scenario.model);
+  const Prediction paired = with(scenario, plan, {});
+  const Prediction serial = with(scenario, plan, value_of(StackPart::kP2pCalls, P2pCalls::kSerial));
+  CHECK(serial.step > paired.step);
+  // On two stages each sends as often as it receives.
+  // What is received is gathered once all the same.
+  const double twice = 2 * time_of(paired, StepTerm::kTransfer).value();
+  CHECK(time_of(serial, StepTerm::kTransfer).value() < twice);
+  CHECK(time_of(serial, StepTerm::kTransfer).value() > 0.75 * twice);
+  PartValues beside = value_of(StackPart::kP2pCalls, P2pCalls::kSerial);
+  beside[StackPart::kOverlapP2p] = 1;
+  CHECK(with(scenario, plan, beside).step <= paired.step);
+}
+
+TEST_CASE("blocking launches cost what the stack says, on top of waiting") {
+  Scenario scenario = scenario_of(test::small_llama());
+  const Plan plan = plan_for(scenario.model);
+  const Prediction blocked = with(scenario, plan, {{StackPart::kBlockingLaunches, 1}});
+  CHECK(blocked.step > with(scenario, plan, {}).step);
+  scenario.stack.host.blocking_op = Seconds(1e-5);
+  scenario.stack.host.blocking_collective = Seconds(4e-4);
+  CHECK(with(scenario, plan, {{StackPart::kBlockingLaunches, 1}}).step > blocked.step);
+  CHECK(with(scenario, plan, {{StackPart::kBlockingLaunches, 0}}).step < blocked.step);
 }
 
 TEST_CASE("shard groups hold more of the state and send less of it between nodes") {
