@@ -92,7 +92,8 @@ Scenario random_scenario(std::mt19937& random) {
   scenario.cluster.inter_node.bandwidth = BytesPerSecond(1e9 * static_cast<double>(pick({1, 50})));
   scenario.profile.device.memory = Bytes(0.1 * kGiB * static_cast<double>(pick({3, 5, 9, 40})));
   scenario.stack.parts.overlap_p2p = random() % 2 == 0;
-  scenario.stack.parts.p2p_calls = random() % 2 == 0 ? P2pCalls::kSerial : P2pCalls::kPaired;
+  scenario.stack.parts.p2p_calls =
+      scenario.model.layers % 2 == 0 ? P2pCalls::kSerial : P2pCalls::kPaired;
   scenario.stack.rank_jitter = 0.01 * static_cast<double>(pick({0, 1}));
   scenario.stack.training.fused_gradient_accumulation = random() % 2 == 0;
   scenario.stack.training.overlap_gradient_reduction = random() % 2 == 0;
