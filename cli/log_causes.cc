@@ -32,6 +32,7 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kMomentsDtype:
     case StackPart::kRouterKernel:
     case StackPart::kPermutation:
+    case StackPart::kExpertWeighting:
     case StackPart::kExpertLoad:
     case StackPart::kCompile: return CauseClass::kCompute;
     case StackPart::kDataParallelSync:

@@ -25,11 +25,11 @@ template <>
 inline constexpr auto kWordsOf<KernelFusion> = std::to_array<std::string_view>({"fused", "torch"});
 
 // kFusedGelu: GELU with its bias is one kernel, SwiGLU is plain ops. kFusedSwiglu: both are one, a
-// clamped SwiGLU is some of each.
-enum class ActivationKernel : std::uint8_t { kFused, kFusedGelu, kTorch, kFusedSwiglu };
+// clamped SwiGLU and biases of experts are some of each (Megatron-Core).
+enum class ActivationKernel : std::uint8_t { kFused, kFusedGelu, kFusedSwiglu, kTorch };
 template <>
 inline constexpr auto kWordsOf<ActivationKernel> =
-    std::to_array<std::string_view>({"fused", "fused_gelu", "torch", "fused_swiglu"});
+    std::to_array<std::string_view>({"fused", "fused_gelu", "fused_swiglu", "torch"});
 
 // kBest: what the profile timed. kTorch and kFusedSoftmax write the scores to memory.
 enum class AttentionKernel : std::uint8_t {
@@ -138,6 +138,13 @@ enum class Permutation : std::uint8_t { kFused, kUnfused };
 template <>
 inline constexpr auto kWordsOf<Permutation> = std::to_array<std::string_view>({"fused", "unfused"});
 
+// Where the weights of a token's experts multiply: the experts' results when they are combined,
+// which are kept for that, or what goes into the down projection.
+enum class ExpertWeighting : std::uint8_t { kCombine, kActivation };
+template <>
+inline constexpr auto kWordsOf<ExpertWeighting> = std::to_array<std::string_view>({"combine",
+                                                                                   "activation"});
+
 // Tokens of the busiest rank over the mean, in thousandths, or by words.
 inline constexpr std::int64_t kNaturalLoad = 0;      // as routers with an auxiliary loss choose
 inline constexpr std::int64_t kBalancedLoad = 1000;  // forced
@@ -167,6 +174,7 @@ struct SoftwareParts {
   Dispatcher dispatcher = Dispatcher::kAllToAll;
   KernelFusion router = KernelFusion::kFused;
   Permutation permutation = Permutation::kFused;
+  ExpertWeighting expert_weighting = ExpertWeighting::kCombine;
   std::int64_t expert_load = kNaturalLoad;
   // Dispatch and combine of one micro-batch beside the compute of another.
   bool expert_overlap = false;
@@ -199,6 +207,7 @@ enum class StackPart : std::uint8_t {
   kDispatcher,
   kRouterKernel,
   kPermutation,
+  kExpertWeighting,
   kExpertLoad,
   kExpertOverlap,
   kDelayedWeightGradients,

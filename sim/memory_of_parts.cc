@@ -29,6 +29,18 @@ double kept_by_plain_kernels(const LayerTrace& trace, const StackSpec& stack) {
   return kept;
 }
 
+// Of experts, where their weights multiply activations.
+double results_not_kept(const LayerTrace& trace, const StackSpec& stack) {
+  if (stack.parts.expert_weighting == ExpertWeighting::kCombine) return 0;
+  double bytes = 0;
+  for (const OpRecord& op : forward_ops(trace)) {
+    const OpDims& d = op.key.dims;
+    if (op.key.kind != OpKind::kCombineTokens) continue;
+    bytes += static_cast<double>(d[1] * d[2] * d[3] * size_of(op.key.dtype));
+  }
+  return bytes;
+}
+
 // Bytes beside the traced head's, per logit: its own copy in the plan's dtype and, where the loss
 // is taken in fp32, one of those.
 struct HeadCopies {
@@ -70,7 +82,7 @@ void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& 
     keep_for_backward(memory, copies.kept * logits);
     raise(memory.backward, copies.in_backward * logits);
   }
-  double kept = kept_by_plain_kernels(trace, stack);
+  double kept = kept_by_plain_kernels(trace, stack) - results_not_kept(trace, stack);
   if (kind == LayerKind::kBlock) {
     const auto [begin, end] = trace.span(Phase::kForward);
     kept -= saved_input_bytes(scenario, plan, trace.program, begin, end);

@@ -36,6 +36,13 @@ std::int64_t graph_scopes(ModelPart part, bool has_experts) {
   }
 }
 
+// Transformer Engine multiplies, and rounds, expert by expert what the program does at once.
+bool is_grouped(const OpRecord& op) {
+  const bool is_bias =
+      op.key.kind == OpKind::kColumnBias || op.key.kind == OpKind::kColumnBiasGradient;
+  return op.label.part == ModelPart::kExperts && !is_bias;
+}
+
 }  // namespace
 
 double LayerPricer::stack_factor(const OpRecord& op) const {
@@ -58,13 +65,14 @@ OpPrice LayerPricer::op_price(const OpRecord& op) {
 HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
   if (is_left_to_dispatcher(op, scenario().stack)) return {};
   const OpPrice price = op_price(op);
-  // Transformer Engine multiplies, and rounds, expert by expert.
-  const std::int64_t each = op.label.part == ModelPart::kExperts ? phase.experts : 1;
-  const std::int64_t launches = each * plain_kernel(op, scenario().stack).launches;
+  const PlainKernel kernel = plain_kernel(op, scenario().stack);
+  const std::int64_t launches = kernel.launches * (is_grouped(op) ? phase.experts : 1);
   const auto n = static_cast<double>(launches);
-  // Many small kernels have the latency of each.
-  const Seconds time =
-      std::max(stack_factor(op) * price.time, (n - 1) * scenario().profile.model.kernel_latency);
+  Seconds time = stack_factor(op) * price.time;
+  // Many kernels over few elements have the latency of each.
+  if (kernel.traffic == 1 && kernel.launches > 1) {
+    time = std::max(time, (n - 1) * scenario().profile.model.kernel_latency);
+  }
   const double load = waits_for_busiest(op.label) ? phase.load : 1;
   phase.work[work_term(op)] += time;
   phase.work[StepTerm::kImbalance] += (load - 1) * time;

@@ -21,6 +21,10 @@ constexpr Passes kSwigluBackward{13, 0, 4};
 // Clamps of gate and up apart from a compiled rest.
 constexpr Passes kClampedForward{9, 0, 4};
 constexpr Passes kClampedBackward{18, 0, 7};
+// Megatron-Core weights the down projection's bias by each token's probability, in fp32 and expert
+// by expert; that of the products before it is free. Mean over both.
+constexpr Passes kExpertBias{4, 0, 4};
+constexpr Passes kExpertBiasGradient{3, 0, 6};
 constexpr Passes kBiasGelu{4, 0, 2, 1, 0};        // kept: the sum with the bias
 constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // kept: fp32 probabilities
 constexpr Passes kSoftmaxBackward{6, 5, 5};
@@ -57,6 +61,8 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
   const bool plain_swiglu = !fuses_swiglu && !parts.compile;
   const bool part_fused = parts.activation == ActivationKernel::kFusedSwiglu &&
                           op.key.variant == static_cast<std::uint8_t>(MlpKind::kClampedSwiglu);
+  const bool weighs_biases =
+      parts.activation == ActivationKernel::kFusedSwiglu && op.label.part == ModelPart::kExperts;
   const bool plain_gelu = parts.activation == ActivationKernel::kTorch && !parts.compile;
   const bool plain_softmax = parts.attention == AttentionKernel::kTorch;
   const bool eager_loss =
@@ -65,6 +71,8 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
   switch (op.key.kind) {
     case OpKind::kNormForward: return norm_passes(op, stack, kRmsNormForward);
     case OpKind::kNormBackward: return norm_passes(op, stack, kRmsNormBackward);
+    case OpKind::kColumnBias: return weighs_biases ? kExpertBias : Passes{};
+    case OpKind::kColumnBiasGradient: return weighs_biases ? kExpertBiasGradient : Passes{};
     case OpKind::kRotary: return is_plain(parts.rotary, stack) ? kRotary : Passes{};
     case OpKind::kSwigluForward:
       if (part_fused) return kClampedForward;

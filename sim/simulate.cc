@@ -112,8 +112,8 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
   for (const double spread :
        {scenario.stack.run_spread, scenario.stack.residual_spread,
         sources.model * model_spread + sources.interpolated_entries * kInterpolatedSpread,
-        shares.host * kHostSpread, shares.network * kNetworkSpread,
-        shares.kernels * kKernelSpread, shares.experts * kExpertSpread}) {
+        shares.host * kHostSpread, shares.network * kNetworkSpread, shares.kernels * kKernelSpread,
+        shares.experts * kExpertSpread}) {
     variance += spread * spread;
   }
   return std::sqrt(variance);

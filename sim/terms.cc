@@ -185,7 +185,11 @@ std::span<const StackPart> parts_behind(StepTerm term) {
                                             P::kShardGroup};
   static constexpr std::array kGather = {P::kDataParallelSync, P::kOverlapParameterGather,
                                          P::kShardGroup};
-  static constexpr std::array kOptimizer = {P::kOptimizerKernel, P::kShardGroup};
+  static constexpr std::array kOptimizer = {P::kOptimizerKernel, P::kShardGroup, P::kMomentsDtype};
+  static constexpr std::array kDispatch = {P::kDispatcher, P::kExpertOverlap,
+                                           P::kDelayedWeightGradients};
+  static constexpr std::array kRouting = {P::kRouterKernel, P::kPermutation};
+  static constexpr std::array kLoad = {P::kExpertLoad};
   switch (term) {
     case StepTerm::kMatmul: return kMatmul;
     case StepTerm::kAttention: return kAttention;
@@ -197,8 +201,11 @@ std::span<const StackPart> parts_behind(StepTerm term) {
     case StepTerm::kGradientReduction: return kReduction;
     case StepTerm::kWeightGather: return kGather;
     case StepTerm::kOptimizer: return kOptimizer;
+    case StepTerm::kExpertCommunication: return kDispatch;
+    case StepTerm::kPermutation: return kRouting;
+    case StepTerm::kGroupedProducts:
+    case StepTerm::kImbalance: return kLoad;
     case StepTerm::kContextCommunication:
-    case StepTerm::kExpertCommunication:
     case StepTerm::kBubble:
     case StepTerm::kTiedEmbedding:
     case StepTerm::kClipping:

@@ -104,8 +104,10 @@ TEST_CASE("copies of tokens that are saved save time, and imbalance costs it") {
     return Seconds();
   };
   CHECK(sent("alltoall") > Seconds());
-  CHECK(step(one(StackPart::kPermutation, "unfused")) > step(one(StackPart::kPermutation, "fused")));
-  CHECK(step(one(StackPart::kRouterKernel, "torch")) > step(one(StackPart::kRouterKernel, "fused")));
+  CHECK(step(one(StackPart::kPermutation, "unfused")) >
+        step(one(StackPart::kPermutation, "fused")));
+  CHECK(step(one(StackPart::kRouterKernel, "torch")) >
+        step(one(StackPart::kRouterKernel, "fused")));
   CHECK(step(one(StackPart::kExpertLoad, "1.5")) > step(one(StackPart::kExpertLoad, "balanced")));
   CHECK(step(one(StackPart::kCudaGraphs, "moe_router,moe_preprocess")) <= step({}));
   CHECK(step(one(StackPart::kCudaGraphs, "full_iteration")) <=

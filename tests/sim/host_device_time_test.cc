@@ -62,8 +62,7 @@ TEST_CASE("a host that waits is as late as the device") {
     }
     CHECK(cost.alone().value() == Approx(std::max(host, device)));
     // Three in a row, by powers.
-    CHECK(repeat(cost, 3).alone().value() ==
-          Approx(then(then(cost, cost), cost).alone().value()));
+    CHECK(repeat(cost, 3).alone().value() == Approx(then(then(cost, cost), cost).alone().value()));
   }
 }
 
