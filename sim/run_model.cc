@@ -41,6 +41,12 @@ bool is_dense(const PublishedRun& run, std::int64_t layer) {
   return layer < run.dense_layers || (layer - run.dense_layers) % every != every - 1;
 }
 
+// Columns say all that matters of plain models, and an environment their habits (dropout).
+bool says_more_than_columns(const ModelSpec& model) {
+  return has_experts(model) || block_kind_count(model) > 1 || model.attention.latent.kv_rank > 0 ||
+         model.attention.window > 0 || model.mixer != MixerKind::kAttention;
+}
+
 // As many of the model's blocks as the row has, dense ones where the row says so.
 void cut_blocks(ModelSpec& model, const PublishedRun& run) {
   std::int64_t dense = 0, other = 0;
@@ -116,7 +122,7 @@ std::optional<ModelSpec> catalogue_model_of(const PublishedRun& run, const Catal
   }
   for (const std::string& called : {name, without_blocks(name)}) {
     Result<ModelSpec> found = catalogue.load_model(called);
-    if (!found.ok() || !has_sizes(*found, run)) continue;
+    if (!found.ok() || !says_more_than_columns(*found) || !has_sizes(*found, run)) continue;
     ModelSpec model = *std::move(found);
     if (run.layers != model.layers) cut_blocks(model, run);
     model.seq = run.seq;

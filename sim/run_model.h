@@ -28,7 +28,8 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment);
 
 // The catalogue's model that the row names, with the row's sequence, vocabulary and number of
 // blocks: where the sizes that the row states are its own. It has what no column says: latent
-// attention, windows, how a router weighs. "deepseek-v3-4l" is four blocks of deepseek-v3.
+// attention, windows, how a router weighs; models without any such thing are left to the columns.
+// "deepseek-v3-4l" is four blocks of deepseek-v3.
 std::optional<ModelSpec> catalogue_model_of(const PublishedRun& run, const Catalogue& catalogue);
 
 }  // namespace tpsim
