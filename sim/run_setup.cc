@@ -187,6 +187,9 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
   if (!states_network && is_usual) assumed.push_back("network of " + scenario.cluster.name);
   assumed.push_back("software of stack " + scenario.stack.name);
   if (run.gradient_dtype.empty()) assumed.emplace_back("dtype of gradients");
+  if (!run.optimizer.empty() && run.optimizer != "adam" && run.optimizer != "adamw") {
+    assumed.push_back("adam in place of " + run.optimizer);
+  }
   if (run.micro_batch == 0) assumed.emplace_back("micro-batches of one sequence");
   if (run.attention.empty() && !run.parts.contains(StackPart::kAttentionKernel)) {
     assumed.emplace_back("flash attention");
