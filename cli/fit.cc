@@ -126,7 +126,7 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batc
       return fmt::format("on {} {}", gpus_text(open.gpus), fits_text(*run));
     }
   }
-  if (const std::string offloaded = offloaded_elsewhere(scenario, space); !offloaded.empty()) {
+  if (std::string offloaded = offloaded_elsewhere(scenario, space); !offloaded.empty()) {
     return offloaded;
   }
   return fmt::format("nor on all {} of {}: it takes GPUs with more memory or a shorter --seq{}",

@@ -256,7 +256,7 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
     return train(world, own, run, prepared.tokens, report_first, hooks);
   }));
   if (!speaks) return Ok{};
-  TPSIM_TRY_STATUS(printed);
+  if (!printed.ok()) return printed.error();
   const bool stopped = done > 0 && done < run.steps;
   TPSIM_TRY_STATUS(
       json ? printer.end(!stopped, times.times())

@@ -28,13 +28,13 @@ Result<PublishedRun> row_of_table(const std::vector<PublishedRun>& runs, const s
 
 // What every row would be skipped for is an error of the command.
 Status check_names(const Arguments& arguments, const Catalogue& catalogue) {
-  if (const auto name = arguments[Opt::kCluster]) {
+  if (const auto& name = arguments[Opt::kCluster]) {
     TPSIM_TRY_STATUS(blaming(catalogue.load_cluster(*name), arguments, Opt::kCluster));
   }
-  if (const auto name = arguments[Opt::kStack]) {
+  if (const auto& name = arguments[Opt::kStack]) {
     TPSIM_TRY_STATUS(blaming(catalogue.load_stack(*name), arguments, Opt::kStack));
   }
-  if (const auto name = arguments[Opt::kProfile]) {
+  if (const auto& name = arguments[Opt::kProfile]) {
     TPSIM_TRY_STATUS(blaming(catalogue.load_profile(*name), arguments, Opt::kProfile));
   }
   return Ok{};

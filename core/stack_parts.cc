@@ -377,7 +377,7 @@ constexpr double kGreatestRatio = 1e6;
 }  // namespace
 
 Result<std::int64_t> parse_value(const PartRow& row, std::string_view text) {
-  if (row.is_switch && (text == "0" || text == "1")) return std::int64_t{text == "1"};
+  if (row.is_switch && (text == "0" || text == "1")) return std::int64_t{text == "1" ? 1 : 0};
   if (row.most_count > 0) {
     const auto count = parse_number<std::int64_t>(text);
     if (count && *count >= 1 && *count <= row.most_count) return *count;

@@ -89,7 +89,7 @@ ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRo
 }
 
 Tensor ParameterStore::add_buffer(const std::string& name, std::int64_t elements) {
-  const Tensor values =
+  Tensor values =
       context_.device.allocate({elements}, DType::kFloat32, MemoryCategory::kWorkspace, "buffer");
   context_.device.run(Fill{values, 0.0F, kInitializeUnit});
   buffers_.push_back({name, values});

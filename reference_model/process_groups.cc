@@ -68,7 +68,7 @@ OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
 std::int64_t formed_groups(const Plan& plan, std::int64_t rank) {
   std::int64_t count = 0;
   bool backward = false;
-  OwnedGroups(plan, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
+  const OwnedGroups none(plan, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
     if (group_position(plan, kind, rank).size == 1) return nullptr;
     if (kind == GroupKind::kPipeline) {
       const MessageWays ways = pipeline_ways(plan, std::exchange(backward, true));

@@ -44,7 +44,8 @@ double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& 
   if (stack.parts.expert_load != kNaturalLoad) {
     return static_cast<double>(stack.parts.expert_load) / static_cast<double>(kBalancedLoad);
   }
-  const auto experts_each = static_cast<double>(model.experts.count / ranks);
+  const std::int64_t each = model.experts.count / ranks;  // ep divides them
+  const auto experts_each = static_cast<double>(each);
   // No rank gets more than all tokens.
   const double most = 1 + kNaturalSpread / std::sqrt(experts_each) * expected_maximum(ranks);
   return std::min(static_cast<double>(ranks), most);

@@ -257,8 +257,9 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     bound.own += m * (forward + backward);
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
     // What comes first is received on the way in.
-    const double received =
-        stack.parts.p2p_calls == P2pCalls::kSerial ? m * sent - (i == 0 && !kind.is_first) : 0;
+    const double received = stack.parts.p2p_calls == P2pCalls::kSerial
+                                ? m * sent - (i == 0 && !kind.is_first ? 1 : 0)
+                                : 0;
     if (!stack.parts.overlap_p2p) bound.own += (m * sent + received) * transfer_.wire;
   }
   if (plan.degrees.pp == 1)

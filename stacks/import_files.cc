@@ -129,7 +129,7 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
   }
   const auto written = command.files.find(name);
   if (written != command.files.end()) return LaunchFile{name, written->second};
-  const auto beside = file_named(files, name);
+  auto beside = file_named(files, name);
   if (beside.ok() || !inputs.open) return beside;
   TPSIM_TRY(std::string text, inputs.open(name));
   return LaunchFile{name, std::move(text)};
