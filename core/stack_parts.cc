@@ -42,16 +42,15 @@ constexpr auto kOverlaps = words_of<TensorOverlap>();
 constexpr auto kDispatchers = words_of<Dispatcher>();
 constexpr auto kWeightings = words_of<ExpertWeighting>();
 constexpr auto kPermutations = words_of<Permutation>();
-constexpr auto kGraphs =
-    std::to_array<PartWord>({{0, "none"},
-                             {kGraphsOfLayers, "full"},
-                             {kGraphsOfStep, "full_iteration"},
-                             {bit(GraphScope::kAttention), name_of(GraphScope::kAttention)},
-                             {bit(GraphScope::kMlp), name_of(GraphScope::kMlp)},
-                             {bit(GraphScope::kMoe), name_of(GraphScope::kMoe)},
-                             {bit(GraphScope::kMoeRouter), name_of(GraphScope::kMoeRouter)},
-                             {bit(GraphScope::kMoePreprocess), name_of(GraphScope::kMoePreprocess)},
-                             {bit(GraphScope::kMamba), name_of(GraphScope::kMamba)}});
+// Sets that have names of their own, then the scopes of a layer; the step alone, the last scope, is
+// none to ask for.
+constexpr auto kGraphs = [] {
+  constexpr auto kScopes = bits_of<GraphScope>();
+  std::array<PartWord, 3 + kScopes.size() - 1> words = {
+      {{0, "none"}, {kGraphsOfLayers, "full"}, {kGraphsOfStep, "full_iteration"}}};
+  for (std::size_t i = 3; i < words.size(); ++i) words[i] = kScopes[i - 3];
+  return words;
+}();
 constexpr auto kModules = bits_of<RecomputeModule>();
 constexpr auto kMoments = std::to_array<PartWord>(
     {{static_cast<std::int64_t>(DType::kFloat32), name_of(DType::kFloat32)},
@@ -400,7 +399,7 @@ std::string text_of(const PartRow& row, std::int64_t value) {
   std::string text;
   for (const PartWord& word : row.words) {
     const bool is_one = word.value != 0 && (word.value & (word.value - 1)) == 0;
-    if (is_one && (value & word.value) != 0)
+    if (is_one && holds(value, word.value))
       text += (text.empty() ? "" : ",") + std::string(word.word);
   }
   return text;

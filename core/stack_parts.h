@@ -122,6 +122,9 @@ constexpr std::int64_t bit(RecomputeModule module) {
   return std::int64_t{1} << static_cast<int>(module);
 }
 
+// Whether a set of such bits holds any of the others.
+constexpr bool holds(std::int64_t set, std::int64_t bits) { return (set & bits) != 0; }
+
 // How tokens reach their experts and come back.
 enum class Dispatcher : std::uint8_t {
   kAllGather,  // every rank of the group gets all tokens
@@ -180,6 +183,11 @@ struct SoftwareParts {
   bool expert_overlap = false;
   bool delayed_weight_gradients = false;  // more compute to hide them behind
 };
+
+// Whether selective recompute runs the attention core again.
+constexpr bool attends_again(const SoftwareParts& parts) {
+  return holds(parts.recompute_modules, bit(RecomputeModule::kCoreAttention));
+}
 
 enum class StackPart : std::uint8_t {
   kAttentionKernel,

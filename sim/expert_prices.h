@@ -9,9 +9,7 @@
 //     there one to every rank that has: with choices drawn without preference E (1 - C(E - E/n, k)
 //     / C(E, k)) / E of n equal parts are reached (hypergeometric), at most those of the groups
 //     that a router keeps. Both ways go on side by side; the slower counts.
-// Their kernels copy with some of the GPU's processors: DeepEP's with loads and stores, 14 GB/s for
-// each (measured with 4 to 24 of them on H100, H200, B200 and B300: docs/experts.md), HybridEP's
-// with TMA as DeepEP's second version does, 27 GB/s.
+// Their kernels copy with some of the GPU's processors, each at a rate of its own: docs/experts.md.
 #pragma once
 
 #include "core/plan.h"

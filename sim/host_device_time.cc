@@ -16,10 +16,10 @@ HostDeviceTime then(const HostDeviceTime& first, const HostDeviceTime& second) {
 HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n) {
   if (n == 0) return {};
   if (std::isfinite(once.wait.value())) {
+    if (n == 1) return once;
     const HostDeviceTime half = repeat(once, n / 2);
-    const HostDeviceTime twice = n / 2 == 0 ? HostDeviceTime{} : then(half, half);
-    if (n % 2 == 0) return twice;
-    return n == 1 ? once : then(twice, once);
+    const HostDeviceTime twice = then(half, half);
+    return n % 2 == 0 ? twice : then(twice, once);
   }
   const auto times = static_cast<double>(n);
   return {times * once.host, times * once.device,

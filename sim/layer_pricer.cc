@@ -58,9 +58,7 @@ Plan shard_plan(const Scenario& scenario, Plan plan) {
 // elements.
 Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
-  const bool attends_again =
-      (scenario.stack.parts.recompute_modules & bit(RecomputeModule::kCoreAttention)) != 0;
-  if (plan.recompute == Recompute::kSelective && !attends_again) {
+  if (plan.recompute == Recompute::kSelective && !attends_again(scenario.stack.parts)) {
     traced.recompute = Recompute::kNone;
   }
   traced.zero = key.zero;

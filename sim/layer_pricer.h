@@ -145,7 +145,7 @@ class LayerPricer {
   HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
                                 PhaseCost& phase) const;
   HostDeviceTime host_of_routing(const OpRecord& op) const;
-  void add_travelling(PhaseCost& phase, Seconds travelling) const;
+  void add_beside(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
   bool runs_beside_layers(const CollectiveRecord& record) const;
   Seconds exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan, Seconds whole,
                                     Seconds beside) const;

@@ -89,7 +89,7 @@ HostDeviceTime LayerPricer::price_rounded(const std::vector<OpRecord>& ops, Phas
 // Launches that a graph replays cost the host nothing.
 Seconds LayerPricer::issue_time(ModelPart part) const {
   const std::int64_t scopes = graph_scopes(part, has_experts(scenario().model));
-  const bool is_replayed = (scenario().stack.parts.cuda_graphs & scopes) != 0;
+  const bool is_replayed = holds(scenario().stack.parts.cuda_graphs, scopes);
   return is_replayed ? Seconds() : scenario().stack.host.per_op;
 }
 
@@ -132,12 +132,12 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
         beside += whole;
         continue;
       }
-      if (record.label.part == ModelPart::kDispatch && scenario().stack.parts.expert_overlap) {
-        travelling += phase.load * whole;
-        continue;
-      }
       if (record.label.part == ModelPart::kDispatch) {
-        phase.time = then(phase.time, price_dispatch(record, whole, phase));
+        if (scenario().stack.parts.expert_overlap) {
+          travelling += phase.load * whole;
+        } else {
+          phase.time = then(phase.time, price_dispatch(record, whole, phase));
+        }
         continue;
       }
       const bool beside_product = record.label.part == ModelPart::kColumnParallelBackward;
@@ -148,11 +148,14 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
     }
   }
   // The next layer's weights are gathered, and the last one's gradients reduced, beside this one.
-  const Seconds hidden = std::min(beside, phase.time.device);
-  const Seconds seen = beside - hidden + (scenario().stack.overlap_slowdown - 1) * hidden;
-  phase.work[StepTerm::kZeroCommunication] += seen;
-  phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
-  add_travelling(phase, travelling);
+  add_beside(phase, StepTerm::kZeroCommunication, beside, 1);
+  // Forward of one micro-batch and backward of another take turns on the device while tokens of
+  // the other travel (merged 1F1B). A weight gradient that is not delayed stands in the way: it is
+  // a third of a layer's products.
+  constexpr double kBesideWeightGradients = 2.0 / 3;
+  const bool is_delayed = scenario().stack.parts.delayed_weight_gradients;
+  add_beside(phase, StepTerm::kExpertCommunication, travelling,
+             is_delayed ? 1 : kBesideWeightGradients);
   return phase;
 }
 
@@ -163,17 +166,12 @@ HostDeviceTime LayerPricer::price_dispatch(const CollectiveRecord& record, Secon
   return launch(scenario(), scenario().stack.host.per_collective, phase.load * whole);
 }
 
-// Forward of one micro-batch and backward of another take turns on the device while tokens of the
-// other travel (merged 1F1B). A weight gradient that is not delayed stands in the way: it is a
-// third of a layer's products.
-void LayerPricer::add_travelling(PhaseCost& phase, Seconds travelling) const {
-  if (travelling <= Seconds()) return;
-  const StackSpec& stack = scenario().stack;
-  constexpr double kBesideWeightGradients = 2.0 / 3;
-  const double usable = stack.parts.delayed_weight_gradients ? 1 : kBesideWeightGradients;
-  const Seconds hidden = std::min(travelling, usable * phase.time.device);
-  const Seconds seen = travelling - hidden + (stack.overlap_slowdown - 1) * hidden;
-  phase.work[StepTerm::kExpertCommunication] += seen;
+// Collectives that a share of the phase's device time hides, which they slow down.
+void LayerPricer::add_beside(PhaseCost& phase, StepTerm term, Seconds collectives,
+                             double share) const {
+  const Seconds hidden = std::min(collectives, share * phase.time.device);
+  const Seconds seen = collectives - hidden + (scenario().stack.overlap_slowdown - 1) * hidden;
+  phase.work[term] += seen;
   phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
 }
 
@@ -194,16 +192,15 @@ void LayerPricer::add_recomputed(PhaseCost& backward, const std::vector<OpRecord
 
 void LayerPricer::add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace,
                                          const Plan& plan) {
-  const std::int64_t modules = scenario().stack.parts.recompute_modules;
-  const bool attends_again = (modules & bit(RecomputeModule::kCoreAttention)) != 0;
-  if (attends_again && plan.attention == AttentionKind::kFlash) {
+  const SoftwareParts& parts = scenario().stack.parts;
+  if (attends_again(parts) && plan.attention == AttentionKind::kFlash) {
     add_recomputed(backward, attention_core_ops(trace), plan);
   }
   RoundedOperands rounded(scenario(), plan);
   PhaseCost again;
   again.load = backward.load;
   again.experts = backward.experts;
-  for (const ProgramEvent& event : events_of_modules(trace, modules)) {
+  for (const ProgramEvent& event : events_of_modules(trace, parts.recompute_modules)) {
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
       again.time = then(again.time, price_rounded(rounded.ops_for(op), again));
@@ -212,7 +209,6 @@ void LayerPricer::add_recomputed_modules(PhaseCost& backward, const LayerTrace& 
       again.time = then(again.time, price_dispatch(record, collective(record, plan), again));
     }
   }
-  again.memory = {};
   backward.time = then(again.time, backward.time);
   backward.work += again.work;
   backward.by_source += again.by_source;
@@ -244,7 +240,7 @@ void LayerPricer::add_gathered_logits(LayerCost& head, const LayerTrace& trace,
 HostDeviceTime LayerPricer::host_of_routing(const OpRecord& op) const {
   const HostCost& host = scenario().stack.host;
   const std::int64_t graphs = scenario().stack.parts.cuda_graphs;
-  if ((graphs & bit(GraphScope::kIteration)) != 0) return {};
+  if (holds(graphs, bit(GraphScope::kIteration))) return {};
   const std::int64_t both = bit(GraphScope::kMoeRouter) | bit(GraphScope::kMoePreprocess);
   const double share = (graphs & both) == both ? 0.5 : 1;
   const auto busy = [share](Seconds time) {

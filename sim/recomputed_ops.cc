@@ -28,12 +28,11 @@ double result_bytes(const OpRecord& op) {
     case OpKind::kSwigluForward:
     case OpKind::kBiasGeluForward: return static_cast<double>(d[0] * d[1]) * width;
     case OpKind::kDispatchTokens: return static_cast<double>(d[1] * d[2] * d[3]) * width;
-    default: break;
+    case OpKind::kMatmul: return static_cast<double>(d[0] * d[1] * d[2]) * width;
+    case OpKind::kFlashForward:
+      return static_cast<double>(d[0] * d[1] * d[2] * (d[7] > 0 ? d[7] : d[4])) * width;
+    default: return 0;
   }
-  if (op.key.kind == OpKind::kMatmul) return static_cast<double>(d[0] * d[1] * d[2]) * width;
-  if (op.key.kind != OpKind::kFlashForward) return 0;
-  const std::int64_t value_width = d[7] > 0 ? d[7] : d[4];
-  return static_cast<double>(d[0] * d[1] * d[2] * value_width) * width;
 }
 
 // The module of Megatron-Core that the op belongs to; attention's core has a setting of its own.
@@ -88,7 +87,7 @@ std::vector<ProgramEvent> events_of_modules(const LayerTrace& trace, std::int64_
     if (!is_op && event.kind != ProgramEvent::Kind::kCollective) continue;
     const ModelPart part = is_op ? trace.program.ops[event.index].label.part
                                  : trace.program.collectives[event.index].label.part;
-    if ((module_of(part, has_experts) & modules) != 0) events.push_back(event);
+    if (holds(modules, module_of(part, has_experts))) events.push_back(event);
   }
   return events;
 }

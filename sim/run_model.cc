@@ -49,7 +49,7 @@ bool says_more_than_columns(const ModelSpec& model) {
 
 // As many of the model's blocks as the row has, dense ones where the row says so.
 void cut_blocks(ModelSpec& model, const PublishedRun& run) {
-  std::int64_t dense = 0, other = 0;
+  std::int64_t dense = 0;
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     if (block_of_kind(model, kind).experts.count == 0) dense = kind;
   }
@@ -58,8 +58,7 @@ void cut_blocks(ModelSpec& model, const PublishedRun& run) {
     const std::int64_t last = model.layers - 1;
     // Behind the model's own dense ones, so that the pattern of the others goes on.
     const std::int64_t place = std::min(last, layer + (model.layers - run.layers));
-    other = block_kind(model, place);
-    blocks.push_back(block_of_kind(model, is_dense(run, layer) ? dense : other));
+    blocks.push_back(block_of_kind(model, is_dense(run, layer) ? dense : block_kind(model, place)));
   }
   model.layers = run.layers;
   set_blocks(model, blocks);
@@ -115,20 +114,28 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
   return model;
 }
 
-std::optional<ModelSpec> catalogue_model_of(const PublishedRun& run, const Catalogue& catalogue) {
+const std::optional<ModelSpec>& CatalogueModels::called(const std::string& name) {
+  const auto [place, is_new] = models_.try_emplace(name);
+  if (is_new) {
+    Result<ModelSpec> found = catalogue_.load_model(name);
+    if (found.ok() && says_more_than_columns(*found)) place->second = *std::move(found);
+  }
+  return place->second;
+}
+
+std::optional<ModelSpec> CatalogueModels::of(const PublishedRun& run) {
   const std::string& name = run.model;
   if (name.empty() || name.find('/') != std::string::npos || name.ends_with(".json")) {
     return std::nullopt;  // a table names no files
   }
-  for (const std::string& called : {name, without_blocks(name)}) {
-    Result<ModelSpec> found = catalogue.load_model(called);
-    if (!found.ok() || !says_more_than_columns(*found) || !has_sizes(*found, run)) continue;
-    ModelSpec model = *std::move(found);
-    if (run.layers != model.layers) cut_blocks(model, run);
-    model.seq = run.seq;
-    if (run.vocab > 0) model.vocab = run.vocab;
-    if (run.routing == "capacity") model.experts.dropless = false;
-    model.ends.prediction_layers = run.mtp;
+  for (const std::string& asked : {name, without_blocks(name)}) {
+    std::optional<ModelSpec> model = called(asked);
+    if (!model || !has_sizes(*model, run)) continue;
+    if (run.layers != model->layers) cut_blocks(*model, run);
+    model->seq = run.seq;
+    if (run.vocab > 0) model->vocab = run.vocab;
+    if (run.routing == "capacity") model->experts.dropless = false;
+    model->ends.prediction_layers = run.mtp;
     return model;
   }
   return std::nullopt;

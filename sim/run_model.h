@@ -1,7 +1,10 @@
 // The model of a row of a run table.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "core/catalogue.h"
 #include "core/model_spec.h"
@@ -26,10 +29,22 @@ inline std::int64_t stated_or(std::int64_t stated, std::int64_t otherwise) {
 // and those that `moe_every` passes by, are as wide as the experts that a token passes.
 ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment);
 
-// The catalogue's model that the row names, with the row's sequence, vocabulary and number of
-// blocks: where the sizes that the row states are its own. It has what no column says: latent
-// attention, windows, how a router weighs; models without any such thing are left to the columns.
-// "deepseek-v3-4l" is four blocks of deepseek-v3.
-std::optional<ModelSpec> catalogue_model_of(const PublishedRun& run, const Catalogue& catalogue);
+// The catalogue's models for rows that name them, each read once.
+class CatalogueModels {
+ public:
+  explicit CatalogueModels(Catalogue catalogue) : catalogue_(std::move(catalogue)) {}
+
+  // With the row's sequence, vocabulary and number of blocks, where the sizes that the row states
+  // are the model's own. It has what no column says: latent attention, windows, how a router
+  // weighs; models without any such thing are left to the columns. "deepseek-v3-4l" is four blocks
+  // of deepseek-v3.
+  std::optional<ModelSpec> of(const PublishedRun& run);
+
+ private:
+  const std::optional<ModelSpec>& called(const std::string& name);
+
+  Catalogue catalogue_;
+  std::map<std::string, std::optional<ModelSpec>> models_;
+};
 
 }  // namespace tpsim

@@ -245,7 +245,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   plan.degrees = {run.tp, run.pp, run.dp, stated_or(run.cp, 1)};
   plan.virtual_stages = virtual_stages_of(run, environment);
   if (plan.virtual_stages > 1) plan.schedule = ScheduleKind::kInterleaved;
-  plan.micro_batch = stated_or(run.micro_batch, std::int64_t{1});
+  plan.micro_batch = stated_or(run.micro_batch, 1);
   plan.global_batch = run.global_batch;
   // Without a tensor group there is nothing to shard norms over.
   plan.sequence_parallel =
@@ -272,6 +272,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
 RunLoader::RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environments,
                      RunOverrides overrides)
     : catalogue_(std::move(catalogue)),
+      models_(catalogue_),
       environments_(std::move(environments)),
       overrides_(std::move(overrides)) {
   fallback_.runs_on = overrides_.cluster;
@@ -369,7 +370,7 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, stated));
   const double asked = overrides_.node_gbps;
   const double leaves = asked > 0 ? asked : run.node_gbps.value_or(0);
-  std::optional<ModelSpec> named = catalogue_model_of(run, catalogue_);
+  std::optional<ModelSpec> named = models_.of(run);
   setup.scenario = {named ? *std::move(named) : model_of(run, *where),
                     leaves > 0 ? with_node_rate(machine->cluster, leaves) : machine->cluster,
                     machine->profile, with_parts(machine->stack, parts)};
@@ -390,22 +391,27 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   return setup;
 }
 
+namespace {
+
+double gpus_of(const PublishedRun& run) {
+  return static_cast<double>(stated_or(run.gpus, run.tp * run.pp * run.dp * stated_or(run.cp, 1)));
+}
+
+}  // namespace
+
 std::optional<Seconds> step_of_model_flops(const PublishedRun& run, const ModelSpec& model) {
   if (!run.model_tflops_per_gpu || *run.model_tflops_per_gpu <= 0) return std::nullopt;
   const auto batch = static_cast<double>(run.global_batch);
   // Megatron counts causal attention by half.
   const Flops unseen = 1.5 * batch * attention_core_forward_flops(model);
   const Flops flops = model_flops_per_step(model, run.global_batch) - unseen;
-  const auto gpus = static_cast<double>(
-      stated_or(run.gpus, run.tp * run.pp * run.dp * stated_or(run.cp, std::int64_t{1})));
-  return Seconds(flops.value() / (*run.model_tflops_per_gpu * 1e12 * gpus));
+  return Seconds(flops.value() / (*run.model_tflops_per_gpu * 1e12 * gpus_of(run)));
 }
 
 Result<Seconds> measured_step(const PublishedRun& run) {
   if (run.step_s && *run.step_s > 0) return Seconds(*run.step_s);
   const auto tokens = static_cast<double>(run.global_batch * run.seq);
-  const auto gpus =
-      static_cast<double>(stated_or(run.gpus, run.tp * run.pp * run.dp * stated_or(run.cp, 1)));
+  const double gpus = gpus_of(run);
   if (run.tokens_per_s_per_gpu && *run.tokens_per_s_per_gpu > 0) {
     return Seconds(tokens / (*run.tokens_per_s_per_gpu * gpus));
   }

@@ -57,6 +57,7 @@ class RunLoader {
   const std::string& cluster_of(const RunEnvironment& environment, const PublishedRun& run);
 
   Catalogue catalogue_;
+  CatalogueModels models_;
   std::vector<RunEnvironment> environments_;
   RunOverrides overrides_;
   RunEnvironment fallback_;

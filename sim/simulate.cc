@@ -27,9 +27,7 @@ Flops hardware_flops(const ModelSpec& model, const StackSpec& stack, const Plan&
   if (plan.recompute == Recompute::kOps) {
     flops += 0.5 * batch * (blocks_forward_flops(model) - attention_core_forward_flops(model));
   }
-  const bool attends_again =
-      (stack.parts.recompute_modules & bit(RecomputeModule::kCoreAttention)) != 0;
-  if (plan.recompute == Recompute::kSelective && attends_again) {
+  if (plan.recompute == Recompute::kSelective && attends_again(stack.parts)) {
     flops += batch * attention_core_forward_flops(model);
   }
   return flops;

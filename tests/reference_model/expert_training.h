@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/plan_settings.h"
 #include "core/safetensors.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/slow/slow_device.h"
@@ -127,6 +128,31 @@ inline void check_same(const Trained& found, const Trained& wanted) {
       size += std::pow(static_cast<double>(want[i]), 2);
     }
     CHECK(std::sqrt(difference) <= 1e-4 * std::sqrt(size) + 1e-12);
+  }
+}
+
+// A run that stopped after two steps in the layout `first` goes on in each of the others, sequence
+// by sequence, with the losses and norms of `wanted`.
+inline void check_resumes(const ModelSpec& model, const Plan& first,
+                          const std::vector<ParallelDegrees>& others, const Trained& wanted) {
+  const TemporaryFolder folder;
+  TrainingRun before = run_of(model, first);
+  before.plan.zero = 1;
+  before.state_folder = folder.path();
+  before.save_every = before.steps = 2;
+  trained_on_cpu(before);
+  for (const ParallelDegrees& degrees : others) {
+    TrainingRun after = run_of(model, layout_of(model, degrees, 1));
+    after.plan.zero = 2;
+    after.state_folder = folder.path();
+    INFO(short_name(after.plan));
+    const std::vector<StepReport> rest = trained_on_cpu(after).reports;
+    REQUIRE(rest.size() == 2);
+    for (const StepReport& report : rest) {
+      const StepReport& want = wanted.reports[static_cast<std::size_t>(report.step - 1)];
+      CHECK(report.loss == Approx(want.loss).epsilon(1e-5));
+      CHECK(report.grad_norm == Approx(want.grad_norm).epsilon(1e-4));
+    }
   }
 }
 

@@ -253,26 +253,8 @@ TEST_CASE("what experts cannot take is left out, wherever the experts are") {
 TEST_CASE("training of experts resumes in another layout where it stopped") {
   const ModelSpec model = mixture(24, 20);
   const Trained wanted = trained_slowly(run_of(model, layout_of(model, {1, 1, 1, 1, 1}, 8)));
-  const test::TemporaryFolder folder;
-  TrainingRun first = run_of(model, layout_of(model, {2, 1, 4, 1, 2}, 2));
-  first.plan.zero = 1;
-  first.state_folder = folder.path();
-  first.save_every = first.steps = 2;
-  trained_on_cpu(first);
-  for (const ParallelDegrees& degrees :
-       {ParallelDegrees{1, 1, 4, 1, 4}, {1, 2, 2, 1, 1}, {1, 1, 1, 1, 1}}) {
-    TrainingRun second = run_of(model, layout_of(model, degrees, 1));
-    second.plan.zero = 2;
-    second.state_folder = folder.path();
-    INFO(short_name(second.plan));
-    const std::vector<StepReport> rest = trained_on_cpu(second).reports;
-    REQUIRE(rest.size() == 2);
-    for (const StepReport& report : rest) {
-      const StepReport& want = wanted.reports[static_cast<std::size_t>(report.step - 1)];
-      CHECK(report.loss == Approx(want.loss).epsilon(1e-5));
-      CHECK(report.grad_norm == Approx(want.grad_norm).epsilon(1e-4));
-    }
-  }
+  test::check_resumes(model, layout_of(model, {2, 1, 4, 1, 2}, 2),
+                      {{1, 1, 4, 1, 4}, {1, 2, 2, 1, 1}, {1, 1, 1, 1, 1}}, wanted);
 }
 
 }  // namespace tpsim

@@ -98,28 +98,11 @@ TEST_CASE("experts that drop nothing do so wherever they lie") {
 TEST_CASE("a state of folded experts is read in any other layout") {
   const ModelSpec model = divisible_mixture();
   const test::Trained wanted = trained_slowly(run_of(model, layout_of(model, {}, 8)));
-  const test::TemporaryFolder folder;
-  TrainingRun first = run_of(model, layout_of(model, {.tp = 4, .dp = 2, .ep = 2, .etp = 1}, 2));
-  first.plan.zero = 1;
-  first.state_folder = folder.path();
-  first.save_every = first.steps = 2;
-  trained_on_cpu(first);
-  for (const ParallelDegrees& degrees :
-       {ParallelDegrees{.tp = 2, .dp = 4, .ep = 8, .etp = 1},
-        ParallelDegrees{.tp = 2, .dp = 1, .ep = 1, .etp = 1},
-        ParallelDegrees{.tp = 1, .pp = 2, .dp = 4, .ep = 2, .etp = 2}}) {
-    TrainingRun second = run_of(model, layout_of(model, degrees, 1));
-    second.plan.zero = 2;
-    second.state_folder = folder.path();
-    INFO(short_name(second.plan));
-    const std::vector<StepReport> rest = trained_on_cpu(second).reports;
-    REQUIRE(rest.size() == 2);
-    for (const StepReport& report : rest) {
-      const StepReport& want = wanted.reports[static_cast<std::size_t>(report.step - 1)];
-      CHECK(report.loss == Approx(want.loss).epsilon(1e-5));
-      CHECK(report.grad_norm == Approx(want.grad_norm).epsilon(1e-4));
-    }
-  }
+  test::check_resumes(model, layout_of(model, {.tp = 4, .dp = 2, .ep = 2, .etp = 1}, 2),
+                      {{.tp = 2, .dp = 4, .ep = 8, .etp = 1},
+                       {.tp = 2, .dp = 1, .ep = 1, .etp = 1},
+                       {.tp = 1, .pp = 2, .dp = 4, .ep = 2, .etp = 2}},
+                      wanted);
 }
 
 }  // namespace tpsim

@@ -5,12 +5,13 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/predict.h"
 #include "sim/run_model.h"
-#include "tests/sim/small_scenario.h"
+#include "tests/sim/with_parts.h"
 
 namespace tpsim {
 namespace {
+
+using test::with;
 
 // Over all choices of k of the experts: how many of the equal parts hold any.
 double parts_of_all_choices(std::int64_t count, std::int64_t per_token, std::int64_t parts) {
@@ -25,15 +26,6 @@ double parts_of_all_choices(std::int64_t count, std::int64_t per_token, std::int
     }
   }
   return reached / choices;
-}
-
-Prediction with(const Scenario& scenario, const Plan& plan, const PartValues& parts) {
-  Scenario changed = scenario;
-  changed.stack = with_parts(changed.stack, parts);
-  LayerPricer pricer(changed);
-  const Result<Prediction> predicted = predict(pricer, plan);
-  REQUIRE(predicted.ok());
-  return *predicted;
 }
 
 PartValues one(StackPart part, std::string_view text) {
@@ -142,7 +134,7 @@ TEST_CASE("blocks that predict later tokens take time and memory") {
 }
 
 TEST_CASE("a row's model has the catalogue's shape where its sizes agree") {
-  const Catalogue catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data");
+  CatalogueModels models(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"));
   PublishedRun run;
   run.model = "deepseek-v3-4l";
   run.layers = 4;
@@ -153,14 +145,14 @@ TEST_CASE("a row's model has the catalogue's shape where its sizes agree") {
   run.experts = 256;
   run.experts_per_token = 8;
   run.dense_layers = 1;
-  const std::optional<ModelSpec> model = catalogue_model_of(run, catalogue);
+  const std::optional<ModelSpec> model = models.of(run);
   REQUIRE(model.has_value());
   CHECK(model->layers == 4);
   CHECK(model->attention.latent.kv_rank == 512);
   CHECK(block_of_kind(*model, block_kind(*model, 0)).experts.count == 0);
   CHECK(block_of_kind(*model, block_kind(*model, 1)).experts.count == 256);
   run.hidden = 4096;  // another model
-  CHECK_FALSE(catalogue_model_of(run, catalogue).has_value());
+  CHECK_FALSE(models.of(run).has_value());
   // From columns alone: a dense block is as wide as the experts that a token passes.
   const ModelSpec columns = model_of(run, {});
   CHECK(block_of_kind(columns, block_kind(columns, 0)).ffn_hidden == 9 * 2048);

@@ -10,10 +10,12 @@
 #include "sim/predict.h"
 #include "sim/shard_groups.h"
 #include "sim/simulate.h"
-#include "tests/sim/small_scenario.h"
+#include "tests/sim/with_parts.h"
 
 namespace tpsim {
 namespace {
+
+using test::with;
 
 Scenario scenario_of(ModelSpec model) {
   Scenario scenario = test::small_scenario(std::move(model));
@@ -27,15 +29,6 @@ Plan plan_for(const ModelSpec& model) {
   plan.recompute = Recompute::kNone;
   plan.attention = AttentionKind::kFlash;
   return plan;
-}
-
-Prediction with(const Scenario& scenario, const Plan& plan, const PartValues& parts) {
-  Scenario changed = scenario;
-  changed.stack = with_parts(changed.stack, parts);
-  LayerPricer pricer(changed);
-  const Result<Prediction> predicted = predict(pricer, plan);
-  REQUIRE(predicted.ok());
-  return *predicted;
 }
 
 template <class E>
