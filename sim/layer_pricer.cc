@@ -227,7 +227,7 @@ const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan, s
 const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64_t block) {
   Layer& layer = traced_layer(kind, plan, block);
   if (!layer.cost) {
-    layer.cost = price_layer(kind, *layer.trace, layer.memory, plan);
+    layer.cost = price_layer(kind, *layer.trace, layer.memory, plan, block);
     layer.trace.reset();
   }
   return *layer.cost;
