@@ -344,14 +344,16 @@ namespace {
 
 // What is traced and priced, but computed by no device.
 std::string uncomputed_in(const BlockShape& block) {
-  if (block.mixer == MixerKind::kMamba2) return "Mamba-2 layers";
-  if (block.mixer == MixerKind::kDeltaNet) return "gated delta nets";
   if (block.attention.output_gate) return "gated attention outputs";
-  if (branch_count(block) == 1) return "blocks of one branch";
-  return block.experts.latent > 0 ? "experts of a latent" : "";
+  return branch_count(block) == 1 ? "blocks of one branch" : "";
 }
 
 std::string uncomputed_part(const ModelSpec& model) {
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const MixerKind mixer = block_of_kind(model, kind).mixer;
+    if (mixer == MixerKind::kMamba2) return "Mamba-2 layers";
+    if (mixer == MixerKind::kDeltaNet) return "gated delta nets";
+  }
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     std::string part = uncomputed_in(block_of_kind(model, kind));
     if (!part.empty()) return part;

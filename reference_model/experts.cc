@@ -1,6 +1,8 @@
 #include "reference_model/experts.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "reference_model/expert_balance.h"
 #include "reference_model/expert_weights.h"
@@ -83,11 +85,13 @@ Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUni
         store.add_buffer(block + names.router + ".e_score_correction_bias", model.experts.count);
   }
   if (!model.experts.bias) return;
+  std::unordered_map<std::string_view, Parameter*> called;  // of many, each asked for once
+  for (Parameter& p : unit_.parameters()) called.emplace(p.spec.name, &p);
   const auto biases = [&](const std::string& name, std::int64_t column) {
     Biases all{{}, column};
     for (std::int64_t i = 0; i < sizes_.experts; ++i) {
-      all.of_experts.push_back(&get_parameter(
-          unit_, block + expert_name(names, first_expert(context) + i, name) + ".bias"));
+      all.of_experts.push_back(
+          called.at(block + expert_name(names, first_expert(context) + i, name) + ".bias"));
     }
     return all;
   };
