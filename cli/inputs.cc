@@ -351,13 +351,11 @@ Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& sce
 
 namespace {
 
-// Where the model knows no batch: 4 M tokens, or what keeps many GPUs busy, between the 1 K of a
-// GPU that LLaMA 3 405B had and the 30 K of DeepSeek-V3.
+// Where the model knows none: LLaMA 3 405B had 1 K tokens a GPU, DeepSeek-V3 30 K.
 double usual_sequences(const ModelSpec& model, std::int64_t gpus) {
-  constexpr double kTokens = 4.0 * 1024 * 1024, kTokensOfGpu = 6 * 1024;
-  const double tokens = std::max(kTokens, kTokensOfGpu * static_cast<double>(gpus));
-  return model.usual.global_batch > 0 ? static_cast<double>(model.usual.global_batch)
-                                      : tokens / static_cast<double>(model.seq);
+  constexpr double kTokens = 4.0 * 1024 * 1024, kOfGpu = 6 * 1024;
+  if (model.usual.global_batch > 0) return static_cast<double>(model.usual.global_batch);
+  return std::max(kTokens, kOfGpu * static_cast<double>(gpus)) / static_cast<double>(model.seq);
 }
 
 std::int64_t nearest_multiple(double wanted, std::int64_t of) {

@@ -39,7 +39,12 @@ bool has_megatron_attention(const ModelSpec& model) {
   ModelSpec other = model;
   if (other.attention.qk_norm == QkNorm::kHead) other.attention.qk_norm = QkNorm::kNone;
   other.attention.qkv_bias = false;
-  if (other.attention.latent.kv_rank > 0) other.attention.rotary.neighbours = false;
+  other.attention.rotary.fraction = 1;       // --rotary-percent
+  other.attention.window = 0;                // --window-size
+  if (other.attention.latent.kv_rank > 0) {  // turned, and scaled by what stretches, as there
+    other.attention.rotary.neighbours = false;
+    other.attention.score.scale = 0;
+  }
   other.attention.latent = {};
   return has_plain_attention(other);
 }
@@ -114,7 +119,7 @@ const std::array kRules = std::to_array<LaunchRule>({
      "attention with windows, norms of q and k, latents, caps or biases of its own",
      "launch files do not carry it yet"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_attention(m); },
-     "attention with windows, caps, sinks, gates or a bias of its output",
+     "attention with chunks, caps, sinks, gates or a bias of its output",
      "launch files do not carry it yet"},
     {kOthers, kFiles,
      [](M m, P) { return m.experts.router != RouterShape{} || m.experts.shared_ffn > 0; },

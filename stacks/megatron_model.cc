@@ -130,6 +130,28 @@ std::string layers_with_experts(const ModelSpec& model) {
   return "(" + text + ")";
 }
 
+// Positions before its own that a query sees, and behind it; empty without a window.
+std::string window_of(const ModelSpec& model) {
+  const std::int64_t window = model.attention.window;
+  return window > 0 ? fmt::format("{},0", window - 1) : "";
+}
+
+Status take_window(const ModelSpec& model, Options& options) {
+  const std::string* text = value_of(options, "--window-size");
+  if (text == nullptr) return Ok{};
+  std::string window;
+  for (const char c : *text) {
+    if (c != '(' && c != ')' && c != ' ') window += c;
+  }
+  if (window == "-1,-1") return Ok{};  // none, said
+  if (window != window_of(model)) {
+    return other_model(fmt::format("--window-size is {}; the model has {}", *text,
+                                   model.attention.window > 0 ? window_of(model) : "none"));
+  }
+  std::erase_if(options, [](const LaunchOption& one) { return one.name == "--window-size"; });
+  return Ok{};
+}
+
 // Which router it is: Megatron's takes the softmax over the chosen ones, the same as renormalised
 // shares of all, unless told otherwise.
 void add_router(const ExpertShape& experts, LaunchOptions& out) {
@@ -214,6 +236,10 @@ void add_rare_shapes(const ModelSpec& model, LaunchOptions& out) {
   for (const RareNumber& row : kRareNumbers) {
     if (row.of(model) > 0) out.add(std::string(row.option), row.of(model));
   }
+  const std::string window = window_of(model);
+  if (!window.empty()) out.add("--window-size", window);
+  const double turned = model.attention.rotary.fraction;
+  if (turned != 1) out.add("--rotary-percent", fmt::format("{}", turned));
   if (!has_experts(model)) return;
   add_router(model.experts, out);
   if (model.experts.shared_gate) out.add("--moe-shared-expert-gate");
@@ -223,11 +249,13 @@ void add_rare_shapes(const ModelSpec& model, LaunchOptions& out) {
 
 bool is_rare_shape(std::string_view option) {
   const auto named = [&](const auto& row) { return row.option == option; };
-  constexpr std::string_view kOfExperts[] = {
-      "--moe-layer-freq", "--moe-router-score-function", "--moe-router-num-groups",
-      "--moe-router-topk-scaling-factor", "--moe-router-group-topk"};
+  constexpr std::string_view kOthers[] = {
+      "--rotary-percent",        "--window-size",
+      "--moe-layer-freq",        "--moe-router-score-function",
+      "--moe-router-num-groups", "--moe-router-topk-scaling-factor",
+      "--moe-router-group-topk"};
   return std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), named) ||
-         std::find(std::begin(kOfExperts), std::end(kOfExperts), option) != std::end(kOfExperts);
+         std::find(std::begin(kOthers), std::end(kOthers), option) != std::end(kOthers);
 }
 
 Status take_rare_shapes(const ModelSpec& model, Options& options) {
@@ -250,6 +278,7 @@ Status take_rare_shapes(const ModelSpec& model, Options& options) {
     }
     std::erase_if(options, [&](const LaunchOption& one) { return one.name == row.option; });
   }
+  TPSIM_TRY_STATUS(take_window(model, options));
   return take_layer_kinds(model, options);
 }
 

@@ -113,6 +113,7 @@ TEST_CASE("what models of today have goes to Megatron-LM and comes back") {
         Line{"qwen3-30b-a3b", "--qk-layernorm"},
         Line{"deepseek-v3", "--moe-layer-freq '([0]*3+[1]*58)'"},
         Line{"deepseek-v2-lite", "--moe-shared-expert-intermediate-size 2816"},
+        Line{"mistral-7b-v0.1", "--window-size 4095,0"}, Line{"glm-4.5", "--rotary-percent 0.5"},
         Line{"kimi-k2", "--q-lora-rank 1536"}}) {
     INFO(file);
     ModelSpec model = read_model(folder / (std::string(file) + ".json")).value();

@@ -42,6 +42,8 @@ const std::vector<Option>& megatron_options() {
       {"--moe-shared-expert-gate", ""},
       {"--moe-layer-freq", "*"},
       {"--mtp-num-layers", "int"},
+      {"--rotary-percent", "float"},
+      {"--window-size", "*"},
       {"--qk-layernorm", ""},
       {"--add-qkv-bias", ""},
       {"--squared-relu", ""},
