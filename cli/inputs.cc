@@ -382,7 +382,7 @@ std::int64_t searched_global_batch(const ModelSpec& model, std::int64_t gpus) {
   const double wanted = usual_sequences(model, gpus);
   if (model.usual.global_batch > 0) return model.usual.global_batch;
   std::int64_t multiple = gpus;
-  for (std::int64_t n = 2; static_cast<double>(multiple) > wanted && n <= gpus; ++n) {
+  for (std::int64_t n = 2; 2 * static_cast<double>(multiple) > wanted && n <= gpus; ++n) {
     if (gpus % n == 0) multiple = gpus / n;
   }
   return nearest_multiple(wanted, multiple);
