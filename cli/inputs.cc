@@ -209,13 +209,24 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
   return Ok{};
 }
 
-Status add_asked_parts(const Arguments& arguments, PartValues& parts) {
+// A search takes several values of a part, and those that the stack lists where nobody asks.
+Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
+  const bool searches = arguments.command == Command::kPlan;
+  if (searches) named.part_lists = named.scenario.stack.choices.parts;
   for (const PartRow& row : part_rows()) {
     const Opt opt = opt_of(row.part);
     if (!arguments.has(opt)) continue;
-    const Result<std::int64_t> value = parse_value(row, *arguments[opt]);
-    if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
-    parts[row.part] = *value;
+    const std::string& text = *arguments[opt];
+    std::vector<std::int64_t> values;
+    for (const std::string_view one :
+         searches && !row.is_set ? listed(text) : std::vector<std::string_view>{text}) {
+      const Result<std::int64_t> value = parse_value(row, one);
+      if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
+      values.push_back(*value);
+    }
+    named.parts[row.part] = values.front();
+    named.part_lists.erase(row.part);
+    if (values.size() > 1) named.part_lists[row.part] = std::move(values);
   }
   return Ok{};
 }
@@ -285,7 +296,7 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
   TPSIM_TRY(scenario.stack,
             blaming(catalogue.load_stack(named.stack), arguments, Opt::kStack, named.cluster));
   if (!moved && !arguments.has(Opt::kStack)) named.parts = names.parts;
-  TPSIM_TRY_STATUS(add_asked_parts(arguments, named.parts));
+  TPSIM_TRY_STATUS(add_asked_parts(arguments, named));
   scenario.stack = with_parts(std::move(scenario.stack), named.parts);
   if (arguments.has(Opt::kIgnoreStackLimits)) {
     scenario.stack = without_limits(std::move(scenario.stack));
