@@ -11,6 +11,7 @@
 #include "cli/assumed.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
+#include "core/checked_product.h"
 #include "core/plan_json.h"
 #include "core/text.h"
 #include "kernels/cpu/narrow_floats.h"
@@ -361,10 +362,11 @@ Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& sce
 
 namespace {
 
-double usual_sequences(const ModelSpec& model) {
-  constexpr double kTokens = 4.0 * 1024 * 1024;
-  return model.usual.global_batch > 0 ? static_cast<double>(model.usual.global_batch)
-                                      : kTokens / static_cast<double>(model.seq);
+// Where the model knows none: LLaMA 3 405B had 1 K tokens a GPU, DeepSeek-V3 30 K.
+double usual_sequences(const ModelSpec& model, std::int64_t gpus) {
+  constexpr double kTokens = 4.0 * 1024 * 1024, kOfGpu = 6 * 1024;
+  if (model.usual.global_batch > 0) return static_cast<double>(model.usual.global_batch);
+  return std::max(kTokens, kOfGpu * static_cast<double>(gpus)) / static_cast<double>(model.seq);
 }
 
 std::int64_t nearest_multiple(double wanted, std::int64_t of) {
@@ -388,7 +390,7 @@ bool refuses(const Scenario& scenario, AttentionKind kind, AttentionKind other) 
 }  // namespace
 
 std::int64_t searched_global_batch(const ModelSpec& model, std::int64_t gpus) {
-  const double wanted = usual_sequences(model);
+  const double wanted = usual_sequences(model, gpus);
   if (model.usual.global_batch > 0) return model.usual.global_batch;
   std::int64_t multiple = gpus;
   for (std::int64_t n = 2; static_cast<double>(multiple) > wanted && n <= gpus; ++n) {
@@ -419,9 +421,11 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
     TPSIM_TRY_STATUS(set_from_option(arguments, row, plan));
   }
   if (plan.global_batch == 0) {
-    const std::int64_t at_once = plan.degrees.dp * plan.micro_batch;
+    const ParallelDegrees& d = plan.degrees;
+    const std::int64_t at_once = d.dp * plan.micro_batch;
+    const std::int64_t gpus = checked_product({d.tp, d.pp, d.dp, d.cp}).value_or(1);
     plan.global_batch =
-        defaults.usual_batch ? nearest_multiple(usual_sequences(model), at_once) : at_once;
+        defaults.usual_batch ? nearest_multiple(usual_sequences(model, gpus), at_once) : at_once;
   }
   if (!arguments.has(opt_of(Setting::kSchedule))) plan.schedule = implied_schedule(plan);
   TPSIM_TRY_STATUS(set_stages(arguments, model, plan));

@@ -229,7 +229,7 @@ const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan, s
 const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64_t block) {
   Layer& layer = traced_layer(kind, plan, block);
   if (!layer.cost) {
-    layer.cost = price_layer(kind, *layer.trace, layer.memory, plan);
+    layer.cost = price_layer(kind, *layer.trace, layer.memory, plan, block);
     layer.trace.reset();
   }
   return *layer.cost;
@@ -247,7 +247,7 @@ Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
   const ModelSpec model = with_block_kind(scenario().model, block);
   if (!has_experts(model)) return all;
   const std::int64_t of_expert =
-      mlp_matrices(model) * model.hidden * model.ffn_hidden / expert_tensor_ranks(plan);
+      mlp_matrices(model) * expert_width(model) * model.ffn_hidden / expert_tensor_ranks(plan);
   const std::int64_t alike = model.experts.count / plan.degrees.ep - 1;
   return all - Bytes(static_cast<double>(alike * of_expert * size_of(plan.dtype)));
 }

@@ -165,7 +165,7 @@ class LayerPricer {
   HostDeviceTime price_op(const OpRecord& op, PhaseCost& phase);
   HostDeviceTime price_rounded(const std::vector<OpRecord>& ops, PhaseCost& phase);
   LayerCost price_layer(LayerKind kind, const LayerTrace& trace, const LayerMemory& memory,
-                        const Plan& plan);
+                        const Plan& plan, std::int64_t block);
 
   std::shared_ptr<const PriceLists> prices_;
   std::unordered_map<OpKey, OpPrice> op_prices_;

@@ -10,6 +10,7 @@
 #include "sim/low_precision.h"
 #include "sim/normal.h"
 #include "sim/predict.h"
+#include "sim/scan_model.h"
 #include "sim/terms.h"
 
 namespace tpsim {
@@ -49,6 +50,7 @@ std::optional<GroupKind> group_of(StepTerm term) {
     case StepTerm::kTiedEmbedding: return GroupKind::kEmbedding;
     case StepTerm::kMatmul:
     case StepTerm::kAttention:
+    case StepTerm::kRecurrence:
     case StepTerm::kElementwise:
     case StepTerm::kHostWait:
     case StepTerm::kBubble:
@@ -67,6 +69,7 @@ struct UncertainShares {
   double network = 0;  // exposed collectives of groups that span nodes
   double kernels = 0;  // kernels that are not the profile's: one factor of the stack stands for all
   double experts = 0;  // their products, dispatch and what is around it
+  double scans = 0;    // kernels of recurrences
 };
 
 UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, const StepCost& cost) {
@@ -77,6 +80,7 @@ UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, con
     shares.kernels += share_of(StepTerm::kAttention);
   }
   if (scenario.stack.eager_traffic != 1) shares.kernels += share_of(StepTerm::kElementwise);
+  shares.scans = share_of(StepTerm::kRecurrence);
   for (const StepTerm term : {StepTerm::kGroupedProducts, StepTerm::kPermutation,
                               StepTerm::kExpertCommunication, StepTerm::kImbalance}) {
     shares.experts += share_of(term);
@@ -111,7 +115,7 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
        {scenario.stack.run_spread, scenario.stack.residual_spread,
         sources.model * model_spread + sources.interpolated_entries * kInterpolatedSpread,
         shares.host * kHostSpread, shares.network * kNetworkSpread, shares.kernels * kKernelSpread,
-        shares.experts * kExpertSpread}) {
+        shares.experts * kExpertSpread, shares.scans * kScanSpread}) {
     variance += spread * spread;
   }
   return std::sqrt(variance);

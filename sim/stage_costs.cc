@@ -32,9 +32,6 @@ struct BlockRun {
   std::int64_t count = 0;
 };
 
-// Blocks that predict later tokens are like the model's last one.
-std::int64_t last_kind(const ModelSpec& model) { return block_kind(model, model.layers - 1); }
-
 // Of a chunk, in the order of the model; at least one, though it be empty.
 std::vector<BlockRun> runs_of(const ModelSpec& model, const Plan& plan, const ChunkKind& chunk) {
   const std::int64_t recomputed =
@@ -90,7 +87,11 @@ std::pair<Phase, Phase> composed(const ModelSpec& model, const Plan& plan, const
     // Each block that predicts a later token is one more block and another pass through the head.
     const std::int64_t more = model.ends.prediction_layers;
     if (more > 0) {
-      Blocks<Phase> predictions(layers_of(LayerKind::kBlock, plan, last_kind(model)), more);
+      const std::vector<std::int64_t> kinds = prediction_kinds(model);
+      Blocks<Phase> predictions(layers_of(LayerKind::kBlock, plan, kinds.front()), more);
+      for (std::size_t i = 1; i < kinds.size(); ++i) {
+        predictions.followed_by(Blocks<Phase>(layers_of(LayerKind::kBlock, plan, kinds[i]), more));
+      }
       predictions.followed_by(Blocks<Phase>(head, more));
       forward = Phase::then(forward, predictions.forward);
       backward = Phase::then(predictions.backward, backward);
@@ -162,8 +163,9 @@ FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const Sta
   }
   if (stage.is_last) {
     add(sum, *fixed.head, 1);
-    add(sum, *fixed.blocks[static_cast<std::size_t>(last_kind(model))],
-        model.ends.prediction_layers);
+    for (const std::int64_t kind : prediction_kinds(model)) {
+      add(sum, *fixed.blocks[static_cast<std::size_t>(kind)], model.ends.prediction_layers);
+    }
     // Tied word embeddings on one stage are one table; on two stages each holds a copy.
     const bool shared = model.tied_embedding && stage.is_first;
     if (!shared) add(sum, *fixed.table, 1);

@@ -93,6 +93,25 @@ std::vector<Case> cases() {
     });
     add("separate gradients", {2, 2, 2, 1}, [](Case& c) { c.fused_accumulation = false; });
   }
+  for (const ModelSpec& model : {test::small_hybrid(), test::small_delta_net()}) {
+    const auto add = [&](const char* name, ParallelDegrees degrees, auto change) {
+      Case c{name, model, plan_of(model, degrees, 4), true};
+      c.plan.sequence_parallel = degrees.tp > 1;
+      change(c);
+      REQUIRE(validate(c.plan, model).ok());
+      list.push_back(c);
+    };
+    add("recurrences", {1, 1, 1, 1}, [](Case& c) { c.plan.recompute = Recompute::kNone; });
+    add("recurrences, tensor and pipeline", {2, 2, 2, 1}, [](Case& c) {
+      c.plan.recompute = Recompute::kSelective;
+      c.plan.stage_layers = {5, 3};
+      c.plan.zero = 1;
+    });
+    add("recurrences made again, zero 3", {2, 1, 2, 1}, [](Case& c) {
+      c.plan.recompute = Recompute::kFull;
+      c.plan.zero = 3;
+    });
+  }
   const auto add_experts = [&](const char* name, ParallelDegrees degrees, auto change) {
     const ModelSpec model = test::small_mixture();
     Case c{name, model, plan_of(model, degrees, 4), true};
