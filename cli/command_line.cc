@@ -21,6 +21,8 @@ Error bad_argument(std::string message, std::string where = "", std::string hint
 // "none|full" where one value is wanted, "none,full" where a list may stand.
 std::string placeholder(Command command, const OptionRow& row) {
   std::string text = row.value;
+  if (row.opt == Opt::kTokens) return command == Command::kRun ? "FILE" : "N";
+  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) return "sync|async";
   if (!row.many || command == Command::kSimulate || command == Command::kRun) return text;
   if (text == "N") return "N,N-N";
   std::replace(text.begin(), text.end(), '|', ',');
@@ -28,6 +30,7 @@ std::string placeholder(Command command, const OptionRow& row) {
 }
 
 std::string group_title(Command command, const OptionRow& row) {
+  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) return row_of(Opt::kRamp).group;
   if (row.group != kLayoutGroup) return row.group;
   if (command == Command::kSimulate) return "Layout (left out: all 1, ZeRO 1, full recompute)";
   if (command == Command::kRun) return "Layout (left out: all 1, ZeRO 1, no recompute)";
@@ -43,6 +46,9 @@ std::string option_help(Command command, const OptionRow& row) {
   if (row.opt == Opt::kOutputFolder) {
     help =
         command == Command::kProfile ? "file of the profile" : "folder for the files [print them]";
+  }
+  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) {
+    help = "the run waits for storage, or for a copy to the hosts [sync]";
   }
   if (row.opt == Opt::kTokens) {
     help = command == Command::kRun ? "safetensors file of tokens to train on [drawn at random]"

@@ -67,6 +67,7 @@ constexpr std::array kCommands = {
     CommandRow{Command::kCampaign, "campaign", "cost a whole run: days, energy, money, failures",
                "plan.json", "a plan saved with --save, as --plan",
                "tpsim campaign plan.json --tokens 366e9\n"
+               "tpsim campaign --model llama-3-70b --cluster dgx-h100 --tokens 1T --deadline 60d\n"
                "tpsim campaign plan.json --tokens 366e9 --step-time 105s \\\n"
                "    --ramp 192,16,9765625 --checkpoint-every 3h --lost-nodes 4"},
     CommandRow{Command::kExport, "export", "write a plan as the launch files of a training stack",
@@ -155,7 +156,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kUnevenEnds, "--uneven-ends", "N", "blocks that end stages may be short of [2]", kSearch,
      kSearches},
     {Opt::kThreads, "--threads", "N", "that search; the answer is the same [all cores]", kSearch,
-     kPlans | kExplains},
+     kSearches},
     {Opt::kPareto, "--pareto", "", "show all plans that no other beats in time and memory", kSearch,
      kPlans},
     {Opt::kWhyNot, "--why-not", "NAME=VALUE,...", "compare with the best plan that has these",
@@ -206,14 +207,15 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kCampaigns},
     {Opt::kDowntime, "--downtime", "H", "of the run for other reasons, as 100h", kAssumed,
      kCampaigns},
-    {Opt::kSpareNodes, "--spare-nodes", "N", "kept ready beside the plan's", kAssumed, kCampaigns},
+    {Opt::kSpareNodes, "--spare-nodes", "N|cost|time",
+     "kept ready beside the plan's, or chosen for [cost]", kAssumed, kCampaigns},
 
     {Opt::kSteps, "--steps", "N", "steps to train, counted from the first [10]", kTrain,
      kRuns | kValidates},
     {Opt::kRank, "--rank", "R", "run this rank alone, with modelled collectives", kTrain, kRuns},
     {Opt::kDevice, "--device", "cpu|cuda", "what computes [cpu]", kTrain, kMeasures},
     {Opt::kCheckpoint, "--checkpoint", "DIR", "Hugging Face folder: config.json and safetensors",
-     kTrain, kRuns},
+     kTrain, kRuns | kCampaigns},
     {Opt::kRate, "--lr", "X", "learning rate [1e-4]", kTrain, kRuns},
     {Opt::kBetas, "--betas", "B1,B2", "of AdamW [0.9,0.95]", kTrain, kRuns},
     {Opt::kEpsilon, "--eps", "X", "of AdamW [1e-8]", kTrain, kRuns},
@@ -271,6 +273,10 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      "of several --gpus: one batch, or one that grows [strong]", kSearch, kPlans},
     {Opt::kMaxGap, "--max-gap", "SHARE", "a larger one ends with exit code 3, as 10% [none does]",
      kOutput, kLogChecks},
+    {Opt::kDeadline, "--deadline", "TIME", "by when the run must end, as 60d: chooses the GPUs",
+     kRun, kCampaigns},
+    {Opt::kBudget, "--budget", "MONEY", "what it may cost, as 3MUSD: chooses the GPUs", kRun,
+     kCampaigns},
 }};
 
 OptionRow setting_option(const SettingRow& row) {
