@@ -117,7 +117,7 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
       row(terminal, "checkpoint",
           fmt::format("{} written in {}{}, {} of them, one after {} of work ({} full steps)",
                       to_string(c.size), duration_text(c.write),
-                      c.stop < c.write ? ", stops for " + duration_text(c.stop) : "",
+                      c.stop < c.write ? ", stops the run for " + time_text(c.stop) : "",
                       count_text(c.count), duration_text(c.interval), count_text(c.steps)));
   text += row(terminal, "best interval",
               fmt::format("{}; {} by Daly, {} by Young", duration_text(c.best),

@@ -133,8 +133,9 @@ enum class Opt : std::uint8_t {
   kMaxGap,
   kDeadline,
   kBudget,
+  kAttentionDropout,
 };
-inline constexpr int kPlainOptCount = static_cast<int>(Opt::kBudget) + 1;
+inline constexpr int kPlainOptCount = static_cast<int>(Opt::kAttentionDropout) + 1;
 inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
 
 // The option of a plan's setting. A number that only counts something stands behind another's value
