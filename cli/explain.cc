@@ -236,12 +236,8 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
 
 Status run_explain(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  Arguments asked = arguments;
-  if (file && arguments.has(Opt::kWhyNot)) {  // against the best plan on as many GPUs
-    asked.set(Opt::kGpus, std::to_string(gpu_count(file->plan)));
-    const Opt batch = opt_of(Setting::kGlobalBatch);
-    if (!arguments.has(batch)) asked.set(batch, std::to_string(file->plan.global_batch));
-  }
+  // Against the best plan on as many GPUs.
+  const Arguments asked = arguments.has(Opt::kWhyNot) ? searched_as(arguments, file) : arguments;
   TPSIM_TRY(const Explanation answer, explain_answer(asked, file, terminal));
   return print(arguments.has(Opt::kJson) ? to_text(answer.document) : answer.text);
 }

@@ -81,6 +81,10 @@ Result<NamedScenario> executed_here(NamedScenario named);
 // The space of `plan`: every option left out leaves its dimension free.
 Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& scenario);
 
+// A search around a plan file: on as many GPUs and with the batch of that plan, unless options say
+// otherwise.
+Arguments searched_as(Arguments arguments, const std::optional<PlanFile>& file);
+
 // What --exclude or --why-not lists.
 Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt);
 // Threads that may search.
