@@ -1,5 +1,5 @@
 // tpsim campaign: what a whole training run takes. The plan comes from --plan, from options as for
-// simulate, or with --gpus from a search.
+// simulate, or with --gpus from a search; with --deadline or --budget from one of every size.
 #include <fmt/format.h>
 
 #include <array>
@@ -8,6 +8,7 @@
 #include "cli/campaign_view.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
+#include "cli/goal.h"
 #include "cli/inputs.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
@@ -29,23 +30,6 @@ constexpr std::array<Opt, kAssumptionCount> kAssumptionOptions = {
     Opt::kSpareNodes};
 
 Error about(Opt opt, const Error& error) { return option_error(opt, error.message, error.hint); }
-
-// "105s", "3 h", "30min": parse_seconds and the two units that runs are planned in.
-Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
-  if (!arguments.has(opt)) return Seconds();
-  const std::string& text = *arguments[opt];
-  const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
-  std::string_view unit = std::string_view(text).substr(number.length);
-  while (unit.starts_with(' ')) unit.remove_prefix(1);
-  const double factor = unit == "h" ? 3600 : unit == "min" ? 60 : unit == "s" ? 1 : 0;
-  if (number.length == 0 || factor == 0) {
-    return option_error(opt, fmt::format("'{}' is no time", text), "as 105s, 30min or 3h");
-  }
-  if (!(number.value > 0 && number.value < 1e9)) {
-    return option_error(opt, fmt::format("'{}' is out of range", text), "above zero");
-  }
-  return Seconds(number.value * factor);
-}
 
 Result<double> tokens_of(const Arguments& arguments) {
   if (!arguments.has(Opt::kTokens)) {
@@ -79,12 +63,23 @@ Result<BatchRamp> ramp_of(const Arguments& arguments) {
   return BatchRamp{numbers[0], numbers[1], numbers[2]};
 }
 
+// --spare-nodes cost, or time: the tool chooses how many.
+bool chooses_spares(const Arguments& arguments) {
+  if (!arguments.has(Opt::kSpareNodes)) return false;
+  const std::string& text = *arguments[Opt::kSpareNodes];
+  return !text.empty() && text.front() >= 'a' && text.front() <= 'z';
+}
+
 Result<CampaignRequest> request_of(const Arguments& arguments) {
   CampaignRequest request;
   TPSIM_TRY(request.tokens, tokens_of(arguments));
   TPSIM_TRY(request.ramp, ramp_of(arguments));
   TPSIM_TRY(request.step, time_of(arguments, Opt::kStepTime));
   TPSIM_TRY(request.checkpoint_interval, time_of(arguments, Opt::kCheckpointEvery));
+  TPSIM_TRY(request.checkpoints, choice_of(arguments, Opt::kCheckpoint, request.checkpoints));
+  if (chooses_spares(arguments)) {
+    TPSIM_TRY(request.spares_for, choice_of(arguments, Opt::kSpareNodes, request.spares_for));
+  }
   TPSIM_TRY(request.replays, integer_of(arguments, Opt::kReplays, kDefaultReplays, kReplayRange));
   TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));
   request.seed = static_cast<std::uint64_t>(seed);
@@ -117,6 +112,10 @@ Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string
   for (const AssumptionRow& row : assumption_rows()) {
     const Opt opt = kAssumptionOptions[static_cast<std::size_t>(row.assumption)];
     if (!arguments.has(opt)) continue;
+    if (row.assumption == Assumption::kSpareNodes && chooses_spares(arguments)) {
+      assumptions.set(row.assumption, 0, "");
+      continue;
+    }
     const Result<double> value = parse_assumption(row, *arguments[opt]);
     if (!value.ok()) return about(opt, value.error());
     assumptions.set(row.assumption, *value, fmt::format("given with {}", row_of(opt).name));
@@ -166,15 +165,31 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
   TPSIM_TRY(report.named, load_scenario(arguments, file));
   const Scenario& scenario = report.named.scenario;
   TPSIM_TRY(report.assumptions, assumptions_of(arguments, report.named.cluster));
-  TPSIM_TRY(report.plan, plan_of(arguments, scenario, file));
-  if (arguments.has(Opt::kSpareNodes)) {
+  TPSIM_TRY(const auto goal, goal_of(arguments));
+  const bool chooses_size = goal && !file;
+  if (chooses_size) {
+    TPSIM_TRY(const GoalAnswer answer, goal_answer(arguments, scenario, report.request,
+                                                   report.assumptions, *goal, progress));
+    if (!answer.chosen) return goal_missed(*goal, answer);
+    const GoalSize& size = answer.sizes[*answer.chosen];
+    report.plan = size.best->plan;
+    report.campaign = *size.campaign;
+    report.goal = GoalReport{*goal, size.standing, answer};
+  } else {
+    TPSIM_TRY(report.plan, plan_of(arguments, scenario, file));
+  }
+  if (arguments.has(Opt::kSpareNodes) && !chooses_spares(arguments)) {
     const auto spare = static_cast<std::int64_t>(report.assumptions[Assumption::kSpareNodes]);
     const Status enough = check_spare_nodes(spare, scenario.cluster, report.plan);
     if (!enough.ok()) return about(Opt::kSpareNodes, enough.error());
   }
-  report.assumptions = with_spare_nodes(report.assumptions, scenario.cluster, report.plan);
-  TPSIM_TRY(report.campaign,
-            plan_campaign(scenario, report.plan, report.request, report.assumptions));
+  if (!chooses_size) {
+    TPSIM_TRY(report.campaign,
+              plan_campaign(scenario, report.plan, report.request, report.assumptions));
+    if (goal) report.goal = GoalReport{*goal, standing_of(*goal, report.campaign), {}};
+  }
+  report.assumptions.set(Assumption::kSpareNodes, static_cast<double>(report.campaign.spare_nodes),
+                         report.campaign.spare_nodes_source);
   TPSIM_TRY(report.replanned, replanned_of(arguments, scenario, report.plan, progress));
   return report;
 }
@@ -182,12 +197,16 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
 Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_option(arguments));
   const Result<CampaignReport> report = [&] {
-    ProgressBar progress(terminal, "planning with fewer nodes");
+    ProgressBar progress(terminal, "planning");
     return campaign_answer(arguments, file, [&](double share) { progress.show(share); });
   }();
   if (!report.ok()) return report.error();
-  return print(arguments.has(Opt::kJson) ? to_text(campaign_json(*report))
-                                         : campaign_text(terminal, *report));
+  TPSIM_TRY_STATUS(print(arguments.has(Opt::kJson) ? to_text(campaign_json(*report))
+                                                   : campaign_text(terminal, *report)));
+  if (!report->goal || report->goal->standing != GoalStanding::kMissed) return Ok{};
+  return Error{ErrorKind::kDoesNotFit,
+               "the plan misses the goal: " + shortfall_text(report->goal->goal, report->campaign),
+               "", "without a plan file the tool looks for a size that meets it"};
 }
 
 }  // namespace tpsim::cli

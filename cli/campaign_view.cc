@@ -55,29 +55,32 @@ std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
               fmt::format(", goodput {}", percent_text(campaign.time.goodput())));
   text += row(terminal, "GPU-hours",
               fmt::format("{} on {} GPUs; {} with the spare nodes",
-                          terminal.paint(large_text(cost.gpu_hours), Ink::kBold), campaign.gpus,
-                          large_text(cost.reserved_hours)));
+                          terminal.paint(large_text(cost.gpu_hours), Ink::kBold),
+                          count_text(campaign.gpus), large_text(cost.reserved_hours)));
   text += row(terminal, "energy",
-              fmt::format("{} of the GPUs alone, {} with their nodes and the building",
+              fmt::format("{} of the GPUs alone, {} in all; {} with the spare nodes",
                           terminal.paint(energy_text(cost.gpu_kwh), Ink::kBold),
-                          energy_text(cost.total_kwh)));
+                          energy_text(cost.total_kwh), energy_text(cost.reserved_total_kwh)));
   text += row(terminal, "CO2",
-              fmt::format("{} of the GPUs alone, {} in all", mass_text(cost.gpu_co2_t),
-                          mass_text(cost.total_co2_t)));
+              fmt::format("{} of the GPUs alone, {} in all; {} with the spare nodes",
+                          mass_text(cost.gpu_co2_t), mass_text(cost.total_co2_t),
+                          mass_text(cost.reserved_total_co2_t)));
   return text + row(terminal, "money",
                     fmt::format("{} USD; {} with the spare nodes",
                                 terminal.paint(large_text(cost.usd_run), Ink::kBold),
                                 large_text(cost.usd)));
 }
 
-std::string time_view(const Terminal& terminal, const CampaignTime& time) {
+std::string time_view(const Terminal& terminal, const CampaignTime& time, CheckpointKind kind) {
   Table table({{"", Align::kLeft}, {"days"}, {"share"}, {"", Align::kLeft}});
   const auto add = [&](const char* name, Seconds part, const char* note) {
     table.add_row({name, Cell(fmt::format("{:.2f}", days(part))),
                    Cell(percent_text(part / time.wall()), Ink::kDim), Cell(note, Ink::kDim)});
   };
   add("training steps", time.steps, "");
-  add("writing checkpoints", time.checkpoints, "everything waits");
+  add("writing checkpoints", time.checkpoints,
+      kind == CheckpointKind::kSync ? "everything waits"
+                                    : "copied to the hosts, written beside the training");
   add("failures", time.failures, "lost work and restarts, expected");
   add("waiting for a node", time.waiting, "when the spare ones are used up");
   add("downtime", time.downtime, "given");
@@ -112,9 +115,10 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
   const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
   std::string text =
       row(terminal, "checkpoint",
-          fmt::format("{} written in {}, {} of them, one after {} of work ({} full steps)",
-                      to_string(c.size), duration_text(c.write), count_text(c.count),
-                      duration_text(c.interval), count_text(c.steps)));
+          fmt::format("{} written in {}{}, {} of them, one after {} of work ({} full steps)",
+                      to_string(c.size), duration_text(c.write),
+                      c.stop < c.write ? ", stops the run for " + time_text(c.stop) : "",
+                      count_text(c.count), duration_text(c.interval), count_text(c.steps)));
   text += row(terminal, "best interval",
               fmt::format("{}; {} by Daly, {} by Young", duration_text(c.best),
                           duration_text(c.daly), duration_text(c.young)));
@@ -129,7 +133,8 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
               fmt::format("{:.1f} days at the median, {:.1f} to {:.1f} for 90 of 100 runs",
                           days(r.median), days(r.low), days(r.high)));
   return text + row(terminal, "spare nodes",
-                    fmt::format("{} are enough at 99 of 100 moments", campaign.spare_nodes_wanted));
+                    fmt::format("{}; {} are enough at 99 of 100 moments", campaign.spare_nodes,
+                                campaign.spare_nodes_wanted));
 }
 
 std::string replan_view(const Terminal& terminal, const CampaignReport& report) {
@@ -181,9 +186,16 @@ std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
   shown.push_back({"checkpoint_every", duration_text(report.campaign.checkpoints.interval),
                    given(request.checkpoint_interval > Seconds(), "--checkpoint-every",
                          "the best interval of the closed form")});
-  shown.push_back({"checkpoint_holds", to_string(report.campaign.checkpoints.size),
-                   "weights, fp32 master weights and both moments of Adam; training waits while "
-                   "they are written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"});
+  const bool sync = request.checkpoints == CheckpointKind::kSync;
+  shown.push_back(
+      {"checkpoint_holds", to_string(report.campaign.checkpoints.size),
+       std::string("weights, fp32 master weights and both moments of Adam; training waits while "
+                   "they are ") +
+           (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
+                 : "copied to the hosts, over the link that the cluster's file states")});
+  shown.push_back({"idle_draw", percent_text(kIdleDraw),
+                   "of a spare GPU over one at work, judgement: 50 of 400 W for an A100, 70 of "
+                   "700 W for an H100; the rest of its node draws as that of the others"});
   shown.push_back({"failure_process", "Poisson",
                    "one node at a time, without memory, also while the run restarts: Young 1974; "
                    "Daly 2006, doi:10.1016/j.future.2004.11.016"});
@@ -216,6 +228,7 @@ JsonValue replays_json(const Replays& replays) {
 JsonValue checkpoints_json(const CampaignCheckpoints& c) {
   return json_object({{"bytes", c.size.value()},
                       {"write_s", c.write.value()},
+                      {"stop_s", c.stop.value()},
                       {"interval_s", c.interval.value()},
                       {"interval_steps", c.steps},
                       {"best_s", c.best.value()},
@@ -244,6 +257,10 @@ JsonValue cost_json(const CampaignCost& cost) {
                       {"total_kwh", cost.total_kwh},
                       {"gpu_co2_t", cost.gpu_co2_t},
                       {"total_co2_t", cost.total_co2_t},
+                      {"reserved_gpu_kwh", cost.reserved_gpu_kwh},
+                      {"reserved_total_kwh", cost.reserved_total_kwh},
+                      {"reserved_gpu_co2_t", cost.reserved_gpu_co2_t},
+                      {"reserved_total_co2_t", cost.reserved_total_co2_t},
                       {"usd_run", cost.usd_run},
                       {"usd", cost.usd}});
 }
@@ -274,11 +291,13 @@ std::string campaign_text(const Terminal& terminal, const CampaignReport& report
   std::string text = scenario_view(terminal, report.named, report.plan) + "\n";
   text += heading(terminal, "CAMPAIGN",
                   fmt::format("{} tokens on {} {}", large_text(report.request.tokens),
-                              campaign.nodes, campaign.nodes == 1 ? "node" : "nodes"));
+                              count_text(campaign.nodes), campaign.nodes == 1 ? "node" : "nodes"));
   text += row(terminal, "plan", short_name(report.plan));
   text += steps_view(terminal, campaign, report.request);
   text += bill_view(terminal, campaign) + "\n";
-  text += heading(terminal, "WHERE THE TIME GOES") + time_view(terminal, campaign.time) + "\n";
+  if (report.goal) text += goal_view(terminal, *report.goal) + "\n";
+  text += heading(terminal, "WHERE THE TIME GOES") +
+          time_view(terminal, campaign.time, report.request.checkpoints) + "\n";
   text += heading(terminal, "FAILURES AND CHECKPOINTS") + failures_view(terminal, campaign) + "\n";
   if (!report.replanned.empty()) {
     text += heading(terminal, "WITH NODES LOST FOR GOOD", "best plan of the nodes left");
@@ -301,6 +320,7 @@ JsonValue campaign_json(const CampaignReport& report) {
       {"step_s", campaign.step.value()},
       {"predicted_step_s", campaign.predicted_step.value()},
       {"node_failure_every_s", campaign.mtbf.value()},
+      {"spare_nodes", campaign.spare_nodes},
       {"spare_nodes_wanted", campaign.spare_nodes_wanted},
       {"time", time_json(campaign)},
       {"cost", cost_json(campaign.cost)},
@@ -317,6 +337,7 @@ JsonValue campaign_json(const CampaignReport& report) {
                              {"step_s", campaign.phase_steps[i].value()}}));
   }
   json.set("phases", std::move(phases));
+  if (report.goal) json.set("goal", goal_json(*report.goal));
   return json;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/goal.h"
 #include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "core/json_value.h"
@@ -18,6 +19,7 @@ struct CampaignReport {
   Assumptions assumptions;
   Campaign campaign;
   std::vector<Replanned> replanned;  // empty when nobody asked
+  std::optional<GoalReport> goal;    // likewise
 };
 
 std::string campaign_text(const Terminal& terminal, const CampaignReport& report);

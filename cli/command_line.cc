@@ -21,6 +21,9 @@ Error bad_argument(std::string message, std::string where = "", std::string hint
 // "none|full" where one value is wanted, "none,full" where a list may stand.
 std::string placeholder(Command command, const OptionRow& row) {
   std::string text = row.value;
+  if (row.opt == Opt::kTokens) return command == Command::kRun ? "FILE" : "N";
+  if (row.opt == Opt::kPlot && command == Command::kCompare) return "FILE.svg";
+  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) return "sync|async";
   if (!row.many || command == Command::kSimulate || command == Command::kRun) return text;
   if (text == "N") return "N,N-N";
   std::replace(text.begin(), text.end(), '|', ',');
@@ -28,8 +31,9 @@ std::string placeholder(Command command, const OptionRow& row) {
 }
 
 std::string group_title(Command command, const OptionRow& row) {
+  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) return row_of(Opt::kRamp).group;
   if (row.group != kLayoutGroup) return row.group;
-  if (command == Command::kSimulate) return "Layout (left out: all 1, ZeRO 1, full recompute)";
+  if (command == Command::kSimulate) return "Layout (left out: all 1, ZeRO 1, no recompute)";
   if (command == Command::kRun) return "Layout (left out: all 1, ZeRO 1, no recompute)";
   return "Layout (left out: every legal value)";
 }
@@ -40,9 +44,26 @@ std::string option_help(Command command, const OptionRow& row) {
   const bool of_run = command == Command::kRun && row.opt == opt_of(Setting::kGlobalBatch);
   const std::size_t bracket = help.rfind('[');
   if (of_run && bracket != std::string::npos) help = help.substr(0, bracket) + "[dp x micro-batch]";
+  if (!of_run && row.opt == opt_of(Setting::kGlobalBatch)) {
+    help = command == Command::kImport ? "sequences in a step, where the file leaves it open"
+                                       : "sequences in a step [the model's, or near 4 M tokens]";
+  }
+  if (row.opt == Opt::kGpus && command != Command::kPlan && command != Command::kCampaign) {
+    help = command == Command::kImport ? "GPUs it runs on [as the file says]"
+                                       : "GPUs to lay the model over";
+  }
+  if (row.opt == Opt::kGpus && command == Command::kCampaign) {
+    help = "GPUs to lay the model over; with a goal 64,128,...,4096 too";
+  }
   if (row.opt == Opt::kOutputFolder) {
     help =
         command == Command::kProfile ? "file of the profile" : "folder for the files [print them]";
+  }
+  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) {
+    help = "the run waits for storage, or for a copy to the hosts [sync]";
+  }
+  if (row.opt == Opt::kPlot && command == Command::kCompare) {
+    help = "draw the steps as bars, with their intervals";
   }
   if (row.opt == Opt::kTokens) {
     help = command == Command::kRun ? "safetensors file of tokens to train on [drawn at random]"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "cli/commands.h"
@@ -9,10 +10,14 @@
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/table.h"
+#include "cli/values.h"
+#include "core/files.h"
 #include "core/json_document.h"
 #include "core/numbers.h"
 #include "core/plan_json.h"
 #include "core/text.h"
+#include "gui/comparison_picture.h"
+#include "sim/order.h"
 #include "sim/simulate.h"
 
 namespace tpsim::cli {
@@ -105,12 +110,31 @@ std::vector<Line> differences(const std::vector<Compared>& all) {
   return lines;
 }
 
+// Plans of one model, batch and machine share most of their error (sim/order.h); steps of others
+// are no race.
+bool shares_errors(const std::vector<Compared>& all) {
+  const Compared& first = all.front();
+  return std::all_of(all.begin(), all.end(), [&](const Compared& one) {
+    return one.named.scenario.model.name == first.named.scenario.model.name &&
+           one.named.scenario.model.seq == first.named.scenario.model.seq &&
+           one.named.cluster == first.named.cluster && one.named.profile == first.named.profile &&
+           one.run.plan.global_batch == first.run.plan.global_batch;
+  });
+}
+
+std::string order_text(const Compared& first, const Compared& one) {
+  const Seconds a = one.run.predicted.step, b = first.run.predicted.step;
+  const double sure = probability_faster(a, b);
+  const bool ties = is_tie(std::min(a, b), std::max(a, b));
+  return fmt::format("{:.0f} % sure{}", sure * 100, ties ? ", a tie" : "");
+}
+
 std::vector<Line> results(const std::vector<Compared>& all) {
   const auto predicted = [&](std::string name, auto value) {
     return line_of(std::move(name), all,
                    [&](const Compared& one) { return value(one.run.predicted); });
   };
-  return {
+  std::vector<Line> lines = {
       line_of("GPUs", all, [](const Compared& one) { return count_text(gpu_count(one.run.plan)); }),
       predicted("step, s",
                 [](const Prediction& p) { return fmt::format("{:.4g}", p.step.value()); }),
@@ -119,13 +143,19 @@ std::vector<Line> results(const std::vector<Compared>& all) {
                   return fmt::format("{:.4g} to {:.4g}", p.step_low.value(), p.step_high.value());
                 }),
       line_of("tokens/s a GPU", all,
-              [](const Compared& one) { return fmt::format("{:.1f}", tokens_per_gpu(one)); }),
+              [](const Compared& one) { return count_text(std::llround(tokens_per_gpu(one))); }),
       predicted("MFU", [](const Prediction& p) { return percent_text(p.mfu); }),
       predicted("memory, GiB", [](const Prediction& p) { return gib_text(p.peak); }),
       predicted("p(OOM)", [](const Prediction& p) { return percent_text(p.p_oom); }),
       line_of("GPU-hours a billion tokens", all,
               [](const Compared& one) { return fmt::format("{:.1f}", gpu_hours(one)); }),
   };
+  if (shares_errors(all)) {
+    lines.push_back(line_of("faster than the first", all, [&](const Compared& one) {
+      return &one == &all.front() ? std::string("-") : order_text(all.front(), one);
+    }));
+  }
+  return lines;
 }
 
 std::vector<Line> terms(const std::vector<Compared>& all) {
@@ -168,6 +198,14 @@ std::string compare_text(const Terminal& terminal, const std::vector<Compared>& 
   return text + table_of(terminal, all, terms(all));
 }
 
+Status draw(const std::string& path, const std::vector<Compared>& all) {
+  std::vector<gui::ComparedPlan> plans;
+  for (const Compared& one : all) {
+    plans.push_back({std::filesystem::path(one.file).stem().string(), one.run.predicted});
+  }
+  return write_file_atomically(path, gui::svg_text(gui::comparison_picture(plans)));
+}
+
 JsonValue lines_json(const std::vector<Line>& lines) {
   JsonValue json = json_object();
   for (const Line& line : lines) json.set(line.name, json_array(line.values));
@@ -176,7 +214,7 @@ JsonValue lines_json(const std::vector<Line>& lines) {
 
 JsonValue compare_json(const std::vector<Compared>& all) {
   JsonValue json = json_object({{"version", "tpsim-compare-report/1"}});
-  json.set("plans", json_array(all, [](const Compared& one) {
+  json.set("plans", json_array(all, [&](const Compared& one) {
              JsonValue plan = run_json(one.run);
              plan.set("file", one.file);
              plan.set("model", one.named.scenario.model.name);
@@ -185,6 +223,12 @@ JsonValue compare_json(const std::vector<Compared>& all) {
              plan.set("stack", one.named.stack);
              plan.set("tokens_per_s_per_gpu", tokens_per_gpu(one));
              plan.set("gpu_hours_per_billion_tokens", gpu_hours(one));
+             if (shares_errors(all)) {
+               const Seconds own = one.run.predicted.step, first = all.front().run.predicted.step;
+               plan.set("p_faster_than_first", probability_faster(own, first));
+               plan.set("ties_with_first",
+                        &one != &all.front() && is_tie(std::min(own, first), std::max(own, first)));
+             }
              JsonValue times = json_object();
              for (const StepTerm term : kStepTerms) {
                times.set(std::string(name_of(term)), time_of(one.run.predicted, term).value());
@@ -199,9 +243,15 @@ JsonValue compare_json(const std::vector<Compared>& all) {
 }  // namespace
 
 Status run_compare(const Arguments& arguments, const Terminal& terminal) {
+  if (arguments.has(Opt::kPlot) && !arguments[Opt::kPlot]->ends_with(".svg")) {
+    return option_error(Opt::kPlot,
+                        fmt::format("'{}' is no name of a comparison", *arguments[Opt::kPlot]),
+                        "it must end in .svg");
+  }
   TPSIM_TRY(const std::vector<Compared> all, load_all(arguments));
-  return print(arguments.has(Opt::kJson) ? to_text(compare_json(all))
-                                         : compare_text(terminal, all));
+  TPSIM_TRY_STATUS(
+      print(arguments.has(Opt::kJson) ? to_text(compare_json(all)) : compare_text(terminal, all)));
+  return arguments.has(Opt::kPlot) ? draw(*arguments[Opt::kPlot], all) : Status(Ok{});
 }
 
 }  // namespace tpsim::cli

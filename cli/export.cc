@@ -1,5 +1,6 @@
 // tpsim export: a plan as the launch files of a training stack.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <filesystem>
@@ -38,8 +39,7 @@ Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt) {
     names[static_cast<std::size_t>(i)] = name_of(static_cast<LaunchStack>(i));
   }
   if (!arguments.has(opt)) {
-    return option_error(opt, "is missing: which stack?",
-                        "megatron-lm, megatron-deepspeed, nemo, torchtitan or slurm");
+    return option_error(opt, "is missing: which stack?", fmt::format("{}", fmt::join(names, ", ")));
   }
   TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, opt, names));
   TPSIM_TRY_STATUS(check_single(arguments, opt, chosen.size()));
@@ -51,7 +51,7 @@ Result<std::vector<LaunchFile>> export_answer(const Arguments& arguments, const 
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(file.cluster));
   TPSIM_TRY(const StackSpec software, catalogue.load_stack(file.stack));
-  return export_plan(stack, file, host_size(cluster), software.training);
+  return export_plan(stack, file, host_size(cluster), software.training, software.launcher);
 }
 
 Status run_export(const Arguments& arguments, const Terminal& terminal) {

@@ -6,12 +6,12 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <thread>
 
 #include "cli/assumed.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/checked_product.h"
+#include "core/leading_number.h"
 #include "core/plan_json.h"
 #include "core/text.h"
 #include "kernels/cpu/narrow_floats.h"
@@ -22,8 +22,6 @@ namespace tpsim::cli {
 namespace {
 
 constexpr const char* kDefaultCluster = "jean-zay-a100";
-constexpr std::int64_t kMostUneven = 8;
-constexpr std::int64_t kMostThreads = 256;
 
 // The option's text, else the plan file's, else the default.
 std::string name_for(const Arguments& arguments, Opt opt, const std::string& of_file,
@@ -47,17 +45,6 @@ Status set_from_option(const Arguments& arguments, const SettingRow& row, Plan& 
                         fmt::format("write {}:3", text_of(value)));
   }
   set(plan, {count->setting, choices.counts.front()});
-  return Ok{};
-}
-
-Status ask_for(const Arguments& arguments, const SettingRow& row, SearchSpace& space) {
-  if (row.role == SettingRole::kGiven) return Ok{};
-  TPSIM_TRY(SettingChoices choices, setting_choices(arguments, row.setting));
-  for (const std::int64_t value : choices.values) {
-    const SettingRow* count = count_behind({row.setting, value});
-    if (count != nullptr) space.asked[count->setting] = choices.counts;
-  }
-  if (row.counts_for == nullptr) space.asked[row.setting] = std::move(choices.values);
   return Ok{};
 }
 
@@ -138,6 +125,15 @@ Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalo
                         "tpsim list models shows the catalogue; a config.json is fine too");
   }
   TPSIM_TRY(model.seq, integer_of(arguments, Opt::kSeq, known.seq.value_or(model.seq)));
+  if (arguments.has(Opt::kAttentionDropout)) {
+    const auto dropout = parse_number<double>(*arguments[Opt::kAttentionDropout]);
+    if (!dropout || !(*dropout >= 0 && *dropout < 1)) {
+      return option_error(Opt::kAttentionDropout,
+                          fmt::format("'{}' is no share", *arguments[Opt::kAttentionDropout]),
+                          "0, or as 0.1");
+    }
+    model.attention_dropout = *dropout;
+  }
   TPSIM_TRY_STATUS(validate(model));
   TPSIM_TRY_STATUS(check_plannable(model));
   return model;
@@ -178,6 +174,10 @@ bool needs_cluster(Command command) {
 Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& catalogue,
                                  const PlanFile& file, const ModelSpec& model) {
   const std::string name = name_for(arguments, Opt::kCluster, file.cluster, "");
+  if (name.find(',') != std::string::npos) {
+    return option_error(Opt::kCluster, "names several: all GPUs of a plan are of one kind",
+                        "plan a part for each kind, or all of them with --profile of the slowest");
+  }
   if (!name.empty()) return name;
   const std::string profile = arguments[Opt::kProfile].value_or("");
   if (!profile.empty()) {
@@ -210,13 +210,24 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
   return Ok{};
 }
 
-Status add_asked_parts(const Arguments& arguments, PartValues& parts) {
+// A search takes several values of a part, and those that the stack lists where nobody asks.
+Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
+  const bool searches = arguments.command == Command::kPlan;
+  if (searches) named.part_lists = named.scenario.stack.choices.parts;
   for (const PartRow& row : part_rows()) {
     const Opt opt = opt_of(row.part);
     if (!arguments.has(opt)) continue;
-    const Result<std::int64_t> value = parse_value(row, *arguments[opt]);
-    if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
-    parts[row.part] = *value;
+    const std::string& text = *arguments[opt];
+    std::vector<std::int64_t> values;
+    for (const std::string_view one :
+         searches && !row.is_set ? listed(text) : std::vector<std::string_view>{text}) {
+      const Result<std::int64_t> value = parse_value(row, one);
+      if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
+      values.push_back(*value);
+    }
+    named.parts[row.part] = values.front();
+    named.part_lists.erase(row.part);
+    if (values.size() > 1) named.part_lists[row.part] = std::move(values);
   }
   return Ok{};
 }
@@ -286,7 +297,7 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
   TPSIM_TRY(scenario.stack,
             blaming(catalogue.load_stack(named.stack), arguments, Opt::kStack, named.cluster));
   if (!moved && !arguments.has(Opt::kStack)) named.parts = names.parts;
-  TPSIM_TRY_STATUS(add_asked_parts(arguments, named.parts));
+  TPSIM_TRY_STATUS(add_asked_parts(arguments, named));
   scenario.stack = with_parts(std::move(scenario.stack), named.parts);
   if (arguments.has(Opt::kIgnoreStackLimits)) {
     scenario.stack = without_limits(std::move(scenario.stack));
@@ -310,43 +321,6 @@ Result<NamedScenario> executed_here(NamedScenario named) {
   if (named.cluster == kThisMachine) own = stack_on_machine(std::move(own), scenario.profile);
   scenario.stack = executed_stack(scenario.stack, std::move(own));
   return named;
-}
-
-Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt) {
-  if (!arguments.has(opt)) return std::vector<SettingValue>();
-  Result<std::vector<SettingValue>> values = parse_settings(*arguments[opt]);
-  if (!values.ok()) return option_error(opt, values.error().message, values.error().hint);
-  return values;
-}
-
-Result<int> threads_of(const Arguments& arguments) {
-  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  TPSIM_TRY(const std::int64_t threads,
-            integer_of(arguments, Opt::kThreads, cores, {1, kMostThreads}));
-  return static_cast<int>(threads);
-}
-
-Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& scenario) {
-  const ClusterSpec& cluster = scenario.cluster;
-  if (!arguments.has(Opt::kGpus)) {
-    return option_error(
-        Opt::kGpus, "is missing: how many GPUs?",
-        fmt::format("{} has {}", cluster.name, cluster.nodes * cluster.gpus_per_node));
-  }
-  SearchSpace space;
-  TPSIM_TRY(space.gpus, integer_of(arguments, Opt::kGpus, 1));
-  TPSIM_TRY(space.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch),
-                                           searched_global_batch(scenario.model, space.gpus)));
-  for (const SettingRow& row : setting_rows()) {
-    TPSIM_TRY_STATUS(ask_for(arguments, row, space));
-  }
-  TPSIM_TRY(space.excluded, settings_of(arguments, Opt::kExclude));
-  TPSIM_TRY(space.uneven_ends,
-            integer_of(arguments, Opt::kUnevenEnds, space.uneven_ends, {0, kMostUneven}));
-  TPSIM_TRY(space.objective, choice_of(arguments, Opt::kObjective, space.objective));
-  TPSIM_TRY(space.memory_limit, bytes_of(arguments, Opt::kMaxMemory));
-  TPSIM_TRY(space.oom_risk, probability_of(arguments, Opt::kMaxOom, space.oom_risk));
-  return space;
 }
 
 namespace {

@@ -1,5 +1,6 @@
 // tpsim list: what the catalogue holds.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -223,8 +224,23 @@ Status run_list(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   Listing listing{Table(chosen.columns)};
   TPSIM_TRY(const std::vector<std::string> names, names_in_order(catalogue, chosen.kind));
+  const auto is_asked = [&](const std::string& name) {
+    return arguments.more.empty() ||
+           std::any_of(arguments.more.begin(), arguments.more.end(), [&](const std::string& word) {
+             return name.find(word) != std::string::npos;
+           });
+  };
+  bool holds_any = false;
   for (const std::string& name : names) {
+    if (!is_asked(name)) continue;
+    holds_any = true;
     TPSIM_TRY_STATUS(chosen.add(catalogue, name, listing));
+  }
+  if (!holds_any) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("no name of {} holds '{}'", name_of(chosen.kind),
+                             fmt::join(arguments.more, "' or '")),
+                 "list", fmt::format("tpsim list {} shows all", name_of(chosen.kind))};
   }
   if (!arguments.has(Opt::kJson)) return print(listing.table.text(terminal));
   return print(to_text(json_object({{"version", "tpsim-list/1"},

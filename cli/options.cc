@@ -33,7 +33,7 @@ constexpr std::uint32_t kAll = kPlans | kSingle;
 
 constexpr std::array kCommands = {
     CommandRow{Command::kPlan, "plan", "find the best layouts of a model over a number of GPUs",
-               nullptr, nullptr,
+               "plan.json", "a plan whose model, machine, GPUs and batch are searched anew",
                "tpsim plan --model bloom-176b --gpus 384\n"
                "tpsim plan --model llama-2-70b --gpus 256 --cluster dgx-h100 --tp 4,8 --top 5\n"
                "tpsim plan --model my/config.json --gpus 64 --cluster dgx-a100 --save plan.json\n"
@@ -67,6 +67,7 @@ constexpr std::array kCommands = {
     CommandRow{Command::kCampaign, "campaign", "cost a whole run: days, energy, money, failures",
                "plan.json", "a plan saved with --save, as --plan",
                "tpsim campaign plan.json --tokens 366e9\n"
+               "tpsim campaign --model llama-3-70b --cluster dgx-h100 --tokens 1T --deadline 60d\n"
                "tpsim campaign plan.json --tokens 366e9 --step-time 105s \\\n"
                "    --ramp 192,16,9765625 --checkpoint-every 3h --lost-nodes 4"},
     CommandRow{Command::kExport, "export", "write a plan as the launch files of a training stack",
@@ -86,7 +87,9 @@ constexpr std::array kCommands = {
     CommandRow{Command::kList, "list", "show what the catalogue holds", "kind",
                "models, clusters, profiles or stacks",
                "tpsim list models\n"
-               "tpsim list clusters --json"},
+               "tpsim list models llama\n"
+               "tpsim list clusters --json",
+               "words", "of the names: entries that hold one of them"},
     CommandRow{Command::kGui, "gui", "explore plans by eye", "plan.json",
                "a plan saved with --save, or a view saved in the window",
                "tpsim gui --model bloom-176b --gpus 384\n"
@@ -145,8 +148,8 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kTop, "--top", "N", "plans to show [10]", kSearch, kPlans},
     {Opt::kObjective, "--objective", "time|memory|cost|energy",
      "what the best plan has least of [time]", kSearch, kSearches},
-    {Opt::kMaxMemory, "--max-memory", "SIZE", "memory of a GPU that plans may use, as 72GiB [all]",
-     kSearch, kSearches},
+    {Opt::kMaxMemory, "--max-memory", "SIZE",
+     "memory of a GPU that plans may use, as 72GiB [its own]", kSearch, kSearches},
     {Opt::kMaxOom, "--max-oom", "SHARE", "risk of running out of memory that plans may take [5%]",
      kSearch, kSearches},
 
@@ -155,7 +158,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kUnevenEnds, "--uneven-ends", "N", "blocks that end stages may be short of [2]", kSearch,
      kSearches},
     {Opt::kThreads, "--threads", "N", "that search; the answer is the same [all cores]", kSearch,
-     kPlans | kExplains},
+     kSearches},
     {Opt::kPareto, "--pareto", "", "show all plans that no other beats in time and memory", kSearch,
      kPlans},
     {Opt::kWhyNot, "--why-not", "NAME=VALUE,...", "compare with the best plan that has these",
@@ -206,14 +209,15 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kCampaigns},
     {Opt::kDowntime, "--downtime", "H", "of the run for other reasons, as 100h", kAssumed,
      kCampaigns},
-    {Opt::kSpareNodes, "--spare-nodes", "N", "kept ready beside the plan's", kAssumed, kCampaigns},
+    {Opt::kSpareNodes, "--spare-nodes", "N|cost|time",
+     "kept ready beside the plan's, or chosen for [cost]", kAssumed, kCampaigns},
 
     {Opt::kSteps, "--steps", "N", "steps to train, counted from the first [10]", kTrain,
      kRuns | kValidates},
     {Opt::kRank, "--rank", "R", "run this rank alone, with modelled collectives", kTrain, kRuns},
     {Opt::kDevice, "--device", "cpu|cuda", "what computes [cpu]", kTrain, kMeasures},
     {Opt::kCheckpoint, "--checkpoint", "DIR", "Hugging Face folder: config.json and safetensors",
-     kTrain, kRuns},
+     kTrain, kRuns | kCampaigns},
     {Opt::kRate, "--lr", "X", "learning rate [1e-4]", kTrain, kRuns},
     {Opt::kBetas, "--betas", "B1,B2", "of AdamW [0.9,0.95]", kTrain, kRuns},
     {Opt::kEpsilon, "--eps", "X", "of AdamW [1e-8]", kTrain, kRuns},
@@ -232,10 +236,11 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kCudaGraphs, "--cuda-graphs", "", "record a micro-batch once, then replay it (one GPU)",
      kTrain, kRuns},
 
-    {Opt::kQuick, "--quick", "", "take fewer samples: done within a minute", kOutput, kProfiles},
+    {Opt::kQuick, "--quick", "", "take fewer samples: a minute for a small model", kOutput,
+     kProfiles},
     {Opt::kCollectives, "--collectives", "", "time all collectives, at all sizes", kOutput,
      kProfiles},
-    {Opt::kTo, "--to", "STACK", "megatron-lm, megatron-deepspeed, nemo, torchtitan or slurm",
+    {Opt::kTo, "--to", "STACK", "megatron-lm, nemo, nanotron, slurm, ... (docs/export.md: all)",
      kOutput, kExports},
     {Opt::kFrom, "--from", "STACK", "what the files are for, as --to of export [as they look]",
      kOutput, kImports},
@@ -255,7 +260,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kIgnoreStackLimits, "--ignore-stack-limits", "",
      "plan and predict what the stack's launcher cannot run", kSoftware, kAll},
     {Opt::kPlot, "--plot", "FILE.svg|FILE.png", "draw the plans: time, memory, the best one's step",
-     kOutput, kPlans},
+     kOutput, kPlans | kCompares},
     {Opt::kHtml, "--html", "FILE", "the page to write", kOutput, kReports},
     {Opt::kScreenshot, "--screenshot", "FILE.png", "draw without a window, and end", kOutput,
      kExplores},
@@ -271,6 +276,13 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      "of several --gpus: one batch, or one that grows [strong]", kSearch, kPlans},
     {Opt::kMaxGap, "--max-gap", "SHARE", "a larger one ends with exit code 3, as 10% [none does]",
      kOutput, kLogChecks},
+    {Opt::kDeadline, "--deadline", "TIME", "by when the run must end, as 60d: chooses the GPUs",
+     kRun, kCampaigns},
+    {Opt::kBudget, "--budget", "MONEY", "what it may cost, as 3MUSD: chooses the GPUs", kRun,
+     kCampaigns},
+    {Opt::kAttentionDropout, "--attention-dropout", "P",
+     "of attention; flash attention wants 0 [the model's]", kWhat,
+     kPlans | kSimulates | kExplains | kCampaigns},
 }};
 
 OptionRow setting_option(const SettingRow& row) {
@@ -403,6 +415,11 @@ constexpr OtherName kInstead[] = {
     {"--gradient-accumulation-steps", "write --global-batch: micro-batch x dp x steps"},
     {"--gpu", "write --cluster, or --profile for the GPU alone"},
     {"--format", "write --json"},
+    {"--lora", "tpsim plans the training of all weights: its plan bounds a LoRA run from above"},
+    {"--qlora", "tpsim plans weights of 16 or 32 bits: take --precision fp8 for 8-bit products"},
+    {"--load-in-4bit", "tpsim plans weights of 16 or 32 bits: see --precision nvfp4 for products"},
+    {"--offload-params", "weights stay on the GPU: --offload optimizer moves what is larger"},
+    {"--cpu-offload", "write --offload optimizer"},
 };
 
 }  // namespace

@@ -131,8 +131,11 @@ enum class Opt : std::uint8_t {
   kColor,
   kScaling,
   kMaxGap,
+  kDeadline,
+  kBudget,
+  kAttentionDropout,
 };
-inline constexpr int kPlainOptCount = static_cast<int>(Opt::kMaxGap) + 1;
+inline constexpr int kPlainOptCount = static_cast<int>(Opt::kAttentionDropout) + 1;
 inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
 
 // The option of a plan's setting. A number that only counts something stands behind another's value

@@ -16,6 +16,7 @@
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/scaling.h"
+#include "cli/searched_parts.h"
 #include "cli/table.h"
 #include "cli/values.h"
 #include "core/files.h"
@@ -53,7 +54,7 @@ std::string pruned_text(const SearchResult& found) {
 }
 
 // Commands to copy: they go on from the saved plan.
-std::string next_view(const Terminal& terminal, const Arguments& arguments) {
+std::string next_view(const Terminal& terminal, const Arguments& arguments, Launcher launcher) {
   const std::string file = arguments.has(Opt::kSave) ? *arguments[Opt::kSave] : "plan.json";
   const std::string quoted = shell_quoted(file);
   std::string text = heading(terminal, "NEXT");
@@ -64,6 +65,13 @@ std::string next_view(const Terminal& terminal, const Arguments& arguments) {
                       printable(arguments.program), quoted);
   text += fmt::format("  {} explain {}   # every term with its formula and source\n",
                       printable(arguments.program), quoted);
+  if (launcher != Launcher::kNone) {
+    text += fmt::format(
+        "  {} export {} --to {} -o launch   # and check-log launch.log {} once it runs\n",
+        printable(arguments.program), quoted, name_of(launcher), quoted);
+  }
+  text += fmt::format("  {} campaign {} --tokens 1T   # days, energy, money\n",
+                      printable(arguments.program), quoted);
   return text;
 }
 
@@ -71,9 +79,9 @@ std::string next_view(const Terminal& terminal, const Arguments& arguments) {
 std::string ranking(const Terminal& terminal, const SearchResult& found, Objective objective) {
   const bool marks_ties = objective == Objective::kTime && found.plans.size() > 1;
   std::string text = heading(terminal, "RANKING",
-                             std::string("TFLOPs per GPU: hw counts recompute, model does not") +
+                             std::string("TFLOP/s per GPU: hw counts recompute, model does not") +
                                  (marks_ties ? "; = ties with the best" : ""));
-  text += ranking_view(terminal, found.plans, marks_ties);
+  text += ranking_view(terminal, found.plans, marks_ties, objective);
   if (found.pruned.empty()) return text;
   const std::string reasons = "ruled out: " + pruned_text(found);
   return text + "  " + terminal.paint(wrapped(reasons, 98, 2), Ink::kDim) + "\n";
@@ -96,23 +104,32 @@ std::string certificate(const Terminal& terminal, const NamedScenario& named,
   return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, 98, 2) + "\n";
 }
 
+// Searches for cost and energy may leave GPUs alone.
+std::string fewer_gpus_text(const SearchSpace& space, const Plan& best) {
+  if (gpu_count(best) == space.gpus) return "";
+  return fmt::format("; on {} of the {} GPUs a token takes the least {}",
+                     count_text(gpu_count(best)), count_text(space.gpus), name_of(space.objective));
+}
+
 std::string report_text(const Terminal& terminal, const Arguments& arguments,
                         const NamedScenario& named, const SearchSpace& space,
                         const SearchResult& found) {
   const PlannedRun& best = found.plans.front();
   std::string text = scenario_view(terminal, named, best.plan) + "\n";
   text += heading(terminal, "BEST PLAN",
-                  fmt::format("of {} that fit; {} considered in {}", count_text(found.feasible),
-                              count_text(found.considered), time_text(found.elapsed)));
+                  fmt::format("of {} that fit; {} considered in {}{}", count_text(found.feasible),
+                              count_text(found.considered), time_text(found.elapsed),
+                              fewer_gpus_text(space, best.plan)));
   text += plan_view(terminal, best.plan);
   text += prediction_view(terminal, best.predicted, named.scenario.profile);
-  text += assumed_view(terminal, named, best) + "\n";
+  text += tried_view(terminal, named);
+  text += assumed_view(terminal, named.assumed) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
   text +=
       ranking(terminal, found, arguments.has(Opt::kPareto) ? Objective::kMemory : space.objective);
   text += "\n" + certificate(terminal, named, space, found);
-  return text + "\n" + next_view(terminal, arguments);
+  return text + "\n" + next_view(terminal, arguments, named.scenario.stack.launcher);
 }
 
 // What the options ask for, and how: with a bar, on the threads that they allow.
@@ -190,14 +207,18 @@ Status write_picture(const std::string& path, const Scenario& scenario,
 }  // namespace
 
 Status run_plan(const Arguments& arguments, const Terminal& terminal) {
-  if (asks_for_scaling(arguments)) return run_scaling(arguments, terminal);
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  if (asks_for_scaling(arguments)) return run_scaling(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kScaling}, "give several --gpus: 64,128,256"));
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, std::nullopt));
-  TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario));
+  TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(const SearchSpace space, search_space(searched_as(arguments, file), named.scenario));
   TPSIM_TRY_STATUS(check_picture(arguments));
   TPSIM_TRY(const int threads, threads_of(arguments));
+  TPSIM_TRY_STATUS(choose_parts(named, space, threads));
   const Searcher searcher(named.scenario, space, terminal, threads);
-  TPSIM_TRY(const FoundPlans findings, find_plans(arguments, searcher));
+  TPSIM_TRY(FoundPlans findings, find_plans(arguments, searcher));
+  widen_intervals(named, findings.shown.plans);
+  for (PlannedRun& run : findings.pictured) widen_interval(run.predicted, named.assumed);
   const SearchResult& found = findings.shown;
   const bool found_one = !found.plans.empty();
   if (arguments.has(Opt::kJson)) {

@@ -203,7 +203,7 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
   text +=
       row(terminal, "speed",
           fmt::format(
-              "{} hardware TFLOPs per GPU (counting recompute), {} model TFLOPs (MFU {})",
+              "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
               terminal.paint(fmt::format("{:.1f}", predicted.hardware_tflops_per_gpu), Ink::kBold),
               terminal.paint(fmt::format("{:.1f}", predicted.model_tflops_per_gpu), Ink::kBold),
               percent_text(predicted.mfu)));
@@ -256,28 +256,50 @@ std::string memory_view(const Terminal& terminal, const Prediction& predicted, s
   return text;
 }
 
+namespace {
+
+// With one price for a GPU's hour this is what a plan costs.
+double gpu_hours_per_billion_tokens(const PlannedRun& run) {
+  constexpr double kTokens = 1e9, kHour = 3600;
+  return static_cast<double>(gpu_count(run.plan)) * kTokens / run.predicted.tokens_per_s / kHour;
+}
+
+}  // namespace
+
 std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
-                         bool marks_ties) {
+                         bool marks_ties, Objective objective) {
   const Prediction& best = runs.front().predicted;
   const TimeScale scale = time_scale(best.step);
-  Table table({{""},
-               {"tp"},
-               {"pp"},
-               {"dp"},
-               {"zero"},
-               {"mb"},
-               {"recomp.", Align::kLeft},
-               {"", Align::kLeft},
-               {fmt::format("step {}", scale.unit)},
-               {"90 % interval"},
-               {"hw"},
-               {"model"},
-               {"GiB"},
-               {"p(OOM)"}});
+  const bool by_use = objective == Objective::kCost || objective == Objective::kEnergy;
+  std::vector<Column> columns = {{""},
+                                 {"tp"},
+                                 {"pp"},
+                                 {"dp"},
+                                 {"zero"},
+                                 {"mb"},
+                                 {"recomp.", Align::kLeft},
+                                 {"kernels", Align::kLeft},
+                                 {fmt::format("step {}", scale.unit)},
+                                 {"90 % interval"},
+                                 {"hw"},
+                                 {"model"},
+                                 {"GiB"},
+                                 {"p(OOM)"}};
+  if (by_use) {
+    columns.insert(columns.begin() + 1, {"GPUs"});
+    columns.push_back({"GPU-h/Gtoken"});
+  }
+  Table table(std::move(columns));
   for (const PlannedRun& run : runs) {
     const bool is_best = &run == &runs.front();
     const bool ties = marks_ties && !is_best && is_tie(best.step, run.predicted.step);
-    table.add_row(ranking_row(run, scale, ties, is_best ? Ink::kBold : Ink::kPlain));
+    const Ink ink = is_best ? Ink::kBold : Ink::kPlain;
+    std::vector<Cell> cells = ranking_row(run, scale, ties, ink);
+    if (by_use) {
+      cells.insert(cells.begin() + 1, Cell(count_text(gpu_count(run.plan)), ink));
+      cells.emplace_back(fmt::format("{:.1f}", gpu_hours_per_billion_tokens(run)), ink);
+    }
+    table.add_row(std::move(cells));
   }
   return table.text(terminal);
 }

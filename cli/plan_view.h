@@ -10,6 +10,7 @@
 #include "cli/terminal.h"
 #include "core/report.h"
 #include "core/scenario.h"
+#include "plans/search.h"
 
 namespace tpsim::cli {
 
@@ -34,9 +35,10 @@ std::string breakdown_view(const Terminal& terminal, const Prediction& predicted
 std::string memory_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
 
 // Plans side by side, best first. Those whose step lies within the interval of the best one's may
-// be marked as ties.
+// be marked as ties. Searches for cost and energy may use fewer GPUs: how many, and the GPU-hours
+// of a billion tokens, stand beside.
 std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
-                         bool marks_ties);
+                         bool marks_ties, Objective objective = Objective::kTime);
 
 // Which share of the device time came from where: "82 % exact entries, 12 % interpolated, ..."
 std::string sources_text(const Sources& sources);

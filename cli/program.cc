@@ -50,7 +50,7 @@ Status run_program(const CommandLine& line) {
   TPSIM_TRY(const std::vector<std::size_t> when, chosen_names(arguments, Opt::kColor, kWhen));
   TPSIM_TRY_STATUS(check_single(arguments, Opt::kColor, when.size()));
   if (!when.empty() && when.front() > 0) terminal.color = when.front() == 1;
-  if (arguments.has(Opt::kQuiet)) terminal.progress = false;
+  if (arguments.has(Opt::kQuiet)) terminal.progress = terminal.lines = false;
   return run_command(arguments, terminal);
 }
 

@@ -82,7 +82,14 @@ Result<Size> best_of(const Arguments& arguments, const NamedScenario& named, std
   return size;
 }
 
-Result<std::vector<Size>> all_sizes(const Arguments& arguments, const NamedScenario& named) {
+Result<std::vector<Size>> all_sizes(const Arguments& arguments, const NamedScenario& named,
+                                    const Terminal& terminal) {
+  for (const auto& [part, values] : named.part_lists) {
+    if (!arguments.has(opt_of(part))) continue;  // else the stack's own stands for its list
+    return option_error(opt_of(part), fmt::format("{} values", values.size()),
+                        "one value with several --gpus");
+  }
+  ProgressBar progress(terminal, "searching");
   TPSIM_TRY(const std::vector<std::int64_t> counts, gpu_counts(arguments));
   TPSIM_TRY(const int threads, threads_of(arguments));
   TPSIM_TRY(const std::int64_t batch,
@@ -97,6 +104,7 @@ Result<std::vector<Size>> all_sizes(const Arguments& arguments, const NamedScena
   for (const std::int64_t gpus : counts) {
     const std::int64_t own = weak ? batch * gpus / counts.front() : batch;
     TPSIM_TRY(sizes.emplace_back(), best_of(arguments, named, gpus, own, threads));
+    progress.show(static_cast<double>(sizes.size()) / static_cast<double>(counts.size()));
   }
   return sizes;
 }
@@ -200,11 +208,13 @@ Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
   return counts;
 }
 
-Status run_scaling(const Arguments& arguments, const Terminal& terminal) {
+Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
+                   const Terminal& terminal) {
   TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kTop, Opt::kPareto, Opt::kSave},
                           "a curve shows the best plan of each size"));
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, std::nullopt));
-  TPSIM_TRY(const std::vector<Size> sizes, all_sizes(arguments, named));
+  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(const std::vector<Size> sizes,
+            all_sizes(searched_as(arguments, file), named, terminal));
   TPSIM_TRY_STATUS(print(arguments.has(Opt::kJson) ? to_text(scaling_json(named, sizes))
                                                    : scaling_text(terminal, named, sizes)));
   if (reference(sizes) == nullptr) {

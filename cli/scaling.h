@@ -16,6 +16,7 @@ bool asks_for_scaling(const Arguments& arguments);
 Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments);
 
 // Prints the curve; draws it with --plot. Fails with kDoesNotFit where no size has a plan.
-Status run_scaling(const Arguments& arguments, const Terminal& terminal);
+Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
+                   const Terminal& terminal);
 
 }  // namespace tpsim::cli

@@ -20,6 +20,7 @@ namespace {
 constexpr double kPatience = 0.3;  // seconds before the first drawing
 constexpr double kRefresh = 0.05;  // and between two
 constexpr int kProgressWidth = 40;
+constexpr double kSilence = 30;  // seconds before a line where nobody watches, and between two
 
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
@@ -70,6 +71,7 @@ Terminal Terminal::detect() {
   terminal.color = watched && !dumb && environment("NO_COLOR").empty();
   terminal.block_bars = watched && locale_is_utf8();
   terminal.progress = ::isatty(STDERR_FILENO) == 1 && !dumb;
+  terminal.lines = !terminal.progress;
   return terminal;
 }
 
@@ -128,13 +130,31 @@ void ProgressBar::clear() {
   shown_at_ = 0;
 }
 
+namespace {
+
+// "12 s left", where enough is done to tell.
+std::string left_text(double share, double spent) {
+  constexpr double kTold = 0.02, kMinute = 60;
+  if (share < kTold || share >= 1) return "";
+  const double left = spent * (1 - share) / share;
+  return left < 2 * kMinute ? fmt::format(", {:.0f} s left", left)
+                            : fmt::format(", {:.0f} min left", left / kMinute);
+}
+
+}  // namespace
+
 void ProgressBar::show(double share) {
-  if (!terminal_.progress) return;
   const double time = now();
+  if (terminal_.lines && time - std::max(started_, said_at_) >= kSilence) {
+    said_at_ = time;
+    say(fmt::format("tpsim: {} {:.0f} %{}\n", label_, std::clamp(share, 0.0, 1.0) * 100,
+                    left_text(share, time - started_)));
+  }
+  if (!terminal_.progress) return;
   if (time - started_ < kPatience || time - shown_at_ < kRefresh) return;
   shown_at_ = time;
-  say(fmt::format("\r{} {} {:3.0f} %", label_, terminal_.gauge(share, kProgressWidth),
-                  std::clamp(share, 0.0, 1.0) * 100));
+  say(fmt::format("\r{} {} {:3.0f} %{}\033[K", label_, terminal_.gauge(share, kProgressWidth),
+                  std::clamp(share, 0.0, 1.0) * 100, left_text(share, time - started_)));
 }
 
 }  // namespace tpsim::cli

@@ -15,6 +15,7 @@ struct Terminal {
   bool color = false;       // ANSI colours on stdout
   bool block_bars = false;  // bars of block characters; otherwise of '#'
   bool progress = false;    // stderr is a terminal
+  bool lines = false;       // it is none: a line now and then
 
   // As the environment says: isatty, NO_COLOR, TERM and the locale.
   static Terminal detect();
@@ -35,8 +36,8 @@ std::size_t display_width(std::string_view text);
 // Prints all of `text` on stdout; an error when the other end does not take it (a full disk).
 Status print(std::string_view text);
 
-// A bar on stderr for long work, wiped when it goes out of scope. It draws nothing in the first
-// moments, and nothing at all unless stderr is a terminal.
+// A bar on stderr for long work with the time left, wiped when it goes out of scope. It draws
+// nothing in the first moments; where stderr is no terminal it says a line every half minute.
 class ProgressBar {
  public:
   ProgressBar(const Terminal& terminal, std::string label);
@@ -53,6 +54,7 @@ class ProgressBar {
   std::string label_;
   double started_;       // seconds of the steady clock
   double shown_at_ = 0;  // when the bar was last drawn; 0 before the first time
+  double said_at_ = 0;   // likewise the last line
 };
 
 }  // namespace tpsim::cli

@@ -155,7 +155,7 @@ Table rows_table(const std::vector<RunOutcome>& outcomes) {
                {"error"},
                {"GiB measured"},
                {"predicted"},
-               {"P(OOM)"},
+               {"p(OOM)"},
                {"on", Align::kLeft},
                {"skipped because", Align::kLeft}});
   const auto shown = [](bool there, std::string text) { return there ? text : std::string("-"); };

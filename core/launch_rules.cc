@@ -16,8 +16,10 @@ constexpr std::uint8_t kNemo = bit(Launcher::kNemo);
 constexpr std::uint8_t kMegatron = bit(Launcher::kMegatron) | kNemo;
 constexpr std::uint8_t kTitan = bit(Launcher::kTorchTitan);
 constexpr std::uint8_t kMegatronLm = bit(Launcher::kMegatron);
-constexpr std::uint8_t kOthers = kDeepSpeed | kNemo | kTitan;
-constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan;
+constexpr std::uint8_t kNano = bit(Launcher::kNanotron);
+constexpr std::uint8_t kAccel = bit(Launcher::kAccelerate);  // its models lie in checkpoints
+constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
+constexpr std::uint8_t kOthers = kDeepSpeed | kNemo | kTitan | kNano;
 
 using M = const ModelSpec&;
 using P = const Plan&;
@@ -68,11 +70,12 @@ bool has_megatron_layers(const ModelSpec& model) {
          model.other_blocks.size() <= 1 && model.mixer == MixerKind::kAttention;
 }
 
-bool is_llama(const ModelSpec& model) {
+bool has_llama_blocks(const ModelSpec& model) {
   return model.attention.position == PositionKind::kRotary && model.norm == NormKind::kRmsNorm &&
-         model.mlp == MlpKind::kSwiglu && !model.linear_bias && !model.tied_embedding &&
-         !model.embedding_norm && !model.residual_from_after_norm;
+         model.mlp == MlpKind::kSwiglu && !model.linear_bias && !model.embedding_norm &&
+         !model.residual_from_after_norm;
 }
+bool is_llama(const ModelSpec& model) { return has_llama_blocks(model) && !model.tied_embedding; }
 
 bool splits_activations(const Plan& plan) { return plan.degrees.tp * plan.degrees.cp > 1; }
 
@@ -257,6 +260,59 @@ const std::array kRules = std::to_array<LaunchRule>({
      "the gpipe schedule without a pipeline", "use 1f1b"},
     {kTitan, kStages, [](M m, P p) { return missing_at_ends(m, p) < 0; }, "these stages",
      "it cuts equal stages, or equal but for one block less at both ends"},
+    // nanotron's parallelism_config.py, config.py and models/llama.py.
+    {kNano, kModel, [](M m, P) { return has_experts(m); }, "experts",
+     "nanotron's are not exported: megatron-lm has them"},
+    {kNano, kModel, [](M m, P) { return !has_llama_blocks(m); }, "this architecture",
+     "its models are LLaMA's: rotary, RMSNorm, SwiGLU, no biases"},
+    {kNano, kModel,
+     [](M m, P) { return m.attention.heads * m.attention.head_dim != m.hidden; },
+     "heads of this width", "a head is hidden / heads wide there"},
+    {kNano, kModel, [](M m, P) { return m.attention_dropout > 0 || m.hidden_dropout > 0; },
+     "dropout", "its models have none"},
+    {kNano | kAccel, kPlan, [](M, P p) { return p.degrees.cp > 1; }, "context parallelism",
+     "tpsim exports none for it"},
+    {kNano | kAccel, kPlan, [](M, P p) { return p.precision != Precision::kNone; },
+     "a precision recipe", "its products are of 16 or 32 bits"},
+    {kNano | kAccel, kPlan, [](M, P p) { return p.offload != Offload::kNone; },
+     "an offloaded optimizer", "tpsim exports none for it"},
+    {kNano | kAccel, kPlan, [](M, P p) { return p.rank_order != RankOrder::kTpDpPp; },
+     "ranks in the order tp-pp-dp", "its mesh is pipeline, data, tensor"},
+    {kNano | kAccel, kPlan,
+     [](M, P p) { return p.recompute != Recompute::kNone && p.recompute != Recompute::kFull; },
+     "recompute of a part", "it recomputes every block or none"},
+    {kNano, kPlan, [](M, P p) { return p.zero > 1; }, "ZeRO 2 and 3",
+     "it shards the optimizer alone: use ZeRO 0 or 1"},
+    {kNano, kPlan, [](M, P p) { return p.virtual_stages > 1; }, "interleaved stages",
+     "its pipelines run 1f1b or afab"},
+    {kNano, kPlan, [](M, P p) { return p.attention != AttentionKind::kFlash; },
+     "unfused attention", "it calls flash attention"},
+    {kNano, kPlan,
+     [](M, P p) { return p.gradient_dtype != p.dtype && p.gradient_dtype != DType::kFloat32; },
+     "gradients of this dtype", "they add up in fp32 or in the weights' dtype"},
+    {kNano, kPlan,
+     [](M, P p) { return p.schedule == ScheduleKind::kGpipe && p.degrees.pp == 1; },
+     "the gpipe schedule without a pipeline", "use 1f1b"},
+    {kNano, kStages,
+     [](M m, P p) { return p.stage_layers != default_stage_layers(m.layers, p.degrees.pp); },
+     "these stages", "it balances its stages itself"},
+
+    // accelerate's utils/dataclasses.py and commands/launch.py; transformers' Trainer.
+    {kAccel, kPlan, [](M, P p) { return p.degrees.tp * p.degrees.pp * p.degrees.ep > 1; },
+     "tensor, pipeline or expert parallelism",
+     "its plans are data-parallel: use ZeRO 2 or 3 with tp 1 and pp 1"},
+    {kAccel, kPlan, [](M, P p) { return p.zero == 1; }, "ZeRO 1",
+     "its FSDP shards gradients too: use ZeRO 0, 2 or 3"},
+    {kAccel, kPlan, [](M, P p) { return p.zero > 0 && p.degrees.dp == 1; },
+     "shards on one GPU", "use ZeRO 0"},
+    {kAccel, kPlan, [](M, P p) { return p.schedule != ScheduleKind::kOneFOneB; },
+     "a schedule of pipelines", "it has none: use 1f1b"},
+    {kAccel, kPlan,
+     [](M, P p) {
+       const bool half = p.dtype == DType::kFloat16;
+       return p.gradient_dtype != (half ? DType::kFloat16 : DType::kFloat32);
+     },
+     "gradients of this dtype", "they add up in fp32 for bf16 and in fp16 for fp16"},
 });
 
 bool is_of(const LaunchRule& rule, Launcher launcher) {

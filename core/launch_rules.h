@@ -22,11 +22,12 @@ enum class Launcher : std::uint8_t {
   kMegatronDeepSpeed,  // BigScience's
   kNemo,               // NeMo and Megatron-Bridge
   kTorchTitan,
+  kNanotron,
+  kAccelerate,  // Hugging Face's, for a Trainer: FSDP, or data parallelism alone
 };
 template <>
-inline constexpr auto kWordsOf<Launcher> = std::to_array<std::string_view>({"none", "megatron-lm",
-                                                                            "megatron-deepspeed",
-                                                                            "nemo", "torchtitan"});
+inline constexpr auto kWordsOf<Launcher> = std::to_array<std::string_view>(
+    {"none", "megatron-lm", "megatron-deepspeed", "nemo", "torchtitan", "nanotron", "accelerate"});
 
 // Of what a rule speaks, so that a search asks it once where it can.
 enum class RuleScope : std::uint8_t {

@@ -7,8 +7,6 @@
 namespace tpsim {
 namespace {
 
-std::int64_t mlp_matrices(const ModelSpec& model) { return is_gated(model.mlp) ? 3 : 2; }
-
 std::int64_t norm_parameters(const ModelSpec& model) {
   const bool has_bias = model.norm == NormKind::kLayerNorm && model.norm_bias;
   return has_bias ? 2 * model.hidden : model.hidden;

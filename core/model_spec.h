@@ -136,6 +136,9 @@ inline bool has_experts(const ModelSpec& model) { return model.experts.count > 0
 // Tokens that an expert takes of `tokens` of one rank: rounded up, and never more than there are.
 std::int64_t expert_capacity(const ExpertShape& experts, std::int64_t tokens);
 
+// Matrices of a feed-forward part or of one expert.
+inline std::int64_t mlp_matrices(const ModelSpec& model) { return is_gated(model.mlp) ? 3 : 2; }
+
 // Weights of one transformer block of kind 0, and of the whole model (tied weights once, vocabulary
 // unpadded, buffers and prediction layers left out). BLOOM-176B: 176,247,271,424.
 std::int64_t block_parameter_count(const ModelSpec& model);

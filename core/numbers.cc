@@ -55,7 +55,7 @@ std::string count_text(std::int64_t count) {
 }
 
 std::string gpus_text(std::int64_t gpus) {
-  return fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
+  return fmt::format("{} GPU{}", count_text(gpus), gpus == 1 ? "" : "s");
 }
 
 std::string parameters_text(std::int64_t parameters) {

@@ -33,7 +33,7 @@ constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
      true},
 }};
 
-// Without spare nodes they are chosen for the run: with_spare_nodes().
+// Without spare nodes they are chosen for the run: plan_campaign().
 void assumption_fields(FieldReader& io, Assumptions& assumptions) {
   io.format("tpsim-campaign/1");
   io.text("name", assumptions.name);

@@ -75,28 +75,66 @@ Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignReque
   return Ok{};
 }
 
-void add_checkpoints(const ModelSpec& model, const Plan& plan, const CampaignRequest& request,
-                     const Assumptions& assumed, Campaign& campaign) {
+// Every GPU copies its own part to its host: replicas share the state out under ZeRO, else one of
+// them has it all. Copies of all GPUs of a host run at once over links of their own.
+Seconds copy_to_hosts(Bytes size, const Plan& plan, const HostSpec& host) {
+  const std::int64_t parts = gpu_count(plan) / (plan.zero == 0 ? plan.degrees.dp : 1);
+  return size / static_cast<double>(parts) / (host.link * host.link_efficiency);
+}
+
+// Checkpoints beside the training must be written before the next one is due, and lie in the
+// hosts' memory until then.
+Status check_async(const CampaignCheckpoints& checkpoints, const HostSpec& host,
+                   std::int64_t hosts) {
+  const Bytes share = checkpoints.size / static_cast<double>(hosts);
+  if (share > host.memory) {
+    return Error{ErrorKind::kDoesNotFit,
+                 fmt::format("a host has {} for the {} of its part of an async checkpoint",
+                             to_string(host.memory), to_string(share)),
+                 "--checkpoint", "write them with --checkpoint sync"};
+  }
+  if (checkpoints.interval + checkpoints.stop < checkpoints.write) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("an async checkpoint is due every {} and takes {} to write",
+                             to_string(checkpoints.interval), to_string(checkpoints.write)),
+                 "--checkpoint-every", "take a longer interval, or faster storage"};
+  }
+  return Ok{};
+}
+
+Status add_checkpoints(const Scenario& scenario, const Plan& plan, const CampaignRequest& request,
+                       const Assumptions& assumed, Campaign& campaign) {
   CampaignCheckpoints& checkpoints = campaign.checkpoints;
-  checkpoints.size = checkpoint_size(model, plan);
+  const HostSpec& host = scenario.cluster.host;
+  const bool async = request.checkpoints == CheckpointKind::kAsync;
+  checkpoints.size = checkpoint_size(scenario.model, plan);
   checkpoints.write =
       checkpoints.size / BytesPerSecond(assumed[Assumption::kStorageBandwidth] * kGB);
-  checkpoints.best = best_interval(checkpoints.write, campaign.mtbf);
-  checkpoints.young = young_interval(checkpoints.write, campaign.mtbf);
-  checkpoints.daly = daly_interval(checkpoints.write, campaign.mtbf);
+  checkpoints.stop = checkpoints.write;
+  if (async) {
+    checkpoints.stop = std::min(copy_to_hosts(checkpoints.size, plan, host), checkpoints.write);
+  }
+  // One is written before the next is due.
+  const Seconds least = checkpoints.write - checkpoints.stop;
+  checkpoints.best = std::max(best_interval(checkpoints.stop, campaign.mtbf), least);
+  checkpoints.young = young_interval(checkpoints.stop, campaign.mtbf);
+  checkpoints.daly = daly_interval(checkpoints.stop, campaign.mtbf);
   const Seconds wanted =
       request.checkpoint_interval > Seconds() ? request.checkpoint_interval : checkpoints.best;
   // Never longer than the run, and never shorter than a step.
   checkpoints.interval =
       std::max(std::min(wanted, campaign.time.steps), std::min(campaign.step, campaign.time.steps));
   checkpoints.steps = std::max<std::int64_t>(1, std::llround(checkpoints.interval / campaign.step));
+  const bool only_one = checkpoints.interval >= campaign.time.steps;
+  return async && !only_one ? check_async(checkpoints, host, campaign.nodes) : Status(Ok{});
 }
 
 FailureModel failure_model(const Campaign& campaign, const Assumptions& assumed) {
   FailureModel model;
   model.work = campaign.time.steps;
   model.interval = campaign.checkpoints.interval;
-  model.write = campaign.checkpoints.write;
+  model.write = campaign.checkpoints.stop;
+  model.behind = campaign.checkpoints.write - campaign.checkpoints.stop;
   model.restart = Seconds(assumed[Assumption::kRestartTime] * 60);
   model.mtbf = campaign.mtbf;
   return model;
@@ -127,16 +165,70 @@ Status check_failures(const FailureModel& model, const CampaignRequest& request)
   return Ok{};
 }
 
-Status add_failures(const CampaignRequest& request, const Assumptions& assumed,
-                    Campaign& campaign) {
+// Hosts of the nodes that the plan leaves alone.
+std::int64_t nodes_left(const ClusterSpec& cluster, const Plan& plan) {
+  const std::int64_t left = std::max<std::int64_t>(0, cluster.nodes - nodes_of(cluster, plan));
+  return left * (cluster.gpus_per_node / host_size(cluster));
+}
+
+// The number of spare nodes with which the run costs least, or hardly ever waits. Tried from none
+// upwards until three more have only cost more: the cost falls while nodes are short, then rises.
+std::int64_t best_spare_nodes(const Campaign& campaign, const FailureModel& model, Seconds repair,
+                              const CampaignRequest& request, std::int64_t most) {
+  constexpr std::int64_t kPlayed = 300;  // campaigns for each number: enough to tell
+  constexpr double kHardlyEver = 1e-3;   // of the run
+  constexpr std::int64_t kPatience = 3;
+  const std::int64_t played = std::min(request.replays, kPlayed);
+  std::int64_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t spare = 0; spare <= most && spare <= best + kPatience; ++spare) {
+    const Replays replays = replay_campaigns(model, {spare, repair}, played, request.seed);
+    const Seconds wall = expected_wall(model) + replays.waiting;
+    const bool by_time = request.spares_for == SparesFor::kTime;
+    if (by_time && replays.waiting < kHardlyEver * wall) return spare;
+    // By time the patience never ends: most nodes may be needed before the run stops waiting.
+    const double cost = by_time ? -static_cast<double>(spare)
+                                : wall.value() * static_cast<double>(campaign.nodes + spare);
+    if (cost < least) {
+      least = cost;
+      best = spare;
+    }
+  }
+  return best;
+}
+
+// Those of the assumptions where they are stated, else chosen; no more than the cluster has left.
+void settle_spare_nodes(const ClusterSpec& cluster, const Plan& plan, const FailureModel& model,
+                        Seconds repair, const CampaignRequest& request, const Assumptions& assumed,
+                        Campaign& campaign) {
+  const std::int64_t left = nodes_left(cluster, plan);
+  const AssumedValue& stated = assumed.values[static_cast<std::size_t>(Assumption::kSpareNodes)];
+  campaign.spare_nodes = static_cast<std::int64_t>(stated.value);
+  campaign.spare_nodes_source = stated.source;
+  if (stated.source.empty()) {
+    campaign.spare_nodes = best_spare_nodes(campaign, model, repair, request, left);
+    campaign.spare_nodes_source = request.spares_for == SparesFor::kTime
+                                      ? "chosen: the run hardly ever waits"
+                                      : "chosen: least money, spare nodes paid for";
+  }
+  const bool capped = campaign.spare_nodes > left;
+  const bool took_all = stated.source.empty() && left > 0 && campaign.spare_nodes == left;
+  if (capped || took_all) {
+    campaign.spare_nodes = left;
+    campaign.spare_nodes_source = fmt::format("all that {} has beside the plan's", cluster.name);
+  }
+}
+
+Status add_failures(const Scenario& scenario, const Plan& plan, const CampaignRequest& request,
+                    const Assumptions& assumed, Campaign& campaign) {
   const FailureModel model = failure_model(campaign, assumed);
   TPSIM_TRY_STATUS(check_failures(model, request));
   const Seconds repair(assumed[Assumption::kRepairTime] * kHour);
+  settle_spare_nodes(scenario.cluster, plan, model, repair, request, assumed, campaign);
   const SpareNodes endless{std::numeric_limits<std::int64_t>::max(), repair};
-  const SpareNodes assumed_spares{static_cast<std::int64_t>(assumed[Assumption::kSpareNodes]),
-                                  repair};
   campaign.unlimited = replay_campaigns(model, endless, request.replays, request.seed);
-  campaign.replays = replay_campaigns(model, assumed_spares, request.replays, request.seed);
+  campaign.replays =
+      replay_campaigns(model, {campaign.spare_nodes, repair}, request.replays, request.seed);
   campaign.spare_nodes_wanted = spare_nodes_for(repair, campaign.mtbf, kNodeShortageRisk);
   campaign.checkpoints.count = checkpoint_count(model);
 
@@ -158,23 +250,26 @@ Status add_failures(const CampaignRequest& request, const Assumptions& assumed,
 CampaignCost cost_of(const Campaign& campaign, std::int64_t gpus_per_host,
                      const Assumptions& assumed) {
   const double hours = campaign.time.wall().value() / kHour;
-  const double spare_gpus = assumed[Assumption::kSpareNodes] * static_cast<double>(gpus_per_host);
+  const auto spare_gpus = static_cast<double>(campaign.spare_nodes * gpus_per_host);
   CampaignCost cost;
   cost.gpu_hours = hours * static_cast<double>(campaign.gpus);
   cost.reserved_hours = cost.gpu_hours + hours * spare_gpus;
-  cost.gpu_kwh = cost.gpu_hours * assumed[Assumption::kGpuPower] / 1000;
-  cost.total_kwh = (cost.gpu_kwh + cost.gpu_hours * assumed[Assumption::kOtherPower] / 1000) *
-                   assumed[Assumption::kPue];
+  const double spare_hours = cost.reserved_hours - cost.gpu_hours;
+  const double gpu_kw = assumed[Assumption::kGpuPower] / 1000;
+  const double other_kw = assumed[Assumption::kOtherPower] / 1000;
+  const double pue = assumed[Assumption::kPue];
+  cost.gpu_kwh = cost.gpu_hours * gpu_kw;
+  cost.total_kwh = (cost.gpu_kwh + cost.gpu_hours * other_kw) * pue;
+  cost.reserved_gpu_kwh = cost.gpu_kwh + spare_hours * kIdleDraw * gpu_kw;
+  cost.reserved_total_kwh = (cost.reserved_gpu_kwh + cost.reserved_hours * other_kw) * pue;
   const double tonnes_per_kwh = assumed[Assumption::kCarbon] / 1e6;
   cost.gpu_co2_t = cost.gpu_kwh * tonnes_per_kwh;
   cost.total_co2_t = cost.total_kwh * tonnes_per_kwh;
+  cost.reserved_gpu_co2_t = cost.reserved_gpu_kwh * tonnes_per_kwh;
+  cost.reserved_total_co2_t = cost.reserved_total_kwh * tonnes_per_kwh;
   cost.usd_run = cost.gpu_hours * assumed[Assumption::kPrice];
   cost.usd = cost.reserved_hours * assumed[Assumption::kPrice];
   return cost;
-}
-
-std::int64_t nodes_left(const ClusterSpec& cluster, const Plan& plan) {
-  return std::max<std::int64_t>(0, cluster.nodes - nodes_of(cluster, plan));
 }
 
 SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
@@ -192,28 +287,6 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
 }
 
 }  // namespace
-
-Assumptions with_spare_nodes(Assumptions assumptions, const ClusterSpec& cluster,
-                             const Plan& plan) {
-  const std::int64_t left = nodes_left(cluster, plan);
-  const AssumedValue& stated =
-      assumptions.values[static_cast<std::size_t>(Assumption::kSpareNodes)];
-  auto spare = static_cast<std::int64_t>(stated.value);
-  std::string source = stated.source;
-  if (source.empty()) {
-    const Seconds mtbf(assumptions[Assumption::kNodeMtbf] * kHour /
-                       static_cast<double>(nodes_of(cluster, plan)));
-    spare = spare_nodes_for(Seconds(assumptions[Assumption::kRepairTime] * kHour), mtbf,
-                            kNodeShortageRisk);
-    source = "chosen: enough at 99 of 100 moments";
-  }
-  if (spare > left) {
-    spare = left;
-    source = fmt::format("all that {} has beside the plan's", cluster.name);
-  }
-  assumptions.set(Assumption::kSpareNodes, static_cast<double>(spare), std::move(source));
-  return assumptions;
-}
 
 Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const Plan& plan) {
   const std::int64_t left = nodes_left(cluster, plan);
@@ -233,8 +306,8 @@ Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
   campaign.mtbf =
       Seconds(assumptions[Assumption::kNodeMtbf] * kHour / static_cast<double>(campaign.nodes));
   TPSIM_TRY_STATUS(add_steps(scenario, plan, request, campaign));
-  add_checkpoints(scenario.model, plan, request, assumptions, campaign);
-  TPSIM_TRY_STATUS(add_failures(request, assumptions, campaign));
+  TPSIM_TRY_STATUS(add_checkpoints(scenario, plan, request, assumptions, campaign));
+  TPSIM_TRY_STATUS(add_failures(scenario, plan, request, assumptions, campaign));
   campaign.cost = cost_of(campaign, host_size(scenario.cluster), assumptions);
   return campaign;
 }

@@ -1,10 +1,14 @@
 // A whole training run: from the prediction of one step to days, GPU-hours, energy and money.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/enum_words.h"
 #include "core/plan.h"
 #include "core/report.h"
 #include "core/result.h"
@@ -16,6 +20,21 @@
 
 namespace tpsim {
 
+// Whether the run waits until a checkpoint is written, or until it is copied to its hosts.
+enum class CheckpointKind : std::uint8_t { kSync, kAsync };
+template <>
+inline constexpr auto kWordsOf<CheckpointKind> = std::to_array<std::string_view>({"sync", "async"});
+
+// What spare nodes are chosen for where nobody says how many there are: the least money with them,
+// or the least time.
+enum class SparesFor : std::uint8_t { kCost, kTime };
+template <>
+inline constexpr auto kWordsOf<SparesFor> = std::to_array<std::string_view>({"cost", "time"});
+
+// Of what an idle GPU draws over one at work: 50 of 400 W for an A100, 70 of 700 W for an H100.
+// Judgement; the rest of an idle node is taken to draw as much as that of the others.
+inline constexpr double kIdleDraw = 0.12;
+
 struct CampaignRequest {
   double tokens = 0;
   BatchRamp ramp;
@@ -23,14 +42,17 @@ struct CampaignRequest {
   // scaled by measured over predicted time of the full batch.
   Seconds step;
   Seconds checkpoint_interval;  // work between checkpoints; zero: the best one
+  CheckpointKind checkpoints = CheckpointKind::kSync;
+  SparesFor spares_for = SparesFor::kCost;
   std::int64_t replays = 2000;
   std::uint64_t seed = 1;
 };
 
 struct CampaignCheckpoints {
   Bytes size;
-  Seconds write;
-  Seconds best;  // by the closed form itself; the next two approximate it
+  Seconds write;  // to storage, all ranks together
+  Seconds stop;   // for which training waits: `write`, or of async ones the copy to the hosts
+  Seconds best;   // by the closed form itself; the next two approximate it
   Seconds young;
   Seconds daly;
   Seconds interval;        // what the campaign uses
@@ -50,14 +72,18 @@ struct CampaignTime {
 };
 
 struct CampaignCost {
-  double gpu_hours = 0;       // the plan's GPUs over the wall time
-  double reserved_hours = 0;  // and the spare nodes' with them
-  double gpu_kwh = 0;         // GPUs alone
-  double total_kwh = 0;       // with the rest of their nodes, times PUE
-  double gpu_co2_t = 0;       // of gpu_kwh
-  double total_co2_t = 0;     // of total_kwh
-  double usd_run = 0;         // for the GPU-hours of the plan
-  double usd = 0;             // for the reserved hours
+  double gpu_hours = 0;           // the plan's GPUs over the wall time
+  double reserved_hours = 0;      // and the spare nodes' with them
+  double gpu_kwh = 0;             // GPUs alone
+  double total_kwh = 0;           // with the rest of their nodes, times PUE
+  double gpu_co2_t = 0;           // of gpu_kwh
+  double total_co2_t = 0;         // of total_kwh
+  double reserved_gpu_kwh = 0;    // gpu_kwh, and the idle GPUs of spare nodes
+  double reserved_total_kwh = 0;  // likewise
+  double reserved_gpu_co2_t = 0;
+  double reserved_total_co2_t = 0;
+  double usd_run = 0;  // for the GPU-hours of the plan
+  double usd = 0;      // for the reserved hours
 };
 
 struct Campaign {
@@ -75,18 +101,19 @@ struct Campaign {
   Seconds wall_low;
   Seconds wall_high;
   Replays unlimited;  // failures as the closed form has them: a spare node is always there
-  Replays replays;    // with the assumed spare nodes
+  Replays replays;    // with spare_nodes
+  std::int64_t spare_nodes = 0;
+  std::string spare_nodes_source;
   std::int64_t spare_nodes_wanted = 0;  // enough at 99 of 100 moments
   CampaignCost cost;
 };
 
-// The assumptions with as many spare nodes as the run can have: those of the file, where it states
-// them, else enough at 99 of 100 moments; no more than the cluster has beside the plan's.
-Assumptions with_spare_nodes(Assumptions assumptions, const ClusterSpec& cluster, const Plan& plan);
 // An error for more spare nodes than are left.
 Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const Plan& plan);
 
-// Fails for a plan or ramp that is illegal, and for a run that failures would never let end.
+// Fails for a plan or ramp that is illegal, for a run that failures would never let end, and for
+// async checkpoints that storage or hosts cannot take. Spare nodes that the assumptions do not
+// state (without a source) are chosen; those that they state are capped by the cluster.
 Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
                                const CampaignRequest& request, const Assumptions& assumptions);
 

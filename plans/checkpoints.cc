@@ -23,11 +23,11 @@ Stretches stretches_of(const FailureModel& model) {
   return stretches;
 }
 
-Seconds expected_stretch(const FailureModel& model, Seconds work) {
+// Until the next checkpoint can be loaded, `due` from now and `anew` after every restart. expm1
+// keeps its digits where a stretch is short beside the time between failures.
+Seconds expected_checkpoint(const FailureModel& model, Seconds due, Seconds anew) {
   const double m = model.mtbf.value();
-  // expm1 keeps its digits where a stretch is short beside the time between failures.
-  return Seconds(m * std::exp(model.restart.value() / m) *
-                 std::expm1((work + model.write).value() / m));
+  return Seconds(-m * std::exp((model.restart + anew).value() / m) * std::expm1(-due.value() / m));
 }
 
 }  // namespace
@@ -69,13 +69,22 @@ std::int64_t checkpoint_count(const FailureModel& model) {
 
 Seconds expected_wall(const FailureModel& model) {
   const Stretches stretches = stretches_of(model);
-  Seconds wall = static_cast<double>(stretches.full) * expected_stretch(model, model.interval);
-  if (stretches.last > Seconds()) wall += expected_stretch(model, stretches.last);
+  const Seconds full = model.interval + model.write;
+  const Seconds last = stretches.last + model.write;
+  const Seconds anew = full + model.behind, anew_last = last + model.behind;
+  if (stretches.full == 0) return expected_checkpoint(model, anew_last, anew_last);
+  Seconds wall = expected_checkpoint(model, anew, anew) +
+                 static_cast<double>(stretches.full - 1) * expected_checkpoint(model, full, anew);
+  // A short last stretch ends while the checkpoint before it is written, and waits for it.
+  if (stretches.last > Seconds()) {
+    wall += expected_checkpoint(model, std::max(last, model.behind), anew_last);
+  }
   return wall;
 }
 
 bool can_end(const FailureModel& model) {
-  const Seconds stretch = std::min(model.interval, model.work) + model.write + model.restart;
+  const Seconds stretch =
+      std::min(model.interval, model.work) + model.write + model.behind + model.restart;
   return stretch / model.mtbf <= kMostFailuresPerStretch;
 }
 

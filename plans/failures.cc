@@ -48,20 +48,22 @@ class PlayedCampaign {
   // Whole stretches up to the next failure are taken in one step.
   Outcome play() {
     const double stretch = (model_.interval + model_.write).value();
+    const double behind = model_.behind.value();
     double left = model_.work.value();
     for (;;) {
       const auto full = std::floor(left / model_.interval.value() + 1e-9);
       const double rest = left - full * model_.interval.value();
       // Less is rounding, and takes no checkpoint.
       const bool has_rest = rest > 1e-9 * model_.interval.value();
-      const double need = full * stretch + (has_rest ? rest + model_.write.value() : 0);
+      const double last = std::max(rest + model_.write.value(), full > 0 ? behind : 0.0);
+      const double need = full * stretch + (has_rest ? last : 0) + behind;
       const double until_failure = next_failure();
       if (until_failure >= need) {
         now_ += need;
         outcome_.wall = now_;
         return outcome_;
       }
-      const double saved = std::min(std::floor(until_failure / stretch), full);
+      const double saved = std::clamp(std::floor((until_failure - behind) / stretch), 0.0, full);
       left -= saved * model_.interval.value();
       outcome_.lost += until_failure - saved * stretch;
       now_ += until_failure;

@@ -1,6 +1,7 @@
 #include "reference_model/experts.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <unordered_map>
 
@@ -26,6 +27,10 @@ constexpr Label kGather{ModelPart::kDispatch, "experts.gather"};
 constexpr Label kBias{ModelPart::kExperts, "experts.bias"};
 constexpr Label kReduceSlots{ModelPart::kDispatch, "experts.reduce"};
 constexpr Label kLatent{ModelPart::kLatentExperts, "experts.latent"};
+// Of allocations.
+constexpr const char* kArrived = "experts.arrived";
+constexpr const char* kActive = "experts.active";
+constexpr const char* kSlopes = "experts.dup";
 
 // Columns of the rows of one expert, of [experts, N, width].
 Matrix rows_of_expert(const Tensor& rows, std::size_t expert, std::int64_t column,
@@ -47,6 +52,13 @@ std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
 }
 
 }  // namespace
+
+bool holds_arrived_tokens(std::string_view allocation) {
+  constexpr std::array<std::string_view, 8> kAll = {kArrived,     kActive,          kSlopes,
+                                                    kUp.text,     kDown.text,       kReorder.text,
+                                                    kGather.text, kReduceSlots.text};
+  return std::find(kAll.begin(), kAll.end(), allocation) != kAll.end();
+}
 
 Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUnit& block_unit,
                  ParameterUnit& expert_unit, const std::string& block)
@@ -228,7 +240,7 @@ void Experts::route(ExpertsSaved& saved) const {
 
 Tensor Experts::activate(const ExpertsSaved& saved) const {
   const Shape& s = saved.up.shape();
-  Tensor active = allocate_activation(context_, {s[0], s[1], sizes_.ffn}, "experts.active");
+  Tensor active = allocate_activation(context_, {s[0], s[1], sizes_.ffn}, kActive);
   if (gated()) {
     const auto limit = static_cast<float>(context_.model.mlp_limit);
     context_.device.run(SwigluForward{saved.up, active, context_.model.mlp, limit, kSwiglu});
@@ -242,7 +254,7 @@ Tensor Experts::to_experts(Tensor slots) const {
   const std::int64_t etp = expert_tensor_ranks(context_.plan);
   if (context_.plan.degrees.ep > 1) {
     const Tensor sent = std::move(slots);
-    slots = allocate_activation(context_, sent.shape(), "experts.arrived");
+    slots = allocate_activation(context_, sent.shape(), kArrived);
     context_.groups.expert.all_to_all(sent, slots, {ModelPart::kDispatch, "experts.to_experts"});
   }
   if (etp > 1) {
@@ -324,7 +336,7 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
   weight_gradient(columns_of(ddown, 0, width_), columns_of(saved.active, 0, sizes_.ffn), down_,
                   kDown);
   saved.active = ddown = Tensor();
-  const Tensor dup = allocate_activation(context_, saved.up.shape(), "experts.dup");
+  const Tensor dup = allocate_activation(context_, saved.up.shape(), kSlopes);
   if (gated()) {
     const auto limit = static_cast<float>(context_.model.mlp_limit);
     context_.device.run(SwigluBackward{dactive, saved.up, dup, context_.model.mlp, limit, kSwiglu});

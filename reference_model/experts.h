@@ -13,11 +13,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reference_model/parameters.h"
 
 namespace tpsim {
+
+// Whether an allocation, by its label, holds rows of tokens for this rank's experts, whoever sent
+// them: their number follows how many tokens chose these experts, where none is dropped.
+bool holds_arrived_tokens(std::string_view allocation);
 
 // E experts of C slots from this rank's T tokens; N slots arrive for each of this rank's experts.
 struct ExpertsSaved {

@@ -198,16 +198,20 @@ Status check_plan(const Scenario& scenario, const Plan& plan) {
 
 namespace {
 
+// Skewed: what is not known of a step slows it down more than it speeds it up.
+void set_interval(Prediction& p, double faster, double slower) {
+  p.step_low = std::max(0.0, 1 - faster) * p.step;
+  p.step_high = std::exp(slower) * p.step;
+}
+
 Prediction predicted(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs) {
   const Scenario& scenario = pricer.scenario();
   const StepCost cost = step_cost(pricer, plan, costs, nullptr);
   Prediction p;
   p.step = cost.step;
   p.sources = sources_of(cost);
-  const double spread = 1.645 * relative_spread(scenario, plan, cost, p.sources);
-  // Skewed: what is not known of a step slows it down more than it speeds it up.
-  p.step_low = std::max(0.0, 1 - spread) * cost.step;
-  p.step_high = std::exp(spread) * cost.step;
+  const double half_width = kHalfOf90 * relative_spread(scenario, plan, cost, p.sources);
+  set_interval(p, half_width, half_width);
   p.bubble_fraction = cost.bubble_fraction;
   p.breakdown = explained_terms(pricer, plan, cost);
   add_rates(p, scenario, plan);
@@ -248,6 +252,12 @@ Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
 constexpr double kMostDays = 50;  // 106 in picoseconds
 
 }  // namespace
+
+void widen_interval(Prediction& prediction, double faster, double slower) {
+  set_interval(prediction,
+               std::hypot(1 - prediction.step_low / prediction.step, kHalfOf90 * faster),
+               std::hypot(std::log(prediction.step_high / prediction.step), kHalfOf90 * slower));
+}
 
 bool is_countable(const StackSpec& stack, Seconds one_by_one) {
   constexpr double kLatest = 7;  // no rank of 10^10 is later, in standard deviations

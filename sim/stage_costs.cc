@@ -37,6 +37,12 @@ std::vector<BlockRun> runs_of(const ModelSpec& model, const Plan& plan, const Ch
   const std::int64_t recomputed =
       plan.recompute == Recompute::kBlocks ? recomputed_blocks(plan, chunk.blocks) : 0;
   std::vector<BlockRun> runs;
+  if (model.block_kinds.empty()) {  // two at most, however many blocks there are
+    if (recomputed > 0) runs.push_back({0, true, recomputed});
+    if (recomputed < chunk.blocks || runs.empty())
+      runs.push_back({0, false, chunk.blocks - recomputed});
+    return runs;
+  }
   for (std::int64_t i = 0; i < chunk.blocks; ++i) {
     const std::int64_t kind = block_kind(model, chunk.first_layer + i);
     const bool recomputes = i < recomputed;
@@ -140,11 +146,9 @@ FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan) {
   return costs;
 }
 
-Bytes block_weights(const FixedCosts& fixed) {
+Bytes gradient_stand_ins(const FixedCosts& fixed) {
   Bytes most;
-  for (const FixedCost* block : fixed.blocks) {
-    most = std::max(most, Bytes(block->held[static_cast<std::size_t>(MemoryCategory::kWeights)]));
-  }
+  for (const FixedCost* block : fixed.blocks) most = std::max(most, block->stand_ins);
   return most;
 }
 
@@ -177,7 +181,7 @@ PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan) {
   if (plan.degrees.pp > 1) costs.transfer = pricer.transfer(plan);
   for (const ChunkKind& kind : cut.chunks) costs.kinds.push_back(chunk_cost(pricer, plan, kind));
   const FixedCosts fixed = fixed_costs(pricer, plan);
-  costs.block_weights = block_weights(fixed);
+  costs.gradient_stand_ins = gradient_stand_ins(fixed);
   for (const StageRun& run : cut.runs) {
     const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
     const FixedCost cost = stage_fixed(fixed, pricer.scenario().model, kind);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/plan_json.h"
+#include "stacks/config_files.h"
 #include "stacks/launch_command.h"
 #include "stacks/launch_files.h"
 #include "stacks/launch_settings.h"
@@ -100,6 +101,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   if (plain_softmax && result.plan.attention == AttentionKind::kUnfused) {
     result.parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
   }
+  if (command.expandable_segments) result.parts[StackPart::kExpandableSegments] = 1;
   if (command.blocks_launches) result.parts[StackPart::kBlockingLaunches] = 1;
   return result;
 }
@@ -201,7 +203,15 @@ Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, c
   return import_torchtitan_command(std::move(command), inputs);
 }
 
-// The job script tells by its companions whose arguments it holds.
+// Whose arguments a job script holds, by the files beside it, else by its own words.
+LaunchStack stack_of_job(const LaunchFile& job, const Files& files) {
+  if (file_named(files, kDeepSpeedConfigFile).ok()) return LaunchStack::kMegatronDeepSpeed;
+  if (file_named(files, kNemoYamlFile).ok()) return LaunchStack::kNemo;
+  if (file_named(files, kNanotronYamlFile).ok()) return LaunchStack::kNanotron;
+  if (file_named(files, kAccelerateYamlFile).ok()) return LaunchStack::kAccelerate;
+  return stack_of_text(job.text);
+}
+
 Result<ImportedPlan> import_slurm(const Files& files, const ImportInputs& inputs) {
   const auto plan_file = file_named(files, "plan.json");
   if (plan_file.ok()) {
@@ -215,10 +225,14 @@ Result<ImportedPlan> import_slurm(const Files& files, const ImportInputs& inputs
   }
   TPSIM_TRY(const LaunchFile job,
             file_named(files, launch_file_names(LaunchStack::kSlurm).front()));
-  const bool deepspeed = file_named(files, kDeepSpeedConfigFile).ok();
-  return located(
-      job, import_command(deepspeed ? LaunchStack::kMegatronDeepSpeed : LaunchStack::kMegatronLm,
-                          job, files, inputs));
+  const LaunchStack own = stack_of_job(job, files);
+  Files as_own = files;
+  for (LaunchFile& file : as_own) {
+    if (file.name != kSlurmFile) continue;
+    file.path = path_of(file);
+    file.name = launch_file_names(own).front();
+  }
+  return located(job, import_plan(own, as_own, inputs));
 }
 
 }  // namespace
@@ -236,7 +250,16 @@ LaunchStack stack_of_text(std::string_view text) {
 Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files,
                                  const ImportInputs& inputs) {
   if (stack == LaunchStack::kNemo) return import_nemo(files, inputs);
+  if (stack == LaunchStack::kAccelerate) return import_accelerate(files, inputs);
+  if (stack == LaunchStack::kNanotron) {
+    TPSIM_TRY(const LaunchFile yaml, file_named(files, kNanotronYamlFile));
+    return import_config(yaml, inputs);
+  }
   if (stack == LaunchStack::kSlurm) return import_slurm(files, inputs);
+  if (stack == LaunchStack::kKubernetes) {
+    TPSIM_TRY(const Files job, files_of_kubernetes(files));
+    return import_slurm(job, inputs);
+  }
   TPSIM_TRY(const LaunchFile file, file_named(files, launch_file_names(stack).front()));
   return located(file, import_command(stack, file, files, inputs));
 }

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <optional>
 
-#include "core/plan_json.h"
 #include "stacks/launch_settings.h"
 
 namespace tpsim {
@@ -13,15 +12,14 @@ namespace {
 using Files = std::vector<LaunchFile>;
 
 constexpr const char* kConfigFile = kDeepSpeedConfigFile.data();
-constexpr const char* kJobFile = "job.slurm";
 constexpr const char* kYamlFile = kNemoYamlFile.data();
-constexpr const char* kPlanFile = "plan.json";
+constexpr const char* kOrderedKernels = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n";
 
 std::string shell_name(LaunchStack stack) { return fmt::format("{}.sh", name_of(stack)); }
 
 LaunchFile shell_file(LaunchStack stack, const LaunchSize& size, const LaunchOptions& options,
                       const std::string& environment) {
-  return {shell_name(stack), environment + shell_text(size, options)};
+  return {shell_name(stack), std::string(kShellLine) + environment + shell_text(size, options)};
 }
 
 Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size,
@@ -54,75 +52,65 @@ Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {
   return Files{shell_file(LaunchStack::kTorchTitan, size, options, "")};
 }
 
-// A model is called as its file says: what Slurm or a shell would read otherwise becomes '-'.
-std::string job_name(std::string name) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-  for (char& c : name) {
-    if (kPlain.find(c) == std::string_view::npos) c = '-';
+Result<Files> export_nanotron(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY(std::string yaml, nanotron_yaml(file));
+  LaunchOptions launcher;
+  launcher.add("--config-file", kNanotronYamlFile);
+  return Files{shell_file(LaunchStack::kNanotron, size, launcher, kOrderedKernels),
+               {kNanotronYamlFile, std::move(yaml)}};
+}
+
+Result<Files> export_accelerate(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY(std::string yaml, accelerate_yaml(file, size));
+  return Files{shell_file(LaunchStack::kAccelerate, size, accelerate_arguments(file), ""),
+               {kAccelerateYamlFile, std::move(yaml)}};
+}
+
+// The files of a stack's own launcher.
+Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
+                         const TrainingOptions& training) {
+  switch (stack) {
+    case LaunchStack::kMegatronLm: return export_megatron(file, size, training);
+    case LaunchStack::kMegatronDeepSpeed: return export_deepspeed(file, size);
+    case LaunchStack::kNemo: return export_nemo(file, size, training);
+    case LaunchStack::kTorchTitan: return export_torchtitan(file, size);
+    case LaunchStack::kNanotron: return export_nanotron(file, size);
+    case LaunchStack::kAccelerate: return export_accelerate(file, size);
+    case LaunchStack::kSlurm:
+    case LaunchStack::kKubernetes: break;
   }
-  return name.empty() ? "tpsim" : name;
+  throw BugError("a job is no launcher");
 }
 
-struct NodeUse {
-  std::int64_t tasks = 1;
-  bool gpus = true;
-};
-
-std::string job_head(const PlanFile& file, const LaunchSize& size, const NodeUse& use) {
-  const std::string gpus =
-      use.gpus ? fmt::format("#SBATCH --gres=gpu:{}\n", size.gpus_per_node) : "";
-  return fmt::format(
-      "#!/bin/bash\n"
-      "#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n"
-      "{}#SBATCH --exclusive\n#SBATCH --output=%x-%j.out\n\nset -e\n",
-      job_name(file.model.name), size.nodes, use.tasks, gpus);
-}
-
-// One task on each node starts its ranks with torchrun, as BLOOM was started.
-std::string torchrun_job(const PlanFile& file, const LaunchSize& size, const std::string& shell) {
-  return job_head(file, size, {}) + shell +
-         "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
-         "# Data, tokenizer, optimizer and checkpoints are yours: sbatch job.slurm --data-path "
-         "...\n"
-         "srun --wait=60 --kill-on-bad-exit=1 torchrun --nnodes \"$NUM_NODES\" \\\n"
-         "  --nproc_per_node \"$GPUS_PER_NODE\" --rdzv_id \"$SLURM_JOB_ID\" --rdzv_backend c10d "
-         "\\\n"
-         "  --rdzv_endpoint \"$MASTER_ADDR:6000\" pretrain_gpt.py \"${TRAIN_ARGS[@]}\" \"$@\"\n";
-}
-
-// What a stack of the catalogue (data/stacks) is a version of: "megatron-deepspeed-bloom" is one of
-// megatron-deepspeed. A file of someone else's goes by its name too.
-bool is_version_of(const std::string& stack, std::string_view family) {
-  const std::string name = std::filesystem::path(stack).filename().string();
-  return name.starts_with(family) &&
-         (name.size() == family.size() || name[family.size()] == '-' || name[family.size()] == '.');
-}
-
-// tpsim's own ranks: NCCL's find each other through Slurm, those on cores through MPI.
-Result<Files> reference_job(const PlanFile& file, const LaunchSize& size) {
-  const bool on_cores = is_version_of(file.stack, "reference-cpu");
-  const char* const command = on_cores ? "srun --mpi=pmix --cpu-bind=cores tpsim run plan.json\n"
-                                       : "srun tpsim run plan.json --device cuda\n";
-  return Files{
-      {kJobFile, job_head(file, size, {.tasks = size.gpus_per_node, .gpus = !on_cores}) + command},
-      {kPlanFile, to_json(file)}};
-}
-
-Result<Files> export_slurm(const PlanFile& file, const LaunchSize& size,
-                           const TrainingOptions& training) {
-  if (is_version_of(file.stack, "reference")) return reference_job(file, size);
-  const bool deepspeed = is_version_of(file.stack, name_of(LaunchStack::kMegatronDeepSpeed));
-  const bool megatron = is_version_of(file.stack, name_of(LaunchStack::kMegatronLm)) ||
-                        is_version_of(file.stack, "megatron-core");
-  if (!deepspeed && !megatron) {
-    return cannot_express(LaunchStack::kSlurm, fmt::format("the stack '{}'", file.stack),
-                          "it starts megatron-lm, megatron-core, megatron-deepspeed or reference");
+// Whose arguments a job holds: the launcher that the plan's stack names, else what the catalogue's
+// stacks are versions of.
+std::optional<LaunchStack> own_stack_of(const PlanFile& file, Launcher launcher) {
+  for (int i = 0; i < kLaunchStackCount; ++i) {
+    const auto stack = static_cast<LaunchStack>(i);
+    const bool is_named = launcher != Launcher::kNone && launcher_of(stack) == launcher;
+    if (is_named || is_version_of(file.stack, name_of(stack))) return stack;
   }
-  TPSIM_TRY(Files files,
-            deepspeed ? export_deepspeed(file, size) : export_megatron(file, size, training));
-  files.front() = {kJobFile, torchrun_job(file, size, files.front().text)};
-  return files;
+  if (is_version_of(file.stack, "megatron-core")) return LaunchStack::kMegatronLm;
+  if (is_version_of(file.stack, "pytorch-fsdp")) return LaunchStack::kAccelerate;
+  return std::nullopt;
+}
+
+Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize& size,
+                         const TrainingOptions& training, Launcher launcher) {
+  const bool slurm = job == LaunchStack::kSlurm;
+  if (is_version_of(file.stack, "reference")) {
+    if (slurm) return reference_job(file, size);
+    return cannot_express(job, "tpsim's own ranks", "they meet through Slurm or MPI");
+  }
+  const auto own = own_stack_of(file, launcher);
+  if (!own) {
+    return cannot_express(job, fmt::format("the stack '{}'", file.stack),
+                          "it starts megatron-lm, megatron-core, megatron-deepspeed, nemo, "
+                          "torchtitan, nanotron or pytorch-fsdp, and Slurm reference too");
+  }
+  TPSIM_TRY(Files files, export_own(*own, file, size, training));
+  return slurm ? slurm_job(*own, file, size, std::move(files))
+               : kubernetes_job(*own, file, size, files);
 }
 
 }  // namespace
@@ -133,7 +121,10 @@ std::string_view name_of(LaunchStack stack) {
     case LaunchStack::kMegatronDeepSpeed: return "megatron-deepspeed";
     case LaunchStack::kNemo: return "nemo";
     case LaunchStack::kTorchTitan: return "torchtitan";
+    case LaunchStack::kNanotron: return "nanotron";
+    case LaunchStack::kAccelerate: return "accelerate";
     case LaunchStack::kSlurm: return "slurm";
+    case LaunchStack::kKubernetes: return "kubernetes";
   }
   return "?";
 }
@@ -144,13 +135,18 @@ std::vector<std::string> launch_file_names(LaunchStack stack) {
     case LaunchStack::kTorchTitan: return {shell_name(stack)};
     case LaunchStack::kMegatronDeepSpeed: return {shell_name(stack), kConfigFile};
     case LaunchStack::kNemo: return {shell_name(stack), kYamlFile};
-    case LaunchStack::kSlurm: return {kJobFile, kConfigFile, kPlanFile};
+    case LaunchStack::kNanotron: return {shell_name(stack), kNanotronYamlFile};
+    case LaunchStack::kAccelerate: return {shell_name(stack), kAccelerateYamlFile};
+    case LaunchStack::kSlurm:
+      return {kSlurmFile, kConfigFile,       "plan.json",
+              kYamlFile,  kNanotronYamlFile, kAccelerateYamlFile};
+    case LaunchStack::kKubernetes: return {kJobSetFile, kConfigMapFile};
   }
   throw BugError("a launch stack without files");
 }
 
 Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t gpus_per_node,
-                          const TrainingOptions& training) {
+                          const TrainingOptions& training, Launcher launcher) {
   TPSIM_TRY_STATUS(validate(file.plan, file.model));
   const std::int64_t gpus = gpu_count(file.plan);
   if (gpus > gpus_per_node && gpus % gpus_per_node != 0) {
@@ -158,14 +154,9 @@ Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t 
                  fmt::format("{} GPUs do not fill nodes of {}", gpus, gpus_per_node), "", ""};
   }
   const LaunchSize size = launch_size(gpus, gpus_per_node);
-  switch (stack) {
-    case LaunchStack::kMegatronLm: return export_megatron(file, size, training);
-    case LaunchStack::kMegatronDeepSpeed: return export_deepspeed(file, size);
-    case LaunchStack::kNemo: return export_nemo(file, size, training);
-    case LaunchStack::kTorchTitan: return export_torchtitan(file, size);
-    case LaunchStack::kSlurm: return export_slurm(file, size, training);
-  }
-  throw BugError("a launch stack without an exporter");
+  const bool is_job = stack == LaunchStack::kSlurm || stack == LaunchStack::kKubernetes;
+  return is_job ? export_job(stack, file, size, training, launcher)
+                : export_own(stack, file, size, training);
 }
 
 }  // namespace tpsim

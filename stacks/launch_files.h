@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/launch_rules.h"
 #include "core/plan_file.h"
 #include "core/result.h"
 #include "core/stack_spec.h"
@@ -25,9 +26,12 @@ enum class LaunchStack : std::uint8_t {
   kMegatronDeepSpeed,  // BigScience's Megatron-DeepSpeed: arguments and DeepSpeed's JSON
   kNemo,               // NeMo Megatron-Bridge: YAML overrides of a recipe
   kTorchTitan,         // torchtitan (2026): command-line options
-  kSlurm,              // a job script around the arguments of the plan's own stack
+  kNanotron,           // Hugging Face's nanotron: its YAML
+  kAccelerate,         // Hugging Face's accelerate: FSDP and data parallelism for a Trainer
+  kSlurm,              // a job script around the files of the plan's own stack
+  kKubernetes,         // a JobSet around them
 };
-inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kSlurm) + 1;
+inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kKubernetes) + 1;
 std::string_view name_of(LaunchStack stack);  // "megatron-lm"
 
 struct LaunchFile {
@@ -43,10 +47,11 @@ inline const std::string& path_of(const LaunchFile& file) {
 std::vector<std::string> launch_file_names(LaunchStack stack);
 
 // `training` says what the stack that predicted the plan overlaps with compute; the files ask for
-// it where a stack has a switch.
+// it where a stack has a switch. `launcher` is that stack's: whose files a job starts.
 Result<std::vector<LaunchFile>> export_plan(LaunchStack stack, const PlanFile& file,
                                             std::int64_t gpus_per_node,
-                                            const TrainingOptions& training = {});
+                                            const TrainingOptions& training = {},
+                                            Launcher launcher = Launcher::kNone);
 
 struct ImportInputs {
   std::optional<ModelSpec> model;  // nothing: the model is the one that the files describe

@@ -154,6 +154,11 @@ std::string shell_text(const LaunchSize& size, const LaunchOptions& options) {
   return text + ")\n";
 }
 
+std::string without_shell_line(std::string_view text) {
+  if (text.starts_with(kShellLine)) text.remove_prefix(kShellLine.size());
+  return std::string(text);
+}
+
 std::string ordered_kernels_line(const Plan& plan) {
   return plan.zero < 2 ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" : "";
 }
@@ -171,7 +176,10 @@ Launcher launcher_of(LaunchStack stack) {
     case LaunchStack::kMegatronDeepSpeed: return Launcher::kMegatronDeepSpeed;
     case LaunchStack::kNemo: return Launcher::kNemo;
     case LaunchStack::kTorchTitan: return Launcher::kTorchTitan;
-    case LaunchStack::kSlurm: return Launcher::kNone;
+    case LaunchStack::kNanotron: return Launcher::kNanotron;
+    case LaunchStack::kAccelerate: return Launcher::kAccelerate;
+    case LaunchStack::kSlurm:
+    case LaunchStack::kKubernetes: return Launcher::kNone;
   }
   return Launcher::kNone;
 }

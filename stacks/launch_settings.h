@@ -16,6 +16,14 @@ namespace tpsim {
 
 inline constexpr std::string_view kDeepSpeedConfigFile = "ds_config.json";
 inline constexpr std::string_view kNemoYamlFile = "nemo.yaml";
+inline constexpr const char* kNanotronYamlFile = "nanotron.yaml";
+inline constexpr const char* kAccelerateYamlFile = "accelerate.yaml";
+inline constexpr const char* kSlurmFile = "job.slurm";
+inline constexpr const char* kJobSetFile = "jobset.yaml";
+inline constexpr const char* kConfigMapFile = "configmap.yaml";
+// For shellcheck: files to source have no first line, and who sources them uses their variables.
+inline constexpr std::string_view kShellLine = "# shellcheck shell=bash disable=SC2034\n";
+std::string without_shell_line(std::string_view text);
 
 // "--tensor-model-parallel-size 8". A switch has an empty value.
 struct LaunchOption {
@@ -147,5 +155,23 @@ Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFil
                                       const ModelSpec& model);
 Result<LaunchOptions> torchtitan_settings(const PlanFile& file);
 Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model);
+Result<std::string> nanotron_yaml(const PlanFile& file);
+Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size);
+LaunchOptions accelerate_arguments(const PlanFile& file);  // of the training script
+Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
+                                       const ImportInputs& inputs);
+
+// Jobs around the files of the plan's own stack, of which the first is a shell's.
+// What a stack of the catalogue (data/stacks) is a version of: "megatron-deepspeed-bloom" is one of
+// megatron-deepspeed. A file of someone else's goes by its name too.
+bool is_version_of(const std::string& stack, std::string_view family);
+std::vector<LaunchFile> reference_job(const PlanFile& file, const LaunchSize& size);
+std::vector<LaunchFile> slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size,
+                                  std::vector<LaunchFile> files);
+std::vector<LaunchFile> kubernetes_job(LaunchStack own, const PlanFile& file,
+                                       const LaunchSize& size,
+                                       const std::vector<LaunchFile>& files);
+// The files of a Slurm job in those of Kubernetes.
+Result<std::vector<LaunchFile>> files_of_kubernetes(const std::vector<LaunchFile>& files);
 
 }  // namespace tpsim

@@ -362,7 +362,11 @@ bool is_outside(LaunchStack stack, std::string_view name) {
     case LaunchStack::kMegatronLm: return matches_any(name, kMegatron);
     case LaunchStack::kMegatronDeepSpeed:
       return matches_any(name, kMegatron) || matches_any(name, kDeepSpeed);
-    case LaunchStack::kSlurm: return false;  // its arguments are another stack's
+    // Their arguments are another stack's, or lie in a configuration.
+    case LaunchStack::kNanotron:
+    case LaunchStack::kAccelerate:
+    case LaunchStack::kSlurm:
+    case LaunchStack::kKubernetes: return false;
   }
   return false;
 }

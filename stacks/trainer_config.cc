@@ -13,7 +13,11 @@ namespace {
 
 constexpr const char* kWholeModel = "tpsim plans the training of all weights";
 constexpr const char* kAdam = "tpsim's plans keep AdamW's state in fp32";
-constexpr const char* kNoOffload = "tpsim's plans keep the weights on the GPU";
+constexpr const char* kNoOffload =
+    "tpsim's plans keep the weights on the GPU; an offloaded optimizer (offload_optimizer_device: "
+    "cpu) is read";
+constexpr const char* kWholeBits =
+    "tpsim plans weights of 16 or 32 bits: without it the plan bounds memory from above";
 
 // Patterns are tried in order.
 constexpr LeftOver kTrainerRows[] = {
@@ -21,8 +25,9 @@ constexpr LeftOver kTrainerRows[] = {
     {"lora_*", kWholeModel},
     {"peft*", kWholeModel},
     {"use_peft", kWholeModel},
-    {"load_in_8bit", kWholeModel},
-    {"load_in_4bit", kWholeModel},
+    {"load_in_8bit", kWholeBits},
+    {"load_in_4bit", kWholeBits},
+    {"bnb_4bit*", kWholeBits},
     {"unfrozen_parameters*", kWholeModel},
     {"relora*", kWholeModel},
     {"gptq", kWholeModel},

@@ -34,6 +34,7 @@ web=(
 ci=(
   clang-format           # tools/format.sh
   clang-tidy             # tools/tidy.sh
+  shellcheck             # scripts that tpsim export writes
   xvfb libgl1-mesa-dri   # the window on a virtual display
   chromium               # the page in a browser
 )

@@ -402,6 +402,10 @@ class CampaignCost:
     total_kwh: float
     gpu_co2_t: float
     total_co2_t: float
+    reserved_gpu_kwh: float
+    reserved_total_kwh: float
+    reserved_gpu_co2_t: float
+    reserved_total_co2_t: float
     usd_run: float
     usd: float
 
@@ -412,6 +416,7 @@ class Checkpoints:
 
     bytes: float
     write_s: float
+    stop_s: float
     interval_s: float
     interval_steps: int
     best_s: float
@@ -466,6 +471,34 @@ class Phase:
 
 
 @dataclass(frozen=True)
+class GoalSize:
+    """One size of the cluster, held against a goal; `none` says why there is no plan."""
+
+    gpus: int
+    plan: Optional[Plan] = None
+    step_s: Optional[float] = None
+    spare_nodes: int = 0
+    checkpoint_interval_s: Optional[float] = None
+    wall_days: Optional[float] = None
+    wall_days_low: Optional[float] = None
+    wall_days_high: Optional[float] = None
+    reserved_gpu_hours: Optional[float] = None
+    usd: Optional[float] = None
+    standing: str = "missed"
+    none: str = ""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A deadline, a budget or both, and every size that was tried for them."""
+
+    standing: str
+    sizes: Tuple[GoalSize, ...]
+    deadline_days: Optional[float] = None
+    budget_usd: Optional[float] = None
+
+
+@dataclass(frozen=True)
 class CampaignReport(Report):
     """What a whole run takes."""
 
@@ -478,6 +511,7 @@ class CampaignReport(Report):
     step_s: float
     predicted_step_s: float
     node_failure_every_s: float
+    spare_nodes: int
     spare_nodes_wanted: int
     time: CampaignTime
     cost: CampaignCost
@@ -487,6 +521,7 @@ class CampaignReport(Report):
     replanned: Tuple[Replanned, ...]
     assumptions: Dict[str, Assumption]
     phases: Tuple[Phase, ...]
+    goal: Optional[Goal] = None
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ TEST_CASE("what is unknown is answered with what may have been meant") {
   CHECK(error_of({"plan", "--micro=2"}) ==
         "plan: unknown option '--micro' (did you mean --micro-batch?)");
   CHECK(error_of({"plan", "--trace", "x"}) == "plan: takes no --trace (it belongs to simulate)");
-  CHECK(error_of({"plan", "bloom"}) == "plan: unexpected argument 'bloom' (see tpsim plan --help)");
+  CHECK(error_of({"export", "a", "b"}) ==
+        "export: unexpected argument 'b' (see tpsim export --help)");
 }
 
 TEST_CASE("a value that is missing, given twice or before the command is an error") {

@@ -4,6 +4,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -45,14 +46,52 @@ Finished run(std::string command) {
   return finished;
 }
 
+// Of a shown line what it begins with: its first word, blanks before it included.
+std::string beginning(const std::string& line) {
+  const std::size_t word = line.find_first_not_of(' ');
+  return word == std::string::npos ? line : line.substr(0, line.find(' ', word));
+}
+
+// Lines of the page below `shown` anew: each as the next printed line with the same beginning.
+void write_anew(std::vector<std::string>& page, const ShownCommand& shown,
+                const std::string& printed) {
+  std::istringstream lines(printed);
+  for (std::size_t i = 0; i < shown.output.size(); ++i) {
+    if (shown.output[i].find("...") != std::string::npos) continue;
+    const std::string wanted = beginning(shown.output[i]);
+    for (std::string line; std::getline(lines, line);) {
+      if (beginning(line) != wanted) continue;
+      page[static_cast<std::size_t>(shown.line) + i] =
+          line.substr(0, line.find_last_not_of(' ') + 1);
+      break;
+    }
+  }
+}
+
+// The page with the outputs of today, to be read as a diff: for TPSIM_REGENERATE_GOLDEN.
+void regenerate(const std::string& path) {
+  const std::string text = text_of(path);
+  std::vector<std::string> page;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) page.push_back(line);
+  for (const ShownCommand& shown : shown_commands(text)) {
+    write_anew(page, shown, run(shown.command).printed);
+  }
+  std::ofstream out(path);
+  for (const std::string& line : page) out << line << "\n";
+}
+
 }  // namespace
 
-TEST_CASE("every command that the README shows with its output runs and prints that") {
-  const std::vector<ShownCommand> commands = shown_commands(text_of(TPSIM_SOURCE_DIR "/README.md"));
+TEST_CASE("every command that README and tour show with their output runs and prints that") {
+  const std::string page = GENERATE(as<std::string>{}, "README.md", "docs/tour.md");
+  const std::vector<ShownCommand> commands = shown_commands(text_of(TPSIM_SOURCE_DIR "/" + page));
   REQUIRE_FALSE(commands.empty());
+  if (std::getenv("TPSIM_REGENERATE_GOLDEN") != nullptr)
+    return regenerate(TPSIM_SOURCE_DIR "/" + page);
   for (const ShownCommand& shown : commands) {
     const Finished finished = run(shown.command);
-    INFO("README.md:" << shown.line << ": " << shown.command << "\n" << finished.printed);
+    INFO(page << ":" << shown.line << ": " << shown.command << "\n" << finished.printed);
     CHECK(finished.exit_code == 0);
     CHECK(first_line_missing(shown.output, finished.printed) == "");
   }

@@ -399,6 +399,25 @@ TEST_CASE("wide logits and stand-ins take memory where they should") {
   CHECK(peak() > before);
 }
 
+TEST_CASE("a rank's experts, of one shape, have one stand-in together") {
+  Scenario scenario = test::small_scenario(test::small_mixture());
+  scenario.stack.memory.fragmentation = 0;
+  const auto of_stand_ins = [&](std::int64_t ep) {
+    Plan plan = test::plan_of(scenario.model, {.tp = 1, .pp = 1, .dp = 4, .ep = ep}, 4);
+    plan.attention = AttentionKind::kFlash;
+    scenario.stack.memory.gradient_stand_ins = false;
+    const Bytes without = simulate(scenario, plan)->peak;
+    scenario.stack.memory.gradient_stand_ins = true;
+    return (simulate(scenario, plan)->peak - without).value();
+  };
+  const ModelSpec& m = scenario.model;
+  const std::int64_t attention = m.hidden * (2 * m.hidden + 2 * 256) + 2 * m.hidden;
+  const auto block =
+      static_cast<double>(2 * (attention + 4 * m.hidden + 3 * m.hidden * m.ffn_hidden));
+  CHECK(of_stand_ins(1) == Approx(block).epsilon(0.01));
+  CHECK(of_stand_ins(4) == Approx(of_stand_ins(1)).epsilon(0.01));
+}
+
 TEST_CASE("an offloaded optimizer frees its state and pays for the link and the host") {
   const ModelSpec model = test::small_bloom();
   Scenario scenario = test::small_scenario(model);

@@ -3,6 +3,7 @@
 #include "stacks/launch_files.h"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -29,8 +30,14 @@ using test::without;
 constexpr std::size_t kMostBytes = 1 << 20;
 
 const std::vector<LaunchStack> kStacks = {LaunchStack::kMegatronLm, LaunchStack::kMegatronDeepSpeed,
-                                          LaunchStack::kNemo, LaunchStack::kTorchTitan,
-                                          LaunchStack::kSlurm};
+                                          LaunchStack::kNemo,       LaunchStack::kTorchTitan,
+                                          LaunchStack::kNanotron,   LaunchStack::kAccelerate,
+                                          LaunchStack::kSlurm,      LaunchStack::kKubernetes};
+
+// A configuration names what its program must know and no plan is made of.
+bool names_more(LaunchStack stack) {
+  return stack == LaunchStack::kNanotron || stack == LaunchStack::kAccelerate;
+}
 
 // Every combination that the search knows, on 16 GPUs, with every dtype and rank order, sequences
 // whole and shared; with sanitizers one in TPSIM_EVERY_PLAN.
@@ -110,7 +117,7 @@ TEST_CASE("what a stack takes comes back exactly, and what it refuses has a reas
                             << (back.ok() ? "" : to_string(back.error())));
         REQUIRE(back.ok());
         CHECK(back->plan == plan);
-        CHECK(back->outside.empty());
+        CHECK(back->outside.empty() != names_more(stack));
       }
     }
     const bool bloom = model.embedding_norm;
@@ -119,6 +126,8 @@ TEST_CASE("what a stack takes comes back exactly, and what it refuses has a reas
     CHECK((taken[LaunchStack::kNemo] > 0) == !bloom);
     CHECK((taken[LaunchStack::kMegatronDeepSpeed] > 0) == !llama);
     CHECK((taken[LaunchStack::kTorchTitan] > 0) == llama);
+    CHECK((taken[LaunchStack::kNanotron] > 0) == llama);
+    CHECK(taken[LaunchStack::kAccelerate] > 0);
   }
 }
 
@@ -148,7 +157,7 @@ TEST_CASE("random plans come back exactly in every dimension, or are refused wit
       }
     }
   }
-  for (const LaunchStack stack : kStacks) CHECK(taken[stack] > 30);
+  for (const LaunchStack stack : kStacks) CHECK(taken[stack] > 20);
 }
 
 TEST_CASE("the stacks' own rules notice a file that breaks them") {
@@ -323,6 +332,9 @@ TEST_CASE("refusals name what and why") {
                         Case{LaunchStack::kTorchTitan, few, "fewer micro-batches than stages"},
                         Case{LaunchStack::kTorchTitan, odd, "sequences of this length"},
                         Case{LaunchStack::kNemo, mapped, "tp-pp-dp with ZeRO 2 or 3"},
+                        Case{LaunchStack::kNanotron, bloom_file(), "architecture"},
+                        Case{LaunchStack::kAccelerate, llama_file(), "tensor, pipeline"},
+                        Case{LaunchStack::kKubernetes, elsewhere, "my/stack.json"},
                         Case{LaunchStack::kSlurm, elsewhere, "my/stack.json"}}) {
     const auto files = export_plan(c.stack, c.file, 8);
     REQUIRE_FALSE(files.ok());
@@ -354,8 +366,7 @@ TEST_CASE("what the plan's stack overlaps is asked for, where Megatron can") {
 }
 
 TEST_CASE("the exported files are the golden ones") {
-  // Regenerated with tpsim export PLAN --to STACK -o tests/stacks/launch_files/CASE/, read as a
-  // diff.
+  // Regenerated with TPSIM_REGENERATE_GOLDEN=1, and read as a diff.
   const PlanFile titan = titan_file();
   const std::filesystem::path folder =
       std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/stacks/launch_files";
@@ -366,6 +377,9 @@ TEST_CASE("the exported files are the golden ones") {
       INFO(name << "/" << exported.name);
       const auto golden = read_file(folder / name / exported.name, kMostBytes);
       REQUIRE(golden.ok());
+      if (std::getenv("TPSIM_REGENERATE_GOLDEN") != nullptr) {
+        REQUIRE(write_file_atomically(folder / name / exported.name, exported.text).ok());
+      }
       CHECK(exported.text == *golden);
     }
     CHECK(import_plan(stack, *files, file.model).value().plan == file.plan);
@@ -375,6 +389,7 @@ TEST_CASE("the exported files are the golden ones") {
   check(LaunchStack::kMegatronLm, llama_file(), "llama-3-70b");
   check(LaunchStack::kNemo, llama_file(), "llama-3-70b");
   check(LaunchStack::kTorchTitan, titan, "llama-3-70b");
+  check(LaunchStack::kKubernetes, bloom_file(), "bloom-176b");
 }
 
 }  // namespace tpsim

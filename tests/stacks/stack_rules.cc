@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/json_document.h"
+#include "tests/stacks/config_rules.h"
 #include "tests/stacks/stack_options.h"
 
 namespace tpsim::test {
@@ -59,22 +60,6 @@ std::string word(const Values& values, const std::string& name, const char* othe
   return found == values.end() ? otherwise : found->second;
 }
 bool has(const Values& values, const std::string& name) { return values.count(name) > 0; }
-
-std::int64_t world_of(const Script& script) {
-  return std::stoll(script.variables.at("NUM_NODES")) *
-         std::stoll(script.variables.at("GPUS_PER_NODE"));
-}
-
-struct Rule {
-  bool holds;
-  const char* objection;
-};
-std::string first_broken(const std::vector<Rule>& rules) {
-  for (const Rule& rule : rules) {
-    if (!rule.holds) return rule.objection;
-  }
-  return "";
-}
 
 // Stages of "Et*2|t|t*3L" and the blocks in them, as PipelineParallelLayerLayout reads them: any
 // stage may repeat letters by *n; E first, L last.
@@ -332,9 +317,12 @@ std::string objection_of_slurm(const Script& script, const std::map<std::string,
   if (!has(directives, "--gres")) return "no --gres";
   if (directives["--nodes"] != script.variables.at("NUM_NODES")) return "nodes asked and used";
   if (directives["--gres"] != "gpu:" + script.variables.at("GPUS_PER_NODE")) return "GPUs asked";
-  const auto config = by.find("ds_config.json");
-  return config == by.end() ? objection_of_megatron(script)
-                            : objection_of_deepspeed(script, config->second);
+  const auto file = [&](const char* name) { return by.count(name) > 0; };
+  if (file("ds_config.json")) return objection_of_deepspeed(script, by.at("ds_config.json"));
+  if (file("nemo.yaml")) return objection_of_nemo(script, by.at("nemo.yaml"));
+  if (file("nanotron.yaml")) return objection_of_nanotron(script, by.at("nanotron.yaml"));
+  if (file("accelerate.yaml")) return objection_of_accelerate(script, by.at("accelerate.yaml"));
+  return objection_of_megatron(script);
 }
 
 // Words of one line, single quotes taken off; nothing when a quote stays open or bash would expand.
@@ -362,6 +350,18 @@ std::optional<std::vector<std::string>> words_of(const std::string& line) {
 }
 
 }  // namespace
+
+std::int64_t world_of(const Script& script) {
+  return std::stoll(script.variables.at("NUM_NODES")) *
+         std::stoll(script.variables.at("GPUS_PER_NODE"));
+}
+
+std::string first_broken(const std::vector<Rule>& rules) {
+  for (const Rule& rule : rules) {
+    if (!rule.holds) return rule.objection;
+  }
+  return "";
+}
 
 Script run_script(const std::string& text) {
   Script script;
@@ -396,7 +396,10 @@ std::string objection(LaunchStack stack, const std::vector<LaunchFile>& files) {
       return objection_of_deepspeed(script, by["ds_config.json"]);
     case LaunchStack::kNemo: return objection_of_nemo(script, by["nemo.yaml"]);
     case LaunchStack::kTorchTitan: return objection_of_titan(script);
+    case LaunchStack::kNanotron: return objection_of_nanotron(script, by["nanotron.yaml"]);
+    case LaunchStack::kAccelerate: return objection_of_accelerate(script, by["accelerate.yaml"]);
     case LaunchStack::kSlurm: return objection_of_slurm(script, by);
+    case LaunchStack::kKubernetes: return objection_of_kubernetes(files.front().text);
   }
   return "?";
 }

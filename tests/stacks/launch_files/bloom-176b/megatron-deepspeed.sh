@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 export CUDA_DEVICE_MAX_CONNECTIONS=1
 NUM_NODES=48
 GPUS_PER_NODE=8

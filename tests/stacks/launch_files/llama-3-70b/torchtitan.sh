@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 NUM_NODES=32
 GPUS_PER_NODE=8
 TRAIN_ARGS=(

@@ -1,0 +1,83 @@
+// What a search is asked for: options as a SearchSpace.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "cli/inputs.h"
+#include "cli/values.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr std::int64_t kMostUneven = 8;
+constexpr std::int64_t kMostThreads = 256;
+Status ask_for(const Arguments& arguments, const SettingRow& row, SearchSpace& space) {
+  if (row.role == SettingRole::kGiven) return Ok{};
+  TPSIM_TRY(SettingChoices choices, setting_choices(arguments, row.setting));
+  for (const std::int64_t value : choices.values) {
+    const SettingRow* count = count_behind({row.setting, value});
+    if (count != nullptr) space.asked[count->setting] = choices.counts;
+  }
+  if (row.counts_for == nullptr) space.asked[row.setting] = std::move(choices.values);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt) {
+  if (!arguments.has(opt)) return std::vector<SettingValue>();
+  Result<std::vector<SettingValue>> values = parse_settings(*arguments[opt]);
+  if (!values.ok()) return option_error(opt, values.error().message, values.error().hint);
+  return values;
+}
+
+Result<int> threads_of(const Arguments& arguments) {
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  TPSIM_TRY(const std::int64_t threads,
+            integer_of(arguments, Opt::kThreads, cores, {1, kMostThreads}));
+  return static_cast<int>(threads);
+}
+
+Arguments searched_as(Arguments arguments, const std::optional<PlanFile>& file) {
+  if (!file) return arguments;
+  const Opt batch = opt_of(Setting::kGlobalBatch);
+  if (!arguments.has(Opt::kGpus)) {
+    arguments.set(Opt::kGpus, std::to_string(gpu_count(file->plan)));
+  }
+  if (!arguments.has(batch)) arguments.set(batch, std::to_string(file->plan.global_batch));
+  return arguments;
+}
+
+Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  if (!arguments.has(Opt::kGpus)) {
+    return option_error(
+        Opt::kGpus, "is missing: how many GPUs?",
+        fmt::format("{} has {}", cluster.name, cluster.nodes * cluster.gpus_per_node));
+  }
+  SearchSpace space;
+  TPSIM_TRY(space.gpus, integer_of(arguments, Opt::kGpus, 1));
+  TPSIM_TRY(space.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch),
+                                           searched_global_batch(scenario.model, space.gpus)));
+  for (const SettingRow& row : setting_rows()) {
+    TPSIM_TRY_STATUS(ask_for(arguments, row, space));
+  }
+  TPSIM_TRY(space.excluded, settings_of(arguments, Opt::kExclude));
+  TPSIM_TRY(space.uneven_ends,
+            integer_of(arguments, Opt::kUnevenEnds, space.uneven_ends, {0, kMostUneven}));
+  TPSIM_TRY(space.objective, choice_of(arguments, Opt::kObjective, space.objective));
+  TPSIM_TRY(space.memory_limit, bytes_of(arguments, Opt::kMaxMemory));
+  const DeviceFacts& device = scenario.profile.device;
+  if (space.memory_limit > device.memory) {
+    return option_error(
+        Opt::kMaxMemory,
+        fmt::format("{} are more than the {} of a {}", to_string(space.memory_limit),
+                    to_string(device.memory), scenario.profile.name),
+        "leave it out for all that there is");
+  }
+  TPSIM_TRY(space.oom_risk, probability_of(arguments, Opt::kMaxOom, space.oom_risk));
+  return space;
+}
+
+}  // namespace tpsim::cli
