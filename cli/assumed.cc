@@ -6,16 +6,17 @@
 #include <cmath>
 #include <optional>
 
+#include "cli/inputs.h"
 #include "cli/table.h"
 #include "core/catalogue.h"
 #include "core/json_document.h"
 #include "core/rank_layout.h"
+#include "sim/normal.h"
 #include "sim/predict.h"
+#include "sim/simulate.h"
 
 namespace tpsim::cli {
 namespace {
-
-constexpr double kHalfOf90 = 1.645;  // standard deviations of a normal on each side
 
 // The step on another machine or with other software; nothing where it cannot be predicted there.
 std::optional<Seconds> step_with(Scenario scenario, const Plan& plan) {
@@ -27,16 +28,18 @@ std::optional<Seconds> step_with(Scenario scenario, const Plan& plan) {
 
 struct Candidates {
   std::int64_t others = 0;
-  double squares = 0;  // of logarithms of their steps over the assumed one
+  double slower = 0, faster = 0;  // squares of logarithms of their steps over the assumed one
 
   void add(std::optional<Seconds> step, Seconds assumed) {
     if (!step) return;
     const double away = std::log(*step / assumed);
-    squares += away * away;
+    (away > 0 ? slower : faster) += away * away;
     ++others;
   }
   // What is assumed is one of them.
-  double spread() const { return std::sqrt(squares / static_cast<double>(others + 1)); }
+  double spread(double squares) const {
+    return std::sqrt(squares / static_cast<double>(others + 1));
+  }
 };
 
 Candidates other_software(const Catalogue& catalogue, const NamedScenario& named,
@@ -76,6 +79,41 @@ double half_width(double own, double squares) {
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
+Assumed assumed_of(const NamedScenario& named, const PlannedRun& run) {
+  const Scenario& scenario = named.scenario;
+  Assumed assumed;
+  if (!named.stack_is_default && !named.cluster_is_default) return assumed;
+  const Result<Catalogue> opened = Catalogue::open();
+  if (!opened.ok()) return assumed;  // then nothing was assumed from it
+  const Catalogue& catalogue = *opened;
+  const auto add = [&](std::string what, std::string taken, std::string option,
+                       const Candidates& found) {
+    if (found.others == 0) return;
+    assumed.open.push_back({std::move(what), std::move(taken), std::move(option), found.others,
+                            found.spread(found.slower), found.spread(found.faster), 0});
+  };
+  if (named.stack_is_default) {
+    add("software", scenario.stack.name, std::string(row_of(Opt::kStack).name),
+        other_software(catalogue, named, run));
+  }
+  const bool spans_nodes = gpu_count(run.plan) > scenario.cluster.gpus_per_node;
+  if (named.cluster_is_default && named.node_gbps == 0 && spans_nodes) {
+    add("network", "of " + scenario.cluster.name, std::string(row_of(Opt::kNodeGbps).name),
+        other_networks(catalogue, named, run));
+  }
+  const double own = std::log(run.predicted.step_high / run.predicted.step);
+  double all = 0;
+  for (const OpenChoice& one : assumed.open) all += one.slower * one.slower;
+  for (OpenChoice& one : assumed.open) {
+    one.half_width_if_stated = half_width(own, all - one.slower * one.slower);
+  }
+  assumed.half_width_all_stated = half_width(own, 0);
+  assumed.half_width_all_open = half_width(own, all);
+  std::stable_sort(assumed.open.begin(), assumed.open.end(),
+                   [](const OpenChoice& a, const OpenChoice& b) { return a.slower > b.slower; });
+  return assumed;
+}
+
 }  // namespace
 
 std::set<Setting> settings_left(const Arguments& arguments, bool has_file) {
@@ -89,44 +127,22 @@ std::set<Setting> settings_left(const Arguments& arguments, bool has_file) {
   return left;
 }
 
-Assumed assumed_of(const NamedScenario& named, const PlannedRun& run) {
-  const Scenario& scenario = named.scenario;
-  Assumed assumed;
-  if (!named.stack_is_default && !named.cluster_is_default) return assumed;
-  const Result<Catalogue> opened = Catalogue::open();
-  if (!opened.ok()) return assumed;  // then nothing was assumed from it
-  const Catalogue& catalogue = *opened;
-  const auto add = [&](std::string what, std::string taken, std::string option,
-                       const Candidates& found) {
-    if (found.others == 0) return;
-    assumed.open.push_back(
-        {std::move(what), std::move(taken), std::move(option), found.others, found.spread(), 0});
-  };
-  if (named.stack_is_default) {
-    add("software", scenario.stack.name, std::string(row_of(Opt::kStack).name),
-        other_software(catalogue, named, run));
-  }
-  const bool spans_nodes = gpu_count(run.plan) > scenario.cluster.gpus_per_node;
-  if (named.cluster_is_default && named.node_gbps == 0 && spans_nodes) {
-    add("network", "of " + scenario.cluster.name, std::string(row_of(Opt::kNodeGbps).name),
-        other_networks(catalogue, named, run));
-  }
-  const double own = std::log(run.predicted.step_high / run.predicted.step);
-  double all = 0;
-  for (const OpenChoice& one : assumed.open) all += one.spread * one.spread;
-  for (OpenChoice& one : assumed.open) {
-    one.half_width_if_stated = half_width(own, all - one.spread * one.spread);
-  }
-  assumed.half_width_all_stated = half_width(own, 0);
-  assumed.half_width_all_open = half_width(own, all);
-  std::stable_sort(assumed.open.begin(), assumed.open.end(),
-                   [](const OpenChoice& a, const OpenChoice& b) { return a.spread > b.spread; });
-  return assumed;
+void widen_intervals(NamedScenario& named, std::span<PlannedRun> runs) {
+  if (runs.empty()) return;
+  named.assumed = assumed_of(named, runs.front());
+  for (PlannedRun& run : runs) widen_interval(run.predicted, named.assumed);
 }
 
-std::string assumed_view(const Terminal& terminal, const NamedScenario& named,
-                         const PlannedRun& run) {
-  const Assumed assumed = assumed_of(named, run);
+void widen_interval(Prediction& prediction, const Assumed& assumed) {
+  double slower = 0, faster = 0;
+  for (const OpenChoice& one : assumed.open) {
+    slower += one.slower * one.slower;
+    faster += one.faster * one.faster;
+  }
+  widen_interval(prediction, std::sqrt(faster), std::sqrt(slower));
+}
+
+std::string assumed_view(const Terminal& terminal, const Assumed& assumed) {
   if (assumed.open.empty()) return "";
   std::string what, narrower;
   for (const OpenChoice& one : assumed.open) {
@@ -140,8 +156,7 @@ std::string assumed_view(const Terminal& terminal, const NamedScenario& named,
          wrapped(what + "; " + narrower, 85, 15) + "\n";
 }
 
-void add_assumed(JsonValue& report, const NamedScenario& named, const PlannedRun& run) {
-  const Assumed assumed = assumed_of(named, run);
+void add_assumed(JsonValue& report, const Assumed& assumed) {
   if (assumed.open.empty()) return;
   report.set("assumed",
              json_object({{"half_width_pct_all_stated", 100 * assumed.half_width_all_stated},
@@ -152,7 +167,8 @@ void add_assumed(JsonValue& report, const NamedScenario& named, const PlannedRun
                                   {"taken", one.taken},
                                   {"option", one.option},
                                   {"others", one.others},
-                                  {"spread_pct", 100 * one.spread},
+                                  {"spread_pct", 100 * one.slower},
+                                  {"spread_faster_pct", 100 * one.faster},
                                   {"half_width_pct_if_stated", 100 * one.half_width_if_stated}});
                            })}}));
 }

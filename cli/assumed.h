@@ -3,15 +3,19 @@
 #pragma once
 
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "core/json_value.h"
+#include "core/plan_settings.h"
 #include "core/report.h"
 
 namespace tpsim::cli {
+
+class Arguments;
+struct NamedScenario;
 
 // Settings of a single plan that nobody chose; of a search its batch, since it tries all others.
 std::set<Setting> settings_left(const Arguments& arguments, bool has_file);
@@ -22,8 +26,8 @@ struct OpenChoice {
   std::string taken;        // what stands in: "megatron-lm"
   std::string option;       // that states it: "--stack"
   std::int64_t others = 0;  // of the catalogue that it could be as well
-  // Standard deviation of the step's logarithm over them, from what is taken.
-  double spread = 0;
+  // Standard deviations of the step's logarithm over them, from what is taken, to each side.
+  double slower = 0, faster = 0;
   double half_width_if_stated = 0;  // with everything else as open as it is
 };
 
@@ -32,14 +36,19 @@ struct Assumed {
   double half_width_all_stated = 0, half_width_all_open = 0;
 };
 
-// Software: every stack with a launcher's rules or limits that could run this very plan. Network:
-// every cluster with these GPUs and as many of them a node, where the plan has several nodes.
-Assumed assumed_of(const NamedScenario& named, const PlannedRun& run);
+// Widens the intervals of plans by what nobody stated, and notes it in `named`: judged by the first
+// plan, since it moves all alike. Software: every stack with a launcher's rules or limits that
+// could run this very plan. Network: every cluster with these GPUs and as many of them a node,
+// where the plan has several nodes.
+void widen_intervals(NamedScenario& named, std::span<PlannedRun> runs);
 
-// "software megatron-lm, network of dgx-a100: -14 to +22 % ..."; empty where nothing is open.
-std::string assumed_view(const Terminal& terminal, const NamedScenario& named,
-                         const PlannedRun& run);
+// Likewise the interval of another plan by the same.
+void widen_interval(Prediction& prediction, const Assumed& assumed);
+
+// "software megatron-lm, network of dgx-a100; state the software (--stack): +14 % instead of
+// +22 %"; empty where nothing is open.
+std::string assumed_view(const Terminal& terminal, const Assumed& assumed);
 // Adds it as "assumed" where something is open.
-void add_assumed(JsonValue& report, const NamedScenario& named, const PlannedRun& run);
+void add_assumed(JsonValue& report, const Assumed& assumed);
 
 }  // namespace tpsim::cli

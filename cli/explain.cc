@@ -157,7 +157,7 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
   text += heading(terminal, "PLAN");
   text += plan_view(terminal, run.plan, named.settings_left);
   text += prediction_view(terminal, predicted, named.scenario.profile);
-  text += assumed_view(terminal, named, run);
+  text += assumed_view(terminal, named.assumed);
   if (predicted.p_oom > kRefusedChance) {
     text +=
         "  " +
@@ -223,12 +223,13 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
                                    const Terminal& terminal) {
   if (arguments.has(Opt::kRuns)) return explain_row(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kRow}, "it names a row of --runs"));
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   if (arguments.has(Opt::kWhyNot) && arguments.has(Opt::kGpus)) {
     return explain_why_not(arguments, named, terminal);
   }
-  TPSIM_TRY(const PlannedRun run, chosen_run(arguments, named.scenario, file));
+  TPSIM_TRY(PlannedRun run, chosen_run(arguments, named.scenario, file));
   if (arguments.has(Opt::kWhatIf)) return explain_what_if(arguments, named, run, terminal);
+  widen_intervals(named, std::span(&run, 1));
   return Explanation{explain_report(named, run), explanation_text(terminal, named, run),
                      plan_file_of(named, run.plan)};
 }

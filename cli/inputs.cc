@@ -10,6 +10,7 @@
 #include "cli/assumed.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
+#include "core/checked_product.h"
 #include "core/leading_number.h"
 #include "core/plan_json.h"
 #include "core/text.h"
@@ -209,13 +210,24 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
   return Ok{};
 }
 
-Status add_asked_parts(const Arguments& arguments, PartValues& parts) {
+// A search takes several values of a part, and those that the stack lists where nobody asks.
+Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
+  const bool searches = arguments.command == Command::kPlan;
+  if (searches) named.part_lists = named.scenario.stack.choices.parts;
   for (const PartRow& row : part_rows()) {
     const Opt opt = opt_of(row.part);
     if (!arguments.has(opt)) continue;
-    const Result<std::int64_t> value = parse_value(row, *arguments[opt]);
-    if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
-    parts[row.part] = *value;
+    const std::string& text = *arguments[opt];
+    std::vector<std::int64_t> values;
+    for (const std::string_view one :
+         searches && !row.is_set ? listed(text) : std::vector<std::string_view>{text}) {
+      const Result<std::int64_t> value = parse_value(row, one);
+      if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
+      values.push_back(*value);
+    }
+    named.parts[row.part] = values.front();
+    named.part_lists.erase(row.part);
+    if (values.size() > 1) named.part_lists[row.part] = std::move(values);
   }
   return Ok{};
 }
@@ -285,7 +297,7 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
   TPSIM_TRY(scenario.stack,
             blaming(catalogue.load_stack(named.stack), arguments, Opt::kStack, named.cluster));
   if (!moved && !arguments.has(Opt::kStack)) named.parts = names.parts;
-  TPSIM_TRY_STATUS(add_asked_parts(arguments, named.parts));
+  TPSIM_TRY_STATUS(add_asked_parts(arguments, named));
   scenario.stack = with_parts(std::move(scenario.stack), named.parts);
   if (arguments.has(Opt::kIgnoreStackLimits)) {
     scenario.stack = without_limits(std::move(scenario.stack));
@@ -313,10 +325,11 @@ Result<NamedScenario> executed_here(NamedScenario named) {
 
 namespace {
 
-double usual_sequences(const ModelSpec& model) {
-  constexpr double kTokens = 4.0 * 1024 * 1024;
-  return model.usual.global_batch > 0 ? static_cast<double>(model.usual.global_batch)
-                                      : kTokens / static_cast<double>(model.seq);
+// Where the model knows none: LLaMA 3 405B had 1 K tokens a GPU, DeepSeek-V3 30 K.
+double usual_sequences(const ModelSpec& model, std::int64_t gpus) {
+  constexpr double kTokens = 4.0 * 1024 * 1024, kOfGpu = 6 * 1024;
+  if (model.usual.global_batch > 0) return static_cast<double>(model.usual.global_batch);
+  return std::max(kTokens, kOfGpu * static_cast<double>(gpus)) / static_cast<double>(model.seq);
 }
 
 std::int64_t nearest_multiple(double wanted, std::int64_t of) {
@@ -340,7 +353,7 @@ bool refuses(const Scenario& scenario, AttentionKind kind, AttentionKind other) 
 }  // namespace
 
 std::int64_t searched_global_batch(const ModelSpec& model, std::int64_t gpus) {
-  const double wanted = usual_sequences(model);
+  const double wanted = usual_sequences(model, gpus);
   if (model.usual.global_batch > 0) return model.usual.global_batch;
   std::int64_t multiple = gpus;
   for (std::int64_t n = 2; static_cast<double>(multiple) > wanted && n <= gpus; ++n) {
@@ -371,9 +384,11 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
     TPSIM_TRY_STATUS(set_from_option(arguments, row, plan));
   }
   if (plan.global_batch == 0) {
-    const std::int64_t at_once = plan.degrees.dp * plan.micro_batch;
+    const ParallelDegrees& d = plan.degrees;
+    const std::int64_t at_once = d.dp * plan.micro_batch;
+    const std::int64_t gpus = checked_product({d.tp, d.pp, d.dp, d.cp}).value_or(1);
     plan.global_batch =
-        defaults.usual_batch ? nearest_multiple(usual_sequences(model), at_once) : at_once;
+        defaults.usual_batch ? nearest_multiple(usual_sequences(model, gpus), at_once) : at_once;
   }
   if (!arguments.has(opt_of(Setting::kSchedule))) plan.schedule = implied_schedule(plan);
   TPSIM_TRY_STATUS(set_stages(arguments, model, plan));

@@ -5,7 +5,9 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "cli/assumed.h"
 #include "cli/options.h"
 #include "core/catalogue.h"
 #include "core/plan_file.h"
@@ -14,6 +16,12 @@
 #include "plans/search.h"
 
 namespace tpsim::cli {
+
+// Of a search for parts: the best plan's step; none where nothing fits.
+struct TriedParts {
+  PartValues parts;
+  std::optional<Seconds> step;
+};
 
 // A scenario and the names under which its parts can be loaded again.
 struct NamedScenario {
@@ -26,6 +34,10 @@ struct NamedScenario {
   // What neither an option nor a plan file says; reports mark it.
   bool cluster_is_default = false, stack_is_default = false;
   std::set<Setting> settings_left = {};
+  Assumed assumed = {};  // once a plan was predicted
+  // Of `tpsim plan`: what is open, and once that was searched what came of it, the best first.
+  PartLists part_lists = {};
+  std::vector<TriedParts> tried = {};
 };
 
 // Says where a name that cannot be loaded came from: the option, else the plan file, else the

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "core/json_document.h"
 #include "core/json_value.h"
 #include "core/model_json.h"
+#include "core/model_support.h"
 #include "core/numbers.h"
 #include "core/text.h"
 
@@ -23,6 +25,7 @@ namespace {
 // A listing both ways: the table for people, the entries for programs.
 struct Listing {
   Table table;
+  std::string group = {};  // of the row before
   JsonValue entries = JsonValue(JsonValue::Array{});
 };
 
@@ -38,23 +41,32 @@ std::string mlp_text(const ModelSpec& model) {
   return fmt::format("{}, {} of {}", kind, model.experts.per_token, model.experts.count);
 }
 
+// Positions that a model is made for; where nobody says, those that it is trained on.
+std::int64_t context_of(const ModelSpec& model) {
+  return model.context > 0 ? model.context : model.seq;
+}
+
 Status add_model(const Catalogue& catalogue, const std::string& name, Listing& listing) {
   TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
-  listing.table.add_row({Cell(name), Cell(parameters_text(parameter_count(model))),
+  const std::string family = family_of(model);
+  const bool goes_on = std::exchange(listing.group, family) == family;
+  const std::int64_t all = parameter_count(model), active = active_parameter_count(model);
+  listing.table.add_row({Cell(goes_on ? "" : family), Cell(name), Cell(parameters_text(all)),
+                         Cell(active == all ? "" : parameters_text(active)),
                          Cell(std::to_string(model.layers)), Cell(std::to_string(model.hidden)),
-                         Cell(attention_text(model.attention)), Cell(std::to_string(model.seq)),
-                         Cell(count_text(model.vocab)),
-                         Cell(std::string(name_of(model.attention.position))),
-                         Cell(std::string(name_of(model.norm))), Cell(mlp_text(model))});
+                         Cell(attention_text(model.attention)), Cell(count_text(context_of(model))),
+                         Cell(count_text(model.vocab)), Cell(mlp_text(model))});
   listing.entries.push(json_object({{"name", name},
-                                    {"parameters", parameter_count(model)},
-                                    {"active_parameters", active_parameter_count(model)},
+                                    {"family", family},
+                                    {"parameters", all},
+                                    {"active_parameters", active},
                                     {"experts", model.experts.count},
                                     {"layers", model.layers},
                                     {"hidden", model.hidden},
                                     {"heads", model.attention.heads},
                                     {"kv_heads", model.attention.kv_heads},
                                     {"seq", model.seq},
+                                    {"context", context_of(model)},
                                     {"vocab", model.vocab},
                                     {"position", name_of(model.attention.position)},
                                     {"norm", name_of(model.norm)},
@@ -138,15 +150,15 @@ struct ListKind {
 
 std::vector<ListKind> list_kinds() {
   return {{CatalogueKind::kModels,
-           {{"model", Align::kLeft},
+           {{"family", Align::kLeft},
+            {"model", Align::kLeft},
             {"parameters"},
+            {"active"},
             {"layers"},
             {"hidden"},
             {"heads/kv"},
-            {"seq"},
+            {"context"},
             {"vocab"},
-            {"position", Align::kLeft},
-            {"norm", Align::kLeft},
             {"mlp", Align::kLeft}},
            add_model},
           {CatalogueKind::kClusters,
@@ -191,12 +203,27 @@ Result<ListKind> chosen_kind(const std::string& text) {
   return kinds[index];
 }
 
+// Models of a family together, in the order of their parameters; all else by name.
+Result<std::vector<std::string>> names_in_order(const Catalogue& catalogue, CatalogueKind kind) {
+  std::vector<std::string> names = catalogue.list(kind);
+  if (kind != CatalogueKind::kModels) return names;
+  std::vector<std::tuple<std::string, std::int64_t, std::string>> order;
+  for (const std::string& name : names) {
+    TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
+    order.emplace_back(family_of(model), parameter_count(model), name);
+  }
+  std::sort(order.begin(), order.end());
+  for (std::size_t i = 0; i < order.size(); ++i) names[i] = std::get<2>(order[i]);
+  return names;
+}
+
 }  // namespace
 
 Status run_list(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const ListKind chosen, chosen_kind(arguments.positional));
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   Listing listing{Table(chosen.columns)};
+  TPSIM_TRY(const std::vector<std::string> names, names_in_order(catalogue, chosen.kind));
   const auto is_asked = [&](const std::string& name) {
     return arguments.more.empty() ||
            std::any_of(arguments.more.begin(), arguments.more.end(), [&](const std::string& word) {
@@ -204,7 +231,7 @@ Status run_list(const Arguments& arguments, const Terminal& terminal) {
            });
   };
   bool holds_any = false;
-  for (const std::string& name : catalogue.list(chosen.kind)) {
+  for (const std::string& name : names) {
     if (!is_asked(name)) continue;
     holds_any = true;
     TPSIM_TRY_STATUS(chosen.add(catalogue, name, listing));

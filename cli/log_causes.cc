@@ -29,6 +29,7 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kLogitsDtype:
     case StackPart::kGradientAccumulation:
     case StackPart::kRecomputeModules:
+    case StackPart::kExpandableSegments:
     case StackPart::kMomentsDtype:
     case StackPart::kRouterKernel:
     case StackPart::kPermutation:

@@ -16,6 +16,7 @@
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/scaling.h"
+#include "cli/searched_parts.h"
 #include "cli/table.h"
 #include "cli/values.h"
 #include "core/files.h"
@@ -121,7 +122,8 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
                               fewer_gpus_text(space, best.plan)));
   text += plan_view(terminal, best.plan);
   text += prediction_view(terminal, best.predicted, named.scenario.profile);
-  text += assumed_view(terminal, named, best) + "\n";
+  text += tried_view(terminal, named);
+  text += assumed_view(terminal, named.assumed) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
   text +=
@@ -208,12 +210,15 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (asks_for_scaling(arguments)) return run_scaling(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kScaling}, "give several --gpus: 64,128,256"));
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const SearchSpace space, search_space(searched_as(arguments, file), named.scenario));
   TPSIM_TRY_STATUS(check_picture(arguments));
   TPSIM_TRY(const int threads, threads_of(arguments));
+  TPSIM_TRY_STATUS(choose_parts(named, space, threads));
   const Searcher searcher(named.scenario, space, terminal, threads);
-  TPSIM_TRY(const FoundPlans findings, find_plans(arguments, searcher));
+  TPSIM_TRY(FoundPlans findings, find_plans(arguments, searcher));
+  widen_intervals(named, findings.shown.plans);
+  for (PlannedRun& run : findings.pictured) widen_interval(run.predicted, named.assumed);
   const SearchResult& found = findings.shown;
   const bool found_one = !found.plans.empty();
   if (arguments.has(Opt::kJson)) {

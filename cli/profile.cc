@@ -14,6 +14,7 @@
 #include "cli/table.h"
 #include "cli/values.h"
 #include "core/files.h"
+#include "core/model_support.h"
 #include "core/profile_json.h"
 #include "core/standard_streams.h"
 #include "plans/enumerate.h"
@@ -43,6 +44,7 @@ Result<Scenario> machine_scenario(const Arguments& arguments, const std::optiona
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   Scenario scenario;
   TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file));
+  TPSIM_TRY_STATUS(check_computable(scenario.model));
   scenario.profile.machine = devices.machine;
   scenario.profile.device = devices.facts;
   scenario.profile.device.memory_bandwidth = BytesPerSecond(1);

@@ -4,6 +4,7 @@
 
 #include "cli/assumed.h"
 #include "cli/plan_view.h"
+#include "cli/searched_parts.h"
 #include "core/plan_json.h"
 #include "sim/order.h"
 #include "sim/terms.h"
@@ -123,10 +124,11 @@ JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
                       const SearchResult& found) {
   JsonValue json = report_head("tpsim-plan-report/1", named, space.gpus);
   json.set("search", search_json(named, space, found));
+  add_tried(json, named);
   json.set("plans", json_array(found.plans, [&](const PlannedRun& run) {
              return ranked_json(run, found.plans.front(), space.objective);
            }));
-  if (!found.plans.empty()) add_assumed(json, named, found.plans.front());
+  add_assumed(json, named.assumed);
   if (found.nearest_miss) json.set("nearest_miss", run_json(*found.nearest_miss));
   return json;
 }
@@ -137,7 +139,7 @@ JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run) {
   for (JsonMember& member : *plan.as<JsonValue::Object>()) {
     json.set(std::move(member.key), std::move(member.value));
   }
-  add_assumed(json, named, run);
+  add_assumed(json, named.assumed);
   return json;
 }
 
@@ -146,7 +148,7 @@ JsonValue explain_report(const NamedScenario& named, const PlannedRun& run) {
   json.set("plan", run_json(run));
   json.set("terms", json_array(run.predicted.breakdown,
                                [&](const Term& term) { return term_json(term, named); }));
-  add_assumed(json, named, run);
+  add_assumed(json, named.assumed);
   return json;
 }
 

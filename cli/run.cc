@@ -104,6 +104,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file, known));
   TrainingRun run;
   run.model = named.scenario.model;
+  TPSIM_TRY_STATUS(check_trainable(run.model));
   run.options = named.scenario.stack.training;
   run.time_ops = arguments.has(Opt::kJson);
   run.record_work = arguments.has(Opt::kCudaGraphs);

@@ -84,6 +84,11 @@ Result<Size> best_of(const Arguments& arguments, const NamedScenario& named, std
 
 Result<std::vector<Size>> all_sizes(const Arguments& arguments, const NamedScenario& named,
                                     const Terminal& terminal) {
+  for (const auto& [part, values] : named.part_lists) {
+    if (!arguments.has(opt_of(part))) continue;  // else the stack's own stands for its list
+    return option_error(opt_of(part), fmt::format("{} values", values.size()),
+                        "one value with several --gpus");
+  }
   ProgressBar progress(terminal, "searching");
   TPSIM_TRY(const std::vector<std::int64_t> counts, gpu_counts(arguments));
   TPSIM_TRY(const int threads, threads_of(arguments));

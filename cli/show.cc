@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/formats_page.h"
+#include "cli/models_page.h"
 #include "core/catalogue.h"
 #include "core/cluster_json.h"
 #include "core/json_document.h"
@@ -25,7 +26,7 @@ Error not_named(std::string_view kind, std::string hint) {
 
 // "clusters" is a cluster too.
 std::string singular(std::string kind) {
-  if (kind.ends_with('s') && kind != "formats") kind.pop_back();
+  if (kind.ends_with('s') && kind != "formats" && kind != "families") kind.pop_back();
   return kind;
 }
 
@@ -60,11 +61,11 @@ Result<std::string> entry_text(const std::string& kind, const std::string& name)
 }  // namespace
 
 Status run_show(const Arguments& arguments, const Terminal&) {
-  constexpr std::array<std::string_view, 6> kKinds = {"model", "cluster", "profile",
-                                                      "stack", "schema",  "formats"};
+  constexpr std::array<std::string_view, 7> kKinds = {"model",  "cluster", "profile", "stack",
+                                                      "schema", "formats", "families"};
   if (arguments.positional.empty()) {
     return Error{ErrorKind::kBadInput, "show what?", "show",
-                 "model, cluster, profile, stack, schema or formats"};
+                 "model, cluster, profile, stack, schema, formats or families"};
   }
   const std::string kind = singular(arguments.positional);
   TPSIM_TRY_STATUS(choose("kind", kind, std::span<const std::string_view>(kKinds)));
@@ -74,6 +75,11 @@ Status run_show(const Arguments& arguments, const Terminal&) {
   }
   const std::string name = arguments.more.empty() ? "" : arguments.more.front();
   if (kind == "formats") return print(formats_page());
+  if (kind == "families") {
+    TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+    TPSIM_TRY(const std::string page, models_page(catalogue));
+    return print(page);
+  }
   TPSIM_TRY(const std::string text, kind == "schema" ? schema_text(name) : entry_text(kind, name));
   return print(text);
 }

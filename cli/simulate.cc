@@ -26,7 +26,7 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   text += heading(terminal, "PLAN");
   text += plan_view(terminal, run.plan, named.settings_left);
   text += prediction_view(terminal, run.predicted, named.scenario.profile);
-  text += assumed_view(terminal, named, run) + "\n";
+  text += assumed_view(terminal, named.assumed) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, run.predicted, kTermsShown) + "\n";
   text += heading(terminal, "MEMORY", "GiB at the peak of each stage");
@@ -61,11 +61,12 @@ Result<std::string> write_files(const Arguments& arguments, const NamedScenario&
 
 Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   PlannedRun run;
   TPSIM_TRY(run.plan,
             single_plan(arguments, named.scenario.model, file, plan_defaults(named.scenario)));
   TPSIM_TRY(run.predicted, simulate(named.scenario, run.plan));
+  widen_intervals(named, std::span(&run, 1));
   const bool json = arguments.has(Opt::kJson);
   TPSIM_TRY_STATUS(
       print(json ? to_text(simulate_report(named, run)) : report_text(terminal, named, run)));

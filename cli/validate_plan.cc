@@ -196,6 +196,7 @@ std::string report_text(const Terminal& terminal, const Validation& v) {
 Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(NamedScenario loaded, load_scenario(arguments, file));
+  TPSIM_TRY_STATUS(check_trainable(loaded.scenario.model));
   TPSIM_TRY(const NamedScenario named, executed_here(std::move(loaded)));
   const std::string device = arguments[Opt::kDevice].value_or("cpu");
   TPSIM_TRY_STATUS(check_runs_on(file->plan, device));

@@ -111,6 +111,7 @@ void expert_extras(Io& io, Spec& experts) {
   io.flag("dropless", experts.dropless, kOptional);
   io.integer("shared_ffn", experts.shared_ffn, kCount, kOptional);
   io.flag("shared_gate", experts.shared_gate, kOptional);
+  io.integer("latent", experts.latent, kCount, kOptional);
   io.flag("bias", experts.bias, kOptional);
   io.object_if(experts.router != RouterShape{}, "router",
                [&](auto& inner) { router_fields(inner, experts.router); });
@@ -136,6 +137,7 @@ void recurrent_fields(Io& io, Spec& recurrent) {
   io.integer("value_dim", recurrent.value_dim, {});
   io.integer("convolution", recurrent.convolution, kCount, kOptional);
   io.flag("convolution_bias", recurrent.convolution_bias, kOptional);
+  io.integer("chunk", recurrent.chunk, {1, 1 << 16}, kOptional);
 }
 
 template <class Io, class Spec>

@@ -144,7 +144,11 @@ struct ExpertShape {
   RouterShape router = {};
   std::int64_t shared_ffn = 0;  // width of an expert that every token passes; 0: none
   bool shared_gate = false;     // its output times sigmoid(w'x)
-  bool bias = false;            // in every expert's matrices
+  // Tokens are projected down to this width before they are sent to experts, and up again when they
+  // have come back (LatentMoE of Nemotron 3); the router and the shared expert see them whole. 0:
+  // no.
+  std::int64_t latent = 0;
+  bool bias = false;  // in every expert's matrices
   friend bool operator==(const ExpertShape&, const ExpertShape&) = default;
 };
 
@@ -162,6 +166,7 @@ struct RecurrentShape {
   std::int64_t value_dim = 0;    // of a head
   std::int64_t convolution = 0;  // positions that the short convolution takes together
   bool convolution_bias = false;
+  std::int64_t chunk = 128;  // tokens that the scan takes together
   friend bool operator==(const RecurrentShape&, const RecurrentShape&) = default;
 };
 

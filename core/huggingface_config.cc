@@ -9,6 +9,7 @@
 
 #include "core/huggingface_family.h"
 #include "core/json_document.h"
+#include "core/model_support.h"
 #include "core/text.h"
 
 namespace tpsim {
@@ -56,10 +57,15 @@ constexpr auto kShapingKeys = std::to_array<std::string_view>({"add_cross_attent
                                                                "linear_num_value_heads",
                                                                "logit_scale",
                                                                "logits_scaling",
+                                                               "attn_layer_indices",
+                                                               "mamba_d_state",
+                                                               "mamba_n_heads",
                                                                "mamba_num_heads",
+                                                               "shared_intermediate_size",
                                                                "mlp_bias",
                                                                "mlp_only_layers",
                                                                "moe_intermediate_size",
+                                                               "moe_latent_size",
                                                                "moe_layers",
                                                                "moe_num_experts",
                                                                "multi_query",
@@ -220,7 +226,7 @@ void name_what_was_left(Config& config, const std::string& type) {
   if (!unknown.empty()) config.note("not read, as nothing here depends on it: " + unknown);
 }
 
-const Family* family_of(std::string_view type) {
+const Family* family_called(std::string_view type) {
   for (const auto& families :
        {dense_families(), classic_families(), expert_families(), hybrid_families()}) {
     for (const Family& family : families) {
@@ -230,19 +236,9 @@ const Family* family_of(std::string_view type) {
   return nullptr;
 }
 
-std::vector<std::string_view> known_types() {
-  std::vector<std::string_view> types;
-  for (const auto& families :
-       {dense_families(), classic_families(), expert_families(), hybrid_families()}) {
-    for (const Family& family : families) types.push_back(family.type);
-  }
-  std::sort(types.begin(), types.end());
-  return types;
-}
-
 std::string supported_types() {
   std::string text;
-  for (const std::string_view type : known_types())
+  for (const std::string_view type : huggingface_types())
     text += (text.empty() ? "" : ", ") + std::string(type);
   return "supported are " + text + "; write a tpsim model file for others";
 }
@@ -281,11 +277,21 @@ void name_other_parts(const JsonValue& root, ModelSpec& model) {
 
 }  // namespace
 
+std::vector<std::string_view> huggingface_types() {
+  std::vector<std::string_view> types;
+  for (const auto& families :
+       {dense_families(), classic_families(), expert_families(), hybrid_families()}) {
+    for (const Family& family : families) types.push_back(family.type);
+  }
+  std::sort(types.begin(), types.end());
+  return types;
+}
+
 Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::string& file) {
   TPSIM_TRY(const TextPart part, text_part(root, file));
   FieldReader in(*part.root, file, part.is_part ? "text_config." : "");
   in.allow_foreign_keys();
-  const Family* family = family_of(part.type);
+  const Family* family = family_called(part.type);
   if (family == nullptr) {
     in.reject("model_type", fmt::format("'{}' is not supported", part.type), supported_types());
     return in.finish().error();

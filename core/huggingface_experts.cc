@@ -126,17 +126,6 @@ void deepseek_dense_layers(Config& config, std::int64_t dense_width) {
   }
 }
 
-void prediction_layers(Config& config) {
-  const std::int64_t layers = config.integer("num_nextn_predict_layers", 0, {0, 1 << 10});
-  config.model.ends.prediction_layers = layers;
-  if (layers > 0) {
-    config.note(
-        fmt::format("num_nextn_predict_layers = {}: the {} multi-token prediction layer{} "
-                    "neither counted nor planned",
-                    layers, layers, layers == 1 ? " is" : "s are"));
-  }
-}
-
 // Multi-head latent attention. head_dim, where the file has one, is the rotary part alone.
 void read_latent(Config& config) {
   AttentionShape& attention = config.model.attention;
@@ -178,7 +167,7 @@ void read_deepseek_v2(Config& config) {
   if (router.renormalises)
     router.scaling = 1;  // the class scales only what it does not renormalise
   deepseek_dense_layers(config, dense_width);
-  prediction_layers(config);
+  read_prediction_layers(config);
 }
 
 void read_deepseek_v3(Config& config) {
@@ -198,7 +187,7 @@ void read_deepseek_v3(Config& config) {
   router.score = RouterScore::kSigmoid;
   router.correction_bias = true;
   deepseek_dense_layers(config, dense_width);
-  prediction_layers(config);
+  read_prediction_layers(config);
 }
 
 void read_glm4_moe(Config& config) {
@@ -213,7 +202,7 @@ void read_glm4_moe(Config& config) {
   router.score = RouterScore::kSigmoid;
   router.correction_bias = true;
   deepseek_dense_layers(config, dense_width);
-  prediction_layers(config);
+  read_prediction_layers(config);
 }
 
 void read_gpt_oss(Config& config) {
@@ -319,6 +308,17 @@ constexpr std::array kWithExperts = {
     Family{"gpt_oss", read_gpt_oss},         Family{"llama4_text", read_llama4}};
 
 }  // namespace
+
+void read_prediction_layers(Config& config) {
+  const std::int64_t layers = config.integer("num_nextn_predict_layers", 0, {0, 1 << 10});
+  config.model.ends.prediction_layers = layers;
+  if (layers > 0) {
+    config.note(
+        fmt::format("num_nextn_predict_layers = {}: the {} multi-token prediction layer{} "
+                    "neither counted nor planned",
+                    layers, layers, layers == 1 ? " is" : "s are"));
+  }
+}
 
 std::span<const Family> expert_families() { return kWithExperts; }
 

@@ -67,6 +67,9 @@ std::vector<bool> layers_that_say(Config& config, std::string_view key, std::str
                                   std::string_view other);
 void set_window(Config& config, std::int64_t layer, std::int64_t window);
 
+// num_nextn_predict_layers.
+void read_prediction_layers(Config& config);
+
 // Qwen, after spread(): a number that counts only where use_sliding_window says so, in the layers
 // from max_window_layers on or those of layer_types.
 void qwen_windows(Config& config);

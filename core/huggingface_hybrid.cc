@@ -1,5 +1,5 @@
-// Families that mix attention with recurrences: Nemotron-H (Mamba-2) and Qwen3-Next (gated delta
-// nets).
+// Families that mix attention with recurrences: Nemotron-H, Bamba and Granite 4 (Mamba-2) and
+// Qwen3-Next (gated delta nets).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,6 +50,7 @@ BlockShape nemotron_experts(Config& config) {
   experts.dropless = true;
   experts.shared_ffn = config.integer("n_shared_experts", 1, {0, 1 << 10}) *
                        config.integer("moe_shared_expert_intermediate_size", 0, {0, 1 << 24});
+  experts.latent = config.integer_or_none("moe_latent_size", 0, {0, 1 << 24});
   RouterShape& router = experts.router;
   router.score = RouterScore::kSigmoid;
   router.correction_bias = true;
@@ -70,11 +71,12 @@ void read_nemotron_h(Config& config) {
   in.integer("ssm_state_size", recurrent.key_dim, {});
   recurrent.convolution = config.integer("conv_kernel", 4);
   recurrent.convolution_bias = config.flag("use_conv_bias", true);
-  config.integer("chunk_size", 128);
+  recurrent.chunk = config.integer("chunk_size", 128);
   config.require_flag("use_bias", false, "biases of Mamba's projections are not modelled");
   config.require_flag("mamba_proj_bias", false, "biases of Mamba's projections are not modelled");
   std::string pattern;
   in.text("hybrid_override_pattern", pattern);
+  read_prediction_layers(config);
   spread(config);
   const bool has_experts = pattern.find('E') != std::string::npos;
   const BlockShape experts = has_experts ? nemotron_experts(config) : BlockShape{};
@@ -129,6 +131,7 @@ void read_qwen3_next(Config& config) {
   in.integer("linear_key_head_dim", recurrent.key_dim, {});
   in.integer("linear_value_head_dim", recurrent.value_dim, {});
   recurrent.convolution = config.integer("linear_conv_kernel_dim", 4);
+  recurrent.chunk = 64;  // of flash-linear-attention's kernels
   config.require_flag("use_sliding_window", false, "windows are not modelled here");
   spread(config);
   const std::int64_t period = config.integer("full_attention_interval", 4, {1, 1 << 20});
@@ -152,8 +155,97 @@ void read_qwen3_next(Config& config) {
   }
 }
 
-constexpr std::array kHybrid = {Family{"nemotron_h", read_nemotron_h},
-                                Family{"qwen3_next", read_qwen3_next}};
+// Of Bamba and Granite 4, whose blocks all have a feed-forward part behind the mixer.
+RecurrentShape mamba_keys(Config& config) {
+  RecurrentShape recurrent;
+  config.in.integer("mamba_n_heads", recurrent.heads, {});
+  config.in.integer("mamba_d_state", recurrent.key_dim, {});
+  recurrent.key_heads = config.integer("mamba_n_groups", 1);
+  const std::int64_t width = config.integer("mamba_expand", 2, {1, 1 << 10}) * config.model.hidden;
+  const std::int64_t heads = std::max<std::int64_t>(1, recurrent.heads);
+  recurrent.value_dim = config.integer("mamba_d_head", width / heads);
+  if (recurrent.heads > 0 && recurrent.heads * recurrent.value_dim != width) {
+    config.in.reject("mamba_n_heads",
+                     fmt::format("{} heads of {} are not mamba_expand x hidden_size = {}",
+                                 recurrent.heads, recurrent.value_dim, width));
+  }
+  recurrent.convolution = config.integer("mamba_d_conv", 4);
+  recurrent.convolution_bias = config.flag("mamba_conv_bias", true);
+  recurrent.chunk = config.integer("mamba_chunk_size", 256);
+  config.require_flag("mamba_proj_bias", false, "biases of Mamba's projections are not modelled");
+  return recurrent;
+}
+
+void make_recurrent(BlockShape& block, const RecurrentShape& recurrent) {
+  block.mixer = MixerKind::kMamba2;
+  block.attention = {};
+  block.recurrent = recurrent;
+}
+
+void read_bamba(Config& config) {
+  ModelSpec& model = config.model;
+  model.attention.rotary.fraction = 0.5;
+  read_llama_keys(config, {.positions = 262144, .epsilon = 1e-5});
+  const bool biases = config.flag("attention_bias", false);
+  model.attention.qkv_bias = model.attention.output_bias = biases;
+  model.mlp_bias = config.flag("mlp_bias", false);
+  const RecurrentShape recurrent = mamba_keys(config);
+  std::vector<std::int64_t> attends;
+  config.in.integers("attn_layer_indices", attends, {0, 1 << 20}, kOptional);
+  spread(config);
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    const bool here = std::count(attends.begin(), attends.end(), static_cast<std::int64_t>(i)) > 0;
+    if (!here) make_recurrent(config.layers[i], recurrent);
+  }
+}
+
+// The multipliers of Granite; those of what a branch adds are fused with its residual.
+void granite_multipliers(Config& config) {
+  ModelSpec& model = config.model;
+  model.ends.embedding_scale = config.number("embedding_multiplier", 1, {1e-9, 1e9});
+  model.ends.logit_scale = 1 / config.number("logits_scaling", 1, {1e-9, 1e9});
+  model.attention.score.scale = config.number("attention_multiplier", 1, {1e-9, 1e9});
+  const double residual = config.number("residual_multiplier", 1, {1e-9, 1e9});
+  if (residual != 1) {
+    config.note(
+        fmt::format("residual_multiplier = {}: costs nothing beside the residual it is "
+                    "multiplied into",
+                    residual));
+  }
+}
+
+void read_granite_hybrid(Config& config) {
+  ModelSpec& model = config.model;
+  read_llama_keys(config, {.positions = 2048, .tied = true});
+  granite_multipliers(config);
+  const bool biases = config.flag("attention_bias", false);
+  model.attention.qkv_bias = model.attention.output_bias = biases;
+  if (config.text("position_embedding_type", "rope") == "nope") {
+    model.attention.position = PositionKind::kNone;
+    model.attention.rotary = {};
+  }
+  const std::int64_t shared = config.integer("shared_intermediate_size", 1024);
+  ExpertShape& experts = model.experts;
+  experts.count = config.integer_or_none("num_local_experts", 8, {0, kExpertRange.most});
+  if (experts.count > 0) {
+    config.in.integer("num_experts_per_tok", experts.per_token, kExpertRange);
+    experts.dropless = true;
+    experts.shared_ffn = shared;
+  } else {
+    config.integer("num_experts_per_tok", 0, {0, kExpertRange.most});
+    model.ffn_hidden = shared;
+  }
+  const RecurrentShape recurrent = mamba_keys(config);
+  spread(config);
+  const std::vector<bool> recurs = layers_that_say(config, "layer_types", "mamba", "attention");
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    if (recurs.empty() || recurs[i]) make_recurrent(config.layers[i], recurrent);
+  }
+}
+
+constexpr std::array kHybrid = {
+    Family{"bamba", read_bamba}, Family{"granitemoehybrid", read_granite_hybrid},
+    Family{"nemotron_h", read_nemotron_h}, Family{"qwen3_next", read_qwen3_next}};
 
 }  // namespace
 

@@ -344,6 +344,11 @@ void FieldWriter::numbers(std::string_view key, const std::vector<double>& value
       }));
 }
 
+void FieldWriter::texts(std::string_view key, const std::vector<std::string>& values) {
+  if (values.empty()) return;
+  set(key, json_array(values, [](const std::string& text) -> JsonValue { return text; }));
+}
+
 void FieldWriter::table(std::string_view key, const TableRows& rows,
                         const std::vector<TableColumn>& columns, std::size_t needed) {
   const auto cell = [](double number) -> JsonValue {

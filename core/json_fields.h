@@ -235,6 +235,7 @@ class FieldWriter {
   void integers(std::string_view key, const std::vector<std::int64_t>& values, IntRange range,
                 Presence presence = kRequired);
   void numbers(std::string_view key, const std::vector<double>& values, NumberRange range);
+  void texts(std::string_view key, const std::vector<std::string>& values);
   template <std::integral Int>
   void integer(std::string_view key, Int value, IntRange range, Presence = kRequired) {
     set(key, in_range(key, static_cast<std::int64_t>(value), range));

@@ -12,6 +12,8 @@ enum class ModelPart : std::uint8_t {
   kAttentionNorm,    // of queries, keys and latents
   kAttentionLinear,  // products with a block's weights, and their biases
   kLatentUp,         // of these, latent attention's projections up
+  kRecurrentLinear,  // of a recurrence's mixer
+  kRecurrence,       // its convolution, scan, norm and gate
   kMlpLinear,
   kBiasGradient,
   kRotary,
@@ -20,6 +22,7 @@ enum class ModelPart : std::uint8_t {
   kActivation,       // GELU, SwiGLU of the dense part or of shared experts
   kResidual,         // bias, dropout and residual at the end of a branch
   kRouter,           // of experts, and the choices that it makes
+  kLatentExperts,    // products with the projections around experts that work on a latent
   kExperts,          // products with their weights
   kExpertActivation,
   kPermutation,  // tokens put in their experts' order and back
@@ -56,7 +59,8 @@ enum class ModelPart : std::uint8_t {
 // Products with the weights of a block's linear layers.
 constexpr bool is_linear(ModelPart part) {
   return part == ModelPart::kAttentionLinear || part == ModelPart::kLatentUp ||
-         part == ModelPart::kMlpLinear || part == ModelPart::kExperts;
+         part == ModelPart::kRecurrentLinear || part == ModelPart::kMlpLinear ||
+         part == ModelPart::kLatentExperts || part == ModelPart::kExperts;
 }
 
 // There is none without its part.

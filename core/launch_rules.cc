@@ -15,9 +15,11 @@ constexpr std::uint8_t kDeepSpeed = bit(Launcher::kMegatronDeepSpeed);
 constexpr std::uint8_t kNemo = bit(Launcher::kNemo);
 constexpr std::uint8_t kMegatron = bit(Launcher::kMegatron) | kNemo;
 constexpr std::uint8_t kTitan = bit(Launcher::kTorchTitan);
+constexpr std::uint8_t kMegatronLm = bit(Launcher::kMegatron);
 constexpr std::uint8_t kNano = bit(Launcher::kNanotron);
 constexpr std::uint8_t kAccel = bit(Launcher::kAccelerate);  // its models lie in checkpoints
 constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
+constexpr std::uint8_t kOthers = kDeepSpeed | kNemo | kTitan | kNano;
 
 using M = const ModelSpec&;
 using P = const Plan&;
@@ -31,6 +33,41 @@ bool has_plain_attention(const ModelSpec& model) {
   plain.rope_theta = model.attention.rope_theta;
   plain.rotary.stretch = model.attention.rotary.stretch;  // the checkpoint's affair
   return model.attention == plain;
+}
+
+// Megatron-LM's --qk-layernorm is a norm of each head before the turn, --add-qkv-bias a bias of q,
+// k and v alone.
+bool has_megatron_attention(const ModelSpec& model) {
+  ModelSpec other = model;
+  if (other.attention.qk_norm == QkNorm::kHead) other.attention.qk_norm = QkNorm::kNone;
+  other.attention.qkv_bias = false;
+  other.attention.rotary.fraction = 1;       // --rotary-percent
+  other.attention.window = 0;                // --window-size
+  if (other.attention.latent.kv_rank > 0) {  // turned, and scaled by what stretches, as there
+    other.attention.rotary.neighbours = false;
+    other.attention.score.scale = 0;
+  }
+  other.attention.latent = {};
+  return has_plain_attention(other);
+}
+
+// Sigmoid weights are always renormalised there, and groups are worth what the model's are.
+bool has_megatron_router(const ModelSpec& model) {
+  const RouterShape& router = model.experts.router;
+  const bool sigmoid = router.score == RouterScore::kSigmoid;
+  return !router.bias && !router.scales_input && !model.experts.bias && model.experts.latent == 0 &&
+         (!sigmoid || router.renormalises || model.experts.per_token == 1);
+}
+
+// Dense layers among those with experts, all else alike.
+bool has_megatron_layers(const ModelSpec& model) {
+  return std::all_of(model.other_blocks.begin(), model.other_blocks.end(),
+                     [&](const BlockShape& block) {
+                       return block.mixer == model.mixer && block.attention == model.attention &&
+                              block.ffn_hidden > 0 && has_experts(model) &&
+                              block.experts.count == 0;
+                     }) &&
+         model.other_blocks.size() <= 1 && model.mixer == MixerKind::kAttention;
 }
 
 bool has_llama_blocks(const ModelSpec& model) {
@@ -64,21 +101,34 @@ constexpr auto kStages = RuleScope::kStages;
 // What no launch file carries yet stands first, so that nothing is exported that trains another
 // model.
 const std::array kRules = std::to_array<LaunchRule>({
-    {kEvery, kFiles, [](M m, P) { return !m.other_blocks.empty(); }, "blocks of several kinds",
+    {kOthers, kFiles, [](M m, P) { return !m.other_blocks.empty(); }, "blocks of several kinds",
      "launch files do not carry them yet"},
+    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },
+     "blocks of these kinds", "launch files carry dense blocks among those with experts"},
     {kEvery, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
      "this place of the norms", "launch files do not carry it yet"},
     {kEvery, kFiles, [](M m, P) { return m.norm_plus_one; }, "norms of 1 + weight",
      "launch files do not carry them yet"},
-    {kEvery, kFiles,
+    {kOthers, kFiles,
      [](M m, P) { return is_gated(m.mlp) ? m.mlp != MlpKind::kSwiglu : m.mlp != MlpKind::kGelu; },
      "this activation", "launch files carry GELU and SwiGLU"},
-    {kEvery, kFiles, [](M m, P) { return !has_plain_attention(m); },
+    {kMegatronLm, kFiles,
+     [](M m, P) {
+       return m.mlp != MlpKind::kSwiglu && m.mlp != MlpKind::kGelu &&
+              m.mlp != MlpKind::kReluSquared;
+     },
+     "this activation", "launch files carry GELU, SwiGLU and squared ReLU"},
+    {kOthers, kFiles, [](M m, P) { return !has_plain_attention(m); },
      "attention with windows, norms of q and k, latents, caps or biases of its own",
      "launch files do not carry it yet"},
-    {kEvery, kFiles,
+    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_attention(m); },
+     "attention with chunks, caps, sinks, gates or a bias of its output",
+     "launch files do not carry it yet"},
+    {kOthers, kFiles,
      [](M m, P) { return m.experts.router != RouterShape{} || m.experts.shared_ffn > 0; },
      "this router or a shared expert", "launch files do not carry it yet"},
+    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_router(m); }, "this router or experts",
+     "launch files carry no biases of experts, scaled inputs or latents"},
 
     // BigScience's megatron/arguments.py, deepspeed/runtime/config.py and runtime/pipe/engine.py.
     {kDeepSpeed, kModel, [](M m, P) { return has_experts(m); }, "experts",

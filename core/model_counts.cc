@@ -7,8 +7,6 @@
 namespace tpsim {
 namespace {
 
-std::int64_t mlp_matrices(const ModelSpec& model) { return is_gated(model.mlp) ? 3 : 2; }
-
 std::int64_t norm_parameters(const ModelSpec& model) {
   const bool has_bias = model.norm == NormKind::kLayerNorm && model.norm_bias;
   return has_bias ? 2 * model.hidden : model.hidden;
@@ -32,8 +30,10 @@ std::int64_t mlp_weights(const ModelSpec& model, std::int64_t experts) {
   const std::int64_t matrices = mlp_matrices(model) * model.hidden;
   if (!has_experts(model)) return matrices * model.ffn_hidden;
   const std::int64_t gate = model.experts.shared_gate ? model.hidden : 0;
-  return matrices * (experts * model.ffn_hidden + model.experts.shared_ffn) +
-         model.experts.count * model.hidden + gate;
+  const std::int64_t routed =
+      mlp_matrices(model) * expert_width(model) * experts * model.ffn_hidden;
+  return routed + matrices * model.experts.shared_ffn + model.experts.count * model.hidden + gate +
+         2 * model.experts.latent * model.hidden;
 }
 
 std::int64_t mlp_parameters(const ModelSpec& model, std::int64_t experts) {
@@ -91,17 +91,12 @@ std::int64_t attention_parameters(const ModelSpec& model) {
 // Projections in and out, convolution, decay rates and steps of each head, the norm before the
 // gate; Mamba-2 also skips past the recurrence.
 std::int64_t recurrent_weights(const ModelSpec& model) {
-  const RecurrentShape& r = model.recurrent;
-  const std::int64_t values = r.heads * r.value_dim, keys = r.key_heads * r.key_dim;
-  const bool is_mamba = model.mixer == MixerKind::kMamba2;
-  const std::int64_t rates = is_mamba ? r.heads : 2 * r.heads;
-  return model.hidden * (2 * values + 2 * keys + rates) + values * model.hidden;
+  return model.hidden * (recurrent_inputs(model) + recurrent_values(model.recurrent));
 }
 
 std::int64_t recurrent_parameters(const ModelSpec& model) {
   const RecurrentShape& r = model.recurrent;
-  const std::int64_t values = r.heads * r.value_dim, keys = r.key_heads * r.key_dim;
-  const std::int64_t channels = values + 2 * keys;
+  const std::int64_t values = recurrent_values(r), channels = recurrent_channels(r);
   const bool is_mamba = model.mixer == MixerKind::kMamba2;
   const std::int64_t convolution = channels * (r.convolution + (r.convolution_bias ? 1 : 0));
   const std::int64_t of_heads = is_mamba ? 3 * r.heads + values : 2 * r.heads + r.value_dim;
@@ -165,10 +160,9 @@ double core_flops(const ModelSpec& model) {
 }
 
 double products_flops(const ModelSpec& model) {
-  const bool recurs = model.mixer == MixerKind::kMamba2 || model.mixer == MixerKind::kDeltaNet;
   std::int64_t weights = has_feed_forward(model) ? mlp_weights(model, model.experts.per_token) : 0;
   if (model.mixer == MixerKind::kAttention) weights += attention_weights(model);
-  if (recurs) weights += recurrent_weights(model);
+  if (is_recurrent(model)) weights += recurrent_weights(model);
   return 2.0 * static_cast<double>(model.seq) * static_cast<double>(weights);
 }
 

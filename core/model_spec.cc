@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/model_support.h"
+
 namespace tpsim {
 namespace {
 
@@ -20,7 +22,11 @@ double weights_at_most(const ModelSpec& model) {
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     const BlockShape block = block_of_kind(model, kind);
     const double heads = times(block.attention.heads + 2 * block.attention.kv_heads, 2);
-    const double attention = heads * times(block.attention.head_dim, model.hidden);
+    const RecurrentShape& r = block.recurrent;
+    const double recurrent = 4 * (times(r.heads, r.value_dim) + times(r.key_heads, r.key_dim)) *
+                             static_cast<double>(model.hidden);
+    const double attention =
+        std::max(recurrent, heads * times(block.attention.head_dim, model.hidden));
     const double mlp = 3 * times(model.hidden, block.ffn_hidden) *
                        static_cast<double>(std::max<std::int64_t>(1, block.experts.count));
     widest = std::max(widest, attention + mlp);
@@ -44,6 +50,9 @@ Status check_experts(const ModelSpec& model) {
   }
   if (model.linear_bias) {
     return bad("experts with biases are not modelled", "set linear_bias to false");
+  }
+  if (experts.latent > 0 && experts.router.scales_input) {
+    return bad("experts of a latent whose input is scaled are not modelled", "set latent to 0");
   }
   const RouterShape& router = experts.router;
   if (router.groups < 1 || experts.count % router.groups != 0 || router.groups_kept < 1 ||
@@ -135,6 +144,39 @@ void set_blocks(ModelSpec& model, const std::vector<BlockShape>& layers) {
   }
 }
 
+bool has_recurrences(const ModelSpec& model) {
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    if (is_recurrent(with_block_kind(model, kind))) return true;
+  }
+  return false;
+}
+
+std::int64_t recurrent_values(const RecurrentShape& recurrent) {
+  return recurrent.heads * recurrent.value_dim;
+}
+
+std::int64_t recurrent_channels(const RecurrentShape& recurrent) {
+  return recurrent_values(recurrent) + 2 * recurrent.key_heads * recurrent.key_dim;
+}
+
+// Mamba-2 has a step of each head, a delta net a rate of decay and one of writing.
+std::int64_t recurrent_inputs(const ModelSpec& model) {
+  const RecurrentShape& r = model.recurrent;
+  const std::int64_t rates = model.mixer == MixerKind::kMamba2 ? r.heads : 2 * r.heads;
+  return recurrent_values(r) + recurrent_channels(r) + rates;
+}
+
+std::vector<std::int64_t> prediction_kinds(const ModelSpec& model) {
+  const std::int64_t last = block_kind(model, model.layers - 1);
+  if (block_of_kind(model, last).mixer != MixerKind::kNone) return {last};
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const BlockShape block = block_of_kind(model, kind);
+    const bool attends_alone = block.mixer == MixerKind::kAttention && block.ffn_hidden == 0;
+    if (attends_alone) return {kind, last};
+  }
+  return {last};
+}
+
 bool has_qkv_bias(const ModelSpec& model) { return model.linear_bias || model.attention.qkv_bias; }
 bool has_output_bias(const ModelSpec& model) {
   return model.linear_bias || model.attention.output_bias;
@@ -212,8 +254,22 @@ Status check_attention(const ModelSpec& model) {
   return Ok{};
 }
 
+Status check_recurrence(const RecurrentShape& r) {
+  TPSIM_TRY_STATUS(check_sizes({{"recurrent.heads", r.heads},
+                                {"recurrent.key_heads", r.key_heads},
+                                {"recurrent.key_dim", r.key_dim},
+                                {"recurrent.value_dim", r.value_dim},
+                                {"recurrent.chunk", r.chunk}}));
+  if (r.heads % r.key_heads == 0) return Ok{};
+  return Error{
+      ErrorKind::kBadInput,
+      fmt::format("{} heads of a recurrence cannot share {} of keys evenly", r.heads, r.key_heads),
+      "", "recurrent.heads must be a multiple of recurrent.key_heads"};
+}
+
 Status check_block(const ModelSpec& model) {
   if (model.mixer == MixerKind::kAttention) TPSIM_TRY_STATUS(check_attention(model));
+  if (is_recurrent(model)) TPSIM_TRY_STATUS(check_recurrence(model.recurrent));
   if (has_experts(model)) TPSIM_TRY_STATUS(check_experts(model));
   return Ok{};
 }
@@ -260,9 +316,8 @@ Status validate(const ModelSpec& model) {
 namespace {
 
 Status missing(std::string_view what, std::string_view doing) {
-  return Error{ErrorKind::kMissing,
-               fmt::format("models with {} can be counted, not {}", what, doing), "",
-               "tpsim list models shows what can"};
+  return Error{ErrorKind::kMissing, fmt::format("models with {} are not {}", what, doing), "",
+               "docs/models.md says what is planned and what is trained"};
 }
 
 }  // namespace
@@ -270,34 +325,75 @@ Status missing(std::string_view what, std::string_view doing) {
 Status check_plannable(const ModelSpec& model) {
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     const BlockShape block = block_of_kind(model, kind);
-    if (block.mixer == MixerKind::kMamba2) return missing("Mamba-2 layers", "planned");
-    if (block.mixer == MixerKind::kDeltaNet) return missing("gated delta nets", "planned");
-    if (block.mixer == MixerKind::kNone || block.ffn_hidden == 0) {
-      return missing("blocks of one branch", "planned");
+    const bool is_whole = block.mixer == MixerKind::kAttention && block.ffn_hidden > 0;
+    const bool before = model.norm_place == NormPlace::kBefore && !model.residual_from_after_norm;
+    if (!is_whole && !before) {
+      return missing(
+          "recurrences, or blocks of one branch, that have norms elsewhere than before "
+          "their branches",
+          "planned");
     }
-    if (block.attention.output_gate) return missing("gated attention outputs", "planned");
+    if (block.attention.output_gate && block.attention.latent.kv_rank > 0) {
+      return missing("gated outputs of latent attention", "planned");
+    }
   }
   return Ok{};
 }
 
-Status check_trainable(const ModelSpec& model) {
-  TPSIM_TRY_STATUS(check_plannable(model));
-  if (model.linear_bias && !model.fused_qkv && !model.attention.qkv_bias) {
-    return missing("linear_bias for separate q, k and v (say qkv_bias of the attention instead)",
-                   "trained here");
-  }
-  if (model.ends.head_bias) return missing("a bias in the head", "trained here");
+namespace {
+
+// What is traced and priced, but computed by no device.
+std::string uncomputed_in(const BlockShape& block) {
+  if (block.attention.output_gate) return "gated attention outputs";
+  return branch_count(block) == 1 ? "blocks of one branch" : "";
+}
+
+std::string uncomputed_part(const ModelSpec& model) {
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    if (block_of_kind(model, kind).experts.shared_gate) {
-      return missing("a gate on the shared expert", "trained here");
-    }
+    const MixerKind mixer = block_of_kind(model, kind).mixer;
+    if (mixer == MixerKind::kMamba2) return "Mamba-2 layers";
+    if (mixer == MixerKind::kDeltaNet) return "gated delta nets";
+  }
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    std::string part = uncomputed_in(block_of_kind(model, kind));
+    if (!part.empty()) return part;
+  }
+  return "";
+}
+
+}  // namespace
+
+Status check_computable(const ModelSpec& model) {
+  const std::string part = uncomputed_part(model);
+  if (!part.empty()) return missing(part, "computed by any device here");
+  return Ok{};
+}
+
+std::string untrained_part(const ModelSpec& model) {
+  std::string uncomputed = uncomputed_part(model);
+  if (!uncomputed.empty()) return uncomputed;
+  if (model.linear_bias && !model.fused_qkv && !model.attention.qkv_bias) {
+    return "linear_bias for separate q, k and v (say qkv_bias of the attention instead)";
+  }
+  if (model.ends.head_bias) return "a bias in the head";
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    if (block_of_kind(model, kind).experts.shared_gate) return "a gate on the shared expert";
   }
   const bool norms_behind =
       model.norm_place == NormPlace::kAfter || model.norm_place == NormPlace::kAround;
-  if (norms_behind && model.hidden_dropout > 0) {
-    return missing("dropout beside norms behind the branches", "trained here");
-  }
+  const bool drops = norms_behind && model.hidden_dropout > 0;
+  return drops ? "dropout beside norms behind the branches" : "";
+}
+
+Status check_trainable(const ModelSpec& model) {
+  TPSIM_TRY_STATUS(check_plannable(model));
+  const std::string part = untrained_part(model);
+  if (!part.empty()) return missing(part, "trained here");
   return Ok{};
+}
+
+std::string family_of(const ModelSpec& model) {
+  return model.family.empty() ? model.name.substr(0, model.name.find('-')) : model.family;
 }
 
 }  // namespace tpsim

@@ -97,6 +97,28 @@ bool has_qkv_bias(const ModelSpec& model);
 bool has_output_bias(const ModelSpec& model);
 bool has_mlp_bias(const ModelSpec& model);
 inline bool has_feed_forward(const ModelSpec& model) { return model.ffn_hidden > 0; }
+// Of the block of kind 0.
+inline bool is_recurrent(const ModelSpec& model) {
+  return model.mixer == MixerKind::kMamba2 || model.mixer == MixerKind::kDeltaNet;
+}
+// 1 or 2: what takes tokens together, and the feed-forward part.
+inline int branch_count(const BlockShape& block) {
+  return (block.mixer == MixerKind::kNone ? 0 : 1) + (block.ffn_hidden > 0 ? 1 : 0);
+}
+// Whether any block is.
+bool has_recurrences(const ModelSpec& model);
+// A recurrence's widths: of its values, of what is convolved (values and both kinds of keys), and
+// of what the projection in gives (these, the gate, and rates of each head).
+std::int64_t recurrent_values(const RecurrentShape& recurrent);
+std::int64_t recurrent_channels(const RecurrentShape& recurrent);
+std::int64_t recurrent_inputs(const ModelSpec& model);
+// The width of what experts get and give: hidden, or their latent.
+inline std::int64_t expert_width(const ModelSpec& model) {
+  return model.experts.latent > 0 ? model.experts.latent : model.hidden;
+}
+// What one of the blocks that predict later tokens is made of, as kinds of blocks: that of the last
+// layer, before it one that attends where the last has no attention.
+std::vector<std::int64_t> prediction_kinds(const ModelSpec& model);
 
 // Query width = heads * head_dim; usually == hidden.
 std::int64_t query_width(const ModelSpec& model);
@@ -113,6 +135,9 @@ std::int64_t position_rows(const ModelSpec& model);
 inline bool has_experts(const ModelSpec& model) { return model.experts.count > 0; }
 // Tokens that an expert takes of `tokens` of one rank: rounded up, and never more than there are.
 std::int64_t expert_capacity(const ExpertShape& experts, std::int64_t tokens);
+
+// Matrices of a feed-forward part or of one expert.
+inline std::int64_t mlp_matrices(const ModelSpec& model) { return is_gated(model.mlp) ? 3 : 2; }
 
 // Weights of one transformer block of kind 0, and of the whole model (tied weights once, vocabulary
 // unpadded, buffers and prediction layers left out). BLOOM-176B: 176,247,271,424.
@@ -137,10 +162,10 @@ std::int64_t padded_vocab(const ModelSpec& model, std::int64_t tp);
 // Every rule that a usable model obeys (positive sizes, heads % kv_heads == 0, no more experts for
 // a token than there are, no more weights than can be counted, ...).
 Status validate(const ModelSpec& model);
-// What is counted but has no layers in the reference model, so that it can be neither planned nor
-// trained: recurrences, gated attention. kMissing, and which of them.
+// What is counted but cannot be planned. kMissing, and which of it.
 Status check_plannable(const ModelSpec& model);
-// What plans leave out as too small to matter but training must not: kMissing, and which.
+// What is traced and priced but computed by no device (recurrences, gated attention), and what
+// plans leave out as too small to matter: kMissing, and which.
 Status check_trainable(const ModelSpec& model);
 
 }  // namespace tpsim

@@ -25,6 +25,22 @@ void part_field(Io& io, const PartRow& row, std::int64_t& value) {
   }
 }
 
+// Several values of a part.
+template <class Io>
+void part_list_field(Io& io, const PartRow& row, PartLists& lists) {
+  std::vector<std::string> texts;
+  for (const std::int64_t value : lists[row.part]) texts.push_back(text_of(row, value));
+  io.texts(row.key, texts);
+  lists[row.part].clear();
+  for (const std::string& text : texts) {
+    const Result<std::int64_t> read = parse_value(row, text);
+    io.require(read.ok(), row.key,
+               read.ok() ? "" : read.error().message + "; " + read.error().hint);
+    if (read.ok()) lists[row.part].push_back(*read);
+  }
+  if (texts.empty()) lists.erase(row.part);
+}
+
 // Those that are asked for in place of a stack's own, and no others.
 inline void part_value_fields(FieldReader& in, PartValues& parts) {
   for (const PartRow& row : part_rows()) {

@@ -43,6 +43,10 @@ Status check_degrees(const Plan& plan) {
 // Causal attention gives late positions more to do: every rank takes one early and one late chunk.
 Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t cp = plan.degrees.cp;
+  if (cp > 1 && has_recurrences(model)) {
+    return illegal(fmt::format("cp is {}; recurrences go through the whole sequence", cp),
+                   "their context parallelism is not modelled: set cp to 1");
+  }
   if (cp > 1 && model.seq % (2 * cp) != 0) {
     return illegal(
         fmt::format("sequence length {} does not divide by 2 x cp = {}", model.seq, 2 * cp),
@@ -108,7 +112,8 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
 
 std::string nearest_tp(const ModelSpec& model, std::int64_t tp) {
   const std::int64_t all =
-      std::gcd(std::gcd(model.attention.heads, model.attention.kv_heads),
+      std::gcd(std::gcd(std::gcd(model.attention.heads, model.attention.kv_heads),
+                        std::gcd(model.recurrent.heads, model.recurrent.key_heads)),
                has_experts(model) ? model.experts.shared_ffn : model.ffn_hidden);
   std::int64_t nearest = 1;
   for (std::int64_t n = 2; n <= all; ++n) {
@@ -128,6 +133,13 @@ Status check_block_parallel(const Plan& plan, const ModelSpec& model) {
     return illegal(
         fmt::format("{} key/value heads do not divide by tp = {}, and none is kept twice",
                     model.attention.kv_heads, tp),
+        nearest_tp(model, tp));
+  }
+  const RecurrentShape& recurrent = model.recurrent;
+  if (recurrent.heads % tp != 0 || recurrent.key_heads % tp != 0) {
+    return illegal(
+        fmt::format("{} heads of a recurrence and {} of its keys do not divide by tp = {}",
+                    recurrent.heads, recurrent.key_heads, tp),
         nearest_tp(model, tp));
   }
   if (!has_experts(model) && model.ffn_hidden % tp != 0) {
@@ -324,8 +336,10 @@ std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t
 namespace {
 
 bool block_divides_by_tp(const ModelSpec& model, std::int64_t tp) {
+  const RecurrentShape& recurrent = model.recurrent;
   return model.experts.shared_ffn % tp == 0 && model.attention.heads % tp == 0 &&
-         model.attention.kv_heads % tp == 0 && (has_experts(model) || model.ffn_hidden % tp == 0);
+         model.attention.kv_heads % tp == 0 && recurrent.heads % tp == 0 &&
+         recurrent.key_heads % tp == 0 && (has_experts(model) || model.ffn_hidden % tp == 0);
 }
 
 }  // namespace
@@ -368,6 +382,7 @@ bool has_countable_tensors(const Plan& plan, const ModelSpec& model) {
   const double width = count(query_width(model)) + 2 * count(kv_width(model)) +
                        count(model.hidden + 2 * model.ffn_hidden) * of_experts +
                        count(padded_vocab(model, plan.degrees.tp)) +
+                       4 * count(recurrent_channels(model.recurrent)) +
                        count(model.attention.heads) * count(model.seq);
   return tokens * width <= kMostElements;
 }

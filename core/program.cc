@@ -7,52 +7,58 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<std::string_view, kOpKindCount> kOpNames = {"matmul",
-                                                                 "norm_forward",
-                                                                 "norm_backward",
-                                                                 "softmax_forward",
-                                                                 "softmax_backward",
-                                                                 "flash_forward",
-                                                                 "flash_backward",
-                                                                 "bias_gelu_forward",
-                                                                 "bias_gelu_backward",
-                                                                 "swiglu_forward",
-                                                                 "swiglu_backward",
-                                                                 "bias_residual",
-                                                                 "dropout_forward",
-                                                                 "dropout_backward",
-                                                                 "column_sum",
-                                                                 "rotary",
-                                                                 "head_norm_forward",
-                                                                 "head_norm_backward",
-                                                                 "soft_cap_forward",
-                                                                 "soft_cap_backward",
-                                                                 "position_scale",
-                                                                 "head_sum",
-                                                                 "column_bias",
-                                                                 "column_bias_gradient",
-                                                                 "embedding_forward",
-                                                                 "embedding_backward",
-                                                                 "position_forward",
-                                                                 "position_backward",
-                                                                 "route_forward",
-                                                                 "route_backward",
-                                                                 "dispatch_tokens",
-                                                                 "combine_tokens",
-                                                                 "route_weight_gradient",
-                                                                 "vocab_max",
-                                                                 "vocab_sums",
-                                                                 "cross_entropy_loss",
-                                                                 "cross_entropy_backward",
-                                                                 "add",
-                                                                 "scale",
-                                                                 "fill",
-                                                                 "copy",
-                                                                 "copy_matrices",
-                                                                 "cast",
-                                                                 "sum_squares",
-                                                                 "adamw",
-                                                                 "init_normal"};
+constexpr std::array<std::string_view, kTracedOpKindCount> kOpNames = {"matmul",
+                                                                       "norm_forward",
+                                                                       "norm_backward",
+                                                                       "softmax_forward",
+                                                                       "softmax_backward",
+                                                                       "flash_forward",
+                                                                       "flash_backward",
+                                                                       "bias_gelu_forward",
+                                                                       "bias_gelu_backward",
+                                                                       "swiglu_forward",
+                                                                       "swiglu_backward",
+                                                                       "bias_residual",
+                                                                       "dropout_forward",
+                                                                       "dropout_backward",
+                                                                       "column_sum",
+                                                                       "rotary",
+                                                                       "head_norm_forward",
+                                                                       "head_norm_backward",
+                                                                       "soft_cap_forward",
+                                                                       "soft_cap_backward",
+                                                                       "position_scale",
+                                                                       "head_sum",
+                                                                       "column_bias",
+                                                                       "column_bias_gradient",
+                                                                       "embedding_forward",
+                                                                       "embedding_backward",
+                                                                       "position_forward",
+                                                                       "position_backward",
+                                                                       "route_forward",
+                                                                       "route_backward",
+                                                                       "dispatch_tokens",
+                                                                       "combine_tokens",
+                                                                       "route_weight_gradient",
+                                                                       "vocab_max",
+                                                                       "vocab_sums",
+                                                                       "cross_entropy_loss",
+                                                                       "cross_entropy_backward",
+                                                                       "add",
+                                                                       "scale",
+                                                                       "fill",
+                                                                       "copy",
+                                                                       "copy_matrices",
+                                                                       "cast",
+                                                                       "sum_squares",
+                                                                       "adamw",
+                                                                       "init_normal",
+                                                                       "convolution_forward",
+                                                                       "convolution_backward",
+                                                                       "scan_forward",
+                                                                       "scan_backward",
+                                                                       "gate_forward",
+                                                                       "gate_backward"};
 static_assert(!kOpNames.back().empty(), "a name for every kind");
 
 constexpr std::array<std::string_view, 7> kCollectiveNames = {
@@ -75,6 +81,8 @@ bool is_softmax(OpKind kind) {
   return kind == OpKind::kSoftmaxForward || kind == OpKind::kSoftmaxBackward;
 }
 
+bool is_scan(OpKind kind) { return kind == OpKind::kScanForward || kind == OpKind::kScanBackward; }
+
 bool runs_on_matrix_units(OpKind kind) { return kind == OpKind::kMatmul || is_flash(kind); }
 
 bool is_reduction(OpKind kind) {
@@ -90,7 +98,11 @@ bool is_reduction(OpKind kind) {
     case OpKind::kRouteBackward:
     case OpKind::kRouteWeightGradient:
     case OpKind::kVocabMax:
-    case OpKind::kVocabSums: return true;
+    case OpKind::kVocabSums:
+    case OpKind::kScanForward:
+    case OpKind::kScanBackward:
+    case OpKind::kGateForward:
+    case OpKind::kGateBackward: return true;
     default: return false;
   }
 }

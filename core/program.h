@@ -71,8 +71,18 @@ enum class OpKind : std::uint8_t {
   kSumSquares,
   kAdamW,  // dtype: of the updated weights; variant: dtype of the gradients
   kInitNormal,
+
+  // No device computes these: they are traced and priced (kernels/recurrence_records.h).
+  kConvolutionForward,   // dims: tokens, channels, taps
+  kConvolutionBackward,  // the same
+  // dims: tokens, heads, heads of keys, width of keys, width of values, chunk; variant: MixerKind
+  kScanForward,
+  kScanBackward,  // the same
+  kGateForward,   // dims: tokens, width; variant 1: normed before
+  kGateBackward,  // the same
 };
-inline constexpr int kOpKindCount = static_cast<int>(OpKind::kInitNormal) + 1;
+inline constexpr int kOpKindCount = static_cast<int>(OpKind::kInitNormal) + 1;  // with kernels
+inline constexpr int kTracedOpKindCount = static_cast<int>(OpKind::kGateBackward) + 1;
 
 // Bits of OpKey::variant for kMatmul: C[m,n] (+)= op(A) op(B), row-major.
 enum MatmulVariant : std::uint8_t {
@@ -172,6 +182,7 @@ struct Program {
 
 bool is_flash(OpKind);
 bool is_softmax(OpKind);
+bool is_scan(OpKind);
 bool runs_on_matrix_units(OpKind);  // products and flash attention
 // Reads whole rows or columns before it can write: slower than a pass of one element at a time.
 bool is_reduction(OpKind);

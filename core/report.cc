@@ -16,6 +16,7 @@ std::string_view name_of(StepTerm term) {
   switch (term) {
     case StepTerm::kMatmul: return "matmul";
     case StepTerm::kAttention: return "attention";
+    case StepTerm::kRecurrence: return "recurrence";
     case StepTerm::kElementwise: return "elementwise";
     case StepTerm::kTensorCommunication: return "tensor_communication";
     case StepTerm::kZeroCommunication: return "zero_communication";

@@ -19,6 +19,7 @@ enum class StepTerm : std::uint8_t {
   // What a device is busy with in forward and backward.
   kMatmul,                // linear layers
   kAttention,             // scores, softmax, values
+  kRecurrence,            // convolutions, scans and gates of Mamba-2 and of gated delta nets
   kElementwise,           // norms, activations, residuals, embedding, loss
   kTensorCommunication,   // inside the tensor group
   kZeroCommunication,     // gathers and reductions of ZeRO 2 and 3 around every layer

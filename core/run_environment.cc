@@ -75,11 +75,25 @@ std::string in_capitals(std::string text) {
   return text;
 }
 
+// "H200" is in "NVIDIA H200 141GB" and not in "GH200", which is another machine.
+bool has_word(const std::string& name, const std::string& word) {
+  for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
+    if (at == 0 || std::isalnum(static_cast<unsigned char>(name[at - 1])) == 0) return true;
+  }
+  return false;
+}
+
 bool is_gpu(const std::string& gpu, const std::string& wanted) {
-  const std::string name = in_capitals(gpu);
-  std::istringstream words(in_capitals(wanted));
+  const std::string name = in_capitals(gpu), words_wanted = in_capitals(wanted);
+  // Data centre GPUs on cards run at half the power of those on boards.
+  const bool has_boards = words_wanted.starts_with('A') || words_wanted.starts_with('H');
+  const auto is_card = [](const std::string& text) {
+    return text.find("PCIE") != std::string::npos;
+  };
+  if (has_boards && is_card(name) && !is_card(words_wanted)) return false;
+  std::istringstream words(words_wanted);
   for (std::string word; std::getline(words, word, '-');) {
-    if (name.find(word) == std::string::npos) return false;
+    if (!has_word(name, word)) return false;
   }
   return true;
 }

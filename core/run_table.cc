@@ -255,6 +255,12 @@ Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Column
                    where, ""};
     }
   }
+  constexpr std::int64_t kMostLayers = 1'000'000;  // layers of rows are laid out one by one
+  if (run.layers > kMostLayers) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("layers is '{}'; it must be at most {}", run.layers, kMostLayers),
+                 where, ""};
+  }
   if (run.id.empty()) return Error{ErrorKind::kBadInput, "the row has no id", where, ""};
   if (run.outcome.empty()) run.outcome = "ok";
   if (run.outcome != "ok" && run.outcome != "oom") {

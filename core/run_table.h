@@ -29,10 +29,11 @@ struct PublishedRun {
                ffn_hidden = 0, seq = 0, vocab = 0, tp = 0, cp = 0, pp = 0, virtual_stages = 0,
                dp = 0, micro_batch = 0, global_batch = 0;
   std::int64_t head_dim = 0, experts = 0, experts_per_token = 0, shared_ffn = 0, dense_layers = 0,
-               moe_every = 0, mtp = 0;
+               moe_every = 0;
   std::string routing, load_balance, optimizer, precision_recipe, layout, filled_from, same_release,
       recipe_match;
   std::optional<bool> gated_ffn, sequence_parallel;
+  std::optional<double> mtp;
   std::optional<double> node_gbps, dropout;  // Gb/s that leave a node, one direction, all its NICs
   // Settings of the plan that have no column of their own above, by the keys of plan files; ""
   // where nothing is stated.

@@ -82,7 +82,15 @@ constexpr auto kChoiceFields = [](auto& io, auto& choices) {
       io.word_list(row.key, only, row.words, kOptional);
     }
   }
+  auto parts = choices.parts;  // a writer's choices are const
+  for (const PartRow& row : part_rows()) {
+    if constexpr (kReads<decltype(io)>) {
+      if (!io.has(row.key)) continue;
+    }
+    part_list_field(io, row, parts);
+  }
   if constexpr (kReads<decltype(io)>) {
+    choices.parts = std::move(parts);
     // As the first stack files called it.
     io.word_list("rank_orders", choices.only[Setting::kRankOrder],
                  row_of(Setting::kRankOrder).words, kOptional);

@@ -314,6 +314,14 @@ const std::array<PartRow, kStackPartCount> kRows = {{
      .is_switch = true,
      .get = getter<&S::delayed_weight_gradients>(),
      .set = setter<&S::delayed_weight_gradients>()},
+    {.part = StackPart::kExpandableSegments,
+     .key = "expandable_segments",
+     .title = "expandable segments",
+     .help = "freed memory merges: no holes that others cannot use",
+     .words = kSwitch,
+     .is_switch = true,
+     .get = getter<&S::expandable_segments>(),
+     .set = setter<&S::expandable_segments>()},
 }};
 
 struct OptionNames {

@@ -182,6 +182,9 @@ struct SoftwareParts {
   // Dispatch and combine of one micro-batch beside the compute of another.
   bool expert_overlap = false;
   bool delayed_weight_gradients = false;  // more compute to hide them behind
+  // The framework's allocator lets segments grow, so that what is freed merges with its neighbours
+  // and fits what other tensors ask for (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).
+  bool expandable_segments = false;
 };
 
 // Whether selective recompute runs the attention core again.
@@ -219,8 +222,9 @@ enum class StackPart : std::uint8_t {
   kExpertLoad,
   kExpertOverlap,
   kDelayedWeightGradients,
+  kExpandableSegments,
 };
-inline constexpr int kStackPartCount = static_cast<int>(StackPart::kDelayedWeightGradients) + 1;
+inline constexpr int kStackPartCount = static_cast<int>(StackPart::kExpandableSegments) + 1;
 
 struct StackSpec;
 
@@ -252,6 +256,9 @@ std::string placeholder_of(const PartRow& row);
 // The value that `text` names, also 0 and 1 for a switch; an error names the nearest valid one.
 Result<std::int64_t> parse_value(const PartRow& row, std::string_view text);
 std::string text_of(const PartRow& row, std::int64_t value);
+
+// Several values for some of the parts.
+using PartLists = std::map<StackPart, std::vector<std::int64_t>>;
 
 // What is asked for in place of a stack's own parts.
 using PartValues = std::map<StackPart, std::int64_t>;

@@ -77,6 +77,7 @@ struct StackMemory {
 struct StackChoices {
   std::string source;  // where that is said
   SettingLists only;   // the values of a setting that it has; an empty list: all
+  PartLists parts;     // values of parts that a search tries; of the others the stack's own alone
 
   // What counts something counts nothing in most plans, which is no choice.
   bool has(const SettingValue& value) const {

@@ -73,6 +73,7 @@ TermClass class_of(StepTerm term) {
   switch (term) {
     case StepTerm::kMatmul:
     case StepTerm::kAttention:
+    case StepTerm::kRecurrence:
     case StepTerm::kElementwise:
     case StepTerm::kGroupedProducts:
     case StepTerm::kPermutation: return TermClass::kCompute;

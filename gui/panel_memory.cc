@@ -7,11 +7,10 @@
 #include "core/numbers.h"
 #include "gui/panels.h"
 #include "gui/plot.h"
+#include "sim/normal.h"
 
 namespace tpsim::gui {
 namespace {
-
-constexpr double kInterval = 1.645;  // of a normal error: 90 % lie within
 
 Bytes part_of(const StageMemory& stage, int part) {
   if (part == kMemoryCategoryCount) return stage.context;
@@ -61,7 +60,7 @@ void draw_overflow(const Ui& ui, const Plot& plot, const StageMemory& stage, Byt
 
 // How far the prediction of the fullest stage may be off.
 void draw_spread(const Ui& ui, const Plot& plot, const PlanView& view, float x) {
-  const double spread = kInterval * view.scenario->stack.memory.spread;
+  const double spread = kHalfOf90 * view.scenario->stack.memory.spread;
   const double peak = gib(view.predicted.peak);
   const float top = plot.y_at(peak * (1 + spread)), bottom = plot.y_at(peak * (1 - spread));
   const float cap = ui.px(3);

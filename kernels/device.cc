@@ -22,6 +22,13 @@ void Device::run(const Op& op) {
   if (recorder_ != nullptr) recorder_->op_finished(record);
 }
 
+void Device::note(const OpRecord& record) {
+  TPSIM_CHECK(!computes(), std::string("no device computes ") + record.label.text);
+  if (recorder_ == nullptr) return;
+  recorder_->op_started(record);
+  recorder_->op_finished(record);
+}
+
 Status Device::start_recording() {
   return Error{ErrorKind::kBadInput, "only a GPU's work can be recorded", "--cuda-graphs",
                "run with --device cuda"};

@@ -35,6 +35,8 @@ class Device {
   Tensor allocate(Shape shape, DType dtype, MemoryCategory category, const char* label);
 
   void run(const Op& op);
+  // An op of which there is a record but no kernel: on devices that compute nothing.
+  void note(const OpRecord& record);
 
   // Between host memory and a tensor. `from` may be changed at once; a download waits for the
   // device. The meta device downloads zeros.

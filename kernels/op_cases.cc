@@ -350,6 +350,12 @@ Op make(Operands& make, const OpKey& key) {
     case OpKind::kCopy: return Copy{x(), make.empty(flat, key.dtype), kLabel};
     case OpKind::kCast: return Cast{x(), make.empty(flat, other), kLabel};
     case OpKind::kSumSquares: return SumSquares{x(), make.positive({1}, kFloat), kLabel};
+    case OpKind::kConvolutionForward:
+    case OpKind::kConvolutionBackward:
+    case OpKind::kScanForward:
+    case OpKind::kScanBackward:
+    case OpKind::kGateForward:
+    case OpKind::kGateBackward: break;  // known by their records alone
   }
   TPSIM_CHECK(false, "a kind of op");
 }

@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 6> kByDegrees = {
     "heads or widths do not divide by tp", "the sequence does not divide by 2 x cp",
     "the sequence does not divide by tp",  "fewer layers than stages",
     "global batch does not divide by dp",  "tensors too large to count"};
+constexpr std::string_view kWholeSequences = "recurrences go through whole sequences";
 constexpr std::string_view kInterleaving = "interleaving needs micro-batches in multiples of pp";
 constexpr std::array<std::string_view, 4> kRepeats = {
     "another rank order moves no group to other nodes", "ZeRO without data parallelism",
@@ -38,6 +39,7 @@ int depth_of(const StackSpec& stack, const std::string& reason) {
   if (among(kRepeats)) return -1;
   const auto by_degrees = std::find(kByDegrees.begin(), kByDegrees.end(), reason);
   if (by_degrees != kByDegrees.end()) return static_cast<int>(by_degrees - kByDegrees.begin());
+  if (reason == kWholeSequences) return 1;  // as what else speaks against cp
   constexpr int kPastDegrees = static_cast<int>(kByDegrees.size());
   if (reason == kInterleaving) return kPastDegrees;
   if (reason == kStages) return kPastDegrees + 2;

@@ -18,6 +18,7 @@
 #include "cli/fit.h"
 #include "cli/inputs.h"
 #include "cli/report_json.h"
+#include "cli/searched_parts.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/json_document.h"
@@ -46,6 +47,10 @@ T value_of(Result<T> result) {
   return std::move(result).value();
 }
 
+void ok_or_throw(const Status& status) {
+  if (!status.ok()) throw Failure{status.error()};
+}
+
 const char* kind_name(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kBug: return "bug";
@@ -58,11 +63,19 @@ const char* kind_name(ErrorKind kind) {
   return "?";
 }
 
+// An error may quote bytes of a file or a name that are no UTF-8.
+py::object readable(const std::string& text) {
+  PyObject* decoded =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+  if (decoded == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(decoded);
+}
+
 void raise_error(const Error& error) {
   const py::object type = py::module_::import("tpsim._errors").attr("Error");
   const py::object raised =
-      type(to_string(error), kind_name(error.kind), static_cast<int>(error.kind), error.message,
-           error.where, error.hint);
+      type(readable(to_string(error)), kind_name(error.kind), static_cast<int>(error.kind),
+           readable(error.message), readable(error.where), readable(error.hint));
   PyErr_SetObject(type.ptr(), raised.ptr());
 }
 
@@ -157,9 +170,11 @@ Space searched(const Arguments& arguments, int top) {
   all.named = value_of(load_scenario(arguments, std::nullopt));
   all.space = value_of(search_space(arguments, all.named.scenario));
   const int threads = value_of(threads_of(arguments));
+  ok_or_throw(choose_parts(all.named, all.space, threads));
   all.found = value_of(arguments.has(Opt::kPareto)
                            ? pareto_front(all.named.scenario, all.space, interruptible(), threads)
                            : search(all.named.scenario, all.space, top, interruptible(), threads));
+  widen_intervals(all.named, all.found.plans);
   if (all.found.plans.empty()) {
     throw Failure{nothing_fits(all.named.scenario, all.space, all.found)};
   }
@@ -180,11 +195,12 @@ std::pair<Text, std::vector<Text>> plan(const Options& options) {
 using Predicted = std::pair<NamedScenario, PlannedRun>;
 
 Predicted single(const Arguments& arguments, const std::optional<PlanFile>& file) {
-  const NamedScenario named = value_of(load_scenario(arguments, file));
+  NamedScenario named = value_of(load_scenario(arguments, file));
   PlannedRun run;
   run.plan =
       value_of(single_plan(arguments, named.scenario.model, file, plan_defaults(named.scenario)));
   run.predicted = value_of(simulate(named.scenario, run.plan));
+  widen_intervals(named, std::span(&run, 1));
   return {named, run};
 }
 

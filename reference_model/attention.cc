@@ -1,5 +1,6 @@
 #include "reference_model/attention.h"
 
+#include "kernels/recurrence_records.h"
 #include "reference_model/linear.h"
 #include "reference_model/mappings.h"
 #include "reference_model/norm.h"
@@ -11,6 +12,10 @@ namespace {
 constexpr Label kQkv{ModelPart::kAttentionLinear, "attention.qkv"};
 constexpr Label kQkvBias{ModelPart::kAttentionLinear, "attention.qkv_bias"};
 constexpr Label kOutput{ModelPart::kAttentionLinear, "attention.output"};
+constexpr Label kGateLinear{ModelPart::kAttentionLinear, "attention.gate"};
+constexpr Label kOutputGate{ModelPart::kActivation, "attention.gate"};
+// In checkpoints a part of the queries' projection.
+constexpr const char* kGateWeight = "self_attn.q_proj.gate";
 
 // Adjacent columns of a tensor's rows.
 Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count) {
@@ -93,6 +98,13 @@ void Attention::specify(const RankContext& context, const std::string& block,
     specify_projections(context, block, specs);
   }
   specify_head_norms(context, block, specs);
+  if (model.attention.output_gate) {
+    specs.push_back({.name = block + kGateWeight,
+                     .shape = {query_width(model) / tp, model.hidden},
+                     .sharding = Sharding::kRows,
+                     .deviation = model.initializer_range,
+                     .global_rows = query_width(model)});
+  }
   if (model.attention.score.sinks) {
     specs.push_back({.name = block + names.sinks,
                      .shape = {model.attention.heads / tp},
@@ -116,6 +128,7 @@ void Attention::specify(const RankContext& context, const std::string& block,
 Attention::Attention(const RankContext& context, ParameterUnit& unit, const std::string& block)
     : context_(context),
       core_(context, core_weights(context.model, unit, block)),
+      gate_(find_parameter(unit, block + kGateWeight)),
       output_(get_parameter(unit, block + names_of(context.model).output + ".weight")),
       output_bias_(find_parameter(unit, block + names_of(context.model).output + ".bias")) {
   if (context.model.attention.latent.kv_rank > 0) {
@@ -136,12 +149,45 @@ Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
   if (latent_) {
     saved.core.qkv = latent_->forward(x, saved.latent, core_);
   } else {
-    saved.core.qkv = project_qkv(
-        enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"}));
+    const Tensor inside =
+        enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"});
+    saved.core.qkv = project_qkv(inside);
+    if (gate_ != nullptr) {
+      saved.gate = linear_forward(context_, inside, gate_->weight, kGateLinear);
+    }
     core_.prepare(saved.core);
   }
   core_.forward(saved.core);
-  return linear_forward(context_, saved.core.context, output_.weight, kOutput);
+  return linear_forward(context_, gated_output(saved), output_.weight, kOutput);
+}
+
+Tensor Attention::gated_output(AttentionSaved& saved) const {
+  const Tensor& context = saved.core.context;
+  if (gate_ == nullptr) return context;
+  saved.gated = allocate_activation(context_, context.shape(), kOutputGate.text);
+  context_.device.note(gate_record(OpKind::kGateForward, context.rows(), context.cols(), false,
+                                   context.dtype(), kOutputGate));
+  return saved.gated;
+}
+
+// From the gradient of what the output projection multiplied to that of the core's result; the
+// gate's takes the gate's place.
+Tensor Attention::gate_backward(Tensor dgated) const {
+  if (gate_ == nullptr) return dgated;
+  Tensor dcontext = allocate_activation(context_, dgated.shape(), kOutputGate.text);
+  context_.device.note(gate_record(OpKind::kGateBackward, dgated.rows(), dgated.cols(), false,
+                                   dgated.dtype(), kOutputGate));
+  return dcontext;
+}
+
+void Attention::add_gate_gradient(const Tensor& x, const Tensor& dx, const Tensor& dgate) const {
+  if (gate_ == nullptr) return;
+  context_.device.run(with_recipe(context_, Matmul{.a = matrix_of(dgate),
+                                                   .b = matrix_of(gate_->weight),
+                                                   .c = matrix_of(dx),
+                                                   .beta = 1,
+                                                   .label = kGateLinear}));
+  linear_weight_gradient(context_, dgate, x, *gate_, kGateLinear);
 }
 
 // Separate matrices write adjacent columns of one output.
@@ -186,7 +232,10 @@ void Attention::bias_gradients(const Tensor& dqkv) const {
 
 Tensor Attention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
   Tensor dcontext = linear_input_gradient(context_, dy, output_.weight, kOutput);
-  linear_weight_gradient(context_, dy, saved.core.context, output_, kOutput);
+  linear_weight_gradient(context_, dy, gate_ != nullptr ? saved.gated : saved.core.context, output_,
+                         kOutput);
+  saved.gated = Tensor();
+  dcontext = gate_backward(std::move(dcontext));
   Tensor dqkv = core_.backward(dcontext, saved.core);
   dcontext = Tensor();
   saved.core.qkv = saved.core.context = Tensor();
@@ -199,6 +248,7 @@ Tensor Attention::partial_backward(const Tensor& dy, AttentionSaved saved) const
   const Tensor x = enter_tensor_parallel(
       context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
   Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, kQkv);
+  add_gate_gradient(x, dx, saved.gate);
   bias_gradients(dqkv);
   return dx;
 }

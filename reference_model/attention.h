@@ -20,6 +20,7 @@ struct AttentionSaved {
   Tensor x;  // input of the projection, [seq_share, batch, hidden]
   LatentSaved latent;
   CoreSaved core;
+  Tensor gate, gated;  // with AttentionShape::output_gate
 };
 
 class Attention {
@@ -43,6 +44,10 @@ class Attention {
   void add_biases(const Tensor& qkv) const;
   void bias_gradients(const Tensor& dqkv) const;
   Tensor core_backward(const Tensor& dy, AttentionSaved& saved) const;
+  // What the output projection multiplies: the core's result, times the gate where there is one.
+  Tensor gated_output(AttentionSaved& saved) const;
+  Tensor gate_backward(Tensor dgated) const;
+  void add_gate_gradient(const Tensor& x, const Tensor& dx, const Tensor& dgate) const;
   // Of x inside the tensor-parallel region, still a partial sum over the tensor group.
   Tensor partial_backward(const Tensor& dy, AttentionSaved saved) const;
 
@@ -51,6 +56,7 @@ class Attention {
   std::optional<LatentAttention> latent_;  // in place of the projections
   std::vector<Parameter*> projections_;    // one fused matrix, or q, k, v
   std::vector<Parameter*> projection_biases_;
+  Parameter* gate_;  // null without
   Parameter& output_;
   Parameter* output_bias_;
 };

@@ -15,6 +15,8 @@ BlockNorms norms_of(const ModelSpec& model) {
   const WeightNames names = names_of(model);
   switch (model.norm_place) {
     case NormPlace::kBefore:
+      return {model.mixer == MixerKind::kNone ? "" : names.attention_norm,
+              has_feed_forward(model) ? names.mlp_norm : "", "", ""};
     case NormPlace::kTwoParallel: return {names.attention_norm, names.mlp_norm, "", ""};
     case NormPlace::kOneParallel: return {names.attention_norm, "", "", ""};
     case NormPlace::kAfter: return {"", "", names.after_attention_norm, names.after_mlp_norm};
@@ -40,7 +42,8 @@ BlockUnits Block::add_to(const RankContext& context, ParameterStore& store, std:
     if (!name.empty()) Norm::specify(context.model, prefix + name, specs);
   };
   norm(norms.before1);
-  Attention::specify(context, prefix, specs);
+  if (is_recurrent(context.model)) Recurrence::specify(context, prefix, specs);
+  if (context.model.mixer == MixerKind::kAttention) Attention::specify(context, prefix, specs);
   norm(norms.after1);
   norm(norms.before2);
   if (with_experts) {
@@ -48,7 +51,7 @@ BlockUnits Block::add_to(const RankContext& context, ParameterStore& store, std:
     if (context.model.experts.shared_ffn > 0) {
       Mlp::specify(context, shared_expert(context.model), prefix, specs);
     }
-  } else {
+  } else if (has_feed_forward(context.model)) {
     Mlp::specify(context, dense_mlp(context.model), prefix, specs);
   }
   norm(norms.after2);
@@ -59,11 +62,7 @@ BlockUnits Block::add_to(const RankContext& context, ParameterStore& store, std:
 
 Block::Block(const RankContext& context, ParameterStore& store, const BlockUnits& units,
              const Place& place)
-    : context_(context),
-      store_(store),
-      units_(units),
-      attention_(context, *units.block, block_prefix(context.model, place.layer)),
-      place_(place) {
+    : context_(context), store_(store), units_(units), place_(place) {
   const std::string prefix = block_prefix(context.model, place.layer);
   const BlockNorms norms = norms_of(context.model);
   const auto norm = [&](std::optional<Norm>& into, const std::string& name) {
@@ -73,12 +72,16 @@ Block::Block(const RankContext& context, ParameterStore& store, const BlockUnits
   norm(norm2_, norms.before2);
   norm(after1_, norms.after1);
   norm(after2_, norms.after2);
+  if (is_recurrent(context.model)) recurrence_.emplace(context, *units.block, prefix);
+  if (context.model.mixer == MixerKind::kAttention) {
+    attention_.emplace(context, *units.block, prefix);
+  }
   if (units.experts != nullptr) {
     experts_.emplace(context, store, *units.block, *units.experts, prefix);
     if (context.model.experts.shared_ffn > 0) {
       mlp_.emplace(context, *units.block, shared_expert(context.model), prefix);
     }
-  } else {
+  } else if (has_feed_forward(context.model)) {
     mlp_.emplace(context, *units.block, dense_mlp(context.model), prefix);
   }
 }
@@ -104,17 +107,19 @@ Tensor Block::forward(const Tensor& x, BlockSaved& saved) {
 Tensor Block::run_forward(const Tensor& x, BlockSaved& saved) const {
   if (is_parallel(context_.model)) return run_parallel(x, saved);
   const bool after_norm = context_.model.residual_from_after_norm;
-  const Tensor n1 = norm1_ ? norm1_->forward(context_, x, saved.norm1, "block.norm1") : x;
-  saved.attention.core.seed = seed_of(saved, 0, true);
   const bool by_rank = context_.plan.sequence_parallel;
-  const Tensor y =
-      add_residual(attention_forward(n1, saved), after_norm ? n1 : x,
-                   {attention_.output_bias(), saved.attention_mask, seed_of(saved, 1, by_rank),
-                    "attention.residual", after1_ ? &*after1_ : nullptr, &saved.after1});
+  Tensor y = x;
+  if (mixes()) {
+    const Tensor n1 = norm1_ ? norm1_->forward(context_, x, saved.norm1, "block.norm1") : x;
+    saved.attention.core.seed = seed_of(saved, 0, true);
+    y = add_residual(mixer_forward(n1, saved), after_norm ? n1 : x,
+                     {mixer_bias(), saved.attention_mask, seed_of(saved, 1, by_rank),
+                      "attention.residual", after1_ ? &*after1_ : nullptr, &saved.after1});
+  }
+  if (!has_branch_behind()) return y;
   const Tensor n2 = norm2_ ? norm2_->forward(context_, y, saved.norm2, "block.norm2") : y;
-  Parameter* const bias = experts_ ? nullptr : mlp_->output_bias();
   return add_residual(mlp_forward(n2, saved), after_norm ? n2 : y,
-                      {bias, saved.mlp_mask, seed_of(saved, 2, by_rank), "mlp.residual",
+                      {mlp_bias(), saved.mlp_mask, seed_of(saved, 2, by_rank), "mlp.residual",
                        after2_ ? &*after2_ : nullptr, &saved.after2});
 }
 
@@ -123,17 +128,18 @@ Tensor Block::run_parallel(const Tensor& x, BlockSaved& saved) const {
   const Tensor n1 = norm1_->forward(context_, x, saved.norm1, "block.norm1");
   saved.attention.core.seed = seed_of(saved, 0, true);
   const bool by_rank = context_.plan.sequence_parallel;
-  const Tensor y = add_residual(attention_forward(n1, saved), x,
-                                {attention_.output_bias(), saved.attention_mask,
-                                 seed_of(saved, 1, by_rank), "attention.residual"});
+  const Tensor y = add_residual(
+      mixer_forward(n1, saved), x,
+      {mixer_bias(), saved.attention_mask, seed_of(saved, 1, by_rank), "attention.residual"});
   const Tensor n2 = norm2_ ? norm2_->forward(context_, x, saved.norm2, "block.norm2") : n1;
-  Parameter* const bias = experts_ ? nullptr : mlp_->output_bias();
   return add_residual(mlp_forward(n2, saved), y,
-                      {bias, saved.mlp_mask, seed_of(saved, 2, by_rank), "mlp.residual"});
+                      {mlp_bias(), saved.mlp_mask, seed_of(saved, 2, by_rank), "mlp.residual"});
 }
 
-Tensor Block::attention_forward(const Tensor& x, BlockSaved& saved) const {
-  return leave_tensor_parallel(context_, attention_.forward(x, saved.attention),
+Tensor Block::mixer_forward(const Tensor& x, BlockSaved& saved) const {
+  Tensor mixed = recurrence_ ? recurrence_->forward(x, saved.recurrence)
+                             : attention_->forward(x, saved.attention);
+  return leave_tensor_parallel(context_, std::move(mixed),
                                {ModelPart::kTensorParallel, "attention.residual"});
 }
 
@@ -183,11 +189,12 @@ Tensor Block::drop_backward(const Tensor& dout, const Tensor& mask, const char* 
   return dx;
 }
 
-Tensor Block::attention_backward(Tensor dy, AttentionSaved saved) const {
+Tensor Block::mixer_backward(Tensor dy, BlockSaved& saved) const {
   Tensor inside =
       enter_tensor_parallel(context_, dy, {ModelPart::kTensorParallel, "attention.backward"});
   dy = Tensor();
-  return attention_.backward(inside, std::move(saved));
+  return recurrence_ ? recurrence_->backward(inside, std::move(saved.recurrence))
+                     : attention_->backward(inside, std::move(saved.attention));
 }
 
 Tensor Block::mlp_backward(Tensor dy, BlockSaved& saved) const {
@@ -213,11 +220,9 @@ Tensor Block::parallel_backward(const Tensor& dz, BlockSaved& saved) const {
     bias_gradient(context_, dropped, bias, label);
     return dropped;
   };
-  Parameter* const bias = experts_ ? nullptr : mlp_->output_bias();
-  Tensor dn2 = mlp_backward(of_branch(saved.mlp_mask, bias, "mlp.backward"), saved);
-  Tensor dn1 = attention_backward(
-      of_branch(saved.attention_mask, attention_.output_bias(), "attention.backward"),
-      std::move(saved.attention));
+  Tensor dn2 = mlp_backward(of_branch(saved.mlp_mask, mlp_bias(), "mlp.backward"), saved);
+  Tensor dn1 =
+      mixer_backward(of_branch(saved.attention_mask, mixer_bias(), "attention.backward"), saved);
   if (!norm2_) {
     context_.device.run(Add{dn2, dn1, {ModelPart::kResidual, "block.parallel"}});
     return norm1_->backward(context_, dn1, saved.norm1, dz, "attention.backward");
@@ -246,14 +251,16 @@ Tensor Block::run_backward(const Tensor& dz, BlockSaved& saved) const {
                                   label);
   };
   const auto pointer = [](const std::optional<Norm>& norm) { return norm ? &*norm : nullptr; };
-  const Tensor dy = branch_backward(
-      dz, experts_ ? nullptr : mlp_->output_bias(),
-      [&](Tensor d) { return mlp_backward(std::move(d), saved); },
-      Norms{pointer(norm2_), std::move(saved.norm2), pointer(after2_), std::move(saved.after2)},
-      std::move(saved.mlp_mask), "mlp.backward");
+  Tensor dy = dz;
+  if (has_branch_behind()) {
+    dy = branch_backward(
+        dz, mlp_bias(), [&](Tensor d) { return mlp_backward(std::move(d), saved); },
+        Norms{pointer(norm2_), std::move(saved.norm2), pointer(after2_), std::move(saved.after2)},
+        std::move(saved.mlp_mask), "mlp.backward");
+  }
+  if (!mixes()) return dy;
   return branch_backward(
-      dy, attention_.output_bias(),
-      [&](Tensor d) { return attention_backward(std::move(d), std::move(saved.attention)); },
+      dy, mixer_bias(), [&](Tensor d) { return mixer_backward(std::move(d), saved); },
       Norms{pointer(norm1_), std::move(saved.norm1), pointer(after1_), std::move(saved.after1)},
       std::move(saved.attention_mask), "attention.backward");
 }

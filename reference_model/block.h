@@ -4,7 +4,8 @@
 //   n2 = norm(y)   m = mlp(n2)         z = y + m + bias     (or m = experts(n2))
 //
 // NormPlace says where the norms stand: behind the branches in place of before them, in both
-// places, or before two branches that both start from x. A block may lack either branch.
+// places, or before two branches that both start from x. A block may lack either branch, and a
+// recurrence may stand for attention.
 //
 // With residual_from_after_norm the residual branches start at n1 and n2 instead of x and y (a
 // switch of BLOOM's). A recomputed block keeps x alone and runs forward again in backward;
@@ -17,6 +18,7 @@
 #include "reference_model/experts.h"
 #include "reference_model/mlp.h"
 #include "reference_model/norm.h"
+#include "reference_model/recurrence.h"
 
 namespace tpsim {
 
@@ -25,6 +27,7 @@ struct BlockSaved {
   NormSaved norm1, norm2;    // before the branches
   NormSaved after1, after2;  // behind them
   AttentionSaved attention;
+  RecurrenceSaved recurrence;
   MlpSaved mlp;  // dense, or the shared expert's
   ExpertsSaved experts;
   Tensor attention_mask, mlp_mask;  // dropout of the two branches, [elements] uint8
@@ -65,9 +68,9 @@ class Block {
     NormSaved after_saved;
   };
   // Both whole, not partial sums over the tensor group.
-  Tensor attention_forward(const Tensor& x, BlockSaved& saved) const;
+  Tensor mixer_forward(const Tensor& x, BlockSaved& saved) const;
   Tensor mlp_forward(const Tensor& x, BlockSaved& saved) const;
-  Tensor attention_backward(Tensor dy, AttentionSaved saved) const;
+  Tensor mixer_backward(Tensor dy, BlockSaved& saved) const;
   Tensor mlp_backward(Tensor dy, BlockSaved& saved) const;
   // A branch of the block on its way back to the residual.
   struct Branch {
@@ -82,6 +85,10 @@ class Block {
   Tensor add_residual(Tensor sum, const Tensor& residual, const Branch& branch) const;
   // Through the dropout of a branch; dout itself without one.
   Tensor drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const;
+  bool mixes() const { return attention_ || recurrence_; }
+  bool has_branch_behind() const { return mlp_ || experts_; }
+  Parameter* mixer_bias() const { return attention_ ? attention_->output_bias() : nullptr; }
+  Parameter* mlp_bias() const { return experts_ ? nullptr : mlp_->output_bias(); }
   std::uint64_t seed_of(const BlockSaved& saved, int place, bool by_rank) const;
 
   const RankContext& context_;
@@ -89,7 +96,8 @@ class Block {
   BlockUnits units_;
   std::optional<Norm> norm1_, norm2_;    // before the branches
   std::optional<Norm> after1_, after2_;  // behind them
-  Attention attention_;
+  std::optional<Attention> attention_;
+  std::optional<Recurrence> recurrence_;
   std::optional<Mlp> mlp_;  // dense, or beside the experts the shared one
   std::optional<Experts> experts_;
   Place place_;

@@ -12,6 +12,10 @@ std::int64_t first_expert(const RankContext& context) {
   return context.groups.expert.rank() * local_sizes(context).experts;
 }
 
+std::string latent_name(bool down) {
+  return down ? "mlp.fc1_latent_proj.weight" : "mlp.fc2_latent_proj.weight";
+}
+
 void Experts::specify_router(const RankContext& context, const std::string& block,
                              std::vector<ParameterSpec>& specs) {
   const ModelSpec& model = context.model;
@@ -21,6 +25,15 @@ void Experts::specify_router(const RankContext& context, const std::string& bloc
                    .shape = {count, model.hidden},
                    .deviation = model.initializer_range,
                    .global_rows = count});
+  if (const std::int64_t latent = model.experts.latent; latent > 0) {
+    for (const bool down : {true, false}) {
+      const std::int64_t rows = down ? latent : model.hidden;
+      specs.push_back({.name = block + latent_name(down),
+                       .shape = {rows, down ? model.hidden : latent},
+                       .deviation = model.initializer_range,
+                       .global_rows = rows});
+    }
+  }
   if (model.experts.router.bias) {
     specs.push_back({.name = router + ".bias",
                      .shape = {count},
@@ -37,7 +50,7 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
   std::vector<ParameterSpec> specs;
   const auto bias = [&](std::int64_t expert, const std::string& name, bool cut) {
     if (!model.experts.bias) return;
-    const std::int64_t rows = cut ? model.ffn_hidden : model.hidden;
+    const std::int64_t rows = cut ? model.ffn_hidden : expert_width(model);
     specs.push_back({.name = block + expert_name(names, expert, name) + ".bias",
                      .shape = {1, cut ? sizes.ffn : rows},
                      .sharding = cut ? Sharding::kColumns : Sharding::kPartial,
@@ -48,16 +61,16 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
     const std::int64_t expert = first_expert(context) + i;
     for (const std::string& name : names.expert_up) {
       specs.push_back({.name = block + expert_name(names, expert, name) + ".weight",
-                       .shape = {sizes.ffn, model.hidden},
+                       .shape = {sizes.ffn, expert_width(model)},
                        .sharding = Sharding::kRows,
                        .deviation = model.initializer_range,
                        .global_rows = model.ffn_hidden});
     }
     specs.push_back({.name = block + expert_name(names, expert, names.expert_down) + ".weight",
-                     .shape = {model.hidden, sizes.ffn},
+                     .shape = {expert_width(model), sizes.ffn},
                      .sharding = Sharding::kColumns,
                      .deviation = model.initializer_range,
-                     .global_rows = model.hidden});
+                     .global_rows = expert_width(model)});
   }
   for (std::int64_t i = 0; i < sizes.experts; ++i) {
     const std::int64_t expert = first_expert(context) + i;

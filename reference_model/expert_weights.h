@@ -10,6 +10,8 @@ namespace tpsim {
 
 // Behind the block's prefix, without ".weight".
 std::string expert_name(const WeightNames& names, std::int64_t expert, const std::string& matrix);
+// Of the projection of latents, down or up, behind the block's prefix.
+std::string latent_name(bool down);
 std::int64_t first_expert(const RankContext& context);
 
 }  // namespace tpsim

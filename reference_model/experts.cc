@@ -1,6 +1,9 @@
 #include "reference_model/experts.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_map>
 
 #include "reference_model/expert_balance.h"
 #include "reference_model/expert_weights.h"
@@ -23,6 +26,11 @@ constexpr Label kReorder{ModelPart::kPermutation, "experts.reorder"};
 constexpr Label kGather{ModelPart::kDispatch, "experts.gather"};
 constexpr Label kBias{ModelPart::kExperts, "experts.bias"};
 constexpr Label kReduceSlots{ModelPart::kDispatch, "experts.reduce"};
+constexpr Label kLatent{ModelPart::kLatentExperts, "experts.latent"};
+// Of allocations.
+constexpr const char* kArrived = "experts.arrived";
+constexpr const char* kActive = "experts.active";
+constexpr const char* kSlopes = "experts.dup";
 
 // Columns of the rows of one expert, of [experts, N, width].
 Matrix rows_of_expert(const Tensor& rows, std::size_t expert, std::int64_t column,
@@ -45,13 +53,23 @@ std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
 
 }  // namespace
 
+bool holds_arrived_tokens(std::string_view allocation) {
+  constexpr std::array<std::string_view, 8> kAll = {kArrived,     kActive,          kSlopes,
+                                                    kUp.text,     kDown.text,       kReorder.text,
+                                                    kGather.text, kReduceSlots.text};
+  return std::find(kAll.begin(), kAll.end(), allocation) != kAll.end();
+}
+
 Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUnit& block_unit,
                  ParameterUnit& expert_unit, const std::string& block)
     : context_(context),
       layer_(block),
       sizes_(local_sizes(context)),
       capacity_(slots_of_expert(context, sizes_.seq_share * sizes_.batch)),
+      width_(expert_width(context.model)),
       router_(get_parameter(block_unit, block + names_of(context.model).router + ".weight")),
+      latent_down_(find_parameter(block_unit, block + latent_name(true))),
+      latent_up_(find_parameter(block_unit, block + latent_name(false))),
       unit_(expert_unit),
       router_bias_(find_parameter(block_unit, block + names_of(context.model).router + ".bias")) {
   const ModelSpec& model = context.model;
@@ -62,15 +80,14 @@ Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUni
   };
   for (const std::string& name : names.expert_up) {
     const Parameter& p = of_expert(0, name);
-    const bool joins =
-        !up_.empty() && up_.back().offset + up_.back().rows * model.hidden == p.offset;
+    const bool joins = !up_.empty() && up_.back().offset + up_.back().rows * width_ == p.offset;
     if (joins) {
       up_.back().rows += sizes_.ffn;
     } else {
-      up_.push_back({p.offset, sizes_.ffn, model.hidden});
+      up_.push_back({p.offset, sizes_.ffn, width_});
     }
   }
-  down_ = {of_expert(0, names.expert_down).offset, model.hidden, sizes_.ffn};
+  down_ = {of_expert(0, names.expert_down).offset, width_, sizes_.ffn};
   if (sizes_.experts > 1) {
     const std::string& first = names.expert_up.front();
     stride_ = of_expert(1, first).offset - of_expert(0, first).offset;
@@ -80,11 +97,13 @@ Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUni
         store.add_buffer(block + names.router + ".e_score_correction_bias", model.experts.count);
   }
   if (!model.experts.bias) return;
+  std::unordered_map<std::string_view, Parameter*> called;  // of many, each asked for once
+  for (Parameter& p : unit_.parameters()) called.emplace(p.spec.name, &p);
   const auto biases = [&](const std::string& name, std::int64_t column) {
     Biases all{{}, column};
     for (std::int64_t i = 0; i < sizes_.experts; ++i) {
-      all.of_experts.push_back(&get_parameter(
-          unit_, block + expert_name(names, first_expert(context) + i, name) + ".bias"));
+      all.of_experts.push_back(
+          called.at(block + expert_name(names, first_expert(context) + i, name) + ".bias"));
     }
     return all;
   };
@@ -141,16 +160,26 @@ void Experts::multiply(Matmul product) const {
   context_.device.run(with_recipe(context_, std::move(product)));
 }
 
+Tensor Experts::project(const Tensor& x, const Parameter* by) const {
+  return by == nullptr ? x : linear_forward(context_, x, by->weight, kLatent);
+}
+
+Tensor Experts::project_backward(Tensor dy, const Tensor& x, Parameter* by) const {
+  if (by == nullptr) return dy;
+  linear_weight_gradient(context_, dy, x, *by, kLatent);
+  return linear_input_gradient(context_, dy, by->weight, kLatent);
+}
+
 Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
   saved.x = x;
   route(saved);
-  const std::int64_t hidden = context_.model.hidden;
-  Tensor slots = allocate_activation(context_, {context_.model.experts.count, capacity_, hidden},
+  Tensor slots = allocate_activation(context_, {context_.model.experts.count, capacity_, width_},
                                      kDispatch.text);
   const std::int64_t per_token = context_.model.experts.per_token;
   const bool scales_input = context_.model.experts.router.scales_input;
-  context_.device.run(DispatchTokens{x, scales_input ? saved.weights : Tensor(), saved.choices,
-                                     slots, per_token, kDispatch});
+  context_.device.run(DispatchTokens{project(x, latent_down_),
+                                     scales_input ? saved.weights : Tensor(), saved.choices, slots,
+                                     per_token, kDispatch});
   saved.input = to_experts(std::move(slots));
 
   const std::int64_t count = saved.input.shape()[1];
@@ -160,7 +189,7 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
   for (const Stack& part : up_) {
     Matrix weights = stacked(unit_.weights, part);
     weights.transposed = true;
-    multiply({.a = columns_of(saved.input, 0, hidden),
+    multiply({.a = columns_of(saved.input, 0, width_),
               .b = weights,
               .c = columns_of(saved.up, column, part.rows),
               .label = kUp});
@@ -173,15 +202,16 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
   weights.transposed = true;
   multiply({.a = columns_of(saved.active, 0, sizes_.ffn),
             .b = weights,
-            .c = columns_of(down, 0, hidden),
+            .c = columns_of(down, 0, width_),
             .label = kDown});
   for (const Biases& biases : down_biases_) add_biases(down, biases, true);
   saved.output = from_experts(std::move(down));
 
-  Tensor y = allocate_activation(context_, x.shape(), kCombine.text);
+  Tensor y = allocate_activation(context_, {x.shape()[0], x.shape()[1], width_}, kCombine.text);
   context_.device.run(CombineTokens{saved.output, scales_input ? Tensor() : saved.weights,
                                     saved.slots, y, kCombine});
-  return y;
+  if (latent_up_ != nullptr) saved.combined = y;
+  return project(y, latent_up_);
 }
 
 void Experts::route(ExpertsSaved& saved) const {
@@ -210,7 +240,7 @@ void Experts::route(ExpertsSaved& saved) const {
 
 Tensor Experts::activate(const ExpertsSaved& saved) const {
   const Shape& s = saved.up.shape();
-  Tensor active = allocate_activation(context_, {s[0], s[1], sizes_.ffn}, "experts.active");
+  Tensor active = allocate_activation(context_, {s[0], s[1], sizes_.ffn}, kActive);
   if (gated()) {
     const auto limit = static_cast<float>(context_.model.mlp_limit);
     context_.device.run(SwigluForward{saved.up, active, context_.model.mlp, limit, kSwiglu});
@@ -224,7 +254,7 @@ Tensor Experts::to_experts(Tensor slots) const {
   const std::int64_t etp = expert_tensor_ranks(context_.plan);
   if (context_.plan.degrees.ep > 1) {
     const Tensor sent = std::move(slots);
-    slots = allocate_activation(context_, sent.shape(), "experts.arrived");
+    slots = allocate_activation(context_, sent.shape(), kArrived);
     context_.groups.expert.all_to_all(sent, slots, {ModelPart::kDispatch, "experts.to_experts"});
   }
   if (etp > 1) {
@@ -255,19 +285,18 @@ Tensor Experts::from_experts(Tensor slots) const {
 
 // What arrives lies as [rank, expert here, slot]; an expert multiplies the slots of all ranks.
 Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
-  const std::int64_t hidden = context_.model.hidden;
   const std::int64_t ranks = expert_tensor_ranks(context_.plan) * context_.plan.degrees.ep;
-  const Shape shape = by_expert ? Shape{sizes_.experts, ranks * capacity_, hidden}
-                                : Shape{ranks * sizes_.experts, capacity_, hidden};
+  const Shape shape = by_expert ? Shape{sizes_.experts, ranks * capacity_, width_}
+                                : Shape{ranks * sizes_.experts, capacity_, width_};
   if (ranks == 1 || sizes_.experts == 1) return slots.reshaped(shape);
   Tensor ordered = allocate_activation(context_, shape, kReorder.text);
-  const std::int64_t part = capacity_ * hidden;
+  const std::int64_t part = capacity_ * width_;
   const auto places = [&](const Tensor& tensor, std::int64_t expert_stride,
                           std::int64_t rank_stride) {
     return Matrix{.tensor = tensor,
                   .rows = capacity_,
-                  .cols = hidden,
-                  .row_stride = hidden,
+                  .cols = width_,
+                  .row_stride = width_,
                   .outer_stride = expert_stride,
                   .inner_stride = rank_stride};
   };
@@ -282,7 +311,6 @@ Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
 }
 
 Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
-  const std::int64_t hidden = context_.model.hidden;
   for (const Biases& biases : down_biases_) bias_gradients(ddown, biases, true);
   for (const Biases& biases : up_biases_) {
     for (Parameter* bias : biases.of_experts) zero_if_fresh(context_.device, *bias);
@@ -301,14 +329,14 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
               .label = label});
   };
   Tensor dactive = allocate_activation(context_, saved.active.shape(), kDown.text);
-  multiply({.a = columns_of(ddown, 0, hidden),
+  multiply({.a = columns_of(ddown, 0, width_),
             .b = stacked(unit_.weights, down_),
             .c = columns_of(dactive, 0, sizes_.ffn),
             .label = kDown});
-  weight_gradient(columns_of(ddown, 0, hidden), columns_of(saved.active, 0, sizes_.ffn), down_,
+  weight_gradient(columns_of(ddown, 0, width_), columns_of(saved.active, 0, sizes_.ffn), down_,
                   kDown);
   saved.active = ddown = Tensor();
-  const Tensor dup = allocate_activation(context_, saved.up.shape(), "experts.dup");
+  const Tensor dup = allocate_activation(context_, saved.up.shape(), kSlopes);
   if (gated()) {
     const auto limit = static_cast<float>(context_.model.mlp_limit);
     context_.device.run(SwigluBackward{dactive, saved.up, dup, context_.model.mlp, limit, kSwiglu});
@@ -325,10 +353,10 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
     const Matrix slopes = columns_of(dup, column, part.rows);
     multiply({.a = slopes,
               .b = stacked(unit_.weights, part),
-              .c = columns_of(dinput, 0, hidden),
+              .c = columns_of(dinput, 0, width_),
               .beta = column == 0 ? 0.0F : 1.0F,
               .label = kUp});
-    weight_gradient(slopes, columns_of(saved.input, 0, hidden), part, kUp);
+    weight_gradient(slopes, columns_of(saved.input, 0, width_), part, kUp);
     column += part.rows;
   }
   return dinput;
@@ -346,12 +374,14 @@ void Experts::balance(const ExpertsSaved& saved, const Tensor& dlogits) const {
   }
 }
 
-Tensor Experts::backward(const Tensor& dy, ExpertsSaved saved) const {
+Tensor Experts::backward(const Tensor& dz, ExpertsSaved saved) const {
   Device& device = context_.device;
   const std::int64_t per_token = context_.model.experts.per_token;
   const Tensor dweights = device.allocate(saved.weights.shape(), DType::kFloat32,
                                           MemoryCategory::kActivations, kCombine.text);
   const bool scales_input = context_.model.experts.router.scales_input;
+  const Tensor dy = project_backward(dz, saved.combined, latent_up_);
+  saved.combined = Tensor();
   if (!scales_input) {
     device.run(RouteWeightGradient{dy, saved.output, saved.slots, dweights, kCombine});
   }
@@ -362,13 +392,14 @@ Tensor Experts::backward(const Tensor& dy, ExpertsSaved saved) const {
   Tensor dinput = experts_backward(to_experts(std::move(slots)), saved);
   saved.input = Tensor();
   slots = from_experts(std::move(dinput));
-  Tensor dx = allocate_activation(context_, saved.x.shape(), kDispatch.text);
+  Tensor dx = allocate_activation(context_, dy.shape(), kDispatch.text);
   device.run(
       CombineTokens{slots, scales_input ? saved.weights : Tensor(), saved.slots, dx, kDispatch});
   if (scales_input) {
     device.run(RouteWeightGradient{saved.x, slots, saved.slots, dweights, kDispatch});
   }
   slots = Tensor();
+  dx = project_backward(std::move(dx), saved.x, latent_down_);
 
   const Tensor dlogits = allocate_activation(context_, saved.logits.shape(), kRoute.text);
   device.run(RouteBackward{saved.logits, saved.weights, saved.chosen, dweights, dlogits,

@@ -7,23 +7,32 @@
 // the expert's matrices, the slots of all of them. The way back is the same in reverse, a
 // reduce-scatter in place of the gather. The result is whole, not a partial sum. Where experts are
 // whole on a rank, the ranks of a tensor group are merely ranks with other tokens.
+//
+// Experts of a latent (ExpertShape::latent) get tokens projected down by a matrix that every rank
+// repeats, and what comes back is projected up by another: `width` is that of what experts get.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reference_model/parameters.h"
 
 namespace tpsim {
 
+// Whether an allocation, by its label, holds rows of tokens for this rank's experts, whoever sent
+// them: their number follows how many tokens chose these experts, where none is dropped.
+bool holds_arrived_tokens(std::string_view allocation);
+
 // E experts of C slots from this rank's T tokens; N slots arrive for each of this rank's experts.
 struct ExpertsSaved {
   Tensor x;                                // [seq_share, batch, hidden]
+  Tensor combined;                         // [seq_share, batch, width], of experts of a latent
   Tensor logits;                           // [T, E] fp32
   Tensor weights, chosen, slots, choices;  // of RouteForward
-  Tensor input;                            // [experts here, N, hidden]
+  Tensor input;                            // [experts here, N, width]
   Tensor up, active;                       // [experts here, N, ffn], up twice as wide for SwiGLU
-  Tensor output;                           // [E, C, hidden]: what came back for this rank's tokens
+  Tensor output;                           // [E, C, width]: what came back for this rank's tokens
 };
 
 class Experts {
@@ -40,7 +49,7 @@ class Experts {
   // x and the result: residual_shape(context).
   Tensor forward(const Tensor& x, ExpertsSaved& saved) const;
   // Gradient of x. Consumes `saved`.
-  Tensor backward(const Tensor& dy, ExpertsSaved saved) const;
+  Tensor backward(const Tensor& dz, ExpertsSaved saved) const;
 
  private:
   // Matrices of all experts here, one in each, that multiply as one batch: the first one's place in
@@ -54,7 +63,7 @@ class Experts {
   Matrix stacked(const Tensor& flat, const Stack& stack) const;
 
   void route(ExpertsSaved& saved) const;
-  // [E, C, hidden] of this rank's tokens -> [experts here, N, hidden], and back.
+  // [E, C, width] of this rank's tokens -> [experts here, N, width], and back.
   Tensor to_experts(Tensor slots) const;
   Tensor from_experts(Tensor slots) const;
   // Between the order in which ranks send and that of experts.
@@ -63,6 +72,9 @@ class Experts {
   // Gradient of `input` from that of the down projection's result; adds to the weights' gradients.
   Tensor experts_backward(Tensor ddown, ExpertsSaved& saved) const;
   void multiply(Matmul product) const;
+  // x times a projection of latents, or x itself without; and the gradient of x.
+  Tensor project(const Tensor& x, const Parameter* by) const;
+  Tensor project_backward(Tensor dy, const Tensor& x, Parameter* by) const;
 
   bool gated() const { return is_gated(context_.model.mlp); }
   // Biases of the experts here, stacked like their matrices.
@@ -80,7 +92,9 @@ class Experts {
   std::string layer_;  // the block's prefix
   LocalSizes sizes_;
   std::int64_t capacity_;  // of one expert for this rank's tokens
+  std::int64_t width_;     // of what experts get and give
   Parameter& router_;
+  Parameter *latent_down_, *latent_up_;  // null where experts get whole tokens
   ParameterUnit& unit_;
   std::vector<Stack> up_;  // one, or gate and up where they do not lie together
   Stack down_;

@@ -100,6 +100,8 @@ WeightNames names_of(const ModelSpec& model) {
     n.down = "mlp.c_proj";
   } else if (!is_gated(model.mlp)) {
     n.up = {"mlp.up_proj"};
+    n.expert_up = {"up_proj"};
+    n.shared_up = {"mlp.shared_experts.up_proj"};
   }
   name_outer_norms(model, n);
   return n;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference_model/experts.h"
 #include "sim/normal.h"
 
 namespace tpsim {
@@ -83,6 +84,14 @@ Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& colle
   const CopyKernel kernel = dispatcher == Dispatcher::kDeepEp ? kDeepEp : kHybridEp;
   return collectives.price_dispatch(to_nodes * once, to_ranks * once,
                                     kernel.processors * kernel.each, group);
+}
+
+void grow_arrivals(Program& program, const ModelSpec& model, double load) {
+  if (!model.experts.dropless || load <= 1) return;
+  for (AllocationRecord& allocation : program.allocations) {
+    if (!holds_arrived_tokens(allocation.label)) continue;
+    allocation.bytes = std::llround(load * static_cast<double>(allocation.bytes));
+  }
 }
 
 bool waits_for_busiest(const Label& label) {

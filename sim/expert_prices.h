@@ -31,6 +31,9 @@ double parts_reached(const ExpertShape& experts, std::int64_t parts);
 Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& collectives,
                       const CollectiveRecord& record, const GroupPlacement& group);
 
+// Grows what a program allocates for tokens that other ranks sent, where none are dropped.
+void grow_arrivals(Program& program, const ModelSpec& model, double load);
+
 // Works on tokens of other ranks, as many as were sent here.
 bool waits_for_busiest(const Label& label);
 

@@ -202,6 +202,8 @@ LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
                    shard_plan(scenario(), traced_plan(scenario(), place->first, plan)),
                    scenario().stack.training));
   unpriced_.push_back(&layer);
+  grow_arrivals(layer.trace->program, scenario().model,
+                busiest_load(scenario().stack, scenario().model, plan));
   const LayerTrace& trace = *layer.trace;
   const auto memory = [&](Phase phase) {
     const auto [begin, end] = trace.span(phase);
@@ -227,7 +229,7 @@ const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan, s
 const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64_t block) {
   Layer& layer = traced_layer(kind, plan, block);
   if (!layer.cost) {
-    layer.cost = price_layer(kind, *layer.trace, layer.memory, plan);
+    layer.cost = price_layer(kind, *layer.trace, layer.memory, plan, block);
     layer.trace.reset();
   }
   return *layer.cost;
@@ -236,6 +238,18 @@ const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64
 void LayerPricer::drop_traces() {
   for (Layer* layer : unpriced_) layer->trace.reset();
   unpriced_.clear();
+}
+
+// A rank's experts are matrices of the same shapes.
+Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
+                                    std::int64_t block) const {
+  const Bytes all(fixed.held[static_cast<std::size_t>(MemoryCategory::kWeights)]);
+  const ModelSpec model = with_block_kind(scenario().model, block);
+  if (!has_experts(model)) return all;
+  const std::int64_t of_expert =
+      mlp_matrices(model) * expert_width(model) * model.ffn_hidden / expert_tensor_ranks(plan);
+  const std::int64_t alike = model.experts.count / plan.degrees.ep - 1;
+  return all - Bytes(static_cast<double>(alike * of_expert * size_of(plan.dtype)));
 }
 
 const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
@@ -249,7 +263,10 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;
   fixed.update = memory_change(trace.program, trace.reduce, trace.end, granularity).highest;
   fixed.end = price_end(trace, plan);
-  if (kind == LayerKind::kBlock) add_weight_copies(fixed, plan);
+  if (kind == LayerKind::kBlock) {
+    fixed.stand_ins = distinct_weights(fixed, plan, block);
+    add_weight_copies(fixed, plan);
+  }
   if (scenario().stack.parts.moments_dtype != DType::kFloat32 && plan.dtype != DType::kFloat32) {
     constexpr double kOfTwelveBytes = 8.0 / 12;  // the fp32 copy and two moments of two bytes
     fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] *= kOfTwelveBytes;

@@ -48,6 +48,8 @@ struct FixedCost {
   BytesByCategory update{};  // allocated while the step ends, all layers at once
   StepEndCost end;
   Bytes host;  // held in the host's memory, where the host is not the device
+  // Of a block: a gradient in the weights' dtype for each distinct shape of its weights.
+  Bytes stand_ins = {};
 };
 
 // An activation on its way to the next stage.
@@ -151,6 +153,7 @@ class LayerPricer {
                                     Seconds beside) const;
   void add_recomputed(PhaseCost& backward, const std::vector<OpRecord>& ops, const Plan& plan);
   void add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace, const Plan& plan);
+  Bytes distinct_weights(const FixedCost& fixed, const Plan& plan, std::int64_t block) const;
   void add_weight_copies(FixedCost& fixed, const Plan& plan) const;
   void add_gathered_logits(LayerCost& head, const LayerTrace& trace, const Plan& plan) const;
   Seconds end_op_time(const OpRecord& op);
@@ -162,7 +165,7 @@ class LayerPricer {
   HostDeviceTime price_op(const OpRecord& op, PhaseCost& phase);
   HostDeviceTime price_rounded(const std::vector<OpRecord>& ops, PhaseCost& phase);
   LayerCost price_layer(LayerKind kind, const LayerTrace& trace, const LayerMemory& memory,
-                        const Plan& plan);
+                        const Plan& plan, std::int64_t block);
 
   std::shared_ptr<const PriceLists> prices_;
   std::unordered_map<OpKey, OpPrice> op_prices_;

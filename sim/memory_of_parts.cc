@@ -56,7 +56,9 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
   switch (stack.parts.loss_head) {
     case LossHead::kVocabParallel: return {};
     // The log-softmax stays, the fp32 copy it was made of does not; gradients of both beside it.
-    case LossHead::kEager: return {narrow + 4 - traced, 8};
+    // Over a tensor group PyTorch adds the log-softmax's gradient as plain ops (loss_parallel):
+    // its exponential, their sum and its product with the gradient above lie beside the first.
+    case LossHead::kEager: return {narrow + 4 - traced, others > 0 ? 12.0 : 8.0};
     case LossHead::kGathered: return {(others + 1) * (narrow + 4) - traced, (others + 1) * 8};
     case LossHead::kChunked: return {traced / kChunks - traced, 0};
     case LossHead::kFused: return {-traced, 0};

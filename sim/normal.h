@@ -9,6 +9,9 @@ namespace tpsim {
 double normal_cdf(double x);
 double normal_quantile(double probability);
 
+// Standard deviations on each side of the mean between which 90 % lie.
+inline constexpr double kHalfOf90 = 1.645;
+
 // Mean of the largest of n standard normal numbers (Blom's approximation; 0 for n = 1).
 double expected_maximum(std::int64_t n);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/scan_model.h"
+
 namespace tpsim {
 namespace {
 
@@ -91,6 +93,7 @@ OpPrice OpCostModel::burst_price(const OpRecord& op) const {
     return {estimate.time,
             estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
   }
+  if (is_scan(op.key.kind)) return {scan_time(op.key, device_, model_), PriceSource::kModel};
   return kernel_price(op);
 }
 
@@ -131,6 +134,8 @@ std::string OpCostModel::explain(const OpRecord& op) const {
     how = explain_matmul(op);
   } else if (is_flash(op.key.kind)) {
     how = explain_flash(op);
+  } else if (is_scan(op.key.kind)) {
+    how = explain_scan(op, device_, model_);
   } else {
     how = explain_kernel(op);
   }

@@ -24,7 +24,10 @@ std::int64_t graph_scopes(ModelPart part, bool has_experts) {
     case ModelPart::kAttentionCore:
     case ModelPart::kResidual:
     case ModelPart::kBiasGradient: return bit(GraphScope::kAttention);
+    case ModelPart::kRecurrentLinear:
+    case ModelPart::kRecurrence: return bit(GraphScope::kMamba);
     case ModelPart::kMlpLinear:
+    case ModelPart::kLatentExperts:
     case ModelPart::kActivation:
       return bit(has_experts ? GraphScope::kMoeRouter : GraphScope::kMlp);
     case ModelPart::kRouter: return bit(GraphScope::kMoeRouter);
@@ -254,7 +257,8 @@ HostDeviceTime LayerPricer::host_of_routing(const OpRecord& op) const {
 }
 
 LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
-                                   const LayerMemory& memory, const Plan& plan) {
+                                   const LayerMemory& memory, const Plan& plan,
+                                   std::int64_t block) {
   LayerCost cost{price_phase(trace, Phase::kForward, plan),
                  price_phase(trace, Phase::kBackward, plan),
                  price_phase(trace, Phase::kAccumulate, plan)};
@@ -269,14 +273,16 @@ LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
   if (plan.recompute == Recompute::kSelective) add_recomputed_modules(cost.backward, trace, plan);
   if ((scenario().stack.parts.cuda_graphs & kGraphsOfLayers) == kGraphsOfLayers) return cost;
   const HostCost& host = scenario().stack.host;
+  // A block of one branch has half of the modules.
+  const double share = branch_count(block_of_kind(scenario().model, block)) / 2.0;
   const auto with_host = [](PhaseCost phase, Seconds time) {
     phase.time = then(HostDeviceTime{time, Seconds(), time}, phase.time);
     return phase;
   };
   const bool again = plan.recompute == Recompute::kFull;
-  cost.forward = with_host(cost.forward, host.per_block_forward);
-  cost.backward = with_host(cost.backward,
-                            host.per_block_backward + (again ? host.per_block_forward : Seconds()));
+  cost.forward = with_host(cost.forward, share * host.per_block_forward);
+  cost.backward = with_host(cost.backward, share * (host.per_block_backward +
+                                                    (again ? host.per_block_forward : Seconds())));
   return cost;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/recurrence_records.h"
+
 namespace tpsim {
 namespace {
 
@@ -25,6 +27,10 @@ constexpr Passes kClampedBackward{18, 0, 7};
 // by expert; that of the products before it is free. Mean over both.
 constexpr Passes kExpertBias{4, 0, 4};
 constexpr Passes kExpertBiasGradient{3, 0, 6};
+// Experts' squared ReLU times each token's probability in fp32, rounded by itself; on the way back
+// the probabilities' gradient is summed over the width.
+constexpr Passes kWeightedReluForward{4, 2, 3};
+constexpr Passes kWeightedReluBackward{7, 4, 6};
 constexpr Passes kBiasGelu{4, 0, 2, 1, 0};        // kept: the sum with the bias
 constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // kept: fp32 probabilities
 constexpr Passes kSoftmaxBackward{6, 5, 5};
@@ -43,6 +49,14 @@ constexpr Passes kCrossEntropyBackward{0, 4, 3};
 
 bool is_plain(KernelFusion fusion, const StackSpec& stack) {
   return fusion == KernelFusion::kTorch && !stack.parts.compile;
+}
+
+// Megatron-Core fuses the weights of experts into SwiGLU alone.
+bool weighs_apart(const OpRecord& op, const StackSpec& stack) {
+  return stack.parts.activation == ActivationKernel::kFusedSwiglu &&
+         stack.parts.expert_weighting == ExpertWeighting::kActivation &&
+         op.label.part == ModelPart::kExpertActivation &&
+         op.key.variant >> 1 == static_cast<int>(MlpKind::kReluSquared);
 }
 
 bool is_rms_norm(const OpRecord& op) {
@@ -80,7 +94,11 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kSwigluBackward:
       if (part_fused) return kClampedBackward;
       return plain_swiglu ? kSwigluBackward : Passes{};
-    case OpKind::kBiasGeluForward: return plain_gelu && has_bias ? kBiasGelu : Passes{};
+    case OpKind::kBiasGeluForward:
+      if (weighs_apart(op, stack)) return kWeightedReluForward;
+      return plain_gelu && has_bias ? kBiasGelu : Passes{};
+    case OpKind::kBiasGeluBackward:
+      return weighs_apart(op, stack) ? kWeightedReluBackward : Passes{};
     case OpKind::kSoftmaxForward: return plain_softmax ? kSoftmaxForward : Passes{};
     case OpKind::kSoftmaxBackward: return plain_softmax ? kSoftmaxBackward : Passes{};
     case OpKind::kBiasResidual:
@@ -91,6 +109,9 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kDispatchTokens:
     case OpKind::kCombineTokens:
       return parts.permutation == Permutation::kUnfused ? kUnfusedPermutation : Passes{};
+    case OpKind::kScanForward:
+    case OpKind::kScanBackward:
+      return {0, 0, static_cast<std::int64_t>(scan_kernels(op.key).size())};
     case OpKind::kAdamW: return is_plain(parts.optimizer, stack) ? kAdamW : Passes{};
     case OpKind::kCrossEntropyBackward: return eager_loss ? kCrossEntropyBackward : Passes{};
     default: return {};  // products, copies, sums: the same kernels everywhere

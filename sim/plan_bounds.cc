@@ -114,7 +114,7 @@ void PlanBounds::prepare(const Plan& plan, const StageCut& cut) {
   for (const StageKind& stage : cut.stages) stage_fixed_.push_back(&stage_total(fixed, stage));
   transfer_ = plan.degrees.pp > 1 ? pricer_.transfer(plan) : TransferCost{};
   overheads_ =
-      memory_overheads(pricer_.scenario().stack.memory, plan, block_weights(fixed.of_layers));
+      memory_overheads(pricer_.scenario().stack.memory, plan, gradient_stand_ins(fixed.of_layers));
 }
 
 PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, Bytes limit) {
@@ -161,7 +161,7 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
     stage_chunks_.push_back(&memory_of(plan, cut.chunks[static_cast<std::size_t>(chunk)]));
   }
   const FixedCost& fixed = *stage_fixed_[kind];
-  return stage_memory(pricer_.scenario().stack.memory, overheads_, fixed.held,
+  return stage_memory(pricer_.scenario().stack, overheads_, fixed.held,
                       tensor_peak(fixed, stage_chunks_, moments_of(plan, cut, kind)))
       .total();
 }

@@ -16,9 +16,12 @@ Counted counted(ModelPart part) {
   constexpr Counted kNowhere;
   switch (part) {
     case ModelPart::kAttentionCore: return {StepTerm::kAttention, {}};
+    case ModelPart::kRecurrence: return {StepTerm::kRecurrence, {}};
     case ModelPart::kAttentionLinear:
     case ModelPart::kLatentUp:
+    case ModelPart::kRecurrentLinear:
     case ModelPart::kMlpLinear:
+    case ModelPart::kLatentExperts:
     case ModelPart::kHead: return {StepTerm::kMatmul, {}};
     case ModelPart::kExperts: return {StepTerm::kGroupedProducts, {}};
     case ModelPart::kRouter:

@@ -50,6 +50,7 @@ std::int64_t module_of(ModelPart part, bool has_experts) {
       return bit(RecomputeModule::kExpertActivation) | bit(RecomputeModule::kMoe);
     case ModelPart::kRouter:
     case ModelPart::kPermutation:
+    case ModelPart::kLatentExperts:
     case ModelPart::kExperts:
     case ModelPart::kDispatch: return bit(RecomputeModule::kMoe);
     default: return 0;

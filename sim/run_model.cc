@@ -20,6 +20,15 @@ std::string without_blocks(const std::string& name) {
   return is_number ? name.substr(0, dash) : name;
 }
 
+// Of the blocks that have one: blocks of one branch come in kinds with and without.
+std::int64_t ffn_hidden_of(const ModelSpec& model) {
+  if (has_feed_forward(model)) return model.ffn_hidden;
+  for (const BlockShape& block : model.other_blocks) {
+    if (block.ffn_hidden > 0) return block.ffn_hidden;
+  }
+  return 0;
+}
+
 // Whether every size that the row states is the model's.
 bool has_sizes(const ModelSpec& model, const PublishedRun& run) {
   const auto agrees = [](std::int64_t stated, std::int64_t is) {
@@ -31,7 +40,7 @@ bool has_sizes(const ModelSpec& model, const PublishedRun& run) {
   const ExpertShape& experts = model.experts;
   return agrees(run.hidden, model.hidden) && agrees(run.heads, attention.heads) &&
          (is_latent || agrees(run.kv_heads, attention.kv_heads)) &&
-         agrees(run.head_dim, head_dim) && agrees(run.ffn_hidden, model.ffn_hidden) &&
+         agrees(run.head_dim, head_dim) && agrees(run.ffn_hidden, ffn_hidden_of(model)) &&
          agrees(run.experts, experts.count) && agrees(run.experts_per_token, experts.per_token) &&
          agrees(run.shared_ffn, experts.shared_ffn);
 }
@@ -70,7 +79,7 @@ void set_experts(ModelSpec& model, const PublishedRun& run) {
   model.experts.per_token = stated_or(run.experts_per_token, 1);
   model.experts.shared_ffn = run.shared_ffn;
   model.experts.dropless = run.routing != "capacity";
-  model.ends.prediction_layers = run.mtp;
+  model.ends.prediction_layers = static_cast<std::int64_t>(run.mtp.value_or(0));
   BlockShape routed = block_of_kind(model, 0);
   BlockShape dense = routed;
   dense.experts = {};
@@ -135,7 +144,7 @@ std::optional<ModelSpec> CatalogueModels::of(const PublishedRun& run) {
     model->seq = run.seq;
     if (run.vocab > 0) model->vocab = run.vocab;
     if (run.routing == "capacity") model->experts.dropless = false;
-    model->ends.prediction_layers = run.mtp;
+    if (run.mtp) model->ends.prediction_layers = static_cast<std::int64_t>(*run.mtp);
     return model;
   }
   return std::nullopt;

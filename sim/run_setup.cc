@@ -195,6 +195,9 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
     assumed.emplace_back("flash attention");
   }
   if (run.recompute.empty()) assumed.emplace_back("no recompute");
+  if (has_recurrences(scenario.model)) {
+    assumed.emplace_back("scans by their bytes and FLOPs");
+  }
   return assumed;
 }
 
@@ -376,6 +379,9 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
                     machine->profile, with_parts(machine->stack, parts)};
   TPSIM_TRY_STATUS(check_plannable(setup.scenario.model));
   TPSIM_TRY(setup.plan, plan_of(run, *where, setup.scenario.stack));
+  // Tables state it of dense models too.
+  ParallelDegrees& degrees = setup.plan.degrees;
+  if (!has_experts(setup.scenario.model) && degrees.etp == 1) degrees.etp = 0;
   const DType operands = product_dtype(setup.plan);
   if (is_narrow(operands) && matrix_peak(machine->profile.device, operands) <= FlopsPerSecond()) {
     return cannot(fmt::format("{} has no rate for {}", machine->profile.name, name_of(operands)));

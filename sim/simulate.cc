@@ -10,6 +10,7 @@
 #include "sim/low_precision.h"
 #include "sim/normal.h"
 #include "sim/predict.h"
+#include "sim/scan_model.h"
 #include "sim/terms.h"
 
 namespace tpsim {
@@ -49,6 +50,7 @@ std::optional<GroupKind> group_of(StepTerm term) {
     case StepTerm::kTiedEmbedding: return GroupKind::kEmbedding;
     case StepTerm::kMatmul:
     case StepTerm::kAttention:
+    case StepTerm::kRecurrence:
     case StepTerm::kElementwise:
     case StepTerm::kHostWait:
     case StepTerm::kBubble:
@@ -67,6 +69,7 @@ struct UncertainShares {
   double network = 0;  // exposed collectives of groups that span nodes
   double kernels = 0;  // kernels that are not the profile's: one factor of the stack stands for all
   double experts = 0;  // their products, dispatch and what is around it
+  double scans = 0;    // kernels of recurrences
 };
 
 UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, const StepCost& cost) {
@@ -77,6 +80,7 @@ UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, con
     shares.kernels += share_of(StepTerm::kAttention);
   }
   if (scenario.stack.eager_traffic != 1) shares.kernels += share_of(StepTerm::kElementwise);
+  shares.scans = share_of(StepTerm::kRecurrence);
   for (const StepTerm term : {StepTerm::kGroupedProducts, StepTerm::kPermutation,
                               StepTerm::kExpertCommunication, StepTerm::kImbalance}) {
     shares.experts += share_of(term);
@@ -111,7 +115,7 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
        {scenario.stack.run_spread, scenario.stack.residual_spread,
         sources.model * model_spread + sources.interpolated_entries * kInterpolatedSpread,
         shares.host * kHostSpread, shares.network * kNetworkSpread, shares.kernels * kKernelSpread,
-        shares.experts * kExpertSpread}) {
+        shares.experts * kExpertSpread, shares.scans * kScanSpread}) {
     variance += spread * spread;
   }
   return std::sqrt(variance);
@@ -194,16 +198,20 @@ Status check_plan(const Scenario& scenario, const Plan& plan) {
 
 namespace {
 
+// Skewed: what is not known of a step slows it down more than it speeds it up.
+void set_interval(Prediction& p, double faster, double slower) {
+  p.step_low = std::max(0.0, 1 - faster) * p.step;
+  p.step_high = std::exp(slower) * p.step;
+}
+
 Prediction predicted(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs) {
   const Scenario& scenario = pricer.scenario();
   const StepCost cost = step_cost(pricer, plan, costs, nullptr);
   Prediction p;
   p.step = cost.step;
   p.sources = sources_of(cost);
-  const double spread = 1.645 * relative_spread(scenario, plan, cost, p.sources);
-  // Skewed: what is not known of a step slows it down more than it speeds it up.
-  p.step_low = std::max(0.0, 1 - spread) * cost.step;
-  p.step_high = std::exp(spread) * cost.step;
+  const double half_width = kHalfOf90 * relative_spread(scenario, plan, cost, p.sources);
+  set_interval(p, half_width, half_width);
   p.bubble_fraction = cost.bubble_fraction;
   p.breakdown = explained_terms(pricer, plan, cost);
   add_rates(p, scenario, plan);
@@ -244,6 +252,12 @@ Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
 constexpr double kMostDays = 50;  // 106 in picoseconds
 
 }  // namespace
+
+void widen_interval(Prediction& prediction, double faster, double slower) {
+  set_interval(prediction,
+               std::hypot(1 - prediction.step_low / prediction.step, kHalfOf90 * faster),
+               std::hypot(std::log(prediction.step_high / prediction.step), kHalfOf90 * slower));
+}
 
 bool is_countable(const StackSpec& stack, Seconds one_by_one) {
   constexpr double kLatest = 7;  // no rank of 10^10 is later, in standard deviations

@@ -32,14 +32,17 @@ struct BlockRun {
   std::int64_t count = 0;
 };
 
-// Blocks that predict later tokens are like the model's last one.
-std::int64_t last_kind(const ModelSpec& model) { return block_kind(model, model.layers - 1); }
-
 // Of a chunk, in the order of the model; at least one, though it be empty.
 std::vector<BlockRun> runs_of(const ModelSpec& model, const Plan& plan, const ChunkKind& chunk) {
   const std::int64_t recomputed =
       plan.recompute == Recompute::kBlocks ? recomputed_blocks(plan, chunk.blocks) : 0;
   std::vector<BlockRun> runs;
+  if (model.block_kinds.empty()) {  // two at most, however many blocks there are
+    if (recomputed > 0) runs.push_back({0, true, recomputed});
+    if (recomputed < chunk.blocks || runs.empty())
+      runs.push_back({0, false, chunk.blocks - recomputed});
+    return runs;
+  }
   for (std::int64_t i = 0; i < chunk.blocks; ++i) {
     const std::int64_t kind = block_kind(model, chunk.first_layer + i);
     const bool recomputes = i < recomputed;
@@ -84,7 +87,11 @@ std::pair<Phase, Phase> composed(const ModelSpec& model, const Plan& plan, const
     // Each block that predicts a later token is one more block and another pass through the head.
     const std::int64_t more = model.ends.prediction_layers;
     if (more > 0) {
-      Blocks<Phase> predictions(layers_of(LayerKind::kBlock, plan, last_kind(model)), more);
+      const std::vector<std::int64_t> kinds = prediction_kinds(model);
+      Blocks<Phase> predictions(layers_of(LayerKind::kBlock, plan, kinds.front()), more);
+      for (std::size_t i = 1; i < kinds.size(); ++i) {
+        predictions.followed_by(Blocks<Phase>(layers_of(LayerKind::kBlock, plan, kinds[i]), more));
+      }
       predictions.followed_by(Blocks<Phase>(head, more));
       forward = Phase::then(forward, predictions.forward);
       backward = Phase::then(predictions.backward, backward);
@@ -139,11 +146,9 @@ FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan) {
   return costs;
 }
 
-Bytes block_weights(const FixedCosts& fixed) {
+Bytes gradient_stand_ins(const FixedCosts& fixed) {
   Bytes most;
-  for (const FixedCost* block : fixed.blocks) {
-    most = std::max(most, Bytes(block->held[static_cast<std::size_t>(MemoryCategory::kWeights)]));
-  }
+  for (const FixedCost* block : fixed.blocks) most = std::max(most, block->stand_ins);
   return most;
 }
 
@@ -158,8 +163,9 @@ FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const Sta
   }
   if (stage.is_last) {
     add(sum, *fixed.head, 1);
-    add(sum, *fixed.blocks[static_cast<std::size_t>(last_kind(model))],
-        model.ends.prediction_layers);
+    for (const std::int64_t kind : prediction_kinds(model)) {
+      add(sum, *fixed.blocks[static_cast<std::size_t>(kind)], model.ends.prediction_layers);
+    }
     // Tied word embeddings on one stage are one table; on two stages each holds a copy.
     const bool shared = model.tied_embedding && stage.is_first;
     if (!shared) add(sum, *fixed.table, 1);
@@ -175,7 +181,7 @@ PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan) {
   if (plan.degrees.pp > 1) costs.transfer = pricer.transfer(plan);
   for (const ChunkKind& kind : cut.chunks) costs.kinds.push_back(chunk_cost(pricer, plan, kind));
   const FixedCosts fixed = fixed_costs(pricer, plan);
-  costs.block_weights = block_weights(fixed);
+  costs.gradient_stand_ins = gradient_stand_ins(fixed);
   for (const StageRun& run : cut.runs) {
     const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
     const FixedCost cost = stage_fixed(fixed, pricer.scenario().model, kind);

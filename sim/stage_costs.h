@@ -35,8 +35,8 @@ struct FixedCosts {
   const FixedCost *embedding = nullptr, *table = nullptr, *head = nullptr;
 };
 FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan);
-// Weights of one block that a rank holds, of the largest kind.
-Bytes block_weights(const FixedCosts& fixed);
+// One gradient for each distinct shape of a block, of the kind of block that has most.
+Bytes gradient_stand_ins(const FixedCosts& fixed);
 // What a stage costs once per step: all its layers.
 FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const StageKind& stage);
 
@@ -53,8 +53,8 @@ struct PlanCosts {
   StageCut cut;  // whose chunks are `kinds`
   std::vector<ChunkCost> kinds;
   std::vector<StageCost> stages;
-  TransferCost transfer;  // zero without a pipeline
-  Bytes block_weights;    // see block_weights()
+  TransferCost transfer;     // zero without a pipeline
+  Bytes gradient_stand_ins;  // see gradient_stand_ins()
 
   const ChunkCost& chunk(const StageCost& stage, std::size_t i) const {
     return kinds[static_cast<std::size_t>(stage.chunks[i])];

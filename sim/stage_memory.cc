@@ -73,11 +73,11 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
   return peak;
 }
 
-MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes block_weights) {
+MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes stand_ins) {
   MemoryOverheads overheads;
   overheads.workspace = stack.library_workspace;
-  // One for each distinct shape: blocks have the same shapes, so that one block has them all.
-  if (stack.gradient_stand_ins) overheads.workspace += block_weights;
+  // Blocks have the same shapes, so that one block has them all.
+  if (stack.gradient_stand_ins) overheads.workspace += stand_ins;
   overheads.buffers = static_cast<double>(communicators(plan)) * stack.collective_buffers;
   // The flat copy of gradients on their way over the data-parallel group.
   if (has_replicas(plan)) {
@@ -87,7 +87,7 @@ MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Byt
   return overheads;
 }
 
-StageMemory stage_memory(const StackMemory& stack, const MemoryOverheads& overheads,
+StageMemory stage_memory(const StackSpec& stack, const MemoryOverheads& overheads,
                          const BytesByCategory& held, const TensorPeak& peak) {
   StageMemory memory;
   for (std::size_t i = 0; i < peak.highest.size(); ++i) {
@@ -97,11 +97,11 @@ StageMemory stage_memory(const StackMemory& stack, const MemoryOverheads& overhe
   memory.by_category[kCommunication] +=
       // No bucket is larger than the gradients that go into it.
       overheads.buffers + std::min(overheads.bucket, Bytes(held[kGradients]));
-  memory.context = stack.context;
-  memory.fragmentation =
-      stack.fragmentation * (memory.by_category[kActivations] + memory.by_category[kWorkspace]);
-  // Memory freed by one category is cut into blocks that another cannot use.
-  if (stack.caching_allocator) {
+  memory.context = stack.memory.context;
+  memory.fragmentation = stack.memory.fragmentation *
+                         (memory.by_category[kActivations] + memory.by_category[kWorkspace]);
+  // Memory freed by one category is cut into blocks that another cannot use, unless they merge.
+  if (stack.memory.caching_allocator && !stack.parts.expandable_segments) {
     memory.fragmentation += Bytes(total(peak.each) - total(peak.highest));
   }
   return memory;
@@ -110,7 +110,7 @@ StageMemory stage_memory(const StackMemory& stack, const MemoryOverheads& overhe
 std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& plan,
                                          const PlanCosts& costs) {
   const PipelineShape shape = pipeline_shape(plan);
-  const MemoryOverheads overheads = memory_overheads(stack.memory, plan, costs.block_weights);
+  const MemoryOverheads overheads = memory_overheads(stack.memory, plan, costs.gradient_stand_ins);
   std::vector<ChunkMemory> chunks;
   for (const ChunkCost& chunk : costs.kinds) {
     chunks.push_back(
@@ -129,7 +129,7 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& pla
       const StageCost& stage = costs.stages[result.size()];
       const FixedCost fixed{stage.fixed, stage.update, stage.end, stage.host};
       const TensorPeak peak = tensor_peak(fixed, kinds, PeakMoments(shape, s, kind));
-      result.push_back(stage_memory(stack.memory, overheads, fixed.held, peak));
+      result.push_back(stage_memory(stack, overheads, fixed.held, peak));
       result.back().stage = s;
     }
   }

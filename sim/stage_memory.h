@@ -32,10 +32,10 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
 struct MemoryOverheads {
   Bytes workspace, buffers, bucket;  // bucket: at most, see stage_memory()
 };
-MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes block_weights);
+MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes stand_ins);
 
 // What the device reports as used.
-StageMemory stage_memory(const StackMemory& stack, const MemoryOverheads& overheads,
+StageMemory stage_memory(const StackSpec& stack, const MemoryOverheads& overheads,
                          const BytesByCategory& held, const TensorPeak& peak);
 
 }  // namespace tpsim

@@ -7,6 +7,7 @@
 #include "core/plan_settings.h"
 #include "sim/expert_prices.h"
 #include "sim/normal.h"
+#include "sim/scan_model.h"
 
 namespace tpsim {
 namespace {
@@ -92,6 +93,13 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
     case StepTerm::kElementwise:
       return {"m x sum over the stage's ops, forward + backward", work_inputs(plan, busiest_stage),
               device_source(s)};
+    case StepTerm::kRecurrence:
+      return {
+          "m x sum over convolutions, scans and gates, forward + backward",
+          fmt::format("kernels by their bytes and FLOPs, not measured: one of them off by {:.0f} "
+                      "% widens the interval; {}",
+                      100 * kScanSpread, work_inputs(plan, busiest_stage)),
+          device_source(s)};
     case StepTerm::kTensorCommunication:
       return {"m x sum over the tensor group's collectives",
               work_inputs(plan, busiest_stage) + "; " + group_text(plan, GroupKind::kTensor, s),
@@ -205,6 +213,7 @@ std::span<const StackPart> parts_behind(StepTerm term) {
     case StepTerm::kPermutation: return kRouting;
     case StepTerm::kGroupedProducts:
     case StepTerm::kImbalance: return kLoad;
+    case StepTerm::kRecurrence:
     case StepTerm::kContextCommunication:
     case StepTerm::kBubble:
     case StepTerm::kTiedEmbedding:

@@ -101,6 +101,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   if (plain_softmax && result.plan.attention == AttentionKind::kUnfused) {
     result.parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
   }
+  if (command.expandable_segments) result.parts[StackPart::kExpandableSegments] = 1;
   if (command.blocks_launches) result.parts[StackPart::kBlockingLaunches] = 1;
   return result;
 }

@@ -281,6 +281,12 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file,
   }
   read_size(launcher, script, command);
   const auto* blocking = script.variables.find("CUDA_LAUNCH_BLOCKING");
+  for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
+    const auto* words = script.variables.find(name);
+    if (words == nullptr || words->empty()) continue;
+    command.expandable_segments =
+        words->front().find("expandable_segments:True") != std::string::npos;
+  }
   command.blocks_launches = blocking != nullptr && *blocking == std::vector<std::string>{"1"};
   command.files = std::move(script.files);
   return command;

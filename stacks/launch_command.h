@@ -18,7 +18,8 @@ struct LaunchCommand {
   std::string program;                       // "pretrain_gpt.py"; empty where there is none
   bool is_log = false;    // a log's block, which prints what nobody asked for too
   bool is_whole = false;  // likewise, but of settings that people wrote: those left are named
-  bool blocks_launches = false;  // CUDA_LAUNCH_BLOCKING=1
+  bool blocks_launches = false;      // CUDA_LAUNCH_BLOCKING=1
+  bool expandable_segments = false;  // of PYTORCH_CUDA_ALLOC_CONF
 };
 
 // Of several training commands the one with most options; an option given twice holds its last

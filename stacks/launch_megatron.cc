@@ -105,7 +105,11 @@ void add_plan(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
 void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
   out.add("--num-layers", model.layers);
   out.add("--hidden-size", model.hidden);
-  out.add("--ffn-hidden-size", model.ffn_hidden);
+  std::int64_t dense_width = model.ffn_hidden;
+  for (const BlockShape& block : model.other_blocks) {
+    if (block.experts.count == 0) dense_width = block.ffn_hidden;
+  }
+  out.add("--ffn-hidden-size", dense_width);
   out.add("--num-attention-heads", model.attention.heads);
   if (model.attention.kv_heads != model.attention.heads) {
     out.add("--group-query-attention");
@@ -115,7 +119,8 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
   out.add("--seq-length", model.seq);
   out.add("--max-position-embeddings", model.seq);
   const bool rotary = model.attention.position == PositionKind::kRotary;
-  out.add("--position-embedding-type", rotary ? "rope" : "learned_absolute");
+  const bool has_none = model.attention.position == PositionKind::kNone;
+  out.add("--position-embedding-type", rotary ? "rope" : has_none ? "none" : "learned_absolute");
   if (rotary) out.add("--rotary-base", fmt::format("{}", model.attention.rope_theta));
   out.add("--normalization", model.norm == NormKind::kRmsNorm ? "RMSNorm" : "LayerNorm");
   out.add("--norm-epsilon", fmt::format("{}", model.norm_epsilon));
@@ -128,6 +133,7 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
   out.add("--vocab-size", model.vocab);
   out.add("--make-vocab-size-divisible-by", 128);
   add_megatron_experts(model, out);
+  add_rare_shapes(model, out);
 }
 
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,

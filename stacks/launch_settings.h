@@ -120,6 +120,11 @@ Result<StatedModel> model_of_megatron(const std::vector<LaunchOption>& options);
 // What a run chooses of its model: sequence, dropout, capacity of experts. `keeps_seq` where
 // somebody asked for the model's sequence.
 void take_run_choices(const std::vector<LaunchOption>& options, bool keeps_seq, ModelSpec& model);
+// What few models have: norms of q and k, latents, biases of q, k and v alone, squared ReLU,
+// routers, shared experts, dense layers among others.
+void add_rare_shapes(const ModelSpec& model, LaunchOptions& out);
+// Whether an option with a value is one of these.
+bool is_rare_shape(std::string_view option);
 // Takes out what describes attention and experts that few models have: it must be the model's.
 Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options);
 // `left`, where it is given, gets the names that nothing asked for.

@@ -26,6 +26,7 @@ std::optional<LogPart> log_part(StepTerm term) {
   switch (term) {
     case StepTerm::kMatmul:
     case StepTerm::kAttention:
+    case StepTerm::kRecurrence:
     case StepTerm::kElementwise:
     case StepTerm::kTensorCommunication:
     case StepTerm::kZeroCommunication:

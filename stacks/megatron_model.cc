@@ -92,6 +92,7 @@ constexpr RareNumber kRareNumbers[] = {
     {"--v-head-dim", [](const ModelSpec& m) { return m.attention.latent.value_dim; }},
     {"--moe-shared-expert-intermediate-size",
      [](const ModelSpec& m) { return m.experts.shared_ffn; }},
+    {"--mtp-num-layers", [](const ModelSpec& m) { return m.ends.prediction_layers; }},
 };
 struct RareSwitch {
   std::string_view option;
@@ -110,6 +111,61 @@ constexpr RareSwitch kRareSwitches[] = {
 Error other_model(std::string message) {
   return Error{ErrorKind::kBadInput, std::move(message), "",
                "name the model that the file trains: --model NAME or its config.json"};
+}
+
+// "([0]*3+[1]*58)": which layers have experts; empty where all have, or none.
+std::string layers_with_experts(const ModelSpec& model) {
+  if (model.other_blocks.empty() || !has_experts(model)) return "";
+  std::string text;
+  for (std::int64_t layer = 0; layer < model.layers;) {
+    const auto has = [&](std::int64_t i) {
+      return block_of_kind(model, block_kind(model, i)).experts.count > 0;
+    };
+    const bool with = has(layer);
+    std::int64_t count = 1;
+    while (layer + count < model.layers && has(layer + count) == with) ++count;
+    text += fmt::format("{}[{}]*{}", text.empty() ? "" : "+", with ? 1 : 0, count);
+    layer += count;
+  }
+  return "(" + text + ")";
+}
+
+// Positions before its own that a query sees, and behind it; empty without a window.
+std::string window_of(const ModelSpec& model) {
+  const std::int64_t window = model.attention.window;
+  return window > 0 ? fmt::format("{},0", window - 1) : "";
+}
+
+Status take_window(const ModelSpec& model, Options& options) {
+  const std::string* text = value_of(options, "--window-size");
+  if (text == nullptr) return Ok{};
+  std::string window;
+  for (const char c : *text) {
+    if (c != '(' && c != ')' && c != ' ') window += c;
+  }
+  if (window == "-1,-1") return Ok{};  // none, said
+  if (window != window_of(model)) {
+    return other_model(fmt::format("--window-size is {}; the model has {}", *text,
+                                   model.attention.window > 0 ? window_of(model) : "none"));
+  }
+  std::erase_if(options, [](const LaunchOption& one) { return one.name == "--window-size"; });
+  return Ok{};
+}
+
+// Which router it is: Megatron's takes the softmax over the chosen ones, the same as renormalised
+// shares of all, unless told otherwise.
+void add_router(const ExpertShape& experts, LaunchOptions& out) {
+  const RouterShape& router = experts.router;
+  if (router.score == RouterScore::kAll && !router.renormalises && experts.per_token > 1)
+    out.add("--moe-router-pre-softmax");
+  if (router.score == RouterScore::kSigmoid) out.add("--moe-router-score-function", "sigmoid");
+  if (router.correction_bias) out.add("--moe-router-enable-expert-bias");
+  if (router.scaling != 1) {
+    out.add("--moe-router-topk-scaling-factor", fmt::format("{}", router.scaling));
+  }
+  if (router.groups == 1) return;
+  out.add("--moe-router-num-groups", router.groups);
+  out.add("--moe-router-group-topk", router.groups_kept);
 }
 
 // Blocks of several kinds are the model's: "--moe-layer-freq 1" makes all of them the same.
@@ -173,6 +229,35 @@ void take_run_choices(const Options& options, bool keeps_seq, ModelSpec& model) 
   model.experts.capacity_factor = capacity == 0 ? 1.0 : capacity;
 }
 
+void add_rare_shapes(const ModelSpec& model, LaunchOptions& out) {
+  for (const RareSwitch& row : kRareSwitches) {
+    if (row.of(model)) out.add(std::string(row.option));
+  }
+  for (const RareNumber& row : kRareNumbers) {
+    if (row.of(model) > 0) out.add(std::string(row.option), row.of(model));
+  }
+  const std::string window = window_of(model);
+  if (!window.empty()) out.add("--window-size", window);
+  const double turned = model.attention.rotary.fraction;
+  if (turned != 1) out.add("--rotary-percent", fmt::format("{}", turned));
+  if (!has_experts(model)) return;
+  add_router(model.experts, out);
+  if (model.experts.shared_gate) out.add("--moe-shared-expert-gate");
+  const std::string layers = layers_with_experts(model);
+  if (!layers.empty()) out.add("--moe-layer-freq", layers);
+}
+
+bool is_rare_shape(std::string_view option) {
+  const auto named = [&](const auto& row) { return row.option == option; };
+  constexpr std::string_view kOthers[] = {
+      "--rotary-percent",        "--window-size",
+      "--moe-layer-freq",        "--moe-router-score-function",
+      "--moe-router-num-groups", "--moe-router-topk-scaling-factor",
+      "--moe-router-group-topk"};
+  return std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), named) ||
+         std::find(std::begin(kOthers), std::end(kOthers), option) != std::end(kOthers);
+}
+
 Status take_rare_shapes(const ModelSpec& model, Options& options) {
   for (const RareNumber& row : kRareNumbers) {
     if (!is_set(options, row.option)) continue;
@@ -193,8 +278,7 @@ Status take_rare_shapes(const ModelSpec& model, Options& options) {
     }
     std::erase_if(options, [&](const LaunchOption& one) { return one.name == row.option; });
   }
-  const auto predicts = number_of<std::int64_t>(options, "--mtp-num-layers", 0);
-  if (predicts > 0) return other_model("--mtp-num-layers: blocks that predict later tokens");
+  TPSIM_TRY_STATUS(take_window(model, options));
   return take_layer_kinds(model, options);
 }
 

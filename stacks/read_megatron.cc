@@ -143,7 +143,8 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
   const bool rotary = model.attention.position == PositionKind::kRotary;
   for (const LaunchOption& option : wanted.all()) {
     const std::string& name = option.name;
-    if (option.value.empty() || !has_place(stack, name) || is_of_capacity(name)) continue;
+    if (option.value.empty() || !has_place(stack, name)) continue;
+    if (is_of_capacity(name) || is_rare_shape(name)) continue;  // held against the model already
     // Any multiple pads to what the vocabulary is; rotary positions have no table.
     const bool is_free =
         name == "--make-vocab-size-divisible-by" ||

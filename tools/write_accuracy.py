@@ -130,7 +130,7 @@ def experts(binary):
         models.setdefault(model_of[row["id"]], []).append(row)
     models["all"] = priced
     text = (f"## Mixtures of experts\n\n`tpsim validate --runs data/strangers/moe_rows.csv`: {len(priced)} of "
-            f"{len(report['rows'])} rows are priced (hybrids with Mamba-2 are counted, not planned). Two host constants of "
+            f"{len(report['rows'])} rows are priced (the rest states no sizes). One constant of scans was judged on three rows of hybrids (sim/scan_model.h), two host constants of "
             "nemo and megatron-core were judged on three rows of qwen3-30b-a3b, named in their sources; without that model: "
             f"{mean_error([row for row in priced if model_of[row['id']] != 'qwen3-30b-a3b']):.1f} %.\n\n"
             "| model | rows | mean | bias | 90 % interval holds |\n|---|---|---|---|---|\n")

@@ -9,9 +9,11 @@ checkers, is written from the same when the module is built (python/write_stub.p
 
 import difflib
 import inspect
+import itertools
 import keyword
+import numbers
 import os
-from typing import Any, Callable, Dict, Iterable, List, Optional, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, TypeVar, Union
 
 from tpsim import _native
 from tpsim._results import (
@@ -84,15 +86,30 @@ def _with_options(command: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def _text(value: Any) -> str:
-    """A value as the command line writes it."""
+def _single_text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, (str, numbers.Real)):
         return str(value)
     if isinstance(value, os.PathLike):
-        return str(os.fspath(value))
-    return ",".join(_text(item) for item in value)
+        return os.fsdecode(value)
+    raise TypeError(f"{name}: {type(value).__name__} is no text, number, bool or path, nor a list of these")
+
+
+# More than any setting has; an iterable may have no end.
+_MOST_VALUES = 4096
+
+
+def _text(name: str, value: Any) -> str:
+    """A value as the command line writes it; name is for errors."""
+    is_list = isinstance(value, Iterable) and not isinstance(
+        value, (str, bytes, bytearray, memoryview, Mapping, os.PathLike))
+    if not is_list:
+        return _single_text(name, value)
+    values = list(itertools.islice(value, _MOST_VALUES + 1))
+    if len(values) > _MOST_VALUES:
+        raise TypeError(f"{name}: more than {_MOST_VALUES} values")
+    return ",".join(_single_text(name, one) for one in values)
 
 
 def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
@@ -110,7 +127,7 @@ def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
             if value:
                 texts[name] = ""
         elif value is not None:
-            texts[name] = _text(value)
+            texts[name] = _text(name, value)
     return texts
 
 
@@ -169,7 +186,7 @@ def export(plan: AnyPlan, *, to: str) -> Dict[str, str]:
 
     Raises Error with the reason for a plan that the stack cannot express.
     """
-    return _native.export({"to": _text(to)}, needed_plan_text("export", plan))
+    return _native.export({"to": _text("to", to)}, needed_plan_text("export", plan))
 
 
 @_with_options("import_plan")

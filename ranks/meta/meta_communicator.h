@@ -5,7 +5,7 @@
 
 namespace tpsim {
 
-class MetaCommunicator final : public Communicator {
+class MetaCommunicator : public Communicator {
  public:
   using Communicator::Communicator;
 

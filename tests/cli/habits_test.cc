@@ -13,6 +13,7 @@
 #include "cli/log_causes.h"
 #include "cli/log_text.h"
 #include "cli/manual.h"
+#include "cli/models_page.h"
 #include "cli/scaling.h"
 #include "core/catalogue.h"
 #include "core/cluster_json.h"
@@ -99,6 +100,13 @@ TEST_CASE("the page of all formats is up to date") {
   const std::string page = formats_page();
   const auto path = std::filesystem::path(TPSIM_SOURCE_DIR) / "docs/files.md";
   // Written anew with: tpsim show formats > docs/files.md
+  CHECK(page == read_file(path, 1 << 20).value());
+}
+
+TEST_CASE("the page of all families of models is up to date") {
+  const std::string page = models_page(Catalogue::open().value()).value();
+  const auto path = std::filesystem::path(TPSIM_SOURCE_DIR) / "docs/models.md";
+  // Written anew with: tpsim show families > docs/models.md
   CHECK(page == read_file(path, 1 << 20).value());
 }
 

@@ -3,6 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "cli/searched_parts.h"
+#include "sim/simulate.h"
+
 namespace tpsim::cli {
 namespace {
 
@@ -142,6 +145,77 @@ TEST_CASE("what the search is not told stays free") {
   const auto nothing = search_space(Arguments(), scenario);
   REQUIRE_FALSE(nothing.ok());
   CHECK(nothing.error().where == "--gpus");
+}
+
+TEST_CASE("an interval is as wide as what nobody stated makes it, and stating narrows it") {
+  const auto predicted = [](std::vector<std::pair<Opt, std::string>> given) {
+    given.insert(given.end(), {{Opt::kModel, "llama-2-7b"},
+                               {opt_of(Setting::kTp), "2"},
+                               {opt_of(Setting::kDp), "16"},
+                               {opt_of(Setting::kGlobalBatch), "64"}});
+    const Arguments arguments = arguments_of(given);
+    NamedScenario named = load_scenario(arguments, std::nullopt).value();
+    PlannedRun run;
+    run.plan =
+        single_plan(arguments, named.scenario.model, std::nullopt, plan_defaults(named.scenario))
+            .value();
+    run.predicted = simulate(named.scenario, run.plan).value();
+    widen_intervals(named, std::span(&run, 1));
+    return std::pair(named.assumed, run.predicted);
+  };
+  const auto width = [](const Prediction& p) { return (p.step_high - p.step_low) / p.step; };
+  const std::pair cluster{Opt::kCluster, std::string("dgx-a100")};
+  const auto [open, wide] = predicted({cluster});
+  const auto [none, narrow] =
+      predicted({cluster, {Opt::kStack, std::string(open.open.front().taken)}});
+  REQUIRE(open.open.size() == 1);  // the network is the named cluster's
+  CHECK(open.open.front().what == "software");
+  CHECK(none.open.empty());
+  CHECK(wide.step == narrow.step);
+  CHECK(wide.step_low <= narrow.step_low);
+  CHECK(wide.step_high > narrow.step_high);
+  CHECK(wide.step_high / wide.step - 1 == Approx(open.half_width_all_open));
+  CHECK(open.open.front().half_width_if_stated == Approx(narrow.step_high / narrow.step - 1));
+  CHECK(width(wide) > width(narrow));
+}
+
+TEST_CASE("of parts with several values the search takes those with the shortest step") {
+  const auto searched = [](const std::string& dispatchers) {
+    Arguments arguments = arguments_of({{Opt::kModel, "mixtral-8x7b"},
+                                        {Opt::kCluster, "dgx-h100"},
+                                        {Opt::kStack, "megatron-core"},
+                                        {Opt::kGpus, "32"},
+                                        {opt_of(Setting::kGlobalBatch), "64"},
+                                        {opt_of(Setting::kPp), "2"},
+                                        {opt_of(StackPart::kDispatcher), dispatchers}});
+    arguments.command = Command::kPlan;
+    NamedScenario named = load_scenario(arguments, std::nullopt).value();
+    const SearchSpace space = search_space(arguments, named.scenario).value();
+    REQUIRE(choose_parts(named, space, 2).ok());
+    const SearchResult found = search(named.scenario, space, 1, {}, 2).value();
+    return std::pair(named, found.plans.front().predicted.step);
+  };
+  const auto [both, step] = searched("alltoall,deepep");
+  REQUIRE(both.tried.size() == 2);
+  CHECK(both.tried.front().step == step);
+  CHECK(*both.tried.front().step <= *both.tried.back().step);
+  CHECK(both.parts == both.tried.front().parts);
+  for (const TriedParts& one : both.tried) {
+    const auto value = one.parts.at(StackPart::kDispatcher);
+    const auto [alone, own] = searched(text_of(row_of(StackPart::kDispatcher), value));
+    CHECK(alone.tried.empty());
+    CHECK(own == *one.step);
+  }
+}
+
+TEST_CASE("several values of a part are a search's, and a single plan takes one") {
+  Arguments arguments = arguments_of({{Opt::kModel, "mixtral-8x7b"},
+                                      {Opt::kCluster, "dgx-h100"},
+                                      {opt_of(StackPart::kDispatcher), "alltoall,deepep"}});
+  arguments.command = Command::kSimulate;
+  const auto named = load_scenario(arguments, std::nullopt);
+  REQUIRE_FALSE(named.ok());
+  CHECK(named.error().where == "--dispatcher");
 }
 
 }  // namespace tpsim::cli

@@ -2,6 +2,7 @@
 // The next start goes on with the losses of a run that nothing happened to, bit for bit.
 #include <signal.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
@@ -58,6 +59,29 @@ void check_kill(unsigned seed) {
   check_goes_on(folder, steps_of(killed.out));
 }
 
+// Ranks are processes: one of them is killed, or several, or mpirun under their feet.
+void check_kill_under_mpirun(unsigned seed) {
+  std::mt19937 random(seed);
+  const Folder folder;
+  Process run(under_mpirun(kRanks, saving(folder) + kForever));
+  REQUIRE(run.prints("\"step\": " + std::to_string(1 + random() % 9) + ","));
+  std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+  std::vector<pid_t> ranks = run.descendants("tpsim-mpi");
+  std::shuffle(ranks.begin(), ranks.end(), random);
+  const std::size_t killed_ranks = random() % (ranks.size() + 1);
+  if (killed_ranks == 0) ::kill(run.pid(), random() % 2 == 0 ? SIGKILL : SIGTERM);
+  for (std::size_t i = 0; i < killed_ranks; ++i) ::kill(ranks[i], SIGKILL);
+  const Finished killed = run.finish();
+  INFO("seed " << seed << ", " << killed_ranks << " ranks: " << killed.err);
+  CHECK(killed.code != 0);
+  const auto is_alive = [](pid_t rank) { return ::kill(rank, 0) == 0; };
+  for (int waits = 0; std::ranges::any_of(ranks, is_alive) && waits < 1000; ++waits) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(std::ranges::none_of(ranks, is_alive));
+  check_goes_on(folder, steps_of(killed.out));
+}
+
 }  // namespace
 
 TEST_CASE("a disk that fails at any call loses no whole state") { check_faults(1, 3); }
@@ -72,6 +96,10 @@ TEST_CASE("kills at drawn moments lose no whole state and leave nothing behind")
 
 TEST_CASE("many kills at drawn moments", "[.nightly]") {
   for (unsigned seed = 1; seed <= 200; ++seed) check_kill(seed);
+}
+
+TEST_CASE("many kills under mpirun at drawn moments", "[.nightly][mpirun]") {
+  for (unsigned seed = 1; seed <= 200; ++seed) check_kill_under_mpirun(seed);
 }
 
 }  // namespace tpsim::test

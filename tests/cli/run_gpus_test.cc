@@ -71,6 +71,12 @@ TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of LLaMA in fp32"
                  {4, "--dp 4 --zero 3 --recompute selective --micro-batch 1"}});
 }
 
+TEST_CASE("ranks on GPUs follow PyTorch with experts laid otherwise than the rest of a block") {
+  check_layouts("mixtral-tiny", "fp32", 1e-5,
+                {{4, "--tp 2 --dp 2 --ep 4 --etp 1 --zero 1 --micro-batch 2"},
+                 {4, "--tp 4 --dp 1 --ep 2 --etp 2 --sequence-parallel on --micro-batch 4"}});
+}
+
 TEST_CASE("ranks on GPUs follow PyTorch's losses in bf16") {
   check_layouts("bloom-tiny", "bf16", 1e-2, {{4, "--tp 2 --pp 2 --attention flash"}});
   check_layouts("llama-tiny", "bf16", 1e-2, {{4, "--tp 2 --dp 2 --zero 1 --micro-batch 2"}});

@@ -173,5 +173,37 @@ TEST_CASE("public models have as many parameters as their publishers say") {
   }
 }
 
+TEST_CASE("hybrids are planned, and refused by name where they would be trained") {
+  const std::filesystem::path folder =
+      std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/core/configs";
+  for (const auto& [file, part] : {std::pair{"nemotron-h-8b.json", "Mamba-2 layers"},
+                                   std::pair{"qwen3-next-80b-a3b.json", "gated delta nets"}}) {
+    const ModelSpec model = read_model(folder / file).value();
+    CHECK(check_plannable(model).ok());
+    const Status trained = check_trainable(model);
+    REQUIRE_FALSE(trained.ok());
+    CHECK(trained.error().kind == ErrorKind::kMissing);
+    CHECK_THAT(trained.error().message, Catch::Contains(part));
+  }
+}
+
+TEST_CASE("granite's hybrids have a mixer and experts in every block") {
+  const std::string keys = R"({"model_type": "granitemoehybrid", "hidden_size": 64,
+      "intermediate_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "vocab_size": 100, "position_embedding_type": "nope",
+      "num_local_experts": 8, "num_experts_per_tok": 2, "shared_intermediate_size": 48,
+      "mamba_n_heads": 8, "mamba_d_state": 16, "mamba_expand": 2, "logits_scaling": 4,
+      "residual_multiplier": 0.5, "layer_types": ["mamba", "attention", "mamba"]})";
+  const ModelSpec model = read(keys);
+  CHECK(layers_of_kind(model, 0) + layers_of_kind(model, 1) == 3);
+  CHECK(has_recurrences(model));
+  CHECK(model.experts.shared_ffn == 48);
+  CHECK(model.ends.logit_scale == 0.25);
+  CHECK(model.attention.position == PositionKind::kNone);
+  std::string wrong = keys;
+  wrong.replace(wrong.find("\"mamba_n_heads\": 8"), 18, "\"mamba_n_heads\": 9");
+  CHECK_THAT(error_of(wrong).message, Catch::Contains("mamba_n_heads"));
+}
+
 }  // namespace
 }  // namespace tpsim

@@ -15,7 +15,8 @@ namespace {
 // A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
 static_assert(field_count<ModelSpec>() == 35);
 static_assert(field_count<AttentionShape>() == 14);
-static_assert(field_count<ExpertShape>() == 8);
+static_assert(field_count<ExpertShape>() == 9);
+static_assert(field_count<RecurrentShape>() == 7);
 static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 15);
 static_assert(field_count<LinkSpec>() == 4);
@@ -24,7 +25,7 @@ static_assert(field_count<StackSpec>() == 22);
 static_assert(field_count<TrainingOptions>() == 8);
 static_assert(field_count<HostCost>() == 10);
 static_assert(field_count<StackMemory>() == 9);
-static_assert(field_count<StackChoices>() == 2);
+static_assert(field_count<StackChoices>() == 3);
 static_assert(field_count<Profile>() == 14);
 static_assert(field_count<RuntimeFacts>() == 10);
 static_assert(field_count<AlgorithmChoices>() == 2);
@@ -32,7 +33,7 @@ static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 12);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
-static_assert(field_count<SoftwareParts>() == 24);
+static_assert(field_count<SoftwareParts>() == 25);
 static_assert(field_count<MatmulTuning>() == 8);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
@@ -56,6 +57,7 @@ ModelSpec odd_model() {
   model.norm = NormKind::kRmsNorm;
   model.mlp = MlpKind::kSwiglu;
   model.experts = {9, 4, 4 * kThird};
+  model.experts.latent = 12;
   model.linear_bias = false;
   model.fused_qkv = false;
   model.tied_embedding = false;
@@ -131,6 +133,8 @@ StackSpec odd_stack() {
                   .fragmentation = kThird,
                   .spread = 0.04};
   stack.choices.source = "a manual";
+  stack.choices.parts[StackPart::kDispatcher] = {1, 3};
+  stack.choices.parts[StackPart::kCudaGraphs] = {0, bit(GraphScope::kMoe) | bit(GraphScope::kMlp)};
   for (const SettingRow& row : setting_rows()) {
     if (row.kind == SettingKind::kList) continue;
     const bool is_number = row.words.empty();
@@ -325,6 +329,7 @@ TEST_CASE("a stack file of before calls its rank orders rank_orders") {
   const Result<StackSpec> read = parse_stack(text, "stack.json");
   REQUIRE(read.ok());
   CHECK(read->choices.only == stack.choices.only);
+  CHECK(read->choices.parts == stack.choices.parts);
 }
 
 TEST_CASE("a stack survives its file") {

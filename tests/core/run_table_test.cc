@@ -73,6 +73,13 @@ TEST_CASE("errors name file, line and column") {
   CHECK(bad.error().message.find("tp is 'four'") != std::string::npos);
 }
 
+TEST_CASE("more layers than can be laid out one by one are refused") {
+  CHECK(parse_run_table(table(field_row("layers", "1000000")), "t.csv").ok());
+  const auto bad = parse_run_table(table(field_row("layers", "1000000000000")), "t.csv");
+  REQUIRE_FALSE(bad.ok());
+  CHECK(bad.error().message.find("layers is '1000000000000'") != std::string::npos);
+}
+
 TEST_CASE("columns stand in any order, and those that rows can do without may be missing") {
   const auto runs = parse_run_table(
       "\xEF\xBB\xBFseq,heads,hidden,layers,tp,pp,dp,global_batch,micro_batch,id\n"

@@ -2,7 +2,10 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "ranks/nccl/socket.h"
 #include "ranks/nccl/text_server.h"
@@ -26,6 +29,19 @@ class Server {
     demand(false, "a port to listen on");
   }
 
+  // Tens of thousands of connections a minute use up the machine's ports, which come back one by
+  // one.
+  static bool connects(const Socket& socket, const sockaddr_in& to) {
+    for (int tries = 0; tries < 400; ++tries) {
+      if (::connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
+        return true;
+      }
+      if (errno != EADDRNOTAVAIL) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return false;
+  }
+
   std::string answer_to(std::string_view message) const {
     const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
     sockaddr_in to{};
@@ -35,8 +51,7 @@ class Server {
     // Without the minute that the system remembers a connection for: there are many.
     const linger at_once{1, 0};
     ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    demand(::connect(socket.descriptor(), reinterpret_cast<sockaddr*>(&to), sizeof to) == 0,
-           "the server takes callers");
+    demand(connects(socket, to), "the server takes callers");
     static_cast<void>(::send(socket.descriptor(), message.data(), message.size(), MSG_NOSIGNAL));
     ::shutdown(socket.descriptor(), SHUT_WR);
     std::string answer;

@@ -121,6 +121,46 @@ def use(page: Page, folder: pathlib.Path) -> str:
             f"step {shown['plan.step_s']} s -> {turned['plan.step_s']} s")
 
 
+# What would leave the script that holds it, or become markup where it is shown.
+HOSTILE = ("</script><script>window.broken=1</script><img src=x onerror=window.broken=1>"
+           "<!--<script>]]>&lt;${window.broken=1}`'\"\\\u2028\u202e%s%n")
+
+
+def hostile_plan(tpsim: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """A plan whose model and cluster bear names that attack the page."""
+    for kind, name in (("model", "bloom-560m"), ("cluster", "jean-zay-a100")):
+        entry = json.loads(subprocess.run([tpsim, "show", kind, name], check=True,
+                                          capture_output=True).stdout)
+        (folder / f"{kind}.json").write_text(json.dumps({**entry, "name": HOSTILE}))
+    plan = folder / "hostile.json"
+    subprocess.run([tpsim, "plan", "--model", folder / "model.json", "--cluster",
+                    folder / "cluster.json", "--gpus", "8", "--global-batch", "64", "--save", plan],
+                   check=True, stdout=subprocess.DEVNULL)
+    return plan
+
+
+def withstand(page: Page) -> None:
+    shown = page.wait_until("the plan with hostile names is shown", is_ready)
+    assert shown["model"] == HOSTILE, shown["model"]
+    page.click("Theme")
+    assert page.browser.value("String(window.broken)") == "undefined", "a name ran as a script"
+    assert page.browser.value("document.images.length") == 0, "a name became an element"
+    assert page.browser.errors == [], page.browser.errors
+    strangers = [url for url in page.browser.requests if not url.startswith(("file:", "blob:"))]
+    assert strangers == [], strangers
+
+
+def browse(chromium: str, tpsim: pathlib.Path, plan: pathlib.Path, page: pathlib.Path, visit):
+    """What a visit to the plan's page says."""
+    subprocess.run([tpsim, "report", plan, "--html", page], check=True, stdout=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        browser = Browser(chromium, page.resolve(), profile)
+        try:
+            return visit(Page(browser))
+        finally:
+            browser.close()
+
+
 def main() -> int:
     tpsim, folder = map(pathlib.Path, sys.argv[1:])
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -134,16 +174,11 @@ def main() -> int:
     plan, page = folder / "plan.json", folder / "report.html"
     subprocess.run([tpsim, "plan", "--model", "bloom-7b1", "--gpus", "16", "--global-batch", "64",
                     "--save", plan], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run([tpsim, "report", plan, "--html", page], check=True, stdout=subprocess.DEVNULL)
+    started = time.time()
+    said = browse(chromium, tpsim, plan, page, lambda shown: use(shown, folder))
     size = page.stat().st_size
     assert size < MOST_BYTES, f"the page has {size} bytes"
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        started = time.time()
-        browser = Browser(chromium, page.resolve(), profile)
-        try:
-            said = use(Page(browser), folder)
-        finally:
-            browser.close()
+    browse(chromium, tpsim, hostile_plan(tpsim, folder), folder / "hostile.html", withstand)
     print(f"{size} bytes; {said}; {time.time() - started:.0f} s in the browser")
     return 0
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "ranks/meta/meta_communicator.h"
 #include "tests/kernels/clock_device.h"
 
 namespace tpsim {
@@ -75,10 +76,10 @@ class QueueDevice final : public Device {
   int rank_;
 };
 
-class QueueCommunicator final : public Communicator {
+class QueueCommunicator final : public MetaCommunicator {
  public:
   QueueCommunicator(QueueDevice& device, GroupMember member, Meeting& meeting)
-      : Communicator(device, member.group, member.rank, member.size),
+      : MetaCommunicator(device, member.group, member.rank, member.size),
         queue_(device),
         meeting_(meeting) {}
 
@@ -92,12 +93,6 @@ class QueueCommunicator final : public Communicator {
     queue_.queue(kHostCall, 0);
     queue_.work = meeting_.greatest(rank(), queue_.work) + kCollective;
   }
-  void do_all_gather(const Tensor&, const Tensor&) override {}
-  void do_reduce_scatter(const Tensor&, const Tensor&) override {}
-  void do_all_to_all(const Tensor&, const Tensor&) override {}
-  void do_broadcast(const Tensor&, int) override {}
-  void do_send(const Tensor&, int) override {}
-  void do_receive(const Tensor&, int) override {}
 
  private:
   QueueDevice& queue_;

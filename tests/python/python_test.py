@@ -194,7 +194,7 @@ class SameAnswers(unittest.TestCase):
     def test_the_catalogue(self):
         for kind in ("models", "clusters", "profiles", "stacks"):
             names = [entry["name"] for entry in document("list", kind)["entries"]]
-            self.assertEqual(getattr(tpsim, kind)(), names)
+            self.assertEqual(getattr(tpsim, kind)(), sorted(names))  # models are listed by family
 
 
 class SameErrors(unittest.TestCase):

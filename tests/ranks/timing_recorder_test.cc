@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "kernels/meta/meta_device.h"
-#include "ranks/communicator.h"
+#include "ranks/meta/meta_communicator.h"
 #include "tests/kernels/clock_device.h"
 #include "tests/test_label.h"
 
@@ -18,20 +18,14 @@ Tensor vector_of(Device& device, std::int64_t elements) {
 }
 
 // A collective that runs an op on its device.
-class WorkingCommunicator final : public Communicator {
+class WorkingCommunicator final : public MetaCommunicator {
  public:
-  using Communicator::Communicator;
+  using MetaCommunicator::MetaCommunicator;
 
  protected:
   void do_all_reduce(const Tensor& x, ReduceOp) override {
     device().run(Scale{x, 1.0F, test::kTest});
   }
-  void do_all_gather(const Tensor&, const Tensor&) override {}
-  void do_reduce_scatter(const Tensor&, const Tensor&) override {}
-  void do_all_to_all(const Tensor&, const Tensor&) override {}
-  void do_broadcast(const Tensor&, int) override {}
-  void do_send(const Tensor&, int) override {}
-  void do_receive(const Tensor&, int) override {}
 };
 
 }  // namespace

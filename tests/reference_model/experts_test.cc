@@ -184,8 +184,20 @@ TEST_CASE("experts compute what a dense loop over all of them computes") {
   }
 }
 
+TEST_CASE("one expert alone is a dense feed-forward part") {
+  ModelSpec model = mixture(8, 16);
+  model.attention = {1, 1, 8, PositionKind::kRotary, 10000.0};
+  model.experts = {1, 1, 1.0};
+  Layer layer(model);
+  const Tensor x = layer.tokens("x");
+  draw(layer.device(), x, 1);
+  check_equal(layer.forward(x), layer.dense(x), 1e-12);
+}
+
 TEST_CASE("every layout of experts trains as one rank in float64 does") {
-  for (const ModelSpec& model : {mixture(24, 20), switch_model()}) {
+  ModelSpec latent = mixture(24, 20);
+  latent.experts.latent = 12;
+  for (const ModelSpec& model : {mixture(24, 20), switch_model(), latent}) {
     const Trained wanted = trained_slowly(run_of(model, layout_of(model, {1, 1, 1, 1, 1}, 8)));
     const auto check = [&](ParallelDegrees degrees, std::int64_t micro_batch, auto change) {
       Plan plan = layout_of(model, degrees, micro_batch);

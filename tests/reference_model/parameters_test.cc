@@ -1,6 +1,9 @@
 // Weights over ranks, without running anything: the meta device is enough.
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <tuple>
 
+#include "core/model_json.h"
 #include "core/rank_layout.h"
 #include "reference_model/rank_model.h"
 #include "sim/trace.h"
@@ -19,10 +22,15 @@ std::int64_t own_parameters(const ModelSpec& model, const Plan& plan, std::int64
   for (const ParameterUnit& unit : rank_model.store().units()) {
     if (unit.repeats_first_stage() || (!counts_dense && !unit.holds_experts())) continue;
     for (const Parameter& p : unit.parameters()) {
-      if (p.spec.sharding == Sharding::kReplicated && meta.context().at.tp != 0) continue;
+      const bool is_whole =
+          p.spec.sharding == Sharding::kReplicated || p.spec.sharding == Sharding::kPartial;
+      const std::int64_t place = unit.holds_experts()
+                                     ? group_position(plan, GroupKind::kExpertTensor, rank).index
+                                     : meta.context().at.tp;
+      if (is_whole && place != 0) continue;
       std::int64_t rows = p.spec.shape[0];
       if (p.spec.sharding == Sharding::kRows) {
-        rows = std::clamp<std::int64_t>(p.spec.global_rows - meta.context().at.tp * rows, 0, rows);
+        rows = std::clamp<std::int64_t>(p.spec.global_rows - place * rows, 0, rows);
       }
       count += rows * (p.spec.shape.elements() / p.spec.shape[0]);
     }
@@ -33,10 +41,13 @@ std::int64_t own_parameters(const ModelSpec& model, const Plan& plan, std::int64
 }  // namespace
 
 TEST_CASE("weights over the ranks of one replica add up to the model in every layout") {
-  for (const ModelSpec& model : {test::small_bloom(), test::small_llama(), test::small_gpt()}) {
+  for (const ModelSpec& model : {test::small_bloom(), test::small_llama(), test::small_gpt(),
+                                 test::small_hybrid(), test::small_delta_net()}) {
     for (const std::int64_t tp : {1, 2, 4}) {
+      if (!divides_by_tp(model, tp)) continue;
       for (const std::int64_t pp : {1, 2, 4, 8}) {
-        const Plan plan = test::plan_of(model, {tp, pp, 1, 1}, 8);
+        Plan plan = test::plan_of(model, {tp, pp, 1, 1}, 8);
+        plan.sequence_parallel = tp > 1;
         std::int64_t sum = 0;
         for (std::int64_t rank = 0; rank < tp * pp; ++rank) {
           sum += own_parameters(model, plan, rank);
@@ -62,6 +73,58 @@ TEST_CASE("experts over the ranks of an expert group add up to the model") {
       }
       INFO("tp " << tp << " ep " << ep);
       CHECK(sum == parameter_count(model));
+    }
+  }
+}
+
+// One block of every kind, and a sequence that is short enough to share out.
+ModelSpec one_of_each(ModelSpec model) {
+  std::vector<BlockShape> blocks;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    blocks.push_back(block_of_kind(model, kind));
+  }
+  model.layers = block_kind_count(model);
+  set_blocks(model, blocks);
+  model.seq = 64;
+  return model;
+}
+
+// What plans leave out as too small to matter (check_trainable).
+std::int64_t left_out(const ModelSpec& model) {
+  std::int64_t count = 0;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    if (block_of_kind(model, kind).experts.shared_gate) count += model.hidden;
+  }
+  return count;
+}
+
+TEST_CASE("weights of public models over the ranks of any layout add up to the model") {
+  const std::filesystem::path folder =
+      std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/core/configs";
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (file.path().extension() != ".json") continue;
+    const ModelSpec model = one_of_each(read_model(file.path()).value());
+    for (const auto& [tp, ep, etp] : {std::tuple{1, 1, 1}, {2, 1, 2}, {2, 2, 1}, {1, 4, 1}}) {
+      if (!divides_by_tp(model, tp) || !divides_by_etp(model, etp)) continue;
+      if (!has_experts(model) && ep > 1) continue;
+      Plan plan = test::plan_of(model, {tp, 1, 4, 1, ep, has_experts(model) ? etp : 0}, 8);
+      plan.stage_layers = {model.layers};
+      plan.sequence_parallel = tp > 1;
+      const Status legal = validate(plan, model);
+      if (!legal.ok()) FAIL(to_string(legal.error()));
+      std::int64_t sum = 0;
+      for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
+        const RankCoordinates at = coordinates(plan, rank);
+        // Experts of those ranks that are the first to hold theirs, the rest of one replica.
+        const bool holds_first = group_position(plan, GroupKind::kExpertData, rank).index == 0;
+        const std::int64_t all = own_parameters(model, plan, rank, true);
+        const std::int64_t experts =
+            has_experts(model) ? own_parameters(model, plan, rank, false) : 0;
+        if (at.dp == 0) sum += all - experts;
+        if (holds_first) sum += experts;
+      }
+      INFO(file.path().filename() << " tp " << tp << " ep " << ep << " etp " << etp);
+      CHECK(sum == parameter_count(model) - left_out(model));
     }
   }
 }

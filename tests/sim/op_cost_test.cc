@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "kernels/recurrence_records.h"
 #include "tests/sim/small_scenario.h"
 #include "tests/test_label.h"
 
@@ -186,4 +187,31 @@ TEST_CASE("an explanation names the price, its origin and the source of its cons
 }
 
 }  // namespace
+TEST_CASE(
+    "a scan multiplies what its chunks and states ask for, and half of it for half the heads") {
+  const Label label{ModelPart::kRecurrence, "test"};
+  const ScanShape shape{MixerKind::kMamba2, 1024, 16, 4, 32, 64, 128};
+  const OpRecord forward = scan_record(OpKind::kScanForward, shape, DType::kBFloat16, label);
+  // Two products of every value with its state, causal pairs of a chunk, and scores of each group.
+  const double values = 1024.0 * 16 * 64, keys = 1024.0 * 4 * 32;
+  CHECK(forward.flops == Approx(4 * values * 32 + values * 128 + 2 * keys * 128));
+  CHECK(state_elements(shape) == 8 * 16 * 32 * 64);
+  const OpCostModel prices(test::constant_profile());
+  for (const MixerKind kind : {MixerKind::kMamba2, MixerKind::kDeltaNet}) {
+    for (const OpKind op : {OpKind::kScanForward, OpKind::kScanBackward}) {
+      ScanShape whole = shape, half = shape;
+      whole.kind = half.kind = kind;
+      half.heads /= 2;
+      half.key_heads /= 2;
+      const OpRecord all = scan_record(op, whole, DType::kBFloat16, label);
+      const OpRecord part = scan_record(op, half, DType::kBFloat16, label);
+      CHECK(part.flops == Approx(all.flops / 2));
+      CHECK(part.bytes == Approx(all.bytes / 2));
+      CHECK(prices.price(part).time < prices.price(all).time);
+      CHECK(prices.price(all).time < 2 * prices.price(part).time);
+      CHECK_THAT(prices.explain(all), Catch::Contains("kernels, each latency"));
+    }
+  }
+}
+
 }  // namespace tpsim

@@ -49,6 +49,52 @@ inline ModelSpec small_mixture() {
   return model;
 }
 
+// Blocks of one branch each, as Nemotron 3 has them: Mamba-2, attention, experts of a latent beside
+// a shared one, a feed-forward part.
+inline ModelSpec small_hybrid() {
+  ModelSpec model = small_llama();
+  model.name = "small-hybrid";
+  model.family = "nemotron_h";
+  model.mlp = MlpKind::kReluSquared;
+  BlockShape attends{.attention = model.attention};
+  BlockShape recurs{.mixer = MixerKind::kMamba2,
+                    .recurrent = {.heads = 8,
+                                  .key_heads = 2,
+                                  .key_dim = 32,
+                                  .value_dim = 64,
+                                  .convolution = 4,
+                                  .convolution_bias = true,
+                                  .chunk = 64}};
+  const BlockShape widens{.mixer = MixerKind::kNone, .ffn_hidden = 1024};
+  const BlockShape routes{
+      .mixer = MixerKind::kNone,
+      .ffn_hidden = 256,
+      .experts = {
+          .count = 4, .per_token = 2, .capacity_factor = 1.25, .shared_ffn = 512, .latent = 128}};
+  set_blocks(model, {recurs, routes, recurs, attends, widens, recurs, routes, attends});
+  return model;
+}
+
+// Gated delta nets and gated attention, as Qwen3-Next has them.
+inline ModelSpec small_delta_net() {
+  ModelSpec model = small_llama();
+  model.name = "small-delta-net";
+  model.family = "qwen3_next";
+  BlockShape attends{.attention = model.attention, .ffn_hidden = model.ffn_hidden};
+  attends.attention.output_gate = true;
+  attends.attention.qk_norm = QkNorm::kHead;
+  BlockShape recurs{.mixer = MixerKind::kDeltaNet,
+                    .recurrent = {.heads = 8,
+                                  .key_heads = 4,
+                                  .key_dim = 64,
+                                  .value_dim = 64,
+                                  .convolution = 4,
+                                  .chunk = 64},
+                    .ffn_hidden = model.ffn_hidden};
+  set_blocks(model, {recurs, recurs, recurs, attends, recurs, recurs, recurs, attends});
+  return model;
+}
+
 inline Profile constant_profile() {
   Profile profile;
   profile.name = "constants";

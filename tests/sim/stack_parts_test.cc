@@ -147,6 +147,19 @@ TEST_CASE("calls one after the other keep the receiving stage waiting as well") 
   CHECK(with(scenario, plan, beside).step <= paired.step);
 }
 
+TEST_CASE("segments that expand leave no holes and cost no time") {
+  Scenario scenario = scenario_of(test::small_llama());
+  scenario.stack.memory.caching_allocator = true;
+  const Plan plan = plan_for(scenario.model);
+  const Prediction fixed = with(scenario, plan, {});
+  const Prediction grown = with(scenario, plan, {{StackPart::kExpandableSegments, 1}});
+  scenario.stack.memory.caching_allocator = false;
+  const Prediction without_holes = with(scenario, plan, {});
+  CHECK(grown.step == fixed.step);
+  CHECK(grown.peak < fixed.peak);
+  CHECK(grown.peak == without_holes.peak);
+}
+
 TEST_CASE("blocking launches cost what the stack says, on top of waiting") {
   Scenario scenario = scenario_of(test::small_llama());
   const Plan plan = plan_for(scenario.model);

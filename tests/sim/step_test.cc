@@ -93,6 +93,25 @@ std::vector<Case> cases() {
     });
     add("separate gradients", {2, 2, 2, 1}, [](Case& c) { c.fused_accumulation = false; });
   }
+  for (const ModelSpec& model : {test::small_hybrid(), test::small_delta_net()}) {
+    const auto add = [&](const char* name, ParallelDegrees degrees, auto change) {
+      Case c{name, model, plan_of(model, degrees, 4), true};
+      c.plan.sequence_parallel = degrees.tp > 1;
+      change(c);
+      REQUIRE(validate(c.plan, model).ok());
+      list.push_back(c);
+    };
+    add("recurrences", {1, 1, 1, 1}, [](Case& c) { c.plan.recompute = Recompute::kNone; });
+    add("recurrences, tensor and pipeline", {2, 2, 2, 1}, [](Case& c) {
+      c.plan.recompute = Recompute::kSelective;
+      c.plan.stage_layers = {5, 3};
+      c.plan.zero = 1;
+    });
+    add("recurrences made again, zero 3", {2, 1, 2, 1}, [](Case& c) {
+      c.plan.recompute = Recompute::kFull;
+      c.plan.zero = 3;
+    });
+  }
   const auto add_experts = [&](const char* name, ParallelDegrees degrees, auto change) {
     const ModelSpec model = test::small_mixture();
     Case c{name, model, plan_of(model, degrees, 4), true};
@@ -378,6 +397,25 @@ TEST_CASE("wide logits and stand-ins take memory where they should") {
   scenario.stack.memory.gradient_stand_ins = false;
   scenario.stack.training.wide_logits = true;
   CHECK(peak() > before);
+}
+
+TEST_CASE("a rank's experts, of one shape, have one stand-in together") {
+  Scenario scenario = test::small_scenario(test::small_mixture());
+  scenario.stack.memory.fragmentation = 0;
+  const auto of_stand_ins = [&](std::int64_t ep) {
+    Plan plan = test::plan_of(scenario.model, {.tp = 1, .pp = 1, .dp = 4, .ep = ep}, 4);
+    plan.attention = AttentionKind::kFlash;
+    scenario.stack.memory.gradient_stand_ins = false;
+    const Bytes without = simulate(scenario, plan)->peak;
+    scenario.stack.memory.gradient_stand_ins = true;
+    return (simulate(scenario, plan)->peak - without).value();
+  };
+  const ModelSpec& m = scenario.model;
+  const std::int64_t attention = m.hidden * (2 * m.hidden + 2 * 256) + 2 * m.hidden;
+  const auto block =
+      static_cast<double>(2 * (attention + 4 * m.hidden + 3 * m.hidden * m.ffn_hidden));
+  CHECK(of_stand_ins(1) == Approx(block).epsilon(0.01));
+  CHECK(of_stand_ins(4) == Approx(of_stand_ins(1)).epsilon(0.01));
 }
 
 TEST_CASE("an offloaded optimizer frees its state and pays for the link and the host") {

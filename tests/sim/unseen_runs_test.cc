@@ -60,6 +60,15 @@ std::string refusal_of(const PublishedRun& run) {
 
 }  // namespace
 
+TEST_CASE("a GPU whose name holds another's, or its card, is not taken for it") {
+  for (const char* gpu : {"GH200 96GB", "A800 80GB PCIe", "H800-PCIe"}) {
+    PublishedRun run = gpt_run(1536, 12, 1);
+    run.gpu = gpu;
+    CAPTURE(gpu);
+    CHECK_FALSE(refusal_of(run).empty());
+  }
+}
+
 TEST_CASE("models of any width, head count and framework are priced") {
   for (const char* gpu :
        {"A100-80GB", "A100-40GB", "H100-80GB", "H200", "B200", "A100-80GB-PCIe"}) {

@@ -1,6 +1,8 @@
 // Experts in launch files: how they lie on ranks, what they take, and how tokens reach them.
 #include <catch2/catch.hpp>
+#include <filesystem>
 
+#include "core/model_json.h"
 #include "core/stack_parts.h"
 #include "stacks/launch_files.h"
 #include "tests/sim/small_scenario.h"
@@ -97,6 +99,41 @@ TEST_CASE("experts on ranks of their own go to Megatron and come back, with thei
   const auto refused = export_plan(LaunchStack::kMegatronLm, padded, 4);
   REQUIRE_FALSE(refused.ok());
   CHECK_THAT(refused.error().message, Catch::Contains("capacity behind the deepep"));
+}
+
+TEST_CASE("what models of today have goes to Megatron-LM and comes back") {
+  const std::filesystem::path folder =
+      std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/core/configs";
+  struct Line {
+    const char* file;
+    const char* line;
+  };
+  for (const auto& [file, line] :
+       {Line{"qwen2.5-7b", "--add-qkv-bias"}, Line{"qwen3-8b", "--qk-layernorm"},
+        Line{"qwen3-30b-a3b", "--qk-layernorm"},
+        Line{"deepseek-v3", "--moe-layer-freq '([0]*3+[1]*58)'"},
+        Line{"deepseek-v2-lite", "--moe-shared-expert-intermediate-size 2816"},
+        Line{"mistral-7b-v0.1", "--window-size 4095,0"}, Line{"glm-4.5", "--rotary-percent 0.5"},
+        Line{"kimi-k2", "--q-lora-rank 1536"}}) {
+    INFO(file);
+    ModelSpec model = read_model(folder / (std::string(file) + ".json")).value();
+    model.seq = 4096;
+    model.vocab_multiple = 128;
+    Plan plan = test::plan_of(model, {.tp = 2, .pp = 1, .dp = 4}, 4);
+    plan.stage_layers = {model.layers};
+    plan.sequence_parallel = true;
+    plan.zero = 1;
+    const auto files = export_plan(LaunchStack::kMegatronLm, file_of(model, plan), 8);
+    if (!files.ok()) FAIL(to_string(files.error()));
+    CHECK(test::objection(LaunchStack::kMegatronLm, *files) == "");
+    CHECK(holds_line(files->front().text, line));
+    const auto read = import_plan(LaunchStack::kMegatronLm, *files, model);
+    if (!read.ok()) FAIL(to_string(read.error()));
+    CHECK(read->plan == plan);
+    // Another model's are not taken for these.
+    CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, *files, test::small_llama()).ok());
+    CHECK_FALSE(export_plan(LaunchStack::kTorchTitan, file_of(model, plan), 8).ok());
+  }
 }
 
 }  // namespace tpsim

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A mixture of experts on nodes that a scheduler names.
 export CUDA_DEVICE_MAX_CONNECTIONS=1
+export PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"
 
 GPUS_PER_NODE=8
 NNODES=${SLURM_NNODES:-"2"}

@@ -1,0 +1,211 @@
+"""Every function of the module with values that a seed draws: wrong, huge, hostile.
+
+An answer, a tpsim.Error or a TypeError comes back, soon, and never an error that calls itself a bug;
+eight threads and forked processes get what one caller gets. Run by ctest with PYTHONPATH set;
+TPSIM_ATTACKS is the number of calls.
+"""
+
+import concurrent.futures
+import contextlib
+import faulthandler
+import inspect
+import os
+import random
+import shutil
+import tempfile
+import unittest
+
+import tpsim
+from tpsim import _native
+
+CALLS = int(os.environ.get("TPSIM_ATTACKS", "1200"))
+SECONDS_A_CALL = 10
+
+FUNCTIONS = {
+    "plan": tpsim.plan,
+    "simulate": tpsim.simulate,
+    "explain": tpsim.explain,
+    "campaign": tpsim.campaign,
+    "export": tpsim.export,
+    "import_plan": tpsim.import_plan,
+    "load_plan": tpsim.load_plan,
+    "check_log": tpsim.check_log,
+    "validate": tpsim.validate,
+}
+
+# What a right call looks like: most attacks change one thing of it.
+LAYOUT = {"model": "bloom-560m", "tp": 2, "pp": 2, "dp": 4, "micro_batch": 2, "global_batch": 64}
+RIGHT = {
+    "plan": {"model": "bloom-560m", "gpus": 8, "global_batch": 64},
+    "simulate": LAYOUT,
+    "explain": LAYOUT,
+    "campaign": {**LAYOUT, "tokens": 1e9},
+    "export": {"plan": "plan.json", "to": "megatron-lm"},
+    "import_plan": {"launch": "launch", "from_": "megatron-lm", "model": "bloom-560m"},
+    "load_plan": {"path": "plan.json"},
+    "check_log": {"log": "train.log", "plan": "plan.json"},
+    "validate": {"runs": "runs.csv"},
+}
+
+
+class OwnError(Exception):
+    """Of an argument, not of the module: it comes through as it is."""
+
+
+class Thrower(os.PathLike):
+    def __fspath__(self):
+        raise OwnError
+
+    def __str__(self):
+        raise OwnError
+
+
+class Liar(os.PathLike):
+    def __fspath__(self):
+        return 7
+
+
+def without_end():
+    while True:
+        yield 1
+
+
+def drawn(rng):
+    """A value of no kind in particular."""
+    return rng.choice([
+        lambda: None,
+        lambda: rng.choice([True, False]),
+        lambda: rng.choice([0, -1, 1, 7, 2**31, 2**63, 2**64, -2**63, 10**400]),
+        lambda: rng.choice([0.0, -0.0, 1e-320, 1.5, 1e308, float("inf"), float("nan")]),
+        lambda: rng.choice(["", " ", "\0", "on", "off", "1", "1-", "-1", "2,4", "1e9", "1T", "nan", "72GiB",
+                            "\ud800", "\U0001f600" * 9, "../..", "/dev/null", "/dev/full", ".", "none",
+                            "all", "%s%n", "$(id)", "--help", "a" * 100_000]),
+        lambda: "".join(chr(rng.randrange(1, 0x2000)) for _ in range(rng.randrange(30))),
+        lambda: rng.choice([b"", b"plan.json", b"\xff\0", bytearray(3), memoryview(b"x")]),
+        lambda: [drawn(rng) for _ in range(rng.randrange(4))],
+        lambda: {drawn_key(rng): drawn(rng) for _ in range(2)},
+        lambda: rng.choice([object(), object, len, 1j, Thrower(), Liar(), range(3), {1, 2}, ...]),
+        lambda: rng.choice([tpsim, tpsim.Plan, tpsim.Error]),
+    ])()
+
+
+def drawn_key(rng):
+    return rng.choice(["tp", "model", "", "x", 3, None])
+
+
+def keywords_of(name):
+    return [one for one in inspect.signature(FUNCTIONS[name]).parameters if one != "options"]
+
+
+def attack(seed):
+    """The function and keywords of a seed."""
+    rng = random.Random(seed)
+    name = rng.choice(sorted(FUNCTIONS))
+    given = dict(RIGHT[name])
+    for _ in range(rng.choice([1, 1, 1, 2, 4])):
+        key = rng.choice(keywords_of(name) + ["nonsense"] * (rng.random() < 0.1))
+        given[key] = drawn(rng)
+    if rng.random() < 0.1:
+        given.pop(rng.choice(sorted(given)))
+    return name, given
+
+
+def answer(seed):
+    """What a call answers, as text."""
+    name, given = attack(seed)
+    try:
+        got = FUNCTIONS[name](**given)
+    except tpsim.Error as error:
+        assert error.kind != "bug", f"seed {seed}: {name}({given}): {error}"
+        assert str(error).strip(), f"seed {seed}: {name}({given}): an error without a text"
+        return f"{error.kind}: {error}"
+    except (TypeError, OwnError) as error:
+        return type(error).__name__
+    return type(got).__name__
+
+
+@contextlib.contextmanager
+def bounded():
+    """Ends the process, with where it was, if a call takes too long."""
+    faulthandler.dump_traceback_later(SECONDS_A_CALL, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+class Attacks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.before = os.getcwd()
+        cls.folder = tempfile.mkdtemp()
+        os.chdir(cls.folder)
+        report = tpsim.simulate(**LAYOUT)
+        report.plan.save("plan.json")
+        os.mkdir("launch")
+        for file, text in tpsim.export(report.plan, to="megatron-deepspeed").items():
+            with open(os.path.join("launch", file), "w", encoding="utf-8") as out:
+                out.write(text)
+        with open("train.log", "w", encoding="utf-8") as log:
+            log.write("iteration 3/ 10 | elapsed time per iteration (ms): 900.0 | lm loss: 3.1 |\n" * 4)
+        with open("runs.csv", "w", encoding="utf-8") as runs:
+            runs.write("model,cluster,tp,pp,dp,micro_batch,global_batch,measured_step_s\n"
+                       "bloom-560m,jean-zay-a100,2,2,4,2,64,1.5\n")
+
+    @classmethod
+    def tearDownClass(cls):
+        os.chdir(cls.before)
+        shutil.rmtree(cls.folder)
+
+    def test_the_right_calls_are_right(self):
+        for name in ("plan", "simulate", "explain", "campaign", "load_plan"):
+            FUNCTIONS[name](**RIGHT[name])
+
+    def test_wrong_values_are_errors_with_a_text(self):
+        kinds = {}
+        for seed in range(CALLS):
+            with bounded():
+                kind = answer(seed).split(":")[0]
+            kinds[kind] = kinds.get(kind, 0) + 1
+        # What is drawn reaches the commands, and not only the checks of types.
+        self.assertGreater(kinds.get("bad_input", 0), CALLS // 10, kinds)
+        self.assertGreater(sum(kinds.values()) - kinds.get("bad_input", 0), CALLS // 10, kinds)
+
+    def test_a_value_without_end_is_refused(self):
+        with bounded(), self.assertRaises((TypeError, tpsim.Error)):
+            tpsim.plan("bloom-560m", gpus=8, global_batch=64, tp=without_end())
+
+    def test_a_list_that_holds_itself_is_refused(self):
+        endless = []
+        endless.append(endless)
+        with bounded(), self.assertRaises((TypeError, tpsim.Error)):
+            tpsim.plan("bloom-560m", gpus=8, global_batch=64, tp=endless)
+
+    def test_threads_get_what_one_caller_gets(self):
+        seeds = range(CALLS, CALLS + 64)
+        alone = [answer(seed) for seed in seeds]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            self.assertEqual(list(pool.map(answer, seeds)), alone)
+
+    def test_a_forked_process_gets_what_its_parent_gets(self):
+        wanted = tpsim.simulate(**LAYOUT).to_dict()
+        children = []
+        for _ in range(4):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if tpsim.simulate(**LAYOUT).to_dict() == wanted else 1)
+            children.append(child)
+        for child in children:
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_the_native_functions_refuse_what_is_no_text(self):
+        rng = random.Random(1)
+        for name in ("plan", "simulate", "explain", "campaign", "validate", "read_plan"):
+            for _ in range(40):
+                given = [drawn(rng) for _ in range(rng.randrange(3))]
+                with bounded(), contextlib.suppress(TypeError, UnicodeError, OwnError, tpsim.Error):
+                    getattr(_native, name)(*given)
+
+
+if __name__ == "__main__":
+    unittest.main()
