@@ -32,8 +32,9 @@ enum class Command : std::uint8_t {
   kShow,
   kCompare,
   kCompletion,
+  kCalibrate,
 };
-inline constexpr int kCommandCount = static_cast<int>(Command::kCompletion) + 1;
+inline constexpr int kCommandCount = static_cast<int>(Command::kCalibrate) + 1;
 
 struct CommandRow {
   Command command;
@@ -131,8 +132,11 @@ enum class Opt : std::uint8_t {
   kColor,
   kScaling,
   kMaxGap,
+  kSaveStack,
+  kSaveCluster,
+  kLink,
 };
-inline constexpr int kPlainOptCount = static_cast<int>(Opt::kMaxGap) + 1;
+inline constexpr int kPlainOptCount = static_cast<int>(Opt::kLink) + 1;
 inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
 
 // The option of a plan's setting. A number that only counts something stands behind another's value

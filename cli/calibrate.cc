@@ -1,0 +1,56 @@
+// tpsim calibrate: constants of a stack and a cluster from what was measured with them.
+#include "cli/calibrate.h"
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "core/cluster_json.h"
+#include "core/files.h"
+#include "core/json_document.h"
+#include "core/stack_json.h"
+
+namespace tpsim::cli {
+namespace {
+
+// What is asked for is what may move: a constant that no file would keep must not explain anything.
+Result<CalibrationAnswer> answer_of(const Arguments& arguments, const Terminal& terminal) {
+  CalibrationAnswer answer;
+  TPSIM_TRY(answer.inputs, calibration_inputs(arguments));
+  const bool saves = arguments.has(Opt::kSaveStack) || arguments.has(Opt::kSaveCluster);
+  answer.moves_stack = arguments.has(Opt::kSaveStack) || !saves;
+  answer.moves_cluster = arguments.has(Opt::kSaveCluster) || !saves;
+  ProgressBar progress(terminal, "fitting");
+  CalibrationChoices choices;
+  choices.stack = answer.moves_stack;
+  choices.cluster = answer.moves_cluster;
+  TPSIM_TRY(choices.threads, threads_of(arguments));
+  choices.progress = [&](double share) { progress.show(share); };
+  TPSIM_TRY(answer.found, calibrate(answer.inputs.steps, choices));
+  return answer;
+}
+
+Status save(const Arguments& arguments, const CalibrationAnswer& answer) {
+  if (const auto& path = arguments[Opt::kSaveStack]) {
+    TPSIM_TRY_STATUS(write_file_atomically(*path, to_json(calibrated_stack(answer))));
+  }
+  if (const auto& path = arguments[Opt::kSaveCluster]) {
+    TPSIM_TRY_STATUS(write_file_atomically(*path, to_json(calibrated_cluster(answer))));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Status run_calibrate(const Arguments& arguments, const Terminal& terminal) {
+  if (arguments.positional.empty()) {
+    return Error{ErrorKind::kBadInput, "what was measured? Nothing was given", "calibrate",
+                 "tpsim calibrate runs.csv --save-stack stack.json"};
+  }
+  TPSIM_TRY(const CalibrationAnswer answer, answer_of(arguments, terminal));
+  TPSIM_TRY_STATUS(save(arguments, answer));
+  return print(arguments.has(Opt::kJson) ? to_text(calibration_json(answer))
+                                         : calibration_text(terminal, arguments, answer));
+}
+
+}  // namespace tpsim::cli
