@@ -39,6 +39,13 @@ ClusterSpec calibrated_cluster(const CalibrationAnswer& answer);
 
 std::string calibration_text(const Terminal& terminal, const Arguments& arguments,
                              const CalibrationAnswer& answer);
+// Of output of nccl-tests.
+Status calibrate_link(const Arguments& arguments, const Terminal& terminal);
+
+// As the files say who wrote them, and when; and as they hold numbers.
+std::string calibrated_name(const std::string& name);
+double rounded(double value);  // to four digits
+
 // {"version": "tpsim-calibrate-report/1", ...}
 JsonValue calibration_json(const CalibrationAnswer& answer);
 

@@ -5,15 +5,13 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/answers.h"
 #include "cli/calibrate.h"
 #include "cli/inputs.h"
-#include "cli/log_text.h"
 #include "cli/run_rows.h"
 #include "cli/values.h"
+#include "core/plan_json.h"
 #include "core/run_table.h"
-#include "sim/simulate.h"
-#include "stacks/log_check.h"
-#include "stacks/training_log.h"
 
 namespace tpsim::cli {
 namespace {
@@ -88,6 +86,76 @@ Status load_owners(const Arguments& arguments, const Owners& owners, Calibration
   return Ok{};
 }
 
+// A log and what it is held against.
+struct PlannedLog {
+  std::string log;
+  std::optional<PlanFile> plan;
+};
+
+bool is_plan_file(const std::string& path) {
+  return path.ends_with(".json") && read_plan(path).ok();
+}
+
+Error no_plan(const std::string& log) {
+  return Error{ErrorKind::kBadInput, "prints no arguments: which plan did it run?", log,
+               "name the plan file behind the log, or --plan for all"};
+}
+
+// "a.log a.json b.log b.json", or logs of one --plan, or logs that print their arguments.
+Result<std::vector<PlannedLog>> planned_logs(const Arguments& arguments) {
+  std::vector<PlannedLog> logs;
+  for (const std::string& file : files_of(arguments)) {
+    if (!is_plan_file(file)) {
+      logs.push_back({file, std::nullopt});
+      continue;
+    }
+    if (logs.empty())
+      return Error{ErrorKind::kBadInput, "is a plan without a log before it", file, ""};
+    TPSIM_TRY(logs.back().plan, read_plan(file));
+  }
+  for (PlannedLog& one : logs) {
+    if (one.plan) continue;
+    if (const auto& path = arguments[Opt::kPlanFile]) {
+      TPSIM_TRY(one.plan, read_plan(*path));
+      continue;
+    }
+    Arguments log = arguments;
+    log.positional = one.log;
+    one.plan = plan_printed_in_log(log);
+    if (!one.plan) return no_plan(one.log);
+  }
+  return logs;
+}
+
+Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments) {
+  TPSIM_TRY(const std::vector<PlannedLog> logs, planned_logs(arguments));
+  CalibrationInputs inputs;
+  Owners owners;
+  std::vector<std::string> names;
+  for (const PlannedLog& log : logs) {
+    Arguments one = arguments;
+    one.positional = log.log;
+    TPSIM_TRY(CheckedLog checked, check_log_answer(one, *log.plan));
+    names.push_back(log.log);
+    if (!checked.check.is_sound) {
+      inputs.skipped.push_back(log.log + ": its run is not sound");
+      continue;
+    }
+    owners.stacks.insert(checked.named.stack);
+    owners.clusters.insert(checked.named.cluster);
+    inputs.steps.push_back({std::filesystem::path(log.log).filename().string(),
+                            std::move(checked.named.scenario), std::move(checked.named.parts),
+                            log.plan->plan, checked.check.measured});
+  }
+  if (inputs.steps.empty()) {
+    return Error{ErrorKind::kBadInput, "no log can be learned from", "", inputs.skipped.front()};
+  }
+  TPSIM_TRY_STATUS(load_owners(arguments, owners, inputs));
+  inputs.of = fmt::format("{} {} ({})", inputs.steps.size(),
+                          inputs.steps.size() == 1 ? "log" : "logs", file_names(names));
+  return inputs;
+}
+
 Result<CalibrationInputs> inputs_of_tables(const Arguments& arguments) {
   TPSIM_TRY(RunLoader loader, run_loader(arguments));
   CalibrationInputs inputs;
@@ -109,7 +177,8 @@ Result<CalibrationInputs> inputs_of_tables(const Arguments& arguments) {
 }  // namespace
 
 Result<CalibrationInputs> calibration_inputs(const Arguments& arguments) {
-  return inputs_of_tables(arguments);
+  return arguments.positional.ends_with(".csv") ? inputs_of_tables(arguments)
+                                                : inputs_of_logs(arguments);
 }
 
 }  // namespace tpsim::cli

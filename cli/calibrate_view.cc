@@ -12,14 +12,15 @@
 #include "core/numbers.h"
 
 namespace tpsim::cli {
-namespace {
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
+std::string calibrated_name(const std::string& name) {
+  constexpr std::string_view kEnd = "-calibrated";
+  return name.ends_with(kEnd) ? name : name + std::string(kEnd);
 }
+
+double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
+
+namespace {
 
 bool is_shown(const FittedConstant& fitted) {
   constexpr double kTold = 0.1;
@@ -68,14 +69,6 @@ CalibrationFacts facts_of(const CalibrationAnswer& answer) {
   facts.network_spread = found.network_spread;
   return facts;
 }
-
-std::string calibrated_name(const std::string& name) {
-  constexpr std::string_view kEnd = "-calibrated";
-  return name.ends_with(kEnd) ? name : name + std::string(kEnd);
-}
-
-// As a file would hold it, in which a few digits are enough.
-double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
 template <class T>
 void round_time(T& time) {

@@ -285,8 +285,6 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kCalibrates},
     {Opt::kSaveCluster, "--save-cluster", "FILE", "write the machines with what was found", kOutput,
      kCalibrates},
-    {Opt::kLink, "--link", "inter_node|intra_node",
-     "that nccl-tests ran over [by its ranks and the cluster's nodes]", kRun, kCalibrates},
 }};
 
 OptionRow setting_option(const SettingRow& row) {

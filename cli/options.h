@@ -134,9 +134,8 @@ enum class Opt : std::uint8_t {
   kMaxGap,
   kSaveStack,
   kSaveCluster,
-  kLink,
 };
-inline constexpr int kPlainOptCount = static_cast<int>(Opt::kLink) + 1;
+inline constexpr int kPlainOptCount = static_cast<int>(Opt::kSaveCluster) + 1;
 inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
 
 // The option of a plan's setting. A number that only counts something stands behind another's value

@@ -16,7 +16,7 @@
 namespace tpsim {
 namespace {
 
-constexpr int kRounds = 5;
+constexpr int kMostDescents = 5;
 constexpr std::size_t kMostParts = 2;
 // A changed part must be worth one of thirty choices, and then some.
 constexpr double kPartCost = 12;
@@ -148,7 +148,7 @@ class Fitter {
 
   // Gauss and Newton's steps, each as long as it helps.
   Status descend() {
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < kMostDescents; ++round) {
       TPSIM_TRY_STATUS(find_slopes());
       fit_ = robust_fit(problem_);
       const double before = badness_of(residuals_, here_.moved);

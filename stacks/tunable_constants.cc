@@ -127,7 +127,7 @@ constexpr std::array kConstants = {
                     [](const Scenario& s) { return s.stack.rank_jitter; },
                     [](Scenario& s, double x) { scale_share(s.stack.rank_jitter, x); }, share_text},
     TunableConstant{"gpu_clock", "clocks that the site's GPUs sustain, over the profile's",
-                    ConstantOwner::kCluster, ConstantGroup::kKernels, kClockSpread, false, 0.3, 1.3,
+                    ConstantOwner::kCluster, ConstantGroup::kWhole, kClockSpread, false, 0.3, 1.3,
                     [](const Scenario& s) { return s.cluster.gpu_clock; },
                     [](Scenario& s, double x) {
                       s.cluster.gpu_clock = std::clamp(s.cluster.gpu_clock * std::exp(x), 0.3, 1.3);
