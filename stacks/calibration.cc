@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kMostDescents = 5;
 constexpr std::size_t kMostParts = 2;
+constexpr std::size_t kLeastRowsForParts = 8;
 // A changed part must be worth one of thirty choices, and then some.
 constexpr double kPartCost = 12;
 // Constants of which the rows say less than this share are left alone.
@@ -59,12 +60,9 @@ class Fitter {
     TPSIM_TRY(residuals_, residuals_at(here_));
     start_ = residuals_;
     TPSIM_TRY_STATUS(descend());
-    if (choices_.stack) {
-      while (parts_.size() < kMostParts) {
-        TPSIM_TRY(const bool changed, change_a_part());
-        if (!changed) break;
-        TPSIM_TRY_STATUS(descend());
-      }
+    bool changed = choices_.stack && steps_.size() >= kLeastRowsForParts;
+    while (changed && parts_.size() < kMostParts) {
+      TPSIM_TRY(changed, changed_for_the_better());
     }
     return result();
   }
@@ -193,6 +191,25 @@ class Fitter {
       }
     }
     return all;
+  }
+
+  // What was chosen to first order must hold when its constants have moved.
+  Result<bool> changed_for_the_better() {
+    const Point point = here_;
+    const Residuals residuals = residuals_;
+    const LinearProblem problem = problem_;
+    const RobustFit fit = fit_;
+    const double before = badness_of(residuals_, here_.moved);
+    TPSIM_TRY(const bool changed, change_a_part());
+    if (!changed) return false;
+    TPSIM_TRY_STATUS(descend());
+    if (badness_of(residuals_, here_.moved) < before - kPartCost / 2) return true;
+    here_ = point;
+    residuals_ = residuals;
+    problem_ = problem;
+    fit_ = fit;
+    parts_.pop_back();
+    return false;
   }
 
   // The part whose change, with constants moved along, explains the rows best.

@@ -145,7 +145,8 @@ bool read_plain_step(std::string_view line, TrainingLog& log) {
 
 // Where no number of a step stands beside it, steps are counted.
 std::int64_t step_of(std::string_view line, const TrainingLog& log) {
-  for (const char* label : {"completed step:", "global_step=", "step=", "Step:", "step:", "iter "}) {
+  for (const char* label :
+       {"completed step:", "global_step=", "step=", "Step:", "step:", "iter "}) {
     if (const auto step = count_after(line, label)) return whole(step);
   }
   return log.steps.empty() ? 1 : log.steps.back().iteration + 1;

@@ -11,7 +11,8 @@
 // - tpsim run:
 //     "    10   9.812345     1.2345     1.25 s        1638     93.10    12.5 GiB"
 // - MaxText: "completed step: 10, seconds: 1.234, TFLOP/s/device: 310.2, ..."
-// - fms-fsdp: "current step time: 5.31"; LitGPT: "iter 10 step 5 | ... | iter time: 352.1 ms (step)"
+// - fms-fsdp: "current step time: 5.31"; LitGPT: "iter 10 step 5 | ... | iter time: 352.1 ms
+// (step)"
 // - InternEvo: "tgs (tokens/gpu/second)=4062.03 ... step=10"
 // - OLMo: "throughput/device/tokens_per_second=6,210"; Composer: "...tokens_per_sec: 6210.0"
 // - picotron: "Step: 10 | ... | Tokens/s/GPU: 3.1K"
