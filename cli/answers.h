@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/campaign_view.h"
+#include "cli/inputs.h"
 #include "cli/log_causes.h"
 #include "cli/options.h"
 #include "core/json_value.h"
@@ -38,9 +39,13 @@ struct ImportAnswer {
 };
 Result<ImportAnswer> import_answer(const Arguments& arguments);
 
+// The plan whose arguments the log at the positional prints; nothing where it prints none.
+std::optional<PlanFile> plan_printed_in_log(const Arguments& arguments);
+
 // The log is the positional.
 struct CheckedLog {
   PlanFile file;
+  NamedScenario named;
   Prediction predicted;
   LogCheck check;
   std::vector<LikelyCause> likely;  // of a gap; empty where there is none

@@ -77,6 +77,21 @@ std::string causes_view(const Terminal& terminal, const CheckedLog& checked) {
          table.text(terminal);
 }
 
+// A step that is off for a known reason, or for none, is worth learning from.
+std::string next_view(const Terminal& terminal, const CheckedLog& checked) {
+  const LogCheck& check = checked.check;
+  std::string text = "\n" + heading(terminal, "NEXT");
+  if (!check.is_sound) return "";
+  if (!check.time_as_predicted) {
+    text +=
+        "  tpsim calibrate LOG PLAN ... --save-stack stack.json   # several logs tell more than "
+        "one\n";
+  }
+  return text +
+         fmt::format("  tpsim campaign PLAN --tokens N --step-time {:.4g}s   # as measured\n",
+                     check.measured.value());
+}
+
 std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
   const LogCheck& check = checked.check;
   std::string text =
@@ -90,7 +105,7 @@ std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
                           printable(finding.evidence));
     }
   }
-  return text + causes_view(terminal, checked);
+  return text + causes_view(terminal, checked) + next_view(terminal, checked);
 }
 
 // What the timers leave open; nothing where there is no gap, or where one rank is the cause.
@@ -130,12 +145,7 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments) {
               read_plan(named ? *arguments[Opt::kPlanFile] : arguments.more.front()));
     return PlanOfLog{std::move(file), false};
   }
-  Arguments log = arguments;
-  log.command = Command::kImport;
-  Result<ImportAnswer> read = arguments.positional == "-" || arguments.positional.ends_with(".gz")
-                                  ? Result<ImportAnswer>(Error{})
-                                  : import_answer(log);
-  if (read.ok()) return PlanOfLog{read->file, true};
+  if (const auto printed = plan_printed_in_log(arguments)) return PlanOfLog{*printed, true};
   return option_error(
       Opt::kPlanFile, "is missing: which plan should be running?",
       "a file saved with --save; a Megatron log that prints its arguments needs none");
@@ -187,6 +197,14 @@ JsonValue check_log_json(const CheckedLog& checked) {
   });
 }
 
+std::optional<PlanFile> plan_printed_in_log(const Arguments& arguments) {
+  if (arguments.positional == "-" || arguments.positional.ends_with(".gz")) return std::nullopt;
+  Arguments log = arguments;
+  log.command = Command::kImport;
+  const Result<ImportAnswer> read = import_answer(log);
+  return read.ok() ? std::optional(read->file) : std::nullopt;
+}
+
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file) {
   if (arguments.positional.empty()) {
     return Error{ErrorKind::kBadInput, "which log? None was given", "check-log",
@@ -196,7 +214,8 @@ Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& 
   TPSIM_TRY(const TrainingLog log, parse_training_log(text, arguments.positional));
   CheckedLog checked;
   checked.file = file;
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(checked.named, load_scenario(arguments, file));
+  const NamedScenario& named = checked.named;
   TPSIM_TRY(checked.predicted, simulate(named.scenario, file.plan));
   TPSIM_TRY(checked.check, check_log(named.scenario, file.plan, checked.predicted, log));
   if (const std::optional<CauseClass> acts_on = class_to_try(checked.check)) {

@@ -55,6 +55,10 @@ Status run_show(const Arguments& arguments, const Terminal& terminal);
 // Plans side by side: terms, memory, what differs, and how sure their order is.
 Status run_compare(const Arguments& arguments, const Terminal& terminal);
 
+// Fits a stack and a cluster to what was measured, prints what moved and how well rows left out are
+// predicted, and writes the files.
+Status run_calibrate(const Arguments& arguments, const Terminal& terminal);
+
 Status run_completion(const Arguments& arguments, const Terminal& terminal);
 
 }  // namespace tpsim::cli

@@ -25,6 +25,7 @@ constexpr std::uint32_t kLists = bit(Command::kList);
 constexpr std::uint32_t kExplores = bit(Command::kGui);
 constexpr std::uint32_t kReports = bit(Command::kReport);
 constexpr std::uint32_t kCompares = bit(Command::kCompare);
+constexpr std::uint32_t kCalibrates = bit(Command::kCalibrate);
 constexpr std::uint32_t kEvery = ~std::uint32_t{0};
 constexpr std::uint32_t kSearches = kPlans | kExplains | kCampaigns;
 constexpr std::uint32_t kMeasures = kProfiles | kRuns | kValidates;
@@ -115,6 +116,14 @@ constexpr std::array kCommands = {
                "bash, zsh or fish",
                "tpsim completion bash > ~/.local/share/bash-completion/completions/tpsim\n"
                "tpsim completion fish > ~/.config/fish/completions/tpsim.fish"},
+    CommandRow{Command::kCalibrate, "calibrate",
+               "fit a stack and a cluster to what was measured there", "measured",
+               "a table of runs, a training log, output of nccl-tests, or a trace of a step "
+               "(docs/calibrate.md)",
+               "tpsim calibrate runs.csv --save-stack stack.json --save-cluster cluster.json\n"
+               "tpsim calibrate a.log b.log --plan plan.json --save-stack stack.json\n"
+               "tpsim calibrate all_reduce.txt --cluster dgx-h100 --save-cluster mine.json",
+               "others", "more of the same kind"},
 };
 
 constexpr const char* kWhat = "Model and machine";
@@ -133,13 +142,13 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kWhat, kAll | kImports | kProfiles | kExplores | kLogChecks},
     {Opt::kCluster, "--cluster", "NAME|FILE",
      "the machines [the model's usual, or the profile's own]", kWhat,
-     kAll | kValidates | kImports | kExplores | kCompares | kLogChecks},
+     kAll | kValidates | kImports | kExplores | kCompares | kLogChecks | kCalibrates},
     {Opt::kStack, "--stack", "NAME|FILE", "the training software [the cluster's]", kWhat,
-     kAll | kValidates | kImports | kProfiles | kCompares | kLogChecks},
+     kAll | kValidates | kImports | kProfiles | kCompares | kLogChecks | kCalibrates},
     {Opt::kProfile, "--profile", "NAME|FILE", "what its GPU does, op by op [the cluster's]", kWhat,
-     kAll | kValidates | kImports | kCompares | kLogChecks},
+     kAll | kValidates | kImports | kCompares | kLogChecks | kCalibrates},
     {Opt::kNodeGbps, "--node-gbps", "X", "Gb/s that leave a node, one direction [the cluster's]",
-     kWhat, kAll | kValidates | kCompares | kLogChecks},
+     kWhat, kAll | kValidates | kCompares | kLogChecks | kCalibrates},
     {Opt::kSeq, "--seq", "N", "tokens in a sequence [the model's]", kWhat,
      kAll | kImports | kProfiles},
 
@@ -157,8 +166,8 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kSearches},
     {Opt::kUnevenEnds, "--uneven-ends", "N", "blocks that end stages may be short of [2]", kSearch,
      kSearches},
-    {Opt::kThreads, "--threads", "N", "that search; the answer is the same [all cores]", kSearch,
-     kSearches},
+    {Opt::kThreads, "--threads", "N", "that work; the answer is the same [all cores]", kSearch,
+     kSearches | kCalibrates},
     {Opt::kPareto, "--pareto", "", "show all plans that no other beats in time and memory", kSearch,
      kPlans},
     {Opt::kWhyNot, "--why-not", "NAME=VALUE,...", "compare with the best plan that has these",
@@ -176,7 +185,8 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kRow, "--row", "ID", "which of them to explain", kWhat, kExplains},
     {Opt::kMarkdown, "--markdown", "", "print a section of docs/accuracy.md", kOutput, kValidates},
 
-    {Opt::kPlanFile, "--plan", "FILE", "a plan saved with --save", kRun, kCampaigns | kLogChecks},
+    {Opt::kPlanFile, "--plan", "FILE", "a plan saved with --save", kRun,
+     kCampaigns | kLogChecks | kCalibrates},
     {Opt::kTokens, "--tokens", "N|FILE", "how many, as 366e9; run: safetensors file [made up]",
      kRun, kCampaigns | kRuns},
     {Opt::kRamp, "--ramp", "START,INC,SAMPLES", "batch-size ramp, as Megatron's [none]", kRun,
@@ -249,7 +259,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kOutputFolder, "-o", "PATH", "folder for the files [print them]; file of the profile",
      kOutput, kExports | kProfiles},
     {Opt::kJson, "--json", "", "print JSON (docs/json.md)", kOutput,
-     kAll | kLogChecks | kLists | kValidates | kRuns | kImports | kCompares},
+     kAll | kLogChecks | kLists | kValidates | kRuns | kImports | kCompares | kCalibrates},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",
      kOutput, kPlans | kSimulates | kImports},
     {Opt::kTrace, "--trace", "FILE", "write the timeline, for Perfetto or chrome://tracing",
@@ -283,6 +293,10 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kAttentionDropout, "--attention-dropout", "P",
      "of attention; flash attention wants 0 [the model's]", kWhat,
      kPlans | kSimulates | kExplains | kCampaigns},
+    {Opt::kSaveStack, "--save-stack", "FILE", "write the software with what was found", kOutput,
+     kCalibrates},
+    {Opt::kSaveCluster, "--save-cluster", "FILE", "write the machines with what was found", kOutput,
+     kCalibrates},
 }};
 
 OptionRow setting_option(const SettingRow& row) {

@@ -32,8 +32,9 @@ enum class Command : std::uint8_t {
   kShow,
   kCompare,
   kCompletion,
+  kCalibrate,
 };
-inline constexpr int kCommandCount = static_cast<int>(Command::kCompletion) + 1;
+inline constexpr int kCommandCount = static_cast<int>(Command::kCalibrate) + 1;
 
 struct CommandRow {
   Command command;
@@ -134,8 +135,10 @@ enum class Opt : std::uint8_t {
   kDeadline,
   kBudget,
   kAttentionDropout,
+  kSaveStack,
+  kSaveCluster,
 };
-inline constexpr int kPlainOptCount = static_cast<int>(Opt::kAttentionDropout) + 1;
+inline constexpr int kPlainOptCount = static_cast<int>(Opt::kSaveCluster) + 1;
 inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
 
 // The option of a plan's setting. A number that only counts something stands behind another's value

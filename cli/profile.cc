@@ -236,13 +236,6 @@ Result<Findings> measured(const LocalDevices& devices, ProfileRequest request, s
   return found;
 }
 
-std::string today() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
-}
-
 Profile profile_of(const Arguments& arguments, const LocalDevices& devices, const StepTimes& work,
                    const Findings& found) {
   Profile profile;

@@ -33,6 +33,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
     case Command::kReport: return run_report(arguments, terminal);
     case Command::kShow: return run_show(arguments, terminal);
     case Command::kCompare: return run_compare(arguments, terminal);
+    case Command::kCalibrate: return run_calibrate(arguments, terminal);
     case Command::kCompletion: return run_completion(arguments, terminal);
   }
   throw BugError("a command without an implementation");

@@ -69,6 +69,9 @@ Result<double> probability_of(const Arguments& arguments, Opt opt, double fallba
 // "72GiB"; zero when absent.
 Result<Bytes> bytes_of(const Arguments& arguments, Opt opt);
 
+// "2026-11-23", of UTC.
+std::string today();
+
 // "--tp: '4x' is no whole number (hint)"
 Error option_error(Opt opt, std::string message, std::string hint = "");
 

@@ -131,6 +131,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.number("run_spread", stack.run_spread, {0, 1});
   io.number("residual_spread", stack.residual_spread, {0, 1});
   io.number("unmodelled", stack.unmodelled, {0, 1}, kOptional);
+  calibration_field(io, stack.calibrated);
 };
 
 Result<StackSpec> stack_from_json(const JsonValue& root, const std::string& file) {

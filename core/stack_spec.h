@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/calibration_facts.h"
 #include "core/launch_rules.h"
 #include "core/plan.h"
 #include "core/plan_settings.h"
@@ -132,6 +133,7 @@ struct StackSpec {
   double unmodelled = 0.0;
   // Standard deviation of prediction over measurement on the rows that calibrated the stack.
   double residual_spread = 0.05;
+  CalibrationFacts calibrated;  // of this file by its user
 };
 
 // Why the software cannot run a plan of the model: by its values, its launcher's rules, or ZeRO

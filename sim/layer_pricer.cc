@@ -77,6 +77,15 @@ Scenario with_blocking_launches(Scenario scenario) {
   return scenario;
 }
 
+// Whose GPUs run at the clocks of their site.
+Scenario at_site_clock(Scenario scenario) {
+  scenario.profile.model.sustained_clock =
+      std::min(1.0, scenario.cluster.gpu_clock * scenario.profile.model.sustained_clock);
+  scenario.profile.model.narrow_sustained_clock =
+      std::min(1.0, scenario.cluster.gpu_clock * scenario.profile.model.narrow_sustained_clock);
+  return scenario;
+}
+
 }  // namespace
 
 HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
@@ -105,7 +114,9 @@ PhaseCost PhaseCost::repeat(const PhaseCost& once, std::int64_t n) {
 }
 
 PriceLists::PriceLists(const Scenario& s)
-    : scenario(with_blocking_launches(s)), ops(s.profile), collectives(s.profile, s.cluster) {}
+    : scenario(at_site_clock(with_blocking_launches(s))),
+      ops(scenario.profile),
+      collectives(s.profile, s.cluster) {}
 
 LayerPricer::LayerPricer(const Scenario& scenario)
     : LayerPricer(std::make_shared<const PriceLists>(scenario)) {}

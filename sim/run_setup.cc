@@ -8,13 +8,11 @@
 #include <sstream>
 
 #include "core/pipeline_layout.h"
+#include "sim/usual_spreads.h"
 
 namespace tpsim {
 namespace {
 
-// Software that was not calibrated on runs of its table: as extra_spread of the environments that
-// stand for any other run.
-constexpr double kForeignSpread = 0.08;
 // Before the modules that Megatron-Core's selective recompute is given.
 constexpr std::string_view kModules = "mod:";
 constexpr std::string_view kUnstatedModules = "mod";
@@ -387,10 +385,15 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
     return cannot(fmt::format("{} has no rate for {}", machine->profile.name, name_of(operands)));
   }
   // Tables with an entry of their own calibrate software, or show how far it is off without that.
-  if (where != &fallback_ && where->other_stack.empty()) setup.scenario.stack.unmodelled = 0;
+  const bool is_calibrated = setup.scenario.stack.calibrated.rows > 0;
+  if (where != &fallback_ && where->other_stack.empty() && !is_calibrated) {
+    setup.scenario.stack.unmodelled = 0;
+  }
   setup.stated_parts = stated;
   setup.assumed = assumptions(run, *where, setup.scenario, leaves > 0);
   lift_limits(setup);
+  setup.applied_parts = parts;
+  if (is_calibrated) return setup;  // its spread is that of such runs
   double& spread = setup.scenario.stack.residual_spread;
   const bool foreign = !overrides_.stack.empty() && overrides_.stack != where->stack;
   spread = std::hypot(spread, where->extra_spread, foreign ? kForeignSpread : 0.0);

@@ -27,6 +27,7 @@ struct RunSetup {
   Scenario scenario;
   Plan plan;
   PartValues stated_parts;
+  PartValues applied_parts;  // these, and what follows from the row's settings
   // What the row does not say and was taken from somewhere, and limits of the stack that it breaks:
   // "network of a100-4x100g", "tensor parallel, which torchtitan has not".
   std::vector<std::string> assumed;

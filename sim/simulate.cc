@@ -12,6 +12,7 @@
 #include "sim/predict.h"
 #include "sim/scan_model.h"
 #include "sim/terms.h"
+#include "sim/usual_spreads.h"
 
 namespace tpsim {
 namespace {
@@ -103,18 +104,19 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
   constexpr double kModelSpread = 0.05;         // prices from constants, one device constant off
   constexpr double kDatasheetSpread = 0.12;     // from those of a sibling, or judged
   constexpr double kInterpolatedSpread = 0.02;  // between measured entries
-  constexpr double kHostSpread = 0.12;          // other processors, versions and settings
-  constexpr double kNetworkSpread = 0.2;        // other topology, neighbours and settings
-  constexpr double kKernelSpread = 0.1;         // of sizes that the factor was not fitted on
   constexpr double kExpertSpread = 0.15;        // kernels and dispatchers of a release
   const double model_spread =
       scenario.profile.model.provenance == Provenance::kDatasheet ? kDatasheetSpread : kModelSpread;
   const UncertainShares shares = uncertain_shares(scenario, plan, cost);
+  const CalibrationFacts& software = scenario.stack.calibrated;
+  const CalibrationFacts& network = scenario.cluster.calibrated;
   double variance = 0;
   for (const double spread :
        {scenario.stack.run_spread, scenario.stack.residual_spread,
         sources.model * model_spread + sources.interpolated_entries * kInterpolatedSpread,
-        shares.host * kHostSpread, shares.network * kNetworkSpread, shares.kernels * kKernelSpread,
+        shares.host * (software.rows > 0 ? software.host_spread : kHostSpread),
+        shares.network * (network.rows > 0 ? network.network_spread : kNetworkSpread),
+        shares.kernels * (software.rows > 0 ? software.kernel_spread : kKernelSpread),
         shares.experts * kExpertSpread, shares.scans * kScanSpread}) {
     variance += spread * spread;
   }

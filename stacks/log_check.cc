@@ -215,6 +215,9 @@ std::vector<Finding> explained_gap(const Plan& plan, const Prediction& predicted
 // A rate is a time too, of so many tokens.
 Seconds time_of_step(const LoggedStep& step, const Plan& plan, std::int64_t seq) {
   if (step.time > Seconds()) return step.time;
+  if (step.samples_per_s > 0) {
+    return Seconds(static_cast<double>(plan.global_batch) / step.samples_per_s);
+  }
   const double tokens = static_cast<double>(plan.global_batch * seq);
   const double rate = step.tokens_per_s > 0
                           ? step.tokens_per_s

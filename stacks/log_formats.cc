@@ -122,7 +122,7 @@ bool read_plain_step(std::string_view line, TrainingLog& log) {
   if (!step) step = number_after(line, "iter ");
   if (!step) step = number_after(line, "step:");
   if (!step) return false;
-  for (const char* label : {"time:", "time ", "dt:", "dt ", "step_time:"}) {
+  for (const char* label : {"iter time:", "time:", "time ", "dt:", "dt ", "step_time:"}) {
     const auto time = time_after(line, label);
     if (!time || *time <= 0) continue;
     add_step(log, whole(step), 0, *time);
@@ -143,16 +143,62 @@ bool read_plain_step(std::string_view line, TrainingLog& log) {
   return false;
 }
 
+// Where no number of a step stands beside it, steps are counted.
+std::int64_t step_of(std::string_view line, const TrainingLog& log) {
+  for (const char* label :
+       {"completed step:", "global_step=", "step=", "Step:", "step:", "iter "}) {
+    if (const auto step = count_after(line, label)) return whole(step);
+  }
+  return log.steps.empty() ? 1 : log.steps.back().iteration + 1;
+}
+
+// The rate of a GPU as programs print it that print no time: InternEvo, OLMo, Composer, picotron.
+bool read_rate_of_gpu(std::string_view line, TrainingLog& log) {
+  for (const char* label :
+       {"tgs (tokens/gpu/second)=", "throughput/device/tokens_per_second=",
+        "throughput/device/tokens_per_sec:", "Tokens/s/GPU:", "Tokens/s/device:"}) {
+    const auto rate = count_after(line, label);
+    if (!rate || *rate < kLeastRate) continue;
+    LoggedStep one;
+    one.iteration = step_of(line, log);
+    one.tokens_per_s_gpu = *rate;
+    log.steps.push_back(one);
+    return true;
+  }
+  return false;
+}
+
+// MaxText: "completed step: 10, seconds: 1.234, ..."; fms-fsdp: "current step time: 5.31".
+bool read_seconds(std::string_view line, TrainingLog& log) {
+  const bool is_maxtext = has_label(line, "completed step:");
+  const auto time = number_after(line, is_maxtext ? "seconds:" : "current step time:");
+  if (!time || *time <= 0) return false;
+  add_step(log, step_of(line, log), 0, *time);
+  return true;
+}
+
+// DeepSpeed's own timer, after a step each: sequences over seconds, of all GPUs.
+bool read_deepspeed_rate(std::string_view line, TrainingLog& log) {
+  const auto rate = count_after(line, "CurrSamplesPerSec=");
+  if (!rate || *rate < kLeastRate) return false;
+  LoggedStep one;
+  one.iteration = step_of(line, log);
+  one.samples_per_s = *rate;
+  log.steps.push_back(one);
+  return true;
+}
+
 }  // namespace
 
 bool read_foreign_step(std::string_view line, TrainingLog& log) {
-  return read_nemo_step(line, log) || read_nanotron_step(line, log) || read_titan_step(line, log) ||
-         read_bar_step(line, log) || read_plain_step(line, log);
+  return read_nemo_step(line, log) || read_nanotron_step(line, log) ||
+         read_deepspeed_rate(line, log) || read_seconds(line, log) || read_rate_of_gpu(line, log) ||
+         read_titan_step(line, log) || read_bar_step(line, log) || read_plain_step(line, log);
 }
 
 void read_logged_tflops(std::string_view line, TrainingLog& log) {
   for (const char* label : {"throughput per GPU (TFLOP/s/GPU):", "TFLOPs:", "tflops:",
-                            "model_tflops_per_gpu:", "GPU utilization:"}) {
+                            "model_tflops_per_gpu:", "GPU utilization:", "TFLOP/s/device:"}) {
     const auto rate = number_after(line, label);
     if (!rate || *rate <= 0) continue;
     log.tflops.push_back(*rate);

@@ -13,7 +13,7 @@ std::optional<double> logged_number(std::string_view text);
 // The number behind `label`.
 std::optional<double> number_after(std::string_view line, std::string_view label);
 
-// A step of NeMo, torchtitan, nanotron, Trainer or a plain program; false for any other line.
+// A step of another program than Megatron; false for any other line.
 bool read_foreign_step(std::string_view line, TrainingLog& log);
 // "throughput per GPU (TFLOP/s/GPU): 80.2", "tflops: 310", ...
 void read_logged_tflops(std::string_view line, TrainingLog& log);

@@ -10,6 +10,13 @@
 // - Hugging Face's Trainer: its bar, " 10/100 [01:20<12:00, 8.01s/it]"
 // - tpsim run:
 //     "    10   9.812345     1.2345     1.25 s        1638     93.10    12.5 GiB"
+// - MaxText: "completed step: 10, seconds: 1.234, TFLOP/s/device: 310.2, ..."
+// - fms-fsdp: "current step time: 5.31"; LitGPT: "iter 10 step 5 | ... | iter time: 352.1 ms
+// (step)"
+// - InternEvo: "tgs (tokens/gpu/second)=4062.03 ... step=10"
+// - OLMo: "throughput/device/tokens_per_second=6,210"; Composer: "...tokens_per_sec: 6210.0"
+// - picotron: "Step: 10 | ... | Tokens/s/GPU: 3.1K"
+// - DeepSpeed: "global_step=10, RunningAvgSamplesPerSec=95.1, CurrSamplesPerSec=96.0, ..."
 // - plain: "step 10 ... time 820.1ms", "iter 10: ... dt: 0.82s", "step 10 ... 639000 tok/s"
 //
 // The layout is what Megatron prints at its start: "using world size: 384, data-parallel size: 8,
@@ -36,6 +43,7 @@ struct LoggedStep {
   Seconds time;                   // zero where only a rate is said
   double tokens_per_s = 0;        // of all GPUs; 0: not said
   double tokens_per_s_gpu = 0;    // of one GPU; 0: not said
+  double samples_per_s = 0;       // sequences, of all GPUs; 0: not said
 };
 
 // Of one step, over the ranks that reported: equal for a log that prints one number.

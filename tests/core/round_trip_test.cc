@@ -18,10 +18,11 @@ static_assert(field_count<AttentionShape>() == 14);
 static_assert(field_count<ExpertShape>() == 9);
 static_assert(field_count<RecurrentShape>() == 7);
 static_assert(field_count<ParallelDegrees>() == 6);
-static_assert(field_count<ClusterSpec>() == 15);
+static_assert(field_count<ClusterSpec>() == 17);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 22);
+static_assert(field_count<StackSpec>() == 23);
+static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 8);
 static_assert(field_count<HostCost>() == 10);
 static_assert(field_count<StackMemory>() == 9);
@@ -153,6 +154,7 @@ StackSpec odd_stack() {
   stack.residual_spread = 0.03 * kThird;
   stack.unmodelled = 0.2 * kThird;
   stack.launcher = Launcher::kTorchTitan;
+  stack.calibrated = {7, "logs", "2026-11", 0.5 * kThird, 0.01, 0.02 * kThird, 0.03};
   return stack;
 }
 
@@ -245,7 +247,9 @@ ClusterSpec odd_cluster() {
           {"a test", BytesPerSecond(32e9 * kThird), 0.8 * kThird, BytesPerSecond(4e11 * kThird),
            0.5 * kThird, Bytes(1e12)},
           2,
-          kThird};
+          kThird,
+          1 + 0.1 * kThird,
+          {12, "rows", "2026-11", kThird, 0.1 * kThird, 0.2 * kThird, 0.3 * kThird}};
 }
 
 // Text is compared: it holds every field, and odd numbers show a lost digit.

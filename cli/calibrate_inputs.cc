@@ -1,0 +1,184 @@
+// Measured steps of `calibrate`: rows of run tables, and logs of plans.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "cli/answers.h"
+#include "cli/calibrate.h"
+#include "cli/inputs.h"
+#include "cli/run_rows.h"
+#include "cli/values.h"
+#include "core/plan_json.h"
+#include "core/run_table.h"
+
+namespace tpsim::cli {
+namespace {
+
+std::vector<std::string> files_of(const Arguments& arguments) {
+  std::vector<std::string> files = {arguments.positional};
+  files.insert(files.end(), arguments.more.begin(), arguments.more.end());
+  return files;
+}
+
+std::string file_names(const std::vector<std::string>& files) {
+  std::string text;
+  for (const std::string& file : files) {
+    text += (text.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
+  }
+  return text;
+}
+
+// Names of the stacks and clusters that the rows ran on, as they can be loaded again.
+struct Owners {
+  std::set<std::string> stacks, clusters;
+};
+
+Status add_rows(const std::string& file, RunLoader& loader, CalibrationInputs& inputs,
+                Owners& owners) {
+  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(file));
+  for (const PublishedRun& run : runs) {
+    const RunOutcome outcome = predict_run(loader, run);
+    const bool timed = outcome.predicted && outcome.measured_step_s && outcome.outcome == "ok";
+    if (!timed || !outcome.skipped_because.empty()) {
+      inputs.skipped.push_back(fmt::format(
+          "{}: {}", run.id, outcome.skipped_because.empty() ? "no time" : outcome.skipped_because));
+      continue;
+    }
+    TPSIM_TRY(RunSetup setup, loader.setup(run));
+    owners.stacks.insert(outcome.stack);
+    owners.clusters.insert(outcome.cluster);
+    inputs.steps.push_back({run.id, std::move(setup.scenario), std::move(setup.applied_parts),
+                            std::move(setup.plan), Seconds(*outcome.measured_step_s)});
+  }
+  return Ok{};
+}
+
+std::string listed_names(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// One file is written, so the rows must be of one.
+Result<std::string> only_owner(const Arguments& arguments, Opt opt, Opt save,
+                               const std::set<std::string>& names) {
+  if (arguments.has(opt)) return *arguments[opt];
+  if (names.size() == 1) return *names.begin();
+  return option_error(opt, fmt::format("the rows are of several: {}", listed_names(names)),
+                      fmt::format("a table of one of them, or leave out {}", row_of(save).name));
+}
+
+Status load_owners(const Arguments& arguments, const Owners& owners, CalibrationInputs& inputs) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  const bool saves = arguments.has(Opt::kSaveStack) || arguments.has(Opt::kSaveCluster);
+  if (arguments.has(Opt::kSaveStack) || !saves || owners.stacks.size() == 1) {
+    TPSIM_TRY(inputs.stack_path,
+              only_owner(arguments, Opt::kStack, Opt::kSaveStack, owners.stacks));
+    TPSIM_TRY(inputs.stack, catalogue.load_stack(inputs.stack_path));
+  }
+  if (arguments.has(Opt::kSaveCluster) || !saves || owners.clusters.size() == 1) {
+    TPSIM_TRY(inputs.cluster_path,
+              only_owner(arguments, Opt::kCluster, Opt::kSaveCluster, owners.clusters));
+    TPSIM_TRY(inputs.cluster, catalogue.load_cluster(inputs.cluster_path));
+  }
+  return Ok{};
+}
+
+// A log and what it is held against.
+struct PlannedLog {
+  std::string log;
+  std::optional<PlanFile> plan;
+};
+
+bool is_plan_file(const std::string& path) {
+  return path.ends_with(".json") && read_plan(path).ok();
+}
+
+Error no_plan(const std::string& log) {
+  return Error{ErrorKind::kBadInput, "prints no arguments: which plan did it run?", log,
+               "name the plan file behind the log, or --plan for all"};
+}
+
+// "a.log a.json b.log b.json", or logs of one --plan, or logs that print their arguments.
+Result<std::vector<PlannedLog>> planned_logs(const Arguments& arguments) {
+  std::vector<PlannedLog> logs;
+  for (const std::string& file : files_of(arguments)) {
+    if (!is_plan_file(file)) {
+      logs.push_back({file, std::nullopt});
+      continue;
+    }
+    if (logs.empty())
+      return Error{ErrorKind::kBadInput, "is a plan without a log before it", file, ""};
+    TPSIM_TRY(logs.back().plan, read_plan(file));
+  }
+  for (PlannedLog& one : logs) {
+    if (one.plan) continue;
+    if (const auto& path = arguments[Opt::kPlanFile]) {
+      TPSIM_TRY(one.plan, read_plan(*path));
+      continue;
+    }
+    Arguments log = arguments;
+    log.positional = one.log;
+    one.plan = plan_printed_in_log(log);
+    if (!one.plan) return no_plan(one.log);
+  }
+  return logs;
+}
+
+Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments) {
+  TPSIM_TRY(const std::vector<PlannedLog> logs, planned_logs(arguments));
+  CalibrationInputs inputs;
+  Owners owners;
+  std::vector<std::string> names;
+  for (const PlannedLog& log : logs) {
+    Arguments one = arguments;
+    one.positional = log.log;
+    TPSIM_TRY(CheckedLog checked, check_log_answer(one, *log.plan));
+    names.push_back(log.log);
+    if (!checked.check.is_sound) {
+      inputs.skipped.push_back(log.log + ": its run is not sound");
+      continue;
+    }
+    owners.stacks.insert(checked.named.stack);
+    owners.clusters.insert(checked.named.cluster);
+    inputs.steps.push_back({std::filesystem::path(log.log).filename().string(),
+                            std::move(checked.named.scenario), std::move(checked.named.parts),
+                            log.plan->plan, checked.check.measured});
+  }
+  if (inputs.steps.empty()) {
+    return Error{ErrorKind::kBadInput, "no log can be learned from", "", inputs.skipped.front()};
+  }
+  TPSIM_TRY_STATUS(load_owners(arguments, owners, inputs));
+  inputs.of = fmt::format("{} {} ({})", inputs.steps.size(),
+                          inputs.steps.size() == 1 ? "log" : "logs", file_names(names));
+  return inputs;
+}
+
+Result<CalibrationInputs> inputs_of_tables(const Arguments& arguments) {
+  TPSIM_TRY(RunLoader loader, run_loader(arguments));
+  CalibrationInputs inputs;
+  Owners owners;
+  const std::vector<std::string> files = files_of(arguments);
+  for (const std::string& file : files) {
+    TPSIM_TRY_STATUS(add_rows(file, loader, inputs, owners));
+  }
+  if (inputs.steps.empty()) {
+    return Error{ErrorKind::kBadInput, "no row can be priced", arguments.positional,
+                 inputs.skipped.empty() ? "it has no rows" : inputs.skipped.front()};
+  }
+  TPSIM_TRY_STATUS(load_owners(arguments, owners, inputs));
+  inputs.of = fmt::format("{} {} of {}", inputs.steps.size(),
+                          inputs.steps.size() == 1 ? "row" : "rows", file_names(files));
+  return inputs;
+}
+
+}  // namespace
+
+Result<CalibrationInputs> calibration_inputs(const Arguments& arguments) {
+  return arguments.positional.ends_with(".csv") ? inputs_of_tables(arguments)
+                                                : inputs_of_logs(arguments);
+}
+
+}  // namespace tpsim::cli
