@@ -118,8 +118,7 @@ constexpr std::array kCommands = {
                "tpsim completion fish > ~/.config/fish/completions/tpsim.fish"},
     CommandRow{Command::kCalibrate, "calibrate",
                "fit a stack and a cluster to what was measured there", "measured",
-               "a table of runs, a training log, output of nccl-tests, or a trace of a step "
-               "(docs/calibrate.md)",
+               "a table of runs, a log, or output of nccl-tests",
                "tpsim calibrate runs.csv --save-stack stack.json --save-cluster cluster.json\n"
                "tpsim calibrate a.log b.log --plan plan.json --save-stack stack.json\n"
                "tpsim calibrate all_reduce.txt --cluster dgx-h100 --save-cluster mine.json",

@@ -43,6 +43,16 @@ Scenario at(Scenario scenario, const Point& point, const PartValues& stated) {
   return scenario;
 }
 
+// What the host may take of a step by its prior: a tenth of the median one.
+double most_of_step(const std::vector<MeasuredStep>& steps) {
+  constexpr double kShare = 0.1;
+  std::vector<double> times;
+  for (const MeasuredStep& step : steps) times.push_back(step.measured.value());
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return kShare * *middle;
+}
+
 class Fitter {
  public:
   Fitter(const std::vector<MeasuredStep>& steps, const CalibrationChoices& choices)
@@ -51,7 +61,9 @@ class Fitter {
       const bool may = constant.owner == ConstantOwner::kStack ? choices.stack : choices.cluster;
       may_move_.push_back(may);
       limits_.push_back(range_of(constant, steps.front().scenario));
-      spreads_.push_back(constant.spread);
+      spreads_.push_back(constant.is_sum && constant.group == ConstantGroup::kHost
+                             ? std::min(constant.spread, most_of_step(steps))
+                             : constant.spread);
     }
   }
 
@@ -312,7 +324,7 @@ class Fitter {
           constants[k].owner == ConstantOwner::kStack ? choices_.stack : choices_.cluster;
       if (!is_owned) continue;
       c.constants.push_back({&constants[k], constants[k].value(first), constants[k].value(after),
-                             here_.moved[k], fit_.errors[k]});
+                             here_.moved[k], fit_.errors[k], spreads_[k]});
     }
     c.parts = parts_;
     c.noise = fit_.noise;
@@ -361,9 +373,7 @@ double mean_error(const std::vector<FittedStep>& steps, double FittedStep::*pred
 
 }  // namespace
 
-double FittedConstant::told() const {
-  return 1 - error * error / (constant->spread * constant->spread);
-}
+double FittedConstant::told() const { return 1 - error * error / (prior * prior); }
 
 double FittedConstant::error_of_value() const { return constant->is_sum ? error : error * after; }
 

@@ -38,6 +38,7 @@ struct FittedConstant {
   double before = 0, after = 0;   // values
   double moved = 0;               // along the coordinate
   double error = 0;               // standard deviation of that, with the rows known
+  double prior = 0;               // and without them
   double error_of_value() const;  // likewise, of the value
   std::string error_text() const;
   // Share of the prior's variance that the rows took away: 0 where they say nothing.
