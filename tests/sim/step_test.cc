@@ -105,7 +105,6 @@ std::vector<Case> cases() {
     add_to(model, "recurrences", {1, 1, 1, 1},
            [](Case& c) { c.plan.recompute = Recompute::kNone; });
     add_to(model, "recurrences, tensor and pipeline", {2, 2, 2, 1}, [](Case& c) {
-      c.plan.recompute = Recompute::kSelective;
       c.plan.stage_layers = {5, 3};
     });
     add_to(model, "recurrences made again", {2, 1, 2, 1}, [](Case& c) { c.plan.zero = 3; });
