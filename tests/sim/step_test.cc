@@ -93,32 +93,24 @@ std::vector<Case> cases() {
     });
     add("separate gradients", {2, 2, 2, 1}, [](Case& c) { c.fused_accumulation = false; });
   }
-  for (const ModelSpec& model : {test::small_hybrid(), test::small_delta_net()}) {
-    const auto add = [&](const char* name, ParallelDegrees degrees, auto change) {
-      Case c{name, model, plan_of(model, degrees, 4), true};
-      c.plan.sequence_parallel = degrees.tp > 1;
-      change(c);
-      REQUIRE(validate(c.plan, model).ok());
-      list.push_back(c);
-    };
-    add("recurrences", {1, 1, 1, 1}, [](Case& c) { c.plan.recompute = Recompute::kNone; });
-    add("recurrences, tensor and pipeline", {2, 2, 2, 1}, [](Case& c) {
-      c.plan.recompute = Recompute::kSelective;
-      c.plan.stage_layers = {5, 3};
-      c.plan.zero = 1;
-    });
-    add("recurrences made again, zero 3", {2, 1, 2, 1}, [](Case& c) {
-      c.plan.recompute = Recompute::kFull;
-      c.plan.zero = 3;
-    });
-  }
-  const auto add_experts = [&](const char* name, ParallelDegrees degrees, auto change) {
-    const ModelSpec model = test::small_mixture();
+  const auto add_to = [&](const ModelSpec& model, const char* name, ParallelDegrees degrees,
+                          auto change) {
     Case c{name, model, plan_of(model, degrees, 4), true};
     c.plan.sequence_parallel = degrees.tp > 1;
     change(c);
     REQUIRE(validate(c.plan, model).ok());
     list.push_back(c);
+  };
+  for (const ModelSpec& model : {test::small_hybrid(), test::small_delta_net()}) {
+    add_to(model, "recurrences", {1, 1, 1, 1},
+           [](Case& c) { c.plan.recompute = Recompute::kNone; });
+    add_to(model, "recurrences, tensor and pipeline", {2, 2, 2, 1}, [](Case& c) {
+      c.plan.stage_layers = {5, 3};
+    });
+    add_to(model, "recurrences made again", {2, 1, 2, 1}, [](Case& c) { c.plan.zero = 3; });
+  }
+  const auto add_experts = [&](const char* name, ParallelDegrees degrees, auto change) {
+    add_to(test::small_mixture(), name, degrees, change);
   };
   add_experts("experts", {1, 1, 1, 1, 1}, [](Case&) {});
   add_experts("expert groups", {1, 1, 4, 1, 2}, [](Case& c) {
