@@ -6,6 +6,7 @@
 
 #include "cli/table.h"
 #include "core/json_document.h"
+#include "core/numbers.h"
 
 namespace tpsim::cli {
 namespace {
