@@ -16,7 +16,7 @@
 namespace tpsim {
 namespace {
 
-constexpr int kMostDescents = 5;
+constexpr int kMostDescents = 12;
 constexpr std::size_t kMostParts = 2;
 constexpr std::size_t kLeastRowsForParts = 8;
 // A changed part must be worth one of thirty choices, and then some.
@@ -156,11 +156,39 @@ class Fitter {
     return badness(residuals, moved, spreads_, noise_of(residuals));
   }
 
+  // Where the linear problem is solved best within the limits: what lies beyond one is held there,
+  // and the others make up for it.
+  std::vector<double> best_within_limits() const {
+    LinearProblem problem = problem_;
+    std::vector<double> best = fit_.unknowns;
+    std::vector<bool> is_held(best.size(), false);
+    for (bool goes_on = true; goes_on;) {
+      goes_on = false;
+      for (std::size_t k = 0; k < best.size(); ++k) {
+        const double held = std::clamp(best[k], limits_[k].least, limits_[k].most);
+        if (is_held[k] || held == best[k]) continue;
+        for (LinearRow& row : problem.rows) {
+          row.residual -= row.slopes[k] * (held - problem.at[k]);
+          row.slopes[k] = 0;
+        }
+        best[k] = problem.at[k] = held;
+        is_held[k] = goes_on = true;
+      }
+      if (!goes_on) break;
+      const RobustFit fit = robust_fit(problem);
+      for (std::size_t k = 0; k < best.size(); ++k) {
+        if (!is_held[k]) best[k] = fit.unknowns[k];
+      }
+    }
+    return best;
+  }
+
   // Gauss and Newton's steps, each as long as it helps.
   Status descend() {
     for (int round = 0; round < kMostDescents; ++round) {
       TPSIM_TRY_STATUS(find_slopes());
       fit_ = robust_fit(problem_);
+      const std::vector<double> wanted = best_within_limits();
       const double before = badness_of(residuals_, here_.moved);
       bool better = false;
       double furthest = 0;
@@ -168,7 +196,7 @@ class Fitter {
         Point next = here_;
         furthest = 0;
         for (std::size_t k = 0; k < spreads_.size(); ++k) {
-          const double step = length * (fit_.unknowns[k] - here_.moved[k]);
+          const double step = length * (wanted[k] - here_.moved[k]);
           next.moved[k] = std::clamp(here_.moved[k] + step, limits_[k].least, limits_[k].most);
           furthest = std::max(furthest, std::fabs(step) / spreads_[k]);
         }

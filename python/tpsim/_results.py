@@ -204,6 +204,7 @@ class Assumption:
     option: str
     others: int
     spread_pct: float
+    spread_faster_pct: float
     half_width_pct_if_stated: float
 
 
@@ -214,6 +215,14 @@ class Assumed:
     half_width_pct_all_stated: float
     half_width_pct_all_open: float
     open: Tuple[Assumption, ...]
+
+
+@dataclass(frozen=True)
+class TriedParts:
+    """Parts of software that a search tried, and the best plan's step with them; None: fits nowhere."""
+
+    parts: Dict[str, str]
+    step_s: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -230,6 +239,7 @@ class PlanReport(Report):
     search: Search
     plans: Tuple[Plan, ...]
     assumed: Optional[Assumed] = None
+    parts_searched: Optional[Tuple[TriedParts, ...]] = None
 
     @property
     def best(self) -> Plan:

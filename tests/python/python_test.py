@@ -305,7 +305,7 @@ class TypesAndManners(unittest.TestCase):
             plan.tp = 4
         self.assertIn("tp 2", plan._repr_html_())
         self.assertEqual(_results.plan_from_file(plan.text()).stage_layers, plan.stage_layers)
-        self.assertEqual(_calls._text([1, 2]), "1,2")
+        self.assertEqual(_calls._text("tp", [1, 2]), "1,2")
 
     def test_other_threads_run_while_it_searches(self):
         ticks = []

@@ -1,0 +1,90 @@
+// What options are called by other programs and in everyday speech.
+#include "cli/options.h"
+
+namespace tpsim::cli {
+namespace {
+
+struct OtherName {
+  std::string_view name;
+  std::string_view option;
+};
+// Of Megatron-LM, DeepSpeed, torchtitan and of everyday speech.
+constexpr OtherName kOtherNames[] = {
+    {"--mbs", "--micro-batch"},
+    {"--micro-batch-size", "--micro-batch"},
+    {"--gbs", "--global-batch"},
+    {"--global-batch-size", "--global-batch"},
+    {"--batch-size", "--global-batch"},
+    {"--seq-len", "--seq"},
+    {"--seq-length", "--seq"},
+    {"--sequence-length", "--seq"},
+    {"--context-length", "--seq"},
+    {"--tp-size", "--tp"},
+    {"--tensor-parallel", "--tp"},
+    {"--tensor-model-parallel-size", "--tp"},
+    {"--pp-size", "--pp"},
+    {"--pipeline-parallel", "--pp"},
+    {"--pipeline-model-parallel-size", "--pp"},
+    {"--dp-size", "--dp"},
+    {"--data-parallel", "--dp"},
+    {"--data-parallel-size", "--dp"},
+    {"--cp-size", "--cp"},
+    {"--context-parallel-size", "--cp"},
+    {"--ep-size", "--ep"},
+    {"--expert-model-parallel-size", "--ep"},
+    {"--expert-parallel-size", "--ep"},
+    {"--vpp", "--virtual-stages"},
+    {"--num-virtual-stages-per-pipeline-rank", "--virtual-stages"},
+    {"--zero-stage", "--zero"},
+    {"--sp", "--sequence-parallel"},
+    {"--recompute-granularity", "--recompute"},
+    {"--activation-checkpointing", "--recompute"},
+    {"--attention-backend", "--attention"},
+    {"--num-gpus", "--gpus"},
+    {"--world-size", "--gpus"},
+    {"--memory", "--max-memory"},
+    {"--hardware", "--cluster"},
+    {"--out", "--save"},
+    {"--output", "-o"},
+};
+constexpr OtherName kInstead[] = {
+    {"--nodes", "write --gpus: the nodes times the GPUs of each"},
+    {"--nnodes", "write --gpus: the nodes times the GPUs of each"},
+    {"--num-nodes", "write --gpus: the nodes times the GPUs of each"},
+    {"--bf16", "write --dtype bf16"},
+    {"--fp16", "write --dtype fp16"},
+    {"--fp32", "write --dtype fp32"},
+    {"--use-distributed-optimizer", "write --zero 1"},
+    {"--use-flash-attn", "write --attention flash"},
+    {"--num-layers-per-virtual-pipeline-stage",
+     "write --virtual-stages: the layers of a stage over it"},
+    {"--gradient-accumulation-steps", "write --global-batch: micro-batch x dp x steps"},
+    {"--gpu", "write --cluster, or --profile for the GPU alone"},
+    {"--format", "write --json"},
+    {"--lora", "tpsim plans the training of all weights: its plan bounds a LoRA run from above"},
+    {"--qlora", "tpsim plans weights of 16 or 32 bits: take --precision fp8 for 8-bit products"},
+    {"--load-in-4bit", "tpsim plans weights of 16 or 32 bits: see --precision nvfp4 for products"},
+    {"--offload-params", "weights stay on the GPU: --offload optimizer moves what is larger"},
+    {"--cpu-offload", "write --offload optimizer"},
+};
+
+}  // namespace
+
+const OptionRow* option_called(std::string_view name) {
+  for (const OtherName& other : kOtherNames) {
+    if (name != other.name) continue;
+    for (const OptionRow& row : option_rows()) {
+      if (row.name == other.option) return &row;
+    }
+  }
+  return nullptr;
+}
+
+std::string_view written_instead(std::string_view name) {
+  for (const OtherName& other : kInstead) {
+    if (name == other.name) return other.option;
+  }
+  return "";
+}
+
+}  // namespace tpsim::cli
