@@ -72,9 +72,10 @@ TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of LLaMA in fp32"
 }
 
 TEST_CASE("ranks on GPUs follow PyTorch with experts laid otherwise than the rest of a block") {
-  check_layouts("mixtral-tiny", "fp32", 1e-5,
-                {{4, "--tp 2 --dp 2 --ep 4 --etp 1 --zero 1 --micro-batch 2"},
-                 {4, "--tp 4 --dp 1 --ep 2 --etp 2 --sequence-parallel on --micro-batch 4"}});
+  check_layouts(
+      "mixtral-tiny", "fp32", 1e-5,
+      {{4, "--tp 2 --dp 2 --ep 4 --etp 1 --sequence-parallel on --zero 1 --micro-batch 2"},
+       {4, "--tp 1 --dp 4 --ep 2 --etp 2 --micro-batch 2"}});
 }
 
 TEST_CASE("ranks on GPUs follow PyTorch's losses in bf16") {

@@ -80,8 +80,8 @@ TEST_CASE("tpsim run under mpirun follows PyTorch's losses and gradients in ever
 TEST_CASE("experts laid otherwise than the rest of a block follow PyTorch under mpirun",
           "[mpirun]") {
   for (const Layout& layout :
-       {Layout{8, "--tp 2 --dp 4 --ep 8 --etp 1 --zero 1 --micro-batch 2"},
-        Layout{8, "--tp 4 --pp 2 --dp 1 --ep 2 --etp 2 --sequence-parallel on --micro-batch 4"},
+       {Layout{8, "--tp 2 --dp 4 --ep 8 --etp 1 --sequence-parallel on --zero 1 --micro-batch 2"},
+        Layout{8, "--tp 2 --pp 2 --dp 2 --ep 2 --etp 2 --sequence-parallel on --micro-batch 4"},
         Layout{4, "--cp 2 --dp 2 --ep 4 --zero 2 --micro-batch 2"}}) {
     INFO(layout.arguments);
     const Folder folder;
