@@ -24,6 +24,7 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kRotaryKernel:
     case StackPart::kActivationKernel:
     case StackPart::kResidualKernel:
+    case StackPart::kResidualGradient:
     case StackPart::kOptimizerKernel:
     case StackPart::kLossHead:
     case StackPart::kLogitsDtype:

@@ -55,22 +55,24 @@ JsonValue row_json(const RunOutcome& run) {
 }
 
 JsonValue summary_json(const ValidationSummary& s) {
-  return json_object({{"n", s.n},
-                      {"mape", 100 * s.mape},
-                      {"half_peak_mape", 100 * s.half_peak_mape},
-                      {"median_ape", 100 * s.median_ape},
-                      {"p95_ape", 100 * s.p95_ape},
-                      {"max_ape", 100 * s.max_ape},
-                      {"bias_pct", 100 * s.bias},
-                      {"kendall_tau", s.pairs > 0 ? JsonValue(s.kendall_tau) : JsonValue()},
-                      {"top1_regret_pct", 100 * s.top1_regret},
-                      {"interval_coverage_90", s.interval_coverage},
-                      {"mem_n", s.memory_n},
-                      {"mem_mape", 100 * s.memory_mape},
-                      {"mem_max_ape", 100 * s.memory_max_ape},
-                      {"oom_total", s.oom_total},
-                      {"oom_caught", s.oom_caught},
-                      {"false_oom", s.false_oom}});
+  return json_object(
+      {{"n", s.n},
+       {"mape", 100 * s.mape},
+       {"half_peak_mape", 100 * s.half_peak_mape},
+       {"median_ape", 100 * s.median_ape},
+       {"p95_ape", 100 * s.p95_ape},
+       {"max_ape", 100 * s.max_ape},
+       {"bias_pct", 100 * s.bias},
+       {"kendall_tau", s.pairs > 0 ? JsonValue(s.kendall_tau) : JsonValue()},
+       {"pair_spread_pct", s.pairs > 0 ? JsonValue(100 * s.pair_spread) : JsonValue()},
+       {"top1_regret_pct", 100 * s.top1_regret},
+       {"interval_coverage_90", s.interval_coverage},
+       {"mem_n", s.memory_n},
+       {"mem_mape", 100 * s.memory_mape},
+       {"mem_max_ape", 100 * s.memory_max_ape},
+       {"oom_total", s.oom_total},
+       {"oom_caught", s.oom_caught},
+       {"false_oom", s.false_oom}});
 }
 
 std::vector<RunOutcome> part_of(const std::vector<RunOutcome>& outcomes, bool calibration) {
@@ -91,7 +93,8 @@ std::string time_figures(const ValidationSummary& s) {
       100 * s.max_ape, 100 * s.bias);
   text += fmt::format("90 % intervals hold {:.1f} %\n", 100 * s.interval_coverage);
   if (s.pairs > 0) {
-    text += fmt::format("order: Kendall tau {:.2f} over {} pairs", s.kendall_tau, s.pairs);
+    text += fmt::format("order: Kendall tau {:.2f} over {} pairs, whose errors differ by {:.1f} %",
+                        s.kendall_tau, s.pairs, 100 * s.pair_spread);
     if (s.regret_groups > 0) {
       text += fmt::format("; the pick is {:.1f} % slower than the best, mean of {} sweeps",
                           100 * s.top1_regret, s.regret_groups);

@@ -131,17 +131,23 @@ Result<std::string> SafetensorsFile::read_bytes(const SafetensorEntry& entry, st
   return bytes;
 }
 
-Result<std::vector<float>> SafetensorsFile::read_floats(const std::string& name, std::int64_t first,
-                                                        std::int64_t count) const {
+Status SafetensorsFile::check_floats(const std::string& name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return bad_file(path_, fmt::format("no tensor '{}'", name));
   const std::string& dtype = found->second.dtype;
   if (dtype != "F32" && dtype != "F64" && dtype != "BF16" && dtype != "F16") {
     return bad_file(path_, fmt::format("tensor '{}' has dtype {}, not a float", name, dtype));
   }
-  TPSIM_TRY(const std::string bytes, read_bytes(found->second, first, count));
+  return Ok{};
+}
+
+Result<std::vector<float>> SafetensorsFile::read_floats(const std::string& name, std::int64_t first,
+                                                        std::int64_t count) const {
+  TPSIM_TRY_STATUS(check_floats(name));
+  const SafetensorEntry& entry = entries_.at(name);
+  TPSIM_TRY(const std::string bytes, read_bytes(entry, first, count));
   std::vector<float> values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = float_at(bytes, i, dtype);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = float_at(bytes, i, entry.dtype);
   return values;
 }
 

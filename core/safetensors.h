@@ -31,6 +31,8 @@ class SafetensorsFile {
   const std::map<std::string, SafetensorEntry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
+  // Whether there is such a tensor and it is one of floats: asked before room is made for it.
+  Status check_floats(const std::string& name) const;
   // `count` elements from flat index `first`, in order.
   Result<std::vector<float>> read_floats(const std::string& name, std::int64_t first,
                                          std::int64_t count) const;

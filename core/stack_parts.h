@@ -162,6 +162,9 @@ struct SoftwareParts {
   KernelFusion rotary = KernelFusion::kFused;
   ActivationKernel activation = ActivationKernel::kFused;
   KernelFusion residual = KernelFusion::kFused;
+  // What bypassed a norm joins its gradient inside the norm's kernel, or in an op of its own, as
+  // PyTorch's autograd has it.
+  KernelFusion residual_gradient = KernelFusion::kFused;
   KernelFusion optimizer = KernelFusion::kFused;
   LossHead loss_head = LossHead::kVocabParallel;
   DataParallelSync sync = DataParallelSync::kReduceScatter;
@@ -198,6 +201,7 @@ enum class StackPart : std::uint8_t {
   kRotaryKernel,
   kActivationKernel,
   kResidualKernel,
+  kResidualGradient,
   kOptimizerKernel,
   kLossHead,
   kLogitsDtype,

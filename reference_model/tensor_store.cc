@@ -174,6 +174,9 @@ Result<std::vector<float>> BlockReader::read(const std::string& name,
                  folder_.string(), ""};
   }
   TPSIM_TRY_STATUS(check_covered(name, found->second, region));
+  for (const Part& part : found->second) {
+    TPSIM_TRY_STATUS(files_[part.file].check_floats(part.stored_name));
+  }
   std::vector<float> values(static_cast<std::size_t>(region.rows * region.cols));
   for (const Part& part : found->second) TPSIM_TRY_STATUS(copy_part(part, region, values));
   return values;

@@ -5,9 +5,9 @@
 
 namespace tpsim {
 
-// Two such predictions share most of their error. What is left between them, the standard deviation
-// of the difference of their logarithmic errors, was 2 to 12 % in the seven tables of measured runs
-// that have pairs of one model, GPUs and batch, 8 % in the middle one.
+// Two such predictions share most of their error. What is left between them, the difference of
+// their logarithmic errors, `tpsim validate --runs` prints for tables that have pairs of one model,
+// GPUs and batch; this is the middle one of them.
 inline constexpr double kPairSpread = 0.08;
 
 // That a plan predicted to take `a` is faster than one predicted to take `b`.

@@ -182,8 +182,9 @@ std::span<const StackPart> parts_behind(StepTerm term) {
   static constexpr std::array kMatmul = {P::kGradientAccumulation};
   static constexpr std::array kAttention = {P::kAttentionKernel};
   static constexpr std::array kElementwise = {
-      P::kNormKernel, P::kRotaryKernel, P::kActivationKernel,     P::kResidualKernel,
-      P::kLossHead,   P::kLogitsDtype,  P::kGradientAccumulation, P::kCompile};
+      P::kNormKernel,     P::kRotaryKernel,         P::kActivationKernel,
+      P::kResidualKernel, P::kResidualGradient,     P::kLossHead,
+      P::kLogitsDtype,    P::kGradientAccumulation, P::kCompile};
   static constexpr std::array kTensor = {P::kTensorOverlap, P::kLossHead};
   static constexpr std::array kZero = {P::kOverlapParameterGather, P::kOverlapGradientReduction,
                                        P::kShardGroup};

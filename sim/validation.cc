@@ -86,7 +86,8 @@ void add_time_figures(ValidationSummary& summary, const std::vector<const RunOut
 using Groups = std::map<std::string, std::vector<const RunOutcome*>>;
 
 void add_order_figures(ValidationSummary& summary, const Groups& groups) {
-  double agreement = 0, regret = 0;
+  double agreement = 0, regret = 0, squares = 0;
+  const auto log_error = [](const RunOutcome& run) { return std::log1p(*run.error()); };
   for (const auto& [name, rows] : groups) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       for (std::size_t j = i + 1; j < rows.size(); ++j) {
@@ -95,6 +96,7 @@ void add_order_figures(ValidationSummary& summary, const Groups& groups) {
         if (product == 0) continue;  // the same plan run twice is no choice
         ++summary.pairs;
         agreement += product > 0 ? 1 : -1;
+        squares += std::pow(log_error(*rows[i]) - log_error(*rows[j]), 2);
       }
     }
     // The better of two is found by chance every other time.
@@ -110,7 +112,10 @@ void add_order_figures(ValidationSummary& summary, const Groups& groups) {
     regret += *picked->measured_step_s / *best->measured_step_s - 1;
     ++summary.regret_groups;
   }
-  if (summary.pairs > 0) summary.kendall_tau = agreement / static_cast<double>(summary.pairs);
+  if (summary.pairs > 0) {
+    summary.kendall_tau = agreement / static_cast<double>(summary.pairs);
+    summary.pair_spread = std::sqrt(squares / static_cast<double>(summary.pairs));
+  }
   if (summary.regret_groups > 0) {
     summary.top1_regret = regret / static_cast<double>(summary.regret_groups);
   }

@@ -41,6 +41,9 @@ struct ValidationSummary {
   double mape = 0, median_ape = 0, p95_ape = 0, max_ape = 0, bias = 0;
   double kendall_tau = 0;  // within groups, over pairs that differ in both times
   std::int64_t pairs = 0;
+  // Of those pairs: by how much the errors of the two differ, root of the mean square of the
+  // difference of log(predicted / measured). What kPairSpread is chosen from.
+  double pair_spread = 0;
   double top1_regret = 0;  // mean over groups of at least three rows
   std::int64_t regret_groups = 0;
   double interval_coverage = 0;

@@ -618,6 +618,7 @@ class ValidationSummary:
     max_ape: float
     bias_pct: float
     kendall_tau: Optional[float]
+    pair_spread_pct: Optional[float]
     top1_regret_pct: float
     interval_coverage_90: float
     mem_n: int

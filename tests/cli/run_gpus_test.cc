@@ -131,7 +131,7 @@ TEST_CASE("a killed rank on a GPU ends the job with one message, and the next st
 TEST_CASE("a rank on a GPU that hangs is given up, also where the others meet") {
   if (!has_gpus(2)) return;
   for (const std::size_t hangs : {0, 1}) {
-    Process run("export TPSIM_TIMEOUT=20; " +
+    Process run("export TPSIM_TIMEOUT=12; " +
                 under_mpirun(2, golden_arguments("bloom-tiny", "cuda", "fp32") +
                                     "--tp 2 --global-batch 8 --steps 1000000"));
     REQUIRE(run.prints("\"step\": 2,"));
@@ -145,7 +145,7 @@ TEST_CASE("a rank on a GPU that hangs is given up, also where the others meet") 
 // Collectives of the tensor group then lie on the ops' stream behind a message that never comes.
 TEST_CASE("hanging ranks let go of those that wait in several groups at once") {
   if (!has_gpus(4)) return;
-  Process run("export TPSIM_TIMEOUT=20; " +
+  Process run("export TPSIM_TIMEOUT=12; " +
               under_mpirun(4, golden_arguments("bloom-tiny", "cuda", "fp32") +
                                   "--tp 2 --pp 2 --global-batch 8 --steps 1000000"));
   REQUIRE(run.prints("\"step\": 2,"));

@@ -34,7 +34,7 @@ static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 12);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
-static_assert(field_count<SoftwareParts>() == 25);
+static_assert(field_count<SoftwareParts>() == 26);
 static_assert(field_count<MatmulTuning>() == 8);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);

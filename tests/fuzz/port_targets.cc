@@ -48,7 +48,14 @@ class Server {
     to.sin_family = AF_INET;
     to.sin_port = htons(static_cast<std::uint16_t>(port_));
     ::inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-    // Without the minute that the system remembers a connection for: there are many.
+    // Every caller has an address of its own, and so its own ports: there are many.
+    static std::uint32_t callers = 0;
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    from.sin_addr.s_addr = htonl(0x7f000001U + callers++ % 0xfffffU);
+    static_cast<void>(
+        ::bind(socket.descriptor(), reinterpret_cast<const sockaddr*>(&from), sizeof from));
+    // Without the minute that the system remembers a connection for.
     const linger at_once{1, 0};
     ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     demand(connects(socket, to), "the server takes callers");

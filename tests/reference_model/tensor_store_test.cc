@@ -87,6 +87,17 @@ TEST_CASE("places outside their tensor, and beyond 64 bits, are refused") {
   CHECK(BlockReader::open(folder.path()).ok());
 }
 
+// Of a dtype that nobody reads the shape is checked against nothing.
+TEST_CASE("a tensor that is no float is refused before room is made for it") {
+  const Folder folder;
+  file_of(folder, R"({"w": {"dtype": "F4", "shape": [4294967296, 2], "data_offsets": [0, 16]}})");
+  const auto reader = BlockReader::open(folder.path());
+  REQUIRE(reader.ok());
+  const auto whole = reader->read_whole("w");
+  REQUIRE_FALSE(whole.ok());
+  CHECK_THAT(whole.error().message, Catch::Contains("not a float"));
+}
+
 TEST_CASE("tokens whose shape or offsets pass 64 bits are refused") {
   for (const auto& [shape, offsets] :
        {std::pair<const char*, const char*>{"4294967296, 2147483648, 2", "0, 0"},

@@ -97,6 +97,46 @@ TEST_CASE("plain ops cost at least their passes, and fused kernels are never slo
   CHECK(plain_kernel(norm, stack).traffic == 1);  // PyTorch's own is fused
 }
 
+TEST_CASE("autograd adds the gradient that bypassed a norm by an op of its own") {
+  const auto fused = value_of(StackPart::kResidualGradient, KernelFusion::kFused);
+  const auto apart = value_of(StackPart::kResidualGradient, KernelFusion::kTorch);
+  for (const ModelSpec& model : {test::small_llama(), test::small_gpt()}) {
+    const Scenario scenario = scenario_of(model);
+    const Plan plan = plan_for(scenario.model);
+    CHECK(with(scenario, plan, apart).step > with(scenario, plan, fused).step);
+    PartValues compiled = apart;
+    compiled[StackPart::kCompile] = 1;
+    CHECK(with(scenario, plan, compiled).step <= with(scenario, plan, apart).step);
+    // Sequence parallelism divides it.
+    const auto costs = [&](bool sequence_parallel) {
+      Plan sharded = plan;
+      sharded.sequence_parallel = sequence_parallel;
+      return (with(scenario, sharded, apart).step - with(scenario, sharded, fused).step).value();
+    };
+    CHECK(costs(true) < costs(false));
+  }
+  constexpr double kElements = 1024.0 * 4096;
+  OpRecord norm{.key = {OpKind::kNormBackward,
+                        DType::kBFloat16,
+                        static_cast<std::uint8_t>(static_cast<int>(NormKind::kRmsNorm) | 2),
+                        {1024, 4096}},
+                .bytes = 4 * 2 * kElements,
+                .label = {ModelPart::kNorm, "norm"}};
+  StackSpec stack;
+  stack.parts.residual_gradient = KernelFusion::kTorch;
+  // Three passes of the norm, two reads and a write of the sum, in place of four.
+  CHECK(plain_kernel(norm, stack).traffic == Approx(1.5));
+  CHECK(plain_kernel(norm, StackSpec()).traffic == 1);
+  norm.key.variant = static_cast<std::uint8_t>(NormKind::kRmsNorm);
+  CHECK(plain_kernel(norm, stack).traffic == 1);  // nothing bypassed it
+  // torch.compile sums the gain's gradient in passes of its own, and the residual's beside them.
+  stack.parts.norm = KernelFusion::kTorch;
+  stack.parts.compile = true;
+  CHECK(plain_kernel(norm, stack).traffic == Approx(1.5));
+  norm.key.variant |= 2;
+  CHECK(plain_kernel(norm, stack).traffic == Approx(7.0 / 4));
+}
+
 TEST_CASE("a part changes the terms that it is about and no other") {
   const Scenario scenario = scenario_of(test::small_llama());
   const Plan plan = plan_for(scenario.model);
@@ -110,6 +150,7 @@ TEST_CASE("a part changes the terms that it is about and no other") {
     }
   };
   about(value_of(StackPart::kNormKernel, KernelFusion::kTorch), {"elementwise"});
+  about(value_of(StackPart::kResidualGradient, KernelFusion::kFused), {"elementwise"});
   about(value_of(StackPart::kAttentionKernel, AttentionKernel::kFlash1), {"attention"});
   about(value_of(StackPart::kOptimizerKernel, KernelFusion::kTorch), {"optimizer"});
   about(value_of(StackPart::kTensorOverlap, TensorOverlap::kBackward), {"tensor_communication"});

@@ -2,6 +2,7 @@
 #include "sim/validation.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 
 namespace tpsim {
@@ -50,6 +51,9 @@ TEST_CASE("order is judged within groups only") {
       summarize({row("a", 10, 30), row("a", 11, 31), row("b", 20, 3), row("b", 19, 2)});
   CHECK(s.pairs == 2);
   CHECK(s.kendall_tau == Approx(1));
+  const double a = std::log(30.0 / 10) - std::log(31.0 / 11);
+  const double b = std::log(3.0 / 20) - std::log(2.0 / 19);
+  CHECK(s.pair_spread == Approx(std::sqrt((a * a + b * b) / 2)));
 }
 
 TEST_CASE("regret is how much slower the predicted pick is than the best row") {
