@@ -86,6 +86,14 @@ Scenario at_site_clock(Scenario scenario) {
   return scenario;
 }
 
+// Without what only says where groups lie: a trace that works around no shards does not know.
+LayerKey placeless(LayerKey key) {
+  if (key.zero != 0) return key;
+  key.degrees.dp = key.degrees.pp = 0;
+  key.rank_order = {};
+  return key;
+}
+
 }  // namespace
 
 HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
@@ -203,32 +211,43 @@ StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) 
   return end;
 }
 
+LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan,
+                                             std::int64_t block) {
+  LayerTrace trace = trace_layers(kind, with_block_kind(scenario().model, block),
+                                  shard_plan(scenario(), traced_plan(scenario(), key, plan)),
+                                  scenario().stack.training);
+  grow_arrivals(trace.program, scenario().model,
+                busiest_load(scenario().stack, scenario().model, plan));
+  const auto memory = [&](Phase phase) {
+    const auto [begin, end] = trace.span(phase);
+    return memory_change(trace.program, begin, end, scenario().stack.memory.allocation_granularity);
+  };
+  LayerMemory all{memory(Phase::kForward), memory(Phase::kBackward), memory(Phase::kAccumulate)};
+  add_memory_of_parts(all, kind, trace, plan, scenario());
+  if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
+    keep_half_of_products(all, layer_memory(kind, with_whole_recompute(plan, true), block), trace);
+  }
+  if (kind == LayerKind::kBlock && plan.recompute == Recompute::kSelective) {
+    drop_modules(all, trace, scenario().stack.parts.recompute_modules);
+  }
+  return {std::make_shared<const LayerTrace>(std::move(trace)), all};
+}
+
+// Searches ask for all layouts of a micro-batch before those of the next.
 LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
                                               std::int64_t block) {
   const auto [place, is_new] = layers_.try_emplace(layer_key(kind, plan, block));
   Layer& layer = place->second;
   if (!is_new && (layer.cost || layer.trace)) return layer;
-  layer.trace = std::make_unique<LayerTrace>(
-      trace_layers(kind, with_block_kind(scenario().model, block),
-                   shard_plan(scenario(), traced_plan(scenario(), place->first, plan)),
-                   scenario().stack.training));
+  if (std::exchange(traced_micro_batch_, plan.micro_batch) != plan.micro_batch) traced_.clear();
+  const LayerKey key = placeless(place->first);
+  auto found = traced_.find(key);
+  if (found == traced_.end()) {
+    Traced traced = trace_layer(kind, place->first, plan, block);
+    found = traced_.emplace(key, std::move(traced)).first;
+  }
+  static_cast<Traced&>(layer) = found->second;
   unpriced_.push_back(&layer);
-  grow_arrivals(layer.trace->program, scenario().model,
-                busiest_load(scenario().stack, scenario().model, plan));
-  const LayerTrace& trace = *layer.trace;
-  const auto memory = [&](Phase phase) {
-    const auto [begin, end] = trace.span(phase);
-    return memory_change(trace.program, begin, end, scenario().stack.memory.allocation_granularity);
-  };
-  layer.memory = {memory(Phase::kForward), memory(Phase::kBackward), memory(Phase::kAccumulate)};
-  add_memory_of_parts(layer.memory, kind, trace, plan, scenario());
-  if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
-    keep_half_of_products(layer.memory, layer_memory(kind, with_whole_recompute(plan, true), block),
-                          trace);
-  }
-  if (kind == LayerKind::kBlock && plan.recompute == Recompute::kSelective) {
-    drop_modules(layer.memory, trace, scenario().stack.parts.recompute_modules);
-  }
   return layer;
 }
 
@@ -249,6 +268,7 @@ const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64
 void LayerPricer::drop_traces() {
   for (Layer* layer : unpriced_) layer->trace.reset();
   unpriced_.clear();
+  traced_.clear();
 }
 
 // A rank's experts are matrices of the same shapes.

@@ -133,15 +133,19 @@ class LayerPricer {
   std::size_t distinct_layers() const { return layers_.size() + fixed_.size(); }
 
  private:
-  struct Layer {
+  // What is the same wherever the groups lie.
+  struct Traced {
+    std::shared_ptr<const LayerTrace> trace;
     LayerMemory memory;
+  };
+  struct Layer : Traced {  // with its trace until it is priced
     std::optional<LayerCost> cost;
-    std::unique_ptr<LayerTrace> trace;  // until it is priced
   };
   template <class T>
   using Cache = std::unordered_map<LayerKey, T, LayerKeyHash>;
 
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
+  Traced trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan, std::int64_t block);
   PhaseCost price_phase(const LayerTrace& trace, Phase kind, const Plan& plan);  // without memory
   Seconds issue_time(ModelPart part) const;
   HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
@@ -171,6 +175,8 @@ class LayerPricer {
   std::unordered_map<OpKey, OpPrice> op_prices_;
   Cache<Layer> layers_;
   std::vector<Layer*> unpriced_;  // layers that still hold a trace
+  Cache<Traced> traced_;          // of the micro-batch at hand
+  std::int64_t traced_micro_batch_ = 0;
   Cache<FixedCost> fixed_;
   Cache<TransferTrace> transfer_traces_;
   Cache<TransferCost> transfers_;
