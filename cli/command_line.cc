@@ -280,7 +280,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
   std::vector<const char*> pointers;
   for (const std::string& word : words) pointers.push_back(word.c_str());
   if (words.size() > 1 && words[1] == "man" && words.back() == "--help") {
-    return CommandLine(Printout{manual_page()});
+    return CommandLine(Printout{manual_page(), false});
   }
   TPSIM_TRY_STATUS(check_command(static_cast<int>(pointers.size()), pointers.data()));
   Parser parser;

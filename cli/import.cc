@@ -9,6 +9,7 @@
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/plan_contents.h"
 #include "cli/plan_view.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
@@ -217,7 +218,7 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   const PlanFile& file = answer.file;
   const bool saves = arguments.has(Opt::kSave);
   if (saves) {
-    TPSIM_TRY_STATUS(save_plan(*arguments[Opt::kSave], file));
+    TPSIM_TRY_STATUS(save_with_contents(*arguments[Opt::kSave], file));
   }
   if (!answer.outside.empty() && !arguments.has(Opt::kQuiet)) {
     say(fmt::format("tpsim: left out, no part of a plan: {}\n",
@@ -229,7 +230,7 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
                       printable(file.stack));
   if (!file.parts.empty()) text += fmt::format("  with {}\n", to_string(file.parts));
   if (saves) text += fmt::format("\nwrote the plan to {}\n", printable(*arguments[Opt::kSave]));
-  return print(text);
+  return print(terminal, text);
 }
 
 }  // namespace tpsim::cli

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/catalogue.h"
+#include "core/json_value.h"
 #include "core/result.h"
 
 namespace tpsim {
@@ -70,7 +71,12 @@ struct Assumptions {
 Result<Assumptions> read_assumptions(const std::filesystem::path& path);
 Result<Assumptions> parse_assumptions(std::string_view text, const std::string& file);
 
+// The JSON schema of its files.
+JsonValue assumptions_schema();
+
 // A name in data/campaigns/ or the path of a file (it contains '/' or ends in ".json").
+Result<std::filesystem::path> find_assumptions(const Catalogue& catalogue,
+                                               std::string_view name_or_path);
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path);
 
 }  // namespace tpsim
