@@ -101,7 +101,7 @@ constexpr std::array kCommands = {
                "tpsim report plan.json --html report.html\n"
                "tpsim report plan.json --measured validation.json --html report.html"},
     CommandRow{Command::kShow, "show", "print a catalogue entry as a file to edit, or a schema",
-               "kind", "model, cluster, profile, stack, assumptions, schema, formats or families",
+               "kind", "a kind of list, assumptions, schema, formats or families",
                "tpsim show cluster dgx-h100 > mine.json\n"
                "tpsim show model Qwen/Qwen3-8B\n"
                "tpsim show schema plan > plan.schema.json\n"

@@ -1,6 +1,7 @@
 #include "cli/validate_plan.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
+#include "core/numbers.h"
 #include "core/rank_layout.h"
 #include "ranks/gathered.h"
 #include "sim/rank_times.h"
@@ -37,6 +39,8 @@ struct Validation {
   std::string model;
   std::string profile;
   bool launched = false;  // ranks were processes of a launcher
+  std::int64_t cores =
+      0;  // that the ranks of this process may use; 0: they are on GPUs or launched
   Prediction predicted;
   std::vector<Bytes> predicted_memory;  // of stages
   Measurement measured;
@@ -73,6 +77,13 @@ Measurement summed(const Plan& plan, const std::vector<MeasuredSteps>& ranks) {
   all.times = divided(sum.times(), static_cast<std::int64_t>(ranks.size()));
   all.accounted = known / steps;
   return all;
+}
+
+// Cores that this process may run on: a launcher or taskset may leave it few. 0: nobody says.
+std::int64_t cores_allowed() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 0;
 }
 
 // Of every rank, wherever it ran; empty in a process whose rank is not the first.
@@ -147,6 +158,7 @@ JsonValue report_json(const Validation& v) {
        {"step_spread", v.measured.first.spread},
        {"least_step_s", v.measured.first.least.value()},
        {"share_on_core", v.measured.share_on_core},
+       {"cores", v.cores},
        {"predicted_step_s", v.predicted.step.value()},
        {"low_s", v.predicted.step_low.value()},
        {"high_s", v.predicted.step_high.value()},
@@ -187,10 +199,13 @@ std::string head_text(const Validation& v) {
       to_string(v.predicted.step_high), to_string(v.measured.first.step),
       error_text(v.step_error()), steps_text(v.measured.first), to_string(v.predicted_wait()),
       to_string(v.measured_wait()));
-  if (v.measured.share_on_core < kUndisturbed) {
+  if (v.cores > 0 && v.cores < gpu_count(v.plan)) {
+    text += fmt::format("  cores   {} ranks share {}: the steps are longer for it\n",
+                        gpu_count(v.plan), counted_text(v.cores, "core"));
+  } else if (v.measured.share_on_core < kUndisturbed) {
     text += fmt::format(
-        "  cores   a rank had its core for {:.0f} % of its work only: the machine is busy, or has "
-        "fewer cores than ranks; the steps are longer for it\n",
+        "  cores   a rank had its core for {:.0f} % of its work only: the machine is busy, and the "
+        "steps are longer for it\n",
         100 * v.measured.share_on_core);
   }
   for (std::size_t s = 0; s < v.measured.stage_peak.size(); ++s) {
@@ -229,6 +244,7 @@ Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   Validation v;
   v.plan = file->plan;
   v.launched = devices.ranks.started > 1;
+  if (!devices.facts.asynchronous && !v.launched) v.cores = cores_allowed();
   v.model = named.scenario.model.name;
   v.profile = fmt::format("{} ({})", named.profile, named.scenario.profile.source);
   TPSIM_TRY(v.predicted, simulate(named.scenario, v.plan));

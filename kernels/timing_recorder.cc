@@ -7,6 +7,7 @@ namespace tpsim {
 
 TimingRecorder::TimingRecorder(Device& device) : device_(device), before_(device.recorder()) {
   device_.set_recorder(this);
+  since_ = now();
 }
 
 TimingRecorder::~TimingRecorder() { device_.set_recorder(before_); }

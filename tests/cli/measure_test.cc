@@ -106,7 +106,7 @@ TEST_CASE("a plan is profiled, predicted, run and compared on this machine") {
         here.number("validate.json", "measured_step_s"));
   // Two ranks that share a core wait for it, and the report says so.
   REQUIRE(here.tpsim_on_a_core("validate plan.json --steps 6", "busy.txt") == 0);
-  CHECK(here.lines("busy.txt", "a rank had its core for") == 1);
+  CHECK(here.lines("busy.txt", "cores   2 ranks share 1 core") == 1);
   CHECK(here.lines("busy.txt", "median of 4 steps, the shortest") == 1);
   CHECK(here.lines("busy.txt", "2 before them left out as warm-up") == 1);
   CHECK(here.number("validate.json", "accounted_pct") > 80);  // of very short ops
