@@ -226,7 +226,10 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   }
   if (arguments.has(Opt::kJson)) return print(to_json(file));
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);
-  text += fmt::format("\n  for {} ({}, {})\n", printable(file.cluster), printable(file.profile),
+  // Launch files say nothing of the machines.
+  const bool named = arguments.has(Opt::kCluster) || arguments.has(Opt::kProfile);
+  text += fmt::format("\n  for {}{} ({}, {})\n", printable(file.cluster),
+                      named ? "" : " (default: --cluster names yours)", printable(file.profile),
                       printable(file.stack));
   if (!file.parts.empty()) text += fmt::format("  with {}\n", to_string(file.parts));
   if (saves) text += fmt::format("\nwrote the plan to {}\n", printable(*arguments[Opt::kSave]));

@@ -38,10 +38,10 @@ UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
     const double drawn = found.scores[i] * kTokens / tokens_of_step(named, run.plan) / kHour;
     const double of_hour =
         by_energy ? (*assumed)[Assumption::kGpuPower] / 1000 : (*assumed)[Assumption::kPrice];
-    own.cells.push_back(fmt::format("{:.1f}", (by_energy ? drawn : spent) * of_hour));
+    own.cells.push_back(fmt::format("{:.2f}", (by_energy ? drawn : spent) * of_hour));
   }
-  used.columns.push_back(std::move(hours));
   if (!assumed.ok()) {
+    used.columns.push_back(std::move(hours));
     used.note = fmt::format("; nobody states the {} of {}", by_energy ? "power" : "price",
                             printable(named.cluster));
     return used;
