@@ -65,6 +65,9 @@ std::string option_help(Command command, const OptionRow& row) {
   if (row.opt == Opt::kPlot && command == Command::kCompare) {
     help = "draw the steps as bars, with their intervals";
   }
+  if (row.opt == Opt::kSteps && command == Command::kValidate) {
+    help = "steps to run, the first two as warm-up [12]";
+  }
   if (row.opt == Opt::kTokens) {
     help = command == Command::kRun ? "safetensors file of tokens to train on [drawn at random]"
                                     : "how many the run takes, as 366e9, 366B or 1T";
