@@ -86,7 +86,7 @@ constexpr std::array kCommands = {
                "tpsim check-log training.log plan.json", "plan.json",
                "the plan that should be running, as --plan"},
     CommandRow{Command::kList, "list", "show what the catalogue holds", "kind",
-               "models, clusters, profiles or stacks",
+               "models, clusters, profiles, stacks or assumptions",
                "tpsim list models\n"
                "tpsim list models llama\n"
                "tpsim list clusters --json",

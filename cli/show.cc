@@ -47,8 +47,8 @@ Result<std::string> schema_text(const std::string& kind) {
 Result<std::string> entry_text(const std::string& kind, const std::string& name) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   if (name.empty())
-    return not_named(kind, kind == "assumptions" ? "data/campaigns has them, as dgx-h100"
-                                                 : fmt::format("tpsim list {}s names them", kind));
+    return not_named(
+        kind, fmt::format("tpsim list {}{} names them", kind, kind == "assumptions" ? "" : "s"));
   if (kind == "model") {
     TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
     return to_json(model);

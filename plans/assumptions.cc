@@ -130,15 +130,18 @@ Result<Assumptions> read_assumptions(const fs::path& path) {
   return spec_from_json<Assumptions>(root, path.string(), assumption_fields<FieldReader>);
 }
 
+std::vector<std::string> assumption_names(const Catalogue& catalogue) {
+  return names_in(catalogue.directory() / "campaigns");
+}
+
 Result<fs::path> find_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {
   const bool is_path =
       name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".json");
   if (is_path) return fs::path(name_or_path);
-  const fs::path folder = catalogue.directory() / "campaigns";
-  const std::vector<std::string> names = names_in(folder);
+  const std::vector<std::string> names = assumption_names(catalogue);
   TPSIM_TRY(const std::size_t index, choose("set of campaign assumptions", name_or_path,
                                             std::span<const std::string>(names)));
-  return folder / (names[index] + ".json");
+  return catalogue.directory() / "campaigns" / (names[index] + ".json");
 }
 
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {
