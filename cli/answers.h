@@ -8,6 +8,7 @@
 
 #include "cli/campaign_view.h"
 #include "cli/inputs.h"
+#include "cli/kernel_view.h"
 #include "cli/log_causes.h"
 #include "cli/options.h"
 #include "core/json_value.h"
@@ -48,8 +49,12 @@ struct CheckedLog {
   NamedScenario named;
   Prediction predicted;
   LogCheck check;
-  std::vector<LikelyCause> likely;  // of a gap; empty where there is none
+  std::vector<LikelyCause> likely;     // of a gap; empty where there is none
+  std::optional<KernelTimes> kernels;  // of a trace
+  std::vector<KernelRow> kernel_rows;  // likewise
 };
+// An error for a file that holds a run in a form that is not read.
+Status refuse_reports(const std::string& file);
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file);
 // {"version": "tpsim-log-report/1", ...}
 JsonValue check_log_json(const CheckedLog& checked);

@@ -153,7 +153,7 @@ std::string assumed_view(const Terminal& terminal, const Assumed& assumed) {
                     narrower.empty() ? " instead of +" + percent(assumed.half_width_all_open) : "");
   }
   return "  " + terminal.paint("assumed      ", Ink::kDim) +
-         wrapped(what + "; " + narrower, 85, 15) + "\n";
+         wrapped(what + "; " + narrower, terminal.room(15, 85), 15) + "\n";
 }
 
 void add_assumed(JsonValue& report, const Assumed& assumed) {

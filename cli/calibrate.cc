@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/log_text.h"
@@ -42,27 +43,6 @@ Status save(const Arguments& arguments, const CalibrationAnswer& answer) {
   return Ok{};
 }
 
-// Traces say how long kernels took, and of a layout nothing.
-Error trace_error(const std::string& file) {
-  return Error{ErrorKind::kBadInput,
-               "is a trace: it has no layout, and kernels are not told apart yet", file,
-               "a log of the same run with its plan.json, or a table of runs"};
-}
-
-bool is_trace(const std::string& text) {
-  constexpr std::size_t kHead = 4096;
-  const std::string head = text.substr(0, kHead);
-  return head.find("traceEvents") != std::string::npos ||
-         head.find("deviceProperties") != std::string::npos;
-}
-
-Status refuse_traces(const std::string& file) {
-  if (!file.ends_with(".sqlite") && !file.ends_with(".nsys-rep")) return Ok{};
-  return Error{ErrorKind::kBadInput, "is a report of Nsight Systems, which is not read", file,
-               "nsys stats --report cuda_gpu_kern_sum shows its kernels; calibrate takes logs with "
-               "their plans, tables of runs and output of nccl-tests"};
-}
-
 }  // namespace
 
 Status run_calibrate(const Arguments& arguments, const Terminal& terminal) {
@@ -71,15 +51,14 @@ Status run_calibrate(const Arguments& arguments, const Terminal& terminal) {
                  "tpsim calibrate runs.csv --save-stack stack.json"};
   }
   if (!arguments.positional.ends_with(".csv")) {
-    TPSIM_TRY_STATUS(refuse_traces(arguments.positional));
+    TPSIM_TRY_STATUS(refuse_reports(arguments.positional));
     TPSIM_TRY(const std::string text, read_log_text(arguments.positional));
     if (is_nccl_test(text)) return calibrate_link(arguments, terminal);
-    if (is_trace(text)) return trace_error(arguments.positional);
   }
   TPSIM_TRY(const CalibrationAnswer answer, answer_of(arguments, terminal));
   TPSIM_TRY_STATUS(save(arguments, answer));
-  return print(arguments.has(Opt::kJson) ? to_text(calibration_json(answer))
-                                         : calibration_text(terminal, arguments, answer));
+  return print(terminal, arguments.has(Opt::kJson) ? to_text(calibration_json(answer))
+                                                   : calibration_text(terminal, arguments, answer));
 }
 
 }  // namespace tpsim::cli

@@ -97,8 +97,8 @@ bool is_plan_file(const std::string& path) {
 }
 
 Error no_plan(const std::string& log) {
-  return Error{ErrorKind::kBadInput, "prints no arguments: which plan did it run?", log,
-               "name the plan file behind the log, or --plan for all"};
+  return Error{ErrorKind::kBadInput, "says no layout: which plan did it run?", log,
+               "name the plan file behind the log or trace, or --plan for all"};
 }
 
 // "a.log a.json b.log b.json", or logs of one --plan, or logs that print their arguments.

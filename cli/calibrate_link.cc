@@ -125,8 +125,8 @@ Status calibrate_link(const Arguments& arguments, const Terminal& terminal) {
   if (const auto& path = arguments[Opt::kSaveCluster]) {
     TPSIM_TRY_STATUS(write_file_atomically(*path, to_json(cluster_with_link(answer))));
   }
-  return print(arguments.has(Opt::kJson) ? to_text(link_json(answer))
-                                         : link_text(terminal, arguments, answer));
+  return print(terminal, arguments.has(Opt::kJson) ? to_text(link_json(answer))
+                                                   : link_text(terminal, arguments, answer));
 }
 
 }  // namespace tpsim::cli

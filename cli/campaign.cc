@@ -101,6 +101,8 @@ Result<std::string> assumptions_name(const Arguments& arguments, const std::stri
                                      : cluster;
 }
 
+}  // namespace
+
 Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(const std::string name, assumptions_name(arguments, cluster));
@@ -122,6 +124,8 @@ Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string
   }
   return assumptions;
 }
+
+namespace {
 
 Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
   if (!arguments.has(Opt::kPlanFile)) return read_plan_argument(arguments);
@@ -201,8 +205,8 @@ Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
     return campaign_answer(arguments, file, [&](double share) { progress.show(share); });
   }();
   if (!report.ok()) return report.error();
-  TPSIM_TRY_STATUS(print(arguments.has(Opt::kJson) ? to_text(campaign_json(*report))
-                                                   : campaign_text(terminal, *report)));
+  TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(campaign_json(*report))
+                                                             : campaign_text(terminal, *report)));
   if (!report->goal || report->goal->standing != GoalStanding::kMissed) return Ok{};
   return Error{ErrorKind::kDoesNotFit,
                "the plan misses the goal: " + shortfall_text(report->goal->goal, report->campaign),

@@ -206,9 +206,10 @@ std::string assumptions_view(const Terminal& terminal, const CampaignReport& rep
   constexpr std::size_t kIndent = 34;
   std::string text;
   for (const ShownAssumption& row : shown_assumptions(report)) {
-    text += fmt::format(
-        "  {:<18} {:>10}   {}\n", row.key, row.value,
-        terminal.paint(wrapped(printable(row.source), 100 - kIndent, kIndent), Ink::kDim));
+    text += fmt::format("  {:<18} {:>10}   {}\n", row.key, row.value,
+                        terminal.paint(wrapped(printable(row.source),
+                                               terminal.room(kIndent, 100 - kIndent), kIndent),
+                                       Ink::kDim));
   }
   return text;
 }

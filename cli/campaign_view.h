@@ -22,6 +22,9 @@ struct CampaignReport {
   std::optional<GoalReport> goal;    // likewise
 };
 
+// Of the options, else of the cluster's name; an error for a cluster of one's own without options.
+Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster);
+
 std::string campaign_text(const Terminal& terminal, const CampaignReport& report);
 
 // {"version": "tpsim-campaign-report/1", ...}

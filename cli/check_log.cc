@@ -98,6 +98,7 @@ std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
       heading(terminal, "LOG", fmt::format("against {}", short_name(checked.file.plan)));
   text += time_view(terminal, check) + rate_view(check, checked.predicted) +
           memory_view(terminal, check);
+  if (checked.kernels) text += kernel_view(terminal, *checked.kernels, checked.kernel_rows);
   if (!check.findings.empty()) {
     text += "\n" + heading(terminal, "WHY", "the main cause first");
     for (const Finding& finding : check.findings) {
@@ -145,10 +146,12 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments) {
               read_plan(named ? *arguments[Opt::kPlanFile] : arguments.more.front()));
     return PlanOfLog{std::move(file), false};
   }
+  TPSIM_TRY_STATUS(refuse_reports(arguments.positional));
   if (const auto printed = plan_printed_in_log(arguments)) return PlanOfLog{*printed, true};
   return option_error(
       Opt::kPlanFile, "is missing: which plan should be running?",
-      "a file saved with --save; a Megatron log that prints its arguments needs none");
+      "a file saved with --save; a Megatron log that prints its arguments needs none, a trace says "
+      "nothing of layout, model and batch");
 }
 
 // A gap of more than this is a failure; nothing where none is.
@@ -158,11 +161,43 @@ Result<std::optional<double>> most_gap(const Arguments& arguments) {
   return std::optional(most);
 }
 
+// The steps of a trace, as a log would have them.
+TrainingLog log_of(const KernelTimes& kernels) {
+  TrainingLog log;
+  log.layout.gpus = kernels.gpus;
+  for (const Seconds time : kernels.steps) {
+    log.steps.push_back({.iteration = std::ssize(log.steps) + 1, .time = time});
+  }
+  return log;
+}
+
+// Kernels say what no timer does.
+void add_kernels(CheckedLog& checked) {
+  LogCheck& check = checked.check;
+  checked.kernel_rows = kernel_rows(*checked.kernels, checked.file.plan, checked.predicted);
+  std::erase_if(check.findings,
+                [](const Finding& finding) { return finding.cause == GapCause::kUnexplained; });
+  if (check.time_as_predicted || check.gap() <= 0) return;
+  const KernelRow& most = largest_excess(checked.kernel_rows);
+  const GapCause cause = most.explained_by == CauseClass::kCompute ? GapCause::kSlowerCompute
+                         : most.explained_by == CauseClass::kLinks ? GapCause::kSlowerLinks
+                                                                   : GapCause::kHostBound;
+  check.findings.insert(check.findings.begin(),
+                        {cause, fmt::format("{}: {} of a step, predicted {}", most.what,
+                                            time_text(most.measured), time_text(most.predicted))});
+}
+
 }  // namespace
+
+Status refuse_reports(const std::string& file) {
+  if (!file.ends_with(".sqlite") && !file.ends_with(".nsys-rep")) return Ok{};
+  return Error{ErrorKind::kBadInput, "is a report of Nsight Systems, which is not read", file,
+               "a trace of torch.profiler is, with its plan.json"};
+}
 
 JsonValue check_log_json(const CheckedLog& checked) {
   const LogCheck& check = checked.check;
-  return json_object({
+  JsonValue json = json_object({
       {"version", "tpsim-log-report/1"},
       {"as_predicted", check.as_predicted()},
       {"steps", check.steps_used},
@@ -195,6 +230,8 @@ JsonValue check_log_json(const CheckedLog& checked) {
                                                     {"evidence", finding.evidence}});
                               })},
   });
+  if (checked.kernels) json.set("kernels", kernel_json(*checked.kernels, checked.kernel_rows));
+  return json;
 }
 
 std::optional<PlanFile> plan_printed_in_log(const Arguments& arguments) {
@@ -210,14 +247,22 @@ Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& 
     return Error{ErrorKind::kBadInput, "which log? None was given", "check-log",
                  "tpsim check-log training.log plan.json"};
   }
+  TPSIM_TRY_STATUS(refuse_reports(arguments.positional));
   TPSIM_TRY(const std::string text, read_log_text(arguments.positional));
-  TPSIM_TRY(const TrainingLog log, parse_training_log(text, arguments.positional));
   CheckedLog checked;
+  TrainingLog log;
+  if (is_kernel_trace(text)) {
+    TPSIM_TRY(checked.kernels, read_kernel_trace(text, arguments.positional));
+    log = log_of(*checked.kernels);
+  } else {
+    TPSIM_TRY(log, parse_training_log(text, arguments.positional));
+  }
   checked.file = file;
   TPSIM_TRY(checked.named, load_scenario(arguments, file));
   const NamedScenario& named = checked.named;
   TPSIM_TRY(checked.predicted, simulate(named.scenario, file.plan));
   TPSIM_TRY(checked.check, check_log(named.scenario, file.plan, checked.predicted, log));
+  if (checked.kernels) add_kernels(checked);
   if (const std::optional<CauseClass> acts_on = class_to_try(checked.check)) {
     TPSIM_TRY(checked.likely, likely_causes(named.scenario, file.plan, checked.check.predicted,
                                             checked.check.measured, *acts_on, kCausesShown));
@@ -236,8 +281,8 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
     asked.positional = arguments.positional;
   }
   TPSIM_TRY(const CheckedLog checked, check_log_answer(asked, plan.file));
-  TPSIM_TRY_STATUS(print(arguments.has(Opt::kJson) ? to_text(check_log_json(checked))
-                                                   : check_text(terminal, checked)));
+  TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(check_log_json(checked))
+                                                             : check_text(terminal, checked)));
   if (!most || (std::abs(checked.check.gap()) <= *most && checked.check.is_sound)) return Ok{};
   return Error{ErrorKind::kDoesNotFit,
                checked.check.is_sound

@@ -65,6 +65,9 @@ std::string option_help(Command command, const OptionRow& row) {
   if (row.opt == Opt::kPlot && command == Command::kCompare) {
     help = "draw the steps as bars, with their intervals";
   }
+  if (row.opt == Opt::kSteps && command == Command::kValidate) {
+    help = "steps to run, the first two as warm-up [12]";
+  }
   if (row.opt == Opt::kTokens) {
     help = command == Command::kRun ? "safetensors file of tokens to train on [drawn at random]"
                                     : "how many the run takes, as 366e9, 366B or 1T";
@@ -280,7 +283,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
   std::vector<const char*> pointers;
   for (const std::string& word : words) pointers.push_back(word.c_str());
   if (words.size() > 1 && words[1] == "man" && words.back() == "--help") {
-    return CommandLine(Printout{manual_page()});
+    return CommandLine(Printout{manual_page(), false});
   }
   TPSIM_TRY_STATUS(check_command(static_cast<int>(pointers.size()), pointers.data()));
   Parser parser;

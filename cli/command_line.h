@@ -14,6 +14,7 @@ namespace tpsim::cli {
 // --help and --version, and tpsim alone: what to print instead of working.
 struct Printout {
   std::string text;
+  bool is_prose = true;  // else the file of another program: a manual page
 };
 
 using CommandLine = std::variant<Arguments, Printout>;

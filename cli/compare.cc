@@ -249,8 +249,8 @@ Status run_compare(const Arguments& arguments, const Terminal& terminal) {
                         "it must end in .svg");
   }
   TPSIM_TRY(const std::vector<Compared> all, load_all(arguments));
-  TPSIM_TRY_STATUS(
-      print(arguments.has(Opt::kJson) ? to_text(compare_json(all)) : compare_text(terminal, all)));
+  TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(compare_json(all))
+                                                             : compare_text(terminal, all)));
   return arguments.has(Opt::kPlot) ? draw(*arguments[Opt::kPlot], all) : Status(Ok{});
 }
 

@@ -35,7 +35,7 @@ constexpr std::array kSingleOnly = {opt_of(Setting::kStageLayers), Opt::kCountEm
 std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {
   if (text.empty()) return "";
   return fmt::format("    {}{}\n", terminal.paint(fmt::format("{:<10}", label), Ink::kDim),
-                     wrapped(printable(text), kTextWidth, 14));
+                     wrapped(printable(text), terminal.room(14, kTextWidth), 14));
 }
 
 // Sources in order of first mention; terms refer to them by number.
@@ -167,9 +167,15 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
   text += "\n" + heading(terminal, "TERMS",
                          fmt::format("they add up to the step of {}", time_text(predicted.step)));
   SourceList sources;
+  std::string idle;
   for (const Term& term : predicted.breakdown) {
-    text += term_view(terminal, term, run, named, sources);
+    if (term.time > Seconds()) {
+      text += term_view(terminal, term, run, named, sources);
+    } else {
+      idle += (idle.empty() ? "" : ", ") + std::string(name_of(term.kind));
+    }
   }
+  if (!idle.empty()) text += "  take no time here\n" + labelled(terminal, "terms", idle);
   text += "\n" + top_ops_view(terminal, named, run.plan);
   text += "\n" + heading(terminal, "MEMORY", "GiB at the peak of each stage");
   text += memory_view(terminal, predicted, kNoLimit);
@@ -177,19 +183,22 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
   return text + sources_view(terminal, named.scenario, sources);
 }
 
-Result<PlannedRun> best_run(const Arguments& arguments, const Scenario& scenario) {
+Result<PlannedRun> best_run(const Arguments& arguments, const Scenario& scenario,
+                            const Terminal& terminal) {
   TPSIM_TRY_STATUS(refuse(arguments, kSingleOnly, "with --gpus the search cuts the stages"));
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
   TPSIM_TRY(const int threads, threads_of(arguments));
-  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}, threads));
+  ProgressBar progress(terminal, "searching");
+  const auto show = [&](double share) { progress.show(share); };
+  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, show, threads));
   if (found.plans.empty()) return nothing_fits(scenario, space, found);
   return found.plans.front();
 }
 
 Result<PlannedRun> chosen_run(const Arguments& arguments, const Scenario& scenario,
-                              const std::optional<PlanFile>& file) {
+                              const std::optional<PlanFile>& file, const Terminal& terminal) {
   if (arguments.has(Opt::kGpus)) {
-    if (!file) return best_run(arguments, scenario);
+    if (!file) return best_run(arguments, scenario, terminal);
     return refuse(arguments, std::array{Opt::kGpus}, "the plan file says how many").error();
   }
   TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "it steers a search: give --gpus"));
@@ -227,8 +236,10 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
   if (arguments.has(Opt::kWhyNot) && arguments.has(Opt::kGpus)) {
     return explain_why_not(arguments, named, terminal);
   }
-  TPSIM_TRY(PlannedRun run, chosen_run(arguments, named.scenario, file));
-  if (arguments.has(Opt::kWhatIf)) return explain_what_if(arguments, named, run, terminal);
+  TPSIM_TRY(PlannedRun run, chosen_run(arguments, named.scenario, file, terminal));
+  if (arguments.has(Opt::kWhatIf)) {
+    return explain_what_if(searched_as(arguments, file), named, run, terminal);
+  }
   widen_intervals(named, std::span(&run, 1));
   return Explanation{explain_report(named, run), explanation_text(terminal, named, run),
                      plan_file_of(named, run.plan)};
@@ -239,7 +250,7 @@ Status run_explain(const Arguments& arguments, const Terminal& terminal) {
   // Against the best plan on as many GPUs.
   const Arguments asked = arguments.has(Opt::kWhyNot) ? searched_as(arguments, file) : arguments;
   TPSIM_TRY(const Explanation answer, explain_answer(asked, file, terminal));
-  return print(arguments.has(Opt::kJson) ? to_text(answer.document) : answer.text);
+  return print(terminal, arguments.has(Opt::kJson) ? to_text(answer.document) : answer.text);
 }
 
 }  // namespace tpsim::cli

@@ -9,6 +9,7 @@
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/plan_contents.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/files.h"
@@ -22,7 +23,12 @@ namespace {
 Status write_all(const std::filesystem::path& folder, const std::vector<LaunchFile>& files) {
   std::error_code code;
   std::filesystem::create_directories(folder, code);
-  if (code) return option_error(Opt::kOutputFolder, "is no folder: " + code.message());
+  if (code) {
+    return option_error(
+        Opt::kOutputFolder,
+        fmt::format("cannot make the folder '{}': {}", folder.string(),
+                    std::filesystem::exists(folder) ? "a file has that name" : code.message()));
+  }
   std::string said;
   for (const LaunchFile& file : files) {
     TPSIM_TRY_STATUS(write_file_atomically(folder / file.name, file.text));
@@ -49,9 +55,14 @@ Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt) {
 Result<std::vector<LaunchFile>> export_answer(const Arguments& arguments, const PlanFile& file) {
   TPSIM_TRY(const LaunchStack stack, launch_stack_of(arguments, Opt::kTo));
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  say_changed_contents(arguments, catalogue, file);
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(file.cluster));
   TPSIM_TRY(const StackSpec software, catalogue.load_stack(file.stack));
-  return export_plan(stack, file, host_size(cluster), software.training, software.launcher);
+  // The allocator is no option of a launcher: what the stack has by itself is written down too.
+  PlanFile whole = file;
+  if (software.parts.expandable_segments)
+    whole.parts.try_emplace(StackPart::kExpandableSegments, 1);
+  return export_plan(stack, whole, host_size(cluster), software.training, software.launcher);
 }
 
 Status run_export(const Arguments& arguments, const Terminal& terminal) {

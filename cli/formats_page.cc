@@ -14,6 +14,7 @@
 #include "core/profile_json.h"
 #include "core/stack_json.h"
 #include "core/stack_parts.h"
+#include "plans/assumptions.h"
 
 namespace tpsim::cli {
 namespace {
@@ -44,11 +45,19 @@ constexpr std::array kFormats = {
         "takes. `cluster`, `profile` and `stack` are names of the catalogue, or paths relative "
         "to the plan's own folder.",
         plan_schema},
+    FileFormat{"assumptions", "Assumptions of campaigns",
+               "what a whole run is costed with beside its step: power, prices, failures, storage, "
+               "each with its source. Begin with `tpsim show assumptions dgx-h100 > mine.json`, "
+               "then `tpsim campaign --assumptions mine.json`.",
+               assumptions_schema},
 };
 
 std::string_view meaning_of(const std::string& path) {
   for (const KeyMeaning& row : key_meanings()) {
     if (row.path == path) return row.meaning;
+  }
+  for (const AssumptionRow& row : assumption_rows()) {
+    if (path == std::string("assumptions.") + row.key) return row.meaning;
   }
   const std::size_t dot = path.rfind('.');
   const std::string_view key = std::string_view(path).substr(dot + 1);

@@ -9,6 +9,7 @@
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/plan_contents.h"
 #include "cli/plan_view.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
@@ -217,7 +218,7 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   const PlanFile& file = answer.file;
   const bool saves = arguments.has(Opt::kSave);
   if (saves) {
-    TPSIM_TRY_STATUS(save_plan(*arguments[Opt::kSave], file));
+    TPSIM_TRY_STATUS(save_with_contents(*arguments[Opt::kSave], file));
   }
   if (!answer.outside.empty() && !arguments.has(Opt::kQuiet)) {
     say(fmt::format("tpsim: left out, no part of a plan: {}\n",
@@ -225,11 +226,14 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   }
   if (arguments.has(Opt::kJson)) return print(to_json(file));
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);
-  text += fmt::format("\n  for {} ({}, {})\n", printable(file.cluster), printable(file.profile),
+  // Launch files say nothing of the machines.
+  const bool named = arguments.has(Opt::kCluster) || arguments.has(Opt::kProfile);
+  text += fmt::format("\n  for {}{} ({}, {})\n", printable(file.cluster),
+                      named ? "" : " (default: --cluster names yours)", printable(file.profile),
                       printable(file.stack));
   if (!file.parts.empty()) text += fmt::format("  with {}\n", to_string(file.parts));
   if (saves) text += fmt::format("\nwrote the plan to {}\n", printable(*arguments[Opt::kSave]));
-  return print(text);
+  return print(terminal, text);
 }
 
 }  // namespace tpsim::cli

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "cli/assumed.h"
+#include "cli/plan_contents.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/checked_product.h"
@@ -89,6 +90,10 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
   }
   if (asks_for_cut(arguments)) {
     const bool counts = arguments.has(Opt::kCountEmbedding);
+    if (counts && chunks == 1) {
+      return option_error(Opt::kCountEmbedding, "cuts nothing: there is one stage",
+                          "it is for --pp");
+    }
     plan.stage_layers = even_stage_layers(model.layers, chunks, counts);
     if (plan.stage_layers.empty()) {
       return option_error(
@@ -271,6 +276,7 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
                                     const KnownInputs& known) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   const PlanFile names = file.value_or(PlanFile{});
+  say_changed_contents(arguments, catalogue, names);
   NamedScenario named;
   Scenario& scenario = named.scenario;
   if (arguments.has(Opt::kNoLimits)) scenario.limits = kNoLimits;

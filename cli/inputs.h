@@ -47,6 +47,10 @@ Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
                   const std::string& cluster = "") {
   if (result.ok() || !result.error().where.empty()) return result;
   Error error = result.error();
+  if (arguments.has(opt)) {
+    const std::string_view instead = possible_instead(row_of(opt).name, *arguments[opt]);
+    if (!instead.empty()) error.hint = instead;
+  }
   if (arguments.has(opt) || (arguments.positional.empty() && cluster.empty())) {
     error.where = row_of(opt).name;
   } else {

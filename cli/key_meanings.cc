@@ -6,6 +6,7 @@ namespace tpsim::cli {
 namespace {
 
 constexpr std::array kMeanings = {
+    KeyMeaning{"assumptions.name", "as reports call it"},
     KeyMeaning{"cluster.name", "as reports call it"},
     KeyMeaning{"cluster.source", "where its numbers come from"},
     KeyMeaning{"cluster.known_as", "words by which tables of runs name it"},
@@ -114,6 +115,12 @@ constexpr std::array kMeanings = {
     KeyMeaning{"plan.profile", "name or path"},
     KeyMeaning{"plan.stack", "name or path"},
     KeyMeaning{"plan.parts", "asked for in place of the stack's own"},
+    KeyMeaning{"plan.contents",
+               "hashes of what the names stood for when the plan was saved: where they stand for "
+               "something else, the program says so"},
+    KeyMeaning{"plan.contents.cluster", "of the cluster's file; empty: it had none"},
+    KeyMeaning{"plan.contents.profile", "of the profile's file"},
+    KeyMeaning{"plan.contents.stack", "of the stack's file"},
     KeyMeaning{"plan.plan", "the settings"},
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -18,9 +19,15 @@
 #include "core/model_support.h"
 #include "core/numbers.h"
 #include "core/text.h"
+#include "plans/assumptions.h"
 
 namespace tpsim::cli {
 namespace {
+
+// What decides what a run costs.
+constexpr std::array kListedAssumptions = {Assumption::kGpuPower, Assumption::kOtherPower,
+                                           Assumption::kPue,      Assumption::kCarbon,
+                                           Assumption::kPrice,    Assumption::kNodeMtbf};
 
 // A listing both ways: the table for people, the entries for programs.
 struct Listing {
@@ -142,14 +149,29 @@ Status add_stack(const Catalogue& catalogue, const std::string& name, Listing& l
   return Ok{};
 }
 
+Status add_assumptions(const Catalogue& catalogue, const std::string& name, Listing& listing) {
+  TPSIM_TRY(const Assumptions assumed, load_assumptions(catalogue, name));
+  std::vector<Cell> cells = {Cell(name)};
+  JsonValue entry = json_object({{"name", name}});
+  for (const Assumption one : kListedAssumptions) {
+    const AssumptionRow& row = row_of(one);
+    cells.emplace_back(assumption_text(row, assumed[one]));
+    entry.set(row.key, assumption_text(row, assumed[one]));
+  }
+  listing.table.add_row(std::move(cells));
+  listing.entries.push(std::move(entry));
+  return Ok{};
+}
+
 struct ListKind {
-  CatalogueKind kind;
+  std::string_view name;
   std::vector<Column> columns;
   Status (*add)(const Catalogue&, const std::string&, Listing&);
+  std::optional<CatalogueKind> kind = {};  // none: of campaigns
 };
 
 std::vector<ListKind> list_kinds() {
-  return {{CatalogueKind::kModels,
+  return {{"models",
            {{"family", Align::kLeft},
             {"model", Align::kLeft},
             {"parameters"},
@@ -160,8 +182,9 @@ std::vector<ListKind> list_kinds() {
             {"context"},
             {"vocab"},
             {"mlp", Align::kLeft}},
-           add_model},
-          {CatalogueKind::kClusters,
+           add_model,
+           CatalogueKind::kModels},
+          {"clusters",
            {{"cluster", Align::kLeft},
             {"GPUs"},
             {"nodes"},
@@ -169,8 +192,9 @@ std::vector<ListKind> list_kinds() {
             {"profile", Align::kLeft},
             {"stack", Align::kLeft},
             {"between nodes", Align::kLeft}},
-           add_cluster},
-          {CatalogueKind::kProfiles,
+           add_cluster,
+           CatalogueKind::kClusters},
+          {"profiles",
            {{"profile", Align::kLeft},
             {"provenance", Align::kLeft},
             {"memory"},
@@ -179,24 +203,35 @@ std::vector<ListKind> list_kinds() {
             {"ops"},
             {"collectives"},
             {"date", Align::kLeft}},
-           add_profile},
-          {CatalogueKind::kStacks,
+           add_profile,
+           CatalogueKind::kProfiles},
+          {"stacks",
            {{"stack", Align::kLeft},
             {"host time per block"},
             {"context"},
             {"ZeRO 2, 3 with pipeline"},
             {"overlapped reduction"},
             {"launched by", Align::kLeft}},
-           add_stack}};
+           add_stack,
+           CatalogueKind::kStacks},
+          {"assumptions",
+           {{"assumptions", Align::kLeft},
+            {"GPU"},
+            {"rest of a node"},
+            {"PUE"},
+            {"grid"},
+            {"price"},
+            {"node MTBF"}},
+           add_assumptions}};
 }
 
 Result<ListKind> chosen_kind(const std::string& text) {
   const std::vector<ListKind> kinds = list_kinds();
   std::vector<std::string_view> names;
-  for (const ListKind& kind : kinds) names.push_back(name_of(kind.kind));
+  for (const ListKind& kind : kinds) names.push_back(kind.name);
   if (text.empty()) {
     return Error{ErrorKind::kBadInput, "what to list is missing", "list",
-                 "models, clusters, profiles or stacks"};
+                 "models, clusters, profiles, stacks or assumptions"};
   }
   TPSIM_TRY(const std::size_t index,
             choose("kind", text, std::span<const std::string_view>(names)));
@@ -204,9 +239,10 @@ Result<ListKind> chosen_kind(const std::string& text) {
 }
 
 // Models of a family together, in the order of their parameters; all else by name.
-Result<std::vector<std::string>> names_in_order(const Catalogue& catalogue, CatalogueKind kind) {
-  std::vector<std::string> names = catalogue.list(kind);
-  if (kind != CatalogueKind::kModels) return names;
+Result<std::vector<std::string>> names_in_order(const Catalogue& catalogue, const ListKind& of) {
+  if (!of.kind) return assumption_names(catalogue);
+  std::vector<std::string> names = catalogue.list(*of.kind);
+  if (of.kind != CatalogueKind::kModels) return names;
   std::vector<std::tuple<std::string, std::int64_t, std::string>> order;
   for (const std::string& name : names) {
     TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
@@ -223,7 +259,7 @@ Status run_list(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const ListKind chosen, chosen_kind(arguments.positional));
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   Listing listing{Table(chosen.columns)};
-  TPSIM_TRY(const std::vector<std::string> names, names_in_order(catalogue, chosen.kind));
+  TPSIM_TRY(const std::vector<std::string> names, names_in_order(catalogue, chosen));
   const auto is_asked = [&](const std::string& name) {
     return arguments.more.empty() ||
            std::any_of(arguments.more.begin(), arguments.more.end(), [&](const std::string& word) {
@@ -237,14 +273,14 @@ Status run_list(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(chosen.add(catalogue, name, listing));
   }
   if (!holds_any) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("no name of {} holds '{}'", name_of(chosen.kind),
-                             fmt::join(arguments.more, "' or '")),
-                 "list", fmt::format("tpsim list {} shows all", name_of(chosen.kind))};
+    return Error{
+        ErrorKind::kBadInput,
+        fmt::format("no name of {} holds '{}'", chosen.name, fmt::join(arguments.more, "' or '")),
+        "list", fmt::format("tpsim list {} shows all", chosen.name)};
   }
   if (!arguments.has(Opt::kJson)) return print(listing.table.text(terminal));
   return print(to_text(json_object({{"version", "tpsim-list/1"},
-                                    {"kind", name_of(chosen.kind)},
+                                    {"kind", chosen.name},
                                     {"entries", std::move(listing.entries)}})));
 }
 

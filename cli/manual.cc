@@ -38,7 +38,7 @@ std::vector<std::string> words_of(const OptionRow& row) {
 
 std::vector<std::string> words_of(const CommandRow& row) {
   switch (row.command) {
-    case Command::kList: return {"models", "clusters", "profiles", "stacks"};
+    case Command::kList: return {"models", "clusters", "profiles", "stacks", "assumptions"};
     case Command::kShow:
       return {"model", "cluster", "profile", "stack", "schema", "formats", "families"};
     case Command::kCompletion: return {"bash", "zsh", "fish"};

@@ -30,6 +30,7 @@ std::string packed(const MeasuredSteps& steps) {
   Packer packer;
   for (const double number :
        {steps.step.value(), steps.mean.value(), steps.spread, static_cast<double>(steps.count),
+        static_cast<double>(steps.warm_up), steps.least.value(), steps.share_on_core,
         steps.allocated.value(), steps.used.value()}) {
     packer.put(number);
   }
@@ -60,6 +61,9 @@ MeasuredSteps unpacked_steps(std::string_view bytes) {
   steps.mean = Seconds(from.get<double>());
   steps.spread = from.get<double>();
   steps.count = static_cast<std::int64_t>(from.get<double>());
+  steps.warm_up = static_cast<std::int64_t>(from.get<double>());
+  steps.least = Seconds(from.get<double>());
+  steps.share_on_core = from.get<double>();
   steps.allocated = Bytes(from.get<double>());
   steps.used = Bytes(from.get<double>());
   // Braces are read from left to right, in the order of packed().
@@ -81,13 +85,18 @@ MeasuredSteps measured_steps(const std::vector<StepReport>& reports) {
   MeasuredSteps measured;
   std::vector<double> seconds;
   StepTimesSum sum;
+  measured.warm_up = static_cast<std::int64_t>(first);
+  measured.share_on_core = 0;
   for (std::size_t i = first; i < reports.size(); ++i) {
     seconds.push_back(reports[i].seconds);
     measured.mean += Seconds(reports[i].seconds);
+    measured.share_on_core += reports[i].share_on_core;
     sum.add(reports[i].times);
   }
   measured.count = static_cast<std::int64_t>(seconds.size());
   measured.mean = measured.mean / static_cast<double>(seconds.size());
+  measured.share_on_core /= static_cast<double>(seconds.size());
+  measured.least = Seconds(*std::min_element(seconds.begin(), seconds.end()));
   const MedianSpread middle = median_and_spread(seconds);
   measured.step = Seconds(middle.median);
   measured.spread = middle.spread;

@@ -15,9 +15,12 @@ struct MeasuredSteps {
   Seconds mean;       // of the same steps
   double spread = 0;  // median absolute deviation over median
   std::int64_t count = 0;
-  StepTimes times;  // of one step, on average
-  Bytes allocated;  // at most
-  Bytes used;       // on the device altogether; 0 where nobody says
+  std::int64_t warm_up = 0;  // steps left out before these
+  Seconds least;             // of the same steps
+  double share_on_core = 1;  // mean, StepReport's
+  StepTimes times;           // of one step, on average
+  Bytes allocated;           // at most
+  Bytes used;                // on the device altogether; 0 where nobody says
   // What predictions of memory are about: all that is in use where the device tells, else what was
   // allocated.
   Bytes peak() const { return used.value() > 0 ? used : allocated; }

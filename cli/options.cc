@@ -63,7 +63,7 @@ constexpr std::array kCommands = {
     CommandRow{Command::kValidate, "validate", "hold predictions against measured runs",
                "plan.json", "a plan to predict, run on this machine, and compare op by op",
                "tpsim validate plan.json --profile profile.json\n"
-               "tpsim validate --runs data/published_runs/bloom_jean_zay.csv\n"
+               "tpsim validate --runs bloom_jean_zay\n"
                "tpsim validate --runs runs.csv --cluster my-cluster.json --json"},
     CommandRow{Command::kCampaign, "campaign", "cost a whole run: days, energy, money, failures",
                "plan.json", "a plan saved with --save, as --plan",
@@ -86,7 +86,7 @@ constexpr std::array kCommands = {
                "tpsim check-log training.log plan.json", "plan.json",
                "the plan that should be running, as --plan"},
     CommandRow{Command::kList, "list", "show what the catalogue holds", "kind",
-               "models, clusters, profiles or stacks",
+               "models, clusters, profiles, stacks or assumptions",
                "tpsim list models\n"
                "tpsim list models llama\n"
                "tpsim list clusters --json",
@@ -101,7 +101,7 @@ constexpr std::array kCommands = {
                "tpsim report plan.json --html report.html\n"
                "tpsim report plan.json --measured validation.json --html report.html"},
     CommandRow{Command::kShow, "show", "print a catalogue entry as a file to edit, or a schema",
-               "kind", "model, cluster, profile, stack, schema, formats or families",
+               "kind", "a kind of list, assumptions, schema, formats or families",
                "tpsim show cluster dgx-h100 > mine.json\n"
                "tpsim show model Qwen/Qwen3-8B\n"
                "tpsim show schema plan > plan.schema.json\n"
@@ -179,7 +179,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kNoCountEmbedding, "--no-count-embedding", "", "cut stages by blocks alone", kCut,
      kSingle},
 
-    {Opt::kRuns, "--runs", "FILE.csv", "table of measured runs (docs/runs.md)", kWhat,
+    {Opt::kRuns, "--runs", "FILE.csv|NAME", "table of measured runs (docs/runs.md)", kWhat,
      kValidates | kExplains},
     {Opt::kRow, "--row", "ID", "which of them to explain", kWhat, kExplains},
     {Opt::kMarkdown, "--markdown", "", "print a section of docs/accuracy.md", kOutput, kValidates},
@@ -261,7 +261,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kAll | kLogChecks | kLists | kValidates | kRuns | kImports | kCompares | kCalibrates},
     {Opt::kSave, "--save", "FILE", "write the plan, for every command that takes a plan.json",
      kOutput, kPlans | kSimulates | kImports},
-    {Opt::kTrace, "--trace", "FILE", "write the timeline, for Perfetto or chrome://tracing",
+    {Opt::kTrace, "--trace", "FILE|-", "write the timeline, for Perfetto; - prints it instead",
      kOutput, kSimulates},
     {Opt::kAllowOom, "--allow-oom", "", "accept a plan that does not fit in memory", kOutput,
      kSimulates},

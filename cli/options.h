@@ -173,6 +173,9 @@ const OptionRow* option_called(std::string_view name);
 // What to write in place of an option that there is under no name: "--bf16" is "--dtype bf16".
 // Empty for any other.
 std::string_view written_instead(std::string_view name);
+// What comes nearest to a value that no plan can have: of --offload params, an offloaded optimizer.
+// Empty for any other.
+std::string_view possible_instead(std::string_view option, std::string_view value);
 
 // What the user typed: one text per option. A switch that was given holds an empty text.
 class Arguments {

@@ -65,7 +65,25 @@ constexpr OtherName kInstead[] = {
     {"--qlora", "tpsim plans weights of 16 or 32 bits: take --precision fp8 for 8-bit products"},
     {"--load-in-4bit", "tpsim plans weights of 16 or 32 bits: see --precision nvfp4 for products"},
     {"--offload-params", "weights stay on the GPU: --offload optimizer moves what is larger"},
+    {"--offload-param", "weights stay on the GPU: --offload optimizer moves what is larger"},
+    {"--load-in-8bit", "tpsim plans weights of 16 or 32 bits: --precision fp8 multiplies in 8"},
     {"--cpu-offload", "write --offload optimizer"},
+};
+
+// Values that other programs have for an option of this one, and that no plan can have.
+struct OtherValue {
+  std::string_view option, part, instead;  // the value holds the part
+};
+constexpr std::string_view kWeightsStay =
+    "weights stay on the GPU: --offload optimizer moves what is larger";
+constexpr std::string_view kWholeWeights =
+    "weights and activations have 16 or 32 bits: --precision fp8 or nvfp4 multiplies in fewer";
+constexpr std::string_view kOneKind =
+    "all GPUs of a plan are of one kind: plan a part for each, or all with the slowest's";
+constexpr OtherValue kOtherValues[] = {
+    {"--offload", "param", kWeightsStay}, {"--offload", "weight", kWeightsStay},
+    {"--offload", "all", kWeightsStay},   {"--dtype", "4", kWholeWeights},
+    {"--dtype", "8", kWholeWeights},      {"--profile", ",", kOneKind},
 };
 
 }  // namespace
@@ -78,6 +96,15 @@ const OptionRow* option_called(std::string_view name) {
     }
   }
   return nullptr;
+}
+
+std::string_view possible_instead(std::string_view option, std::string_view value) {
+  for (const OtherValue& other : kOtherValues) {
+    if (option == other.option && value.find(other.part) != std::string_view::npos) {
+      return other.instead;
+    }
+  }
+  return "";
 }
 
 std::string_view written_instead(std::string_view name) {

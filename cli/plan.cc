@@ -13,11 +13,13 @@
 #include "cli/fit.h"
 #include "cli/gui_program.h"
 #include "cli/inputs.h"
+#include "cli/plan_contents.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/scaling.h"
 #include "cli/searched_parts.h"
 #include "cli/table.h"
+#include "cli/used_columns.h"
 #include "cli/values.h"
 #include "core/files.h"
 #include "core/json_document.h"
@@ -57,34 +59,38 @@ std::string pruned_text(const SearchResult& found) {
 std::string next_view(const Terminal& terminal, const Arguments& arguments, Launcher launcher) {
   const std::string file = arguments.has(Opt::kSave) ? *arguments[Opt::kSave] : "plan.json";
   const std::string quoted = shell_quoted(file);
+  const std::string program = printable(arguments.program);
   std::string text = heading(terminal, "NEXT");
+  const auto add = [&](const std::string& command) {
+    const std::string line = "  " + command;
+    text += (terminal.columns == 0 ? line : continued(line, terminal.columns)) + "\n";
+  };
   if (!arguments.has(Opt::kSave)) {
-    text += fmt::format("  {} --save {}\n", printable(arguments.command_line), quoted);
+    add(fmt::format("{} --save {}", printable(arguments.command_line), quoted));
   }
-  text += fmt::format("  {} simulate {} --trace timeline.json   # for ui.perfetto.dev\n",
-                      printable(arguments.program), quoted);
-  text += fmt::format("  {} explain {}   # every term with its formula and source\n",
-                      printable(arguments.program), quoted);
+  add(fmt::format("{} simulate {} --trace timeline.json   # for ui.perfetto.dev", program, quoted));
+  add(fmt::format("{} explain {}   # every term with its formula and source", program, quoted));
   if (launcher != Launcher::kNone) {
-    text += fmt::format(
-        "  {} export {} --to {} -o launch   # and check-log launch.log {} once it runs\n",
-        printable(arguments.program), quoted, name_of(launcher), quoted);
+    add(fmt::format("{} export {} --to {} -o launch   # and check-log launch.log {} once it runs",
+                    program, quoted, name_of(launcher), quoted));
   }
-  text += fmt::format("  {} campaign {} --tokens 1T   # days, energy, money\n",
-                      printable(arguments.program), quoted);
+  add(fmt::format("{} campaign {} --tokens 1T   # days, energy, money", program, quoted));
   return text;
 }
 
 // The plans shown, and what was ruled out. Ties are of time: other objectives have none.
-std::string ranking(const Terminal& terminal, const SearchResult& found, Objective objective) {
-  const bool marks_ties = objective == Objective::kTime && found.plans.size() > 1;
+std::string ranking(const Terminal& terminal, const NamedScenario& named, const SearchSpace& space,
+                    const SearchResult& found, bool shows_front) {
+  const UsedColumns used = shows_front ? UsedColumns{} : used_columns(named, space, found);
+  const bool marks_ties =
+      !shows_front && space.objective == Objective::kTime && found.plans.size() > 1;
   std::string text = heading(terminal, "RANKING",
                              std::string("TFLOP/s per GPU: hw counts recompute, model does not") +
-                                 (marks_ties ? "; = ties with the best" : ""));
-  text += ranking_view(terminal, found.plans, marks_ties, objective);
+                                 (marks_ties ? "; = ties with the best" : "") + used.note);
+  text += ranking_view(terminal, found.plans, marks_ties, used);
   if (found.pruned.empty()) return text;
   const std::string reasons = "ruled out: " + pruned_text(found);
-  return text + "  " + terminal.paint(wrapped(reasons, 98, 2), Ink::kDim) + "\n";
+  return text + "  " + terminal.paint(wrapped(reasons, terminal.room(2, 98), 2), Ink::kDim) + "\n";
 }
 
 // What the search vouches for.
@@ -101,7 +107,7 @@ std::string certificate(const Terminal& terminal, const NamedScenario& named,
       count_text(found.considered), count_text(found.considered - found.feasible),
       count_text(found.feasible), count_text(found.simulated), left_out,
       hash_text(named.scenario, space));
-  return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, 98, 2) + "\n";
+  return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, terminal.room(2, 98), 2) + "\n";
 }
 
 // Searches for cost and energy may leave GPUs alone.
@@ -126,8 +132,7 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   text += assumed_view(terminal, named.assumed) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
-  text +=
-      ranking(terminal, found, arguments.has(Opt::kPareto) ? Objective::kMemory : space.objective);
+  text += ranking(terminal, named, space, found, arguments.has(Opt::kPareto));
   text += "\n" + certificate(terminal, named, space, found);
   return text + "\n" + next_view(terminal, arguments, named.scenario.stack.launcher);
 }
@@ -214,24 +219,27 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const SearchSpace space, search_space(searched_as(arguments, file), named.scenario));
   TPSIM_TRY_STATUS(check_picture(arguments));
   TPSIM_TRY(const int threads, threads_of(arguments));
-  TPSIM_TRY_STATUS(choose_parts(named, space, threads));
+  TPSIM_TRY_STATUS(choose_parts(named, space, threads, terminal));
   const Searcher searcher(named.scenario, space, terminal, threads);
   TPSIM_TRY(FoundPlans findings, find_plans(arguments, searcher));
   widen_intervals(named, findings.shown.plans);
   for (PlannedRun& run : findings.pictured) widen_interval(run.predicted, named.assumed);
   const SearchResult& found = findings.shown;
   const bool found_one = !found.plans.empty();
+  // Before the report names the files.
+  if (found_one && arguments.has(Opt::kSave)) {
+    TPSIM_TRY_STATUS(
+        save_with_contents(*arguments[Opt::kSave], plan_file_of(named, found.plans.front().plan)));
+  }
+  if (found_one && arguments.has(Opt::kPlot)) {
+    TPSIM_TRY_STATUS(write_picture(*arguments[Opt::kPlot], named.scenario, findings.pictured));
+  }
   if (arguments.has(Opt::kJson)) {
     TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));
   } else if (found_one) {
-    TPSIM_TRY_STATUS(print(report_text(terminal, arguments, named, space, found)));
+    TPSIM_TRY_STATUS(print(terminal, report_text(terminal, arguments, named, space, found)));
   }
-  if (!found_one) return nothing_fits(named.scenario, space, found);
-  if (arguments.has(Opt::kPlot)) {
-    TPSIM_TRY_STATUS(write_picture(*arguments[Opt::kPlot], named.scenario, findings.pictured));
-  }
-  if (!arguments.has(Opt::kSave)) return Ok{};
-  return save_plan(*arguments[Opt::kSave], plan_file_of(named, found.plans.front().plan));
+  return found_one ? Status(Ok{}) : nothing_fits(named.scenario, space, found);
 }
 
 }  // namespace tpsim::cli

@@ -21,6 +21,11 @@ std::string row(const Terminal& terminal, std::string_view label, const std::str
   return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<13}", label), Ink::kDim), rest);
 }
 
+// Cores reach a hundredth of a TFLOP/s.
+std::string rate_text(double tflops) {
+  return tflops < 1 ? fmt::format("{:.3f}", tflops) : fmt::format("{:.1f}", tflops);
+}
+
 Ink ink_of_chance(double p_oom) {
   return p_oom >= kRefusedChance ? Ink::kBad : p_oom >= 0.05 ? Ink::kWarn : Ink::kGood;
 }
@@ -74,8 +79,8 @@ std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, boo
       Cell(scaled_text(p.step, scale), ink),
       Cell(fmt::format("{}-{}", scaled_text(p.step_low, scale), scaled_text(p.step_high, scale)),
            ink),
-      Cell(fmt::format("{:.1f}", p.hardware_tflops_per_gpu), ink),
-      Cell(fmt::format("{:.1f}", p.model_tflops_per_gpu), ink),
+      Cell(rate_text(p.hardware_tflops_per_gpu), ink),
+      Cell(rate_text(p.model_tflops_per_gpu), ink),
       Cell(gib_text(p.peak, gib_decimals(p.peak)), ink),
       Cell(chance_text(p.p_oom), ink_of_chance(p.p_oom))};
 }
@@ -143,8 +148,8 @@ std::string scenario_view(const Terminal& terminal, const NamedScenario& named, 
                   gpus_text(gpu_count(plan)), printable(scenario.cluster.name),
                   default_mark(named.cluster_is_default), network, printable(scenario.profile.name),
                   printable(scenario.stack.name), default_mark(named.stack_is_default));
-  return wrapped(on, 100, 2) + "\n" +
-         fmt::format("{} sequences{} of {} tokens in a step\n", count_text(plan.global_batch),
+  return wrapped(on, terminal.room(2, 100), 2) + "\n" +
+         fmt::format("{}{} of {} tokens in a step\n", counted_text(plan.global_batch, "sequence"),
                      default_mark(named.settings_left.contains(Setting::kGlobalBatch)),
                      count_text(scenario.model.seq)) +
          notes_text(scenario.model);
@@ -180,7 +185,7 @@ std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set
                          : fmt::format(" with {} linear layers{}", name_of(plan.precision),
                                        plan.fp8_param_gather ? " and weights" : ""),
                      name_of(plan.gradient_dtype)),
-                 85, 15)) +
+                 terminal.room(15, 85), 15)) +
          (plan.rank_order == RankOrder::kTpDpPp
               ? ""
               : row(terminal, "ranks", "pipeline stages inside data parallel: tp-pp-dp")) +
@@ -202,11 +207,10 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
               scale.unit, count_text(std::llround(predicted.tokens_per_s))));
   text +=
       row(terminal, "speed",
-          fmt::format(
-              "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
-              terminal.paint(fmt::format("{:.1f}", predicted.hardware_tflops_per_gpu), Ink::kBold),
-              terminal.paint(fmt::format("{:.1f}", predicted.model_tflops_per_gpu), Ink::kBold),
-              percent_text(predicted.mfu)));
+          fmt::format("{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
+                      terminal.paint(rate_text(predicted.hardware_tflops_per_gpu), Ink::kBold),
+                      terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
+                      percent_text(predicted.mfu)));
   text += row(terminal, "memory", memory_line(terminal, predicted));
   if (predicted.host_memory > Bytes()) {
     text += row(terminal, "host",
@@ -224,12 +228,15 @@ std::string breakdown_view(const Terminal& terminal, const Prediction& predicted
   const TimeScale scale = time_scale(predicted.step);
   Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kLeft}});
   const std::vector<BreakdownRow> rows = largest_terms(predicted, most);
+  constexpr int kBeside = 40, kLeastBar = 10;  // columns of the numbers
+  const int width =
+      std::clamp(static_cast<int>(terminal.room(kBeside, kBarWidth)), kLeastBar, kBarWidth);
   const Seconds longest = rows.empty() ? Seconds(1) : std::max(rows.front().time, rows.back().time);
   for (const BreakdownRow& term : rows) {
     table.add_row({Cell(term.name),
                    Cell(fmt::format("{} {}", scaled_text(term.time, scale), scale.unit)),
                    Cell(percent_text(term.time / predicted.step), Ink::kDim),
-                   Cell(terminal.bar(term.time / longest, kBarWidth), Ink::kGood)});
+                   Cell(terminal.bar(term.time / longest, width), Ink::kGood)});
   }
   return table.text(terminal);
 }
@@ -256,21 +263,10 @@ std::string memory_view(const Terminal& terminal, const Prediction& predicted, s
   return text;
 }
 
-namespace {
-
-// With one price for a GPU's hour this is what a plan costs.
-double gpu_hours_per_billion_tokens(const PlannedRun& run) {
-  constexpr double kTokens = 1e9, kHour = 3600;
-  return static_cast<double>(gpu_count(run.plan)) * kTokens / run.predicted.tokens_per_s / kHour;
-}
-
-}  // namespace
-
 std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
-                         bool marks_ties, Objective objective) {
+                         bool marks_ties, const UsedColumns& used) {
   const Prediction& best = runs.front().predicted;
   const TimeScale scale = time_scale(best.step);
-  const bool by_use = objective == Objective::kCost || objective == Objective::kEnergy;
   std::vector<Column> columns = {{""},
                                  {"tp"},
                                  {"pp"},
@@ -285,19 +281,19 @@ std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> r
                                  {"model"},
                                  {"GiB"},
                                  {"p(OOM)"}};
-  if (by_use) {
-    columns.insert(columns.begin() + 1, {"GPUs"});
-    columns.push_back({"GPU-h/Gtoken"});
-  }
+  if (!used.columns.empty()) columns.insert(columns.begin() + 1, {"GPUs"});
+  for (const UsedColumns::Column& column : used.columns) columns.push_back({column.title});
   Table table(std::move(columns));
   for (const PlannedRun& run : runs) {
     const bool is_best = &run == &runs.front();
     const bool ties = marks_ties && !is_best && is_tie(best.step, run.predicted.step);
     const Ink ink = is_best ? Ink::kBold : Ink::kPlain;
     std::vector<Cell> cells = ranking_row(run, scale, ties, ink);
-    if (by_use) {
+    if (!used.columns.empty()) {
       cells.insert(cells.begin() + 1, Cell(count_text(gpu_count(run.plan)), ink));
-      cells.emplace_back(fmt::format("{:.1f}", gpu_hours_per_billion_tokens(run)), ink);
+    }
+    for (const UsedColumns::Column& column : used.columns) {
+      cells.emplace_back(column.cells.at(static_cast<std::size_t>(&run - runs.data())), ink);
     }
     table.add_row(std::move(cells));
   }

@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cli/inputs.h"
 #include "cli/terminal.h"
@@ -34,11 +35,21 @@ std::string breakdown_view(const Terminal& terminal, const Prediction& predicted
 // Memory by stage and category. Of many stages the first, the last and those around the fullest.
 std::string memory_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
 
+// What a search had least of beside time and memory, a cell for each plan.
+struct UsedColumns {
+  struct Column {
+    std::string title;
+    std::vector<std::string> cells;
+  };
+  std::vector<Column> columns;
+  std::string note;  // behind the heading
+};
+
 // Plans side by side, best first. Those whose step lies within the interval of the best one's may
-// be marked as ties. Searches for cost and energy may use fewer GPUs: how many, and the GPU-hours
-// of a billion tokens, stand beside.
+// be marked as ties. Where something else than time was least, fewer GPUs may be used: how many
+// stands beside.
 std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
-                         bool marks_ties, Objective objective = Objective::kTime);
+                         bool marks_ties, const UsedColumns& used = {});
 
 // Which share of the device time came from where: "82 % exact entries, 12 % interpolated, ..."
 std::string sources_text(const Sources& sources);

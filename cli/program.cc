@@ -1,6 +1,7 @@
 #include "cli/program.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <variant>
 
 #include "cli/commands.h"
+#include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
 #include "core/standard_streams.h"
@@ -39,29 +41,45 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
   throw BugError("a command without an implementation");
 }
 
+// "-" is standard output, where the report goes; the timeline alone may take its place.
+Status check_files(const Arguments& arguments) {
+  for (const Opt opt : {Opt::kSave, Opt::kPlot, Opt::kHtml, Opt::kScreenshot, Opt::kSaveStack,
+                        Opt::kSaveCluster, Opt::kOutputFolder, Opt::kDumpGradients}) {
+    if (arguments[opt] != "-") continue;
+    return option_error(opt, "'-' is no file: the report is on standard output",
+                        "write ./- for a file of that name");
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Status run_program(const CommandLine& line) {
   // Beyond a limit on the size of files, writing fails as on a full disk and is reported likewise.
   std::signal(SIGXFSZ, SIG_IGN);
-  if (const auto* printout = std::get_if<Printout>(&line)) return print(printout->text);
-  const auto& arguments = std::get<Arguments>(line);
   Terminal terminal = Terminal::detect();
+  if (const auto* printout = std::get_if<Printout>(&line)) {
+    return printout->is_prose ? print(terminal, printout->text) : print(printout->text);
+  }
+  const auto& arguments = std::get<Arguments>(line);
   constexpr std::array<std::string_view, 3> kWhen = {"auto", "always", "never"};
   TPSIM_TRY(const std::vector<std::size_t> when, chosen_names(arguments, Opt::kColor, kWhen));
   TPSIM_TRY_STATUS(check_single(arguments, Opt::kColor, when.size()));
   if (!when.empty() && when.front() > 0) terminal.color = when.front() == 1;
+  TPSIM_TRY_STATUS(check_files(arguments));
   if (arguments.has(Opt::kQuiet)) terminal.progress = terminal.lines = false;
+  // What programs read has lines of its own.
+  if (arguments.has(Opt::kJson) || arguments.has(Opt::kMarkdown)) terminal.columns = 0;
   return run_command(arguments, terminal);
 }
 
 int report(const Error& error) {
   const std::string text = printable(to_string(error));
-  if (error.kind == ErrorKind::kBug) {
-    say(fmt::format("tpsim: bug: {} (please report it with the command that led here)\n", text));
-  } else {
-    say(fmt::format("tpsim: error: {}\n", text));
-  }
+  const std::string line =
+      error.kind == ErrorKind::kBug
+          ? fmt::format("tpsim: bug: {} (please report it with the command that led here)\n", text)
+          : fmt::format("tpsim: error: {}\n", text);
+  say(fitted(line, columns_of(STDERR_FILENO)));
   return static_cast<int>(error.kind);
 }
 

@@ -11,7 +11,8 @@ namespace tpsim::cli {
 // Runs the command, or prints what was asked for instead.
 Status run_program(const CommandLine& line);
 
-// Prints an error on stderr, on one line. Its exit code, whether or not anybody can be told.
+// Prints an error on stderr: one line, or several where a terminal is narrower. Its exit code,
+// whether or not anybody can be told.
 int report(const Error& error);
 
 // The exit code of a program's work; an exception out of it is reported as what it is (error_from).

@@ -91,7 +91,18 @@ Status check_digits(const TrainingRun& run) {
       "--dtype", "choose bf16, or a smaller --global-batch"};
 }
 
+// A run is on the machine at hand; only ranks that are not there are modelled, on a cluster.
+Status refuse_machines(const Arguments& arguments) {
+  if (arguments.has(Opt::kRank)) return Ok{};
+  constexpr const char* kWhy = "the run is on this machine; --rank models the others of a cluster";
+  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kCluster, Opt::kNodeGbps}, kWhy));
+  // A GPU's profile says which algorithms were the fastest.
+  if (arguments[Opt::kDevice].value_or("cpu") == "cuda") return Ok{};
+  return refuse(arguments, std::array{Opt::kProfile}, kWhy);
+}
+
 Result<Prepared> prepare(const Arguments& arguments) {
+  TPSIM_TRY_STATUS(refuse_machines(arguments));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(std::optional<TokenSource> tokens, read_tokens(arguments));
   KnownInputs known;

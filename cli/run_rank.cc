@@ -122,7 +122,7 @@ Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
   m.predicted = predicted_times(pricer, run.plan, rank);
   m.predicted_peak = predicted_memory(devices, pricer, run.plan, rank);
   if (arguments.has(Opt::kJson)) return print(to_text(report_json(m, run)));
-  return print(report_text(terminal, m, named, run));
+  return print(terminal, report_text(terminal, m, named, run));
 }
 
 }  // namespace tpsim::cli

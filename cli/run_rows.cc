@@ -56,11 +56,17 @@ Result<RunLoader> run_loader(const Arguments& arguments) {
                    {given(Opt::kCluster), given(Opt::kStack), given(Opt::kProfile), node_gbps});
 }
 
+Result<std::filesystem::path> run_table(const Arguments& arguments) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  return blaming(catalogue.find_runs(*arguments[Opt::kRuns]), arguments, Opt::kRuns);
+}
+
 Result<ExplainedRow> explained_row(const Arguments& arguments) {
   if (!arguments.has(Opt::kRow)) {
     return Error{ErrorKind::kBadInput, "is missing: which row?", "--row", "an id of the table"};
   }
-  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(*arguments[Opt::kRuns]));
+  TPSIM_TRY(const std::filesystem::path table, run_table(arguments));
+  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(table));
   TPSIM_TRY(RunLoader loader, run_loader(arguments));
   ExplainedRow row;
   TPSIM_TRY(row.run, row_of_table(runs, *arguments[Opt::kRow]));

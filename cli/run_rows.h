@@ -1,6 +1,8 @@
 // Rows of a table of measured runs, as the command line names them.
 #pragma once
 
+#include <filesystem>
+
 #include "cli/inputs.h"
 #include "cli/options.h"
 #include "core/result.h"
@@ -12,6 +14,9 @@ namespace tpsim::cli {
 
 // Over the shipped environments; --cluster, --stack and --profile come before theirs.
 Result<RunLoader> run_loader(const Arguments& arguments);
+
+// The table that --runs names: a file, or one that ships.
+Result<std::filesystem::path> run_table(const Arguments& arguments);
 
 // One row, set up and predicted.
 struct ExplainedRow {

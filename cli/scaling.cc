@@ -65,13 +65,13 @@ Status go_on(const Arguments& arguments, std::int64_t last, std::vector<std::int
 }
 
 Result<Size> best_of(const Arguments& arguments, const NamedScenario& named, std::int64_t gpus,
-                     std::int64_t batch, int threads) {
+                     std::int64_t batch, int threads, const std::function<void(double)>& progress) {
   Arguments one = arguments;
   one.set(Opt::kGpus, std::to_string(gpus));
   one.set(opt_of(Setting::kGlobalBatch), std::to_string(batch));
   TPSIM_TRY(const SearchSpace space, search_space(one, named.scenario));
   Size size{gpus, batch, {}, ""};
-  const Result<SearchResult> found = search(named.scenario, space, 1, {}, threads);
+  const Result<SearchResult> found = search(named.scenario, space, 1, progress, threads);
   if (!found.ok()) {
     size.why_none = found.error().message;
   } else if (found->plans.empty()) {
@@ -103,8 +103,11 @@ Result<std::vector<Size>> all_sizes(const Arguments& arguments, const NamedScena
   std::vector<Size> sizes;
   for (const std::int64_t gpus : counts) {
     const std::int64_t own = weak ? batch * gpus / counts.front() : batch;
-    TPSIM_TRY(sizes.emplace_back(), best_of(arguments, named, gpus, own, threads));
-    progress.show(static_cast<double>(sizes.size()) / static_cast<double>(counts.size()));
+    const auto done = static_cast<double>(sizes.size());
+    const auto show = [&](double share) {
+      progress.show((done + share) / static_cast<double>(counts.size()));
+    };
+    TPSIM_TRY(sizes.emplace_back(), best_of(arguments, named, gpus, own, threads, show));
   }
   return sizes;
 }
@@ -138,7 +141,8 @@ std::string scaling_text(const Terminal& terminal, const NamedScenario& named,
       fmt::format("{} on {} ({}, {}); efficiency: tokens/s of a GPU against the first row's",
                   printable(named.scenario.model.name), printable(named.cluster),
                   printable(named.profile), printable(named.stack));
-  return heading(terminal, "SCALING") + "  " + wrapped(note, 98, 2) + "\n\n" + table.text(terminal);
+  return heading(terminal, "SCALING") + "  " + wrapped(note, terminal.room(2, 98), 2) + "\n\n" +
+         table.text(terminal);
 }
 
 JsonValue scaling_json(const NamedScenario& named, const std::vector<Size>& sizes) {
@@ -215,8 +219,9 @@ Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& fi
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const std::vector<Size> sizes,
             all_sizes(searched_as(arguments, file), named, terminal));
-  TPSIM_TRY_STATUS(print(arguments.has(Opt::kJson) ? to_text(scaling_json(named, sizes))
-                                                   : scaling_text(terminal, named, sizes)));
+  TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson)
+                                       ? to_text(scaling_json(named, sizes))
+                                       : scaling_text(terminal, named, sizes)));
   if (reference(sizes) == nullptr) {
     return Error{ErrorKind::kDoesNotFit, "no size has a plan that fits", row_of(Opt::kGpus).name,
                  fmt::format("tpsim plan --gpus {} says why", sizes.back().gpus)};

@@ -23,6 +23,27 @@ Status ask_for(const Arguments& arguments, const SettingRow& row, SearchSpace& s
   return Ok{};
 }
 
+// What no plan of the search has is a slip of the hand.
+Status check_excluded(const SearchSpace& space) {
+  for (const SettingValue& value : space.excluded) {
+    const SettingRow& row = row_of(value.setting);
+    const std::vector<std::int64_t>& asked = space.asked[value.setting];
+    const bool is_asked = asked.empty() || std::count(asked.begin(), asked.end(), value.value) > 0;
+    const bool shares_gpus = row.key == "tp" || row.key == "pp" || row.key == "dp" ||
+                             row.key == "cp" || row.key == "ep" || row.key == "etp";
+    const bool too_many = shares_gpus && value.value > space.gpus;
+    const bool too_large =
+        value.setting == Setting::kMicroBatch && value.value > space.global_batch;
+    if (is_asked && !too_many && !too_large) continue;
+    return option_error(
+        Opt::kExclude, fmt::format("no plan of this search has {}", to_string(value)),
+        !is_asked  ? fmt::format("{} leaves it out already", option_of(value.setting))
+        : too_many ? fmt::format("there are {} GPUs", space.gpus)
+                   : fmt::format("a step has {} sequences", space.global_batch));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt) {
@@ -64,6 +85,7 @@ Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& sce
     TPSIM_TRY_STATUS(ask_for(arguments, row, space));
   }
   TPSIM_TRY(space.excluded, settings_of(arguments, Opt::kExclude));
+  TPSIM_TRY_STATUS(check_excluded(space));
   TPSIM_TRY(space.uneven_ends,
             integer_of(arguments, Opt::kUnevenEnds, space.uneven_ends, {0, kMostUneven}));
   TPSIM_TRY(space.objective, choice_of(arguments, Opt::kObjective, space.objective));

@@ -40,13 +40,18 @@ bool is_faster(const TriedParts& a, const TriedParts& b) {
 
 }  // namespace
 
-Status choose_parts(NamedScenario& named, const SearchSpace& space, int threads) {
+Status choose_parts(NamedScenario& named, const SearchSpace& space, int threads,
+                    const Terminal& terminal) {
   if (named.part_lists.empty()) return Ok{};
   TPSIM_TRY(const std::vector<PartValues> all, combinations(named.part_lists));
+  ProgressBar progress(terminal, "searching parts");
+  const auto count = static_cast<double>(all.size());
   for (const PartValues& parts : all) {
+    const auto done = static_cast<double>(named.tried.size());
+    const auto show = [&](double share) { progress.show((done + share) / count); };
     Scenario scenario = named.scenario;
     scenario.stack = with_parts(std::move(scenario.stack), parts);
-    TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}, threads));
+    TPSIM_TRY(const SearchResult found, search(scenario, space, 1, show, threads));
     TriedParts tried{parts, std::nullopt};
     if (!found.plans.empty()) tried.step = found.plans.front().predicted.step;
     named.tried.push_back(std::move(tried));
@@ -64,7 +69,8 @@ std::string tried_view(const Terminal& terminal, const NamedScenario& named) {
     text += fmt::format("{}{} {}", text.empty() ? "" : "; ", to_string(one.parts),
                         one.step ? time_text(*one.step) : "fits nowhere");
   }
-  return "  " + terminal.paint("parts        ", Ink::kDim) + wrapped(text, 85, 15) + "\n";
+  return "  " + terminal.paint("parts        ", Ink::kDim) +
+         wrapped(text, terminal.room(15, 85), 15) + "\n";
 }
 
 void add_tried(JsonValue& report, const NamedScenario& named) {

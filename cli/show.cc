@@ -11,11 +11,13 @@
 #include "cli/models_page.h"
 #include "core/catalogue.h"
 #include "core/cluster_json.h"
+#include "core/files.h"
 #include "core/json_document.h"
 #include "core/model_json.h"
 #include "core/profile_json.h"
 #include "core/stack_json.h"
 #include "core/text.h"
+#include "plans/assumptions.h"
 
 namespace tpsim::cli {
 namespace {
@@ -26,14 +28,17 @@ Error not_named(std::string_view kind, std::string hint) {
 
 // "clusters" is a cluster too.
 std::string singular(std::string kind) {
-  if (kind.ends_with('s') && kind != "formats" && kind != "families") kind.pop_back();
+  if (kind.ends_with('s') && kind != "formats" && kind != "families" && kind != "assumptions") {
+    kind.pop_back();
+  }
   return kind;
 }
 
 Result<std::string> schema_text(const std::string& kind) {
   std::vector<std::string_view> names;
   for (const FileFormat& format : file_formats()) names.push_back(format.kind);
-  if (kind.empty()) return not_named("schema", "plan, model, cluster, profile or stack");
+  if (kind.empty())
+    return not_named("schema", "plan, model, cluster, profile, stack or assumptions");
   TPSIM_TRY(const std::size_t index,
             choose("kind of file", singular(kind), std::span<const std::string_view>(names)));
   return to_text(json_schema(file_formats()[index]));
@@ -41,7 +46,9 @@ Result<std::string> schema_text(const std::string& kind) {
 
 Result<std::string> entry_text(const std::string& kind, const std::string& name) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  if (name.empty()) return not_named(kind, fmt::format("tpsim list {}s names them", kind));
+  if (name.empty())
+    return not_named(
+        kind, fmt::format("tpsim list {}{} names them", kind, kind == "assumptions" ? "" : "s"));
   if (kind == "model") {
     TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
     return to_json(model);
@@ -54,6 +61,10 @@ Result<std::string> entry_text(const std::string& kind, const std::string& name)
     TPSIM_TRY(const Profile profile, catalogue.load_profile(name));
     return to_json(profile);
   }
+  if (kind == "assumptions") {
+    TPSIM_TRY(const std::filesystem::path path, find_assumptions(catalogue, name));
+    return read_file(path, kMostJsonBytes);
+  }
   TPSIM_TRY(const StackSpec stack, catalogue.load_stack(name));
   return to_json(stack);
 }
@@ -61,11 +72,11 @@ Result<std::string> entry_text(const std::string& kind, const std::string& name)
 }  // namespace
 
 Status run_show(const Arguments& arguments, const Terminal&) {
-  constexpr std::array<std::string_view, 7> kKinds = {"model",  "cluster", "profile", "stack",
-                                                      "schema", "formats", "families"};
+  constexpr std::array<std::string_view, 8> kKinds = {
+      "model", "cluster", "profile", "stack", "assumptions", "schema", "formats", "families"};
   if (arguments.positional.empty()) {
     return Error{ErrorKind::kBadInput, "show what?", "show",
-                 "model, cluster, profile, stack, schema, formats or families"};
+                 "model, cluster, profile, stack, assumptions, schema, formats or families"};
   }
   const std::string kind = singular(arguments.positional);
   TPSIM_TRY_STATUS(choose("kind", kind, std::span<const std::string_view>(kKinds)));

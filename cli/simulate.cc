@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "cli/assumed.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
+#include "cli/plan_contents.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/trace_json.h"
@@ -33,24 +36,27 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   return text + memory_view(terminal, run.predicted, kStagesShown);
 }
 
-Status write_trace(const std::string& path, const Scenario& scenario, const Plan& plan) {
+constexpr std::string_view kHere = "-";  // standard output in place of a file
+
+Result<std::string> trace_of(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY(const Timeline timeline, simulate_timeline(scenario, plan));
-  const std::string title = scenario.model.name + ", " + short_name(plan);
-  return write_file_atomically(path, trace_json(timeline, title));
+  return trace_json(timeline, scenario.model.name + ", " + short_name(plan));
 }
 
-// Writes the files that were asked for. Returns what to say about them.
+// Writes the files that were asked for. Returns what to say about them, or a timeline to print.
 Result<std::string> write_files(const Arguments& arguments, const NamedScenario& named,
                                 const Plan& plan) {
   std::string said;
   if (arguments.has(Opt::kSave)) {
     const std::string& path = *arguments[Opt::kSave];
-    TPSIM_TRY_STATUS(save_plan(path, plan_file_of(named, plan)));
+    TPSIM_TRY_STATUS(save_with_contents(path, plan_file_of(named, plan)));
     said += fmt::format("\nwrote the plan to {}\n", printable(path));
   }
   if (arguments.has(Opt::kTrace)) {
     const std::string& path = *arguments[Opt::kTrace];
-    TPSIM_TRY_STATUS(write_trace(path, named.scenario, plan));
+    TPSIM_TRY(const std::string trace, trace_of(named.scenario, plan));
+    if (path == kHere) return trace;
+    TPSIM_TRY_STATUS(write_file_atomically(path, trace));
     said +=
         fmt::format("\nwrote the timeline to {}: open it at ui.perfetto.dev\n", printable(path));
   }
@@ -68,8 +74,13 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(run.predicted, simulate(named.scenario, run.plan));
   widen_intervals(named, std::span(&run, 1));
   const bool json = arguments.has(Opt::kJson);
-  TPSIM_TRY_STATUS(
-      print(json ? to_text(simulate_report(named, run)) : report_text(terminal, named, run)));
+  const bool prints_trace = arguments[Opt::kTrace] == kHere;
+  if (prints_trace) {
+    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kJson}, "--trace - prints the timeline"));
+  } else {
+    TPSIM_TRY_STATUS(print(
+        terminal, json ? to_text(simulate_report(named, run)) : report_text(terminal, named, run)));
+  }
   if (run.predicted.p_oom > kRefusedChance && !arguments.has(Opt::kAllowOom)) {
     return does_not_fit(named.scenario, run);
   }

@@ -1,6 +1,7 @@
 #include "cli/terminal.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/table.h"
+#include "core/leading_number.h"
 #include "core/standard_streams.h"
 #include "ranks/launcher.h"
 
@@ -72,7 +75,23 @@ Terminal Terminal::detect() {
   terminal.block_bars = watched && locale_is_utf8();
   terminal.progress = ::isatty(STDERR_FILENO) == 1 && !dumb;
   terminal.lines = !terminal.progress;
+  terminal.columns = columns_of(STDOUT_FILENO);
   return terminal;
+}
+
+std::size_t Terminal::room(std::size_t indent, std::size_t usual) const {
+  constexpr std::size_t kLeast = 20;  // a word or two
+  return columns == 0 ? usual : std::max(columns, indent + kLeast) - indent;
+}
+
+std::size_t columns_of(int descriptor) {
+  constexpr std::size_t kLeast = 30, kMost = 1000;
+  const auto said = parse_number<int>(environment("COLUMNS")).value_or(0);
+  winsize size = {};
+  const bool asks = said <= 0 && ::isatty(descriptor) == 1;
+  if (asks && ::ioctl(descriptor, TIOCGWINSZ, &size) != 0) return 0;
+  const std::size_t columns = said > 0 ? static_cast<std::size_t>(said) : size.ws_col;
+  return columns == 0 ? 0 : std::clamp(columns, kLeast, kMost);
 }
 
 std::string Terminal::paint(std::string_view text, Ink ink) const {
@@ -107,9 +126,15 @@ std::string printable(std::string_view text) {
 }
 
 std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
-  }));
+  std::size_t width = 0;
+  bool colour = false;  // between ESC [ and m
+  for (const char c : text) {
+    if (c == '\033') colour = true;
+    const bool starts = (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // no continuation byte
+    if (!colour && starts) ++width;
+    if (colour && c == 'm') colour = false;
+  }
+  return width;
 }
 
 Status print(std::string_view text) {
@@ -118,6 +143,10 @@ Status print(std::string_view text) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return Ok{};
   return Error{ErrorKind::kBadInput, fmt::format("cannot write: {}", std::strerror(errno)),
                "standard output", ""};
+}
+
+Status print(const Terminal& terminal, std::string_view report) {
+  return print(fitted(report, terminal.columns));
 }
 
 ProgressBar::ProgressBar(const Terminal& terminal, std::string label)

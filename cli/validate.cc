@@ -253,7 +253,8 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
   }
   TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kSteps, Opt::kDevice},
                           "the runs of a table are not run again"));
-  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(*arguments[Opt::kRuns]));
+  TPSIM_TRY(const std::filesystem::path table, run_table(arguments));
+  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(table));
   TPSIM_TRY(RunLoader loader, run_loader(arguments));
   std::vector<RunOutcome> outcomes;
   for (const PublishedRun& run : runs) {
@@ -298,7 +299,7 @@ Status run_validate(const Arguments& arguments, const Terminal& terminal) {
                              : arguments.has(Opt::kMarkdown)
                                  ? markdown_text(*arguments[Opt::kRuns], *outcomes)
                                  : report_text(terminal, *outcomes);
-  TPSIM_TRY_STATUS(print(report));
+  TPSIM_TRY_STATUS(print(terminal, report));
   return check_priced(*outcomes);
 }
 

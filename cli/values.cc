@@ -111,7 +111,11 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
     }
     const std::size_t colon = part.find(':');
     const Result<std::int64_t> value = parse_value(row, part.substr(0, colon));
-    if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
+    if (!value.ok()) {
+      const std::string_view instead = possible_instead(row_of(opt).name, part);
+      return option_error(opt, value.error().message,
+                          instead.empty() ? value.error().hint : std::string(instead));
+    }
     choices.values.push_back(*value);
     if (colon == std::string_view::npos) continue;
     const SettingRow* count = count_behind({setting, *value});

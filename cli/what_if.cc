@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cli/commands.h"
 #include "cli/counterfactuals.h"
 #include "cli/plan_view.h"
@@ -24,14 +26,22 @@ struct Answers {
   std::vector<PlanBreakEven> plans;
   std::vector<ShapeFinding> shapes;
   bool searched = false;
+  std::string not_searched;  // why there was none around the plan
+  std::string best;          // of the search, where the plan is another one
 };
+
+// Of a step: no reader has to know which sign is meant.
+std::string change_text(double change) {
+  const std::string percent = fmt::format("{:.2f} %", 100 * std::abs(change));
+  if (percent == "0.00 %") return "none";
+  return percent + (change > 0 ? " longer" : " shorter");
+}
 
 std::string sensitivity_view(const Terminal& terminal, const Answers& answers) {
   Table table({{"", Align::kLeft}, {"step"}, {"change"}});
   for (const Sensitivity& one : answers.sensitivities) {
     table.add_row({Cell(std::string(name_of(one.constant))), Cell(time_text(one.step)),
-                   Cell(fmt::format("{:+.2f} %", 100 * one.change),
-                        one.change > 0 ? Ink::kBad : Ink::kGood)});
+                   Cell(change_text(one.change), one.change > 0 ? Ink::kBad : Ink::kGood)});
   }
   return table.text(terminal);
 }
@@ -39,8 +49,10 @@ std::string sensitivity_view(const Terminal& terminal, const Answers& answers) {
 std::string break_even_view(const Answers& answers, Bytes today) {
   std::string text;
   for (const MemoryBreakEven& one : answers.memory) {
-    text += fmt::format("  {} GiB more per GPU unlocks {}: {:+.1f} %\n",
-                        gib_text(one.memory - today), short_name(one.run.plan), 100 * one.gain);
+    text += fmt::format("  {} GiB more per GPU unlocks {}: {}\n", gib_text(one.memory - today),
+                        short_name(one.run.plan),
+                        std::isfinite(one.gain) ? "a step " + change_text(1 / (1 + one.gain) - 1)
+                                                : "nothing fits today");
   }
   for (const PlanBreakEven& one : answers.plans) {
     text += fmt::format("  {} x {:.3f}: {} becomes the best\n", name_of(one.constant), one.factor,
@@ -49,13 +61,14 @@ std::string break_even_view(const Answers& answers, Bytes today) {
   return text.empty() ? "  none: the same plan stays the best\n" : text;
 }
 
-std::string shape_view(const Answers& answers) {
+std::string shape_view(const Terminal& terminal, const Answers& answers) {
   std::string text;
   for (const ShapeFinding& finding : answers.shapes) {
-    text += "  " + wrapped(finding.what, 98, 2) + "\n";
+    text += "  " + wrapped(finding.what, terminal.room(2, 98), 2) + "\n";
     for (const ShapeFinding::Better& better : finding.better) {
-      text += fmt::format("    {} {} in place of {}: {:+.1f} % model FLOP/s\n", better.change.size,
-                          better.change.to, better.change.from, 100 * better.gain);
+      text +=
+          fmt::format("    {} {} in place of {}: {:.1f} % more model FLOP/s\n", better.change.size,
+                      better.change.to, better.change.from, 100 * better.gain);
     }
     if (finding.better.empty()) text += "    nothing near is better by 1 %\n";
   }
@@ -71,10 +84,16 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named, co
   text += sensitivity_view(terminal, answers) + "\n";
   if (answers.searched) {
     text += heading(terminal, "BREAK-EVEN POINTS", "planned anew");
+    if (!answers.best.empty()) text += "  today's best is another plan: " + answers.best + "\n";
     text += break_even_view(answers, run.predicted.capacity) + "\n";
+  } else {
+    text += heading(terminal, "BREAK-EVEN POINTS",
+                    answers.not_searched.empty() ? "--gpus searches for them"
+                                                 : "no search: " + printable(answers.not_searched));
+    text += "\n";
   }
   return text + heading(terminal, "SHAPE", "sizes that suit this GPU and plan badly") +
-         shape_view(answers);
+         shape_view(terminal, answers);
 }
 
 JsonValue shape_json(const ShapeFinding& finding) {
@@ -111,6 +130,28 @@ JsonValue report_json(const PlannedRun& run, const Answers& answers) {
   return json;
 }
 
+Status search_break_evens(const Arguments& arguments, const NamedScenario& named,
+                          const PlannedRun& run, const Terminal& terminal, Answers& answers) {
+  constexpr double kMemoryShare = 0.2;  // of the time, by and large
+  const Scenario& scenario = named.scenario;
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
+  TPSIM_TRY(const int threads, threads_of(arguments));
+  ProgressBar progress(terminal, "planning other machines");
+  std::optional<Plan> today = run.plan;
+  if (!arguments.positional.empty()) {  // a plan file's need not be the best
+    TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}, threads));
+    today.reset();
+    if (!found.plans.empty()) today = found.plans.front().plan;
+    if (today && *today != run.plan) answers.best = short_name(*today);
+  }
+  TPSIM_TRY(answers.memory,
+            memory_break_evens(scenario, space, kMostMemory, threads,
+                               [&](double share) { progress.show(kMemoryShare * share); }));
+  const auto show = [&](double share) { progress.show(kMemoryShare + (1 - kMemoryShare) * share); };
+  TPSIM_TRY(answers.plans, plan_break_evens(scenario, space, threads, show, today));
+  return Ok{};
+}
+
 }  // namespace
 
 Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
@@ -120,10 +161,11 @@ Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScena
   answers.shapes = shape_findings(named.scenario, run.plan);
   answers.searched = arguments.has(Opt::kGpus);
   if (answers.searched) {
-    TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario));
-    TPSIM_TRY(const int threads, threads_of(arguments));
-    TPSIM_TRY(answers.memory, memory_break_evens(named.scenario, space, kMostMemory, threads));
-    TPSIM_TRY(answers.plans, plan_break_evens(named.scenario, space, threads));
+    const Status found = search_break_evens(arguments, named, run, terminal, answers);
+    // A plan file may be of GPUs that no search takes; everything else of it is answered.
+    if (!found.ok() && arguments.positional.empty()) return found.error();
+    answers.searched = found.ok();
+    if (!found.ok()) answers.not_searched = found.error().message;
   }
   return Explanation{report_json(run, answers), report_text(terminal, named, run, answers),
                      plan_file_of(named, run.plan)};

@@ -121,7 +121,9 @@ Result<Explanation> explain_why_not(const Arguments& arguments, const NamedScena
   TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario));
   TPSIM_TRY(const std::vector<SettingValue> asked, settings_of(arguments, Opt::kWhyNot));
   TPSIM_TRY(const int threads, threads_of(arguments));
-  TPSIM_TRY(const WhyNot answer, why_not(named.scenario, space, asked, threads));
+  ProgressBar progress(terminal, "searching");
+  const auto show = [&](double share) { progress.show(share); };
+  TPSIM_TRY(const WhyNot answer, why_not(named.scenario, space, asked, threads, show));
   return Explanation{report_json(answer), report_text(terminal, named, space, answer),
                      plan_file_of(named, answer.best.plan)};
 }

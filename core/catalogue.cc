@@ -9,6 +9,7 @@
 #include <span>
 
 #include "core/cluster_json.h"
+#include "core/json_document.h"
 #include "core/model_json.h"
 #include "core/profile_json.h"
 #include "core/stack_json.h"
@@ -145,13 +146,46 @@ std::optional<fs::path> Catalogue::by_public_name(CatalogueKind kind, std::strin
 
 Result<fs::path> Catalogue::find(CatalogueKind kind, std::string_view name_or_path) const {
   if (const auto known = by_public_name(kind, name_or_path)) return *known;
-  const bool is_path =
-      name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".json");
-  if (is_path) return fs::path(name_or_path);
   const std::vector<std::string> names = list(kind);
+  const auto index = choose(singular(kind), name_or_path, std::span<const std::string>(names));
+  if (index.ok()) return directory_ / name_of(kind) / (names[*index] + ".json");
+  std::error_code ignored;
+  const bool is_path = name_or_path.find('/') != std::string_view::npos ||
+                       name_or_path.ends_with(".json") ||
+                       (kind == CatalogueKind::kModels && fs::is_directory(name_or_path, ignored));
+  if (is_path) return fs::path(name_or_path);
+  constexpr std::size_t kMostListed = 24;
+  Error error = index.error();
+  if (names.size() > kMostListed && error.hint.starts_with("choose from")) {
+    error.hint = fmt::format("tpsim list {} shows all {}", name_of(kind), names.size());
+  }
+  return error;
+}
+
+Result<std::string> Catalogue::contents_hash(CatalogueKind kind,
+                                             std::string_view name_or_path) const {
+  TPSIM_TRY(const fs::path path, find(kind, name_or_path));
+  TPSIM_TRY(const JsonValue contents, read_json_file(path));
+  return fmt::format("fnv1a:{:016x}", fnv1a(to_text(contents)));
+}
+
+Result<fs::path> Catalogue::find_runs(std::string_view name_or_path) const {
+  std::error_code code;
+  const bool is_path = name_or_path.find('/') != std::string_view::npos ||
+                       name_or_path.ends_with(".csv") || fs::exists(name_or_path, code);
+  if (is_path) return fs::path(name_or_path);
+  std::vector<fs::path> tables;
+  for (const char* folder : {"published_runs", "strangers"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory_ / folder, code)) {
+      if (entry.path().extension() == ".csv") tables.push_back(entry.path());
+    }
+  }
+  std::sort(tables.begin(), tables.end());
+  std::vector<std::string> names;
+  for (const fs::path& table : tables) names.push_back(table.stem().string());
   TPSIM_TRY(const std::size_t index,
-            choose(singular(kind), name_or_path, std::span<const std::string>(names)));
-  return directory_ / name_of(kind) / (names[index] + ".json");
+            choose("table of runs", name_or_path, std::span<const std::string>(names)));
+  return tables[index];
 }
 
 Result<ModelSpec> Catalogue::load_model(std::string_view name_or_path) const {

@@ -39,6 +39,13 @@ class Catalogue {
   Result<Profile> load_profile(std::string_view name_or_path) const;
   Result<StackSpec> load_stack(std::string_view name_or_path) const;
 
+  // "fnv1a:0123456789abcdef" of what an entry's file says, however it is laid out.
+  Result<std::string> contents_hash(CatalogueKind kind, std::string_view name_or_path) const;
+
+  // The file of a table of runs: a path (it contains '/', ends in ".csv" or is there), or the name
+  // of one that ships, as bloom_jean_zay.
+  Result<std::filesystem::path> find_runs(std::string_view name_or_path) const;
+
  private:
   std::optional<std::filesystem::path> by_public_name(CatalogueKind kind,
                                                       std::string_view name) const;

@@ -54,9 +54,11 @@ std::string count_text(std::int64_t count) {
   return text;
 }
 
-std::string gpus_text(std::int64_t gpus) {
-  return fmt::format("{} GPU{}", count_text(gpus), gpus == 1 ? "" : "s");
+std::string counted_text(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
 }
+
+std::string gpus_text(std::int64_t gpus) { return counted_text(gpus, "GPU"); }
 
 std::string parameters_text(std::int64_t parameters) {
   const auto count = static_cast<double>(parameters);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/units.h"
 
@@ -23,11 +24,12 @@ std::string time_text(Seconds time);  // "104.8 s"
 // largest of them needs for three digits.
 std::string gib_text(Bytes bytes, int decimals = 1);
 int gib_decimals(Bytes largest);
-std::string percent_text(double share);                         // "12.3 %"
-std::string chance_text(double probability);                    // "0.3 %", "< 0.1 %", "> 99.9 %"
-std::string count_text(std::int64_t count);                     // "12,345"
-std::string gpus_text(std::int64_t gpus);                       // "384 GPUs", "1 GPU"
-std::string parameters_text(std::int64_t parameters);           // "176.2 B"
-std::string layers_text(std::span<const std::int64_t> layers);  // "5, 10 x 6, 5"
+std::string percent_text(double share);       // "12.3 %"
+std::string chance_text(double probability);  // "0.3 %", "< 0.1 %", "> 99.9 %"
+std::string count_text(std::int64_t count);   // "12,345"
+std::string counted_text(std::int64_t count, std::string_view noun);  // "2 nodes", "1 node"
+std::string gpus_text(std::int64_t gpus);                             // "384 GPUs", "1 GPU"
+std::string parameters_text(std::int64_t parameters);                 // "176.2 B"
+std::string layers_text(std::span<const std::int64_t> layers);        // "5, 10 x 6, 5"
 
 }  // namespace tpsim

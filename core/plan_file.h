@@ -9,6 +9,13 @@
 
 namespace tpsim {
 
+// Hashes of the files behind a plan's names, as they were when it was saved; empty where nobody
+// noted them. Spaces and line breaks of a file do not count.
+struct PlanContents {
+  std::string cluster, profile, stack;
+  bool empty() const { return cluster.empty() && profile.empty() && stack.empty(); }
+};
+
 // The model is held in full; cluster, profile and stack are catalogue names or paths.
 struct PlanFile {
   ModelSpec model;
@@ -18,6 +25,7 @@ struct PlanFile {
   PartValues parts;  // in place of the stack's own
   Plan plan;
   double node_gbps = 0;  // what leaves a node, where it is not the cluster's own; 0: the cluster's
+  PlanContents contents = {};
 };
 
 }  // namespace tpsim

@@ -49,6 +49,11 @@ constexpr auto kFileFields = [](auto& io, auto& file) {
   io.object_if(file.node_gbps > 0, "network", [&](auto& inner) {
     inner.number("node_gbps", file.node_gbps, {1, 1e6});
   });
+  io.object_if(!file.contents.empty(), "contents", [&](auto& inner) {
+    inner.text("cluster", file.contents.cluster, kOptional);
+    inner.text("profile", file.contents.profile, kOptional);
+    inner.text("stack", file.contents.stack, kOptional);
+  });
   io.object("plan", [&](auto& inner) { kPlanFields(inner, file.plan); });
 };
 

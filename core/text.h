@@ -2,6 +2,7 @@
 // shells.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,10 @@ Result<std::size_t> choose(std::string_view what, std::string_view text,
                            std::span<const std::string_view> choices);
 Result<std::size_t> choose(std::string_view what, std::string_view text,
                            std::span<const std::string> choices);
+
+// FNV-1a, begun or gone on with: the same on every machine, and no secret.
+inline constexpr std::uint64_t kFnvStart = 14695981039346656037ULL;
+std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = kFnvStart);
 
 // Without spaces, tabs and a carriage return around it.
 std::string_view trimmed(std::string_view text);

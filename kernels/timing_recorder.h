@@ -28,6 +28,9 @@ class TimingRecorder final : public Recorder {
   StepTimes take();
   // Forgets what was recorded since the last take().
   void clear();
+  // Of what this thread did since clear() outside of collectives, which wait by right: the share of
+  // the time in which it had a core. Says nothing of a device that works beside its thread.
+  double share_on_core() const;
 
  private:
   struct Span {
@@ -46,6 +49,12 @@ class TimingRecorder final : public Recorder {
   Recorder* before_;
   bool inside_collective_ = false;
   DeviceMark started_;
+  struct Clocks {
+    double wall = 0, cpu = 0;
+  };
+  static Clocks now();
+  void end_work();
+  Clocks since_, worked_;  // when work went on; how much of it there was
   std::vector<TimedOp> ops_;
   std::vector<TimedCollective> collectives_;
 };

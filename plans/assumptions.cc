@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
+#include "core/field_schema.h"
 #include "core/json_document.h"
 #include "core/json_fields.h"
 #include "core/leading_number.h"
@@ -34,7 +36,8 @@ constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
 }};
 
 // Without spare nodes they are chosen for the run: plan_campaign().
-void assumption_fields(FieldReader& io, Assumptions& assumptions) {
+template <class Io>
+void assumption_fields(Io& io, Assumptions& assumptions) {
   io.format("tpsim-campaign/1");
   io.text("name", assumptions.name);
   for (const AssumptionRow& row : kRows) {
@@ -42,16 +45,18 @@ void assumption_fields(FieldReader& io, Assumptions& assumptions) {
     AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
     io.object(
         row.key,
-        [&](FieldReader& inner) {
+        [&](auto& inner) {
           inner.text("value", text);
           inner.text("source", value.source);
-          // The key is missing, which has been reported.
-          if (text.empty()) return;
-          const Result<double> parsed = parse_assumption(row, text);
-          if (parsed.ok()) {
-            value.value = *parsed;
-          } else {
-            inner.reject("value", parsed.error().message, parsed.error().hint);
+          if constexpr (std::is_same_v<Io, FieldReader>) {
+            // The key is missing, which has been reported.
+            if (text.empty()) return;
+            const Result<double> parsed = parse_assumption(row, text);
+            if (parsed.ok()) {
+              value.value = *parsed;
+            } else {
+              inner.reject("value", parsed.error().message, parsed.error().hint);
+            }
           }
         },
         row.assumption == Assumption::kSpareNodes ? kOptional : kRequired);
@@ -108,25 +113,40 @@ std::string assumption_text(const AssumptionRow& row, double value) {
   return *row.unit == '\0' ? fmt::format("{}", value) : fmt::format("{} {}", value, row.unit);
 }
 
+JsonValue assumptions_schema() {
+  FieldSchema io;
+  Assumptions none;
+  assumption_fields(io, none);
+  return std::move(io).value();
+}
+
 Result<Assumptions> parse_assumptions(std::string_view text, const std::string& file) {
   TPSIM_TRY(const JsonValue root, parse_json(text, file));
-  return spec_from_json<Assumptions>(root, file, assumption_fields);
+  return spec_from_json<Assumptions>(root, file, assumption_fields<FieldReader>);
 }
 
 Result<Assumptions> read_assumptions(const fs::path& path) {
   TPSIM_TRY(const JsonValue root, read_json_file(path));
-  return spec_from_json<Assumptions>(root, path.string(), assumption_fields);
+  return spec_from_json<Assumptions>(root, path.string(), assumption_fields<FieldReader>);
+}
+
+std::vector<std::string> assumption_names(const Catalogue& catalogue) {
+  return names_in(catalogue.directory() / "campaigns");
+}
+
+Result<fs::path> find_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {
+  const bool is_path =
+      name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".json");
+  if (is_path) return fs::path(name_or_path);
+  const std::vector<std::string> names = assumption_names(catalogue);
+  TPSIM_TRY(const std::size_t index, choose("set of campaign assumptions", name_or_path,
+                                            std::span<const std::string>(names)));
+  return catalogue.directory() / "campaigns" / (names[index] + ".json");
 }
 
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {
-  const bool is_path =
-      name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".json");
-  if (is_path) return read_assumptions(fs::path(name_or_path));
-  const fs::path folder = catalogue.directory() / "campaigns";
-  const std::vector<std::string> names = names_in(folder);
-  TPSIM_TRY(const std::size_t index, choose("set of campaign assumptions", name_or_path,
-                                            std::span<const std::string>(names)));
-  return read_assumptions(folder / (names[index] + ".json"));
+  TPSIM_TRY(const fs::path path, find_assumptions(catalogue, name_or_path));
+  return read_assumptions(path);
 }
 
 }  // namespace tpsim

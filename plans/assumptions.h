@@ -10,8 +10,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/catalogue.h"
+#include "core/json_value.h"
 #include "core/result.h"
 
 namespace tpsim {
@@ -70,7 +72,14 @@ struct Assumptions {
 Result<Assumptions> read_assumptions(const std::filesystem::path& path);
 Result<Assumptions> parse_assumptions(std::string_view text, const std::string& file);
 
+// The JSON schema of its files.
+JsonValue assumptions_schema();
+
+// Names in data/campaigns/, in alphabetical order.
+std::vector<std::string> assumption_names(const Catalogue& catalogue);
 // A name in data/campaigns/ or the path of a file (it contains '/' or ends in ".json").
+Result<std::filesystem::path> find_assumptions(const Catalogue& catalogue,
+                                               std::string_view name_or_path);
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path);
 
 }  // namespace tpsim

@@ -5,17 +5,9 @@
 #include "core/model_json.h"
 #include "core/profile_json.h"
 #include "core/stack_json.h"
+#include "core/text.h"
 
 namespace tpsim {
-namespace {
-
-std::uint64_t hashed(std::uint64_t hash, const std::string& text) {
-  // FNV-1a: the same on every machine, and nobody has a reason to forge it.
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return hash;
-}
-
-}  // namespace
 
 std::string to_json(const SearchSpace& space) {
   JsonValue json = json_object({
@@ -38,11 +30,11 @@ std::string to_json(const SearchSpace& space) {
 
 std::uint64_t inputs_hash(const Scenario& scenario, const SearchSpace& space) {
   // The files' own form: what a reader cannot see in them does not change the hash.
-  std::uint64_t hash = 14695981039346656037ULL;
+  std::uint64_t hash = kFnvStart;
   for (const std::string& text :
        {to_json(scenario.model), to_json(scenario.cluster), to_json(scenario.stack),
         to_json(scenario.profile), to_json(space)}) {
-    hash = hashed(hash, text);
+    hash = fnv1a(text, hash);
   }
   return hash;
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <thread>
 #include <tuple>
 
 #include "plans/enumerate.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr const char* kOverMemory = "would run out of memory";
 constexpr const char* kOverHost = "needs more memory than a host has";
 constexpr const char* kTooLong = "a step may take longer than is counted";
+// What bounds take of a search, as its progress counts: simulating stops early more often than not.
+constexpr double kBoundsShare = 0.9;
 constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
 
 bool comes_before(const Candidate& a, const Candidate& b) {
@@ -45,14 +48,15 @@ class Search {
 
   Result<SearchResult> best(const std::function<void(double)>& progress, int threads) {
     return timed([&]() -> Status {
-      TPSIM_TRY_STATUS(evaluate_families(threads, space_.objective == Objective::kMemory));
+      TPSIM_TRY_STATUS(
+          evaluate_families(threads, space_.objective == Objective::kMemory, progress));
       return choose_best(progress);
     });
   }
 
   Result<SearchResult> front(const std::function<void(double)>& progress, int threads) {
     return timed([&]() -> Status {
-      TPSIM_TRY_STATUS(evaluate_families(threads, true));
+      TPSIM_TRY_STATUS(evaluate_families(threads, true, progress));
       return choose_front(progress);
     });
   }
@@ -69,8 +73,10 @@ class Search {
   }
 
   // What threads find is put together in the order of families, whoever was first.
-  Status evaluate_families(int threads, bool trades_memory) {
-    std::atomic<std::int64_t> kept = 0;
+  Status evaluate_families(int threads, bool trades_memory,
+                           const std::function<void(double)>& progress) {
+    std::atomic<std::int64_t> kept = 0, done = 0;
+    const std::thread::id speaker = std::this_thread::get_id();
     const bool is_limited = pricer_.scenario().limits.memory < kNoLimits.memory;
     const std::int64_t most =
         is_limited ? kMostCandidates : std::numeric_limits<std::int64_t>::max();
@@ -82,6 +88,8 @@ class Search {
         FamilySearch::Found& part = found[static_cast<std::size_t>(i)];
         part = families->run(i, most);
         kept += static_cast<std::int64_t>(part.candidates.size());
+        const auto share = static_cast<double>(++done) / static_cast<double>(plans_.families());
+        if (progress && std::this_thread::get_id() == speaker) progress(kBoundsShare * share);
       };
     });
     if (kept > most) return too_many_fit();
@@ -107,6 +115,12 @@ class Search {
                              "unasked",
                              kMostCandidates),
                  "", "hold more settings to a value, or lift the limit with --no-limits"};
+  }
+
+  // Of the whole search, once `done` candidates were simulated or passed over.
+  double share_simulated(std::size_t done) const {
+    const double part = static_cast<double>(done) / static_cast<double>(candidates_.size());
+    return kBoundsShare + (1 - kBoundsShare) * part;
   }
 
   struct Scored {
@@ -140,12 +154,13 @@ class Search {
       const Candidate& candidate = candidates_[i];
       if (best.size() == top_ && candidate.bound > best.back().score) break;
       keep({exact_score(candidate), &candidate}, best);
-      if (progress && i % 64 == 0) {
-        progress(static_cast<double>(i) / static_cast<double>(candidates_.size()));
-      }
+      if (progress && i % 64 == 0) progress(share_simulated(i));
       ++result_.simulated;
     }
-    for (const Scored& scored : best) TPSIM_TRY_STATUS(add_plan(*scored.candidate));
+    for (const Scored& scored : best) {
+      TPSIM_TRY_STATUS(add_plan(*scored.candidate));
+      result_.scores.push_back(scored.score);
+    }
     return Ok{};
   }
 
@@ -158,9 +173,7 @@ class Search {
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       Candidate candidate = candidates_[i];
       const auto beats_it = [&](const Candidate& other) { return beats(other, candidate); };
-      if (progress && i % 64 == 0) {
-        progress(static_cast<double>(i) / static_cast<double>(candidates_.size()));
-      }
+      if (progress && i % 64 == 0) progress(share_simulated(i));
       if (std::any_of(front.begin(), front.end(), beats_it)) continue;
       candidate.step = exact_step(candidate).value();
       ++result_.simulated;

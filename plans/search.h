@@ -52,6 +52,9 @@ struct SearchResult {
   std::map<std::string, std::int64_t> pruned;  // why a combination cannot run -> how many
   Seconds elapsed;
   std::vector<PlannedRun> plans;  // best first, simulated event-exactly
+  // Of each what the objective counts in a step: seconds, bytes, or seconds of a GPU at work. Empty
+  // for a front.
+  std::vector<double> scores;
   bool offload_left_out = false;  // nobody asked for it, and others fit: one that offloads its
                                   // optimizer to recompute less might be faster
   std::optional<PlannedRun> nearest_miss;  // when nothing fits: the plan that misses by least

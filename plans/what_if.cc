@@ -43,16 +43,33 @@ void scale_host(HostCost& host, double factor) {
   }
 }
 
+// The plans that are made of the settings of these two.
+SearchSpace between(SearchSpace space, const Plan& one, const Plan& other) {
+  for (const SettingRow& row : setting_rows()) {
+    if (row.role == SettingRole::kGiven || row.get == nullptr) continue;
+    std::vector<std::int64_t>& asked = space.asked[row.setting];
+    asked.clear();
+    for (const Plan* plan : {&one, &other}) {
+      const bool counts = row.counts_for == nullptr ||
+                          setting_of(*plan, row.counts_for->setting) == *row.counts_for;
+      if (counts) asked.push_back(row.get(*plan));
+    }
+    std::sort(asked.begin(), asked.end());
+    asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
+  }
+  return space;
+}
+
+// Where the best plan changes. A search among all plans is long, one among the settings of two
+// plans is short: so the short one says where a plan overtakes today's, and the long one whether
+// yet another has overtaken both by then.
 class BreakEvenFinder {
  public:
   BreakEvenFinder(const Scenario& scenario, const SearchSpace& space, int threads)
       : scenario_(scenario), space_(space), threads_(threads) {}
 
   Result<std::optional<Plan>> best_at(Constant constant, double factor) const {
-    TPSIM_TRY(const SearchResult found,
-              search(with_constant(scenario_, constant, factor), space_, 1, {}, threads_));
-    if (found.plans.empty()) return std::optional<Plan>();
-    return std::optional<Plan>(found.plans.front().plan);
+    return best_in(space_, constant, factor);
   }
 
   // Between today's value, where `today` is best, and `furthest`. Nothing when it stays best.
@@ -60,22 +77,46 @@ class BreakEvenFinder {
                                               double furthest) const {
     TPSIM_TRY(std::optional<Plan> other, best_at(constant, furthest));
     if (!other || *other == today) return std::optional<PlanBreakEven>();
-    double near = 1, far = furthest;
-    // Factors are ratios: halving them in logarithms treats twice and half alike.
-    while (std::abs(std::log(far / near)) > kPrecision) {
-      const double middle = std::sqrt(near * far);
-      TPSIM_TRY(const std::optional<Plan> there, best_at(constant, middle));
-      if (there && *there == today) {
-        near = middle;
-      } else {
-        far = middle;
-        other = there;
-      }
+    PlanBreakEven found{constant, furthest, today, *other};
+    for (bool moves = true; moves;) {
+      const double before = found.factor;
+      TPSIM_TRY_STATUS(approach(found));
+      moves = std::abs(std::log(found.factor / before)) > kPrecision;
+      if (!moves) break;
+      TPSIM_TRY(other, best_at(constant, found.factor));
+      moves = other && *other != today && *other != found.after;
+      if (moves) found.after = *other;
     }
-    return std::optional<PlanBreakEven>({constant, far, today, *other});
+    return std::optional<PlanBreakEven>(found);
   }
 
  private:
+  Result<std::optional<Plan>> best_in(const SearchSpace& space, Constant constant,
+                                      double factor) const {
+    TPSIM_TRY(const SearchResult found,
+              search(with_constant(scenario_, constant, factor), space, 1, {}, threads_));
+    if (found.plans.empty()) return std::optional<Plan>();
+    return std::optional<Plan>(found.plans.front().plan);
+  }
+
+  // Moves the factor towards today's value, to where something between the two plans overtakes.
+  Status approach(PlanBreakEven& found) const {
+    const SearchSpace few = between(space_, found.before, found.after);
+    double near = 1;
+    // Factors are ratios: halving them in logarithms treats twice and half alike.
+    while (std::abs(std::log(found.factor / near)) > kPrecision) {
+      const double middle = std::sqrt(near * found.factor);
+      TPSIM_TRY(const std::optional<Plan> there, best_in(few, found.constant, middle));
+      if (there && *there == found.before) {
+        near = middle;
+      } else {
+        found.factor = middle;
+        if (there) found.after = *there;
+      }
+    }
+    return Ok{};
+  }
+
   const Scenario& scenario_;
   const SearchSpace& space_;
   int threads_;
@@ -146,13 +187,13 @@ std::vector<Sensitivity> sensitivities(const Scenario& scenario, const Plan& pla
 // Plans that no other beats in step and memory are just those that some amount of memory unlocks.
 Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario,
                                                         const SearchSpace& space, double most,
-                                                        int threads) {
+                                                        int threads, const HearShare& progress) {
   Scenario larger = scenario;
   larger.profile.device.memory *= most;
   SearchSpace unlimited = space;
   unlimited.memory_limit = Bytes();
   unlimited.objective = Objective::kTime;
-  TPSIM_TRY(SearchResult found, pareto_front(larger, unlimited, {}, threads));
+  TPSIM_TRY(SearchResult found, pareto_front(larger, unlimited, progress, threads));
   const Bytes today = memory_limit(scenario, space);
   std::vector<MemoryBreakEven> all;
   Seconds best;  // of what fits so far
@@ -172,13 +213,19 @@ Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario
 }
 
 Result<std::vector<PlanBreakEven>> plan_break_evens(const Scenario& scenario,
-                                                    const SearchSpace& space, int threads) {
+                                                    const SearchSpace& space, int threads,
+                                                    const HearShare& progress,
+                                                    std::optional<Plan> today) {
   const BreakEvenFinder finder(scenario, space, threads);
   std::vector<PlanBreakEven> all;
-  TPSIM_TRY(const std::optional<Plan> today, finder.best_at(Constant::kNicBandwidth, 1));
+  if (!today) {
+    TPSIM_TRY(today, finder.best_at(Constant::kNicBandwidth, 1));
+  }
   if (!today) return all;
+  double done = 0;
   for (const Constant constant : {Constant::kLinkBandwidth, Constant::kNicBandwidth}) {
     for (const double furthest : {kFurthest, 1 / kFurthest}) {
+      if (progress) progress(done++ / 4);
       TPSIM_TRY(const auto change, finder.change(constant, *today, furthest));
       if (change) all.push_back(*change);
     }

@@ -2,6 +2,7 @@
 // which value another plan becomes the best. All by predicting and planning anew.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ inline constexpr double kNudge = 1.1;
 // Most important first.
 std::vector<Sensitivity> sensitivities(const Scenario& scenario, const Plan& plan);
 
+// Hears the done share of long work, in [0,1]; may be empty.
+using HearShare = std::function<void(double)>;
+
 // Memory of one GPU at which a faster plan fits.
 struct MemoryBreakEven {
   Bytes memory;     // as much a GPU must have
@@ -49,7 +53,8 @@ struct MemoryBreakEven {
 // By rising memory, up to `most` times today's; each faster than those before it by 1 % or more.
 Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario,
                                                         const SearchSpace& space, double most,
-                                                        int threads = 1);
+                                                        int threads = 1,
+                                                        const HearShare& progress = {});
 
 // Where along one constant the best plan changes: found by bisection over planning anew.
 struct PlanBreakEven {
@@ -58,7 +63,10 @@ struct PlanBreakEven {
   Plan before, after;
 };
 // The first change upwards and downwards within [1/4, 4], to 1 part in 1000, for the bandwidths.
+// `today` is the best plan, where a search has found it already.
 Result<std::vector<PlanBreakEven>> plan_break_evens(const Scenario& scenario,
-                                                    const SearchSpace& space, int threads = 1);
+                                                    const SearchSpace& space, int threads = 1,
+                                                    const HearShare& progress = {},
+                                                    std::optional<Plan> today = {});
 
 }  // namespace tpsim

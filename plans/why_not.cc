@@ -111,14 +111,15 @@ std::vector<TermDifference> term_differences(const Prediction& best, const Predi
 }
 
 Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
-                       const std::vector<SettingValue>& asked, int threads) {
+                       const std::vector<SettingValue>& asked, int threads,
+                       const std::function<void(double)>& progress) {
   if (asked.empty() || asked.size() > kMostAsked) {
     return Error{ErrorKind::kBadInput, fmt::format("{} settings asked for", asked.size()),
                  "--why-not", fmt::format("give 1 to {}", kMostAsked)};
   }
   WhyNot answer;
   answer.asked = asked;
-  TPSIM_TRY(const SearchResult whole, search(scenario, space, 1, {}, threads));
+  TPSIM_TRY(const SearchResult whole, search(scenario, space, 1, progress, threads));
   if (whole.plans.empty()) {
     return Error{ErrorKind::kDoesNotFit, "no plan fits, with or without what was asked for",
                  "--why-not", "see tpsim plan with the same options"};

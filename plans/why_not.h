@@ -2,6 +2,7 @@
 // it. Every answer is searched for with the same model that ranks plans.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,7 +47,8 @@ struct WhyNot {
 
 // Fails as search() does, and with kDoesNotFit when nothing fits in the whole space.
 Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
-                       const std::vector<SettingValue>& asked, int threads = 1);
+                       const std::vector<SettingValue>& asked, int threads = 1,
+                       const std::function<void(double)>& progress = {});
 
 // `other` against `best`, in the order of the terms.
 std::vector<TermDifference> term_differences(const Prediction& best, const Prediction& other);

@@ -215,7 +215,8 @@ class Trainer {
                       elapsed.count(),
                       model_.context().device.peak_allocated_bytes(),
                       model_.context().device.used_bytes(),
-                      timer_ ? timer_->take() : StepTimes()};
+                      timer_ ? timer_->take() : StepTimes(),
+                      timer_ ? timer_->share_on_core() : 1};
   }
 
  private:

@@ -40,6 +40,7 @@ struct StepReport {
   std::int64_t peak_bytes = 0;  // allocated on this rank's device, highest so far
   std::int64_t used_bytes = 0;  // in use on it altogether after the step; 0 where nobody says
   StepTimes times;              // where the step went, as far as ops and collectives account for it
+  double share_on_core = 1;     // of what it did outside collectives; only where ops are timed
 };
 
 // What else a run may want to hear, and say. All of them may be empty.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/numbers.h"
+
 namespace tpsim {
 namespace {
 
@@ -183,9 +185,9 @@ std::string CollectiveCostModel::explain(CollectiveKind kind, Bytes bytes,
   const CollectivePath path = path_of(placement);
   const CollectiveEstimate estimate = nccl_estimate(kind, bytes, path);
   return fmt::format(
-      "{} on {} nodes: {} = {}; bus factor {:.3f}, {} inside a node, {} across ({} NICs x {} x "
+      "{} on {}: {} = {}; bus factor {:.3f}, {} inside a node, {} across ({} NICs x {} x "
       "efficiency {:.2f}, {} groups share them), hops {} and {} ({})",
-      what, placement.nodes, to_string(estimate.time), describe(estimate),
+      what, counted_text(placement.nodes, "node"), to_string(estimate.time), describe(estimate),
       bus_factor(kind, placement.ranks), to_string(path.intra_bandwidth),
       to_string(path.inter_bandwidth), cluster_.nics_per_node,
       to_string(cluster_.inter_node.bandwidth), cluster_.inter_node.efficiency,

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "core/numbers.h"
 #include "core/plan_settings.h"
 #include "sim/expert_prices.h"
 #include "sim/normal.h"
@@ -64,9 +65,10 @@ std::string work_inputs(const Plan& plan, std::int64_t stage) {
   for (std::int64_t v = 0; v < plan.virtual_stages; ++v) {
     blocks += plan.stage_layers[static_cast<std::size_t>(v * plan.degrees.pp + stage)];
   }
-  return fmt::format("m = {} micro-batches of {} sequences, {} blocks on stage {}, {} recompute",
-                     micro_batches(plan), plan.micro_batch, blocks, stage,
-                     text_of(plan, Setting::kRecompute));
+  return fmt::format("m = {} micro-batch{} of {}, {} on stage {}, {} recompute",
+                     count_text(micro_batches(plan)), micro_batches(plan) == 1 ? "" : "es",
+                     counted_text(plan.micro_batch, "sequence"), counted_text(blocks, "block"),
+                     stage, text_of(plan, Setting::kRecompute));
 }
 
 std::string expert_inputs(const Scenario& s, const Plan& plan) {

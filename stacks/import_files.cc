@@ -75,6 +75,11 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
 
 }  // namespace
 
+void add_allocator(const LaunchCommand& command, ImportedPlan& plan) {
+  if (!command.expandable_segments) return;
+  plan.parts[StackPart::kExpandableSegments] = *command.expandable_segments ? 1 : 0;
+}
+
 Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs) {
   ImportedPlan result;
   use_todays_names(command);
@@ -101,7 +106,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   if (plain_softmax && result.plan.attention == AttentionKind::kUnfused) {
     result.parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
   }
-  if (command.expandable_segments) result.parts[StackPart::kExpandableSegments] = 1;
+  add_allocator(command, result);
   if (command.blocks_launches) result.parts[StackPart::kBlockingLaunches] = 1;
   return result;
 }
@@ -119,6 +124,7 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Impo
   TPSIM_TRY(result.outside, take_outside(LaunchStack::kTorchTitan, command.options));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   TPSIM_TRY(result.plan, plan_of_torchtitan({size, command.options}, result.model));
+  add_allocator(command, result);
   return result;
 }
 
@@ -160,6 +166,7 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
   } else {
     TPSIM_TRY(result.plan, plan_of_deepspeed(shell, config, model));
   }
+  add_allocator(command, result);
   return result;
 }
 
@@ -190,6 +197,7 @@ Result<ImportedPlan> import_nemo(const Files& files, const ImportInputs& inputs)
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   TPSIM_TRY(result.plan, located(yaml, plan_of_megatron(LaunchStack::kNemo, {size, command.options},
                                                         result.model)));
+  add_allocator(command, result);
   return result;
 }
 
@@ -235,6 +243,16 @@ Result<ImportedPlan> import_slurm(const Files& files, const ImportInputs& inputs
   return located(job, import_plan(own, as_own, inputs));
 }
 
+// Of programs whose plan is in their YAML the script says only what surrounds them.
+ImportedPlan with_allocator(LaunchStack stack, const Files& files, const ImportInputs& inputs,
+                            ImportedPlan plan) {
+  const auto script = file_named(files, launch_file_names(stack).front());
+  if (!script.ok()) return plan;
+  const auto command = read_launch_command(*script, inputs.given);
+  if (command.ok()) add_allocator(*command, plan);
+  return plan;
+}
+
 }  // namespace
 
 LaunchStack stack_of_text(std::string_view text) {
@@ -250,10 +268,14 @@ LaunchStack stack_of_text(std::string_view text) {
 Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files,
                                  const ImportInputs& inputs) {
   if (stack == LaunchStack::kNemo) return import_nemo(files, inputs);
-  if (stack == LaunchStack::kAccelerate) return import_accelerate(files, inputs);
+  if (stack == LaunchStack::kAccelerate) {
+    TPSIM_TRY(ImportedPlan plan, import_accelerate(files, inputs));
+    return with_allocator(stack, files, inputs, std::move(plan));
+  }
   if (stack == LaunchStack::kNanotron) {
     TPSIM_TRY(const LaunchFile yaml, file_named(files, kNanotronYamlFile));
-    return import_config(yaml, inputs);
+    TPSIM_TRY(ImportedPlan plan, import_config(yaml, inputs));
+    return with_allocator(stack, files, inputs, std::move(plan));
   }
   if (stack == LaunchStack::kSlurm) return import_slurm(files, inputs);
   if (stack == LaunchStack::kKubernetes) {

@@ -284,8 +284,10 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file,
   for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
     const auto* words = script.variables.find(name);
     if (words == nullptr || words->empty()) continue;
-    command.expandable_segments =
-        words->front().find("expandable_segments:True") != std::string::npos;
+    constexpr std::string_view kSwitch = "expandable_segments:";
+    const std::size_t at = words->front().find(kSwitch);
+    if (at == std::string::npos) continue;
+    command.expandable_segments = words->front().substr(at + kSwitch.size()).starts_with("True");
   }
   command.blocks_launches = blocking != nullptr && *blocking == std::vector<std::string>{"1"};
   command.files = std::move(script.files);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "core/result.h"
@@ -18,14 +19,17 @@ struct LaunchCommand {
   std::string program;                       // "pretrain_gpt.py"; empty where there is none
   bool is_log = false;    // a log's block, which prints what nobody asked for too
   bool is_whole = false;  // likewise, but of settings that people wrote: those left are named
-  bool blocks_launches = false;      // CUDA_LAUNCH_BLOCKING=1
-  bool expandable_segments = false;  // of PYTORCH_CUDA_ALLOC_CONF
+  bool blocks_launches = false;                  // CUDA_LAUNCH_BLOCKING=1
+  std::optional<bool> expandable_segments = {};  // of PYTORCH_CUDA_ALLOC_CONF, where it says so
 };
 
 // Of several training commands the one with most options; an option given twice holds its last
 // value, as it does to the programs. `given` are variables of the environment.
 Result<LaunchCommand> read_launch_command(const LaunchFile& file,
                                           const std::map<std::string, std::string>& given = {});
+
+// What its environment says of the allocator, as a part of the plan's software.
+void add_allocator(const LaunchCommand& command, ImportedPlan& plan);
 
 // The plan of Megatron-LM's options, whatever text they came from.
 Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs);

@@ -17,9 +17,18 @@ constexpr const char* kOrderedKernels = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
 
 std::string shell_name(LaunchStack stack) { return fmt::format("{}.sh", name_of(stack)); }
 
-LaunchFile shell_file(LaunchStack stack, const LaunchSize& size, const LaunchOptions& options,
-                      const std::string& environment) {
-  return {shell_name(stack), std::string(kShellLine) + environment + shell_text(size, options)};
+// PyTorch's allocator as the plan was predicted with; nothing where the plan leaves it open.
+std::string allocator_line(const PartValues& parts) {
+  const auto expands = parts.find(StackPart::kExpandableSegments);
+  if (expands == parts.end()) return "";
+  return fmt::format("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:{}\n",
+                     expands->second != 0 ? "True" : "False");
+}
+
+LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
+                      const LaunchOptions& options, const std::string& environment) {
+  return {shell_name(stack), std::string(kShellLine) + environment + allocator_line(file.parts) +
+                                 shell_text(size, options)};
 }
 
 Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size,
@@ -27,14 +36,14 @@ Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size,
   TPSIM_TRY(const LaunchOptions options,
             megatron_settings(LaunchStack::kMegatronLm, file, training));
   return Files{
-      shell_file(LaunchStack::kMegatronLm, size, options, ordered_kernels_line(file.plan))};
+      shell_file(LaunchStack::kMegatronLm, file, size, options, ordered_kernels_line(file.plan))};
 }
 
 Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY(const LaunchOptions options, deepspeed_settings(file));
-  return Files{
-      shell_file(LaunchStack::kMegatronDeepSpeed, size, options, ordered_kernels_line(file.plan)),
-      {kConfigFile, deepspeed_json(file)}};
+  return Files{shell_file(LaunchStack::kMegatronDeepSpeed, file, size, options,
+                          ordered_kernels_line(file.plan)),
+               {kConfigFile, deepspeed_json(file)}};
 }
 
 // The YAML says nothing of the number of GPUs: the launcher's file does.
@@ -43,26 +52,27 @@ Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size,
   TPSIM_TRY(const LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, training));
   LaunchOptions launcher;
   launcher.add("--config-file", kYamlFile);
-  return Files{shell_file(LaunchStack::kNemo, size, launcher, ordered_kernels_line(file.plan)),
-               {kYamlFile, nemo_yaml(options)}};
+  return Files{
+      shell_file(LaunchStack::kNemo, file, size, launcher, ordered_kernels_line(file.plan)),
+      {kYamlFile, nemo_yaml(options)}};
 }
 
 Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY(const LaunchOptions options, torchtitan_settings(file));
-  return Files{shell_file(LaunchStack::kTorchTitan, size, options, "")};
+  return Files{shell_file(LaunchStack::kTorchTitan, file, size, options, "")};
 }
 
 Result<Files> export_nanotron(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY(std::string yaml, nanotron_yaml(file));
   LaunchOptions launcher;
   launcher.add("--config-file", kNanotronYamlFile);
-  return Files{shell_file(LaunchStack::kNanotron, size, launcher, kOrderedKernels),
+  return Files{shell_file(LaunchStack::kNanotron, file, size, launcher, kOrderedKernels),
                {kNanotronYamlFile, std::move(yaml)}};
 }
 
 Result<Files> export_accelerate(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY(std::string yaml, accelerate_yaml(file, size));
-  return Files{shell_file(LaunchStack::kAccelerate, size, accelerate_arguments(file), ""),
+  return Files{shell_file(LaunchStack::kAccelerate, file, size, accelerate_arguments(file), ""),
                {kAccelerateYamlFile, std::move(yaml)}};
 }
 

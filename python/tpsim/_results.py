@@ -378,7 +378,7 @@ class ShapeFinding:
 
 @dataclass(frozen=True)
 class WhatIfReport(Report):
-    """What other machines and shapes would change; break-even points where gpus was given."""
+    """What other machines and shapes would change; break-even points with gpus or a plan."""
 
     plan: Plan
     sensitivities: Tuple[Sensitivity, ...]
@@ -560,6 +560,34 @@ class LikelyCause:
 
 
 @dataclass(frozen=True)
+class KernelPart:
+    """A part of the step by a trace's kernels, beside the terms that it belongs to."""
+
+    what: str
+    measured_s: float
+    predicted_s: float
+
+
+@dataclass(frozen=True)
+class TracedCollective:
+    """All calls of one kind of collective in a step of a trace, hidden or not."""
+
+    name: str
+    calls: float
+    time_s: float
+
+
+@dataclass(frozen=True)
+class TracedKernels:
+    """The kernels of one rank's steps."""
+
+    steps: int
+    rank: int
+    parts: Tuple[KernelPart, ...]
+    collectives: Tuple[TracedCollective, ...]
+
+
+@dataclass(frozen=True)
 class LogReport(Report):
     """A training log held against the prediction; the main cause of a gap comes first."""
 
@@ -580,6 +608,7 @@ class LogReport(Report):
     logged_tflops_per_gpu: float
     model_tflops_per_gpu: float
     likely: Tuple[LikelyCause, ...]
+    kernels: Optional[TracedKernels] = None  # of a trace of torch.profiler
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ std::string to_string(const GoldenFile& file) {
 
 std::string run_golden(const std::string& command, const std::filesystem::path& folder) {
   const std::string line = fmt::format(
-      "cd '{}' && export TPSIM_DATA=files/data LC_ALL=C NO_COLOR=1 PATH='{}':\"$PATH\" && "
+      "unset COLUMNS && cd '{}' && export TPSIM_DATA=files/data LC_ALL=C NO_COLOR=1 "
+      "PATH='{}':\"$PATH\" && "
       "{{ {}\n}} 2>&1 </dev/null",
       folder.string(), TPSIM_BINARY_DIR, command);
   FILE* pipe = popen(line.c_str(), "r");

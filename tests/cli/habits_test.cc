@@ -2,6 +2,7 @@
 // files, plans side by side and sizes in a row.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -14,11 +15,14 @@
 #include "cli/log_text.h"
 #include "cli/manual.h"
 #include "cli/models_page.h"
+#include "cli/plan_contents.h"
 #include "cli/scaling.h"
+#include "cli/used_columns.h"
 #include "core/catalogue.h"
 #include "core/cluster_json.h"
 #include "core/files.h"
 #include "core/json_document.h"
+#include "core/model_json.h"
 #include "core/plan_json.h"
 #include "core/text.h"
 #include "sim/simulate.h"
@@ -168,6 +172,93 @@ TEST_CASE("a saved plan finds its cluster from wherever it is read") {
   const PlanFile back = read_plan(folder.path() / "moved/a.json").value();
   CHECK(catalogue.load_cluster(back.cluster).ok());
   CHECK(back.profile == "h100-sxm");
+}
+
+TEST_CASE("a table of runs that ships goes by its name, a file by its path") {
+  const Catalogue catalogue = Catalogue::open().value();
+  CHECK(catalogue.find_runs("bloom_jean_zay").value().filename() == "bloom_jean_zay.csv");
+  CHECK(catalogue.find_runs("lucie_jean_zay").value().filename() == "lucie_jean_zay.csv");
+  CHECK(catalogue.find_runs("runs.csv").value() == "runs.csv");
+  CHECK(catalogue.find_runs("bloom_jean_zai").error().hint == "did you mean bloom_jean_zay?");
+}
+
+TEST_CASE("a model may be a folder, and what is no model is said") {
+  const test::TemporaryFolder folder;
+  const Catalogue catalogue = Catalogue::open().value();
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  std::filesystem::create_directory("mine");
+  const std::string model = to_json(catalogue.load_model("llama-3-8b").value());
+  REQUIRE(write_file_atomically("mine/config.json", model).ok());
+  CHECK(catalogue.load_model("mine").value().layers == 32);
+  REQUIRE(write_file_atomically("config.json", R"({"hidden_size": 4096})").ok());
+  const auto none = catalogue.load_model(".");
+  std::filesystem::current_path(here);
+  REQUIRE_FALSE(none.ok());
+  CHECK_THAT(none.error().message, Catch::Contains("neither 'model_type'"));
+  CHECK_THAT(catalogue.load_model("nothing-like-it").error().hint,
+             Catch::StartsWith("tpsim list models shows all"));
+}
+
+TEST_CASE("a search for cost or energy shows what it has least of") {
+  const Arguments asked = arguments_of({"plan", "--model", "llama-2-7b", "--cluster", "dgx-a100",
+                                        "--gpus", "16", "--global-batch", "64"});
+  const NamedScenario named = load_scenario(asked, std::nullopt).value();
+  SearchSpace space = search_space(asked, named.scenario).value();
+  for (const Objective objective : {Objective::kCost, Objective::kEnergy}) {
+    space.objective = objective;
+    const SearchResult found = search(named.scenario, space, 5, {}).value();
+    REQUIRE(found.scores.size() == found.plans.size());
+    const UsedColumns used = used_columns(named, space, found);
+    REQUIRE(used.columns.size() == 1);
+    const bool by_cost = objective == Objective::kCost;
+    CHECK(used.columns[0].title == (by_cost ? "USD/Gtoken" : "kWh/Gtoken"));
+    const std::vector<std::string>& least = used.columns[0].cells;
+    CHECK(std::is_sorted(least.begin(), least.end(),
+                         [](const auto& a, const auto& b) { return std::stod(a) < std::stod(b); }));
+    const PlannedRun& best = found.plans.front();
+    const double hours =
+        static_cast<double>(gpu_count(best.plan)) * 1e9 / best.predicted.tokens_per_s / 3600;
+    if (by_cost) CHECK(std::stod(least.front()) == Approx(2 * hours).margin(0.006));
+    // Waiting GPUs count for less than working ones, at 400 W.
+    if (!by_cost) CHECK(std::stod(least.front()) < 0.4 * hours);
+    if (!by_cost) CHECK(std::stod(least.front()) > 0.3 * hours);
+  }
+  NamedScenario own = named;
+  own.cluster = "mine.json";
+  space.objective = Objective::kCost;
+  const SearchResult found = search(own.scenario, space, 2, {}).value();
+  CHECK(used_columns(own, space, found).note == "; nobody states the price of mine.json");
+  CHECK(used_columns(own, space, found).columns.front().title == "GPU-h/Gtoken");
+}
+
+TEST_CASE("a plan says by name what has other contents than when it was saved") {
+  const test::TemporaryFolder folder;
+  const Catalogue catalogue = Catalogue::open().value();
+  ClusterSpec cluster = catalogue.load_cluster("dgx-h100").value();
+  const auto mine = (folder / "mine.json").string();
+  REQUIRE(write_file_atomically(mine, to_json(cluster)).ok());
+  PlanFile file;
+  file.model = catalogue.load_model("llama-2-7b").value();
+  file.cluster = mine;
+  file.profile = "h100-sxm";
+  file.stack = "megatron-core";
+  file.plan.stage_layers = {file.model.layers};
+  REQUIRE(save_with_contents(folder / "plan.json", file).ok());
+  const PlanFile saved = read_plan(folder / "plan.json").value();
+  CHECK(saved.contents.profile.starts_with("fnv1a:"));
+  CHECK(changed_contents(catalogue, saved).empty());
+  // Another layout of the same text is no change.
+  std::string text = read_file(mine, 1 << 20).value();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  REQUIRE(write_file_atomically(mine, text).ok());
+  CHECK(changed_contents(catalogue, saved).empty());
+  cluster.inter_node.bandwidth *= 0.5;
+  REQUIRE(write_file_atomically(mine, to_json(cluster)).ok());
+  CHECK(changed_contents(catalogue, saved) == std::vector<std::string>{"cluster " + mine});
+  PlanFile silent = saved;
+  silent.contents = {};
+  CHECK(changed_contents(catalogue, silent).empty());
 }
 
 TEST_CASE("a step with one thing changed is explained by that first") {

@@ -1,10 +1,16 @@
 // A step that took as long as it does with one thing changed is explained by that thing first.
 #include "cli/log_causes.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
+#include "cli/answers.h"
+#include "cli/kernel_view.h"
+#include "core/files.h"
 #include "sim/simulate.h"
 #include "tests/sim/small_scenario.h"
+#include "tests/temporary_folder.h"
 
 namespace tpsim::cli {
 namespace {
@@ -52,6 +58,85 @@ TEST_CASE("experts that are not loaded alike are named") {
   Scenario truth = believed;
   truth.stack.parts.expert_load = kNaturalLoad;
   CHECK(first_cause(believed, truth, plan).starts_with("expert_load="));
+}
+
+namespace {
+
+// A trace of three steps whose kernels run one after the other, each class for so many seconds.
+std::string trace_of(Seconds products, Seconds attention, Seconds others, Seconds collectives,
+                     Seconds step) {
+  std::string text = "{\"distributedInfo\": {\"rank\": 0, \"world_size\": 16}, \"traceEvents\": [";
+  const auto add = [&](const char* category, const std::string& name, double begin, double length) {
+    text += fmt::format(
+        R"({}{{"ph": "X", "cat": "{}", "name": "{}", "ts": {}, "dur": {}, "args": {{"device": 0}}}})",
+        text.ends_with('[') ? "" : ",", category, name, begin, length);
+  };
+  for (int i = 0; i < 3; ++i) {
+    const double length = 1e6 * step.value();
+    double at = i * length;
+    add("user_annotation", fmt::format("ProfilerStep#{}", i), at, length);
+    for (const auto& [name, time] :
+         {std::pair{"sm90_xmma_gemm", products}, std::pair{"flash_fwd_kernel", attention},
+          std::pair{"vectorized_elementwise_kernel", others},
+          std::pair{"ncclDevKernel_AllGather_RING_LL", collectives}}) {
+      add("kernel", name, at, 1e6 * time.value());
+      at += 1e6 * time.value();
+    }
+  }
+  return text + "]}";
+}
+
+}  // namespace
+
+TEST_CASE("a trace is held against the terms of its plan, and the part that is off is named") {
+  const test::TemporaryFolder folder;
+  const Catalogue catalogue = Catalogue::open().value();
+  PlanFile file;
+  file.model = catalogue.load_model("llama-3-8b").value();
+  file.cluster = "dgx-h100";
+  file.profile = "h100-sxm";
+  file.stack = "megatron-core";
+  file.plan.degrees = {.tp = 4, .pp = 1, .dp = 4};
+  file.plan.global_batch = 32;
+  file.plan.attention = AttentionKind::kFlash;
+  file.plan.recompute = Recompute::kNone;
+  file.plan.stage_layers = {32};
+  Arguments asked;
+  asked.command = Command::kCheckLog;
+  asked.positional = (folder / "trace.json").string();
+  const NamedScenario named = load_scenario(asked, file).value();
+  const Prediction predicted = simulate(named.scenario, file.plan).value();
+  const std::vector<KernelRow> rows = kernel_rows(KernelTimes{}, file.plan, predicted);
+  REQUIRE(rows.size() == 5);
+  Seconds sum;
+  for (const KernelRow& row : rows) sum += row.predicted;
+  CHECK(sum.value() == Approx(predicted.step.value()).epsilon(1e-9));
+
+  const auto checked_with = [&](std::size_t slow, double factor) {
+    std::vector<Seconds> times;
+    for (const KernelRow& row : rows) times.push_back(row.predicted);
+    const Seconds more = (factor - 1) * times[slow];
+    times[slow] += more;
+    REQUIRE(write_file_atomically(folder / "trace.json", trace_of(times[0], times[1], times[2],
+                                                                  times[3], predicted.step + more))
+                .ok());
+    return check_log_answer(asked, file).value();
+  };
+  const CheckedLog same = checked_with(0, 1);
+  CHECK(same.check.as_predicted());
+  for (const KernelRow& row : same.kernel_rows) {
+    INFO(row.what);
+    CHECK(row.measured.value() == Approx(row.predicted.value()).margin(1e-5));
+  }
+  CHECK(checked_with(0, 2).check.findings.front().cause == GapCause::kSlowerCompute);
+  CHECK(checked_with(3, 6).check.findings.front().cause == GapCause::kSlowerLinks);
+  const CheckedLog slow = checked_with(3, 6);
+  CHECK_THAT(slow.check.findings.front().evidence, Catch::StartsWith("collectives"));
+
+  file.plan.degrees.dp = 8;  // of another job than the trace's
+  const auto other = check_log_answer(asked, file);
+  REQUIRE_FALSE(other.ok());
+  CHECK_THAT(to_string(other.error()), Catch::Contains("16"));
 }
 
 }  // namespace tpsim::cli

@@ -38,6 +38,10 @@ class Workplace {
   int tpsim(const std::string& arguments, const char* output) const {
     return run(TPSIM_BINARY_DIR "/tpsim " + arguments, output);
   }
+  // All ranks on one core.
+  int tpsim_on_a_core(const std::string& arguments, const char* output) const {
+    return run("taskset -c 0 " TPSIM_BINARY_DIR "/tpsim " + arguments, output);
+  }
   int mpirun(int ranks, const std::string& arguments, const char* output) const {
     return run("mpirun -q --oversubscribe --allow-run-as-root -n " + std::to_string(ranks) +
                    " " TPSIM_BINARY_DIR "/tpsim " + arguments,
@@ -97,6 +101,14 @@ TEST_CASE("a plan is profiled, predicted, run and compared on this machine") {
                      "simulate.txt") == 0);
   REQUIRE(here.tpsim("validate plan.json --steps 6 --json", "validate.json") == 0);
   CHECK(here.number("validate.json", "measured_step_s") > 0);
+  CHECK(here.number("validate.json", "warm_up_steps") == 2);
+  CHECK(here.number("validate.json", "least_step_s") <=
+        here.number("validate.json", "measured_step_s"));
+  // Two ranks that share a core wait for it, and the report says so.
+  REQUIRE(here.tpsim_on_a_core("validate plan.json --steps 6", "busy.txt") == 0);
+  CHECK(here.lines("busy.txt", "cores   2 ranks share 1 core") == 1);
+  CHECK(here.lines("busy.txt", "median of 4 steps, the shortest") == 1);
+  CHECK(here.lines("busy.txt", "2 before them left out as warm-up") == 1);
   CHECK(here.number("validate.json", "accounted_pct") > 80);  // of very short ops
   CHECK(here.number("validate.json", "accounted_pct") <= 100);
 

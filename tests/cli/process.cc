@@ -51,8 +51,9 @@ std::map<pid_t, Row> process_table() {
 }  // namespace
 
 Process::Process(const std::string& command) {
-  const std::string line = "exec </dev/null >'" + (folder_ / "out").string() + "' 2>'" +
-                           (folder_ / "err").string() + "'; " + command;
+  // Whoever runs the tests may have a terminal of some width.
+  const std::string line = "unset COLUMNS; exec </dev/null >'" + (folder_ / "out").string() +
+                           "' 2>'" + (folder_ / "err").string() + "'; " + command;
   pid_ = ::fork();
   if (pid_ == 0) {
     ::execl("/bin/bash", "bash", "-c", line.c_str(), static_cast<char*>(nullptr));

@@ -39,7 +39,8 @@ static_assert(field_count<MatmulTuning>() == 8);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
 static_assert(field_count<Plan>() == 17);
-static_assert(field_count<PlanFile>() == 7);
+static_assert(field_count<PlanFile>() == 8);
+static_assert(field_count<PlanContents>() == 3);
 
 // Numbers that no short decimal fraction equals.
 constexpr double kThird = 1.0 / 3;

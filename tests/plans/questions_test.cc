@@ -83,6 +83,17 @@ TEST_CASE("an illegal wish is told with its reason") {
   CHECK_FALSE(answer->fixes.empty());
 }
 
+TEST_CASE("a search is heard of from its bounds on, and never goes back") {
+  std::vector<double> shares;
+  const auto found =
+      search(with_memory(16), space_of(8), 1, [&](double share) { shares.push_back(share); });
+  REQUIRE(found.ok());
+  REQUIRE(shares.size() > 2);
+  CHECK(shares.front() < 0.5);
+  CHECK(std::is_sorted(shares.begin(), shares.end()));
+  CHECK(shares.back() <= 1);
+}
+
 TEST_CASE("memory unlocks a plan at its break-even point and not below") {
   const SearchSpace space = space_of(8);
   Scenario scenario = with_memory(16);

@@ -184,6 +184,23 @@ class SameAnswers(unittest.TestCase):
         fields_against(self, got, wanted)
         self.assertEqual(got.findings[0].cause, "unexplained")
 
+    def test_a_trace_is_a_log(self):
+        plan = self.saved()
+        trace = os.path.join(self.folder.name, "trace.json")
+        events = [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}",
+                   "ts": 1e9 * i, "dur": 1e9} for i in range(3)]
+        events += [{"ph": "X", "cat": "kernel", "name": name, "ts": 1e9 * i + at, "dur": 1e8,
+                    "args": {"device": 0}} for i in range(3)
+                   for at, name in ((0, "sm90_xmma_gemm"), (2e8, "ncclKernel_AllReduce_RING"))]
+        with open(trace, "w", encoding="utf-8") as out:
+            json.dump({"traceEvents": events}, out)
+        got = tpsim.check_log(trace, plan=plan)
+        wanted = document("check-log", trace, "--plan", self.path)
+        self.assertEqual(got.to_dict(), wanted)
+        fields_against(self, got, wanted)
+        self.assertEqual(got.kernels.collectives[0].name, "AllReduce")
+        self.assertAlmostEqual(got.kernels.parts[0].measured_s, 100)
+
     def test_validate(self):
         runs = os.path.join(SOURCE, "data", "published_runs", "megatron_selene.csv")
         got = tpsim.validate(runs)

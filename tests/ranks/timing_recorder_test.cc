@@ -2,6 +2,8 @@
 #include "kernels/timing_recorder.h"
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
 
 #include "kernels/meta/meta_device.h"
 #include "ranks/meta/meta_communicator.h"
@@ -59,6 +61,20 @@ TEST_CASE("what a collective runs on the device is the collective's time") {
   REQUIRE(times.collectives.size() == 1);
   CHECK(times.collectives[0].record.bytes == 32);
   CHECK(times.collectives[0].time.value() == Approx(1000e-9));
+}
+
+TEST_CASE("a thread that has no core while it works is noticed") {
+  ClockDevice device;
+  const Tensor x = vector_of(device, 8);
+  device.duration = [](const Op&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return std::int64_t{100};
+  };
+  TimingRecorder recorder(device);
+  recorder.clear();
+  device.run(Fill{x, 0.0F, test::kTest});
+  recorder.take();
+  CHECK(recorder.share_on_core() < 0.5);
 }
 
 TEST_CASE("a recorder gives the device back to the one before it") {

@@ -42,6 +42,7 @@ TEST_CASE("errors are predicted over measured, less one") {
   CHECK(s.mape == Approx(0.15));
   CHECK(s.bias == Approx(-0.05));
   CHECK(s.max_ape == Approx(0.2));
+  CHECK(s.median_ape == Approx(0.15));  // of two the mean
   CHECK(s.interval_coverage == Approx(0.5));
 }
 

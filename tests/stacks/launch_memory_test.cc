@@ -34,6 +34,40 @@ TEST_CASE("recompute of some blocks goes to the stacks that recompute the first 
   CHECK_THAT(titan.error().message, Catch::Contains("recompute of some blocks"));
 }
 
+TEST_CASE("the allocator of a plan goes into every launch file and comes back") {
+  int tried = 0;
+  for (int i = 0; i < kLaunchStackCount; ++i) {
+    const auto stack = static_cast<LaunchStack>(i);
+    CAPTURE(name_of(stack));
+    PlanFile file = llama_file();
+    file.plan.virtual_stages = file.plan.degrees.tp = file.plan.degrees.pp = 1;
+    file.plan.sequence_parallel = false;
+    file.plan.schedule = ScheduleKind::kOneFOneB;
+    file.plan.degrees.dp = 8;
+    file.plan.stage_layers = {file.model.layers};
+    if (stack == LaunchStack::kTorchTitan || stack == LaunchStack::kAccelerate) file.plan.zero = 3;
+    const auto plain = export_plan(stack, file, 8);
+    if (!plain.ok()) continue;  // not that software's model
+    ++tried;
+    CHECK(plain->front().text.find("ALLOC_CONF") == std::string::npos);
+    CHECK(import_plan(stack, *plain, file.model)->parts.count(StackPart::kExpandableSegments) == 0);
+    for (const std::int64_t expands : {0, 1}) {
+      file.parts = {{StackPart::kExpandableSegments, expands}};
+      const auto files = export_plan(stack, file, 8);
+      REQUIRE(files.ok());
+      CHECK_THAT(
+          files->front().text,
+          Catch::Contains(std::string("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:") +
+                          (expands == 1 ? "True\n" : "False\n")));
+      const auto back = import_plan(stack, *files, file.model);
+      REQUIRE(back.ok());
+      CHECK(back->plan == file.plan);
+      CHECK(back->parts.at(StackPart::kExpandableSegments) == expands);
+    }
+  }
+  CHECK(tried >= 7);
+}
+
 TEST_CASE("an offloaded optimizer goes to the stacks that offload it alone") {
   PlanFile file = llama_file();
   file.plan.zero = 1;
