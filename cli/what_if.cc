@@ -126,12 +126,11 @@ JsonValue report_json(const PlannedRun& run, const Answers& answers) {
                                    {"plan", short_name(one.after)}});
              }));
   }
-  json.set("precision_break_evens",
-           json_array(answers.precisions, [](const PrecisionBreakEven& one) {
-             return json_object({{"precision", name_of(one.precision)},
-                                 {"hidden", one.width},
-                                 {"gain", one.gain}});
-           }));
+  json.set(
+      "precision_break_evens", json_array(answers.precisions, [](const PrecisionBreakEven& one) {
+        return json_object(
+            {{"precision", name_of(one.precision)}, {"hidden", one.width}, {"gain", one.gain}});
+      }));
   json.set("shape", json_array(answers.shapes, shape_json));
   return json;
 }

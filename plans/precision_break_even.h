@@ -12,8 +12,8 @@ namespace tpsim {
 
 struct PrecisionBreakEven {
   Precision precision{};
-  // The hidden width from which on a block takes less time with the recipe than without any; 0 where
-  // it does not, up to kWidestTried.
+  // The hidden width from which on a block takes less time with the recipe than without any; 0
+  // where it does not, up to kWidestTried.
   std::int64_t width = 0;
   double gain = 0;  // of the speed of a block of the model itself, forward and backward
 };
@@ -21,8 +21,8 @@ struct PrecisionBreakEven {
 inline constexpr std::int64_t kWidestTried = 65536;
 
 // Of every recipe that the GPU multiplies and `plan` could have, for the plan's micro-batch, tensor
-// and context parallelism; the other widths of a block grow with hidden. Empty where the plan is not
-// of bf16.
+// and context parallelism; the other widths of a block grow with hidden. Empty where the plan is
+// not of bf16.
 std::vector<PrecisionBreakEven> precision_break_evens(const Scenario& scenario, const Plan& plan);
 
 // The model with another hidden width, and its heads, feed-forward part and experts in proportion:

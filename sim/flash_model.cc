@@ -77,9 +77,8 @@ FlashModel::FlashModel(const Profile& profile) : device_(profile.device), model_
   for (const OpSample& sample : profile.ops) {
     const OpKey& key = sample.key;
     if (!is_flash(key.kind) || sample.median.value() <= 0) continue;
-    samples[field_of(key)].push_back(
-        {point_of(key, device_.processors),
-         static_cast<float>(std::log(sample.median / bound(key)))});
+    samples[field_of(key)].push_back({point_of(key, device_.processors),
+                                      static_cast<float>(std::log(sample.median / bound(key)))});
     if (is_backward(key)) continue;
     const Seconds at_peak = Flops(forward_flops(extents_of(key))) / device_.matmul_peak;
     best_flops_share_ = std::max(best_flops_share_, at_peak / sample.median);

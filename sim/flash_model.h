@@ -8,8 +8,9 @@
 // query sees as many keys (s = 2 keys - queries); measured forward samples of similar shapes
 // correct it. The backward pass takes the forward's time by their FLOPs and efficiencies, corrected
 // by backward samples where a profile has them. Attention whose values have a width of their own
-// (latent attention) runs kernels of its own: its samples correct it alone. The ramp constants and the latency fit the A100
-// (FlashAttention-2) and H200 (FlashAttention-3) tables of data/microbench.
+// (latent attention) runs kernels of its own: its samples correct it alone. The ramp constants and
+// the latency fit the A100 (FlashAttention-2) and H200 (FlashAttention-3) tables of
+// data/microbench.
 #pragma once
 
 #include <array>

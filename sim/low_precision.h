@@ -9,14 +9,14 @@
 //   rounded anew from 16 bits with blocks of scales, which differ by orientation.
 // A norm writes its output in 8 bits where the scale is known before (kFp8). What sequence parallel
 // ranks gather is rounded before it is sent, each rank its part. Scales of the tensor itself
-// (kFp8Current, and the outer one of kNvFp4) take a pass for the greatest value. NVFP4 turns what the
-// weight gradient reads by Hadamard matrices of 16 x 16, so that its columns are rounded from 16 bits
-// in a pass of their own, and rounds gradients stochastically; weights have a scale for 16 x 16.
-// The turns (32 FLOPs an element, on the matrix units) and the drawn numbers (one of 32 bits for four
-// elements) hide behind memory. Weights are rounded once a step, unless the software rounds anew
-// (StackSpec::rounds_anew). Both gradients' products of kFp8 and kFp8Current sum outside the matrix
-// units (kSplitSums; Transformer Engine's use_split_accumulator, torchao's use_fast_accum). Not
-// priced: the all-reduce of the greatest values (a few bytes a tensor).
+// (kFp8Current, and the outer one of kNvFp4) take a pass for the greatest value. NVFP4 turns what
+// the weight gradient reads by Hadamard matrices of 16 x 16, so that its columns are rounded from
+// 16 bits in a pass of their own, and rounds gradients stochastically; weights have a scale for 16
+// x 16. The turns (32 FLOPs an element, on the matrix units) and the drawn numbers (one of 32 bits
+// for four elements) hide behind memory. Weights are rounded once a step, unless the software
+// rounds anew (StackSpec::rounds_anew). Both gradients' products of kFp8 and kFp8Current sum
+// outside the matrix units (kSplitSums; Transformer Engine's use_split_accumulator, torchao's
+// use_fast_accum). Not priced: the all-reduce of the greatest values (a few bytes a tensor).
 #pragma once
 
 #include <cstdint>

@@ -140,6 +140,12 @@ std::string OpCostModel::explain(const OpRecord& op) const {
   std::string how;
   if (paid.source == PriceSource::kExact) {
     how = fmt::format("measured {}", to_string(burst.time));
+    OpRecord wide = op;
+    wide.key.dtype = DType::kBFloat16;
+    const bool is_narrow_product = op.key.kind == OpKind::kMatmul && is_narrow(op.key.dtype);
+    if (is_narrow_product && price(wide).time < paid.time) {
+      how += fmt::format(", though bf16 takes {}", to_string(price(wide).time));
+    }
   } else if (op.key.kind == OpKind::kMatmul) {
     how = explain_matmul(op);
   } else if (is_flash(op.key.kind)) {
@@ -154,11 +160,10 @@ std::string OpCostModel::explain(const OpRecord& op) const {
   if (sustained_.contains(canonical(op.key))) {
     text += fmt::format(", {} at sustained clocks", to_string(paid.time));
   } else if (paid.time > burst.time) {
-    text += fmt::format(", x {:.3f} from burst to sustained clocks ({} {:.2f})",
-                        paid.time / burst.time,
-                        has_narrow_clock(op) ? "narrow_sustained_clock" : "sustained_clock",
-                        has_narrow_clock(op) ? model_.narrow_sustained_clock
-                                             : model_.sustained_clock);
+    text +=
+        fmt::format(", x {:.3f} from burst to sustained clocks ({} {:.2f})", paid.time / burst.time,
+                    has_narrow_clock(op) ? "narrow_sustained_clock" : "sustained_clock",
+                    has_narrow_clock(op) ? model_.narrow_sustained_clock : model_.sustained_clock);
   }
   return text + "; " + (paid.source == PriceSource::kModel ? model_.source : source_);
 }
