@@ -124,6 +124,17 @@ TEST_CASE("fewer bits never make a modelled product slower") {
   }
 }
 
+TEST_CASE("a measured product of fewer bits that is slower is followed, and said so") {
+  Profile profile = *catalogue().load_profile("h100-sxm");
+  profile.burst_clocks = false;
+  const OpRecord op = product(DType::kFloat8, 4104, 4104, 4104);
+  CHECK(OpCostModel(profile).explain(op).find("though") == std::string::npos);
+  profile.ops.push_back({op.key, Seconds(1)});
+  const OpCostModel model(profile);
+  CHECK(model.price(op).time == Seconds(1));
+  CHECK_THAT(model.explain(op), Catch::Contains("though bf16 takes"));
+}
+
 TEST_CASE(
     "sums of 8-bit gradients outside the matrix units take longer, never longer than 16 bits") {
   Profile profile = *catalogue().load_profile("h100-sxm");
