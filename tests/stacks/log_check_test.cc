@@ -34,18 +34,6 @@ struct Run {
   }
 };
 
-// The same with what Megatron-Core prints of routers.
-std::string with_router(std::string text, double balancing, double z) {
-  const std::string before = "| loss scale";
-  for (std::size_t at = 0; (at = text.find(before, at)) != std::string::npos;) {
-    const std::string losses =
-        fmt::format("| load_balancing_loss: {:.6E} | z_loss: {:.6E} ", balancing, z);
-    text.insert(at, losses);
-    at += losses.size() + before.size();
-  }
-  return text;
-}
-
 // As Megatron-LM prints an iteration with its timers; `slowest` is the slowest rank's compute.
 std::string megatron_lm(const Run& run, double step, double fastest, double slowest, double grads) {
   std::string text = "using world size: 16, data-parallel size: 4\n";
@@ -122,25 +110,26 @@ TEST_CASE("routers' losses say how loaded the busiest rank is") {
   Run run;
   const std::string plain =
       megatron_lm(run, run.step_ms(), run.compute_ms(), run.compute_ms(), run.gradients_ms());
-  const auto check_of = [&](const std::string& text) {
-    const TrainingLog log = parse_training_log(text, "log").value();
-    return check_log(run.scenario, run.plan, run.predicted, log).value();
+  const auto check_at = [&](double balancing) {
+    const std::string losses = fmt::format("load_balancing_loss: {} | z_loss: 0.25 | ", balancing);
+    std::string text = plain;
+    for (std::size_t at = 0; (at = text.find("loss scale", at)) != std::string::npos;) {
+      text.insert(at, losses);
+      at += losses.size() + 1;
+    }
+    return check_log(run.scenario, run.plan, run.predicted, *parse_training_log(text, "")).value();
   };
-  CHECK(check_of(plain).balancing_loss < 0);
-  const LogCheck dense = check_of(with_router(plain, 1.04, 0.25));
+  const LogCheck dense = check_at(1.04);
   CHECK(dense.balancing_loss == Approx(1.04));
   CHECK(dense.z_loss == Approx(0.25));
   CHECK(dense.logged_load == 0);  // no experts
   run.scenario.model.experts.count = 16;
   run.scenario.model.experts.per_token = 2;
   run.plan.degrees.ep = 4;
-  const auto load_at = [&](double loss) {
-    return check_of(with_router(plain, loss, 0.25)).logged_load;
-  };
-  CHECK(load_at(1.0) == Approx(1));
+  CHECK(check_at(1.0).logged_load == Approx(1));
   // A spread of 0.2 over four experts of a rank; the largest of four ranks is 1.03 deviations off.
-  CHECK(load_at(1.04) == Approx(1 + 0.2 / 2 * 1.03).epsilon(0.01));
-  CHECK(load_at(1.16) > load_at(1.04));
+  CHECK(check_at(1.04).logged_load == Approx(1 + 0.2 / 2 * 1.03).epsilon(0.01));
+  CHECK(check_at(1.16).logged_load > check_at(1.04).logged_load);
 }
 
 TEST_CASE("a run as predicted has no findings, in every format") {
