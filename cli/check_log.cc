@@ -50,6 +50,23 @@ std::string rate_view(const LogCheck& check, const Prediction& predicted) {
       check.logged_tflops, predicted.model_tflops_per_gpu, predicted.hardware_tflops_per_gpu);
 }
 
+JsonValue json_if(bool said, double value) { return said ? JsonValue(value) : JsonValue(); }
+
+std::string expert_view(const LogCheck& check) {
+  if (check.balancing_loss < 0) return "";
+  std::string text = fmt::format(
+      "  experts    load balancing loss {:.3f} (1: all get as many tokens)", check.balancing_loss);
+  if (check.z_loss >= 0) text += fmt::format(", z loss {:.3g}", check.z_loss);
+  text += "\n";
+  if (check.logged_load > 0) {
+    text += fmt::format(
+        "             the busiest rank then gets about {:.2f} times the mean; predicted with "
+        "{:.2f} (--expert-load {:.2f})\n",
+        check.logged_load, check.predicted_load, check.logged_load);
+  }
+  return text;
+}
+
 std::string memory_view(const Terminal& terminal, const LogCheck& check) {
   if (check.memory.empty()) return "  memory     not in the log\n";
   Table table({{"stage"}, {"reserved"}, {"predicted"}, {"off"}});
@@ -96,7 +113,7 @@ std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
   const LogCheck& check = checked.check;
   std::string text =
       heading(terminal, "LOG", fmt::format("against {}", short_name(checked.file.plan)));
-  text += time_view(terminal, check) + rate_view(check, checked.predicted) +
+  text += time_view(terminal, check) + rate_view(check, checked.predicted) + expert_view(check) +
           memory_view(terminal, check);
   if (checked.kernels) text += kernel_view(terminal, *checked.kernels, checked.kernel_rows);
   if (!check.findings.empty()) {
@@ -217,6 +234,9 @@ JsonValue check_log_json(const CheckedLog& checked) {
       {"warm_up_steps", check.warm_up},
       {"nan_losses", check.nan_losses},
       {"skipped_steps", check.skipped},
+      {"load_balancing_loss", json_if(check.balancing_loss >= 0, check.balancing_loss)},
+      {"z_loss", json_if(check.z_loss >= 0, check.z_loss)},
+      {"logged_expert_load", json_if(check.logged_load > 0, check.logged_load)},
       {"logged_tflops_per_gpu", check.logged_tflops},
       {"model_tflops_per_gpu", checked.predicted.model_tflops_per_gpu},
       {"likely",

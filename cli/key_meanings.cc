@@ -70,6 +70,8 @@ constexpr std::array kMeanings = {
     KeyMeaning{"stack.source", "where its numbers come from"},
     KeyMeaning{"stack.known_as", "words by which tables of runs name it"},
     KeyMeaning{"stack.gradient_dtype", "in which gradients add up where nobody says"},
+    KeyMeaning{"stack.fp8_param_gather",
+               "fp8 and fp8-current keep and gather weights in 8 bits where nobody says"},
     KeyMeaning{"stack.training", "options that change the program"},
     KeyMeaning{"stack.training.clip_gradients",
                "the norm of all gradients is taken before the update"},

@@ -54,7 +54,10 @@ constexpr std::array kCommands = {
         Command::kProfile, "profile", "time on this machine what plans need", "plan.json",
         "a plan saved with --save: only what it needs is timed",
         "tpsim profile plan.json -o profile.json\n"
-        "tpsim profile --model my/config.json --gpus 2 --dtype fp32 --quick -o profile.json"},
+        "tpsim profile --model my/config.json --gpus 2 --dtype fp32 --quick -o profile.json\n"
+        "tpsim profile --from-datasheet x100 peak=1200TFLOP/s fp8=2400TFLOP/s memory=96GB \\\n"
+        "    bandwidth=4TB/s processors=144 -o x100.json",
+        "facts", "of --from-datasheet, as KEY=VALUE"},
     CommandRow{Command::kRun, "run", "train a plan on the reference model", "plan.json",
                "a plan saved with --save; options given beside it change it",
                "tpsim run --model my/config.json --seq 128 --tp 2 --global-batch 8 --steps 10\n"
@@ -249,6 +252,8 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kProfiles},
     {Opt::kCollectives, "--collectives", "", "time all collectives, at all sizes", kOutput,
      kProfiles},
+    {Opt::kFromDatasheet, "--from-datasheet", "NAME",
+     "time nothing: a profile from peak=, memory=, ...", kOutput, kProfiles},
     {Opt::kTo, "--to", "STACK", "megatron-lm, nemo, nanotron, slurm, ... (docs/export.md: all)",
      kOutput, kExports},
     {Opt::kFrom, "--from", "STACK", "what the files are for, as --to of export [as they look]",

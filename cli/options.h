@@ -111,6 +111,7 @@ enum class Opt : std::uint8_t {
   kCudaGraphs,
   kQuick,
   kCollectives,
+  kFromDatasheet,
   kTo,
   kFrom,
   kSet,

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cli/commands.h"
+#include "cli/datasheet.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
 #include "cli/table.h"
@@ -289,9 +290,33 @@ std::string summary(const Profile& profile, const StepTimes& work, std::int64_t 
   return text + fmt::format("wrote {}\n", printable(path));
 }
 
+// Prints the profile where no file is named for it.
+Status write_datasheet_profile(const Arguments& arguments) {
+  std::vector<std::string> facts = arguments.more;
+  if (!arguments.positional.empty()) facts.insert(facts.begin(), arguments.positional);
+  const std::string& name = *arguments[Opt::kFromDatasheet];
+  TPSIM_TRY(const DatasheetProfile made, datasheet_profile(name, facts, today()));
+  if (!arguments.has(Opt::kOutputFolder)) return print(made.text + "\n");
+  const std::string& path = *arguments[Opt::kOutputFolder];
+  TPSIM_TRY_STATUS(write_file_atomically(path, made.text + "\n"));
+  return print(fmt::format(
+      "{}: {} of {}, {} of memory at {}; it multiplies {} beside {}\n"
+      "nothing was timed: predictions with --profile {} have the interval of a datasheet\n"
+      "wrote {}\n",
+      printable(name), to_string(made.profile.device.matmul_peak),
+      name_of(made.profile.device.matmul_dtype), to_string(made.profile.device.memory),
+      to_string(made.profile.device.memory_bandwidth), narrow_types_text(made.profile.device),
+      name_of(made.profile.device.matmul_dtype), printable(path), printable(path)));
+}
+
 }  // namespace
 
 Status run_profile(const Arguments& arguments, const Terminal& terminal) {
+  if (arguments.has(Opt::kFromDatasheet)) return write_datasheet_profile(arguments);
+  if (!arguments.more.empty()) {
+    return Error{ErrorKind::kBadInput, fmt::format("unexpected argument '{}'", arguments.more[0]),
+                 "profile", "KEY=VALUE goes with --from-datasheet NAME"};
+  }
   if (!arguments.has(Opt::kOutputFolder)) {
     return option_error(Opt::kOutputFolder, "is missing: where to?", "give -o profile.json");
   }

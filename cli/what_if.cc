@@ -13,6 +13,7 @@
 #include "cli/table.h"
 #include "core/json_document.h"
 #include "core/numbers.h"
+#include "plans/precision_break_even.h"
 #include "plans/shape_advice.h"
 
 namespace tpsim::cli {
@@ -25,6 +26,7 @@ struct Answers {
   std::vector<MemoryBreakEven> memory;
   std::vector<PlanBreakEven> plans;
   std::vector<ShapeFinding> shapes;
+  std::vector<PrecisionBreakEven> precisions;
   bool searched = false;
   std::string not_searched;  // why there was none around the plan
   std::string best;          // of the search, where the plan is another one
@@ -75,6 +77,19 @@ std::string shape_view(const Terminal& terminal, const Answers& answers) {
   return text.empty() ? "  nothing to find fault with\n" : text;
 }
 
+std::string precision_view(const Answers& answers) {
+  std::string text;
+  for (const PrecisionBreakEven& one : answers.precisions) {
+    const std::string from =
+        one.width == 0
+            ? fmt::format("never pays, up to a hidden width of {}", fmt::group_digits(kWidestTried))
+            : fmt::format("pays from a hidden width of {} on", fmt::group_digits(one.width));
+    text += fmt::format("  {:<12} {}; this model's blocks {:+.1f} % speed\n",
+                        name_of(one.precision), from, 100 * one.gain);
+  }
+  return text;
+}
+
 std::string report_text(const Terminal& terminal, const NamedScenario& named, const PlannedRun& run,
                         const Answers& answers) {
   std::string text = scenario_view(terminal, named, run.plan) + "\n";
@@ -91,6 +106,10 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named, co
                     answers.not_searched.empty() ? "--gpus searches for them"
                                                  : "no search: " + printable(answers.not_searched));
     text += "\n";
+  }
+  if (!answers.precisions.empty()) {
+    text += heading(terminal, "PRECISION", "roundings against faster products, this micro-batch");
+    text += precision_view(answers) + "\n";
   }
   return text + heading(terminal, "SHAPE", "sizes that suit this GPU and plan badly") +
          shape_view(terminal, answers);
@@ -126,6 +145,11 @@ JsonValue report_json(const PlannedRun& run, const Answers& answers) {
                                    {"plan", short_name(one.after)}});
              }));
   }
+  json.set(
+      "precision_break_evens", json_array(answers.precisions, [](const PrecisionBreakEven& one) {
+        return json_object(
+            {{"precision", name_of(one.precision)}, {"hidden", one.width}, {"gain", one.gain}});
+      }));
   json.set("shape", json_array(answers.shapes, shape_json));
   return json;
 }
@@ -159,6 +183,7 @@ Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScena
   Answers answers;
   answers.sensitivities = sensitivities(named.scenario, run.plan);
   answers.shapes = shape_findings(named.scenario, run.plan);
+  answers.precisions = precision_break_evens(named.scenario, run.plan);
   answers.searched = arguments.has(Opt::kGpus);
   if (answers.searched) {
     const Status found = search_break_evens(arguments, named, run, terminal, answers);

@@ -55,6 +55,8 @@ struct MatmulTuning {
   // Time over that of y = x W^T of the same shape: dgrad (no transposes) and wgrad (A transposed).
   double nn_layout_factor = 1.0;
   double tn_layout_factor = 1.0;
+  // Time that kSplitSums adds, over what 8-bit products of these FLOPs take at full rate.
+  double split_sum_cost = 0;
 };
 
 // Speed of attention kernels over that of the one that the samples are of.

@@ -115,6 +115,7 @@ constexpr auto kMatmulFields = [](auto& io, auto& matmul) {
   io.number("unaligned_batched_rate", matmul.unaligned_batched_rate, kShare, kOptional);
   io.number("nn_layout_factor", matmul.nn_layout_factor, {0.1, 10}, kOptional);
   io.number("tn_layout_factor", matmul.tn_layout_factor, {0.1, 10}, kOptional);
+  io.number("split_sum_cost", matmul.split_sum_cost, {0, 10}, kOptional);
 };
 
 constexpr auto kAttentionSpeedFields = [](auto& io, auto& speeds) {

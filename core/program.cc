@@ -131,6 +131,7 @@ std::string to_string(const OpKey& key) {
   if (key.kind == OpKind::kMatmul) {
     text += (key.variant & kTransposeA) != 0 ? " t" : " n";
     text += (key.variant & kTransposeB) != 0 ? "t " : "n ";
+    if ((key.variant & kSplitSums) != 0) text += "split ";
   } else {
     text += ' ';
   }

@@ -104,6 +104,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.text("known_as", stack.known_as, kOptional);
   io.choice("launcher", stack.launcher, every<Launcher>(), kOptional);
   io.choice("gradient_dtype", stack.gradient_dtype, {DType::kFloat32, DType::kBFloat16}, kOptional);
+  io.flag("fp8_param_gather", stack.fp8_param_gather, kOptional);
   io.object("training", [&](auto& inner) { kTrainingFields(inner, stack); });
   io.object("host", [&](auto& inner) {
     kHostFields(inner, stack.host);

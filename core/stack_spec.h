@@ -100,6 +100,9 @@ struct StackSpec {
   SoftwareParts parts;
   // In which gradients add up in bf16 training unless a plan says otherwise.
   DType gradient_dtype = DType::kFloat32;
+  // Recipes with a scale for a tensor keep and gather weights in 8 bits where no run says
+  // otherwise.
+  bool fp8_param_gather = false;
   TrainingOptions training;
   HostCost host;
   StackMemory memory;

@@ -157,7 +157,10 @@ Scenario with_constant(Scenario scenario, Constant constant, double factor) {
       scale_samples(profile, false, factor);
       break;
     case Constant::kFlops:
-      profile.device.matmul_peak *= factor;
+      for (FlopsPerSecond* peak : {&profile.device.matmul_peak, &profile.device.fp8_peak,
+                                   &profile.device.mxfp8_peak, &profile.device.nvfp4_peak}) {
+        *peak *= factor;
+      }
       scale_samples(profile, true, factor);
       break;
     case Constant::kHost: scale_host(scenario.stack.host, factor); break;

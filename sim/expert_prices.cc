@@ -40,15 +40,20 @@ double share_missed(const ExpertShape& experts, std::int64_t parts) {
 }  // namespace
 
 double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
-  const std::int64_t ranks = plan.degrees.ep;
-  if (!has_experts(model) || ranks == 1) return 1;
+  if (!has_experts(model) || plan.degrees.ep == 1) return 1;
   if (stack.parts.expert_load != kNaturalLoad) {
     return static_cast<double>(stack.parts.expert_load) / static_cast<double>(kBalancedLoad);
   }
+  return busiest_load(model, plan, kNaturalSpread);
+}
+
+double busiest_load(const ModelSpec& model, const Plan& plan, double spread) {
+  const std::int64_t ranks = plan.degrees.ep;
+  if (!has_experts(model) || ranks == 1) return 1;
   const std::int64_t each = model.experts.count / ranks;  // ep divides them
   const auto experts_each = static_cast<double>(each);
   // No rank gets more than all tokens.
-  const double most = 1 + kNaturalSpread / std::sqrt(experts_each) * expected_maximum(ranks);
+  const double most = 1 + spread / std::sqrt(experts_each) * expected_maximum(ranks);
   return std::min(static_cast<double>(ranks), most);
 }
 

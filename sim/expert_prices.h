@@ -23,6 +23,9 @@ namespace tpsim {
 // Without a stated load shares of experts differ as routers with an auxiliary loss leave them.
 double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
 
+// The same where experts' shares of the tokens have this standard deviation over their mean.
+double busiest_load(const ModelSpec& model, const Plan& plan, double spread);
+
 // Of `parts` equal ones that share the experts, how many hold any of a token's: the expectation.
 double parts_reached(const ExpertShape& experts, std::int64_t parts);
 

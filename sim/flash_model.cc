@@ -63,16 +63,22 @@ FieldPoint point_of(const OpKey& key, std::int64_t processors) {
 
 bool is_backward(const OpKey& key) { return key.kind == OpKind::kFlashBackward; }
 
+constexpr std::size_t kBackward = 1, kOwnWidth = 2;
+
+std::size_t field_of(const OpKey& key) {
+  const bool own_width = key.dims.back() > 0;
+  return (is_backward(key) ? kBackward : 0) + (own_width ? kOwnWidth : 0);
+}
+
 }  // namespace
 
 FlashModel::FlashModel(const Profile& profile) : device_(profile.device), model_(profile.model) {
-  std::array<std::vector<FieldSample>, 2> samples;
+  std::array<std::vector<FieldSample>, std::tuple_size_v<decltype(fields_)>> samples;
   for (const OpSample& sample : profile.ops) {
     const OpKey& key = sample.key;
     if (!is_flash(key.kind) || sample.median.value() <= 0) continue;
-    samples[is_backward(key) ? 1 : 0].push_back(
-        {point_of(key, device_.processors),
-         static_cast<float>(std::log(sample.median / bound(key)))});
+    samples[field_of(key)].push_back({point_of(key, device_.processors),
+                                      static_cast<float>(std::log(sample.median / bound(key)))});
     if (is_backward(key)) continue;
     const Seconds at_peak = Flops(forward_flops(extents_of(key))) / device_.matmul_peak;
     best_flops_share_ = std::max(best_flops_share_, at_peak / sample.median);
@@ -105,10 +111,18 @@ Seconds FlashModel::bound(const OpKey& key) const {
          model_.flash_backward_efficiency * forward;
 }
 
-// A backward shape without backward samples inherits the forward's correction.
+// A backward shape without backward samples inherits the forward's correction, values with their
+// own width without samples of that those of the others.
+const ResidualField& FlashModel::field_for(const OpKey& key) const {
+  const std::size_t own = field_of(key);
+  for (const std::size_t field : {own, own & kOwnWidth, own & kBackward}) {
+    if (fields_[field].size() > 0) return fields_[field];
+  }
+  return fields_[0];
+}
+
 FlashEstimate FlashModel::estimate(const OpRecord& op) const {
-  const bool use_backward = is_backward(op.key) && fields_[1].size() > 0;
-  const FieldValue around = fields_[use_backward ? 1 : 0].at(point_of(op.key, device_.processors));
+  const FieldValue around = field_for(op.key).at(point_of(op.key, device_.processors));
   FlashEstimate estimate;
   estimate.bound = bound(op.key);
   estimate.correction = std::exp(around.log_ratio);

@@ -7,8 +7,10 @@
 // processor, and queries that are the last of more keys ramp up like a longer sequence of which a
 // query sees as many keys (s = 2 keys - queries); measured forward samples of similar shapes
 // correct it. The backward pass takes the forward's time by their FLOPs and efficiencies, corrected
-// by backward samples where a profile has them. The ramp constants and the latency fit the A100
-// (FlashAttention-2) and H200 (FlashAttention-3) tables of data/microbench.
+// by backward samples where a profile has them. Attention whose values have a width of their own
+// (latent attention) runs kernels of its own: its samples correct it alone. The ramp constants and
+// the latency fit the A100 (FlashAttention-2) and H200 (FlashAttention-3) tables of
+// data/microbench.
 #pragma once
 
 #include <array>
@@ -37,7 +39,10 @@ class FlashModel {
 
   DeviceFacts device_;
   DeviceModel model_;
-  std::array<ResidualField, 2> fields_;  // forward, backward
+  const ResidualField& field_for(const OpKey& key) const;
+
+  // Forward, backward; the same where values have their own width.
+  std::array<ResidualField, 4> fields_;
   double best_flops_share_ = 0;
 };
 

@@ -72,6 +72,41 @@ Status check_precision(const DeviceFacts& device, Precision precision) {
                fmt::format("it has {}", narrow_types_text(device))};
 }
 
+std::string name_of_pass(const OpRecord& op) {
+  if (op.key.kind != OpKind::kCast) return "";
+  const std::string type(name_of(static_cast<DType>(op.key.variant)));
+  switch (static_cast<RoundingPass>(op.key.dims[2])) {
+    case RoundingPass::kNone: return "";
+    case RoundingPass::kRounding: return "rounded to " + type;
+    case RoundingPass::kGreatest: return "greatest values, for the scale of the tensor";
+    case RoundingPass::kRows: return "rounded to " + type + " by rows";
+    case RoundingPass::kRowsStochastic: return "rounded stochastically to " + type + " by rows";
+    case RoundingPass::kHadamard: return "Hadamard transforms, rounded to " + type + " by columns";
+    case RoundingPass::kHadamardStochastic:
+      return "Hadamard transforms, rounded stochastically to " + type + " by columns";
+  }
+  return "";
+}
+
+std::string_view roundings_of(Precision recipe) {
+  switch (recipe) {
+    case Precision::kNone: return "";
+    case Precision::kFp8:
+      return "operands of linear layers rounded to fp8 with scales of steps before";
+    case Precision::kFp8Current:
+      return "operands of linear layers rounded to fp8, their greatest values sought before";
+    case Precision::kFp8Block:
+      return "operands of linear layers rounded to fp8 in blocks, in both orientations";
+    case Precision::kMxFp8:
+      return "operands of linear layers rounded to mxfp8 in both orientations";
+    case Precision::kNvFp4:
+      return "operands of linear layers rounded to nvfp4: greatest values sought, rows rounded, "
+             "columns turned by Hadamard transforms and rounded, gradients stochastically; weights "
+             "with a scale for 16 x 16 once a step";
+  }
+  return "";
+}
+
 OpRecord with_operands(const OpRecord& product, DType operands) {
   OpRecord narrow = product;
   narrow.key.dtype = operands;
@@ -91,8 +126,7 @@ double RoundedOperands::bytes_per_input(const OpRecord& product) const {
   const double narrow = bytes_per_element(operands_);
   const double part = is_gathered_ ? 1 / gathered_parts_ : 1;
   if (!is_by_tensor(recipe_)) {
-    const double greatest = recipe_ == Precision::kNvFp4 ? 2 : 0;
-    return part * (greatest + 2 + 2 * narrow);
+    return part * (2 + 2 * narrow);
   }
   const bool is_written =
       !rounds_anew_ && from_norm_ && recipe_ == Precision::kFp8 && is_forward(product);
@@ -111,15 +145,34 @@ double RoundedOperands::bytes_anew(const OpRecord& product) const {
          static_cast<double>(dims[0] * dims[2] * dims[3]);
 }
 
-void RoundedOperands::add_pass(std::vector<OpRecord>& ops, const OpRecord& product, double elements,
-                               double bytes) const {
+// The first operand's passes. Random turns leave the columns nothing to read but 16 bits.
+void RoundedOperands::add_input_passes(std::vector<OpRecord>& ops, const OpRecord& product) const {
+  const double elements = inputs_of(product);
+  if (recipe_ != Precision::kNvFp4) {
+    add_pass(ops, product, RoundingPass::kRounding, elements, elements * bytes_per_input(product));
+    return;
+  }
+  const double own = (is_gathered_ ? 1 / gathered_parts_ : 1) * elements;
+  const double rounded = 2 + bytes_per_element(operands_);
+  const bool is_activation = is_forward(product);
+  add_pass(ops, product, RoundingPass::kGreatest, own, 2 * own);
+  add_pass(ops, product, is_activation ? RoundingPass::kRows : RoundingPass::kRowsStochastic, own,
+           rounded * own);
+  add_pass(ops, product,
+           is_activation ? RoundingPass::kHadamard : RoundingPass::kHadamardStochastic, own,
+           rounded * own);
+}
+
+void RoundedOperands::add_pass(std::vector<OpRecord>& ops, const OpRecord& product,
+                               RoundingPass pass, double elements, double bytes) const {
   if (bytes <= 0) return;
   constexpr double kOf = 64;  // elements, so that the key tells passes apart
   ops.push_back({.key = {OpKind::kCast,
                          DType::kBFloat16,
                          static_cast<std::uint8_t>(operands_),
                          {static_cast<std::int64_t>(elements),
-                          static_cast<std::int64_t>(std::llround(kOf * bytes / elements))}},
+                          static_cast<std::int64_t>(std::llround(kOf * bytes / elements)),
+                          static_cast<std::int64_t>(pass)}},
                  .bytes = bytes,
                  .label = product.label});
 }
@@ -130,16 +183,20 @@ std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
   if (is_product && !is_weight_gradient(op)) {
     const bool is_same_input =
         is_forward(op) && last_input_ != nullptr && std::strcmp(last_input_, op.label.text) == 0;
-    const double elements = inputs_of(op);
-    if (!is_same_input) add_pass(ops, op, elements, elements * bytes_per_input(op));
+    if (!is_same_input) add_input_passes(ops, op);
     last_input_ = is_forward(op) ? op.label.text : nullptr;
   }
-  if (is_product && rounds_anew_) add_pass(ops, op, inputs_of(op), bytes_anew(op));
+  if (is_product && rounds_anew_) {
+    add_pass(ops, op, RoundingPass::kRounding, inputs_of(op), bytes_anew(op));
+  }
   const ModelPart part = op.label.part;
   const bool is_norm = part == ModelPart::kNorm || part == ModelPart::kAttentionNorm;
   if (!is_norm) is_gathered_ = is_gathered_ && is_product;
   from_norm_ = is_norm;
   ops.push_back(is_product ? with_operands(op, operands_) : op);
+  if (is_product && is_by_tensor(recipe_) && !is_forward(op)) {
+    ops.back().key.variant |= static_cast<std::uint8_t>(kSplitSums);
+  }
   if (is_product && is_weight_gradient(op)) is_gathered_ = false;
   return ops;
 }
@@ -163,7 +220,10 @@ double weight_copy_bytes(const Scenario& scenario, const Plan& plan) {
 double weight_rounding_bytes(const Scenario& scenario, const Plan& plan) {
   if (recipe_of(scenario.stack, plan) == Precision::kNone || scenario.stack.rounds_anew) return 0;
   if (plan.fp8_param_gather) return 0;
-  return static_cast<double>(size_of(plan.dtype)) + weight_copy_bytes(scenario, plan);
+  const Precision recipe = recipe_of(scenario.stack, plan);
+  const bool has_own_scale = recipe == Precision::kFp8Current || recipe == Precision::kNvFp4;
+  return (has_own_scale ? 2 : 1) * static_cast<double>(size_of(plan.dtype)) +
+         weight_copy_bytes(scenario, plan);
 }
 
 double saved_input_bytes(const Scenario& scenario, const Plan& plan, const Program& program,

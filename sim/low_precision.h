@@ -9,12 +9,19 @@
 //   rounded anew from 16 bits with blocks of scales, which differ by orientation.
 // A norm writes its output in 8 bits where the scale is known before (kFp8). What sequence parallel
 // ranks gather is rounded before it is sent, each rank its part. Scales of the tensor itself
-// (kFp8Current, and the outer one of kNvFp4) take a pass for the greatest value. Weights are
-// rounded once a step, unless the software rounds anew (StackSpec::rounds_anew). Not priced: the
-// all-reduce of the greatest values (a few bytes a tensor), Hadamard transforms and stochastic
-// rounding, which hide behind memory.
+// (kFp8Current, and the outer one of kNvFp4) take a pass for the greatest value. NVFP4 turns what
+// the weight gradient reads by Hadamard matrices of 16 x 16, so that its columns are rounded from
+// 16 bits in a pass of their own, and rounds gradients stochastically; weights have a scale for 16
+// x 16. The turns (32 FLOPs an element, on the matrix units) and the drawn numbers (one of 32 bits
+// for four elements) hide behind memory. Weights are rounded once a step, unless the software
+// rounds anew (StackSpec::rounds_anew). Both gradients' products of kFp8 and kFp8Current sum
+// outside the matrix units (kSplitSums; Transformer Engine's use_split_accumulator, torchao's
+// use_fast_accum). Not priced: the all-reduce of the greatest values (a few bytes a tensor).
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/plan.h"
@@ -35,6 +42,21 @@ OpRecord with_operands(const OpRecord& product, DType operands);
 // An error that names what the device has, where its matrix units take no such operands.
 Status check_precision(const DeviceFacts& device, Precision precision);
 
+// What a recipe does to an operand beside multiplying it.
+enum class RoundingPass : std::uint8_t {
+  kNone,
+  kRounding,            // all there is to it in one pass
+  kGreatest,            // values, for the tensor's own scale: NVFP4's of both orientations
+  kRows,                // rounded for the product itself
+  kRowsStochastic,      // the same of gradients: up or down by chance, in proportion
+  kHadamard,            // columns turned by 16 x 16 Hadamard matrices and rounded
+  kHadamardStochastic,  // the same of gradients
+};
+// "rounded to nvfp4 by rows"; empty for other ops.
+std::string name_of_pass(const OpRecord& op);
+// What the recipe does to operands, for a report; empty for none.
+std::string_view roundings_of(Precision recipe);
+
 // Follows the events of one phase of a block, and says what the device runs.
 class RoundedOperands {
  public:
@@ -48,8 +70,9 @@ class RoundedOperands {
  private:
   double bytes_per_input(const OpRecord& product) const;
   double bytes_anew(const OpRecord& product) const;
-  void add_pass(std::vector<OpRecord>& ops, const OpRecord& product, double elements,
-                double bytes) const;
+  void add_input_passes(std::vector<OpRecord>& ops, const OpRecord& product) const;
+  void add_pass(std::vector<OpRecord>& ops, const OpRecord& product, RoundingPass pass,
+                double elements, double bytes) const;
 
   Precision recipe_;
   DType operands_;

@@ -268,16 +268,30 @@ MatmulEstimate MatmulModel::estimate_alone(const OpKey& key) const {
   return estimate;
 }
 
+Seconds MatmulModel::split_sum_time(const OpKey& key) const {
+  if ((key.variant & kSplitSums) == 0) return {};
+  const MatmulShape shape = matmul_shape(key);
+  return model_.matmul.split_sum_cost * Flops(flops_of(shape)) /
+         (model_.matmul_efficiency * peak_for(shape));
+}
+
 MatmulEstimate MatmulModel::estimate(const OpKey& key) const {
   MatmulEstimate estimate = estimate_alone(key);
-  const bool is_measured = estimate.near_samples && estimate.samples_of == key.dtype;
-  if (!is_narrow(key.dtype) || is_measured) return estimate;
+  if (!is_narrow(key.dtype)) return estimate;
+  estimate.split_sums = split_sum_time(key);
+  estimate.time += estimate.split_sums;
   OpKey wider = key;
   wider.dtype = next_wider(key.dtype);
   if (is_narrow(wider.dtype) && matrix_peak(device_, wider.dtype) <= FlopsPerSecond()) {
     wider.dtype = next_wider(wider.dtype);
   }
-  estimate.time = std::min(estimate.time, this->estimate(wider).time);
+  const Seconds of_wider = this->estimate(wider).time;
+  const bool is_measured = estimate.near_samples && estimate.samples_of == key.dtype;
+  if (is_measured) {
+    if (estimate.time > of_wider) estimate.wider = of_wider;
+  } else {
+    estimate.time = std::min(estimate.time, of_wider);
+  }
   return estimate;
 }
 

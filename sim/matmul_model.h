@@ -44,6 +44,8 @@ struct MatmulEstimate {
   double layout_factor = 1;  // where no sample of this layout exists
   DType samples_of = DType::kBFloat16;
   bool near_samples = false;
+  Seconds split_sums;  // of `time`, with kSplitSums
+  Seconds wider;       // what the next type of more bits takes where a sample says less
 };
 
 class MatmulModel {
@@ -53,6 +55,8 @@ class MatmulModel {
   MatmulBound bound(const MatmulShape& shape) const;
   // Operands of fewer bits never take longer, but where samples near the shape say so.
   MatmulEstimate estimate(const OpKey& key) const;
+  // What sums outside the matrix units add; zero without kSplitSums.
+  Seconds split_sum_time(const OpKey& key) const;
   std::size_t samples() const;
 
  private:

@@ -81,8 +81,14 @@ double OpCostModel::attention_speed(AttentionKernel kernel) const {
 }
 
 OpPrice OpCostModel::burst_price(const OpRecord& op) const {
-  const auto exact = exact_.find(canonical(op.key));
-  if (exact != exact_.end()) return {exact->second, PriceSource::kExact};
+  OpKey key = canonical(op.key);
+  if (key.kind == OpKind::kMatmul) key.variant &= static_cast<std::uint8_t>(~kSplitSums);
+  const auto exact = exact_.find(key);
+  if (exact != exact_.end()) {
+    const bool is_product = key.kind == OpKind::kMatmul;
+    const Seconds sums = is_product ? matmul_.split_sum_time(op.key) : Seconds();
+    return {exact->second + sums, PriceSource::kExact};
+  }
   if (op.key.kind == OpKind::kMatmul) {
     const MatmulEstimate estimate = matmul_.estimate(op.key);
     return {estimate.time,
@@ -112,14 +118,18 @@ OpPrice OpCostModel::kernel_price(const OpRecord& op) const {
   return {model_.kernel_latency + std::max(memory, compute), PriceSource::kModel};
 }
 
+bool OpCostModel::has_narrow_clock(const OpRecord& op) const {
+  return is_narrow(op.key.dtype) && model_.narrow_sustained_clock > 0;
+}
+
 double OpCostModel::slowdown(const OpRecord& op, Seconds burst) const {
   const FlopsPerSecond peak =
       is_narrow(op.key.dtype) ? matrix_peak(device_, op.key.dtype) : device_.matmul_peak;
   const Seconds at_full_rate = Flops(op.flops) / (model_.matmul_efficiency * peak);
   // Samples may beat the efficiency that is fitted to all of them.
   const double u = std::min(1.0, at_full_rate / burst);
-  const bool is_own = is_narrow(op.key.dtype) && model_.narrow_sustained_clock > 0;
-  const double clock = is_own ? model_.narrow_sustained_clock : model_.sustained_clock;
+  const double clock =
+      has_narrow_clock(op) ? model_.narrow_sustained_clock : model_.sustained_clock;
   const double limit = std::pow(clock, -kPowerExponent) - 1;
   return std::pow(1 + std::pow(u, kPowerExponent) * limit, 1 / kPowerExponent);
 }
@@ -130,6 +140,12 @@ std::string OpCostModel::explain(const OpRecord& op) const {
   std::string how;
   if (paid.source == PriceSource::kExact) {
     how = fmt::format("measured {}", to_string(burst.time));
+    OpRecord wide = op;
+    wide.key.dtype = DType::kBFloat16;
+    const bool is_narrow_product = op.key.kind == OpKind::kMatmul && is_narrow(op.key.dtype);
+    if (is_narrow_product && price(wide).time < paid.time) {
+      how += fmt::format(", though bf16 takes {}", to_string(price(wide).time));
+    }
   } else if (op.key.kind == OpKind::kMatmul) {
     how = explain_matmul(op);
   } else if (is_flash(op.key.kind)) {
@@ -144,8 +160,10 @@ std::string OpCostModel::explain(const OpRecord& op) const {
   if (sustained_.contains(canonical(op.key))) {
     text += fmt::format(", {} at sustained clocks", to_string(paid.time));
   } else if (paid.time > burst.time) {
-    text += fmt::format(", x {:.3f} from burst to sustained clocks (sustained_clock {:.2f})",
-                        paid.time / burst.time, model_.sustained_clock);
+    text +=
+        fmt::format(", x {:.3f} from burst to sustained clocks ({} {:.2f})", paid.time / burst.time,
+                    has_narrow_clock(op) ? "narrow_sustained_clock" : "sustained_clock",
+                    has_narrow_clock(op) ? model_.narrow_sustained_clock : model_.sustained_clock);
   }
   return text + "; " + (paid.source == PriceSource::kModel ? model_.source : source_);
 }
@@ -160,6 +178,12 @@ std::string OpCostModel::explain_matmul(const OpRecord& op) const {
   if (e.bound.k_splits > 1) text += fmt::format(", k in {} parts", e.bound.k_splits);
   if (e.layout_factor != 1) text += fmt::format(", x {:.3f} for the layout", e.layout_factor);
   if (!matmul_shape(op.key).aligned) text += ", rows not multiples of 16 bytes";
+  if (e.split_sums > Seconds()) {
+    text += fmt::format(", + {} for sums outside the matrix units", to_string(e.split_sums));
+  }
+  if (e.wider > Seconds()) {
+    text += fmt::format(", as measured samples say, though more bits take {}", to_string(e.wider));
+  }
   return text;
 }
 

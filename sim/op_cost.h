@@ -47,6 +47,7 @@ class OpCostModel {
   OpPrice burst_price(const OpRecord& op) const;
   OpPrice kernel_price(const OpRecord& op) const;
   double slowdown(const OpRecord& op, Seconds burst) const;
+  bool has_narrow_clock(const OpRecord& op) const;
   double memory_efficiency(OpKind kind) const;
 
   std::string explain_matmul(const OpRecord& op) const;

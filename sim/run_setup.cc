@@ -257,6 +257,9 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   TPSIM_TRY(plan.dtype, dtype_of(names_recipe(run.dtype) ? "bf16" : run.dtype, environment.dtype));
   TPSIM_TRY(plan.precision, precision_of(run, stack));
   TPSIM_TRY(plan.gradient_dtype, gradient_dtype_of(run, environment, stack, plan.dtype));
+  const bool by_tensor =
+      plan.precision == Precision::kFp8 || plan.precision == Precision::kFp8Current;
+  plan.fp8_param_gather = by_tensor && stack.fp8_param_gather;
   for (const auto& [setting, text] : run.settings) {
     const Result<std::int64_t> value = parse_value(row_of(setting), text);
     if (!value.ok()) return cannot(fmt::format("{} '{}' is not modelled", name_of(setting), text));

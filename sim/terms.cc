@@ -7,6 +7,7 @@
 #include "core/numbers.h"
 #include "core/plan_settings.h"
 #include "sim/expert_prices.h"
+#include "sim/low_precision.h"
 #include "sim/normal.h"
 #include "sim/scan_model.h"
 
@@ -79,6 +80,12 @@ std::string expert_inputs(const Scenario& s, const Plan& plan) {
                      expert_tensor_ranks(plan), group_text(plan, GroupKind::kExpert, s));
 }
 
+std::string roundings_text(const Scenario& s, const Plan& plan, StepTerm term) {
+  const std::string_view roundings = roundings_of(recipe_of(s.stack, plan));
+  if (term != StepTerm::kElementwise || roundings.empty()) return "";
+  return "; " + std::string(roundings);
+}
+
 std::string load_text(const Scenario& s, const Plan& plan) {
   return fmt::format("the busiest of {} ranks gets {:.2f} times the mean, experts {}",
                      plan.degrees.ep, busiest_load(s.stack, s.model, plan),
@@ -93,8 +100,8 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
     case StepTerm::kMatmul:
     case StepTerm::kAttention:
     case StepTerm::kElementwise:
-      return {"m x sum over the stage's ops, forward + backward", work_inputs(plan, busiest_stage),
-              device_source(s)};
+      return {"m x sum over the stage's ops, forward + backward",
+              work_inputs(plan, busiest_stage) + roundings_text(s, plan, term), device_source(s)};
     case StepTerm::kRecurrence:
       return {
           "m x sum over convolutions, scans and gates, forward + backward",

@@ -52,6 +52,8 @@ std::string without_source(std::string how, const Profile& profile) {
 void add_op(WorkList& list, const LayerPricer& pricer, const OpRecord& op) {
   const double factor = pricer.stack_factor(op);
   std::string how = without_source(pricer.ops().explain(op), pricer.scenario().profile);
+  const std::string pass = name_of_pass(op);
+  if (!pass.empty()) how = pass + ": " + how;
   if (factor != 1) how += fmt::format("; x {:.2f} in this stack", factor);
   list.add(op.label, std::move(how), factor * pricer.ops().price(op).time);
 }

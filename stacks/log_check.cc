@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
 #include "core/rank_layout.h"
+#include "sim/expert_prices.h"
 
 namespace tpsim {
 namespace {
@@ -340,6 +342,27 @@ void judge_memory(double spread, LogCheck& check) {
   }
 }
 
+// Of the last half: a router settles in the first.
+double settled(std::vector<double> values) {
+  if (values.empty()) return -1;
+  values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// With scores in proportion to the tokens that follow them the loss is 1 + the square of the
+// shares' standard deviation over their mean.
+void add_experts(const Scenario& scenario, const Plan& plan, const TrainingLog& log,
+                 LogCheck& check) {
+  check.balancing_loss = settled(log.balancing_losses);
+  check.z_loss = settled(log.z_losses);
+  if (check.balancing_loss < 0 || !has_experts(scenario.model)) return;
+  const double spread = std::sqrt(std::max(0.0, check.balancing_loss - 1));
+  check.logged_load = busiest_load(scenario.model, plan, spread);
+  check.predicted_load = busiest_load(scenario.stack, scenario.model, plan);
+}
+
 }  // namespace
 
 std::string_view name_of(GapCause cause) {
@@ -364,6 +387,7 @@ Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Pre
   const std::vector<Seconds>& steps = usable.times;
   LogCheck check;
   judge_run(scenario, log, check);
+  add_experts(scenario, plan, log, check);
   check.warm_up = usable.warm_up;
   check.few_steps = usable.warm_up == 0;
   check.steps_used = static_cast<std::int64_t>(steps.size());

@@ -48,6 +48,11 @@ struct LogCheck {
   bool few_steps = false;       // too few to leave warm-up out
   std::int64_t nan_losses = 0;  // of all steps
   std::int64_t skipped = 0;
+  // Medians of the log's last half; negative: not said.
+  double balancing_loss = -1, z_loss = -1;
+  // Tokens of the busiest rank over the mean: what that loss speaks of, and what was predicted
+  // with; zero without experts or loss.
+  double logged_load = 0, predicted_load = 0;
   double logged_tflops = 0;  // of a GPU, as the log counts them; 0: not said
   Seconds measured;
   Seconds predicted;

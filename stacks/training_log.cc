@@ -44,6 +44,11 @@ bool read_iteration(std::string_view line, TrainingLog& log) {
   const double batch = number_after(line, "global batch size:").value_or(0);
   log.steps.push_back({static_cast<std::int64_t>(std::min(*iteration, 1e15)),
                        static_cast<std::int64_t>(std::min(batch, 1e15)), Seconds(*time * unit)});
+  // Also those of sequences and of the global batch: "seq_load_balancing_loss:".
+  const auto balancing = number_after(line, "load_balancing_loss:");
+  if (balancing && *balancing >= 0) log.balancing_losses.push_back(*balancing);
+  const auto z = number_after(line, " z_loss:");
+  if (z && *z >= 0) log.z_losses.push_back(*z);
   return true;
 }
 

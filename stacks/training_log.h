@@ -2,6 +2,7 @@
 //
 // - Megatron-LM and Megatron-Bridge:
 //     " iteration 10/ 500 | ... elapsed time per iteration (ms): 12936.1 | ..."
+//   and with experts "... | load_balancing_loss: 1.012E+00 | z_loss: 2.3E-01 | ..."
 // - Megatron-DeepSpeed:
 //     "iteration 10/ 500 | ... elapsed time per iteration (s): 105.2 | ... TFLOPs: 150.0 |"
 // - NeMo: "... | global_step: 5 | ... | train_step_timing in s: 6.32 | ..."
@@ -66,6 +67,9 @@ struct TrainingLog {
   std::vector<LoggedStep> steps;
   std::map<std::string, std::vector<LoggedTimer>> timers;  // by the name in the log
   std::map<std::int64_t, Bytes> reserved;                  // most that the allocator held, by rank
+  // Of a router, as Megatron-Core prints them: without their coefficients, a step each. Shares of
+  // tokens times mean scores, summed and times the experts: 1 where all get as many.
+  std::vector<double> balancing_losses, z_losses;
   std::vector<double> tflops;   // of a GPU, as the log counts them, a step each
   std::int64_t nan_losses = 0;  // steps whose loss is no number
   std::int64_t skipped = 0;     // steps that the loss scaler skipped

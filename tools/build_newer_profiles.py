@@ -120,16 +120,51 @@ def group(kind, samples):
             "samples": sorted([1, *shape, float(f"{t:.5g}")] for shape, t in samples)}
 
 
-def flash_groups(rows, gpu):
+def flash_dims(batch, seq, heads, kv_heads, qk_dim, v_dim, window):
+    """As OpKey holds them: keys and reach stand where a window or the values' own width follow."""
+    dims = [batch, seq, heads, kv_heads, qk_dim]
+    if window and window < seq or qk_dim != v_dim:
+        dims += [seq, min(window or seq, seq)]
+    return dims + ([v_dim] if qk_dim != v_dim else [])
+
+
+def grouped_by_dims(op, samples):
+    return [{"op": op, "variant": 0, "dtype": "bf16", "dims": dims,
+             "samples": sorted([*s, t] for s, t in samples if len(s) == dims)}
+            for dims in sorted({len(s) for s, _ in samples})]
+
+
+def flash_groups(rows, gpu, ops=("flash_forward", "flash_backward")):
+    """Causal attention by cuDNN: with grouped keys, with windows, and of latent attention."""
     groups = []
-    for op, column in (("flash_forward", "forward_seconds"), ("flash_backward", "backward_seconds")):
-        samples = [[*(int(r[c]) for c in ("batch", "q_seq", "heads", "kv_heads", "qk_head_dim")),
-                    float(r[column])] for r in rows
+    for op in ops:
+        column = op.removeprefix("flash_") + "_seconds"
+        samples = [(flash_dims(*(int(r[c]) for c in ("batch", "q_seq", "heads", "kv_heads", "qk_head_dim",
+                                                     "v_head_dim")), int(r["window"] or 0)),
+                    float(r[column])) for r in rows
                    if r["gpu"] == gpu and r["dtype"] == "bf16" and r["causal"] == "1"
-                   and not r["window"] and r["backend"] == "cudnn" and r[column]
-                   and r["q_seq"] == r["kv_seq"] and r["qk_head_dim"] == r["v_head_dim"]]
-        groups.append({"op": op, "variant": 0, "dtype": "bf16", "dims": 5, "samples": sorted(samples)})
+                   and r["backend"] == "cudnn" and r[column] and r["q_seq"] == r["kv_seq"]]
+        groups += grouped_by_dims(op, samples)
     return groups
+
+
+LATENT_KEPT = 60
+LATENT_SOURCES = {"B200": "sglang-0.5.14"}  # faster than trtllm there; elsewhere trtllm
+
+
+def latent_groups(rows, gpu, held_out, name):
+    """Attention of 192 wide keys and 128 wide values, forward, where nothing else timed it."""
+    source = LATENT_SOURCES.get(gpu, "trtllm-1.3.0rc20")
+    best = {}
+    for r in rows:
+        shape = tuple(int(r[c]) for c in ("batch", "seq", "heads"))
+        if r["gpu"] == gpu and r["source"] == source and r["timing"] == "burst" and math.prod(shape) >= 2**16:
+            best[shape] = min(float(r["seconds"]), best.get(shape, math.inf))
+    shapes = sorted(best, key=order_of)
+    kept = [s for s in shapes if not is_held_out(s)][:LATENT_KEPT]
+    held_out += [[name, *s, float(f"{best[s]:.5g}")] for s in sorted(filter(is_held_out, shapes))]
+    return grouped_by_dims("flash_forward", [(flash_dims(b, s, h, h, 192, 128, 0), float(f"{best[b, s, h]:.5g}"))
+                                             for b, s, h in kept])
 
 
 def collective_groups(rows, gpu):
@@ -220,12 +255,15 @@ def measured_profile(gpu, tables, held_out):
         gpu = dict(gpu, model=gpu["model"] | clocks_of(gpu["table"], device, fit["matmul_efficiency"], tables))
     if "flash" in gpu:
         ops += flash_groups(tables["flash"], gpu["flash"])
+    elif any(r["gpu"] == gpu["table"] for r in tables["latent"]):
+        ops += latent_groups(tables["latent"], gpu["table"], tables["latent_held_out"], gpu["name"])
     return {"format": "tpsim-profile/1", "name": gpu["name"],
             "source": ("ROCm/aiter, hipBLASLt and Primus: products by their tuned kernels"
                        if gpu["name"].startswith("mi") else
                        f"{AICONFIGURATOR}: products timed in CUDA graphs with random operands, NCCL "
                        "collectives in half precision")
-                      + (f"; attention of cuDNN, {gpu['flash']}: NVIDIA/cudnn-frontend" if "flash" in gpu else ""),
+                      + (f"; attention of cuDNN, {gpu['flash']}: NVIDIA/cudnn-frontend" if "flash" in gpu else
+                         "; latent attention, forward" if ops[-1]["op"] == "flash_forward" else ""),
             "date": "not stated", "provenance": "published", "device": device,
             "model": model_of(gpu, fit, fitted_on), "burst_clocks": gpu.get("burst_clocks", True),
             "ops": ops, **({"link": gpu["link"]} if "link" in gpu else {}),
@@ -266,14 +304,21 @@ FITTED_WORDS = ", ".join(FITTED)
 CLOCK_SOURCE = ("sustained_clock, narrow_sustained_clock: the fastest sample with sides up to 20480 comes out "
                 "at the rate that the best shape sustains in bf16 and in fp8, stas00/ml-engineering "
                 "compute/accelerator/README.md")
-HOPPER_MATMUL = {"unaligned_rate": 0.68, "unaligned_batched_rate": 0.68}
+HOPPER_MATMUL = {"unaligned_rate": 0.68, "unaligned_batched_rate": 0.68, "split_sum_cost": 0.1}
+SPLIT_SOURCE = ("split_sum_cost: fast accumulation makes products of 8 bits 1.1 to 1.2 times as fast "
+                "(pytorch/ao issue 2377), of which the lower end, as clocks give some of it back; the samples "
+                "are of fast accumulation (cuBLASLt as TensorRT-LLM calls it)")
 
 
 def hopper_profile(name, table, tables, held_out):
     """As it stands, with these products: random operands, in 16 and in 8 bits."""
     profile = json.loads((DATA / "profiles" / f"{name}.json").read_text())
     products = products_of(tables["products"], table, Casts(tables["casts"], table))
-    profile["ops"] = [group for group in profile["ops"] if group["op"] != "matmul"]
+    profile["ops"] = [group for group in profile["ops"]
+                      if group["op"] == "flash_forward" and group["dims"] == 5]
+    profile["ops"] += latent_groups(tables["latent"], table, tables["latent_held_out"], name)
+    if name == "h200":
+        profile["ops"] += flash_groups(tables["flash"], "H200", ["flash_backward"])
     clocks, best, fit = {}, BEST_SUSTAINED[name], None
     for kind in reversed([kind for kind in KEPT if kind in products]):
         kept, left = split(products[kind], kind)
@@ -288,15 +333,18 @@ def hopper_profile(name, table, tables, held_out):
         clocks[clock] = clock_of_best(products[kind], rate, best[kind])
         print(f"{name} {kind}: {clock} {clocks[clock]}")
     others = [part for part in profile["model"]["source"].split("; ")
-              if not part.startswith((FITTED_WORDS, "sustained_clock", "narrow_sustained_clock"))]
-    source = "; ".join([f"{FITTED_WORDS}: fitted on 500 of the samples below", CLOCK_SOURCE, *others])
+              if not part.startswith((FITTED_WORDS, "sustained_clock", "narrow_sustained_clock",
+                                        "split_sum_cost"))]
+    source = "; ".join([f"{FITTED_WORDS}: fitted on 500 of the samples below", CLOCK_SOURCE, SPLIT_SOURCE, *others])
     fitted = model_of({"name": name, "model": clocks, "sources": ""}, fit, 500)
     profile["model"] = fitted | {key: value for key, value in profile["model"].items()
                                  if key not in fitted} | {"source": source}
     profile["model"]["matmul"] |= {key: value for key, value in HOPPER_MATMUL.items()}
     profile["source"] = (f"{AICONFIGURATOR}: products y = x W^T timed in CUDA graphs with random operands, "
                          "NCCL collectives in half precision on one node"
-                         + (", vllm_flash_attn_fa3 forward" if name == "h200" else ""))
+                         + ("; vllm_flash_attn_fa3 forward" if name == "h200" else "")
+                         + "; latent attention, forward, by TensorRT-LLM"
+                         + ("; attention backward of cuDNN: NVIDIA/cudnn-frontend" if name == "h200" else ""))
     return profile
 
 
@@ -306,6 +354,7 @@ def outputs():
     tables = {"products": rows_of("gemm_newer_gpus.csv.gz") + random_16_bits,
               "casts": rows_of("cast_fp8.csv.gz"),
               "flash": rows_of("flash_attention_backward.csv.gz"),
+              "latent": rows_of("mla_attention_forward.csv.gz"), "latent_held_out": [],
               "nccl": rows_of("nccl_newer_gpus.csv.gz")}
     held_out = []
     profiles = {name: hopper_profile(name, table, tables, held_out)
@@ -321,6 +370,9 @@ def outputs():
     lines = ["# rows that data/profiles does not hold (tools/build_newer_profiles.py)",
              "profile,dtype,m,n,k,seconds", *(",".join(map(str, row)) for row in held_out)]
     texts[ROOT / "tests" / "sim" / "held_out_newer.csv"] = "\n".join(lines) + "\n"
+    lines = [lines[0], "profile,batch,seq,heads,seconds",
+             *(",".join(map(str, row)) for row in tables["latent_held_out"])]
+    texts[ROOT / "tests" / "sim" / "held_out_latent.csv"] = "\n".join(lines) + "\n"
     return texts
 
 

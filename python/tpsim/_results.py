@@ -605,6 +605,9 @@ class LogReport(Report):
     warm_up_steps: int
     nan_losses: int
     skipped_steps: int
+    load_balancing_loss: Optional[float]
+    z_loss: Optional[float]
+    logged_expert_load: Optional[float]
     logged_tflops_per_gpu: float
     model_tflops_per_gpu: float
     likely: Tuple[LikelyCause, ...]

@@ -21,7 +21,7 @@ static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 17);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 23);
+static_assert(field_count<StackSpec>() == 24);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 8);
 static_assert(field_count<HostCost>() == 10);
@@ -35,7 +35,7 @@ static_assert(field_count<DeviceFacts>() == 12);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
 static_assert(field_count<SoftwareParts>() == 26);
-static_assert(field_count<MatmulTuning>() == 8);
+static_assert(field_count<MatmulTuning>() == 9);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
 static_assert(field_count<Plan>() == 17);
@@ -123,6 +123,7 @@ StackSpec odd_stack() {
   row_of(StackPart::kDataParallelSync)
       .set(stack, static_cast<std::int64_t>(DataParallelSync::kAllReduce));
   stack.known_as = "Odd, Odder";
+  stack.fp8_param_gather = true;
   stack.gradient_dtype = DType::kBFloat16;
   stack.deepspeed_engine = true;
   stack.memory = {.context = Bytes(1.2 * kGiB),
@@ -191,7 +192,8 @@ Profile odd_profile() {
                               .unaligned_rate = 0.5,
                               .unaligned_batched_rate = 0.04,
                               .nn_layout_factor = 1.01,
-                              .tn_layout_factor = 1 + kThird},
+                              .tn_layout_factor = 1 + kThird,
+                              .split_sum_cost = 0.11},
                    .sustained_clock = kThird,
                    .narrow_sustained_clock = 0.8 * kThird,
                    .streaming_efficiency = 0.1 + kThird,

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "core/catalogue.h"
 #include "plans/certificate.h"
+#include "plans/precision_break_even.h"
 #include "plans/shape_advice.h"
 #include "plans/what_if.h"
 #include "plans/why_not.h"
@@ -149,6 +151,38 @@ TEST_CASE("a faster constant never slows a step, more host time or jitter never 
     CHECK((costs ? one.change >= 0 : one.change <= 0));
     CHECK(simulate(with_constant(scenario, one.constant, kNudge), plan)->step == one.step);
   }
+}
+
+TEST_CASE("a recipe pays from its break-even width on, not before, and later on slower products") {
+  const Catalogue catalogue(std::string(TPSIM_SOURCE_DIR) + "/data");
+  Scenario scenario;
+  scenario.model = *catalogue.load_model("llama-3-8b");
+  scenario.cluster = *catalogue.load_cluster("dgx-h100");
+  scenario.profile = *catalogue.load_profile("h100-sxm");
+  scenario.stack = *catalogue.load_stack("nemo");
+  Plan plan = test::plan_of(scenario.model, {2, 1, 4, 1}, 8);
+  plan.dtype = DType::kBFloat16;
+  plan.attention = AttentionKind::kFlash;
+  const auto all = precision_break_evens(scenario, plan);
+  REQUIRE(all.size() == 3);  // Hopper has no mxfp8 and no nvfp4
+  const auto gain_at = [&](const PrecisionBreakEven& one, std::int64_t width) {
+    Scenario other = scenario;
+    other.model = with_width(scenario.model, width, plan.degrees.tp);
+    for (const PrecisionBreakEven& there : precision_break_evens(other, plan)) {
+      if (there.precision == one.precision) return there.gain;
+    }
+    return 0.0;
+  };
+  for (const PrecisionBreakEven& one : all) {
+    INFO(name_of(one.precision) << " from " << one.width);
+    REQUIRE(one.width > 128);
+    CHECK(gain_at(one, one.width) > 0);
+    CHECK(gain_at(one, one.width - 128) <= 0);
+  }
+  const Scenario slower = with_constant(scenario, Constant::kMemoryBandwidth, 0.5);
+  CHECK(precision_break_evens(slower, plan)[0].width >= all[0].width);
+  plan.dtype = DType::kFloat16;
+  CHECK(precision_break_evens(scenario, plan).empty());
 }
 
 TEST_CASE("the linter finds heads that miss alignment and names better ones") {

@@ -352,6 +352,37 @@ TEST_CASE("bf16 training stays within a hundredth of the float64 losses") {
   }
 }
 
+// Each operand is off by 2^-4 of itself at most (E4M3 keeps three bits), a sum over many of them by
+// far less: half of one rounding bounds what it does to a loss.
+TEST_CASE("emulated products of 8 bits stay within half a rounding of the fp32 losses") {
+  constexpr double kHalfRounding = 1.0 / 32;
+  for (const std::string name : {"bloom-tiny", "llama-tiny", "mixtral-tiny"}) {
+    const Golden golden = load(name);
+    const auto losses_with = [&](Precision precision) {
+      TrainingRun run = run_of(golden, plan_of(golden.model, {2, 1, 1, 1}, 2));
+      run.plan.dtype = DType::kBFloat16;
+      run.plan.precision = precision;
+      run.plan.sequence_parallel = has_experts(golden.model);
+      std::vector<double> losses;
+      for (const StepReport& report : train_on_threads(run, golden.tokens)) {
+        losses.push_back(report.loss);
+      }
+      return losses;
+    };
+    const std::vector<double> wide = losses_with(Precision::kNone);
+    for (const Precision precision :
+         {Precision::kFp8Current, Precision::kFp8Block, Precision::kMxFp8}) {
+      const std::vector<double> narrow = losses_with(precision);
+      REQUIRE(narrow.size() == golden.losses.size());
+      CHECK(narrow != wide);
+      for (std::size_t step = 0; step < narrow.size(); ++step) {
+        INFO(name << " " << name_of(precision) << " step " << step + 1);
+        CHECK(narrow[step] == Approx(golden.losses[step]).epsilon(kHalfRounding));
+      }
+    }
+  }
+}
+
 TEST_CASE("training resumes in another layout where it stopped") {
   const Golden golden = load("bloom-tiny");
   const test::TemporaryFolder folder;

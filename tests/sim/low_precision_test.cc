@@ -124,6 +124,74 @@ TEST_CASE("fewer bits never make a modelled product slower") {
   }
 }
 
+TEST_CASE("a measured product of fewer bits that is slower is followed, and said so") {
+  Profile profile = *catalogue().load_profile("h100-sxm");
+  profile.burst_clocks = false;
+  const OpRecord op = product(DType::kFloat8, 4104, 4104, 4104);
+  CHECK(OpCostModel(profile).explain(op).find("though") == std::string::npos);
+  profile.ops.push_back({op.key, Seconds(1)});
+  const OpCostModel model(profile);
+  CHECK(model.price(op).time == Seconds(1));
+  CHECK_THAT(model.explain(op), Catch::Contains("though bf16 takes"));
+}
+
+TEST_CASE(
+    "sums of 8-bit gradients outside the matrix units take longer, never longer than 16 bits") {
+  Profile profile = *catalogue().load_profile("h100-sxm");
+  profile.burst_clocks = false;
+  const OpCostModel model(profile);
+  for (const std::int64_t n : {512, 2048, 8192}) {
+    OpRecord op = product(DType::kFloat8, 8192, n, 8192);
+    const Seconds fast = model.price(op).time;
+    op.key.variant |= kSplitSums;
+    const Seconds split = model.price(op).time;
+    const double share = split / fast;
+    CHECK(share > 1.04);
+    CHECK(share < 1.12);
+    CHECK(split < model.price(product(DType::kBFloat16, 8192, n, 8192)).time);
+  }
+}
+
+TEST_CASE("gradients alone sum outside the matrix units, and only with a scale for the tensor") {
+  const Scenario scenario = scenario_on("dgx-h100");
+  const auto splits = [&](Precision precision, std::uint8_t layout) {
+    RoundedOperands rounded(scenario, plan_for(scenario, precision));
+    OpRecord op = product(DType::kBFloat16, 1024, 512, 256);
+    op.key.variant = layout;
+    op.label = {ModelPart::kMlpLinear, "linear"};
+    return (rounded.ops_for(op).back().key.variant & kSplitSums) != 0;
+  };
+  for (const Precision precision : {Precision::kFp8, Precision::kFp8Current}) {
+    CHECK_FALSE(splits(precision, kTransposeB));
+    CHECK(splits(precision, 0));
+    CHECK(splits(precision, kTransposeA | kAccumulate));
+  }
+  CHECK_FALSE(splits(Precision::kFp8Block, 0));
+  CHECK_FALSE(splits(Precision::kNone, 0));
+}
+
+TEST_CASE("NVFP4 names its Hadamard transforms and stochastic roundings") {
+  const Scenario scenario = scenario_on("dgx-b200");
+  const auto passes = [&](std::uint8_t layout) {
+    RoundedOperands rounded(scenario, plan_for(scenario, Precision::kNvFp4));
+    OpRecord op = product(DType::kBFloat16, 1024, 512, 256);
+    op.key.variant = layout;
+    op.label = {ModelPart::kMlpLinear, "linear"};
+    std::vector<std::string> names;
+    for (const OpRecord& run : rounded.ops_for(op)) names.push_back(name_of_pass(run));
+    return names;
+  };
+  CHECK(passes(kTransposeB) ==
+        std::vector<std::string>{"greatest values, for the scale of the tensor",
+                                 "rounded to nvfp4 by rows",
+                                 "Hadamard transforms, rounded to nvfp4 by columns", ""});
+  CHECK(passes(0) == std::vector<std::string>{
+                         "greatest values, for the scale of the tensor",
+                         "rounded stochastically to nvfp4 by rows",
+                         "Hadamard transforms, rounded stochastically to nvfp4 by columns", ""});
+  CHECK(passes(kTransposeA).size() == 1);  // reads what the other two rounded
+}
+
 TEST_CASE("a norm, a gather and an activation round their outputs at different cost") {
   Scenario scenario = scenario_on("dgx-h100");
   const auto moved = [&](Precision precision, ModelPart before) {
@@ -133,7 +201,9 @@ TEST_CASE("a norm, a gather and an activation round their outputs at different c
     OpRecord op = product(DType::kBFloat16, 1024, 512, 256);
     op.label = {ModelPart::kMlpLinear, "linear"};
     const std::vector<OpRecord> ops = rounded.ops_for(op);
-    return ops.size() == 1 ? 0.0 : ops.front().bytes / (1024 * 256);
+    double bytes = 0;
+    for (std::size_t i = 0; i + 1 < ops.size(); ++i) bytes += ops[i].bytes;
+    return bytes / (1024 * 256);
   };
   // 16 bits read, 8 written twice; from 8 bits to their transpose alone behind a norm.
   CHECK(moved(Precision::kFp8, ModelPart::kActivation) == Approx(4));
@@ -144,7 +214,7 @@ TEST_CASE("a norm, a gather and an activation round their outputs at different c
   CHECK(moved(Precision::kFp8, ModelPart::kActivation) == Approx(3));
   CHECK(moved(Precision::kFp8, ModelPart::kNorm) == 0);
   CHECK(moved(Precision::kMxFp8, ModelPart::kActivation) == Approx(4 + 2.0 / 32));
-  CHECK(moved(Precision::kNvFp4, ModelPart::kActivation) == Approx(2 + 2 + 2 * 0.5625));
+  CHECK(moved(Precision::kNvFp4, ModelPart::kActivation) == Approx(2 + 2 * (2 + 0.5625)));
 }
 
 TEST_CASE("what is gathered is sent in the recipe's bits") {

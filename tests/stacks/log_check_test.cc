@@ -106,6 +106,32 @@ GapCause first_cause(const LogCheck& check) {
 
 }  // namespace
 
+TEST_CASE("routers' losses say how loaded the busiest rank is") {
+  Run run;
+  const std::string plain =
+      megatron_lm(run, run.step_ms(), run.compute_ms(), run.compute_ms(), run.gradients_ms());
+  const auto check_at = [&](double balancing) {
+    const std::string losses = fmt::format("load_balancing_loss: {} | z_loss: 0.25 | ", balancing);
+    std::string text = plain;
+    for (std::size_t at = 0; (at = text.find("loss scale", at)) != std::string::npos;) {
+      text.insert(at, losses);
+      at += losses.size() + 1;
+    }
+    return check_log(run.scenario, run.plan, run.predicted, *parse_training_log(text, "")).value();
+  };
+  const LogCheck dense = check_at(1.04);
+  CHECK(dense.balancing_loss == Approx(1.04));
+  CHECK(dense.z_loss == Approx(0.25));
+  CHECK(dense.logged_load == 0);  // no experts
+  run.scenario.model.experts.count = 16;
+  run.scenario.model.experts.per_token = 2;
+  run.plan.degrees.ep = 4;
+  CHECK(check_at(1.0).logged_load == Approx(1));
+  // A spread of 0.2 over four experts of a rank; the largest of four ranks is 1.03 deviations off.
+  CHECK(check_at(1.04).logged_load == Approx(1 + 0.2 / 2 * 1.03).epsilon(0.01));
+  CHECK(check_at(1.16).logged_load > check_at(1.04).logged_load);
+}
+
 TEST_CASE("a run as predicted has no findings, in every format") {
   const Run run;
   const double c = run.compute_ms();
