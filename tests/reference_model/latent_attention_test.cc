@@ -45,7 +45,8 @@ class Layer {
     const Tensor in = tensor_of(x, "x"), slope = tensor_of(dy, "dy");
     store_.begin_backward(*unit_);
     AttentionSaved saved;
-    const auto y = device_.values(attention_->forward(in, saved));
+    const Tensor out = attention_->forward(in, saved);
+    const auto y = device_.values(out);
     Values passed(y.begin(), y.end());
     attention_->backward(slope, std::move(saved));
     return passed;
