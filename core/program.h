@@ -91,6 +91,7 @@ enum MatmulVariant : std::uint8_t {
   kAccumulate = 4,     // adds to C
   kOutputFloat32 = 8,  // C is fp32 while A and B are narrower
   kSplitSums = 16,     // partial sums of 8-bit products leave the matrix units for fp32
+  kSumsRows = 32,      // of experts: k counts the tokens, as kTransposeA says with 16 bits
 };
 
 // Bits of OpKey::variant of attention's core: what changes a score on its way to a probability.

@@ -26,4 +26,8 @@ HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n) {
           once.path + (times - 1) * std::max(once.host, once.device)};
 }
 
+Seconds period(const HostDeviceTime& once) {
+  return std::max({once.host, once.device, 0.5 * (once.path + once.wait)});
+}
+
 }  // namespace tpsim

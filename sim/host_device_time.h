@@ -32,6 +32,8 @@ struct HostDeviceTime {
 HostDeviceTime then(const HostDeviceTime& first, const HostDeviceTime& second);
 // n times in a row.
 HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n);
+// What each one more of many in a row adds.
+Seconds period(const HostDeviceTime& once);
 
 // One op: `issue` seconds of host time, then `run` seconds on the device.
 inline HostDeviceTime op_cost(Seconds issue, Seconds run) { return {issue, run, issue + run}; }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "sim/matmul_model.h"
+
 namespace tpsim {
 namespace {
 
@@ -111,6 +113,8 @@ OpRecord with_operands(const OpRecord& product, DType operands) {
   OpRecord narrow = product;
   narrow.key.dtype = operands;
   narrow.key.variant = static_cast<std::uint8_t>((product.key.variant & ~kLayout) | kTransposeB);
+  const bool sums_rows = (product.key.variant & kTransposeA) != 0;
+  if (is_grouped_product(product) && sums_rows) narrow.key.variant |= kSumsRows;
   return narrow;
 }
 

@@ -295,6 +295,22 @@ MatmulEstimate MatmulModel::estimate(const OpKey& key) const {
   return estimate;
 }
 
+MatmulEstimate MatmulModel::estimate_grouped(const OpKey& key) const {
+  const MatmulShape each = matmul_shape(key);
+  OpKey all = key;
+  all.dims[0] = 1;
+  const bool sums_tokens = (key.variant & (kTransposeA | kSumsRows)) != 0;  // a weight gradient
+  all.variant &= static_cast<std::uint8_t>(~kSumsRows);
+  all.dims[sums_tokens ? 3 : 1] *= key.dims[0];
+  MatmulEstimate estimate = this->estimate(all);
+  const double matrix = sums_tokens ? as_double(each.m * each.n) * each.output_bytes
+                                    : as_double(each.n * each.k) * each.element_bytes;
+  estimate.streamed = Bytes(as_double(each.batch - 1) * matrix) /
+                      (model_.streaming_efficiency * device_.memory_bandwidth);
+  estimate.time += estimate.streamed;
+  return estimate;
+}
+
 std::size_t MatmulModel::samples() const {
   std::size_t count = 0;
   for (const ResidualField& field : fields_) count += field.size();

@@ -25,6 +25,11 @@ struct MatmulShape {
   bool aligned = true;       // rows of A, B and C are multiples of 16 bytes long
 };
 MatmulShape matmul_shape(const OpKey& key);
+// Of several experts: a matrix of each one's own for its part of the tokens.
+inline bool is_grouped_product(const OpRecord& op) {
+  return op.key.kind == OpKind::kMatmul && op.key.dims[0] > 1 &&
+         op.label.part == ModelPart::kExperts;
+}
 double flops_of(const MatmulShape& shape);
 
 // The analytic part, term by term.
@@ -46,6 +51,7 @@ struct MatmulEstimate {
   bool near_samples = false;
   Seconds split_sums;  // of `time`, with kSplitSums
   Seconds wider;       // what the next type of more bits takes where a sample says less
+  Seconds streamed;    // of `time`, weights or weight gradients of all experts but one
 };
 
 class MatmulModel {
@@ -55,6 +61,10 @@ class MatmulModel {
   MatmulBound bound(const MatmulShape& shape) const;
   // Operands of fewer bits never take longer, but where samples near the shape say so.
   MatmulEstimate estimate(const OpKey& key) const;
+  // Products of a batch's tokens with a matrix of each expert's own, in one call or beside one
+  // another: as long as one product with all tokens, and the other experts' matrices moved on top.
+  // Measured layers of experts take the sum of both and not the greater: decision 60.
+  MatmulEstimate estimate_grouped(const OpKey& key) const;
   // What sums outside the matrix units add; zero without kSplitSums.
   Seconds split_sum_time(const OpKey& key) const;
   std::size_t samples() const;

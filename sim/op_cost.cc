@@ -82,7 +82,9 @@ double OpCostModel::attention_speed(AttentionKernel kernel) const {
 
 OpPrice OpCostModel::burst_price(const OpRecord& op) const {
   OpKey key = canonical(op.key);
-  if (key.kind == OpKind::kMatmul) key.variant &= static_cast<std::uint8_t>(~kSplitSums);
+  if (key.kind == OpKind::kMatmul) {
+    key.variant &= static_cast<std::uint8_t>(~(kSplitSums | kSumsRows));
+  }
   const auto exact = exact_.find(key);
   if (exact != exact_.end()) {
     const bool is_product = key.kind == OpKind::kMatmul;
@@ -90,7 +92,7 @@ OpPrice OpCostModel::burst_price(const OpRecord& op) const {
     return {exact->second + sums, PriceSource::kExact};
   }
   if (op.key.kind == OpKind::kMatmul) {
-    const MatmulEstimate estimate = matmul_.estimate(op.key);
+    const MatmulEstimate estimate = matmul_estimate(op);
     return {estimate.time,
             estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
   }
@@ -101,6 +103,10 @@ OpPrice OpCostModel::burst_price(const OpRecord& op) const {
   }
   if (is_scan(op.key.kind)) return {scan_time(op.key, device_, model_), PriceSource::kModel};
   return kernel_price(op);
+}
+
+MatmulEstimate OpCostModel::matmul_estimate(const OpRecord& op) const {
+  return is_grouped_product(op) ? matmul_.estimate_grouped(op.key) : matmul_.estimate(op.key);
 }
 
 double OpCostModel::memory_efficiency(OpKind kind) const {
@@ -169,7 +175,7 @@ std::string OpCostModel::explain(const OpRecord& op) const {
 }
 
 std::string OpCostModel::explain_matmul(const OpRecord& op) const {
-  const MatmulEstimate e = matmul_.estimate(op.key);
+  const MatmulEstimate e = matmul_estimate(op);
   std::string text = fmt::format(
       "(latency {} + max(compute {}, traffic {})) x {:.3f} from measured neighbours; {:.2f} waves "
       "of {}x{} tiles over {} processors",
@@ -180,6 +186,10 @@ std::string OpCostModel::explain_matmul(const OpRecord& op) const {
   if (!matmul_shape(op.key).aligned) text += ", rows not multiples of 16 bytes";
   if (e.split_sums > Seconds()) {
     text += fmt::format(", + {} for sums outside the matrix units", to_string(e.split_sums));
+  }
+  if (e.streamed > Seconds()) {
+    text += fmt::format(", all tokens in one; + {} for matrices of {} more experts",
+                        to_string(e.streamed), op.key.dims[0] - 1);
   }
   if (e.wider > Seconds()) {
     text += fmt::format(", as measured samples say, though more bits take {}", to_string(e.wider));

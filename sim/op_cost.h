@@ -45,6 +45,7 @@ class OpCostModel {
 
  private:
   OpPrice burst_price(const OpRecord& op) const;
+  MatmulEstimate matmul_estimate(const OpRecord& op) const;
   OpPrice kernel_price(const OpRecord& op) const;
   double slowdown(const OpRecord& op, Seconds burst) const;
   bool has_narrow_clock(const OpRecord& op) const;

@@ -245,9 +245,9 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const ChunkKind& kind = cut.chunks[static_cast<std::size_t>(stage.chunks[i])];
     const Chunk& chunk = times_of(plan, kind);
-    const Seconds forward = chunk.forward.alone() + stack.host.per_micro_batch +
-                            (kind.is_first ? Seconds() : transfer_.gather);
-    const Seconds backward = chunk.backward.alone() + (kind.is_last ? Seconds() : transfer_.gather);
+    const PassTimes pass = pass_times(stack, chunk.forward, chunk.backward, stage.chunks.size());
+    const Seconds forward = pass.forward + (kind.is_first ? Seconds() : transfer_.gather);
+    const Seconds backward = pass.backward + (kind.is_last ? Seconds() : transfer_.gather);
     if (i == 0) {
       bound.forward = forward;
       bound.backward = backward;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/step_end.h"
+
 namespace tpsim {
 namespace {
 
@@ -199,9 +201,10 @@ PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs) {
       const ChunkCost& chunk = costs.chunk(stage, i);
       const Seconds gather_in = chunk.is_first ? Seconds() : costs.transfer.gather;
       const Seconds gather_back = chunk.is_last ? Seconds() : costs.transfer.gather;
-      t.forward.push_back(
-          to_picoseconds(chunk.forward.time.alone() + gather_in + stack.host.per_micro_batch));
-      t.backward.push_back(to_picoseconds(chunk.backward.time.alone() + gather_back));
+      const PassTimes pass =
+          pass_times(stack, chunk.forward.time, chunk.backward.time, stage.chunks.size());
+      t.forward.push_back(to_picoseconds(pass.forward + gather_in));
+      t.backward.push_back(to_picoseconds(pass.backward + gather_back));
     }
   }
   times.transfer = to_picoseconds(costs.transfer.wire);

@@ -48,4 +48,26 @@ inline HostDeviceTime single_stage_forward(const StackSpec& stack, const HostDev
   return then(HostDeviceTime{fixed, Seconds(), fixed}, forward);
 }
 
+// What the passes of one micro-batch through a chunk keep a stage of a pipeline busy.
+struct PassTimes {
+  Seconds forward, backward;
+};
+
+// Chunks that are interleaved receive with calls of their own where p2p overlaps: a stream waits
+// for them and the host runs on from pass to pass, so that what it takes shows only where it is the
+// slower queue over both. Elsewhere the host waits for what it receives, and every pass begins with
+// both queues empty.
+inline PassTimes pass_times(const StackSpec& stack, const HostDeviceTime& forward,
+                            const HostDeviceTime& backward, std::size_t chunks) {
+  const Seconds alone = forward.alone() + stack.host.per_micro_batch;
+  if (chunks == 1 || !stack.parts.overlap_p2p) return {alone, backward.alone()};
+  const Seconds forward_host = std::max(Seconds(), alone - forward.device);
+  const Seconds backward_host = std::max(Seconds(), backward.alone() - backward.device);
+  const Seconds both = forward_host + backward_host;
+  if (both <= Seconds()) return {forward.device, backward.device};
+  const HostDeviceTime once = then(single_stage_forward(stack, forward), backward);
+  const double shown = std::max(0.0, (period(once) - once.device) / both);
+  return {forward.device + shown * forward_host, backward.device + shown * backward_host};
+}
+
 }  // namespace tpsim

@@ -66,6 +66,16 @@ TEST_CASE("a host that waits is as late as the device") {
   }
 }
 
+TEST_CASE("a period is what one more in a row adds") {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const bool waits = seed % 2 == 1;
+    HostDeviceTime once = composed(random_ops(seed, 8));
+    if (waits) once = then(then(once, synchronization(Seconds(0.1))), composed(random_ops(99, 3)));
+    const Seconds many = repeat(once, 4000).alone() - repeat(once, 2000).alone();
+    CHECK(period(once).value() == Approx(many.value() / 2000).epsilon(1e-3));
+  }
+}
+
 TEST_CASE("the longer queue decides") {
   const HostDeviceTime host_bound = repeat(op_cost(Seconds(2.0), Seconds(1.0)), 10);
   CHECK(host_bound.alone().value() == Approx(21.0));
