@@ -1,5 +1,7 @@
 #include "sim/expert_prices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -13,17 +15,15 @@ namespace {
 // router's auxiliary loss or biases have settled.
 constexpr double kNaturalSpread = 0.3;
 
-// How a dispatcher's kernels copy: processors that the launcher gives them, and what one moves.
+// How a dispatcher's kernels copy: processors that the launcher gives them, what one moves, and
+// what a call takes beside them (docs/experts.md).
 struct CopyKernel {
   double processors = 0;
   BytesPerSecond each;
+  Seconds call;
 };
-constexpr CopyKernel kDeepEp{20, BytesPerSecond(14e9)};
-constexpr CopyKernel kHybridEp{16, BytesPerSecond(27e9)};
-
-bool sends_once(Dispatcher dispatcher) {
-  return dispatcher == Dispatcher::kDeepEp || dispatcher == Dispatcher::kHybridEp;
-}
+constexpr CopyKernel kDeepEp{20, BytesPerSecond(14e9), Seconds()};
+constexpr CopyKernel kHybridEp{16, BytesPerSecond(37e9), Seconds(60e-6)};
 
 // That none of k choices out of `experts` falls into one of `parts` parts.
 double share_missed(const ExpertShape& experts, std::int64_t parts) {
@@ -67,28 +67,77 @@ double parts_reached(const ExpertShape& experts, std::int64_t parts) {
   return std::min(reached, kept * parts_of_group);
 }
 
-Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& collectives,
-                      const CollectiveRecord& record, const GroupPlacement& group) {
+namespace {
+
+// What a rank sends of its tokens where one copy travels to a place, whoever holds experts there.
+struct OnceSent {
+  Bytes to_nodes, to_ranks;
+  CopyKernel kernel;
+};
+
+OnceSent once_sent(const Scenario& scenario, Bytes once, const GroupPlacement& group) {
   const ExpertShape& experts = scenario.model.experts;
-  const Dispatcher dispatcher = scenario.stack.parts.dispatcher;
-  const Bytes copies(static_cast<double>(record.bytes));
-  if (dispatcher == Dispatcher::kAllToAll) {
-    return collectives.price(CollectiveKind::kAllToAll, copies, group);
-  }
-  const Bytes once = (1 / static_cast<double>(experts.per_token)) * copies;
-  if (!sends_once(dispatcher)) {
-    const Bytes all = static_cast<double>(group.ranks) * once;
-    return collectives.price(CollectiveKind::kAllGather, all, group);
-  }
   const auto others = [](std::int64_t n) {
     return static_cast<double>(n - 1) / static_cast<double>(n);
   };
-  const double to_nodes =
+  const double nodes =
       group.nodes > 1 ? others(group.nodes) * parts_reached(experts, group.nodes) : 0;
-  const double to_ranks = others(group.ranks_per_node) * parts_reached(experts, group.ranks);
-  const CopyKernel kernel = dispatcher == Dispatcher::kDeepEp ? kDeepEp : kHybridEp;
-  return collectives.price_dispatch(to_nodes * once, to_ranks * once,
-                                    kernel.processors * kernel.each, group);
+  const double ranks = others(group.ranks_per_node) * parts_reached(experts, group.ranks);
+  const bool is_deep = scenario.stack.parts.dispatcher == Dispatcher::kDeepEp;
+  return {nodes * once, ranks * once, is_deep ? kDeepEp : kHybridEp};
+}
+
+// Of the record's copies, k for every token.
+Bytes tokens_once(const Scenario& scenario, const CollectiveRecord& record) {
+  const auto copies = static_cast<double>(scenario.model.experts.per_token);
+  return Bytes(static_cast<double>(record.bytes) / copies);
+}
+
+}  // namespace
+
+Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& collectives,
+                      const CollectiveRecord& record, const GroupPlacement& group) {
+  const Bytes once = tokens_once(scenario, record);
+  switch (scenario.stack.parts.dispatcher) {
+    case Dispatcher::kAllToAll:
+      return collectives.price(CollectiveKind::kAllToAll, Bytes(static_cast<double>(record.bytes)),
+                               group);
+    case Dispatcher::kAllGather:
+      return collectives.price(CollectiveKind::kAllGather, static_cast<double>(group.ranks) * once,
+                               group);
+    case Dispatcher::kDeepEp:
+    case Dispatcher::kHybridEp: break;
+  }
+  const auto [to_nodes, to_ranks, kernel] = once_sent(scenario, once, group);
+  const BytesPerSecond most = kernel.processors * kernel.each;
+  return kernel.call + collectives.price_dispatch(to_nodes, to_ranks, most, group);
+}
+
+std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel& collectives,
+                             const CollectiveRecord& record, const GroupPlacement& group) {
+  const Bytes once = tokens_once(scenario, record);
+  const Dispatcher dispatcher = scenario.stack.parts.dispatcher;
+  if (dispatcher == Dispatcher::kAllToAll) {
+    return collectives.explain(CollectiveKind::kAllToAll, Bytes(static_cast<double>(record.bytes)),
+                               group);
+  }
+  if (dispatcher == Dispatcher::kAllGather) {
+    return collectives.explain(CollectiveKind::kAllGather, static_cast<double>(group.ranks) * once,
+                               group);
+  }
+  const auto [to_nodes, to_ranks, kernel] = once_sent(scenario, once, group);
+  std::string text = fmt::format(
+      "{} of {} of tokens over {} ranks: {} for {} to ranks of its node",
+      dispatcher == Dispatcher::kDeepEp ? "DeepEP" : "HybridEP", to_string(once), group.ranks,
+      to_string(dispatch_time(scenario, collectives, record, group)), to_string(to_ranks));
+  if (group.nodes > 1) {
+    text += fmt::format(" or {} to other nodes, whichever is slower", to_string(to_nodes));
+  }
+  text += fmt::format(
+      ", one copy for each place with experts of a token; {:.0f} processors copy {} each",
+      kernel.processors, to_string(kernel.each));
+  if (kernel.call > Seconds()) text += fmt::format(", {} a call", to_string(kernel.call));
+  return text;
 }
 
 void grow_arrivals(Program& program, const ModelSpec& model, double load) {
@@ -107,7 +156,8 @@ bool waits_for_busiest(const Label& label) {
 bool is_left_to_dispatcher(const OpRecord& op, const StackSpec& stack) {
   const bool copies =
       op.key.kind == OpKind::kDispatchTokens || op.key.kind == OpKind::kCombineTokens;
-  return copies && sends_once(stack.parts.dispatcher);
+  const Dispatcher by = stack.parts.dispatcher;
+  return copies && (by == Dispatcher::kDeepEp || by == Dispatcher::kHybridEp);
 }
 
 }  // namespace tpsim

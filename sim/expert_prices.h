@@ -12,6 +12,8 @@
 // Their kernels copy with some of the GPU's processors, each at a rate of its own: docs/experts.md.
 #pragma once
 
+#include <string>
+
 #include "core/plan.h"
 #include "core/program.h"
 #include "core/scenario.h"
@@ -33,6 +35,10 @@ double parts_reached(const ExpertShape& experts, std::int64_t parts);
 // those of the k copies of a rank's tokens.
 Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& collectives,
                       const CollectiveRecord& record, const GroupPlacement& group);
+
+// The same in words: what travels, how often, with what kernels.
+std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel& collectives,
+                             const CollectiveRecord& record, const GroupPlacement& group);
 
 // Grows what a program allocates for tokens that other ranks sent, where none are dropped.
 void grow_arrivals(Program& program, const ModelSpec& model, double load);

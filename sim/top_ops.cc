@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/rank_layout.h"
+#include "sim/expert_prices.h"
 #include "sim/low_precision.h"
 
 namespace tpsim {
@@ -76,10 +77,13 @@ std::vector<TopOp> top_ops(const LayerPricer& pricer, const Plan& plan, std::siz
       for (const OpRecord& run : rounded.ops_for(op)) add_op(list, pricer, run);
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
       const CollectiveRecord record = rounded.sent(trace.program.collectives[event.index]);
+      const GroupPlacement group =
+          place_group(plan, record.group, node_size(scenario.cluster, gpu_count(plan)));
+      const Bytes bytes(static_cast<double>(record.bytes));
       list.add(record.label,
-               pricer.collectives().explain(
-                   record.kind, Bytes(static_cast<double>(record.bytes)),
-                   place_group(plan, record.group, node_size(scenario.cluster, gpu_count(plan)))),
+               record.group == GroupKind::kExpert
+                   ? explain_dispatch(scenario, pricer.collectives(), record, group)
+                   : pricer.collectives().explain(record.kind, bytes, group),
                pricer.collective(record, plan));
     }
   }

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "core/catalogue.h"
 #include "sim/run_model.h"
 #include "tests/sim/with_parts.h"
 
@@ -82,6 +83,41 @@ TEST_CASE("the busiest rank has the stated load, or more the fewer experts each 
   CHECK(load(8, kNaturalLoad) > 1);
   CHECK(load(64, kNaturalLoad) > load(8, kNaturalLoad));
   CHECK(load(128, kNaturalLoad) < 2.5);
+}
+
+// Algorithm bandwidths of its kernels with 16 processors, dispatch and combine in bf16, tokens that
+// stay on the rank counted: 4096 tokens of 7168, 8 choices, 8 experts a rank, on one NVLink domain
+// of GB200 (Hybrid-EP_Implementation.md of deepseek-ai/DeepEP, branch hybrid-ep).
+TEST_CASE("HybridEP takes what its own table says") {
+  static const Catalogue data(std::string(TPSIM_SOURCE_DIR) + "/data");
+  struct Row {
+    std::int64_t ranks;
+    double dispatch, combine;  // GB/s
+  };
+  Scenario scenario = mixture_scenario();
+  scenario.profile = *data.load_profile("gb200");
+  scenario.cluster = *data.load_cluster("gb200-nvl72");
+  scenario.stack.parts.dispatcher = Dispatcher::kHybridEp;
+  const CollectiveCostModel collectives(scenario.profile, scenario.cluster);
+  for (const Row& row : {Row{8, 750.15, 684.27},
+                         {16, 661.93, 600.75},
+                         {24, 637.80, 565.53},
+                         {32, 629.79, 547.25},
+                         {36, 612.85, 543.27}}) {
+    scenario.model.experts.count = 8 * row.ranks;
+    scenario.model.experts.per_token = 8;
+    const std::int64_t once = 4096 * 7168 * 2;
+    CollectiveRecord record{CollectiveKind::kAllToAll, GroupKind::kExpert, row.ranks, 8 * once,
+                            Label{ModelPart::kDispatch, "experts.to_experts"}};
+    const GroupPlacement group{.ranks = row.ranks, .nodes = 1, .ranks_per_node = row.ranks};
+    const double bytes =
+        parts_reached(scenario.model.experts, row.ranks) * static_cast<double>(once);
+    const double published = 0.5 * (bytes / (row.dispatch * 1e9) + bytes / (row.combine * 1e9));
+    const Seconds kernel = dispatch_time(scenario, collectives, record, group) - Seconds(60e-6);
+    INFO(row.ranks << " ranks");
+    CHECK(kernel.value() == Approx(published).epsilon(0.1));
+    CHECK(explain_dispatch(scenario, collectives, record, group).find("HybridEP") == 0);
+  }
 }
 
 TEST_CASE("copies of tokens that are saved save time, and imbalance costs it") {
