@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "cli/assumed.h"
+#include "cli/expert_load.h"
 #include "cli/plan_contents.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
@@ -226,7 +227,11 @@ Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
     std::vector<std::int64_t> values;
     for (const std::string_view one :
          searches && !row.is_set ? listed(text) : std::vector<std::string_view>{text}) {
-      const Result<std::int64_t> value = parse_value(row, one);
+      Result<std::int64_t> value = parse_value(row, one);
+      if (!value.ok() && row.part == StackPart::kExpertLoad) {
+        value = load_of_counts(std::string(one), value.error(), named.scenario.model);
+      }
+      if (!value.ok() && !value.error().where.empty()) return value.error();
       if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
       values.push_back(*value);
     }

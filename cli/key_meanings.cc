@@ -53,6 +53,7 @@ constexpr std::array kMeanings = {
     KeyMeaning{"model.experts.per_token", "of which each token takes so many"},
     KeyMeaning{"model.experts.capacity_factor", "slots of an expert over its share of the tokens"},
     KeyMeaning{"model.experts.extras.dropless", "no token passes its expert by"},
+    KeyMeaning{"model.experts.extras.measured.counts", "tokens of each expert, block after block"},
     KeyMeaning{"model.experts.extras.shared_ffn", "width of an expert that every token passes"},
     KeyMeaning{"model.linear_bias", "linear layers add a bias"},
     KeyMeaning{"model.fused_qkv", "queries, keys and values are one matrix"},

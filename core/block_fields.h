@@ -113,6 +113,9 @@ void expert_extras(Io& io, Spec& experts) {
   io.flag("shared_gate", experts.shared_gate, kOptional);
   io.integer("latent", experts.latent, kCount, kOptional);
   io.flag("bias", experts.bias, kOptional);
+  io.object_if(!experts.counts.empty(), "measured", [&](auto& inner) {
+    inner.numbers("counts", experts.counts, {0, 1e15});
+  });
   io.object_if(experts.router != RouterShape{}, "router",
                [&](auto& inner) { router_fields(inner, experts.router); });
 }

@@ -149,6 +149,9 @@ struct ExpertShape {
   // no.
   std::int64_t latent = 0;
   bool bias = false;  // in every expert's matrices
+  // Tokens that each expert got in a measured run: those of one block, or block after block. Empty:
+  // nobody counted.
+  std::vector<double> counts = {};
   friend bool operator==(const ExpertShape&, const ExpertShape&) = default;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -35,6 +36,23 @@ double weights_at_most(const ModelSpec& model) {
   return static_cast<double>(model.layers) * widest + words;
 }
 
+Status check_counts(const ExpertShape& experts) {
+  const auto each = static_cast<std::size_t>(experts.count);
+  const std::vector<double>& counts = experts.counts;
+  if (counts.size() % each != 0) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("{} counts of tokens for {} experts", counts.size(), experts.count),
+                 "", "experts.measured.counts has one for each expert, of one block or of several"};
+  }
+  for (std::size_t block = 0; block < counts.size() / each; ++block) {
+    const auto first = counts.begin() + static_cast<std::ptrdiff_t>(block * each);
+    if (std::accumulate(first, first + experts.count, 0.0) > 0) continue;
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("no expert of block {} of the counts got a token", block + 1), "", ""};
+  }
+  return Ok{};
+}
+
 Status check_experts(const ModelSpec& model) {
   const ExpertShape& experts = model.experts;
   const auto bad = [](std::string message, std::string hint) {
@@ -54,6 +72,7 @@ Status check_experts(const ModelSpec& model) {
   if (experts.latent > 0 && experts.router.scales_input) {
     return bad("experts of a latent whose input is scaled are not modelled", "set latent to 0");
   }
+  TPSIM_TRY_STATUS(check_counts(experts));
   const RouterShape& router = experts.router;
   if (router.groups < 1 || experts.count % router.groups != 0 || router.groups_kept < 1 ||
       router.groups_kept > router.groups) {

@@ -55,8 +55,8 @@ constexpr auto kModules = bits_of<RecomputeModule>();
 constexpr auto kMoments = std::to_array<PartWord>(
     {{static_cast<std::int64_t>(DType::kFloat32), name_of(DType::kFloat32)},
      {static_cast<std::int64_t>(DType::kBFloat16), name_of(DType::kBFloat16)}});
-constexpr auto kLoads =
-    std::to_array<PartWord>({{kNaturalLoad, "natural"}, {kBalancedLoad, "balanced"}});
+constexpr auto kLoads = std::to_array<PartWord>(
+    {{kNaturalLoad, "natural"}, {kBalancedLoad, "balanced"}, {kCountedLoad, "counted"}});
 constexpr auto kSwitch = std::to_array<PartWord>({{0, "off"}, {1, "on"}});
 constexpr auto kLogits = std::to_array<PartWord>({{0, "plan"}, {1, "fp32"}});
 constexpr auto kAccumulations = std::to_array<PartWord>({{0, "separate"}, {1, "fused"}});
@@ -300,7 +300,7 @@ const std::array<PartRow, kStackPartCount> kRows = {{
     {.part = StackPart::kExpertLoad,
      .key = "expert_load",
      .title = "load of experts",
-     .help = "tokens of the busiest rank over the mean: by words, or 1.3",
+     .help = "tokens of the busiest rank over the mean: by words, 1.3, or a file of counts",
      .words = kLoads,
      .is_ratio = true,
      .get = getter<&S::expert_load>(),

@@ -150,6 +150,7 @@ inline constexpr auto kWordsOf<ExpertWeighting> = std::to_array<std::string_view
 
 // Tokens of the busiest rank over the mean, in thousandths, or by words.
 inline constexpr std::int64_t kNaturalLoad = 0;      // as routers with an auxiliary loss choose
+inline constexpr std::int64_t kCountedLoad = 1;      // as the model's counts say
 inline constexpr std::int64_t kBalancedLoad = 1000;  // forced
 
 // Ranks over which ZeRO shards: all that hold the same weights, those of a node, or so many.

@@ -5,6 +5,7 @@
 
 #include "plans/search.h"
 #include "plans/search_work.h"
+#include "sim/expert_prices.h"
 #include "sim/low_precision.h"
 #include "sim/predict.h"
 
@@ -38,6 +39,7 @@ Status check_space(const Scenario& scenario, const SearchSpace& space, int top) 
   for (const std::int64_t precision : space.asked[Setting::kPrecision]) {
     TPSIM_TRY_STATUS(check_precision(scenario.profile.device, static_cast<Precision>(precision)));
   }
+  TPSIM_TRY_STATUS(check_load(scenario.stack, scenario.model));
   if (space.global_batch < 1) {
     return Error{ErrorKind::kBadInput,
                  fmt::format("a global batch of {} sequences", space.global_batch),

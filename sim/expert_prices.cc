@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "reference_model/experts.h"
 #include "sim/normal.h"
@@ -39,8 +40,38 @@ double share_missed(const ExpertShape& experts, std::int64_t parts) {
 
 }  // namespace
 
+Status check_load(const StackSpec& stack, const ModelSpec& model) {
+  if (stack.parts.expert_load != kCountedLoad || !has_experts(model)) return Ok{};
+  if (!model.experts.counts.empty()) return Ok{};
+  return Error{
+      ErrorKind::kBadInput,
+      fmt::format("expert_load is counted, and {} has no counts of its experts", model.name), "",
+      "--expert-load FILE reads them; or say natural, balanced or a number"};
+}
+
+double counted_load(const ExpertShape& experts, std::int64_t ranks) {
+  const auto count = static_cast<std::size_t>(experts.count);
+  const auto each = static_cast<std::ptrdiff_t>(experts.count / ranks);
+  const std::size_t blocks = experts.counts.size() / count;
+  double loads = 0;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    auto next = experts.counts.begin() + static_cast<std::ptrdiff_t>(block * count);
+    double most = 0, all = 0;
+    for (std::int64_t rank = 0; rank < ranks; ++rank, next += each) {
+      const double tokens = std::accumulate(next, next + each, 0.0);
+      most = std::max(most, tokens);
+      all += tokens;
+    }
+    loads += most * static_cast<double>(ranks) / all;
+  }
+  return loads / static_cast<double>(blocks);
+}
+
 double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
   if (!has_experts(model) || plan.degrees.ep == 1) return 1;
+  if (stack.parts.expert_load == kCountedLoad) {
+    return counted_load(model.experts, plan.degrees.ep);
+  }
   if (stack.parts.expert_load != kNaturalLoad) {
     return static_cast<double>(stack.parts.expert_load) / static_cast<double>(kBalancedLoad);
   }

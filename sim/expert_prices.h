@@ -22,8 +22,15 @@
 namespace tpsim {
 
 // Tokens of the group's busiest rank over the mean, for every layer and micro-batch: 1 or more.
-// Without a stated load shares of experts differ as routers with an auxiliary loss leave them.
+// Without a stated load shares of experts differ as routers with an auxiliary loss leave them; with
+// counts it is the mean over their blocks, in each of which all wait for that block's busiest rank.
 double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
+
+// An error where the software takes counts that the model does not have.
+Status check_load(const StackSpec& stack, const ModelSpec& model);
+
+// Consecutive experts on each of the ranks, with the tokens that the model's counts say.
+double counted_load(const ExpertShape& experts, std::int64_t ranks);
 
 // The same where experts' shares of the tokens have this standard deviation over their mean.
 double busiest_load(const ModelSpec& model, const Plan& plan, double spread);

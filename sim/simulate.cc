@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/rank_layout.h"
+#include "sim/expert_prices.h"
 #include "sim/low_precision.h"
 #include "sim/normal.h"
 #include "sim/predict.h"
@@ -167,6 +168,7 @@ Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
                  "", "choose a larger cluster or a smaller plan"};
   }
   TPSIM_TRY_STATUS(check_precision(scenario.profile.device, plan.precision));
+  TPSIM_TRY_STATUS(check_load(scenario.stack, scenario.model));
   const StackLimit limit = limit_against(scenario.stack, scenario.model, plan);
   if (!limit.reason.empty()) {
     return Error{ErrorKind::kBadInput,

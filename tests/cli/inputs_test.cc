@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include "cli/searched_parts.h"
+#include "core/files.h"
 #include "sim/simulate.h"
+#include "tests/temporary_folder.h"
 
 namespace tpsim::cli {
 namespace {
@@ -177,6 +179,32 @@ TEST_CASE("an interval is as wide as what nobody stated makes it, and stating na
   CHECK(wide.step_high / wide.step - 1 == Approx(open.half_width_all_open));
   CHECK(open.open.front().half_width_if_stated == Approx(narrow.step_high / narrow.step - 1));
   CHECK(width(wide) > width(narrow));
+}
+
+TEST_CASE("a load of experts is a word, a number, or a file of counts that the model keeps") {
+  const test::TemporaryFolder folder;
+  const std::string path = (folder / "counts.txt").string();
+  REQUIRE(write_file_atomically(path, "9 1 1 1 1 1 1 1\n2 2 2 2 2 2 2 2\n").ok());
+  const auto loaded = [](const std::string& load) {
+    return load_scenario(arguments_of({{Opt::kModel, "mixtral-8x7b"},
+                                       {Opt::kCluster, "dgx-h100"},
+                                       {opt_of(StackPart::kExpertLoad), load}}),
+                         std::nullopt);
+  };
+  const auto counted = loaded(path);
+  REQUIRE(counted.ok());
+  CHECK(counted->scenario.stack.parts.expert_load == kCountedLoad);
+  CHECK(counted->scenario.model.experts.counts.size() == 16);
+  CHECK(loaded("balanced")->scenario.model.experts.counts.empty());
+  CHECK(loaded("1.25")->scenario.stack.parts.expert_load == 1250);
+  const auto none = loaded("no-such-file");
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().where == "--expert-load");
+  CHECK_THAT(none.error().hint, Catch::Contains("file that counts"));
+  REQUIRE(write_file_atomically(path, "9 1 1\n").ok());
+  const auto short_line = loaded(path);
+  REQUIRE_FALSE(short_line.ok());
+  CHECK(short_line.error().where == path + ":1");
 }
 
 TEST_CASE("of parts with several values the search takes those with the shortest step") {

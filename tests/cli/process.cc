@@ -98,6 +98,15 @@ std::vector<pid_t> Process::descendants(const std::string& program) const {
   return found;
 }
 
+bool Process::ends_within(std::chrono::seconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (is_running_ && std::chrono::steady_clock::now() < end) {
+    is_running_ = ::waitpid(pid_, &status_, WNOHANG) != pid_;
+    if (is_running_) std::this_thread::sleep_for(kPoll);
+  }
+  return !is_running_;
+}
+
 Finished Process::finish() {
   if (is_running_) ::waitpid(pid_, &status_, 0);
   is_running_ = false;

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class Process {
   bool prints(const std::string& text);
   // All processes that descend from this one and run a program of that name.
   std::vector<pid_t> descendants(const std::string& program) const;
+  // Waits for its end, at most so long; false when it is still there.
+  bool ends_within(std::chrono::seconds limit);
   Finished finish();
 
  private:

@@ -15,7 +15,7 @@ namespace {
 // A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
 static_assert(field_count<ModelSpec>() == 35);
 static_assert(field_count<AttentionShape>() == 14);
-static_assert(field_count<ExpertShape>() == 9);
+static_assert(field_count<ExpertShape>() == 10);
 static_assert(field_count<RecurrentShape>() == 7);
 static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 17);
@@ -60,6 +60,7 @@ ModelSpec odd_model() {
   model.mlp = MlpKind::kSwiglu;
   model.experts = {9, 4, 4 * kThird};
   model.experts.latent = 12;
+  model.experts.counts.assign(18, kThird);
   model.linear_bias = false;
   model.fused_qkv = false;
   model.tied_embedding = false;

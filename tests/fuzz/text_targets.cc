@@ -1,5 +1,6 @@
 // Readers of text files: what is accepted is written, and reads back as the same text.
 #include "core/cluster_json.h"
+#include "core/expert_counts.h"
 #include "core/json_document.h"
 #include "core/leading_number.h"
 #include "core/model_json.h"
@@ -107,6 +108,8 @@ void read_values(std::string_view bytes) {
     const auto value = parse_assumption(row, bytes);
     if (value.ok()) demand(*value >= row.least && *value <= row.most, "a number in its range");
   }
+  const auto counts = parse_expert_counts(bytes, 4, kFile);
+  if (counts.ok()) demand(counts->size() % 4 == 0, "as many counts as experts");
   static_cast<void>(leading_number(bytes));
   static_cast<void>(parse_settings(bytes));
 }

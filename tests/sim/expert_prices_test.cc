@@ -7,6 +7,7 @@
 
 #include "core/catalogue.h"
 #include "sim/run_model.h"
+#include "sim/simulate.h"
 #include "tests/sim/with_parts.h"
 
 namespace tpsim {
@@ -83,6 +84,34 @@ TEST_CASE("the busiest rank has the stated load, or more the fewer experts each 
   CHECK(load(8, kNaturalLoad) > 1);
   CHECK(load(64, kNaturalLoad) > load(8, kNaturalLoad));
   CHECK(load(128, kNaturalLoad) < 2.5);
+}
+
+TEST_CASE("counted experts load the rank that holds the busiest of them") {
+  Scenario scenario = mixture_scenario();
+  Plan plan = mixture_plan(scenario.model);
+  scenario.model.experts.count = 8;
+  scenario.stack.parts.expert_load = kCountedLoad;
+  CHECK_FALSE(check_load(scenario.stack, scenario.model).ok());
+  scenario.model.experts.counts = {1, 1, 1, 1, 1, 1, 1, 9,   // 2 2 2 10: 2.5 times the mean
+                                   2, 2, 2, 2, 2, 2, 2, 2};  // even
+  REQUIRE(check_load(scenario.stack, scenario.model).ok());
+  plan.degrees.ep = 4;
+  CHECK(busiest_load(scenario.stack, scenario.model, plan) == Approx((2.5 + 1) / 2));
+  plan.degrees.ep = 8;
+  CHECK(busiest_load(scenario.stack, scenario.model, plan) == Approx((4.5 + 1) / 2));
+  plan.degrees.ep = 1;
+  CHECK(busiest_load(scenario.stack, scenario.model, plan) == 1);
+  // As slow as the same load as a number.
+  plan.degrees.ep = 4;
+  scenario.model = mixture_scenario().model;
+  const std::int64_t count = scenario.model.experts.count;
+  for (std::int64_t i = 0; i < count; ++i)
+    scenario.model.experts.counts.push_back(i < count / 4 ? 2 : 1);
+  const double load = busiest_load(scenario.stack, scenario.model, plan);
+  const Seconds counted = simulate(scenario, plan)->step;
+  CHECK(load == Approx(2 / 1.25));
+  scenario.stack.parts.expert_load = 1600;
+  CHECK(counted.value() == Approx(simulate(scenario, plan)->step.value()));
 }
 
 // Algorithm bandwidths of its kernels with 16 processors, dispatch and combine in bf16, tokens that
