@@ -36,7 +36,8 @@ Result<std::vector<LaunchFile>> export_answer(const Arguments& arguments, const 
 // The plan that lies in the folder or file that the positional names.
 struct ImportAnswer {
   PlanFile file;
-  std::vector<std::string> outside;  // settings that no plan is made of
+  std::vector<std::string> outside;     // settings that no plan is made of
+  std::vector<std::string> notes = {};  // what is predicted otherwise than the files say
 };
 Result<ImportAnswer> import_answer(const Arguments& arguments);
 

@@ -25,9 +25,8 @@ int zero_of(LaunchOptionReader& in) {
   const bool fsdp = in.flag("--use-megatron-fsdp");
   const bool distributed = in.flag("--use-distributed-optimizer");
   const std::string strategy = in.text("--data-parallel-sharding-strategy").value_or("no_shard");
-  const std::string format = in.text("--ckpt-format").value_or("torch_dist");
+  in.drop("--ckpt-format");  // FSDP has one of its own, which only those who save need
   if (!fsdp) return distributed ? 1 : 0;
-  if (format != "fsdp_dtensor") in.fail("--use-megatron-fsdp needs --ckpt-format fsdp_dtensor");
   if (strategy == "optim_grads") return 2;
   if (strategy == "optim_grads_params") return 3;
   in.fail(fmt::format("--data-parallel-sharding-strategy '{}' with FSDP", strategy));
@@ -144,7 +143,8 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
   for (const LaunchOption& option : wanted.all()) {
     const std::string& name = option.name;
     if (option.value.empty() || !has_place(stack, name)) continue;
-    if (is_of_capacity(name) || is_rare_shape(name)) continue;  // held against the model already
+    if (stack == LaunchStack::kNemo && !in.has(name)) continue;  // a recipe knows its model
+    if (is_of_capacity(name) || is_rare_shape(name)) continue;   // held against the model already
     // Any multiple pads to what the vocabulary is; rotary positions have no table.
     const bool is_free =
         name == "--make-vocab-size-divisible-by" ||
@@ -172,7 +172,9 @@ AttentionKind attention_of(LaunchOptionReader& in) {
   const std::string backend =
       in.text("--attention-backend").value_or(local && !flash ? "local" : "flash");
   if (backend == "unfused" || backend == "local") return AttentionKind::kUnfused;
-  if (backend != "flash" && backend != "auto") in.fail("--attention-backend is flash or unfused");
+  if (backend != "flash" && backend != "auto" && backend != "fused") {
+    in.fail("--attention-backend is flash or unfused");
+  }
   return AttentionKind::kFlash;
 }
 
@@ -214,6 +216,16 @@ PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& p
   parts[StackPart::kOverlapGradientReduction] = has(kOverlapReduction) ? 1 : 0;
   if (plan.zero > 0) parts[StackPart::kOverlapParameterGather] = has(kOverlapGather) ? 1 : 0;
   return parts;
+}
+
+bool runs_flash(const std::vector<LaunchOption>& options) {
+  const auto has = [&](std::string_view name) {
+    return std::any_of(options.begin(), options.end(),
+                       [&](const LaunchOption& one) { return one.name == name; });
+  };
+  if (has("--deepspeed")) return has("--use-flash-attn");
+  LaunchOptionReader in(options);
+  return attention_of(in) == AttentionKind::kFlash;
 }
 
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
