@@ -172,7 +172,8 @@ Status name_model(const Arguments& arguments, ImportedPlan& read) {
     return Error{
         ErrorKind::kBadInput,
         "leaves the vocabulary to a tokenizer, and the catalogue has no model of this shape",
-        arguments.positional, "add --model NAME or its config.json"};
+        arguments.positional,
+        "say it with --set vocab-size=N, or add --model NAME or its config.json"};
   }
   return validate(read.model);
 }
@@ -194,7 +195,11 @@ Result<ImportAnswer> import_answer(const Arguments& arguments) {
                  "tpsim import my-script.sh, or the folder that export wrote"};
   }
   TPSIM_TRY(const Source source, source_at(arguments));
-  TPSIM_TRY(const ImportInputs inputs, inputs_of(arguments, source));
+  TPSIM_TRY(ImportInputs inputs, inputs_of(arguments, source));
+  for (const std::string& more : arguments.more) {
+    TPSIM_TRY(std::string text, read_file(more, kMostFileBytes));
+    inputs.more.push_back({fs::path(more).filename().string(), std::move(text), more});
+  }
   TPSIM_TRY(ImportedPlan read, source.is_config ? import_config(source.files.front(), inputs)
                                                 : import_plan(source.stack, source.files, inputs));
   if (read.model.name.empty()) TPSIM_TRY_STATUS(name_model(arguments, read));
@@ -210,7 +215,7 @@ Result<ImportAnswer> import_answer(const Arguments& arguments) {
   TPSIM_TRY(NamedScenario named, load_scenario(without_files, names, known));
   named.scenario.model = read.model;
   named.parts = parts_beside(named.scenario.stack, read.parts);
-  return ImportAnswer{plan_file_of(named, read.plan), read.outside};
+  return ImportAnswer{plan_file_of(named, read.plan), read.outside, read.notes};
 }
 
 Status run_import(const Arguments& arguments, const Terminal& terminal) {
@@ -223,6 +228,9 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   if (!answer.outside.empty() && !arguments.has(Opt::kQuiet)) {
     say(fmt::format("tpsim: left out, no part of a plan: {}\n",
                     printable(fmt::format("{}", fmt::join(answer.outside, ", ")))));
+  }
+  for (const std::string& note : answer.notes) {
+    if (!arguments.has(Opt::kQuiet)) say(fmt::format("tpsim: {}\n", printable(note)));
   }
   if (arguments.has(Opt::kJson)) return print(to_json(file));
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);

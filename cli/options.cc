@@ -79,10 +79,12 @@ constexpr std::array kCommands = {
                "tpsim export plan.json --to megatron-deepspeed -o launch/\n"
                "tpsim export plan.json --to torchtitan"},
     CommandRow{Command::kImport, "import", "read launch files back as a plan", "launch",
-               "a script, a log with arguments, or a folder of export",
+               "script, configuration, log with arguments, or export's folder",
                "tpsim import launch/ --save plan.json\n"
                "tpsim import train_mixtral.sh --set NNODES=4 --cluster dgx-h100\n"
-               "tpsim import pretrain.sh --from megatron-deepspeed --model bloom-176b --json"},
+               "tpsim import sft.yaml accelerate.yaml --gpus 8 --cluster dgx-h100\n"
+               "tpsim import pretrain.sh --from megatron-deepspeed --model bloom-176b --json",
+               "beside", "configurations beside the first: accelerate's, DeepSpeed's"},
     CommandRow{Command::kCheckLog, "check-log",
                "say whether a run is as predicted, and if not, why", "training.log",
                "a log (docs/check-log.md), packed by gzip or -, standard input",
@@ -258,7 +260,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kOutput, kExports},
     {Opt::kFrom, "--from", "STACK", "what the files are for, as --to of export [as they look]",
      kOutput, kImports},
-    {Opt::kSet, "--set", "NAME=VALUE,...", "what a script takes from outside: 1=dir,NNODES=4",
+    {Opt::kSet, "--set", "NAME=VALUE,...", "what files leave open: NNODES=4,vocab-size=32000",
      kOutput, kImports},
     {Opt::kOutputFolder, "-o", "PATH", "folder for the files [print them]; file of the profile",
      kOutput, kExports | kProfiles},

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "stacks/launch_settings.h"
 #include "stacks/outside_settings.h"
+#include "stacks/settings_values.h"
 
 namespace tpsim {
 namespace {
@@ -42,17 +43,74 @@ std::optional<LaunchOption> titan_recipe_option(const std::string& key, const st
   return LaunchOption{"--" + name, text == "true" ? "" : text};
 }
 
+// Products are cut in pieces between which their collectives run.
+constexpr std::string_view kAsyncTensor = "parallelism.enable_async_tensor_parallel";
+
 // torchtitan's own options are the keys of its file: "[training]" "seq_len = 1" is
 // "--training.seq_len 1". A switch that is off is not given.
+// Where torchtitan kept them in 2024, and where it keeps them now.
+struct Moved {
+  std::string_view old;
+  std::string_view today;
+};
+constexpr Moved kMoved[] = {
+    {"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"},
+    {"training.data_parallel_degree", "parallelism.data_parallel_shard_degree"},
+    {"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"},
+    {"training.data_parallel_replicate_degree", "parallelism.data_parallel_replicate_degree"},
+    {"training.disable_loss_parallel", "parallelism.disable_loss_parallel"},
+    {"training.warmup_steps", "lr_scheduler.warmup_steps"},
+    {"training.batch_size", "training.local_batch_size"},
+    {"experimental.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
+    {"experimental.pipeline_parallel_schedule", "parallelism.pipeline_parallel_schedule"},
+    {"experimental.pipeline_parallel_microbatches", "parallelism.pipeline_parallel_microbatches"},
+    {"experimental.pipeline_parallel_split_points", "parallelism.pipeline_parallel_split_points"},
+    {"experimental.context_parallel_degree", "parallelism.context_parallel_degree"},
+    {"experimental.enable_async_tensor_parallel", "parallelism.enable_async_tensor_parallel"},
+};
+
+std::vector<FlatSetting> with_todays_places(std::vector<FlatSetting> settings) {
+  for (FlatSetting& one : settings) {
+    for (const Moved& row : kMoved) {
+      if (one.key == row.old) one.key = row.today;
+    }
+    if (one.key == "float8.enable_float8_linear" && one.value == "true") {
+      one = {"model.converters", "float8", one.line};
+    }
+  }
+  return settings;
+}
+
 ShellOptions titan_options(const std::vector<FlatSetting>& settings, PartValues& parts) {
   ShellOptions shell;
   const bool quantizes = std::any_of(settings.begin(), settings.end(), [](const auto& one) {
     return one.key.starts_with("model.converters") && !one.value.empty();
   });
+  const auto is_component = [](const FlatSetting& one) {
+    return one.key.starts_with("compile.components.");
+  };
+  const bool compiles_model =
+      std::none_of(settings.begin(), settings.end(), is_component) ||
+      std::any_of(settings.begin(), settings.end(), [&](const FlatSetting& one) {
+        return is_component(one) && one.value == "model";
+      });
   for (const FlatSetting& setting : settings) {
     const std::string& key = setting.key;
     if (key == "compile.enable" || key == "training.compile") {
-      if (setting.value == "true") parts[StackPart::kCompile] = 1;
+      if (setting.value == "true" && compiles_model) parts[StackPart::kCompile] = 1;
+      continue;
+    }
+    if (key == "model.norm_type") {
+      parts[StackPart::kNormKernel] =
+          parse_value(row_of(StackPart::kNormKernel),
+                      setting.value == "fused_rmsnorm" ? "fused" : "torch")
+              .value();
+      continue;
+    }
+    if (key == kAsyncTensor) {
+      if (setting.value == "true") {
+        parts[StackPart::kTensorOverlap] = static_cast<std::int64_t>(TensorOverlap::kUserbuffers);
+      }
       continue;
     }
     if (key == "parallelism.disable_loss_parallel") {
@@ -76,23 +134,72 @@ ShellOptions titan_options(const std::vector<FlatSetting>& settings, PartValues&
   return shell;
 }
 
-Result<ImportedPlan> import_titan(const std::vector<FlatSetting>& settings,
-                                  const ImportInputs& inputs) {
-  if (!inputs.model) {
-    return Error{ErrorKind::kBadInput, "which model? The file names a flavour alone", "",
-                 "add --model NAME or its config.json"};
+// torchtitan's registry of models, as the catalogue calls them.
+struct Flavours {
+  std::string_view model;
+  std::string_view flavour;  // empty: of all, behind `name`
+  std::string_view name;
+};
+constexpr Flavours kFlavours[] = {
+    {"llama2", "", "llama-2-"},
+    {"llama3", "", "llama-3-"},
+    {"qwen3", "", "qwen3-"},
+    {"gpt_oss", "", "gpt-oss-"},
+    {"deepseek_v3", "671b", "deepseek-v3"},
+    {"deepseek_v3", "16b", "deepseek-v2-lite"},
+    {"llama4", "17bx16e", "llama-4-scout"},
+    {"llama4", "17bx128e", "llama-4-maverick"},
+};
+
+std::string lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+std::string value_at(const std::vector<FlatSetting>& settings, std::string_view key) {
+  for (const FlatSetting& one : settings) {
+    if (one.key == key) return one.value;
   }
+  return "";
+}
+
+// The flavour that the file names: its weights' name says more than the registry's.
+Result<ModelSpec> titan_model(const std::vector<FlatSetting>& settings,
+                              const ImportInputs& inputs) {
+  if (inputs.model) return *inputs.model;
+  const std::string assets = value_at(settings, "model.hf_assets_path");
+  if (!assets.empty() && inputs.load) {
+    const auto model = inputs.load(assets);
+    if (model.ok()) return model;
+  }
+  const std::string name = value_at(settings, "model.name");
+  const std::string flavour = lower(value_at(settings, "model.flavor"));
+  for (const Flavours& row : kFlavours) {
+    if (name != row.model || flavour.empty() || !inputs.load) continue;
+    if (!row.flavour.empty() && flavour != row.flavour) continue;
+    const auto model = inputs.load(row.flavour.empty() ? fmt::format("{}{}", row.name, flavour)
+                                                       : std::string(row.name));
+    if (model.ok()) return model;
+  }
+  return Error{
+      ErrorKind::kBadInput,
+      fmt::format("which model? The catalogue knows no flavour '{}' of '{}'", flavour, name), "",
+      "add --model NAME or its config.json"};
+}
+
+Result<ImportedPlan> import_titan(const std::vector<FlatSetting>& written,
+                                  const ImportInputs& inputs) {
+  const std::vector<FlatSetting> settings = with_todays_places(written);
   if (inputs.gpus == 0) {
     return Error{ErrorKind::kBadInput, "the file does not say on how many GPUs it runs", "",
                  "add --gpus N"};
   }
   ImportedPlan result;
   result.stack = "torchtitan";
-  result.model = *inputs.model;
+  TPSIM_TRY(result.model, titan_model(settings, inputs));
   ShellOptions shell = titan_options(settings, result.parts);
   shell.size = {1, inputs.gpus};
   for (LaunchOption& option : shell.options) {
-    if (option.name == "--training.batch_size") option.name = "--training.local_batch_size";
     if (option.name == "--training.seq_len" && !inputs.keeps_seq) {
       take_run_choices(
           {{"--seq-length", option.value}, {"--attention-dropout", "0"}, {"--hidden-dropout", "0"}},
@@ -104,7 +211,55 @@ Result<ImportedPlan> import_titan(const std::vector<FlatSetting>& settings,
   return result;
 }
 
+// Sections of Megatron-Bridge, and what they were called.
+bool is_of_bridge(const std::vector<FlatSetting>& settings) {
+  for (const char* key :
+       {"train.global_batch_size", "train.micro_batch_size", "train.train_iters"}) {
+    if (has_key(settings, key)) return true;
+  }
+  return false;
+}
+
+bool states_model(const std::vector<FlatSetting>& settings) {
+  return has_key(settings, "model.num_layers") && has_key(settings, "model.hidden_size") &&
+         has_key(settings, "model.num_attention_heads");
+}
+
+// Of several files together: a DeepSpeed configuration beside others is one that they name.
+Result<std::vector<FlatSetting>> settings_of(const LaunchFile& file, const ImportInputs& inputs) {
+  TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings(file));
+  for (const LaunchFile& more : inputs.more) {
+    TPSIM_TRY(const std::vector<FlatSetting> others, flat_settings(more));
+    if (has_key(others, "zero_optimization.stage")) {
+      std::erase_if(settings, [](const FlatSetting& one) { return one.key == "deepspeed"; });
+      settings.push_back({"deepspeed", path_of(more), 0});
+      continue;
+    }
+    for (const FlatSetting& one : others) {
+      std::erase_if(settings, [&](const FlatSetting& own) { return own.key == one.key; });
+      settings.push_back(one);
+    }
+  }
+  return with_values(with_todays_sections(std::move(settings)), inputs.given);
+}
+
 }  // namespace
+
+std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings) {
+  constexpr std::string_view kWrapper = "ConfigContainer.";
+  constexpr std::string_view kOld = "_config";
+  const bool is_old =
+      has_prefix(settings, "train_config.") || has_prefix(settings, "model_config.");
+  for (FlatSetting& one : settings) {
+    if (one.key.starts_with(kWrapper)) one.key.erase(0, kWrapper.size());
+    const std::size_t dot = one.key.find('.');
+    if (!is_old || dot == std::string::npos) continue;
+    if (std::string_view(one.key).substr(0, dot).ends_with(kOld)) {
+      one.key.erase(dot - kOld.size(), kOld.size());
+    }
+  }
+  return settings;
+}
 
 std::optional<ConfigFormat> config_format(const std::vector<FlatSetting>& settings) {
   if (has_key(settings, "training.seq_len") && has_prefix(settings, "model.")) {
@@ -117,6 +272,8 @@ std::optional<ConfigFormat> config_format(const std::vector<FlatSetting>& settin
        {"tensor_model_parallel_size", "model_parallel.tensor_model_parallel_size"}) {
     if (has_key(settings, key)) return ConfigFormat::kMegatron;
   }
+  if (has_prefix(settings, "MODEL_ARGS.--")) return ConfigFormat::kMegatron;
+  if (is_of_bridge(settings)) return ConfigFormat::kNemo;
   if (has_key(settings, "model.tensor_model_parallel_size")) {
     const bool whole =
         has_key(settings, "model.micro_batch_size") && has_prefix(settings, "trainer.");
@@ -130,6 +287,19 @@ std::optional<ConfigFormat> config_format(const std::vector<FlatSetting>& settin
   return std::nullopt;
 }
 
+Status refuse_first(const FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows) {
+  std::vector<FlatSetting> refused;
+  for (const FlatSetting& setting : in.all()) {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
+      return covers(one.pattern, setting.key);
+    });
+    if (row != rows.end() && row->why != nullptr) refused.push_back(setting);
+  }
+  FlatReader reader(std::move(refused));
+  std::vector<std::string> none;
+  return settle_left(reader, file, rows, none);
+}
+
 Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
                    std::vector<std::string>& outside) {
   TPSIM_TRY_STATUS(in.error());
@@ -137,7 +307,8 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
       return covers(one.pattern, setting.key);
     });
-    const std::string where = fmt::format("{}:{}", path_of(file), setting.line);
+    const std::string where =
+        setting.line > 0 ? fmt::format("{}:{}", path_of(file), setting.line) : path_of(file);
     const bool is_off = setting.value.empty() || setting.value == "false" || setting.value == "0" ||
                         setting.value == "none" || setting.value == "no";
     if (row == rows.end()) {
@@ -148,7 +319,7 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
                                 : fmt::format("did you mean {}?", near)};
     }
     if (row->why != nullptr) {
-      if (is_off) continue;
+      if (is_off || (!row->harmless.empty() && setting.value == row->harmless)) continue;
       return Error{ErrorKind::kBadInput,
                    fmt::format("{}: {} makes another plan of it", setting.key, setting.value),
                    where, row->why};
@@ -159,27 +330,41 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
 }
 
 Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& inputs) {
-  TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings(file));
+  TPSIM_TRY(const std::vector<FlatSetting> settings, settings_of(file, inputs));
+  return import_settings(settings, file, inputs);
+}
+
+Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
+                                     const LaunchFile& file, const ImportInputs& inputs) {
   const auto located = [&](Result<ImportedPlan> result) {
     if (result.ok() || !result.error().where.empty()) return result;
     Error error = result.error();
     error.where = path_of(file);
     return Result<ImportedPlan>(std::move(error));
   };
-  switch (config_format(settings).value_or(ConfigFormat::kNemo)) {
+  const std::optional<ConfigFormat> format = config_format(settings);
+  if (!format) {
+    return Error{ErrorKind::kBadInput,
+                 "holds the configuration of no training program that is known", path_of(file),
+                 "torchtitan, nanotron, Megatron, NeMo, accelerate, Trainer, axolotl, DeepSpeed"};
+  }
+  if (has_prefix(settings, "perf_matrix.")) {
+    return Error{ErrorKind::kBadInput, "is a matrix of many plans (perf_matrix)", path_of(file),
+                 "write one of them as overrides: model.tensor_model_parallel_size, ..., "
+                 "train.global_batch_size"};
+  }
+  switch (*format) {
     case ConfigFormat::kTorchTitan: return located(import_titan(settings, inputs));
     case ConfigFormat::kNanotron: return located(import_nanotron(FlatReader(settings), file));
     case ConfigFormat::kTrainer: return located(import_trainer(FlatReader(settings), file, inputs));
     case ConfigFormat::kMegatron: return located(import_megatron_yaml(settings, inputs));
     case ConfigFormat::kNemo: break;
   }
-  if (config_format(settings)) {
-    const LaunchFile yaml{std::string(kNemoYamlFile), file.text, path_of(file)};
-    return import_plan(LaunchStack::kNemo, {yaml}, inputs);
+  if (!inputs.model && states_model(settings)) {
+    return located(import_megatron_yaml(settings, inputs));
   }
-  return Error{ErrorKind::kBadInput, "holds the configuration of no training program that is known",
-               path_of(file),
-               "torchtitan, nanotron, Megatron, NeMo, accelerate, Trainer, axolotl, DeepSpeed"};
+  const LaunchFile yaml{std::string(kNemoYamlFile), file.text, path_of(file)};
+  return import_plan(LaunchStack::kNemo, {yaml}, inputs);
 }
 
 }  // namespace tpsim

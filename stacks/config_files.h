@@ -20,6 +20,13 @@ std::optional<ConfigFormat> config_format(const std::vector<FlatSetting>& settin
 // setting is an error, and so is one that makes a plan which tpsim cannot express.
 Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& inputs);
 
+// Of settings that are known already: a command line's, say.
+Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
+                                     const LaunchFile& file, const ImportInputs& inputs);
+
+// Megatron-Bridge's "model_config.x" and "ConfigContainer.model.x" are "model.x" today.
+std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings);
+
 // The pieces of it.
 Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,
                                           const ImportInputs& inputs);
@@ -28,9 +35,12 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
                                     const ImportInputs& inputs);
 // What is left in `in` is set aside, refused, or unknown.
 struct LeftOver {
-  std::string_view pattern;   // a key, or the beginning of keys where it ends in '*'
-  const char* why = nullptr;  // null: no part of a plan
+  std::string_view pattern;        // a key, or the beginning of keys where it ends in '*'
+  const char* why = nullptr;       // null: no part of a plan
+  std::string_view harmless = {};  // the value that it may have all the same
 };
+// An error for the first setting that makes another plan, before anything else is asked for.
+Status refuse_first(const FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows);
 Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
                    std::vector<std::string>& outside);
 

@@ -83,6 +83,13 @@ constexpr std::string_view kZeroKeys[] = {
     "stage3_gather_16bit_weights_on_model_save",
     "stage3_gather_fp16_weights_on_model_save",
     "gather_16bit_weights_on_model_save",
+    "max_live_parameters",  // the same without their stage's name
+    "max_reuse_distance",
+    "param_persistence_threshold",
+    "prefetch_bucket_size",
+    "model_persistence_threshold",
+    "stage3_model_persistence_threshold",
+    "legacy_stage1",
     "memory_efficient_linear",
     "use_multi_rank_bucket_allreduce",
     "ignore_unused_parameters",

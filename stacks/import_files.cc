@@ -10,6 +10,7 @@
 #include "stacks/launch_settings.h"
 #include "stacks/megatron_names.h"
 #include "stacks/outside_settings.h"
+#include "stacks/settings_values.h"
 #include "stacks/shell_words.h"
 
 namespace tpsim {
@@ -42,6 +43,15 @@ bool has_option(const LaunchCommand& command, std::string_view name) {
                      [&](const LaunchOption& one) { return one.name == name; });
 }
 
+// Options that went before fused attention was Megatron's default.
+bool speaks_as_of_2021(const LaunchCommand& command) {
+  for (const char* option : {"--data-impl", "--checkpoint-activations", "--DDP-impl",
+                             "--activations-checkpoint-method", "--model-parallel-size"}) {
+    if (has_option(command, option)) return true;
+  }
+  return false;
+}
+
 // Megatron of the first years has one core of layers, and no name for it.
 std::string stack_of_megatron(const LaunchCommand& command) {
   const bool core = has_option(command, "--use-mcore-models") || has_option(command, "--spec") ||
@@ -68,6 +78,14 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
     result.has_vocab = stated.has_vocab;
     TPSIM_TRY_STATUS(validate(with_vocab(result)));
   }
+  // Dropout inside of a fused kernel costs little, and the flash core here has none.
+  if (result.model.attention_dropout > 0 && runs_flash(command.options)) {
+    result.model.attention_dropout = 0;
+    std::erase_if(command.options,
+                  [](const LaunchOption& one) { return one.name == "--attention-dropout"; });
+    command.options.push_back({"--attention-dropout", "0"});
+    result.notes.push_back("dropout inside of flash attention is predicted as none");
+  }
   // A log prints what models lack, too.
   if (command.is_log && inputs.model) return Ok{};
   return take_rare_shapes(result.model, command.options);
@@ -82,8 +100,13 @@ void add_allocator(const LaunchCommand& command, ImportedPlan& plan) {
 
 Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs) {
   ImportedPlan result;
+  const bool is_early = speaks_as_of_2021(command);
   use_todays_names(command);
   result.stack = stack_of_megatron(command);
+  if (is_early && !has_option(command, "--use-flash-attn") &&
+      !has_option(command, "--attention-backend") && !has_option(command, "--transformer-impl")) {
+    command.options.push_back({"--transformer-impl", "local"});
+  }
   TPSIM_TRY_STATUS(settle_model(command, inputs, result));
   const bool plain_softmax = has_option(command, "--no-masked-softmax-fusion");
   const std::vector<LaunchOption> all = command.options;
@@ -98,10 +121,13 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   std::vector<std::string> left;
   TPSIM_TRY(result.plan,
             plan_of_megatron(LaunchStack::kMegatronLm, shell, with_vocab(result), &left));
-  if (command.is_whole) result.outside = std::move(left);
+  if (command.is_whole) result.outside.insert(result.outside.end(), left.begin(), left.end());
   for (const PartValues& said :
        {overlap_parts(all, result.plan), dispatch_parts(all, result.model)}) {
     result.parts.insert(said.begin(), said.end());
+  }
+  if (const auto modules = recomputed_modules(all, result.plan)) {
+    result.parts[StackPart::kRecomputeModules] = *modules;
   }
   if (plain_softmax && result.plan.attention == AttentionKind::kUnfused) {
     result.parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
@@ -128,6 +154,16 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Impo
   return result;
 }
 
+// "vocab-size" of --set: no variable of a shell has such a name.
+void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
+  for (const auto& [name, value] : inputs.given) {
+    if (name.find('-') == std::string::npos) continue;
+    const std::string option = name.starts_with("--") ? name : "--" + name;
+    std::erase_if(command.options, [&](const LaunchOption& one) { return one.name == option; });
+    command.options.push_back({option, value});
+  }
+}
+
 // DeepSpeed's JSON lies beside the script, is named by it, or is written by it.
 Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
                              const ImportInputs& inputs) {
@@ -139,8 +175,11 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
   if (written != command.files.end()) return LaunchFile{name, written->second};
   auto beside = file_named(files, name);
   if (beside.ok() || !inputs.open) return beside;
-  TPSIM_TRY(std::string text, inputs.open(name));
-  return LaunchFile{name, std::move(text)};
+  auto text = inputs.open(name);
+  if (text.ok()) return LaunchFile{name, *std::move(text)};
+  return Error{ErrorKind::kBadInput,
+               fmt::format("the script names DeepSpeed's {}, which is not there", name), "",
+               "run what writes it first, or put one of that name beside the script"};
 }
 
 Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
@@ -157,6 +196,10 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
     for (LaunchOption& option : command.options) {
       if (norm_by_name && option.name == "--norm-epsilon") option.name = "--layernorm-epsilon";
     }
+    if (inputs.given.contains("vocab-size")) {  // that fork has none: it was said from outside
+      std::erase_if(command.options,
+                    [](const LaunchOption& one) { return one.name == "--vocab-size"; });
+    }
   }
   TPSIM_TRY(result.outside, take_outside(LaunchStack::kMegatronDeepSpeed, command.options));
   const ShellOptions shell{size, command.options};
@@ -168,6 +211,49 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
   }
   add_allocator(command, result);
   return result;
+}
+
+// What a plan needs and only the recipe knows.
+Status ask_for_layout(const std::vector<FlatSetting>& settings, const std::string& file) {
+  constexpr std::string_view kNeeded[] = {
+      "model.tensor_model_parallel_size", "model.pipeline_model_parallel_size",
+      "model.context_parallel_size", "train.micro_batch_size", "train.global_batch_size"};
+  std::string missing, example;
+  for (const std::string_view key : kNeeded) {
+    const bool said = std::any_of(settings.begin(), settings.end(),
+                                  [&](const FlatSetting& one) { return one.key == key; });
+    if (said) continue;
+    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
+    example += fmt::format("{}{}=N", example.empty() ? "" : ",", key);
+  }
+  if (missing.empty()) return Ok{};
+  return Error{ErrorKind::kBadInput,
+               fmt::format("overrides a recipe, which alone knows its {}", missing), file,
+               "say it with --set " + example};
+}
+
+// What all of its recipes for training from the start choose, where the file says nothing else.
+void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result) {
+  const auto said = [&](std::initializer_list<std::string_view> keys) {
+    return std::any_of(settings.begin(), settings.end(), [&](const FlatSetting& one) {
+      return std::find(keys.begin(), keys.end(), one.key) != keys.end();
+    });
+  };
+  std::string taken;
+  const auto take = [&](const char* key, const char* what) {
+    settings.push_back({key, "true", 0});
+    taken += fmt::format("{}{}", taken.empty() ? "" : ", ", what);
+  };
+  if (said({"model.num_layers"})) return;  // a file of everything
+  if (!said({"model.bf16", "model.fp16", "mixed_precision"})) take("model.bf16", "bf16");
+  if (!said({"ddp.use_distributed_optimizer", "ddp.use_megatron_fsdp", "dist.use_megatron_fsdp"})) {
+    take("ddp.use_distributed_optimizer", "a distributed optimizer");
+  }
+  if (taken.empty()) return;
+  result.notes.push_back(
+      fmt::format("of the recipe {} is taken; what else it chooses, say with "
+                  "--set KEY=VALUE",
+                  taken));
 }
 
 // The YAML overrides a recipe, which knows what they leave out.
@@ -187,7 +273,14 @@ Result<ImportedPlan> import_nemo(const Files& files, const ImportInputs& inputs)
   ImportedPlan result;
   result.stack = "nemo";
   result.model = *inputs.model;
-  TPSIM_TRY(command.options, parse_nemo_yaml(yaml));
+  TPSIM_TRY(std::vector<FlatSetting> settings, flat_yaml(yaml.text, path_of(yaml)));
+  settings = with_values(with_todays_sections(std::move(settings)), inputs.given);
+  // What export writes is whole; of other files the recipe knows what they leave out.
+  if (!launcher.ok()) {
+    TPSIM_TRY_STATUS(ask_for_layout(settings, path_of(yaml)));
+    take_from_recipes(settings, result);
+  }
+  TPSIM_TRY(command.options, located(yaml, nemo_options(settings)));
   if (!inputs.keeps_seq) {
     ModelSpec chosen = result.model;
     take_run_choices(command.options, false, chosen);
@@ -204,6 +297,12 @@ Result<ImportedPlan> import_nemo(const Files& files, const ImportInputs& inputs)
 Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, const Files& files,
                                     const ImportInputs& inputs) {
   TPSIM_TRY(LaunchCommand command, read_launch_command(file, inputs.given));
+  add_given_options(inputs, command);
+  if (is_trainer_command(command)) return import_trainer_command(command, file, inputs);
+  if (!inputs.more.empty()) {
+    return Error{ErrorKind::kBadInput, "stands beside a script that takes no configuration",
+                 path_of(inputs.more.front()), "configurations are read beside each other"};
+  }
   if (stack == LaunchStack::kMegatronDeepSpeed) {
     return import_deepspeed(std::move(command), files, inputs);
   }

@@ -78,6 +78,31 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
   return options;
 }
 
+bool is_config(std::string_view word) {
+  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+}
+
+// What accelerate and the program itself are configured by; what is told twice, by the program.
+std::vector<std::string> configs_of(const Split& parts) {
+  std::vector<std::string> configs;
+  for (std::size_t i = 0; i + 1 < parts.launcher.size(); ++i) {
+    const std::string& word = parts.launcher[i];
+    if (word == "--config_file" || word == "--config-file")
+      configs.push_back(parts.launcher[i + 1]);
+  }
+  for (const std::string& word : parts.launcher) {
+    if (word.starts_with("--config_file=")) configs.push_back(word.substr(word.find('=') + 1));
+  }
+  for (std::size_t i = 0; i < parts.training.size(); ++i) {
+    const std::string& word = parts.training[i];
+    const bool leads = i == 0 && is_config(word);
+    const bool is_named = i > 0 && parts.training[i - 1] == "--config" && is_config(word);
+    if (leads || is_named) configs.push_back(word);
+    if (word.starts_with("--config=") && is_config(word)) configs.push_back(word.substr(9));
+  }
+  return configs;
+}
+
 std::size_t option_count(const ShellCommand& command) {
   return static_cast<std::size_t>(
       std::count_if(command.words.begin(), command.words.end(), is_option));
@@ -96,7 +121,9 @@ const ShellCommand* training_command(const ShellScript& script) {
     if (!starts_training(command)) continue;
     if (best == nullptr || option_count(command) > option_count(*best)) best = &command;
   }
-  return best != nullptr && option_count(*best) > 0 ? best : nullptr;
+  if (best == nullptr) return best;
+  const bool says = option_count(*best) > 0 || !configs_of(split(best->words)).empty();
+  return says ? best : nullptr;
 }
 
 // A file that another one sources: every array and text of options that no other holds.
@@ -247,6 +274,21 @@ namespace {
 
 constexpr std::size_t kMostOptions = 4096;
 
+// "train.sh" of "bash examples/train.sh", the last one; empty where no script is started.
+std::string called_script(std::string_view text) {
+  std::string last;
+  for (const std::string_view shell : {"bash ", "sh ", "source ", "./"}) {
+    for (std::size_t at = text.find(shell); at != std::string_view::npos;
+         at = text.find(shell, at + 1)) {
+      const std::string_view rest = text.substr(at + (shell == "./" ? 0 : shell.size()));
+      const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n;\"'"));
+      const bool is_script = word.ends_with(".sh") && word.size() <= 200;
+      if (is_script) last = std::string(word);
+    }
+  }
+  return last;
+}
+
 Error too_many(const LaunchFile& file) {
   return Error{ErrorKind::kBadInput, "holds more options than any program has", path_of(file), ""};
 }
@@ -268,16 +310,22 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file,
     const Split parts = split(training->words);
     launcher = parts.launcher;
     command.program = parts.program;
+    command.configs = configs_of(parts);
     command.options = options_of(parts.training);
   } else {
     const std::vector<std::string> words = sourced_words(script);
     if (words.size() > 4 * kMostOptions) return too_many(file);
     command.options = options_of(words);
   }
-  if (command.options.empty()) {
-    return Error{ErrorKind::kBadInput, "holds no training command and no options", file.name,
-                 "a script that calls torchrun, deepspeed, srun or python is read, a file of "
-                 "options, and the arguments that Megatron prints in its log"};
+  if (command.options.empty() && command.configs.empty()) {
+    const std::string other = called_script(file.text);
+    return Error{ErrorKind::kBadInput, "holds no training command and no options", path_of(file),
+                 other.empty()
+                     ? "a script that calls torchrun, deepspeed, srun or python is read, a file of "
+                       "options, and the arguments that Megatron prints in its log"
+                     : fmt::format("it starts {}: import that, with --set for what it takes from "
+                                   "outside",
+                                   other)};
   }
   read_size(launcher, script, command);
   const auto* blocking = script.variables.find("CUDA_LAUNCH_BLOCKING");

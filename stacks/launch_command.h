@@ -16,7 +16,9 @@ struct LaunchCommand {
   std::string size_unknown;  // why it does not: "NNODES is not set in the script"
   std::vector<LaunchOption> options;
   std::map<std::string, std::string> files;  // that the script writes
-  std::string program;                       // "pretrain_gpt.py"; empty where there is none
+  // Configurations that the command names: accelerate's --config_file, the program's own.
+  std::vector<std::string> configs;
+  std::string program;    // "pretrain_gpt.py"; empty where there is none
   bool is_log = false;    // a log's block, which prints what nobody asked for too
   bool is_whole = false;  // likewise, but of settings that people wrote: those left are named
   bool blocks_launches = false;                  // CUDA_LAUNCH_BLOCKING=1
@@ -33,6 +35,12 @@ void add_allocator(const LaunchCommand& command, ImportedPlan& plan);
 
 // The plan of Megatron-LM's options, whatever text they came from.
 Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs);
+
+// Whether the options are those of Hugging Face's Trainer; and its plan, with the configurations
+// that they name.
+bool is_trainer_command(const LaunchCommand& command);
+Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const LaunchFile& file,
+                                            const ImportInputs& inputs);
 
 // Whether the text holds such a block.
 bool has_arguments_block(std::string_view text);

@@ -59,7 +59,10 @@ struct ImportInputs {
   std::int64_t gpus = 0;           // 0: as the files say
   std::int64_t micro_batch = 0;    // where the files leave it open; 0: they must not
   std::int64_t global_batch = 0;
-  std::map<std::string, std::string> given;  // variables that a script takes from outside
+  // Variables that a script takes from outside; of a configuration settings too, by their keys.
+  // Names with a dash are options of the training: "vocab-size".
+  std::map<std::string, std::string> given;
+  std::vector<LaunchFile> more;  // configurations beside the first: accelerate's, DeepSpeed's
   // A model by the name that a file has for it; may be empty.
   std::function<Result<ModelSpec>(const std::string&)> load;
   // Reads a file that another names, relative to it; may be empty.
@@ -71,7 +74,8 @@ struct ImportedPlan {
   Plan plan;
   PartValues parts;   // that the files state, whatever the stack's own are
   std::string stack;  // of the catalogue: what the files are for; empty where they do not say
-  std::vector<std::string> outside;  // settings that no plan is made of: "--lr"
+  std::vector<std::string> outside;     // settings that no plan is made of: "--lr"
+  std::vector<std::string> notes = {};  // what is predicted otherwise than the files say
   bool has_vocab = true;  // false: the files leave it to a tokenizer, and model.vocab is 0
 };
 

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "stacks/launch_settings.h"
 #include "stacks/outside_settings.h"
+#include "stacks/settings_text.h"
 
 namespace tpsim {
 namespace {
@@ -155,27 +156,52 @@ std::string nemo_yaml(const LaunchOptions& megatron) {
   return text;
 }
 
-Result<std::vector<LaunchOption>> parse_nemo_yaml(const LaunchFile& file) {
+namespace {
+
+// Recipes of precision by their names in Megatron-Bridge.
+Status add_precision(const std::string& name, std::vector<LaunchOption>& options) {
+  if (name == "bf16_mixed" || name == "fp16_mixed") {
+    options.push_back({"--" + name.substr(0, 4), ""});
+    return Ok{};
+  }
+  return Error{ErrorKind::kBadInput, fmt::format("mixed_precision is {}", name), "",
+               "bf16_mixed and fp16_mixed are read; of 8 bits say model.bf16, model.fp8 and "
+               "model.fp8_recipe"};
+}
+
+}  // namespace
+
+std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view value) {
+  for (const NemoKey& row : kNemoKeys) {
+    if (name != joined(row.section, row.key)) continue;
+    if (value != "true" && value != "false") return LaunchOption{row.option, std::string(value)};
+    if (value == row.when_set) return LaunchOption{row.option, "True"};
+  }
+  return std::nullopt;
+}
+
+bool has_nemo_key(std::string_view name) {
+  return std::any_of(kNemoKeys.begin(), kNemoKeys.end(),
+                     [&](const NemoKey& row) { return name == joined(row.section, row.key); });
+}
+
+Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& settings) {
   std::vector<LaunchOption> options;
-  std::string section;
-  std::string_view rest = file.text;
-  for (int number = 1; !rest.empty(); ++number) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.empty() || line.starts_with('#')) continue;
-    const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos) {
-      return Error{ErrorKind::kBadInput, fmt::format("'{}' is no 'key: value'", line),
-                   fmt::format("{}:{}", path_of(file), number), ""};
-    }
-    if (line.front() != ' ') {
-      section = line.substr(0, colon);
+  for (const FlatSetting& setting : settings) {
+    const std::size_t dot = setting.key.find('.');
+    if (setting.value.empty()) continue;
+    const std::string_view key = setting.key;
+    if (key == "mixed_precision") {
+      TPSIM_TRY_STATUS(add_precision(setting.value, options));
       continue;
     }
-    std::string_view value = line.substr(std::min(colon + 2, line.size()));
-    if (value.starts_with('"') && value.ends_with('"')) value = value.substr(1, value.size() - 2);
-    TPSIM_TRY(auto option, option_of(section, line.substr(2, colon - 2), value));
+    if (dot == std::string::npos) {
+      if (setting.line == 0) continue;  // a variable of a script beside it
+      return unknown("", setting.key, setting.value);
+    }
+    const bool is_off = setting.value == "false" && !has_nemo_key(key);
+    if (is_off) continue;
+    TPSIM_TRY(auto option, option_of(key.substr(0, dot), key.substr(dot + 1), setting.value));
     add_once(std::move(option), options);
   }
   return options;

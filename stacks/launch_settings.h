@@ -128,6 +128,7 @@ bool is_rare_shape(std::string_view option);
 // Takes out what describes attention and experts that few models have: it must be the model's.
 Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options);
 // `left`, where it is given, gets the names that nothing asked for.
+bool runs_flash(const std::vector<LaunchOption>& options);
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
                               std::vector<std::string>* left = nullptr);
 // Experts, in Megatron and in NeMo: what they are, and how tokens reach them as the file's parts
@@ -140,11 +141,18 @@ PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelS
 // Recipes of 8 and 4 bits, in Megatron, in NeMo and in torchtitan.
 void add_megatron_recipe(const Plan& plan, LaunchOptions& out);
 void read_megatron_recipe(LaunchOptionReader& in, Plan& plan);
+// What selective recompute makes again, as a value of that part; nothing where nobody says.
+std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
+                                               const Plan& plan);
 Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out);
 void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan);
 bool nemo_has(std::string_view option);  // whether this option of Megatron-LM has a key there
 std::string nemo_yaml(const LaunchOptions& megatron);
-Result<std::vector<LaunchOption>> parse_nemo_yaml(const LaunchFile& file);
+struct FlatSetting;
+Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& settings);
+// "model.bf16" as a log of Megatron's arguments has it; nothing for a switch that is off.
+bool has_nemo_key(std::string_view name);
+std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view value);
 Result<LaunchOptions> deepspeed_settings(const PlanFile& file);
 std::string deepspeed_json(const PlanFile& file);
 Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& config,

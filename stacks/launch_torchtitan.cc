@@ -168,6 +168,9 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
     read_pipeline(in, model, plan);
   } else {
     plan.stage_layers = {model.layers};
+    for (const char* unused : {"schedule", "microbatch_size", "microbatches", "split_points"}) {
+      in.drop(fmt::format("--parallelism.pipeline_parallel_{}", unused));
+    }
   }
   plan.recompute = recompute_of(in);
   if (gpu_count(plan) != shell.size.nodes * shell.size.gpus_per_node) {

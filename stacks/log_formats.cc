@@ -61,15 +61,18 @@ bool read_nemo_step(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// Its rate is of one GPU: tokens over seconds and the ranks that hold one replica.
+// Its rate is of one GPU: tokens over seconds and the ranks that hold one replica; "wps" before
+// 2025. Where all ranks print, a step has many lines.
 bool read_titan_step(std::string_view line, TrainingLog& log) {
   const auto step = number_after(line, "step:");
-  const auto rate = count_after(line, "tps:");
+  auto rate = count_after(line, " tps:");
+  if (!rate) rate = count_after(line, " wps:");
   if (!step || !rate || *rate < kLeastRate) return false;
   LoggedStep one;
   one.iteration = whole(step);
   one.tokens_per_s_gpu = *rate;
-  log.steps.push_back(one);
+  const bool is_again = !log.steps.empty() && log.steps.back().iteration == one.iteration;
+  if (!is_again) log.steps.push_back(one);
   if (const auto memory = number_after(line, "memory:"); memory && has_label(line, "GiB")) {
     Bytes& most = log.reserved[0];
     most = std::max(most, Bytes(*memory * kGiB));
@@ -104,8 +107,14 @@ bool read_bar_step(std::string_view line, TrainingLog& log) {
 }
 
 // A time with its unit behind a label, "dt: 820.1ms": nothing without one.
+// "train_time:" is another label than "time:".
 std::optional<double> time_after(std::string_view line, std::string_view label) {
-  const std::size_t at = line.find(label);
+  std::size_t at = line.find(label);
+  const auto is_inside = [&] {
+    const char before = at > 0 ? line[at - 1] : ' ';
+    return std::isalnum(static_cast<unsigned char>(before)) != 0 || before == '_';
+  };
+  while (at != std::string_view::npos && is_inside()) at = line.find(label, at + 1);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = trimmed(line.substr(at + label.size()));
   const auto number = logged_number(rest);
@@ -117,17 +126,39 @@ std::optional<double> time_after(std::string_view line, std::string_view label) 
   return std::nullopt;
 }
 
+// NeMo Automodel: "step 9 | ... | tps 11278.56(1409.82/gpu) |"
+bool read_rate_of_all(std::string_view line, std::int64_t step, TrainingLog& log) {
+  const auto rate = count_after(line, "| tps ");
+  if (!rate || *rate < kLeastRate || line.find("/gpu)") == std::string_view::npos) return false;
+  LoggedStep one;
+  one.iteration = step;
+  one.tokens_per_s = *rate;
+  log.steps.push_back(one);
+  return true;
+}
+
+// DeepSpeed's pipeline engine: "steps: 10 loss: 6.5 iter time (s): 2.341 samples/sec: 437.3".
+bool read_engine_step(std::string_view line, TrainingLog& log) {
+  const auto time = number_after(line, "iter time (s):");
+  const auto step = number_after(line, "steps:");
+  if (!time || *time <= 0 || !step) return false;
+  add_step(log, whole(step), 0, *time);
+  return true;
+}
+
 bool read_plain_step(std::string_view line, TrainingLog& log) {
   auto step = number_after(line, "step ");
   if (!step) step = number_after(line, "iter ");
   if (!step) step = number_after(line, "step:");
   if (!step) return false;
-  for (const char* label : {"iter time:", "time:", "time ", "dt:", "dt ", "step_time:"}) {
+  for (const char* label : {"iter time:", "step_avg:", "step_time:", "iter_time:", "time:", "time ",
+                            "dt:", "dt ", "time="}) {
     const auto time = time_after(line, label);
     if (!time || *time <= 0) continue;
     add_step(log, whole(step), 0, *time);
     return true;
   }
+  if (read_rate_of_all(line, whole(step), log)) return true;
   for (const char* unit : {" tok/s", " tokens/s", " tokens/sec"}) {
     const std::size_t at = line.find(unit);
     if (at == std::string_view::npos) continue;
@@ -156,7 +187,8 @@ std::int64_t step_of(std::string_view line, const TrainingLog& log) {
 bool read_rate_of_gpu(std::string_view line, TrainingLog& log) {
   for (const char* label :
        {"tgs (tokens/gpu/second)=", "throughput/device/tokens_per_second=",
-        "throughput/device/tokens_per_sec:", "Tokens/s/GPU:", "Tokens/s/device:"}) {
+        "throughput/device/TPS=", "throughput/device/tokens_per_sec:", "Tokens/s/GPU:",
+        "Tokens/s/device:", "'tokens_per_second_per_gpu':", "'tokens/train_per_sec_per_gpu':"}) {
     const auto rate = count_after(line, label);
     if (!rate || *rate < kLeastRate) continue;
     LoggedStep one;
@@ -192,13 +224,28 @@ bool read_deepspeed_rate(std::string_view line, TrainingLog& log) {
 
 bool read_foreign_step(std::string_view line, TrainingLog& log) {
   return read_nemo_step(line, log) || read_nanotron_step(line, log) ||
-         read_deepspeed_rate(line, log) || read_seconds(line, log) || read_rate_of_gpu(line, log) ||
-         read_titan_step(line, log) || read_bar_step(line, log) || read_plain_step(line, log);
+         read_engine_step(line, log) || read_deepspeed_rate(line, log) || read_seconds(line, log) ||
+         read_rate_of_gpu(line, log) || read_titan_step(line, log) || read_bar_step(line, log) ||
+         read_plain_step(line, log);
+}
+
+// {'train_runtime': 812.4, ..., 'train_steps_per_second': 0.123}, also as '0.123', and as the JSON
+// of trainer_state.json.
+std::optional<double> summed_up_step(std::string_view line) {
+  constexpr std::string_view kKey = "train_steps_per_second";
+  const std::size_t at = line.find(kKey);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string_view rest = line.substr(at + kKey.size());
+  rest.remove_prefix(std::min(rest.find_first_of("0123456789"), rest.size()));
+  const auto rate = logged_number(rest);
+  if (!rate || *rate < kLeastRate) return std::nullopt;
+  return 1 / *rate;
 }
 
 void read_logged_tflops(std::string_view line, TrainingLog& log) {
-  for (const char* label : {"throughput per GPU (TFLOP/s/GPU):", "TFLOPs:", "tflops:",
-                            "model_tflops_per_gpu:", "GPU utilization:", "TFLOP/s/device:"}) {
+  for (const char* label :
+       {"throughput per GPU (TFLOP/s/GPU):", "TFLOPs:", "tflops:", "model_tflops_per_gpu:",
+        "GPU utilization:", "TFLOP/s/device:", "approx flops per GPU:"}) {
     const auto rate = number_after(line, label);
     if (!rate || *rate <= 0) continue;
     log.tflops.push_back(*rate);

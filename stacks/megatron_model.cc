@@ -75,8 +75,11 @@ std::int64_t vocab_in(const Options& options) {
   if (vocab > 0) return vocab;
   constexpr std::int64_t kGpt2Words = 50257;  // Radford et al. 2019
   const std::string* tokenizer = value_of(options, "--tokenizer-type");
-  const bool gpt2 = tokenizer != nullptr && *tokenizer == "GPT2BPETokenizer";
-  return gpt2 ? kGpt2Words : 0;
+  if (tokenizer == nullptr) return 0;
+  constexpr std::int64_t kLlama2Words = 32000;  // Touvron et al. 2023
+  return *tokenizer == "GPT2BPETokenizer"  ? kGpt2Words
+         : *tokenizer == "Llama2Tokenizer" ? kLlama2Words
+                                           : 0;
 }
 
 // An option that only some models have, and what it is in a model.

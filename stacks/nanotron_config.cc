@@ -71,6 +71,7 @@ Result<ModelSpec> model_of_nanotron(FlatReader& in, const LaunchFile& file) {
   model.attention.head_dim = in.integer(key("head_dim"), model.hidden / heads);
   model.attention.position = PositionKind::kRotary;
   model.attention.qkv_bias = in.flag(key("attention_bias"), qwen);
+  model.attention.window = std::max<std::int64_t>(0, in.integer(key("sliding_window_size"), 0));
   const auto theta = in.text(key("rope_theta"));
   model.attention.rope_theta = parse_number<double>(theta.value_or("")).value_or(10000.0);
   const auto epsilon = in.text(key("rms_norm_eps"));

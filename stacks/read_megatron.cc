@@ -25,9 +25,8 @@ int zero_of(LaunchOptionReader& in) {
   const bool fsdp = in.flag("--use-megatron-fsdp");
   const bool distributed = in.flag("--use-distributed-optimizer");
   const std::string strategy = in.text("--data-parallel-sharding-strategy").value_or("no_shard");
-  const std::string format = in.text("--ckpt-format").value_or("torch_dist");
+  in.drop("--ckpt-format");  // FSDP has one of its own, which only those who save need
   if (!fsdp) return distributed ? 1 : 0;
-  if (format != "fsdp_dtensor") in.fail("--use-megatron-fsdp needs --ckpt-format fsdp_dtensor");
   if (strategy == "optim_grads") return 2;
   if (strategy == "optim_grads_params") return 3;
   in.fail(fmt::format("--data-parallel-sharding-strategy '{}' with FSDP", strategy));
@@ -59,14 +58,30 @@ void read_precision(LaunchOptionReader& in, Plan& plan) {
                                         : DType::kFloat32;
 }
 
+// "mla_up_proj mlp" as a set of bits; nothing where a word is unknown.
+std::optional<std::int64_t> modules_in(std::string_view words) {
+  constexpr auto& kWords = kWordsOf<RecomputeModule>;
+  std::int64_t set = 0;
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find_first_of(" ,"), words.size());
+    const std::string_view word = words.substr(0, end);
+    words.remove_prefix(std::min(end + 1, words.size()));
+    if (word.empty()) continue;
+    const auto known = std::find(kWords.begin(), kWords.end(), word);
+    if (known == kWords.end()) return std::nullopt;
+    set |= bit(static_cast<RecomputeModule>(known - kWords.begin()));
+  }
+  return set;
+}
+
 void read_recompute(LaunchOptionReader& in, Plan& plan) {
   const std::string granularity = in.text("--recompute-granularity").value_or("none");
   const std::string method = in.text("--recompute-method").value_or("");
   const std::int64_t layers = in.integer("--recompute-num-layers", 0);
   const std::string modules = in.text("--recompute-modules").value_or("core_attn");
-  if (modules != "core_attn") {
-    in.fail(
-        fmt::format("--recompute-modules {}: selective recompute is that of core_attn", modules));
+  if (granularity == "selective" && !modules_in(modules)) {
+    in.fail(fmt::format("--recompute-modules {}: one of them is not known", modules),
+            "core_attn, layernorm, moe_act, mlp, moe, mla_up_proj, shared_experts");
   }
   if (granularity == "none" || granularity == "selective") {
     if (!method.empty())
@@ -144,7 +159,8 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
   for (const LaunchOption& option : wanted.all()) {
     const std::string& name = option.name;
     if (option.value.empty() || !has_place(stack, name)) continue;
-    if (is_of_capacity(name) || is_rare_shape(name)) continue;  // held against the model already
+    if (stack == LaunchStack::kNemo && !in.has(name)) continue;  // a recipe knows its model
+    if (is_of_capacity(name) || is_rare_shape(name)) continue;   // held against the model already
     // Any multiple pads to what the vocabulary is; rotary positions have no table.
     const bool is_free =
         name == "--make-vocab-size-divisible-by" ||
@@ -172,7 +188,9 @@ AttentionKind attention_of(LaunchOptionReader& in) {
   const std::string backend =
       in.text("--attention-backend").value_or(local && !flash ? "local" : "flash");
   if (backend == "unfused" || backend == "local") return AttentionKind::kUnfused;
-  if (backend != "flash" && backend != "auto") in.fail("--attention-backend is flash or unfused");
+  if (backend != "flash" && backend != "auto" && backend != "fused") {
+    in.fail("--attention-backend is flash or unfused");
+  }
   return AttentionKind::kFlash;
 }
 
@@ -204,6 +222,15 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
 
 }  // namespace
 
+std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
+                                               const Plan& plan) {
+  if (plan.recompute != Recompute::kSelective) return std::nullopt;
+  for (const LaunchOption& option : options) {
+    if (option.name == "--recompute-modules") return modules_in(option.value);
+  }
+  return std::nullopt;
+}
+
 PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
   const auto has = [&](std::string_view name) {
     return std::any_of(options.begin(), options.end(),
@@ -214,6 +241,16 @@ PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& p
   parts[StackPart::kOverlapGradientReduction] = has(kOverlapReduction) ? 1 : 0;
   if (plan.zero > 0) parts[StackPart::kOverlapParameterGather] = has(kOverlapGather) ? 1 : 0;
   return parts;
+}
+
+bool runs_flash(const std::vector<LaunchOption>& options) {
+  const auto has = [&](std::string_view name) {
+    return std::any_of(options.begin(), options.end(),
+                       [&](const LaunchOption& one) { return one.name == name; });
+  };
+  if (has("--deepspeed")) return has("--use-flash-attn");
+  LaunchOptionReader in(options);
+  return attention_of(in) == AttentionKind::kFlash;
 }
 
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/text.h"
 #include "stacks/settings_text.h"
@@ -12,6 +13,7 @@ namespace {
 constexpr std::size_t kMostSettings = 8000;
 constexpr std::size_t kMostTables = 2000;
 constexpr int kDeepestList = 16;
+constexpr std::size_t kMostRepeats = 200;
 
 // The text up to a comment that stands outside of quotes.
 std::string_view uncommented(std::string_view line, bool needs_blank) {
@@ -19,7 +21,11 @@ std::string_view uncommented(std::string_view line, bool needs_blank) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     if (quote != '\0') {
-      if (c == quote) quote = '\0';
+      if (c == '\\' && quote == '"') {
+        ++i;
+      } else if (c == quote) {
+        quote = '\0';
+      }
     } else if ((c == '"' || c == '\'') &&
                (i == 0 || std::string_view(" [{,:=").find(line[i - 1]) != std::string_view::npos)) {
       quote = c;
@@ -84,7 +90,8 @@ class Flat {
       const bool marked = colon == ':' && !value.empty() &&
                           (value.front() == '&' || value.front() == '!' || value.front() == '*');
       if (marked) {
-        return wrong(line, fmt::format("'{}': anchors and tags are not read", value),
+        return wrong(line,
+                     fmt::format("'{}': tags are not read, nor anchors inside of a line", value),
                      "write the value itself");
       }
       out.push_back({key, plain(value), line});
@@ -113,6 +120,27 @@ class Flat {
   std::string file_;
 };
 
+// Whether a text in quotes ends on its line.
+bool is_closed(std::string_view value) {
+  const char quote = value.front();
+  for (std::size_t i = 1; i < value.size(); ++i) {
+    if (quote == '"' && value[i] == '\\') {
+      ++i;
+    } else if (value[i] == quote) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Types that a plain value has anyway.
+std::string_view without_type(std::string_view value) {
+  for (const std::string_view tag : {"!!str ", "!!int ", "!!float ", "!!bool ", "!!null "}) {
+    if (value.starts_with(tag)) return trimmed(value.substr(tag.size()));
+  }
+  return value;
+}
+
 std::string joined_key(const std::string& parent, std::string_view name) {
   return parent.empty() ? std::string(name) : fmt::format("{}.{}", parent, name);
 }
@@ -131,7 +159,11 @@ class Yaml {
   Result<std::vector<FlatSetting>> settings() {
     levels_.push_back({});
     while (next()) TPSIM_TRY_STATUS(take_line());
-    return std::move(flat_.out);
+    std::vector<FlatSetting> settings;
+    for (std::size_t i = 0; i < flat_.out.size(); ++i) {
+      if (!is_overridden(i)) settings.push_back(flat_.out[i]);
+    }
+    return settings;
   }
 
  private:
@@ -163,7 +195,7 @@ class Yaml {
     const bool is_element = line == "-" || line.starts_with("- ");
     while (levels_.size() > 1 &&
            (levels_.back().indent > indent ||
-            (levels_.back().indent == indent && (levels_.back().elements >= 0) != is_element))) {
+            (levels_.back().indent == indent && levels_.back().elements >= 0 && !is_element))) {
       levels_.pop_back();
     }
     if (is_element) {
@@ -172,9 +204,10 @@ class Yaml {
       }
       Level& list = levels_.back();
       const std::string key = joined_key(list.key, std::to_string(list.elements++));
-      const std::string_view inner = trimmed(line.substr(1));
+      const std::string_view inner = anchored(key, without_type(trimmed(line.substr(1))));
       open_key_ = key;
       if (inner.empty()) return Ok{};
+      if (inner.front() == '*') return copy(inner, key, false);
       const std::size_t inner_indent =
           indent + static_cast<std::size_t>(inner.data() - line.data());
       if (colon_of(inner) == std::string_view::npos) return flat_.put(key, inner, number_, ':');
@@ -195,11 +228,19 @@ class Yaml {
       return flat_.wrong(number_, fmt::format("'{}' is no 'key: value'", line));
     }
     const std::string name = plain(line.substr(0, colon));
-    if (name == "<<") return flat_.wrong(number_, "merge keys are not read", "write the keys");
+    std::string_view value = without_type(trimmed(line.substr(colon + 1)));
+    if (name == "<<") return merge(value);
     const std::string key = joined_key(levels_.back().key, name);
-    const std::string_view value = trimmed(line.substr(colon + 1));
+    value = anchored(key, value);
     open_key_ = key;
     if (value.empty()) return Ok{};
+    if (value.front() == '*') {
+      open_key_.clear();
+      return copy(value, key, false);
+    }
+    if ((value.front() == '"' || value.front() == '\'') && !is_closed(value)) {
+      return skip_quoted(key, value.front());
+    }
     if (value.starts_with('|') || value.starts_with('>')) {
       skipped_above_ = indent;
       flat_.out.push_back({key, "", number_});
@@ -211,6 +252,80 @@ class Yaml {
       return take_long(key, std::string(value), open == '[' ? ']' : '}');
     }
     return flat_.put(key, value, number_, ':');
+  }
+
+  // "&name value": the value, which others may repeat.
+  std::string_view anchored(const std::string& key, std::string_view value) {
+    if (!value.starts_with('&')) return value;
+    const std::size_t end = std::min(value.find(' '), value.size());
+    anchors_[std::string(value.substr(1, end - 1))] = key;
+    return trimmed(value.substr(end));
+  }
+
+  // "*name": what stands at its anchor, at `key`; merged where other lines may say otherwise.
+  Status copy(std::string_view alias, const std::string& key, bool merges) {
+    const auto anchor = anchors_.find(std::string(trimmed(alias.substr(1))));
+    if (++repeats_ > kMostRepeats) return flat_.wrong(number_, "repeats more than any file does");
+    if (anchor == anchors_.end()) {
+      return flat_.wrong(number_, fmt::format("'{}' repeats what has no anchor above", alias));
+    }
+    const std::string from = anchor->second;
+    const std::size_t count = flat_.out.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string_view own = flat_.out[i].key;
+      const bool is_inside = own == from || own.starts_with(from + ".");
+      if (!is_inside || is_overridden(i)) continue;
+      std::string_view rest = own.substr(from.size());
+      if (key.empty() && rest.starts_with('.')) rest.remove_prefix(1);
+      if (flat_.out.size() >= kMostSettings) {
+        return flat_.wrong(number_, "more settings than any configuration has");
+      }
+      if (merges) merged_[flat_.out.size()] = key;
+      flat_.out.push_back({key + std::string(rest), flat_.out[i].value, number_});
+    }
+    return Ok{};
+  }
+
+  // "<<: *name" and "<<: [*a, *b]": what the map says itself goes first.
+  Status merge(std::string_view value) {
+    if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
+    while (!trimmed(value).empty()) {
+      const std::size_t end = std::min(value.find(','), value.size());
+      const std::string_view one = trimmed(value.substr(0, end));
+      if (!one.starts_with('*')) {
+        return flat_.wrong(number_, fmt::format("'<<: {}' names no anchor", one));
+      }
+      TPSIM_TRY_STATUS(copy(one, levels_.back().key, true));
+      value.remove_prefix(std::min(end + 1, value.size()));
+    }
+    return Ok{};
+  }
+
+  // Whether the map that setting i was merged into says that key itself, or an earlier merge does.
+  bool is_overridden(std::size_t index) const {
+    const auto merged = merged_.find(index);
+    if (merged == merged_.end()) return false;
+    const std::string& key = flat_.out[index].key;
+    const std::size_t start = merged->second.empty() ? 0 : merged->second.size() + 1;
+    const std::string own = key.substr(0, std::min(key.find('.', start), key.size()));
+    for (std::size_t i = 0; i < flat_.out.size(); ++i) {
+      if (!flat_.out[i].key.starts_with(own)) continue;
+      const bool same =
+          flat_.out[i].key.size() == own.size() || flat_.out[i].key[own.size()] == '.';
+      if (same && (!merged_.contains(i) || (i < index && flat_.out[i].key == key))) return true;
+    }
+    return false;
+  }
+
+  // A text in quotes that goes on over lines says nothing of a plan.
+  Status skip_quoted(const std::string& key, char quote) {
+    const int start = number_;
+    flat_.out.push_back({key, "", number_});
+    open_key_.clear();
+    while (next()) {
+      if (is_closed(std::string(1, quote) + std::string(raw_))) return Ok{};
+    }
+    return flat_.wrong(start, fmt::format("{} is not closed", quote));
   }
 
   // "[a," that goes on until its bracket closes.
@@ -245,6 +360,9 @@ class Yaml {
   std::vector<Level> levels_;
   std::string open_key_;  // whose value is on deeper lines
   std::optional<std::size_t> skipped_above_;
+  std::map<std::string, std::string> anchors_;  // the key that each stands at
+  std::map<std::size_t, std::string> merged_;   // settings by their number: the map's key
+  std::size_t repeats_ = 0;
 };
 
 }  // namespace

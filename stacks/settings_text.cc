@@ -8,6 +8,7 @@
 #include "core/json_document.h"
 #include "core/leading_number.h"
 #include "core/text.h"
+#include "stacks/shell_words.h"
 
 namespace tpsim {
 namespace {
@@ -60,6 +61,11 @@ std::optional<std::string> FlatReader::text(std::string_view key) {
   if (found == left_.end()) return std::nullopt;
   std::string value = std::move(found->value);
   left_.erase(found);
+  if (const auto unset = unset_name(value)) {
+    fail(fmt::format("{} is {}, which the file does not set", key, *unset),
+         fmt::format("say it with --set {}=VALUE", unset->substr(unset->find('$') + 1)));
+    return std::nullopt;
+  }
   return value.empty() ? std::nullopt : std::optional(std::move(value));
 }
 

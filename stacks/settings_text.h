@@ -1,9 +1,9 @@
 // YAML, TOML and JSON as one flat list of settings.
 //
 // Of YAML the part that configuration files use is read: nested maps and lists by indentation,
-// plain and quoted texts, comments, texts over several lines, [a, b] and {a: b} on one line.
-// Anchors, tags, merge keys and several documents are refused by line. Of TOML: tables, arrays of
-// tables, dotted keys, and values of every kind.
+// plain and quoted texts, comments, texts over several lines, [a, b] and {a: b} on one line,
+// anchors, what repeats them, and merge keys. Tags and several documents are refused by line. Of
+// TOML: tables, arrays of tables, dotted keys, and values of every kind.
 #pragma once
 
 #include <optional>
@@ -41,6 +41,7 @@ class FlatReader {
   // Elements of a list below `key`, or the words of a text.
   std::vector<std::string> list(std::string_view key);
   std::vector<FlatSetting>& left() { return left_; }
+  const std::vector<FlatSetting>& all() const { return left_; }
   const std::vector<std::string>& asked() const { return asked_; }
   Status error() const;
 

@@ -19,6 +19,10 @@ constexpr const char* kNoOffload =
 constexpr const char* kWholeBits =
     "tpsim plans weights of 16 or 32 bits: without it the plan bounds memory from above";
 
+constexpr const char* kFewBits =
+    "under data parallelism alone weights and AdamW's state would have these bits too: add the "
+    "file of accelerate or DeepSpeed that launches it, which keep a copy in fp32";
+
 // Patterns are tried in order.
 constexpr LeftOver kTrainerRows[] = {
     {"adapter", kWholeModel},
@@ -38,13 +42,36 @@ constexpr LeftOver kTrainerRows[] = {
     {"fsdp_offload_params", kNoOffload},
     {"deepspeed_config.offload_param_device", kNoOffload},
     {"fp8*", "tpsim's plans compute in bf16, fp16 or fp32"},
-    {"tensor_parallel_size", "tpsim reads Trainer's data parallelism"},
-    {"context_parallel_size", "tpsim reads Trainer's data parallelism"},
-    {"sequence_parallel_degree", "tpsim reads Trainer's data parallelism"},
-    {"parallelism_config*", "tpsim reads Trainer's data parallelism"},
+    {"tensor_parallel_size", "tpsim reads Trainer's data parallelism", "1"},
+    {"context_parallel_size", "tpsim reads Trainer's data parallelism", "1"},
+    {"sequence_parallel_degree", "tpsim reads Trainer's data parallelism", "1"},
+    {"parallelism_config*", "tpsim reads Trainer's data parallelism", "1"},
+    {"flex_attention",
+     "its kernel is timed nowhere here; --set flex_attention=false reads it as "
+     "FlashAttention"},
+    {"torch_dtype", kFewBits},
+    {"dtype", kFewBits},
     {"optim_target_modules*", kAdam},
     {"torch_empty_cache_steps", "it frees memory between steps"},
     {"adam_*"},
+    {"assistant_only_loss"},
+    {"average_tokens_across_devices"},
+    {"beta"},
+    {"columns*"},
+    {"completion_only_loss"},
+    {"eos_token"},
+    {"pad_token"},
+    {"flex_attn_compile_kwargs*"},
+    {"liger_*"},
+    {"loss_type"},
+    {"packing_*"},
+    {"per_device_eval_batch_size"},
+    {"lazy_preprocess"},
+    {"padding_free"},
+    {"max_prompt_length"},
+    {"model_init_kwargs*"},
+    {"warmup"},
+    {"config"},
     {"auto_resume*"},
     {"base_model_*"},
     {"chat_template*"},
@@ -151,6 +178,9 @@ constexpr LeftOver kTrainerRows[] = {
     {"gradient_clipping"},
 };
 
+// What no question should precede.
+constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 11);
+
 // The first of these keys that the file has.
 std::optional<std::string> any_text(FlatReader& in, std::initializer_list<const char*> keys) {
   std::optional<std::string> value;
@@ -221,6 +251,51 @@ void read_fsdp(FlatReader& in, bool asked, ImportedPlan& result) {
   }
 }
 
+Result<std::string> named_file(const std::string& name, const std::string& by,
+                               const ImportInputs& inputs) {
+  for (const LaunchFile& more : inputs.more) {
+    if (path_of(more) == name) return more.text;
+  }
+  if (inputs.open) {
+    auto text = inputs.open(name);
+    if (text.ok()) return text;
+  }
+  return Error{ErrorKind::kBadInput, fmt::format("names {}, which is not there", name), by,
+               "put it where the name leads from this file, or import it beside: tpsim import " +
+                   by + " FILE"};
+}
+
+// Weights are loaded in fewer bits; what shards them keeps its copy in fp32.
+void read_loaded_bits(FlatReader& in, const ImportedPlan& result) {
+  for (const char* key : {"torch_dtype", "dtype"}) {
+    const bool is_kept = result.plan.zero > 0 || result.stack == "deepspeed-zero3" ||
+                         result.plan.dtype == DType::kFloat32;
+    const auto found = std::find_if(in.left().begin(), in.left().end(),
+                                    [&](const FlatSetting& one) { return one.key == key; });
+    if (found == in.left().end()) continue;
+    const std::string& word = found->value;
+    if (is_kept || word == "auto" || word == "float32") in.left().erase(found);
+  }
+}
+
+// FSDP2's mesh: copies of shards are those of nodes where shards fill one.
+void read_mesh(FlatReader& in, std::int64_t gpus, ImportedPlan& result) {
+  const std::int64_t copies =
+      in.integer("parallelism_config.parallelism_config_dp_replicate_size", 1);
+  const std::int64_t shards = in.integer("parallelism_config.parallelism_config_dp_shard_size", 1);
+  if (copies <= 1) return;
+  if (shards <= 1) {
+    result.plan.zero = 0;
+    return;
+  }
+  constexpr std::int64_t kUsualNode = 8;
+  if (shards != kUsualNode && copies * shards == gpus) {
+    in.fail(fmt::format("{} copies of weights sharded over {} GPUs", copies, shards),
+            "shards over all GPUs, or over a node of 8, are read");
+  }
+  result.parts[StackPart::kShardGroup] = kShardOverNode;
+}
+
 Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs& inputs,
                       DeepSpeedConfig& config, ImportedPlan& result) {
   const auto named = any_text(in, {"deepspeed", "deepspeed_config.deepspeed_config_file"});
@@ -230,8 +305,7 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
   if (named || own) {
     LaunchFile json{named.value_or(file.name), file.text, named ? "" : path_of(file)};
     if (named) {
-      if (!inputs.open) return Error{ErrorKind::kBadInput, "names another file", *named, ""};
-      TPSIM_TRY(json.text, inputs.open(*named));
+      TPSIM_TRY(json.text, named_file(*named, path_of(file), inputs));
     }
     TPSIM_TRY(config, read_deepspeed_config(json));
     result.outside.insert(result.outside.end(), config.outside.begin(), config.outside.end());
@@ -276,7 +350,8 @@ void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
   if (in.flag("liger_fused_linear_cross_entropy", liger)) {
     parts[StackPart::kLossHead] = static_cast<std::int64_t>(LossHead::kFused);
   }
-  if (in.flag("liger_rms_norm", liger)) parts[StackPart::kNormKernel] = 0;
+  const bool layer_norm = in.flag("liger_layer_norm", false);
+  if (in.flag("liger_rms_norm", liger) || layer_norm) parts[StackPart::kNormKernel] = 0;
   if (in.flag("liger_rope", liger)) parts[StackPart::kRotaryKernel] = 0;
   const bool glu = any_flag(in, {"liger_glu_activation", "liger_swiglu"});
   if (liger || glu) parts[StackPart::kActivationKernel] = 0;
@@ -348,6 +423,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   plan.zero = 0;
   plan.recompute = Recompute::kNone;
   DeepSpeedConfig config;
+  TPSIM_TRY_STATUS(refuse_first(in, file, kTrainerModelRows));
   TPSIM_TRY_STATUS(read_deepspeed(in, file, inputs, config, result));
   const std::string kind = in.text("distributed_type").value_or("");
   if (kind == "MEGATRON_LM") in.fail("distributed_type MEGATRON_LM: import Megatron's own script");
@@ -360,6 +436,8 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
       in, {"sequence_len", "max_seq_length", "max_length", "model_max_length", "cutoff_len"});
   if (seq > 0 && !inputs.keeps_seq) result.model.seq = seq;
   TPSIM_TRY(const TrainerSize size, trainer_size(in, config, inputs));
+  read_mesh(in, size.gpus, result);
+  read_loaded_bits(in, result);
   plan.degrees.dp = size.gpus;
   plan.micro_batch = size.micro;
   plan.global_batch = size.micro * size.accumulation * size.gpus;

@@ -179,6 +179,7 @@ void read_line(std::string_view line, TrainingLog& log) {
     return;
   }
   if (read_foreign_step(line, log)) return;
+  if (const auto step = summed_up_step(line)) log.summed_up = Seconds(*step);
   read_timer_range(line, log);
 }
 
@@ -197,6 +198,7 @@ Result<TrainingLog> parse_training_log(std::string_view text, const std::string&
       read_line(uncoloured(line), log);
     }
   }
+  if (log.steps.empty() && log.summed_up > Seconds()) log.steps.push_back({1, 0, log.summed_up});
   if (log.steps.empty()) {
     return Error{ErrorKind::kBadInput, "holds no training step", file,
                  "logs of Megatron-LM, Megatron-DeepSpeed, NeMo, torchtitan, nanotron, Trainer and "

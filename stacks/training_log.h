@@ -18,6 +18,10 @@
 // - OLMo: "throughput/device/tokens_per_second=6,210"; Composer: "...tokens_per_sec: 6210.0"
 // - picotron: "Step: 10 | ... | Tokens/s/GPU: 3.1K"
 // - DeepSpeed: "global_step=10, RunningAvgSamplesPerSec=95.1, CurrSamplesPerSec=96.0, ..."
+// - DeepSpeed's pipeline engine: "steps: 10 loss: 6.5 iter time (s): 2.341 samples/sec: 437.3"
+// - NeMo Automodel: "step 9 | ... | tps 11278.56(1409.82/gpu) | ..."
+// - Trainer without its bar: the line of its end, "'train_steps_per_second': 0.123", one mean step;
+//   so says trainer_state.json; axolotl: "'tokens_per_second_per_gpu': 1409.8"
 // - plain: "step 10 ... time 820.1ms", "iter 10: ... dt: 0.82s", "step 10 ... 639000 tok/s"
 //
 // The layout is what Megatron prints at its start: "using world size: 384, data-parallel size: 8,
@@ -73,6 +77,7 @@ struct TrainingLog {
   std::vector<double> tflops;   // of a GPU, as the log counts them, a step each
   std::int64_t nan_losses = 0;  // steps whose loss is no number
   std::int64_t skipped = 0;     // steps that the loss scaler skipped
+  Seconds summed_up;            // a mean step that the log's end states; zero: it does not
 };
 
 // `file` names it in errors. A log without one step is an error.

@@ -44,4 +44,92 @@ TEST_CASE("logs that count steps or state other rates are read") {
   CHECK(deepspeed.iteration == 10);
 }
 
+TEST_CASE("each of these programs prints its steps in its own way") {
+  struct Format {
+    const char* program;
+    const char* text;
+    double seconds, tokens_per_s_gpu, tokens_per_s;
+    std::size_t steps;
+  };
+  constexpr Format kFormats[] = {
+      {"torchtitan of 2024",
+       "[rank0]:2024-09-02 10:00:01,000 - root - INFO - step: 10  loss:  6.9171  memory: "
+       "27.45GiB(28.90%)  wps: 5,613  mfu: 31.12%\n",
+       0, 5613, 0, 1},
+      {"torchtitan, all ranks",
+       "[titan] 2026-02-02 10:00:00,508 - root - INFO - step:  4  loss:  7.62  grad_norm: 26.6250  "
+       "memory: 66.91GiB(37.51%)  tps: 10,050  tflops: 314.71  mfu: 13.99%\n"
+       "[titan] 2026-02-02 10:00:00,508 - root - INFO - step:  4  loss:  7.62  grad_norm: 26.6250  "
+       "memory: 66.91GiB(37.51%)  tps: 10,049  tflops: 314.68  mfu: 13.99%\n"
+       "[titan] 2026-02-02 10:00:02,145 - root - INFO - step:  5  loss:  7.07  grad_norm: 46.5000  "
+       "memory: 66.91GiB(37.51%)  tps: 10,007  tflops: 313.36  mfu: 13.93%\n",
+       0, 10050, 0, 2},
+      {"GPT-NeoX",
+       " samples/sec: 62.518 | iteration       20/   20000 | elapsed time per iteration (ms): "
+       "16379.7 | learning rate: 5.4E-07 | approx flops per GPU: 118.2TFLOPS | lm_loss: 1.05E+01 | "
+       "loss scale: 65536.0 | number of skipped iterations:   0 | number of nan iterations:   0 "
+       "|\n",
+       16.3797, 0, 0, 1},
+      {"DeepSpeed's pipeline engine",
+       "[2024-03-01 10:00:00,120] [INFO] [logging.py:96:log_dist] [Rank 0] steps: 40 loss: 5.9917 "
+       "iter time (s): 3.217 samples/sec: 318.3\n",
+       3.217, 0, 0, 1},
+      {"NeMo 2",
+       "Training epoch 0, iteration 9/99 | lr: 1.499e-06 | global_batch_size: 512 | global_step: 9 "
+       "| reduced_train_loss: 11.03 | train_step_timing in s: 8.214 | consumed_samples: 5120\n",
+       8.214, 0, 0, 1},
+      {"NeMo Automodel",
+       "2026-08-10 15:55:20 | INFO | root | step 9 | epoch 0 | loss 0.6974 | grad_norm 1.5436 | lr "
+       "1.00e-05 | mem 24.90 GiB | tps 11278.56(1409.82/gpu) | num_label_tokens 21541\n",
+       0, 0, 11278.56, 1},
+      {"Megatron-Bridge",
+       "Step Time : 14.26s GPU utilization: 58.2TFLOP/s/GPU\n"
+       " [2025-10-02 22:54:30] iteration       20/      50 | consumed samples:        10240 | "
+       "elapsed time per iteration (ms): 14260.3 | learning rate: 2.6E-04 | global batch size:   "
+       "512 | lm loss: 8.79E-02 | loss scale: 1.0 | grad norm: 0.170 | number of skipped "
+       "iterations:   0 | number of nan iterations:   0 |\n",
+       14.2603, 0, 0, 1},
+      {"Trainer's bar",
+       " 32%|###       | 281/873 [25:36<52:46,  5.35s/it]\r 32%|###       | 281/873 [25:37<52:46,  "
+       "5.35s/it]\r\n{'loss': 0.8635, 'learning_rate': 0.00013, 'epoch': 0.97}\n"
+       " 33%|###       | 282/873 [25:41<49:29,  5.02s/it]\n",
+       5.35, 0, 0, 2},
+      {"Trainer's end",
+       "{'loss': 1.21, 'grad_norm': 2.0, 'learning_rate': 2e-05, 'epoch': 0.1}\n"
+       "{'train_runtime': 812.4, 'train_samples_per_second': 12.6, 'train_steps_per_second': "
+       "0.125, "
+       "'train_loss': 1.5, 'epoch': 1.0}\n",
+       8, 0, 0, 1},
+      {"trainer_state.json",
+       "{\"log_history\": [{\"loss\": 1.2, \"step\": 10},\n{\"train_runtime\": 812.4,\n"
+       "\"train_steps_per_second\": 0.25,\n\"step\": 20}]}\n",
+       4, 0, 0, 1},
+      {"axolotl",
+       "{'loss': 0.89, 'grad_norm': 3.1, 'learning_rate': 4.8e-06, 'memory/max_active (GiB)': "
+       "34.89, "
+       "'tokens_per_second_per_gpu': 4120.5, 'epoch': 0.2}\n",
+       0, 4120.5, 0, 1},
+      {"OLMo-core", "[step=20/1000,epoch=1]\n    throughput/device/TPS=11,204\n", 0, 11204, 0, 1},
+      {"nanoGPT", "iter 1631: loss 4.0863, time 561.94ms, mfu 38.1%\n", 0.56194, 0, 0, 1},
+      {"modded nanoGPT", "step:40/1750 train_time:5312ms step_avg:132.80ms\n", 0.1328, 0, 0, 1},
+      {"llm.c",
+       "step   10/19560 | loss 9.5 (+0.00z)| norm 2.1 (+0.00z)| lr 8.6e-06 | 1480.11 ms | 48.1% "
+       "bf16 "
+       "MFU | 354000 tok/s\n",
+       0, 0, 354000, 1},
+  };
+  for (const Format& format : kFormats) {
+    CAPTURE(format.program);
+    const auto log = parse_training_log(format.text, "it.log");
+    REQUIRE(log.ok());
+    CHECK(log->steps.size() == format.steps);
+    const LoggedStep& one = log->steps.front();
+    CHECK(one.time.value() == Approx(format.seconds));
+    CHECK(one.tokens_per_s_gpu == Approx(format.tokens_per_s_gpu));
+    CHECK(one.tokens_per_s == Approx(format.tokens_per_s));
+  }
+  const auto neox = parse_training_log(kFormats[2].text, "it.log");
+  CHECK(neox->tflops == std::vector<double>{118.2});
+}
+
 }  // namespace tpsim

@@ -51,7 +51,7 @@ TEST_CASE("a script of arrays is read with its experts, its size and what change
   CHECK(read->model.experts.count == 8);
   CHECK(read->model.experts.dropless);
   CHECK(read->model.seq == 4096);
-  CHECK_FALSE(read->has_vocab);  // its tokenizer knows
+  CHECK(read->model.vocab == 32000);  // of its kind of tokenizer
   CHECK(read->stack == "megatron-core");
   CHECK(read->parts.at(StackPart::kRotaryKernel) == 1);
   CHECK(read->parts.at(StackPart::kOverlapParameterGather) == 1);
