@@ -87,7 +87,7 @@ Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice)
 
 ViewComputer::ViewComputer(Catalogue catalogue, SearchHost& host)
     : catalogue_(std::move(catalogue)), host_(host) {
-  views_.models = catalogue_.list(CatalogueKind::kModels);
+  if (auto models = model_index(catalogue_); models.ok()) views_.models = std::move(models).value();
   views_.clusters = catalogue_.list(CatalogueKind::kClusters);
 }
 
