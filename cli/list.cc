@@ -6,7 +6,6 @@
 #include <array>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,8 +14,8 @@
 #include "core/catalogue.h"
 #include "core/json_document.h"
 #include "core/json_value.h"
+#include "core/model_index.h"
 #include "core/model_json.h"
-#include "core/model_support.h"
 #include "core/numbers.h"
 #include "core/text.h"
 #include "plans/assumptions.h"
@@ -48,20 +47,14 @@ std::string mlp_text(const ModelSpec& model) {
   return fmt::format("{}, {} of {}", kind, model.experts.per_token, model.experts.count);
 }
 
-// Positions that a model is made for; where nobody says, those that it is trained on.
-std::int64_t context_of(const ModelSpec& model) {
-  return model.context > 0 ? model.context : model.seq;
-}
-
 Status add_model(const Catalogue& catalogue, const std::string& name, Listing& listing) {
   TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
-  const std::string family = family_of(model);
+  const auto& [family, own_name, all, active, context] = entry_of(model, name);
   const bool goes_on = std::exchange(listing.group, family) == family;
-  const std::int64_t all = parameter_count(model), active = active_parameter_count(model);
-  listing.table.add_row({Cell(goes_on ? "" : family), Cell(name), Cell(parameters_text(all)),
+  listing.table.add_row({Cell(goes_on ? "" : family), Cell(own_name), Cell(parameters_text(all)),
                          Cell(active == all ? "" : parameters_text(active)),
                          Cell(std::to_string(model.layers)), Cell(std::to_string(model.hidden)),
-                         Cell(attention_text(model.attention)), Cell(count_text(context_of(model))),
+                         Cell(attention_text(model.attention)), Cell(count_text(context)),
                          Cell(count_text(model.vocab)), Cell(mlp_text(model))});
   listing.entries.push(json_object({{"name", name},
                                     {"family", family},
@@ -73,7 +66,7 @@ Status add_model(const Catalogue& catalogue, const std::string& name, Listing& l
                                     {"heads", model.attention.heads},
                                     {"kv_heads", model.attention.kv_heads},
                                     {"seq", model.seq},
-                                    {"context", context_of(model)},
+                                    {"context", context},
                                     {"vocab", model.vocab},
                                     {"position", name_of(model.attention.position)},
                                     {"norm", name_of(model.norm)},
@@ -241,15 +234,10 @@ Result<ListKind> chosen_kind(const std::string& text) {
 // Models of a family together, in the order of their parameters; all else by name.
 Result<std::vector<std::string>> names_in_order(const Catalogue& catalogue, const ListKind& of) {
   if (!of.kind) return assumption_names(catalogue);
-  std::vector<std::string> names = catalogue.list(*of.kind);
-  if (of.kind != CatalogueKind::kModels) return names;
-  std::vector<std::tuple<std::string, std::int64_t, std::string>> order;
-  for (const std::string& name : names) {
-    TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
-    order.emplace_back(family_of(model), parameter_count(model), name);
-  }
-  std::sort(order.begin(), order.end());
-  for (std::size_t i = 0; i < order.size(); ++i) names[i] = std::get<2>(order[i]);
+  if (of.kind != CatalogueKind::kModels) return catalogue.list(*of.kind);
+  TPSIM_TRY(const std::vector<ModelEntry> models, model_index(catalogue));
+  std::vector<std::string> names;
+  for (const ModelEntry& model : models) names.push_back(model.name);
   return names;
 }
 

@@ -100,11 +100,18 @@ std::string certificate(const Terminal& terminal, const NamedScenario& named,
       found.offload_left_out
           ? " Plans that offload the optimizer were left out (--offload none,optimizer tries them)."
           : "";
+  const std::string worse =
+      found.not_as_good == 0
+          ? ""
+          : fmt::format(
+                "{} of them as no bound of theirs, together or alone, is as good as the plans "
+                "shown; ",
+                count_text(found.not_as_good));
   const std::string claim = fmt::format(
-      "{} combinations: {} ruled out, {} fit and were bounded in closed form, {} of them simulated "
+      "{} combinations: {} ruled out, {}{} fit and were bounded one by one, {} of them simulated "
       "event by event; no other's bound is better than what is shown, so none is better in this "
       "model.{} Inputs {}",
-      count_text(found.considered), count_text(found.considered - found.feasible),
+      count_text(found.considered), count_text(found.considered - found.feasible), worse,
       count_text(found.feasible), count_text(found.simulated), left_out,
       hash_text(named.scenario, space));
   return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, terminal.room(2, 98), 2) + "\n";
@@ -123,9 +130,8 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   const PlannedRun& best = found.plans.front();
   std::string text = scenario_view(terminal, named, best.plan) + "\n";
   text += heading(terminal, "BEST PLAN",
-                  fmt::format("of {} that fit; {} considered in {}{}", count_text(found.feasible),
-                              count_text(found.considered), time_text(found.elapsed),
-                              fewer_gpus_text(space, best.plan)));
+                  fmt::format("of {} considered in {}{}", count_text(found.considered),
+                              time_text(found.elapsed), fewer_gpus_text(space, best.plan)));
   text += plan_view(terminal, best.plan);
   text += prediction_view(terminal, best.predicted, named.scenario.profile);
   text += tried_view(terminal, named);

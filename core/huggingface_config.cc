@@ -105,7 +105,33 @@ constexpr auto kShapingKeys = std::to_array<std::string_view>({"add_cross_attent
                                                                "use_parallel_residual",
                                                                "use_qk_norm",
                                                                "use_sliding_window",
-                                                               "word_embed_proj_dim"});
+                                                               "word_embed_proj_dim",
+                                                               "index_topk",
+                                                               "moe_k",
+                                                               "moe_topk",
+                                                               "moe_num_shared_experts",
+                                                               "num_shared_experts",
+                                                               "num_shared_expert",
+                                                               "scale_emb",
+                                                               "rotary_dim",
+                                                               "attn_type_list",
+                                                               "layers_block_type",
+                                                               "conv_L_cache",
+                                                               "use_qkv_bias",
+                                                               "residual_dropout",
+                                                               "attention_out_bias",
+                                                               "attention_layers",
+                                                               "linear_attn_config",
+                                                               "kv_sharing",
+                                                               "cla_share_factor",
+                                                               "num_mtp_modules",
+                                                               "altup_active_idx",
+                                                               "lm_head_bias",
+                                                               "norm_head",
+                                                               "qk_layernorm_per_head",
+                                                               "moe_layer_start_index",
+                                                               "moe_layers_enum",
+                                                               "no_bias"});
 
 // What says nothing of the training step: how text is generated, how weights are stored, losses
 // beside the main one, who wrote the file.
@@ -188,6 +214,39 @@ constexpr auto kOtherKeys = std::to_array<std::string_view>({"architectures",
                                                              "swa_rope_theta",
                                                              "chunk_size_feed_forward"});
 
+// Families that are asked for, and what of them no block here has.
+constexpr auto kKnownToDiffer = std::to_array<std::pair<std::string_view, std::string_view>>(
+    {{"afmoe", "gated attention with windows beside norms of both sides"},
+     {"apertus", "an activation with trained parameters (xIELU)"},
+     {"bert", "attention to both sides"},
+     {"dbrx", "clipped queries, keys and values"},
+     {"deepseek_v32", "attention to positions that an indexer chooses"},
+     {"deepseek_v4", "compressed attention and hyper-connections"},
+     {"falcon_h1", "attention and Mamba-2 side by side in every block"},
+     {"falcon_mamba", "Mamba-1 layers"},
+     {"gemma3n_text", "several residual streams and embeddings of every layer"},
+     {"gemma4_text", "embeddings of every layer and keys shared by layers"},
+     {"glm_moe_dsa", "attention to positions that an indexer chooses"},
+     {"jamba", "Mamba-1 layers"},
+     {"kimi_linear", "linear attention with a decay of every channel (KDA)"},
+     {"lfm2", "short convolutions in place of attention"},
+     {"lfm2_moe", "short convolutions in place of attention"},
+     {"longcat_flash", "two attentions in a block beside its experts"},
+     {"mamba2", "no attention, and a Mamba-2 of its own"},
+     {"minicpm3", "latent attention with scaled residuals"},
+     {"minimax", "lightning attention"},
+     {"minimax_m1", "lightning attention"},
+     {"minimax_text_01", "lightning attention"},
+     {"mllama_text_model", "cross attention to pictures"},
+     {"olmo", "norms without weights"},
+     {"qwen3_5_text", "a hybrid of another kind than qwen3_next"},
+     {"recurrent_gemma", "gated linear recurrences"},
+     {"rwkv", "time mixing in place of attention"},
+     {"step3_text", "attention with factorised matrices"},
+     {"t5", "an encoder beside the decoder"},
+     {"xglm", "sinusoidal positions"},
+     {"zamba2", "blocks that are shared by layers"}});
+
 bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
@@ -227,8 +286,8 @@ void name_what_was_left(Config& config, const std::string& type) {
 }
 
 const Family* family_called(std::string_view type) {
-  for (const auto& families :
-       {dense_families(), classic_families(), expert_families(), hybrid_families()}) {
+  for (const auto& families : {dense_families(), classic_families(), expert_families(),
+                               hybrid_families(), newer_families(), older_families()}) {
     for (const Family& family : families) {
       if (family.type == type) return &family;
     }
@@ -255,7 +314,10 @@ Result<TextPart> text_part(const JsonValue& root, const std::string& file) {
   in.allow_foreign_keys();
   std::string type;
   in.text("model_type", type);
-  const JsonValue* inner = root.find("text_config");
+  const JsonValue* inner = nullptr;
+  for (const char* key : {"text_config", "llm_config", "language_config"}) {
+    if (inner == nullptr) inner = root.find(key);
+  }
   TPSIM_TRY_STATUS(in.finish());
   if (inner == nullptr || inner->as<JsonValue::Object>() == nullptr) return TextPart{&root, type};
   TextPart part{inner, type + "_text", true};
@@ -266,10 +328,14 @@ Result<TextPart> text_part(const JsonValue& root, const std::string& file) {
   return part;
 }
 
+bool is_language(std::string_view key) {
+  return key == "text_config" || key == "llm_config" || key == "language_config";
+}
+
 // What stands beside the text part.
 void name_other_parts(const JsonValue& root, ModelSpec& model) {
   for (const JsonMember& member : *root.as<JsonValue::Object>()) {
-    const bool is_other = member.key != "text_config" && member.key.ends_with("_config") &&
+    const bool is_other = member.key.ends_with("_config") && !is_language(member.key) &&
                           member.key != "quantization_config" && !is_neutral(member.value);
     if (is_other) model.notes.push_back(member.key + ": not planned, the text part is");
   }
@@ -279,8 +345,8 @@ void name_other_parts(const JsonValue& root, ModelSpec& model) {
 
 std::vector<std::string_view> huggingface_types() {
   std::vector<std::string_view> types;
-  for (const auto& families :
-       {dense_families(), classic_families(), expert_families(), hybrid_families()}) {
+  for (const auto& families : {dense_families(), classic_families(), expert_families(),
+                               hybrid_families(), newer_families(), older_families()}) {
     for (const Family& family : families) types.push_back(family.type);
   }
   std::sort(types.begin(), types.end());
@@ -292,6 +358,14 @@ Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::strin
   FieldReader in(*part.root, file, part.is_part ? "text_config." : "");
   in.allow_foreign_keys();
   const Family* family = family_called(part.type);
+  const auto known = std::find_if(kKnownToDiffer.begin(), kKnownToDiffer.end(),
+                                  [&](const auto& one) { return one.first == part.type; });
+  if (known != kKnownToDiffer.end()) {
+    in.reject("model_type",
+              fmt::format("'{}' is not supported: it has {}", part.type, known->second),
+              "tpsim show families lists what is read");
+    return in.finish().error();
+  }
   if (family == nullptr) {
     in.reject("model_type", fmt::format("'{}' is not supported", part.type), supported_types());
     return in.finish().error();

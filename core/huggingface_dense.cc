@@ -28,24 +28,6 @@ void read_mistral(Config& config) {
   window_everywhere(config, 4096);
 }
 
-void read_qwen2(Config& config) {
-  read_llama_keys(config, {.positions = 32768});
-  config.model.attention.qkv_bias = true;
-  config.require_flag("use_mrope", false,
-                      "rotary positions of several dimensions are not modelled");
-  spread(config);
-  qwen_windows(config);
-}
-
-void read_qwen3(Config& config) {
-  read_llama_keys(config, {.head_dim = 128, .positions = 32768});
-  const bool biases = config.flag("attention_bias", false);
-  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
-  config.model.attention.qk_norm = QkNorm::kHead;
-  spread(config);
-  qwen_windows(config);
-}
-
 const std::vector<std::pair<std::string_view, MlpKind>> kGeluTanh = {
     {"gelu_pytorch_tanh", MlpKind::kGeglu}};
 
@@ -162,19 +144,6 @@ void read_glm_keys(Config& config) {
 
 void read_glm(Config& config) { read_glm_keys(config); }
 
-void read_glm4(Config& config) {
-  read_glm_keys(config);
-  config.model.norm_place = NormPlace::kAround;
-}
-
-void read_olmo2(Config& config) {
-  read_llama_keys(config, {.positions = 2048, .epsilon = 1e-5});
-  const bool biases = config.flag("attention_bias", false);
-  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
-  config.model.attention.qk_norm = QkNorm::kWidth;
-  config.model.norm_place = NormPlace::kAfter;
-}
-
 // OLMo 3: three layers of four with a window.
 void read_olmo3(Config& config) {
   read_olmo2(config);
@@ -188,6 +157,41 @@ void read_olmo3(Config& config) {
     }
   }
 }
+
+}  // namespace
+
+void read_qwen2(Config& config) {
+  read_llama_keys(config, {.positions = 32768});
+  config.model.attention.qkv_bias = true;
+  config.require_flag("use_mrope", false,
+                      "rotary positions of several dimensions are not modelled");
+  spread(config);
+  qwen_windows(config);
+}
+
+void read_qwen3(Config& config) {
+  read_llama_keys(config, {.head_dim = 128, .positions = 32768});
+  const bool biases = config.flag("attention_bias", false);
+  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  config.model.attention.qk_norm = QkNorm::kHead;
+  spread(config);
+  qwen_windows(config);
+}
+
+void read_glm4(Config& config) {
+  read_glm_keys(config);
+  config.model.norm_place = NormPlace::kAround;
+}
+
+void read_olmo2(Config& config) {
+  read_llama_keys(config, {.positions = 2048, .epsilon = 1e-5});
+  const bool biases = config.flag("attention_bias", false);
+  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  config.model.attention.qk_norm = QkNorm::kWidth;
+  config.model.norm_place = NormPlace::kAfter;
+}
+
+namespace {
 
 constexpr std::array kDense = {Family{"llama", read_llama},         Family{"mistral", read_mistral},
                                Family{"qwen2", read_qwen2},         Family{"qwen3", read_qwen3},

@@ -14,25 +14,6 @@ namespace {
 
 using Layer = std::int64_t;
 
-// Experts of the given keys; a token cannot choose more than there are.
-void read_experts(Config& config, std::string_view count, std::string_view per_token) {
-  ExpertShape& experts = config.model.experts;
-  config.in.integer(count, experts.count, kExpertRange);
-  config.in.integer(per_token, experts.per_token, kExpertRange);
-  experts.dropless = true;
-  if (experts.per_token > experts.count) {
-    config.in.reject(per_token,
-                     fmt::format("{} of {} experts for a token", experts.per_token, experts.count));
-  }
-}
-
-// After spread(): a layer that has a dense feed-forward part instead.
-void make_dense(Config& config, Layer layer, std::int64_t width) {
-  BlockShape& block = config.layers[static_cast<std::size_t>(layer)];
-  block.ffn_hidden = width;
-  block.experts = {};
-}
-
 void read_mixtral(Config& config) {
   read_llama_keys(config, {.positions = 4096 * 32, .rope_theta = 1e6, .epsilon = 1e-5});
   config.model.attention.window = config.integer_or_none("sliding_window", 0, kPositionRange);
@@ -75,18 +56,6 @@ void read_qwen2_moe(Config& config) {
   qwen_dense_layers(config, dense_width);
 }
 
-void read_qwen3_moe(Config& config) {
-  read_llama_keys(config, {.positions = 32768});
-  const std::int64_t dense_width = config.model.ffn_hidden;
-  const bool biases = config.flag("attention_bias", false);
-  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
-  config.model.attention.qk_norm = QkNorm::kHead;
-  qwen_experts(config);
-  spread(config);
-  qwen_windows(config);
-  qwen_dense_layers(config, dense_width);
-}
-
 // OLMoE: q and k are normalised as wholes.
 void read_olmoe(Config& config) {
   read_llama_keys(config, {.epsilon = 1e-5});
@@ -97,33 +66,6 @@ void read_olmoe(Config& config) {
   read_experts(config, "num_experts", "num_experts_per_tok");
   config.model.experts.router.score = RouterScore::kAll;
   config.model.experts.router.renormalises = config.flag("norm_topk_prob", false);
-}
-
-// n_group, topk_group, norm_topk_prob, routed_scaling_factor, shared experts: DeepSeek's keys,
-// which GLM took over.
-void deepseek_experts(Config& config) {
-  ExpertShape& experts = config.model.experts;
-  RouterShape& router = experts.router;
-  read_experts(config, "n_routed_experts", "num_experts_per_tok");
-  config.in.integer("moe_intermediate_size", config.model.ffn_hidden, {});
-  const std::int64_t shared = config.integer("n_shared_experts", 0, {0, 1 << 10});
-  experts.shared_ffn = shared * config.model.ffn_hidden;
-  router.groups = config.integer("n_group", 1, kExpertRange);
-  router.groups_kept = config.integer("topk_group", router.groups, kExpertRange);
-  router.renormalises = config.flag("norm_topk_prob", false);
-  router.scaling = config.number("routed_scaling_factor", 1, {1e-9, 1e9});
-  if (router.groups < 1 || experts.count % router.groups != 0) {
-    config.in.reject("n_group", fmt::format("{} experts do not divide by it", experts.count));
-  }
-}
-
-void deepseek_dense_layers(Config& config, std::int64_t dense_width) {
-  spread(config);
-  const Layer dense = config.integer("first_k_dense_replace", 0, {0, 1 << 20});
-  const Layer step = config.integer("moe_layer_freq", 1, {1, 1 << 20});
-  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
-    if (i < dense || i % step != 0) make_dense(config, i, dense_width);
-  }
 }
 
 // Multi-head latent attention. head_dim, where the file has one, is the rotary part alone.
@@ -190,21 +132,6 @@ void read_deepseek_v3(Config& config) {
   read_prediction_layers(config);
 }
 
-void read_glm4_moe(Config& config) {
-  config.model.attention.rotary.fraction = 0.5;
-  read_llama_keys(config, {.positions = 131072, .epsilon = 1e-5});
-  const std::int64_t dense_width = config.model.ffn_hidden;
-  AttentionShape& attention = config.model.attention;
-  attention.qkv_bias = config.flag("attention_bias", false);
-  attention.qk_norm = config.flag("use_qk_norm", false) ? QkNorm::kHead : QkNorm::kNone;
-  deepseek_experts(config);
-  RouterShape& router = config.model.experts.router;
-  router.score = RouterScore::kSigmoid;
-  router.correction_bias = true;
-  deepseek_dense_layers(config, dense_width);
-  read_prediction_layers(config);
-}
-
 void read_gpt_oss(Config& config) {
   read_llama_keys(config,
                   {.head_dim = 64, .positions = 131072, .rope_theta = 150000, .epsilon = 1e-5});
@@ -233,24 +160,6 @@ void read_gpt_oss(Config& config) {
   }
 }
 
-// 1 where a layer turns its queries and keys; by default all but every fourth.
-std::vector<std::int64_t> llama4_rotary_layers(Config& config) {
-  std::vector<std::int64_t> turns;
-  config.in.integers("no_rope_layers", turns, {0, 1}, kOptional);
-  const Layer period = config.integer("no_rope_layer_interval", 4, {1, 1 << 20});
-  if (turns.empty()) {
-    for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
-      turns.push_back((i + 1) % period != 0 ? 1 : 0);
-    }
-  }
-  if (turns.size() != config.layers.size()) {
-    config.in.reject("no_rope_layers", fmt::format("it names {} layers; num_hidden_layers is {}",
-                                                   turns.size(), config.model.layers));
-    turns.resize(config.layers.size());
-  }
-  return turns;
-}
-
 void llama4_attention(Config& config) {
   const bool normalises = config.flag("use_qk_norm", true);
   const bool scales = config.flag("attn_temperature_tuning", true);
@@ -258,10 +167,10 @@ void llama4_attention(Config& config) {
   const std::int64_t floor = config.integer("floor_scale", 8192, kPositionRange);
   const std::int64_t chunk = config.integer_or_none("attention_chunk_size", 8192, kPositionRange);
   layers_that_say(config, "layer_types", "chunked_attention", "full_attention");
-  const std::vector<std::int64_t> turns = llama4_rotary_layers(config);
+  const std::vector<bool> turns = rotary_layers(config);
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     AttentionShape& attention = config.layers[i].attention;
-    if (turns[i] != 0) {
+    if (turns[i]) {
       attention.chunk = chunk;
       if (normalises) attention.qk_norm = QkNorm::kPlain;
       continue;
@@ -300,14 +209,79 @@ void read_llama4(Config& config) {
   }
 }
 
-constexpr std::array kWithExperts = {
-    Family{"mixtral", read_mixtral},         Family{"qwen2_moe", read_qwen2_moe},
-    Family{"qwen3_moe", read_qwen3_moe},     Family{"olmoe", read_olmoe},
-    Family{"deepseek_v2", read_deepseek_v2}, Family{"deepseek_v3", read_deepseek_v3},
-    Family{"kimi_k2", read_deepseek_v3},     Family{"glm4_moe", read_glm4_moe},
-    Family{"gpt_oss", read_gpt_oss},         Family{"llama4_text", read_llama4}};
-
 }  // namespace
+
+void read_experts(Config& config, std::string_view count, std::string_view per_token) {
+  ExpertShape& experts = config.model.experts;
+  config.in.integer(count, experts.count, kExpertRange);
+  config.in.integer(per_token, experts.per_token, kExpertRange);
+  experts.dropless = true;
+  if (experts.per_token > experts.count) {
+    config.in.reject(per_token,
+                     fmt::format("{} of {} experts for a token", experts.per_token, experts.count));
+  }
+}
+
+void make_dense(Config& config, Layer layer, std::int64_t width) {
+  BlockShape& block = config.layers[static_cast<std::size_t>(layer)];
+  block.ffn_hidden = width;
+  block.experts = {};
+}
+
+void sigmoid_router(RouterShape& router) {
+  router.score = RouterScore::kSigmoid;
+  router.correction_bias = true;
+}
+
+void deepseek_experts(Config& config) {
+  ExpertShape& experts = config.model.experts;
+  RouterShape& router = experts.router;
+  read_experts(config, "n_routed_experts", "num_experts_per_tok");
+  config.in.integer("moe_intermediate_size", config.model.ffn_hidden, {});
+  const std::int64_t shared = config.integer("n_shared_experts", 0, {0, 1 << 10});
+  experts.shared_ffn = shared * config.model.ffn_hidden;
+  router.groups = config.integer("n_group", 1, kExpertRange);
+  router.groups_kept = config.integer("topk_group", router.groups, kExpertRange);
+  router.renormalises = config.flag("norm_topk_prob", false);
+  router.scaling = config.number("routed_scaling_factor", 1, {1e-9, 1e9});
+  if (router.groups < 1 || experts.count % router.groups != 0) {
+    config.in.reject("n_group", fmt::format("{} experts do not divide by it", experts.count));
+  }
+}
+
+void deepseek_dense_layers(Config& config, std::int64_t dense_width) {
+  spread(config);
+  const Layer dense = config.integer("first_k_dense_replace", 0, {0, 1 << 20});
+  const Layer step = config.integer("moe_layer_freq", 1, {1, 1 << 20});
+  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
+    if (i < dense || i % step != 0) make_dense(config, i, dense_width);
+  }
+}
+
+void read_qwen3_moe(Config& config) {
+  read_llama_keys(config, {.positions = 32768});
+  const std::int64_t dense_width = config.model.ffn_hidden;
+  const bool biases = config.flag("attention_bias", false);
+  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  config.model.attention.qk_norm = QkNorm::kHead;
+  qwen_experts(config);
+  spread(config);
+  qwen_windows(config);
+  qwen_dense_layers(config, dense_width);
+}
+
+void read_glm4_moe(Config& config) {
+  config.model.attention.rotary.fraction = 0.5;
+  read_llama_keys(config, {.positions = 131072, .epsilon = 1e-5});
+  const std::int64_t dense_width = config.model.ffn_hidden;
+  AttentionShape& attention = config.model.attention;
+  attention.qkv_bias = config.flag("attention_bias", false);
+  attention.qk_norm = config.flag("use_qk_norm", false) ? QkNorm::kHead : QkNorm::kNone;
+  deepseek_experts(config);
+  sigmoid_router(config.model.experts.router);
+  deepseek_dense_layers(config, dense_width);
+  read_prediction_layers(config);
+}
 
 void read_prediction_layers(Config& config) {
   const std::int64_t layers = config.integer("num_nextn_predict_layers", 0, {0, 1 << 10});
@@ -319,6 +293,17 @@ void read_prediction_layers(Config& config) {
                     layers, layers, layers == 1 ? " is" : "s are"));
   }
 }
+
+namespace {
+
+constexpr std::array kWithExperts = {
+    Family{"mixtral", read_mixtral},         Family{"qwen2_moe", read_qwen2_moe},
+    Family{"qwen3_moe", read_qwen3_moe},     Family{"olmoe", read_olmoe},
+    Family{"deepseek_v2", read_deepseek_v2}, Family{"deepseek_v3", read_deepseek_v3},
+    Family{"kimi_k2", read_deepseek_v3},     Family{"glm4_moe", read_glm4_moe},
+    Family{"gpt_oss", read_gpt_oss},         Family{"llama4_text", read_llama4}};
+
+}  // namespace
 
 std::span<const Family> expert_families() { return kWithExperts; }
 

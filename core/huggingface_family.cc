@@ -23,9 +23,14 @@ Scaling scaling_of(FieldReader& in, const std::string& name) {
   return Scaling::kNone;
 }
 
-// The keys of "rope_scaling", or of "rope_parameters", which also holds the base.
+// The keys of "rope_scaling", or of "rope_parameters", which also holds the base. Newer files hold
+// them once for each type of layer; those of layers with a window are their readers' business.
 void read_stretch(FieldReader& in, AttentionShape& attention, std::int64_t original) {
   in.allow_foreign_keys();
+  if (in.has("full_attention")) {
+    return in.object("full_attention",
+                     [&](FieldReader& inner) { read_stretch(inner, attention, original); });
+  }
   RotaryStretch& stretch = attention.rotary.stretch;
   in.number("rope_theta", attention.rope_theta, {1, 1e12}, kOptional);
   in.number("partial_rotary_factor", attention.rotary.fraction, {0, 1}, kOptional);
@@ -43,6 +48,10 @@ void read_stretch(FieldReader& in, AttentionShape& attention, std::int64_t origi
   in.number("beta_fast", stretch.beta_fast, {1e-6, 1e6}, kOptional);
   in.number("beta_slow", stretch.beta_slow, {1e-6, 1e6}, kOptional);
   in.flag("truncate", stretch.truncate, kOptional);
+  if (in.has("llama_4_scaling_beta")) {
+    in.number("llama_4_scaling_beta", attention.score.temperature, {0, 1e6});
+    attention.score.temperature_floor = stretch.original_positions;
+  }
   in.number("mscale", stretch.mscale, {0, 1e6}, kOptional);
   in.number("mscale_all_dim", stretch.mscale_all_dim, {0, 1e6}, kOptional);
   in.number("attention_factor", stretch.attention_factor, {0, 1e6}, kOptional);
@@ -149,7 +158,7 @@ void read_llama_keys(Config& config, const Defaults& defaults) {
   AttentionShape& attention = model.attention;
   in.integer("hidden_size", model.hidden, {});
   in.integer("intermediate_size", model.ffn_hidden, {});
-  in.integer("num_hidden_layers", model.layers, kLayerRange);
+  in.integer(defaults.layers_key, model.layers, kLayerRange);
   in.integer("num_attention_heads", attention.heads, {});
   in.integer("vocab_size", model.vocab, {});
   attention.kv_heads = config.integer("num_key_value_heads", attention.heads);
@@ -158,13 +167,13 @@ void read_llama_keys(Config& config, const Defaults& defaults) {
   read_attention_dropout(config);
   read_positions(config, "max_position_embeddings", defaults.positions);
   read_rotary(config, attention, defaults.rope_theta);
-  model.norm_epsilon = config.number("rms_norm_eps", defaults.epsilon, {0, 1});
+  model.norm_epsilon = config.number(defaults.epsilon_key, defaults.epsilon, {0, 1});
   model.tied_embedding = config.flag("tie_word_embeddings", defaults.tied);
   model.linear_bias = false;
   model.norm = NormKind::kRmsNorm;
-  model.mlp = MlpKind::kSwiglu;
   model.fused_qkv = false;
-  read_activation(config, "hidden_act", {{"silu", MlpKind::kSwiglu}});
+  const bool is_plain = defaults.mlp == MlpKind::kReluSquared;
+  read_activation(config, defaults.activation_key, {{is_plain ? "relu2" : "silu", defaults.mlp}});
 }
 
 void spread(Config& config) {
@@ -197,6 +206,23 @@ std::vector<bool> layers_that_say(Config& config, std::string_view key, std::str
 
 void set_window(Config& config, std::int64_t layer, std::int64_t window) {
   config.layers[static_cast<std::size_t>(layer)].attention.window = window;
+}
+
+std::vector<bool> rotary_layers(Config& config) {
+  std::vector<std::int64_t> turns;
+  config.in.integers("no_rope_layers", turns, {0, 1}, kOptional);
+  const std::int64_t period = config.integer("no_rope_layer_interval", 4, {1, 1 << 20});
+  if (turns.empty()) {
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(config.layers.size()); ++i) {
+      turns.push_back((i + 1) % period != 0 ? 1 : 0);
+    }
+  }
+  if (turns.size() != config.layers.size()) {
+    config.in.reject("no_rope_layers", fmt::format("it names {} layers; num_hidden_layers is {}",
+                                                   turns.size(), config.model.layers));
+    turns.resize(config.layers.size());
+  }
+  return {turns.begin(), turns.end()};
 }
 
 void qwen_windows(Config& config) {

@@ -28,6 +28,8 @@ struct Config {
   std::string text(std::string_view key, std::string otherwise);
   // What cannot be expressed when it is anything but `only`.
   void require_flag(std::string_view key, bool only, std::string_view why);
+  // A key that is known, and of which nothing here depends.
+  void pass_over(std::string_view key) { in.has(key); }
   void note(std::string text) { model.notes.push_back(std::move(text)); }
 };
 
@@ -43,6 +45,11 @@ struct Defaults {
   double rope_theta = 10000;
   double epsilon = 1e-6;
   bool tied = false;
+  // Under which keys a file says these.
+  std::string_view layers_key = "num_hidden_layers";
+  std::string_view epsilon_key = "rms_norm_eps";
+  std::string_view activation_key = "hidden_act";
+  MlpKind mlp = MlpKind::kSwiglu;  // the only one that the family has
 };
 
 // Sizes, heads, head_dim, rotary base and scaling, norm epsilon, context, tied embedding: the keys
@@ -66,6 +73,30 @@ void spread(Config& config);
 std::vector<bool> layers_that_say(Config& config, std::string_view key, std::string_view word,
                                   std::string_view other);
 void set_window(Config& config, std::int64_t layer, std::int64_t window);
+// no_rope_layers, after spread(): whether each layer turns its queries and keys; by default all but
+// every no_rope_layer_interval-th.
+std::vector<bool> rotary_layers(Config& config);
+
+// Experts of the given keys; a token cannot choose more than there are.
+void read_experts(Config& config, std::string_view count, std::string_view per_token);
+// After spread(): a layer that has a dense feed-forward part instead.
+void make_dense(Config& config, std::int64_t layer, std::int64_t width);
+// n_group, topk_group, norm_topk_prob, routed_scaling_factor, shared experts: DeepSeek's keys,
+// which others took over; then the dense layers of first_k_dense_replace.
+void deepseek_experts(Config& config);
+void deepseek_dense_layers(Config& config, std::int64_t dense_width);
+// Scores that are sigmoids, with a bias that counts for the choice alone.
+void sigmoid_router(RouterShape& router);
+// Granite's multipliers; those of what a branch adds are fused with its residual.
+void granite_multipliers(Config& config);
+void note_residual_multiplier(Config& config, std::string_view key, double value);
+// Families that others repeat under another name.
+void read_qwen2(Config& config);
+void read_qwen3(Config& config);
+void read_qwen3_moe(Config& config);
+void read_glm4(Config& config);
+void read_glm4_moe(Config& config);
+void read_olmo2(Config& config);
 
 // num_nextn_predict_layers.
 void read_prediction_layers(Config& config);
@@ -83,5 +114,7 @@ std::span<const Family> dense_families();
 std::span<const Family> classic_families();
 std::span<const Family> expert_families();
 std::span<const Family> hybrid_families();
+std::span<const Family> newer_families();
+std::span<const Family> older_families();
 
 }  // namespace tpsim

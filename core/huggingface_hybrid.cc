@@ -199,21 +199,6 @@ void read_bamba(Config& config) {
   }
 }
 
-// The multipliers of Granite; those of what a branch adds are fused with its residual.
-void granite_multipliers(Config& config) {
-  ModelSpec& model = config.model;
-  model.ends.embedding_scale = config.number("embedding_multiplier", 1, {1e-9, 1e9});
-  model.ends.logit_scale = 1 / config.number("logits_scaling", 1, {1e-9, 1e9});
-  model.attention.score.scale = config.number("attention_multiplier", 1, {1e-9, 1e9});
-  const double residual = config.number("residual_multiplier", 1, {1e-9, 1e9});
-  if (residual != 1) {
-    config.note(
-        fmt::format("residual_multiplier = {}: costs nothing beside the residual it is "
-                    "multiplied into",
-                    residual));
-  }
-}
-
 void read_granite_hybrid(Config& config) {
   ModelSpec& model = config.model;
   read_llama_keys(config, {.positions = 2048, .tied = true});
@@ -248,6 +233,21 @@ constexpr std::array kHybrid = {
     Family{"nemotron_h", read_nemotron_h}, Family{"qwen3_next", read_qwen3_next}};
 
 }  // namespace
+
+void note_residual_multiplier(Config& config, std::string_view key, double value) {
+  if (value == 1) return;
+  config.note(
+      fmt::format("{} = {}: costs nothing beside the residual it is multiplied into", key, value));
+}
+
+void granite_multipliers(Config& config) {
+  ModelSpec& model = config.model;
+  model.ends.embedding_scale = config.number("embedding_multiplier", 1, {1e-9, 1e9});
+  model.ends.logit_scale = 1 / config.number("logits_scaling", 1, {1e-9, 1e9});
+  model.attention.score.scale = config.number("attention_multiplier", 1, {1e-9, 1e9});
+  note_residual_multiplier(config, "residual_multiplier",
+                           config.number("residual_multiplier", 1, {1e-9, 1e9}));
+}
 
 std::span<const Family> hybrid_families() { return kHybrid; }
 

@@ -86,6 +86,11 @@ bool FieldReader::is_null(std::string_view key) {
   return value != nullptr && value->is_null();
 }
 
+bool FieldReader::is_list(std::string_view key) {
+  const JsonValue* value = find(key, kOptional);
+  return value != nullptr && value->as<JsonValue::Array>() != nullptr;
+}
+
 std::vector<const JsonMember*> FieldReader::unread() const {
   std::vector<const JsonMember*> members;
   if (error_) return members;

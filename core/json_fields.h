@@ -160,6 +160,7 @@ class FieldReader {
   bool has(std::string_view key);
   // Whether the key stands there with null. has() says no of it where foreign keys are allowed.
   bool is_null(std::string_view key);
+  bool is_list(std::string_view key);
   // The members that nothing has asked for, in the file's order.
   std::vector<const JsonMember*> unread() const;
   bool failed() const { return error_.has_value() || !missing_.empty(); }

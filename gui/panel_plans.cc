@@ -190,7 +190,7 @@ void draw_table(Ui& ui, Rect rect, const std::vector<std::size_t>& shown) {
   ImGui::PopStyleVar(2);
 }
 
-// "of 719 that fit; 103,776 considered", or why there is nothing.
+// Why there is nothing.
 void draw_nothing(Ui& ui, Rect rect) {
   const Findings& found = ui.views.found;
   if (!found.has_best || ui.views.is_stale) {
@@ -227,8 +227,8 @@ void draw_plans(Ui& ui, Rect rect) {
     if (found.plans.empty()) return draw_nothing(ui, body);
     const std::vector<std::size_t> shown = shown_plans(found.plans, ui.state.table);
     const std::string count =
-        fmt::format("{} of {} that fit{}", count_text(static_cast<std::int64_t>(shown.size())),
-                    count_text(found.feasible), ui.views.is_searching ? " …" : "");
+        fmt::format("{} of {} considered{}", count_text(static_cast<std::int64_t>(shown.size())),
+                    count_text(found.considered), ui.views.is_searching ? " …" : "");
     const std::string unknown = unknown_filter_word(ui.state.table.filter);
     put_text(ui, ui.fonts.small, {body.min.x + ui.px(52), body.min.y - ui.px(22.5F)},
              unknown.empty() ? ui.colors.dim : ui.colors.warn,

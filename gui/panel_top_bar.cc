@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #include "core/numbers.h"
 #include "gui/panels.h"
@@ -27,8 +28,39 @@ void label(Ui& ui, const char* text) {
   ImGui::SetCursorScreenPos({at.x + width + ui.px(6), at.y});
 }
 
+// A choice; families have headings.
+struct Option {
+  std::string name, family, note;
+};
+
+std::vector<Option> options_of(const std::vector<std::string>& names) {
+  std::vector<Option> options;
+  for (const std::string& name : names) options.push_back({name, "", ""});
+  return options;
+}
+
+std::vector<Option> options_of(const std::vector<ModelEntry>& models) {
+  std::vector<Option> options;
+  for (const ModelEntry& model : models) {
+    options.push_back({model.name, model.family, size_text(model)});
+  }
+  return options;
+}
+
+// True when it was chosen.
+bool draw_option(Ui& ui, const Option& option, bool is_shown) {
+  const bool is_chosen = ImGui::Selectable(option.name.c_str(), is_shown);
+  note_item(ui, option.name);
+  if (is_shown && ImGui::IsWindowAppearing()) ImGui::SetScrollHereY();
+  if (!option.note.empty()) {
+    ImGui::SameLine(ui.px(150));
+    ImGui::TextDisabled("%s", option.note.c_str());
+  }
+  return is_chosen;
+}
+
 // True when another name was chosen.
-bool combo(Ui& ui, const char* name, float width, const std::vector<std::string>& names,
+bool combo(Ui& ui, const char* name, float width, const std::vector<Option>& options,
            const std::string& shown, std::string& chosen) {
   bool changed = false;
   ImGui::SetNextItemWidth(width);
@@ -42,13 +74,15 @@ bool combo(Ui& ui, const char* name, float width, const std::vector<std::string>
              Align::kRight);
   }
   if (is_open) {
-    for (const std::string& option : names) {
-      if (ImGui::Selectable(option.c_str(), option == shown)) {
-        chosen = option;
-        changed = true;
+    std::string family;
+    for (const Option& option : options) {
+      if (std::exchange(family, option.family) != option.family) {
+        ImGui::Separator();
+        ImGui::TextDisabled("%s", option.family.c_str());
       }
-      note_item(ui, option);
-      if (option == shown && ImGui::IsWindowAppearing()) ImGui::SetScrollHereY();
+      if (!draw_option(ui, option, option.name == shown)) continue;
+      chosen = option.name;
+      changed = true;
     }
     ImGui::EndCombo();
   }
@@ -77,13 +111,14 @@ void draw_choices(Ui& ui) {
   Choice& choice = ui.state.choice;
   label(ui, "model");
   const std::string shown = choice.opened_model ? choice.opened_model->name : choice.model;
-  if (combo(ui, "model", ui.px(138), ui.views.models, shown, choice.model)) {
+  if (combo(ui, "model", ui.px(138), options_of(ui.views.models), shown, choice.model)) {
     choice.opened_model.reset();
     choice.dtype = Choice().dtype, choice.gradient_dtype = Choice().gradient_dtype;
     ask_anew(ui);
   }
   label(ui, "cluster");
-  if (combo(ui, "cluster", ui.px(150), ui.views.clusters, choice.cluster, choice.cluster)) {
+  if (combo(ui, "cluster", ui.px(150), options_of(ui.views.clusters), choice.cluster,
+            choice.cluster)) {
     choice.profile.clear(), choice.stack.clear(), choice.parts.clear();
     choice.intra_node = choice.inter_node = 1;
     ask_anew(ui);

@@ -50,13 +50,13 @@ void SearchJob::find_best() {
     return;
   }
   findings_.considered = found->considered;
-  findings_.feasible = found->feasible;
+  const std::int64_t fitting = found->feasible + found->not_as_good;  // at most
   findings_.pruned = found->pruned;
   findings_.nearest_miss = found->nearest_miss;
   findings_.plans = std::move(found->plans);
   findings_.pareto_front = front_of(findings_.plans);
   has_front_ = true;
-  if (findings_.feasible > static_cast<std::int64_t>(findings_.plans.size())) {
+  if (fitting > static_cast<std::int64_t>(findings_.plans.size())) {
     has_front_ = false;
     slices_ = divisors(space_.gpus);
     const ModelSpec& model = scenario_->model;

@@ -17,7 +17,6 @@ struct Findings {
   Choice choice;  // of which these are the plans
   std::optional<Error> error;
   std::int64_t considered = 0;
-  std::int64_t feasible = 0;
   std::map<std::string, std::int64_t> pruned;
   std::vector<PlannedRun> plans;           // fastest first
   std::vector<std::size_t> pareto_front;   // indices into plans, by falling step time

@@ -87,7 +87,7 @@ Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice)
 
 ViewComputer::ViewComputer(Catalogue catalogue, SearchHost& host)
     : catalogue_(std::move(catalogue)), host_(host) {
-  views_.models = catalogue_.list(CatalogueKind::kModels);
+  if (auto models = model_index(catalogue_); models.ok()) views_.models = std::move(models).value();
   views_.clusters = catalogue_.list(CatalogueKind::kClusters);
 }
 
@@ -210,7 +210,7 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   add("error", views.error ? "yes" : "no");
   add("searching", views.is_searching ? "yes" : "no");
   add("plans", std::to_string(views.found.plans.size()));
-  add("feasible", std::to_string(views.found.feasible));
+  add("considered", std::to_string(views.found.considered));
   add("front", std::to_string(views.found.pareto_front.size()));
   add("chosen", state.plan ? "yes" : "no");
   add("pinned", state.pinned ? "yes" : "no");

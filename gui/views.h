@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/catalogue.h"
+#include "core/model_index.h"
 #include "core/plan_file.h"
 #include "core/scenario.h"
 #include "gui/app_state.h"
@@ -33,7 +34,8 @@ struct PlanView {
 };
 
 struct Views {
-  std::vector<std::string> models, clusters;
+  std::vector<ModelEntry> models;  // families together; empty where one cannot be read
+  std::vector<std::string> clusters;
   std::shared_ptr<const Scenario> scenario;  // null while the choice cannot be loaded
   std::string profile, stack;                // their names
   std::optional<Error> error;                // why it cannot

@@ -17,9 +17,42 @@
 #include "core/scenario.h"
 #include "plans/allowed_values.h"
 #include "plans/search.h"
+#include "sim/group_bounds.h"
 #include "sim/stage_cut.h"
 
 namespace tpsim {
+
+// What of a plan is neither its layout nor its chunks and decides no layer's cost by itself.
+struct Arrangement {
+  int zero = 0;
+  RankOrder rank_order{};
+};
+inline Plan arranged(Plan plan, const Arrangement& arrangement) {
+  plan.zero = arrangement.zero;
+  plan.rank_order = arrangement.rank_order;
+  return plan;
+}
+
+// Names a group of a space: enough to make it again.
+struct GroupKey {
+  std::int64_t family = 0;
+  ParallelDegrees degrees;
+  bool rank_order_matters = false;
+  std::int64_t micro_batch = 1;
+  std::int64_t virtual_stages = 1;
+  ScheduleKind schedule{};
+};
+
+// Plans of one family, layout, micro-batch, number of chunks and schedule: every arrangement with
+// every cut. Cuts live as long as the space.
+struct PlanGroup {
+  GroupKey key;
+  Plan settings;  // all but zero, rank_order, recompute_blocks and stage_layers
+  std::span<const StageCut> cuts;
+  const CutFloors* floors = nullptr;  // of these cuts
+  std::int64_t plans = 0;             // of an arrangement
+  std::vector<Arrangement> arrangements;
+};
 
 struct EnumerationCount {
   std::int64_t considered = 0;
@@ -39,10 +72,15 @@ class PlanSpace {
   }
   std::int64_t families() const { return static_cast<std::int64_t>(families_.size()); }
 
-  // Calls `visit` with every legal plan of a family: everything but stage_layers, which are
-  // cut.layers, and recompute_blocks, any of recompute_counts(). Cuts live as long as the space.
-  // Combinations that cannot run are counted by reason; a layout that rules out all its
-  // combinations counts all of them. Deterministic order.
+  // Calls `visit` with every group of a family that has a legal plan. Combinations that cannot run
+  // are counted by reason; a layout that rules out all its combinations counts all of them.
+  // Deterministic order.
+  using GroupVisit = std::function<void(const PlanGroup&)>;
+  EnumerationCount visit_groups(std::int64_t family, const GroupVisit& visit) const;
+  PlanGroup group(const GroupKey& key) const;
+
+  // Calls `visit` with every legal plan of a family, cut by cut within its group: everything but
+  // stage_layers, which are cut.layers, and recompute_blocks, any of recompute_counts().
   using Visit = std::function<void(const Plan&, const StageCut&)>;
   EnumerationCount visit_family(std::int64_t family, const Visit& visit) const;
 
@@ -64,6 +102,7 @@ class PlanSpace {
     std::int64_t recompute_counts = 0;  // of all cuts
     std::vector<StageCut> cuts;
     std::vector<StageCut> refused;  // that the software does not cut
+    CutFloors floors;               // of `cuts`
   };
 
   const std::vector<std::int64_t>& values(Setting setting) const { return space_.asked[setting]; }

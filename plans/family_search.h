@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "plans/enumerate.h"
 #include "plans/search.h"
+#include "sim/group_bounds.h"
 #include "sim/layer_pricer.h"
 #include "sim/plan_bounds.h"
 
@@ -26,7 +28,17 @@ struct Candidate {
 // What the objective minimises for a candidate with this step; memory is exact in it already.
 double score_of(Objective objective, const Candidate& candidate, double step);
 
-// Evaluates the plans of families in closed form; one for each thread.
+// A group of plans, some of which may fit: no score of theirs is below the bound.
+struct BoundedGroup {
+  double bound = 0;
+  std::int64_t place = 0;          // of its first plan
+  std::int64_t plans = 0;          // that were not ruled out
+  std::uint32_t arrangements = 0;  // a bit for each of the group's: not ruled out
+  GroupKey key;
+};
+
+// Evaluates the plans of families in closed form; one for each thread. What of a group at once
+// tells that no plan of it fits (sim/group_bounds.h) is asked before its plans are.
 //
 // Of plans that differ only in how many blocks they recompute, fewer are never slower: the tasks of
 // the pipeline grow with them and nothing shrinks but what an overlapped reduction leaves exposed,
@@ -37,46 +49,65 @@ class FamilySearch {
   struct Found {
     EnumerationCount count;
     std::int64_t over_memory = 0, over_host = 0, more_recompute = 0, too_long = 0;
+    std::int64_t not_as_good = 0;  // as the score that was to be reached
     std::vector<Candidate> candidates;
+    std::vector<BoundedGroup> groups;
   };
 
   FamilySearch(std::shared_ptr<const PriceLists> prices, const PlanSpace& plans,
                const SearchSpace& space, bool trades_memory)
       : pricer_(std::move(prices)),
         bounds_(pricer_),
+        group_bounds_(pricer_),
         plans_(plans),
         objective_(space.objective),
         trades_memory_(trades_memory),
         limit_(memory_limit(pricer_.scenario(), space)),
         first_order_(plans.first_rank_order()) {}
 
-  // Stops adding candidates when there are more than `most`.
+  // All plans, one by one. Stops adding candidates when there are more than `most`.
   Found run(std::int64_t family, std::int64_t most);
+  // Groups alone: plans in them that do not fit are not counted yet.
+  Found bound_groups(std::int64_t family);
+  // The plans of such a group; those that cannot score `goal` or less are not looked at further.
+  Found open(const BoundedGroup& group, double goal);
+
+  LayerPricer& pricer() { return pricer_; }
 
  private:
   struct MemoryFloor {
-    std::int64_t cp;
-    std::int64_t micro_batch = 0;
+    std::int64_t micro_batch = 0;  // that was asked last
     bool is_over_limit = false;
   };
 
+  using Walk = void (FamilySearch::*)(const PlanGroup& group);
+
+  Found visit(std::int64_t family, Walk walk);
+  void bound(const PlanGroup& group);
+  void consider_group(const PlanGroup& group);
+  std::uint32_t may_fit(const PlanGroup& group);
+  double bound_of(const Plan& plan, const CutFloors& cuts);
+  void consider_plans(const PlanGroup& group, std::uint32_t arrangements);
   void consider(const Plan& plan, const StageCut& cut);
   void consider_counts(Plan plan, const StageCut& cut);
+  bool cannot_reach_goal(const Plan& plan, const StageCut& cut);
   bool add_if_it_fits(const Plan& plan, const StageCut& cut);
   bool fewest_is_fastest(const Plan& plan) const;
   bool is_below_floor(const Plan& plan);
-  MemoryFloor& floor_of(std::int64_t cp);
 
   LayerPricer pricer_;
   PlanBounds bounds_;
+  GroupBounds group_bounds_;
   const PlanSpace& plans_;
   Objective objective_;
   bool trades_memory_;  // less memory may be worth a longer step
   Bytes limit_;
   Found found_;
-  std::vector<MemoryFloor> floors_;  // of the family at hand
+  // Of the family at hand, by layout and arrangement.
+  std::unordered_map<LayerKey, MemoryFloor, LayerKeyHash> floors_;
   RankOrder first_order_;
-  bool was_over_memory_ = false;  // the plan before
+  int zero_over_memory_ = -1;  // of the cut at hand, what did not fit in the first order
+  double goal_ = 0;
   std::size_t most_ = 0;
   std::int64_t place_ = 0;
 };

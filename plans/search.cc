@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <mutex>
+#include <queue>
 #include <thread>
 #include <tuple>
 
@@ -24,6 +26,7 @@ constexpr const char* kOverHost = "needs more memory than a host has";
 constexpr const char* kTooLong = "a step may take longer than is counted";
 // What bounds take of a search, as its progress counts: simulating stops early more often than not.
 constexpr double kBoundsShare = 0.9;
+constexpr const char* kNotAsGood = "cannot be as good as the plans shown";
 constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
 
 bool comes_before(const Candidate& a, const Candidate& b) {
@@ -43,14 +46,19 @@ class Search {
       : space_(space),
         top_(static_cast<std::size_t>(std::max(1, top))),
         prices_(std::make_shared<const PriceLists>(scenario)),
-        pricer_(prices_),
-        plans_(prices_->scenario, space) {}
+        plans_(prices_->scenario, space),
+        most_(prices_->scenario.limits.memory < kNoLimits.memory
+                  ? kMostCandidates
+                  : std::numeric_limits<std::int64_t>::max()) {}
 
   Result<SearchResult> best(const std::function<void(double)>& progress, int threads) {
     return timed([&]() -> Status {
-      TPSIM_TRY_STATUS(
-          evaluate_families(threads, space_.objective == Objective::kMemory, progress));
-      return choose_best(progress);
+      if (space_.objective == Objective::kMemory) {
+        TPSIM_TRY_STATUS(evaluate_families(threads, true, progress));
+        return choose_best(progress);
+      }
+      TPSIM_TRY_STATUS(bound_families(threads, progress));
+      return open_best(progress);
     });
   }
 
@@ -72,41 +80,68 @@ class Search {
     return std::move(result_);
   }
 
+  LayerPricer& pricer() { return families_->pricer(); }
+
+  using Found = FamilySearch::Found;
+  using FamilyWork = std::function<Found(FamilySearch&, std::int64_t family)>;
+
   // What threads find is put together in the order of families, whoever was first.
-  Status evaluate_families(int threads, bool trades_memory,
-                           const std::function<void(double)>& progress) {
+  Status visit_families(int threads, bool trades_memory, const FamilyWork& work,
+                        const std::function<void(double)>& progress) {
     std::atomic<std::int64_t> kept = 0, done = 0;
     const std::thread::id speaker = std::this_thread::get_id();
-    const bool is_limited = pricer_.scenario().limits.memory < kNoLimits.memory;
-    const std::int64_t most =
-        is_limited ? kMostCandidates : std::numeric_limits<std::int64_t>::max();
-    std::vector<FamilySearch::Found> found(static_cast<std::size_t>(plans_.families()));
+    std::mutex mutex;
+    std::vector<Found> found(static_cast<std::size_t>(plans_.families()));
     parallel_for(plans_.families(), threads, [&]() -> IndexWork {
       const auto families = std::make_shared<FamilySearch>(prices_, plans_, space_, trades_memory);
+      {
+        const std::lock_guard lock(mutex);
+        families_ = families;
+      }
       return [&, families](std::int64_t i) {
-        if (kept > most) return;
-        FamilySearch::Found& part = found[static_cast<std::size_t>(i)];
-        part = families->run(i, most);
-        kept += static_cast<std::int64_t>(part.candidates.size());
+        if (kept > most_) return;
+        Found& part = found[static_cast<std::size_t>(i)];
+        part = work(*families, i);
+        kept += static_cast<std::int64_t>(part.candidates.size() + part.groups.size());
         const auto share = static_cast<double>(++done) / static_cast<double>(plans_.families());
         if (progress && std::this_thread::get_id() == speaker) progress(kBoundsShare * share);
       };
     });
-    if (kept > most) return too_many_fit();
-    EnumerationCount count;
-    for (FamilySearch::Found& part : found) {
-      count += part.count;
-      if (part.over_memory > 0) count.pruned[kOverMemory] += part.over_memory;
-      if (part.over_host > 0) count.pruned[kOverHost] += part.over_host;
-      if (part.more_recompute > 0) count.pruned[kMoreRecompute] += part.more_recompute;
-      if (part.too_long > 0) count.pruned[kTooLong] += part.too_long;
-      candidates_.insert(candidates_.end(), part.candidates.begin(), part.candidates.end());
-      part.candidates = {};
-    }
-    result_.considered = count.considered;
-    result_.pruned = std::move(count.pruned);
-    result_.feasible = static_cast<std::int64_t>(candidates_.size());
+    if (kept > most_) return too_many_fit();
+    for (Found& part : found) add(part);
     return Ok{};
+  }
+
+  Status evaluate_families(int threads, bool trades_memory,
+                           const std::function<void(double)>& progress) {
+    return visit_families(
+        threads, trades_memory,
+        [this](FamilySearch& families, std::int64_t i) { return families.run(i, most_); },
+        progress);
+  }
+
+  Status bound_families(int threads, const std::function<void(double)>& progress) {
+    return visit_families(
+        threads, false,
+        [](FamilySearch& families, std::int64_t i) { return families.bound_groups(i); }, progress);
+  }
+
+  void add(Found& part) {
+    result_.considered += part.count.considered;
+    for (const auto& [reason, n] : part.count.pruned) result_.pruned[reason] += n;
+    const auto prune = [&](const char* reason, std::int64_t plans) {
+      if (plans > 0) result_.pruned[reason] += plans;
+    };
+    prune(kOverMemory, part.over_memory);
+    prune(kOverHost, part.over_host);
+    prune(kMoreRecompute, part.more_recompute);
+    prune(kTooLong, part.too_long);
+    prune(kNotAsGood, part.not_as_good);
+    result_.not_as_good += part.not_as_good;
+    result_.feasible += static_cast<std::int64_t>(part.candidates.size());
+    candidates_.insert(candidates_.end(), part.candidates.begin(), part.candidates.end());
+    groups_.insert(groups_.end(), part.groups.begin(), part.groups.end());
+    part = {};
   }
 
   static Error too_many_fit() {
@@ -117,21 +152,21 @@ class Search {
                  "", "hold more settings to a value, or lift the limit with --no-limits"};
   }
 
-  // Of the whole search, once `done` candidates were simulated or passed over.
-  double share_simulated(std::size_t done) const {
-    const double part = static_cast<double>(done) / static_cast<double>(candidates_.size());
+  // Of the whole search, once so many of all candidates or groups were looked at or passed over.
+  static double share_done(std::size_t done, std::size_t all) {
+    const double part = static_cast<double>(done) / static_cast<double>(all);
     return kBoundsShare + (1 - kBoundsShare) * part;
   }
 
   struct Scored {
     double score = 0;
-    const Candidate* candidate = nullptr;
+    Candidate candidate;
   };
 
   // Of candidates that share a place only the best stays.
   void keep(const Scored& scored, std::vector<Scored>& best) const {
     const auto same = std::find_if(best.begin(), best.end(), [&](const Scored& other) {
-      return other.candidate->place == scored.candidate->place;
+      return other.candidate.place == scored.candidate.place;
     });
     if (same != best.end()) {
       if (same->score <= scored.score) return;
@@ -139,10 +174,60 @@ class Search {
     }
     const auto here =
         std::upper_bound(best.begin(), best.end(), scored, [](const Scored& a, const Scored& b) {
-          return std::pair(a.score, a.candidate->place) < std::pair(b.score, b.candidate->place);
+          return std::pair(a.score, a.candidate.place) < std::pair(b.score, b.candidate.place);
         });
     best.insert(here, scored);
     if (best.size() > top_) best.pop_back();
+  }
+
+  // Best first, groups and plans alike: a group whose bound is the least of all is opened, a plan
+  // whose bound is simulated. Once the least bound passes the worst of the best `top` nothing
+  // better can follow.
+  Status open_best(const std::function<void(double)>& progress) {
+    std::sort(groups_.begin(), groups_.end(), [](const BoundedGroup& a, const BoundedGroup& b) {
+      return std::pair(a.bound, a.place) < std::pair(b.bound, b.place);
+    });
+    const auto comes_later = [this](std::size_t a, std::size_t b) {
+      return comes_before(candidates_[b], candidates_[a]);
+    };
+    std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(comes_later)> open(
+        comes_later);
+    std::vector<Scored> best;
+    const auto goal = [&] {
+      return best.size() == top_ ? best.back().score : std::numeric_limits<double>::max();
+    };
+    std::size_t group = 0;
+    while (group < groups_.size() || !open.empty()) {
+      const bool opens = group < groups_.size() &&
+                         (open.empty() || groups_[group].bound < candidates_[open.top()].bound);
+      const double bound = opens ? groups_[group].bound : candidates_[open.top()].bound;
+      if (bound > goal()) break;
+      if (opens) {
+        if (progress && group % 64 == 0) progress(share_done(group, groups_.size()));
+        const std::size_t known = candidates_.size();
+        Found found = families_->open(groups_[group++], goal());
+        add(found);
+        for (std::size_t i = known; i < candidates_.size(); ++i) open.push(i);
+        if (static_cast<std::int64_t>(candidates_.size()) > most_) return too_many_fit();
+      } else {
+        const Candidate& candidate = candidates_[open.top()];
+        keep({exact_score(candidate), candidate}, best);
+        ++result_.simulated;
+        open.pop();
+      }
+    }
+    Found left;
+    for (; group < groups_.size(); ++group) left.not_as_good += groups_[group].plans;
+    add(left);
+    return add_plans(best);
+  }
+
+  Status add_plans(const std::vector<Scored>& best) {
+    for (const Scored& scored : best) {
+      TPSIM_TRY_STATUS(add_plan(scored.candidate));
+      result_.scores.push_back(scored.score);
+    }
+    return Ok{};
   }
 
   // Bounds never exceed the exact score, so once a bound passes the worst of the best `top` nothing
@@ -153,15 +238,11 @@ class Search {
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const Candidate& candidate = candidates_[i];
       if (best.size() == top_ && candidate.bound > best.back().score) break;
-      keep({exact_score(candidate), &candidate}, best);
-      if (progress && i % 64 == 0) progress(share_simulated(i));
+      keep({exact_score(candidate), candidate}, best);
+      if (progress && i % 64 == 0) progress(share_done(i, candidates_.size()));
       ++result_.simulated;
     }
-    for (const Scored& scored : best) {
-      TPSIM_TRY_STATUS(add_plan(*scored.candidate));
-      result_.scores.push_back(scored.score);
-    }
-    return Ok{};
+    return add_plans(best);
   }
 
   // In the order of their bounds: what an exact plan beats with its bound already is beaten.
@@ -173,7 +254,7 @@ class Search {
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       Candidate candidate = candidates_[i];
       const auto beats_it = [&](const Candidate& other) { return beats(other, candidate); };
-      if (progress && i % 64 == 0) progress(share_simulated(i));
+      if (progress && i % 64 == 0) progress(share_done(i, candidates_.size()));
       if (std::any_of(front.begin(), front.end(), beats_it)) continue;
       candidate.step = exact_step(candidate).value();
       ++result_.simulated;
@@ -197,7 +278,7 @@ class Search {
 
   Seconds exact_step(const Candidate& candidate) {
     const Plan plan = whole_plan(candidate.plan, *candidate.cut);
-    return step_cost(pricer_, plan, plan_costs(pricer_, plan), nullptr).step;
+    return step_cost(pricer(), plan, plan_costs(pricer(), plan), nullptr).step;
   }
 
   double exact_score(const Candidate& candidate) {
@@ -207,7 +288,7 @@ class Search {
 
   Result<PlannedRun> predicted(const Candidate& candidate) {
     Plan plan = whole_plan(candidate.plan, *candidate.cut);
-    TPSIM_TRY(Prediction prediction, predict(pricer_, plan));
+    TPSIM_TRY(Prediction prediction, predict(pricer(), plan));
     return PlannedRun{std::move(plan), std::move(prediction)};
   }
   Status add_plan(const Candidate& candidate) {
@@ -218,8 +299,8 @@ class Search {
 
   // Of all plans, none of which fits, the one with the lowest peak.
   Status find_nearest_miss() {
-    if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricer_.scenario());
-    PlanBounds bounds(pricer_);
+    if (result_.pruned.count(kTooLong) > 0) return step_too_long(prices_->scenario);
+    PlanBounds bounds(pricer());
     Candidate miss;
     for (std::int64_t family = 0; family < plans_.families(); ++family) {
       plans_.visit_family(family, [&](const Plan& settings, const StageCut& cut) {
@@ -236,7 +317,7 @@ class Search {
           consider();
         }
       });
-      pricer_.drop_traces();
+      pricer().drop_traces();
     }
     if (miss.cut == nullptr) return Ok{};
     TPSIM_TRY(result_.nearest_miss, predicted(miss));
@@ -246,10 +327,12 @@ class Search {
   const SearchSpace& space_;
   std::size_t top_;
   std::shared_ptr<const PriceLists> prices_;
-  LayerPricer pricer_;
   PlanSpace plans_;
+  std::int64_t most_;                       // candidates or groups that are kept for ranking
+  std::shared_ptr<FamilySearch> families_;  // of one thread: it knows the prices of some layers
   SearchResult result_;
   std::vector<Candidate> candidates_;
+  std::vector<BoundedGroup> groups_;
 };
 
 // Of two searches of which the first found nothing.

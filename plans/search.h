@@ -47,7 +47,11 @@ struct SearchSpace {
 
 struct SearchResult {
   std::int64_t considered = 0;
+  // Fit, and were not ruled out before as less good than the plans.
   std::int64_t feasible = 0;
+  // Ruled out together or one by one as less good than the plans, before it was known whether they
+  // fit; counted in `pruned` too. None where memory is the objective, nor of a front.
+  std::int64_t not_as_good = 0;
   std::int64_t simulated = 0;                  // event by event: those that could be among the best
   std::map<std::string, std::int64_t> pruned;  // why a combination cannot run -> how many
   Seconds elapsed;

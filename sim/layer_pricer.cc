@@ -129,7 +129,22 @@ PriceLists::PriceLists(const Scenario& s)
 LayerPricer::LayerPricer(const Scenario& scenario)
     : LayerPricer(std::make_shared<const PriceLists>(scenario)) {}
 
-LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std::move(prices)) {}
+LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std::move(prices)) {
+  const ModelSpec& model = scenario().model;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    lacks_experts_.push_back(has_experts(model) && !has_experts(with_block_kind(model, kind)));
+  }
+}
+
+// Blocks without experts are the same wherever those of other blocks lie.
+LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t block) const {
+  LayerKey key = layer_key(kind, plan, block);
+  const bool shares = kind == LayerKind::kBlock && lacks_experts_[static_cast<std::size_t>(block)];
+  if (!shares || key.zero != 0) return key;
+  key.degrees.ep = 1;
+  key.degrees.etp = 0;
+  return placeless(key);
+}
 
 Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan) const {
   if (record.kind == CollectiveKind::kReceive) return Seconds();
@@ -236,7 +251,7 @@ LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key
 // Searches ask for all layouts of a micro-batch before those of the next.
 LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
                                               std::int64_t block) {
-  const auto [place, is_new] = layers_.try_emplace(layer_key(kind, plan, block));
+  const auto [place, is_new] = layers_.try_emplace(key_of(kind, plan, block));
   Layer& layer = place->second;
   if (!is_new && (layer.cost || layer.trace)) return layer;
   if (std::exchange(traced_micro_batch_, plan.micro_batch) != plan.micro_batch) traced_.clear();
@@ -252,7 +267,7 @@ LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
 }
 
 const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan, std::int64_t block) {
-  const auto found = layers_.find(layer_key(kind, plan, block));
+  const auto found = layers_.find(key_of(kind, plan, block));
   return found != layers_.end() ? found->second.memory : traced_layer(kind, plan, block).memory;
 }
 

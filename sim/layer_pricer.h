@@ -144,9 +144,11 @@ class LayerPricer {
   template <class T>
   using Cache = std::unordered_map<LayerKey, T, LayerKeyHash>;
 
+  LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan, std::int64_t block);
   PhaseCost price_phase(const LayerTrace& trace, Phase kind, const Plan& plan);  // without memory
+  double load_of(const Plan& plan);
   Seconds issue_time(ModelPart part) const;
   HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
                                 PhaseCost& phase) const;
@@ -172,7 +174,9 @@ class LayerPricer {
                         const Plan& plan, std::int64_t block);
 
   std::shared_ptr<const PriceLists> prices_;
+  std::vector<bool> lacks_experts_;  // by kind of block, where others have some
   std::unordered_map<OpKey, OpPrice> op_prices_;
+  std::unordered_map<std::int64_t, double> loads_;  // of the busiest rank's experts, by ep
   Cache<Layer> layers_;
   std::vector<Layer*> unpriced_;  // layers that still hold a trace
   Cache<Traced> traced_;          // of the micro-batch at hand

@@ -111,9 +111,15 @@ Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, c
   return left + (stack.overlap_slowdown - 1) * hidden;
 }
 
+double LayerPricer::load_of(const Plan& plan) {
+  const auto [place, is_new] = loads_.try_emplace(plan.degrees.ep, 1);
+  if (is_new) place->second = busiest_load(scenario().stack, scenario().model, plan);
+  return place->second;
+}
+
 PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Plan& plan) {
   PhaseCost phase;
-  phase.load = busiest_load(scenario().stack, scenario().model, plan);
+  phase.load = load_of(plan);
   phase.experts = std::max<std::int64_t>(1, scenario().model.experts.count / plan.degrees.ep);
   Seconds product;     // the last one of a linear layer
   Seconds beside;      // ZeRO's collectives of layers, as far as they run beside compute

@@ -125,6 +125,12 @@ PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, By
   return {highest, least, mean_busy(plan, cut)};
 }
 
+PlanBounds::Value PlanBounds::times(const Plan& plan, const StageCut& cut) {
+  prepare(plan, cut);
+  const Seconds least = step(plan, cut);
+  return {Bytes(), least, mean_busy(plan, cut)};
+}
+
 bool PlanBounds::fits_hosts(const Plan& plan, const StageCut& cut) {
   prepare(plan, cut);
   Bytes most;
@@ -174,32 +180,6 @@ Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
     most = std::max(most, stage_peak(plan, cut, kind));
   }
   return most;
-}
-
-Bytes PlanBounds::least_peak(const Plan& plan) {
-  const StackMemory& stack = pricer_.scenario().stack.memory;
-  const auto of_block = [&](std::int64_t etp, std::int64_t ep) {
-    Plan whole = plan;  // ZeRO 2 and 3 allocate more around a layer
-    if (plan.recompute == Recompute::kBlocks) whole = with_whole_recompute(plan, true);
-    whole.zero = 0;
-    // Slots are copied on their way where a rank has several experts or experts have several ranks;
-    // those of whole experts come from fewer ranks.
-    whole.degrees.etp = etp;
-    whole.degrees.ep = ep;
-    if (ep > 1) whole.degrees.dp = ep;
-    double most = 0;
-    for (std::int64_t kind = 0; kind < block_kind_count(pricer_.scenario().model); ++kind) {
-      const LayerMemory& block = pricer_.layer_memory(LayerKind::kBlock, whole, kind);
-      most = std::max(most, total(block.forward.highest));
-    }
-    return most;
-  };
-  double block = of_block(0, 1);
-  const std::int64_t experts = pricer_.scenario().model.experts.count;
-  if (experts > 1) {
-    block = std::min({block, of_block(0, experts), of_block(1, 1), of_block(1, experts)});
-  }
-  return stack.context + stack.library_workspace + Bytes(block);
 }
 
 // What is in flight, without what the task at hand needs, falls by the same amount for every block

@@ -31,14 +31,13 @@ class PlanBounds {
   // Stops at the first stage found above `limit`: then `peak` is what that stage is known to need,
   // above the limit but perhaps below the true peak, and `step` and `busy` are zero.
   Value evaluate(const Plan& plan, const StageCut& cut, Bytes limit);
+  // `step` and `busy` alone, whatever the peak.
+  Value times(const Plan& plan, const StageCut& cut);
   // Whether what is offloaded fits into the memory of the hosts.
   bool fits_hosts(const Plan& plan, const StageCut& cut);
   bool fits(const Plan& plan, const StageCut& cut, Bytes limit);
   // Of a plan that recomputes some blocks of every chunk: no lower number of them can fit.
   std::int64_t least_recomputed_blocks(const Plan& plan, const StageCut& cut, Bytes limit);
-  // What every plan of this tp, cp, micro-batch, recompute, attention and sequence parallelism
-  // needs at least: one block of one micro-batch. Grows with the micro-batch.
-  Bytes least_peak(const Plan& plan);
 
  private:
   struct Chunk {

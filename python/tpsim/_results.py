@@ -164,7 +164,8 @@ def plan_from_file(text: str) -> Plan:
 
 @dataclass(frozen=True)
 class Search:
-    """How a search went: combinations looked at, those that fit, and why others cannot run."""
+    """How a search went: combinations looked at, those that fit and were bounded one by one, and
+    why others were ruled out: they cannot run, or cannot be as good as the plans shown."""
 
     considered: int
     feasible: int

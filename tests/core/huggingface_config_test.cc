@@ -97,7 +97,7 @@ TEST_CASE("mixtral is a llama with experts") {
 TEST_CASE("an unsupported type names the supported ones") {
   const Error error = error_of(R"({"model_type": "mamba"})");
   CHECK_THAT(error.message, Catch::Contains("'mamba' is not supported"));
-  CHECK_THAT(error.hint, Catch::Contains("llama, llama4_text, mistral, mixtral"));
+  CHECK_THAT(error.hint, Catch::Contains("llama, llama4_text, mimo"));
   CHECK(error.where == "config.json:1");
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/rank_layout.h"
+#include "sim/group_bounds.h"
 #include "sim/plan_bounds.h"
 #include "sim/predict.h"
 #include "sim/simulate.h"
@@ -339,7 +340,15 @@ TEST_CASE("no plan is faster than its closed form, and its closed peak is exact"
       peak = std::max(peak, stage.total());
     }
     CHECK(value.peak.value() == Approx(peak.value()).epsilon(1e-12));
-    CHECK(bounds.least_peak(c.plan) <= peak);
+    GroupBounds group(pricer);
+    const CutFloors floors = cut_floors(std::span(&cut, 1), pricer.scenario().model);
+    CHECK(group.least_held(c.plan, floors) <= peak);
+    CHECK(group.least_of_block(c.plan) <= peak);
+    CHECK(group.least_peak(c.plan, floors) <= peak);
+    const GroupBounds::Times least = group.least_times(c.plan, floors);
+    CHECK(least.step <= value.step);
+    CHECK(least.busy <= value.busy);
+    CHECK(least.step > 0.5 * value.step);  // it says something
   }
 }
 
