@@ -260,13 +260,24 @@ Bytes GroupBounds::least_peak(const Plan& plan, const CutFloors& cuts) {
   return Bytes(kRounding * (least + memory_beside(plan, fixed)));
 }
 
-// Chunks in a row take no less than either queue has to do in all of them.
+// As pass_times: the host runs on from pass to pass.
+bool GroupBounds::runs_ahead(const Plan& plan) const {
+  return plan.degrees.pp > 1 && plan.virtual_stages > 1 &&
+         pricer_.scenario().stack.parts.overlap_p2p;
+}
+
+// What a chunk takes the host beside its layers, where passes are apart.
+double GroupBounds::host_of_chunk(const Plan& plan) const {
+  return runs_ahead(plan) ? 0 : pricer_.scenario().stack.host.per_micro_batch.value();
+}
+
+// Chunks in a row, forward and backward, take no less than either queue has to do in all of them.
 double GroupBounds::work_of(const Plan& plan, const Layer& layer) const {
   const Work &f = layer.forward, &b = layer.backward;
   if (plan.degrees.pp == 1) {
-    const double per_micro_batch = pricer_.scenario().stack.host.per_micro_batch.value();
-    return std::max(f.device + b.device, per_micro_batch + f.host + b.host);
+    return std::max(f.device + b.device, host_of_chunk(plan) + f.host + b.host);
   }
+  if (runs_ahead(plan)) return std::max(f.device + b.device, f.host + b.host);
   return std::max(f.device, f.host) + std::max(b.device, b.host);
 }
 
@@ -281,8 +292,8 @@ double GroupBounds::mean_pipeline(const Plan& plan, const CutFloors& cuts, const
   if (plan.degrees.pp == 1) return m * work_of(plan, layers.all);
   const auto stages = static_cast<double>(plan.degrees.pp);
   const auto chunks = static_cast<double>(chunk_count(plan));
-  const double per_micro_batch = pricer_.scenario().stack.host.per_micro_batch.value();
-  const double own = work_of(plan, layers.all) + chunks * per_micro_batch +
+  const double per_chunk = host_of_chunk(plan);
+  const double own = work_of(plan, layers.all) + chunks * per_chunk +
                      2 * (chunks - 1) * (transfer.gather.value() + wire_waits(transfer));
   Layer ahead;
   ahead.add(layers.embedding, (stages - 1) / stages);
@@ -290,7 +301,7 @@ double GroupBounds::mean_pipeline(const Plan& plan, const CutFloors& cuts, const
     ahead.add(layers.blocks[kind], cuts.mean_ahead[kind]);
   }
   return m * own / stages + work_of(plan, ahead) +
-         (stages - 1) / 2 * (transfer.wire.value() + per_micro_batch);
+         (stages - 1) / 2 * (transfer.wire.value() + per_chunk);
 }
 
 // What that stage does by itself after the first forwards of those before it, whose first backwards
@@ -302,18 +313,19 @@ GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutF
   const auto m = static_cast<double>(micro_batches(plan));
   const auto chunks = static_cast<double>(plan.virtual_stages);
   const auto before = static_cast<double>(cut.stages_ahead);
-  const double per_micro_batch = pricer_.scenario().stack.host.per_micro_batch.value();
+  const double per_chunk = host_of_chunk(plan);
   Layer stage, ahead;
   for (std::size_t kind = 0; kind < layers.blocks.size(); ++kind) {
     stage.add(layers.blocks[kind], static_cast<double>(cut.fullest[kind]));
     ahead.add(layers.blocks[kind], static_cast<double>(cut.ahead[kind]));
   }
   if (before > 0) ahead.add(layers.embedding, 1);
-  const double own = work_of(plan, stage) + chunks * per_micro_batch +
+  const double own = work_of(plan, stage) + chunks * per_chunk +
                      2 * (chunks - 1) * (transfer.gather.value() + wire_waits(transfer));
-  const double fullest = m * own + std::max(ahead.forward.device, ahead.forward.host) +
-                         before * (transfer.wire.value() + per_micro_batch);
-  return {fullest, fullest + std::max(ahead.backward.device, ahead.backward.host)};
+  const double way = m * own + before * (transfer.wire.value() + per_chunk);
+  // A host that runs ahead may show in backward alone.
+  const double host = runs_ahead(plan) ? 0 : ahead.forward.host;
+  return {way + std::max(ahead.forward.device, host), way + work_of(plan, ahead)};
 }
 
 // Of a stage of these blocks, and perhaps of more: as short as what hides its collectives lets it.
