@@ -56,6 +56,8 @@ struct CheckedLog {
 };
 // An error for a file that holds a run in a form that is not read.
 Status refuse_reports(const std::string& file);
+// Whether the file is a report of Nsight Systems that was exported as a database.
+bool is_report_file(const std::string& path);
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file);
 // {"version": "tpsim-log-report/1", ...}
 JsonValue check_log_json(const CheckedLog& checked);

@@ -52,8 +52,10 @@ Status run_calibrate(const Arguments& arguments, const Terminal& terminal) {
   }
   if (!arguments.positional.ends_with(".csv")) {
     TPSIM_TRY_STATUS(refuse_reports(arguments.positional));
-    TPSIM_TRY(const std::string text, read_log_text(arguments.positional));
-    if (is_nccl_test(text)) return calibrate_link(arguments, terminal);
+    if (!is_report_file(arguments.positional)) {
+      TPSIM_TRY(const std::string text, read_log_text(arguments.positional));
+      if (is_nccl_test(text)) return calibrate_link(arguments, terminal);
+    }
   }
   TPSIM_TRY(const CalibrationAnswer answer, answer_of(arguments, terminal));
   TPSIM_TRY_STATUS(save(arguments, answer));

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <fstream>
 
 #include "cli/answers.h"
 #include "cli/commands.h"
@@ -16,6 +17,7 @@
 #include "core/plan_json.h"
 #include "sim/simulate.h"
 #include "stacks/log_check.h"
+#include "stacks/nsys_report.h"
 
 namespace tpsim::cli {
 namespace {
@@ -207,9 +209,17 @@ void add_kernels(CheckedLog& checked) {
 }  // namespace
 
 Status refuse_reports(const std::string& file) {
-  if (!file.ends_with(".sqlite") && !file.ends_with(".nsys-rep")) return Ok{};
-  return Error{ErrorKind::kBadInput, "is a report of Nsight Systems, which is not read", file,
-               "a trace of torch.profiler is, with its plan.json"};
+  if (!file.ends_with(".nsys-rep")) return Ok{};
+  return Error{ErrorKind::kBadInput, "is a report of Nsight Systems in a form of its own", file,
+               "nsys export --type sqlite writes one that is read, with its plan.json"};
+}
+
+bool is_report_file(const std::string& path) {
+  if (path == "-") return false;
+  std::ifstream file(path, std::ios::binary);
+  std::string head(16, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  return file.gcount() == static_cast<std::streamsize>(head.size()) && is_nsys_report(head);
 }
 
 JsonValue check_log_json(const CheckedLog& checked) {
@@ -255,12 +265,34 @@ JsonValue check_log_json(const CheckedLog& checked) {
 }
 
 std::optional<PlanFile> plan_printed_in_log(const Arguments& arguments) {
-  if (arguments.positional == "-" || arguments.positional.ends_with(".gz")) return std::nullopt;
+  const std::string& path = arguments.positional;
+  if (path == "-" || path.ends_with(".gz") || is_report_file(path)) return std::nullopt;
   Arguments log = arguments;
   log.command = Command::kImport;
   const Result<ImportAnswer> read = import_answer(log);
   return read.ok() ? std::optional(read->file) : std::nullopt;
 }
+
+namespace {
+
+// The log or trace at `path`; of a trace its kernels too.
+Result<TrainingLog> log_at(const std::string& path, std::optional<KernelTimes>& kernels) {
+  if (is_report_file(path)) {
+    TPSIM_TRY(kernels, read_nsys_report_file(path));
+    return log_of(*kernels);
+  }
+  TPSIM_TRY(const std::string text, read_log_text(path));
+  if (is_nsys_report(text)) {  // unpacked, or from standard input
+    TPSIM_TRY(kernels, read_nsys_report(text, path));
+  } else if (is_kernel_trace(text)) {
+    TPSIM_TRY(kernels, read_kernel_trace(text, path));
+  } else {
+    return parse_training_log(text, path);
+  }
+  return log_of(*kernels);
+}
+
+}  // namespace
 
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file) {
   if (arguments.positional.empty()) {
@@ -268,15 +300,8 @@ Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& 
                  "tpsim check-log training.log plan.json"};
   }
   TPSIM_TRY_STATUS(refuse_reports(arguments.positional));
-  TPSIM_TRY(const std::string text, read_log_text(arguments.positional));
   CheckedLog checked;
-  TrainingLog log;
-  if (is_kernel_trace(text)) {
-    TPSIM_TRY(checked.kernels, read_kernel_trace(text, arguments.positional));
-    log = log_of(*checked.kernels);
-  } else {
-    TPSIM_TRY(log, parse_training_log(text, arguments.positional));
-  }
+  TPSIM_TRY(const TrainingLog log, log_at(arguments.positional, checked.kernels));
   checked.file = file;
   TPSIM_TRY(checked.named, load_scenario(arguments, file));
   const NamedScenario& named = checked.named;

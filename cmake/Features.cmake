@@ -5,7 +5,7 @@
 # A part that was found sets TPSIM_HAS_<NAME>, by which folders select source files, and an imported
 # target tpsim_<name> to link. TPSIM_STATE_<NAME> says what was found: Summary.cmake prints it.
 
-set(TPSIM_FEATURES BLAS MPI CUDA GUI WEB PYTHON)
+set(TPSIM_FEATURES BLAS MPI CUDA GUI WEB PYTHON SQLITE)
 
 # tpsim_feature(<NAME> <what it gives> <packages> <find function>)
 # The find function sets <NAME>_FOUND_AS to a text with the version, or <NAME>_MISSING to a reason.
@@ -123,6 +123,22 @@ function(tpsim_find_gui)
   set(GUI_FOUND_AS "Dear ImGui ${TPSIM_IMGUI_VERSION}" PARENT_SCOPE)
 endfunction()
 
+function(tpsim_find_sqlite)
+  if(EMSCRIPTEN)
+    set(SQLITE_MISSING "pages read no reports" PARENT_SCOPE)
+    return()
+  endif()
+  find_package(SQLite3 3.36 QUIET)
+  if(NOT SQLite3_FOUND)
+    set(SQLITE_MISSING "SQLite is not here" PARENT_SCOPE)
+    return()
+  endif()
+  add_library(tpsim_sqlite INTERFACE IMPORTED GLOBAL)
+  target_include_directories(tpsim_sqlite INTERFACE "${SQLite3_INCLUDE_DIRS}")
+  target_link_libraries(tpsim_sqlite INTERFACE "${SQLite3_LIBRARIES}")
+  set(SQLITE_FOUND_AS "SQLite ${SQLite3_VERSION}" PARENT_SCOPE)
+endfunction()
+
 function(tpsim_find_python)
   if(TPSIM_SANITIZE)
     set(PYTHON_MISSING "a Python without sanitizers cannot load a module with them" PARENT_SCOPE)
@@ -148,6 +164,7 @@ tpsim_feature(WEB "pages for browsers" "tools/install_packages.sh --web" tpsim_f
 if(NOT Python3_EXECUTABLE AND EXISTS /usr/bin/python3)
   set(Python3_EXECUTABLE /usr/bin/python3)
 endif()
+tpsim_feature(SQLITE "reports of Nsight Systems" "libsqlite3-dev" tpsim_find_sqlite)
 tpsim_feature(PYTHON "the Python module" "pybind11-dev and python3-dev" tpsim_find_python)
 if(TPSIM_HAS_PYTHON)
   # Once more, outside a function: its targets and commands.

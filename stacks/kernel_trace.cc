@@ -10,25 +10,12 @@
 #include <set>
 
 #include "core/json_document.h"
+#include "stacks/kernel_spans.h"
 
 namespace tpsim {
 namespace {
 
 constexpr std::string_view kStepMark = "ProfilerStep#";
-
-struct Span {
-  double begin = 0, end = 0;  // microseconds
-};
-struct Kernel {
-  Span span;
-  KernelClass kind{};
-  std::string name;
-};
-struct Trace {
-  std::vector<Kernel> kernels;
-  std::vector<Span> host_steps, device_steps;
-  std::set<std::int64_t> devices;
-};
 
 bool holds(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -75,11 +62,11 @@ std::string collective_name(std::string_view kernel) {
   return std::string(rest.substr(0, rest.find_first_of("_(<")));
 }
 
-void add_event(const JsonValue& event, Trace& trace) {
+void add_event(const JsonValue& event, TracedRank& trace) {
   if (text_at(event, "ph") != "X") return;
   const std::string category = text_at(event, "cat"), name = text_at(event, "name");
   const double begin = number(event.find("ts"));
-  const Span span{begin, begin + std::max(0.0, number(event.find("dur")))};
+  const TracedSpan span{begin, begin + std::max(0.0, number(event.find("dur")))};
   if (name.starts_with(kStepMark)) {
     const bool on_device = category == "gpu_user_annotation";
     (on_device ? trace.device_steps : trace.host_steps).push_back(span);
@@ -94,8 +81,8 @@ void add_event(const JsonValue& event, Trace& trace) {
 }
 
 // Event by event: traces of a few steps are larger than what is parsed at once.
-Result<Trace> events_of(std::string_view text, const std::string& file) {
-  Trace trace;
+Result<TracedRank> events_of(std::string_view text, const std::string& file) {
+  TracedRank trace;
   const std::size_t key = text.find("\"traceEvents\"");
   std::size_t at = text.find('[', key == std::string_view::npos ? 0 : key);
   while (at != std::string_view::npos && at < text.size()) {
@@ -117,11 +104,11 @@ Result<Trace> events_of(std::string_view text, const std::string& file) {
 }
 
 // The time that the spans cover together.
-double covered(std::vector<Span> spans) {
+double covered(std::vector<TracedSpan> spans) {
   std::sort(spans.begin(), spans.end(),
-            [](const Span& a, const Span& b) { return a.begin < b.begin; });
+            [](const TracedSpan& a, const TracedSpan& b) { return a.begin < b.begin; });
   double sum = 0, reached = -1e300;
-  for (const Span& span : spans) {
+  for (const TracedSpan& span : spans) {
     sum += std::max(0.0, span.end - std::max(span.begin, reached));
     reached = std::max(reached, span.end);
   }
@@ -130,18 +117,18 @@ double covered(std::vector<Span> spans) {
 
 // Steps that follow each other: the host's, whose marks abut, else from one of the device's marks
 // to the next, since those leave out what lies between.
-std::vector<Span> steps_of(const Trace& trace) {
-  const auto by_begin = [](const Span& a, const Span& b) { return a.begin < b.begin; };
-  std::vector<Span> steps = trace.host_steps.empty() ? trace.device_steps : trace.host_steps;
+std::vector<TracedSpan> steps_of(const TracedRank& trace) {
+  const auto by_begin = [](const TracedSpan& a, const TracedSpan& b) { return a.begin < b.begin; };
+  std::vector<TracedSpan> steps = trace.host_steps.empty() ? trace.device_steps : trace.host_steps;
   std::sort(steps.begin(), steps.end(), by_begin);
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) steps[i].end = steps[i + 1].begin;
   if (trace.host_steps.empty() && steps.size() > 1) steps.pop_back();
   return steps;
 }
 
-void add_collectives(const std::vector<Kernel>& kernels, double count, KernelTimes& times) {
+void add_collectives(const std::vector<TracedKernel>& kernels, double count, KernelTimes& times) {
   std::map<std::string, TracedCollective> by_name;
-  for (const Kernel& kernel : kernels) {
+  for (const TracedKernel& kernel : kernels) {
     if (kernel.kind != KernelClass::kCollectives) continue;
     const std::string name = collective_name(kernel.name);
     TracedCollective& one = by_name.try_emplace(name, TracedCollective{name, 0, {}}).first->second;
@@ -153,21 +140,21 @@ void add_collectives(const std::vector<Kernel>& kernels, double count, KernelTim
                    [](const auto& a, const auto& b) { return a.time > b.time; });
 }
 
-KernelTimes summed(const Trace& trace, const std::vector<Span>& steps) {
-  const Span all{steps.front().begin, steps.back().end};
+KernelTimes summed(const TracedRank& trace, const std::vector<TracedSpan>& steps) {
+  const TracedSpan all{steps.front().begin, steps.back().end};
   const auto count = static_cast<double>(steps.size());
   const auto of_step = [&](double us) { return Seconds(us * 1e-6 / count); };
   KernelTimes times;
-  for (const Span& step : steps) times.steps.emplace_back((step.end - step.begin) * 1e-6);
+  for (const TracedSpan& step : steps) times.steps.emplace_back((step.end - step.begin) * 1e-6);
   times.step = of_step(all.end - all.begin);
-  std::vector<Kernel> inside;
-  std::vector<Span> any, work;
-  for (const Kernel& kernel : trace.kernels) {
+  std::vector<TracedKernel> inside;
+  std::vector<TracedSpan> any, work;
+  for (const TracedKernel& kernel : trace.kernels) {
     // Kernels run later than they were issued: what the last step leaves behind, the first one
     // found.
     if (kernel.span.begin < all.begin || kernel.span.begin >= all.end) continue;
     inside.push_back(kernel);
-    const Span span{kernel.span.begin, std::min(kernel.span.end, all.end)};
+    const TracedSpan span{kernel.span.begin, std::min(kernel.span.end, all.end)};
     times.by_class[static_cast<std::size_t>(kernel.kind)] += of_step(span.end - span.begin);
     any.push_back(span);
     if (kernel.kind != KernelClass::kCollectives) work.push_back(span);
@@ -191,6 +178,19 @@ Status add_job(std::string_view text, const std::string& file, KernelTimes& time
 }
 
 }  // namespace
+
+Result<KernelTimes> kernel_times(const TracedRank& rank, const std::string& file,
+                                 const char* how_to_mark) {
+  const std::vector<TracedSpan> steps = steps_of(rank);
+  if (steps.empty()) {
+    return Error{ErrorKind::kBadInput,
+                 "is a trace that marks no steps: what is one, nobody can tell", file, how_to_mark};
+  }
+  if (!(steps.back().end > steps.front().begin)) {
+    return Error{ErrorKind::kBadInput, "is a trace whose steps take no time", file, ""};
+  }
+  return summed(rank, steps);
+}
 
 KernelClass class_of_kernel(std::string_view name) {
   std::string lower(name);
@@ -216,7 +216,7 @@ bool is_kernel_trace(std::string_view text) {
 }
 
 Result<KernelTimes> read_kernel_trace(std::string_view text, const std::string& file) {
-  TPSIM_TRY(const Trace trace, events_of(text, file));
+  TPSIM_TRY(const TracedRank trace, events_of(text, file));
   const auto bad = [&](std::string message, std::string hint) {
     return Error{ErrorKind::kBadInput, std::move(message), file, std::move(hint)};
   };
@@ -228,15 +228,9 @@ Result<KernelTimes> read_kernel_trace(std::string_view text, const std::string& 
     return bad(fmt::format("is a trace of {} devices", trace.devices.size()),
                "a rank's own trace has one");
   }
-  const std::vector<Span> steps = steps_of(trace);
-  if (steps.empty()) {
-    return bad("is a trace that marks no steps: what is one, nobody can tell",
-               "call prof.step() behind every step of the training loop");
-  }
-  if (steps.back().end <= steps.front().begin) {
-    return bad("is a trace whose steps take no time", "");
-  }
-  KernelTimes times = summed(trace, steps);
+  TPSIM_TRY(KernelTimes times, kernel_times(trace, file,
+                                            "call prof.step() behind every step of the training "
+                                            "loop"));
   TPSIM_TRY_STATUS(add_job(text, file, times));
   return times;
 }

@@ -23,6 +23,7 @@ tests=(
 optional=(               # found by CMake: tpsim builds without them too
   libdnnl-dev            # faster matrix products; libopenblas-dev does too, slower
   libopenmpi-dev openmpi-bin  # ranks as processes
+  libsqlite3-dev         # reports of Nsight Systems
 )
 full=(
   pybind11-dev python3-dev    # import tpsim

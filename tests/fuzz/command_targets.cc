@@ -9,6 +9,7 @@
 #include "stacks/config_files.h"
 #include "stacks/launch_files.h"
 #include "stacks/log_check.h"
+#include "stacks/nsys_report.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/sim/small_scenario.h"
 
@@ -77,6 +78,13 @@ void read_log(std::string_view bytes) {
   const auto check = check_log(scenario, plan, predicted, *log);
   if (!check.ok()) return;
   demand(check->measured.value() >= 0, "no step takes less than nothing");
+}
+
+void read_report(std::string_view bytes) {
+  const auto times = read_nsys_report(bytes, "input");
+  if (!times.ok()) return demand(!times.error().message.empty(), "an error says what is wrong");
+  demand(times->step.value() > 0, "a step takes time");
+  demand(times->idle.value() >= 0 && times->exposed.value() >= 0, "no time is negative");
 }
 
 // The first byte says whose; files follow each other behind zero bytes.

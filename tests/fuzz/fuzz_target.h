@@ -38,6 +38,7 @@ void read_saved_view(std::string_view bytes);
 void read_values(std::string_view bytes);
 void read_run_table_text(std::string_view bytes);
 void read_log(std::string_view bytes);
+void read_report(std::string_view bytes);
 void read_launch_files(std::string_view bytes);
 void read_script(std::string_view bytes);
 void read_configuration(std::string_view bytes);
