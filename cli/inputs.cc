@@ -272,6 +272,23 @@ Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
 
 }  // namespace
 
+namespace {
+
+// A file that a saved plan names and that is not there: who names it, and what mends it.
+template <class T>
+Result<T> named_in_plan(const std::optional<PlanFile>& file, const Arguments& arguments, Opt option,
+                        Result<T> found) {
+  if (found.ok() || !file || arguments.has(option) || arguments.has(Opt::kCluster)) return found;
+  Error error = found.error();
+  if (error.hint.empty()) {
+    error.hint = fmt::format("the plan names it: put it there, or name another with {}",
+                             row_of(option).name);
+  }
+  return error;
+}
+
+}  // namespace
+
 Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
                                     const KnownInputs& known) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
@@ -288,8 +305,9 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
   if (named.cluster == kThisMachine) {
     TPSIM_TRY_STATUS(load_machine(arguments, catalogue, profile, named));
   } else {
-    TPSIM_TRY(scenario.cluster,
-              blaming(catalogue.load_cluster(named.cluster), arguments, Opt::kCluster));
+    TPSIM_TRY(scenario.cluster, named_in_plan(file, arguments, Opt::kCluster,
+                                              blaming(catalogue.load_cluster(named.cluster),
+                                                      arguments, Opt::kCluster)));
     named.profile = profile.empty() ? scenario.cluster.profile : profile;
     TPSIM_TRY(scenario.profile, blaming(catalogue.load_profile(named.profile), arguments,
                                         Opt::kProfile, named.cluster));
@@ -300,8 +318,9 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
   named.settings_left = settings_left(arguments, file.has_value());
   named.stack = name_for(arguments, Opt::kStack, moved ? "" : names.stack,
                          known.stack.empty() ? scenario.cluster.stack : known.stack);
-  TPSIM_TRY(scenario.stack,
-            blaming(catalogue.load_stack(named.stack), arguments, Opt::kStack, named.cluster));
+  TPSIM_TRY(scenario.stack, named_in_plan(file, arguments, Opt::kStack,
+                                          blaming(catalogue.load_stack(named.stack), arguments,
+                                                  Opt::kStack, named.cluster)));
   if (!moved && !arguments.has(Opt::kStack)) named.parts = names.parts;
   TPSIM_TRY_STATUS(add_asked_parts(arguments, named));
   scenario.stack = with_parts(std::move(scenario.stack), named.parts);

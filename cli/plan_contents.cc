@@ -5,7 +5,6 @@
 #include <array>
 
 #include "cli/terminal.h"
-#include "core/plan_json.h"
 #include "core/standard_streams.h"
 
 namespace tpsim::cli {
@@ -37,16 +36,6 @@ std::string words_of(const PlanFile& file, const Part& part) {
 }
 
 }  // namespace
-
-Status save_with_contents(const std::filesystem::path& path, PlanFile file) {
-  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  for (const Part& part : kParts) {
-    // A machine that only its profile describes has no file.
-    const auto hash = catalogue.contents_hash(part.kind, file.*part.name);
-    file.contents.*part.hash = hash.ok() ? *hash : "";
-  }
-  return save_plan(path, file);
-}
 
 std::vector<std::string> changed_contents(const Catalogue& catalogue, const PlanFile& file) {
   std::vector<std::string> changed;

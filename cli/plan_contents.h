@@ -2,19 +2,16 @@
 // stack has other contents says so.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cli/options.h"
 #include "core/catalogue.h"
+#include "core/plan_contents.h"
 #include "core/plan_file.h"
 #include "core/result.h"
 
 namespace tpsim::cli {
-
-// Saves the plan with hashes of what its names stand for here.
-Status save_with_contents(const std::filesystem::path& path, PlanFile file);
 
 // "profile h100-sxm": each that has other contents here than when the plan was saved. Empty for a
 // plan that notes none.

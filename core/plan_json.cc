@@ -81,7 +81,10 @@ Result<PlanFile> read_plan(const std::filesystem::path& path) {
     if (!is_relative_path(*name)) continue;
     std::error_code ignored;
     const fs::path beside = path.parent_path() / *name;
-    if (fs::exists(beside, ignored)) *name = beside.lexically_normal().string();
+    // One that is nowhere is missed where the plan lies.
+    if (fs::exists(beside, ignored) || !fs::exists(*name, ignored)) {
+      *name = beside.lexically_normal().string();
+    }
   }
   return plan;
 }

@@ -4,6 +4,7 @@
 
 #include "core/files.h"
 #include "core/json_document.h"
+#include "core/plan_contents.h"
 #include "core/plan_json.h"
 #include "core/text.h"
 #include "gui/plan_command.h"
@@ -25,7 +26,7 @@ Result<std::string> save_view(const ViewComputer& computer, const AppState& stat
 Result<std::string> save_plan(const ViewComputer& computer, const AppState& state) {
   const auto file = computer.plan_file(state);
   if (!file) return no_plan();
-  TPSIM_TRY_STATUS(write_file_atomically(state.view_file, to_json(*file)));
+  TPSIM_TRY_STATUS(save_with_contents(state.view_file, *file));
   return "Saved the plan to " + state.view_file;
 }
 

@@ -172,6 +172,16 @@ TEST_CASE("a saved plan finds its cluster from wherever it is read") {
   const PlanFile back = read_plan(folder.path() / "moved/a.json").value();
   CHECK(catalogue.load_cluster(back.cluster).ok());
   CHECK(back.profile == "h100-sxm");
+  // Where the cluster did not come along, the error says where it should lie, and who names it.
+  std::filesystem::remove(cluster);
+  const PlanFile lost = read_plan(folder.path() / "moved/a.json").value();
+  Arguments arguments;
+  arguments.command = Command::kSimulate;
+  const auto scenario = load_scenario(arguments, lost);
+  REQUIRE_FALSE(scenario.ok());
+  CHECK(scenario.error().where == cluster.string());
+  CHECK_THAT(scenario.error().hint,
+             Catch::Contains("the plan names it: put it there, or name another with --cluster"));
 }
 
 TEST_CASE("a table of runs that ships goes by its name, a file by its path") {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/files.h"
+#include "core/plan_json.h"
 #include "gui/actions.h"
 #include "tests/gui/gui_fixture.h"
 
@@ -162,6 +163,18 @@ TEST_CASE("a saved view opens as it was; a foreign file changes nothing") {
   CHECK_FALSE(open_file(std::string(TPSIM_SOURCE_DIR) + "/LICENSE", other).ok());
   CHECK(other.plan == before.plan);
   CHECK(other.choice == before.choice);
+}
+
+TEST_CASE("a plan that the window saves notes what its names stood for") {
+  GuiFixture gui;
+  gui.state().view_file = scratch("plan.json");
+  REQUIRE(gui.run("wait\nclick Save\nclick \"Save plan\"") == "");
+  INFO(gui.state().notice);
+  CHECK_FALSE(gui.state().notice_is_error);
+  const PlanFile saved = read_plan(gui.state().view_file).value();
+  CHECK(saved.contents.stack.starts_with("fnv1a:"));
+  CHECK(saved.contents.profile.starts_with("fnv1a:"));
+  CHECK(saved.contents.cluster.starts_with("fnv1a:"));
 }
 
 TEST_CASE("plans are exported and copied from the window") {
