@@ -43,6 +43,15 @@ bool has_option(const LaunchCommand& command, std::string_view name) {
                      [&](const LaunchOption& one) { return one.name == name; });
 }
 
+// Options that went before fused attention was Megatron's default.
+bool speaks_as_of_2021(const LaunchCommand& command) {
+  for (const char* option : {"--data-impl", "--checkpoint-activations", "--DDP-impl",
+                             "--activations-checkpoint-method", "--model-parallel-size"}) {
+    if (has_option(command, option)) return true;
+  }
+  return false;
+}
+
 // Megatron of the first years has one core of layers, and no name for it.
 std::string stack_of_megatron(const LaunchCommand& command) {
   const bool core = has_option(command, "--use-mcore-models") || has_option(command, "--spec") ||
@@ -91,8 +100,13 @@ void add_allocator(const LaunchCommand& command, ImportedPlan& plan) {
 
 Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs) {
   ImportedPlan result;
+  const bool is_early = speaks_as_of_2021(command);
   use_todays_names(command);
   result.stack = stack_of_megatron(command);
+  if (is_early && !has_option(command, "--use-flash-attn") &&
+      !has_option(command, "--attention-backend") && !has_option(command, "--transformer-impl")) {
+    command.options.push_back({"--transformer-impl", "local"});
+  }
   TPSIM_TRY_STATUS(settle_model(command, inputs, result));
   const bool plain_softmax = has_option(command, "--no-masked-softmax-fusion");
   const std::vector<LaunchOption> all = command.options;
@@ -111,6 +125,9 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   for (const PartValues& said :
        {overlap_parts(all, result.plan), dispatch_parts(all, result.model)}) {
     result.parts.insert(said.begin(), said.end());
+  }
+  if (const auto modules = recomputed_modules(all, result.plan)) {
+    result.parts[StackPart::kRecomputeModules] = *modules;
   }
   if (plain_softmax && result.plan.attention == AttentionKind::kUnfused) {
     result.parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);

@@ -139,6 +139,13 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const TrainingOptions& training) {
   TPSIM_TRY_STATUS(check_launch_rules(stack, file));
+  const auto modules = file.parts.find(StackPart::kRecomputeModules);
+  const bool others =
+      modules != file.parts.end() && modules->second != bit(RecomputeModule::kCoreAttention);
+  if (file.plan.recompute == Recompute::kSelective && others) {
+    return cannot_express(stack, "recompute of these modules",
+                          "launch files carry that of core_attn: add --recompute-modules by hand");
+  }
   LaunchOptions options;
   add_megatron_model(file.model, options);
   add_plan(file.model, file.plan, options);

@@ -141,6 +141,9 @@ PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelS
 // Recipes of 8 and 4 bits, in Megatron, in NeMo and in torchtitan.
 void add_megatron_recipe(const Plan& plan, LaunchOptions& out);
 void read_megatron_recipe(LaunchOptionReader& in, Plan& plan);
+// What selective recompute makes again, as a value of that part; nothing where nobody says.
+std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
+                                               const Plan& plan);
 Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out);
 void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan);
 bool nemo_has(std::string_view option);  // whether this option of Megatron-LM has a key there

@@ -116,6 +116,11 @@ void as_given(std::vector<LaunchOption>& options) {
                            one.name == "--num-virtual-stages-per-pipeline-rank")) ||
            (!has_groups && one.name == "--num-query-groups");
   });
+  // How to offload says nothing where nothing is offloaded.
+  if (find(given, "--cpu-offloading") == nullptr) {
+    std::erase_if(
+        given, [](const LaunchOption& one) { return one.name.starts_with("--cpu-offloading-"); });
+  }
   options = std::move(given);
 }
 
@@ -163,6 +168,12 @@ void use_todays_names(LaunchCommand& command) {
 
 PartValues take_parts(std::vector<LaunchOption>& options) {
   PartValues parts;
+  // Of graphs that are not recorded the scope says nothing.
+  const LaunchOption* const graphs = find(options, "--cuda-graph-impl");
+  if (graphs != nullptr && graphs->value == "none") {
+    std::erase_if(options,
+                  [](const LaunchOption& one) { return one.name == "--cuda-graph-scope"; });
+  }
   for (const PartOption& row : kParts) {
     LaunchOption* const option = find(options, row.option);
     if (option == nullptr || (!row.value.empty() && option->value != row.value)) continue;

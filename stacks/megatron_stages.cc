@@ -85,7 +85,14 @@ void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& 
   plan.virtual_stages = virtual_stages(in, counted, pp);
   const auto layout = in.text("--pipeline-model-parallel-layout");
   if (layout) {
-    plan.stage_layers = chunks_of_layout(*layout);
+    const auto parsed = parse_pipeline_layout(*layout);
+    if (parsed && parsed->predictions != model.ends.prediction_layers) {
+      return in.fail(
+          fmt::format("the layout '{}' has {} blocks that predict later tokens; the "
+                      "model has {}",
+                      *layout, parsed->predictions, model.ends.prediction_layers));
+    }
+    if (parsed) plan.stage_layers = parsed->blocks;
     const auto chunks = static_cast<std::int64_t>(plan.stage_layers.size());
     const bool fits = chunks > 0 && chunks % pp == 0;
     if (!fits || (plan.virtual_stages > 1 && plan.virtual_stages != chunks / pp)) {

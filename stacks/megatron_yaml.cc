@@ -186,6 +186,40 @@ bool has_option(const LaunchCommand& command, std::string_view name) {
                      [&](const LaunchOption& one) { return one.name == name; });
 }
 
+// "_target_" and "_call_" say which Python object a section becomes.
+bool is_of_python(std::string_view key) {
+  return key.ends_with("_target_") || key.ends_with("_call_");
+}
+
+// "model.recompute_modules.0" and ".1" are one setting of two words; what Megatron-Bridge says of
+// precision goes to the sections that it fills.
+std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& settings) {
+  std::vector<FlatSetting> joined, precision;
+  for (FlatSetting one : settings) {
+    const std::size_t dot = one.key.rfind('.');
+    const bool is_element = dot != std::string::npos &&
+                            one.key.find_first_not_of("0123456789", dot + 1) == std::string::npos;
+    if (is_element) one.key.resize(dot);
+    if (is_element && !joined.empty() && joined.back().key == one.key) {
+      joined.back().value += " " + one.value;
+      continue;
+    }
+    constexpr std::string_view kPrecision = "mixed_precision.";
+    if (one.key.starts_with(kPrecision)) {
+      const std::string name = one.key.substr(kPrecision.size());
+      one.key = (name == "grad_reduce_in_fp32" ? "ddp." : "model.") + name;
+      if (has_nemo_key(one.key)) precision.push_back(std::move(one));
+      continue;
+    }
+    joined.push_back(std::move(one));
+  }
+  for (FlatSetting& one : precision) {
+    std::erase_if(joined, [&](const FlatSetting& other) { return other.key == one.key; });
+    joined.push_back(std::move(one));
+  }
+  return joined;
+}
+
 // Settings that are on unless a file switches them off.
 bool says_by_false(std::string_view key) {
   const std::string name = argument_name(key);
@@ -242,8 +276,12 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   std::vector<std::string> others;
   std::map<std::string, std::string> keys;  // by the option that each became
   bool is_nemo = false;
-  for (const FlatSetting& setting : settings) {
-    if (setting.value.empty()) continue;
+  // What a program wrote of itself says everything, as a log does.
+  const bool is_dump = std::any_of(settings.begin(), settings.end(), [](const FlatSetting& one) {
+    return one.key == "model._target_";
+  });
+  for (const FlatSetting& setting : with_lists_joined(settings)) {
+    if (setting.value.empty() || is_of_python(setting.key)) continue;
     if (setting.key == "ENV_VARS.PYTORCH_CUDA_ALLOC_CONF") {
       command.expandable_segments = setting.value == "expandable_segments:True";
     }
@@ -267,9 +305,18 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   if (devices > 0 && nodes > 0 && devices <= 1 << 16 && nodes <= 1 << 16) {
     command.size = {nodes, devices};
   }
-  TPSIM_TRY(ImportedPlan plan, import_megatron(std::move(command), inputs));
+  ImportInputs whole = inputs;
+  // What has more parts than such a file can describe is the model that it names.
+  const auto model = std::find_if(settings.begin(), settings.end(), [](const FlatSetting& one) {
+    return one.key == "model.hf_model_id" && !one.value.empty();
+  });
+  if (!whole.model && model != settings.end() && inputs.load) {
+    const auto named = inputs.load(model->value);
+    if (named.ok()) whole.model = *named;
+  }
+  TPSIM_TRY(ImportedPlan plan, import_megatron(std::move(command), whole));
   if (is_nemo) plan.stack = "nemo";
-  TPSIM_TRY_STATUS(name_left(keys, plan));
+  if (!is_dump) TPSIM_TRY_STATUS(name_left(keys, plan));
   plan.outside.insert(plan.outside.end(), others.begin(), others.end());
   return plan;
 }

@@ -58,14 +58,30 @@ void read_precision(LaunchOptionReader& in, Plan& plan) {
                                         : DType::kFloat32;
 }
 
+// "mla_up_proj mlp" as a set of bits; nothing where a word is unknown.
+std::optional<std::int64_t> modules_in(std::string_view words) {
+  constexpr auto& kWords = kWordsOf<RecomputeModule>;
+  std::int64_t set = 0;
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find_first_of(" ,"), words.size());
+    const std::string_view word = words.substr(0, end);
+    words.remove_prefix(std::min(end + 1, words.size()));
+    if (word.empty()) continue;
+    const auto known = std::find(kWords.begin(), kWords.end(), word);
+    if (known == kWords.end()) return std::nullopt;
+    set |= bit(static_cast<RecomputeModule>(known - kWords.begin()));
+  }
+  return set;
+}
+
 void read_recompute(LaunchOptionReader& in, Plan& plan) {
   const std::string granularity = in.text("--recompute-granularity").value_or("none");
   const std::string method = in.text("--recompute-method").value_or("");
   const std::int64_t layers = in.integer("--recompute-num-layers", 0);
   const std::string modules = in.text("--recompute-modules").value_or("core_attn");
-  if (modules != "core_attn") {
-    in.fail(
-        fmt::format("--recompute-modules {}: selective recompute is that of core_attn", modules));
+  if (granularity == "selective" && !modules_in(modules)) {
+    in.fail(fmt::format("--recompute-modules {}: one of them is not known", modules),
+            "core_attn, layernorm, moe_act, mlp, moe, mla_up_proj, shared_experts");
   }
   if (granularity == "none" || granularity == "selective") {
     if (!method.empty())
@@ -205,6 +221,15 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
 }
 
 }  // namespace
+
+std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
+                                               const Plan& plan) {
+  if (plan.recompute != Recompute::kSelective) return std::nullopt;
+  for (const LaunchOption& option : options) {
+    if (option.name == "--recompute-modules") return modules_in(option.value);
+  }
+  return std::nullopt;
+}
 
 PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
   const auto has = [&](std::string_view name) {

@@ -11,7 +11,7 @@ namespace {
 constexpr double kFreedom = 3;
 constexpr double kPriorRows = 8;
 // Of steps that are predicted with everything known, and repeated: a few percent.
-constexpr double kPriorNoise = 0.03;
+constexpr double kPriorNoise = 0.02;
 // Of a run that takes longer than it should, over that of one that takes less: neighbours, heat and
 // bad nodes only slow down.
 constexpr double kSkew = 1.2;

@@ -280,6 +280,50 @@ TEST_CASE("YAML repeats what has an anchor, and a map's own keys go before merge
   CHECK_FALSE(flat_yaml(bomb, "bomb.yaml").ok());
 }
 
+TEST_CASE("a file that Megatron-Bridge wrote of itself is read as a log is") {
+  LaunchFile dump = config("bridge_whole.yaml");
+  const auto put = [&](const std::string& before, const std::string& text) {
+    dump.text.insert(dump.text.find(before), text);
+  };
+  put("model:",
+      "mixed_precision:\n  _target_: megatron.bridge.MixedPrecisionConfig\n  fp8: "
+      "hybrid\n  fp8_recipe: blockwise\n  grad_reduce_in_fp32: false\n  params_dtype:\n"
+      "    _call_: false\n    _target_: torch.bfloat16\n");
+  put("  add_bias_linear",
+      "  _target_: megatron.bridge.models.Provider\n  fp8: null\n  fp8_recipe: "
+      "delayed\n  cuda_graph_impl: none\n  cuda_graph_scope: full\n  key_of_next_year: 7\n  "
+      "recompute_granularity: selective\n"
+      "  recompute_modules:\n  - moe_act\n  - layernorm\n");
+  auto plan = import_config(dump, inputs(64, {{"TP", "2"}, {"PP", "4"}}));
+  if (!plan.ok()) FAIL(to_string(plan.error()));
+  CHECK(plan->plan.precision == Precision::kFp8Block);
+  CHECK(plan->plan.gradient_dtype == DType::kBFloat16);
+  CHECK(plan->plan.recompute == Recompute::kSelective);
+  CHECK(text_of(row_of(StackPart::kRecomputeModules),
+                plan->parts.at(StackPart::kRecomputeModules)) == "layernorm,moe_act");
+  CHECK(plan->parts.at(StackPart::kCudaGraphs) == 0);
+  dump.text.replace(dump.text.find("- moe_act"), 9, "- moe_dct");
+  CHECK_THAT(refused(dump, inputs(64, {{"TP", "2"}, {"PP", "4"}})).message,
+             Catch::Contains("--recompute-modules moe_dct"));
+}
+
+TEST_CASE("a script of 2021 keeps the attention of its year") {
+  const std::string command =
+      "python -m torch.distributed.launch --nproc_per_node 8 pretrain_gpt.py --num-layers 2 "
+      "--hidden-size 256 --num-attention-heads 4 --seq-length 128 --max-position-embeddings 128 "
+      "--micro-batch-size 1 --global-batch-size 8 --fp16 --vocab-size 1024";
+  const auto of = [&](const std::string& more) {
+    LaunchFile file{"megatron-lm.sh", command + more + "\n", "old.sh"};
+    auto plan = import_plan(LaunchStack::kMegatronLm, {file}, inputs(0));
+    if (!plan.ok()) FAIL(to_string(plan.error()));
+    return *std::move(plan);
+  };
+  CHECK(of(" --data-impl mmap").plan.attention == AttentionKind::kUnfused);
+  CHECK(of(" --data-impl mmap").model.attention_dropout == 0.1);
+  CHECK(of(" --data-impl mmap --use-flash-attn").plan.attention == AttentionKind::kFlash);
+  CHECK(of("").plan.attention == AttentionKind::kFlash);
+}
+
 TEST_CASE("a list may stand as deep as its key") {
   const auto settings =
       flat_yaml("map:\n  list:\n  - a\n  - b: 1\n    c: 2\n  after: 3\nend: 4\n", "x.yaml");
