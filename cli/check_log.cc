@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/log_text.h"
+#include "cli/nsys_report.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
 #include "cli/values.h"
@@ -17,7 +18,6 @@
 #include "core/plan_json.h"
 #include "sim/simulate.h"
 #include "stacks/log_check.h"
-#include "stacks/nsys_report.h"
 
 namespace tpsim::cli {
 namespace {

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "cli/command_line.h"
+#include "cli/nsys_report.h"
 #include "cli/values.h"
 #include "core/stack_spec.h"
 #include "ranks/nccl/launch_environment.h"
@@ -9,7 +10,6 @@
 #include "stacks/config_files.h"
 #include "stacks/launch_files.h"
 #include "stacks/log_check.h"
-#include "stacks/nsys_report.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/sim/small_scenario.h"
 
@@ -81,7 +81,7 @@ void read_log(std::string_view bytes) {
 }
 
 void read_report(std::string_view bytes) {
-  const auto times = read_nsys_report(bytes, "input");
+  const auto times = cli::read_nsys_report(bytes, "input");
   if (!times.ok()) return demand(!times.error().message.empty(), "an error says what is wrong");
   demand(times->step.value() > 0, "a step takes time");
   demand(times->idle.value() >= 0 && times->exposed.value() >= 0, "no time is negative");

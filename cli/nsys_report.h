@@ -13,7 +13,7 @@
 #include "core/result.h"
 #include "stacks/kernel_trace.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
 // Whether a file begins as every SQLite database does.
 bool is_nsys_report(std::string_view bytes);
@@ -24,4 +24,4 @@ Result<KernelTimes> read_nsys_report(std::string_view bytes, const std::string& 
 // Of a file that is too large to be held in memory.
 Result<KernelTimes> read_nsys_report_file(const std::string& path);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -1,5 +1,5 @@
 // Reports of Nsight Systems, made here with its tables and its kernels' names.
-#include "stacks/nsys_report.h"
+#include "cli/nsys_report.h"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -11,7 +11,7 @@
 
 #include "tests/temporary_folder.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr const char* kTables =
@@ -163,4 +163,4 @@ TEST_CASE("what is no report, or half of one, is one clear error") {
   }
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

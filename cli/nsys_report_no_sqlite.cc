@@ -1,6 +1,6 @@
-#include "stacks/nsys_report.h"
+#include "cli/nsys_report.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 Error without_sqlite(const std::string& file) {
@@ -20,4 +20,4 @@ Result<KernelTimes> read_nsys_report(std::string_view, const std::string& file) 
 }
 Result<KernelTimes> read_nsys_report_file(const std::string& path) { return without_sqlite(path); }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -1,4 +1,4 @@
-#include "stacks/nsys_report.h"
+#include "cli/nsys_report.h"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -12,7 +12,7 @@
 
 #include "stacks/kernel_spans.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 namespace {
 
 constexpr const char* kHowToMark =
@@ -263,4 +263,4 @@ Result<KernelTimes> read_nsys_report_file(const std::string& path) {
   return times_of(Report(std::move(database), path), path);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli
