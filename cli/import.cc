@@ -59,6 +59,13 @@ Result<Source> source_at(const Arguments& arguments) {
   if (!is_folder) {
     TPSIM_TRY(text, read_file(path, kMostFileBytes));
   }
+  if (kind == ".py") {
+    return Error{
+        ErrorKind::kBadInput, "is a program, and what it computes only running it tells",
+        arguments.positional,
+        "import the configuration that it writes as YAML, or the log of a run, which prints "
+        "its arguments"};
+  }
   if (source.is_config) {
     source.files.push_back({path.filename().string(), std::move(text), path.string()});
     return source;

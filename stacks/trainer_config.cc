@@ -41,7 +41,8 @@ constexpr LeftOver kTrainerRows[] = {
     {"fsdp_config.offload_params", kNoOffload},
     {"fsdp_offload_params", kNoOffload},
     {"deepspeed_config.offload_param_device", kNoOffload},
-    {"fp8*", "tpsim's plans compute in bf16, fp16 or fp32"},
+    {"fp8", "tpsim's plans compute in bf16, fp16 or fp32"},
+    {"fp8_*"},  // of what is off
     {"tensor_parallel_size", "tpsim reads Trainer's data parallelism", "1"},
     {"context_parallel_size", "tpsim reads Trainer's data parallelism", "1"},
     {"sequence_parallel_degree", "tpsim reads Trainer's data parallelism", "1"},

@@ -182,6 +182,11 @@ TEST_CASE("a recipe and accelerate's file are one plan, alone the recipe leaves 
   ImportInputs how = of_model("llama-2-7b", 0);
   how.micro_batch = 1;
   CHECK_THAT(refused(tensor, how).message, Catch::Contains("parallelism_config_tp_size: 2"));
+  LaunchFile narrow = config("mesh.yaml");
+  narrow.text += "fp8: true\nfp8_enable_fsdp_float8_all_gather: true\n";
+  CHECK_THAT(refused(narrow, how).message, Catch::Contains("fp8: true"));
+  how.given = {{"fp8", "false"}};
+  CHECK(import_config(narrow, how).ok());
   LaunchFile adapter = config("recipe.yaml");
   adapter.text += "use_peft: true\nmodel_name_or_path: nobody/knows\n";
   CHECK_THAT(refused(adapter, inputs(8)).message, Catch::Contains("use_peft"));
