@@ -233,8 +233,9 @@ void read_nemotron(Config& config) {
 
 // One norm before both branches, LayerNorm without bias, neighbours turn in pairs.
 void read_cohere(Config& config) {
-  read_llama_keys(config, {.positions = 8192, .tied = true});
   ModelSpec& model = config.model;
+  model.attention.rotary.fraction = config.number("rotary_pct", 1, {0, 1});
+  read_llama_keys(config, {.positions = 8192, .tied = true});
   model.norm = NormKind::kLayerNorm;
   model.norm_bias = false;
   model.norm_epsilon = config.number("layer_norm_eps", 1e-5, {0, 1});

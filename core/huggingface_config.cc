@@ -234,7 +234,6 @@ constexpr auto kKnownToDiffer = std::to_array<std::pair<std::string_view, std::s
      {"longcat_flash", "two attentions in a block beside its experts"},
      {"mamba2", "no attention, and a Mamba-2 of its own"},
      {"minicpm3", "latent attention with scaled residuals"},
-     {"minimax", "lightning attention"},
      {"minimax_m1", "lightning attention"},
      {"minimax_text_01", "lightning attention"},
      {"mllama_text_model", "cross attention to pictures"},

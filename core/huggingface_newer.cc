@@ -177,6 +177,7 @@ void ernie_keys(Config& config) {
   const bool biases = config.flag("use_bias", false);
   set_attention_biases(model, biases, biases);
   model.mlp_bias = biases;
+  read_prediction_layers(config);
 }
 
 void read_ernie_moe(Config& config) {
@@ -343,6 +344,12 @@ void read_minimax_m2(Config& config) {
   for (const char* key : {"attn_type_list", "mtp_transformer_layers"}) config.pass_over(key);
 }
 
+// Its first files call MiniMax-M2 so, and those of MiniMax-Text-01.
+void read_minimax(Config& config) {
+  if (config.in.has("use_routing_bias")) return read_minimax_m2(config);
+  config.in.reject("model_type", "'minimax' is not supported: it has lightning attention");
+}
+
 void read_flex_olmo(Config& config) {
   read_olmo2(config);
   read_experts(config, "num_experts", "num_experts_per_tok");
@@ -390,6 +397,7 @@ constexpr std::array kNewer = {Family{"smollm3", read_smollm3},
                                Family{"deepseek", read_deepseek},
                                Family{"bailing_moe", read_bailing},
                                Family{"bailing_moe_v2", read_bailing},
+                               Family{"minimax", read_minimax},
                                Family{"minimax_m2", read_minimax_m2},
                                Family{"flex_olmo", read_flex_olmo},
                                Family{"phimoe", read_phimoe},

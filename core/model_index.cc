@@ -20,7 +20,7 @@ ModelEntry entry_of(const ModelSpec& model, std::string name) {
 std::string size_text(const ModelEntry& entry) {
   std::string text = parameters_text(entry.parameters);
   if (entry.active != entry.parameters) text += ", " + parameters_text(entry.active) + " active";
-  return text + fmt::format(", {} tokens", count_text(entry.context));
+  return text + fmt::format(", context {}", count_text(entry.context));
 }
 
 Result<std::vector<ModelEntry>> model_index(const Catalogue& catalogue) {

@@ -19,7 +19,7 @@ struct ModelEntry {
 
 // What a listing says of a model.
 ModelEntry entry_of(const ModelSpec& model, std::string name);
-// "235.1 B, 22.2 B active, 40,960 tokens"
+// "235.1 B, 22.2 B active, context 40,960"
 std::string size_text(const ModelEntry& entry);
 
 // Fails where a file of the catalogue cannot be read.

@@ -194,6 +194,27 @@ TEST_CASE("windows and positions follow each family's own rule") {
   CHECK(arcee.mlp == MlpKind::kReluSquared);
 }
 
+TEST_CASE("published files say what they say of rotary shares and predicted tokens") {
+  const auto read = [](const std::string& keys) {
+    return parse_model(R"({"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 4,
+                           "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100, )" +
+                           keys + "}",
+                       "config.json");
+  };
+  const auto cohere = read(R"("model_type": "cohere2", "rotary_pct": 1.0)");
+  REQUIRE(cohere.ok());
+  CHECK(cohere->attention.rotary.fraction == 1);
+  const auto ernie = read(R"("model_type": "ernie4_5_moe", "moe_num_experts": 8, "moe_k": 2,
+      "moe_intermediate_size": 32, "num_nextn_predict_layers": 1, "moe_capacity": [64, 64, 64])");
+  REQUIRE(ernie.ok());
+  CHECK(ernie->ends.prediction_layers == 1);
+  const auto minimax = read(R"("model_type": "minimax", "num_local_experts": 8,
+      "num_experts_per_tok": 2, "head_dim": 16, "rotary_dim": 8, "use_routing_bias": true)");
+  REQUIRE(minimax.ok());
+  CHECK(minimax->attention.rotary.fraction == 0.5);
+  CHECK(minimax->experts.router.correction_bias);
+}
+
 TEST_CASE("the language part of a model of several senses is read wherever it stands") {
   const std::string text = R"({"model_type": "qwen3", "hidden_size": 64, "intermediate_size": 64,
       "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100})";

@@ -23,7 +23,7 @@ TEST_CASE("models are listed by family and rising size, with what a token uses o
   }
   const ModelEntry entry =
       entry_of(catalogue.load_model("qwen3-235b-a22b").value(), "qwen3-235b-a22b");
-  CHECK(size_text(entry) == "235.1 B, 22.2 B active, 40,960 tokens");
+  CHECK(size_text(entry) == "235.1 B, 22.2 B active, context 40,960");
 }
 
 }  // namespace tpsim
