@@ -3,27 +3,31 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string>
 #include <system_error>
 
 #include "core/expert_counts.h"
-#include "core/stack_parts.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
-Result<std::int64_t> load_of_counts(const std::string& path, Error otherwise, ModelSpec& model) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    otherwise.hint += "; or a file that counts each expert's tokens";
-    return otherwise;
+Result<std::int64_t> part_value(const PartRow& row, std::string_view text, ModelSpec& model) {
+  const Result<std::int64_t> value = parse_value(row, text);
+  if (value.ok()) return value;
+  std::string hint = value.error().hint;
+  if (row.part == StackPart::kExpertLoad) {
+    std::error_code ignored;
+    if (std::filesystem::exists(std::string(text), ignored)) {
+      if (!has_experts(model)) {
+        return option_error(opt_of(row.part), fmt::format("{} has no experts", model.name),
+                            "leave it out");
+      }
+      TPSIM_TRY(model.experts.counts, read_expert_counts(std::string(text), model.experts.count));
+      TPSIM_TRY_STATUS(validate(model));
+      return kCountedLoad;
+    }
+    hint += "; or a file that counts each expert's tokens";
   }
-  if (!has_experts(model)) {
-    otherwise.message = fmt::format("{} has no experts", model.name);
-    otherwise.hint = "leave it out";
-    return otherwise;
-  }
-  TPSIM_TRY(model.experts.counts, read_expert_counts(path, model.experts.count));
-  TPSIM_TRY_STATUS(validate(model));
-  return kCountedLoad;
+  return option_error(opt_of(row.part), value.error().message, std::move(hint));
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

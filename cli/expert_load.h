@@ -1,16 +1,17 @@
-// --expert-load where it names a file.
+// Values of parts as options give them.
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 
+#include "cli/values.h"
 #include "core/model_spec.h"
-#include "core/result.h"
+#include "core/stack_parts.h"
 
-namespace tpsim {
+namespace tpsim::cli {
 
-// Gives the model the counts of the file, and answers kCountedLoad; `otherwise` is the error of a
-// text that is neither a word, a number nor a file.
-Result<std::int64_t> load_of_counts(const std::string& path, Error otherwise, ModelSpec& model);
+// --expert-load may also name a file of counts, which the model has from then on: kCountedLoad.
+// Errors name the option, or the file with its line.
+Result<std::int64_t> part_value(const PartRow& row, std::string_view text, ModelSpec& model);
 
-}  // namespace tpsim
+}  // namespace tpsim::cli

@@ -227,13 +227,8 @@ Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
     std::vector<std::int64_t> values;
     for (const std::string_view one :
          searches && !row.is_set ? listed(text) : std::vector<std::string_view>{text}) {
-      Result<std::int64_t> value = parse_value(row, one);
-      if (!value.ok() && row.part == StackPart::kExpertLoad) {
-        value = load_of_counts(std::string(one), value.error(), named.scenario.model);
-      }
-      if (!value.ok() && !value.error().where.empty()) return value.error();
-      if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
-      values.push_back(*value);
+      TPSIM_TRY(const std::int64_t value, part_value(row, one, named.scenario.model));
+      values.push_back(value);
     }
     named.parts[row.part] = values.front();
     named.part_lists.erase(row.part);

@@ -18,7 +18,6 @@ constexpr const char* kNoOffload =
     "cpu) is read";
 constexpr const char* kWholeBits =
     "tpsim plans weights of 16 or 32 bits: without it the plan bounds memory from above";
-
 constexpr const char* kFewBits =
     "under data parallelism alone weights and AdamW's state would have these bits too: add the "
     "file of accelerate or DeepSpeed that launches it, which keep a copy in fp32";

@@ -352,51 +352,6 @@ TEST_CASE("no plan is faster than its closed form, and its closed peak is exact"
   }
 }
 
-TEST_CASE("a host that receives do not keep waiting runs ahead over interleaved passes") {
-  for (const ModelSpec& model : {test::small_bloom(), test::small_llama()}) {
-    Plan plan = plan_of(model, {1, 2, 1, 1}, 8);
-    plan.schedule = ScheduleKind::kInterleaved;
-    plan.virtual_stages = 2;
-    plan.stage_layers = even_stage_layers(model.layers, 4, false);
-    Scenario scenario = test::small_scenario(model);
-    const auto host_wait = [&](bool overlaps, double slower_host) {
-      Scenario with = scenario;
-      with.stack.parts.overlap_p2p = overlaps;
-      with.stack.host.per_op *= slower_host;
-      with.stack.host.per_block_forward *= slower_host;
-      LayerPricer pricer(with);
-      const StageCut cut = stage_cut(plan.stage_layers, plan.degrees.pp, model);
-      const PlanCosts costs = plan_costs(pricer, plan);
-      const StepCost cost = step_cost(pricer, plan, costs, nullptr);
-      CHECK(PlanBounds(pricer).evaluate(plan, cut, Bytes(1e18)).step <= cost.step);
-      return cost.terms[StepTerm::kHostWait];
-    };
-    INFO(model.name);
-    // The device is the slower queue by far, then the host.
-    CHECK(host_wait(false, 1e-3) > Seconds());
-    CHECK(std::abs(host_wait(true, 1e-3).value()) < 1e-9);
-    CHECK(host_wait(true, 10) > Seconds(1e-6));
-    CHECK(host_wait(true, 10) < host_wait(false, 10));
-  }
-}
-
-TEST_CASE("experts that share tokens between nodes widen the interval by the network's risk") {
-  Scenario scenario = test::small_scenario(test::small_mixture());
-  scenario.stack.host = {};
-  Plan plan = test::plan_of(scenario.model, {2, 1, 4, 1, 4}, 16);
-  plan.zero = 0;
-  plan.sequence_parallel = true;
-  const Prediction p = *simulate(scenario, plan);
-  REQUIRE(p.sources.model == 1);
-  constexpr double kQuantile = 1.645, kModelSpread = 0.05, kNetworkSpread = 0.2;
-  const auto squared = [](double x) { return x * x; };
-  const double share = time_of(p, StepTerm::kExpertCommunication) / p.step;
-  CHECK(share > time_of(p, StepTerm::kGradientReduction) / p.step);
-  CHECK(squared((p.step_high / p.step - 1) / kQuantile) >
-        squared(kModelSpread) + squared(scenario.stack.run_spread) +
-            squared(scenario.stack.residual_spread) + squared(kNetworkSpread * share));
-}
-
 TEST_CASE("a plan for more GPUs than the cluster has is refused") {
   const ModelSpec model = test::small_bloom();
   const Result<Prediction> p = simulate(small_scenario(model), plan_of(model, {8, 8, 1, 1}, 4));
