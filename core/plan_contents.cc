@@ -15,8 +15,8 @@ void note_contents(const Catalogue& catalogue, PlanFile& file) {
 }
 
 Status save_with_contents(const std::filesystem::path& path, PlanFile file) {
-  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  note_contents(catalogue, file);
+  const Result<Catalogue> catalogue = Catalogue::open();
+  if (catalogue.ok()) note_contents(*catalogue, file);
   return save_plan(path, file);
 }
 
