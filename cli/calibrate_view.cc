@@ -8,6 +8,7 @@
 #include "cli/calibrate.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
+#include "cli/values.h"
 #include "core/json_document.h"
 #include "core/numbers.h"
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
+#include <ctime>
 
 #include "core/leading_number.h"
 #include "core/text.h"

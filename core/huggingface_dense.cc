@@ -24,7 +24,7 @@ void read_llama(Config& config) {
 }
 
 void read_mistral(Config& config) {
-  read_llama_keys(config, {.positions = 4096 * 32});
+  read_llama_keys(config, {.positions = 131'072});
   window_everywhere(config, 4096);
 }
 

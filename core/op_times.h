@@ -35,7 +35,7 @@ struct StepTimes {
 class StepTimesSum {
  public:
   void add(const OpRecord& op, Seconds time, std::int64_t count = 1);
-  void add(const CollectiveRecord& collective, Seconds time, std::int64_t count = 1);
+  void add(const CollectiveRecord& record, Seconds time, std::int64_t count = 1);
   void add(const StepTimes& times);
 
   // In the order that StepTimes states.

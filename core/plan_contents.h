@@ -13,8 +13,8 @@ namespace tpsim {
 // no file.
 void note_contents(const Catalogue& catalogue, PlanFile& file);
 
-// Saves the plan with hashes of what its names stand for here, and with paths relative to it. A page
-// has no data folder, and so no hashes.
+// Saves the plan with hashes of what its names stand for here, and with paths relative to it. A
+// page has no data folder, and so no hashes.
 Status save_with_contents(const std::filesystem::path& path, PlanFile file);
 
 }  // namespace tpsim

@@ -95,7 +95,7 @@ void draw_row(Ui& ui, std::size_t index, const TimeScale& scale) {
         id == TableColumnId::kOom ? chance_color(ui, run.predicted.p_oom) : ui.colors.text;
     std::string text = cell_text(run, c, scale);
     if (id == TableColumnId::kStep && !is_best && ties_with(run.predicted, best.predicted)) {
-      text = "= " + text;
+      text.insert(0, "= ");
     }
     if (kColumns[c].is_number) {
       right_aligned(ui, font, color, text);

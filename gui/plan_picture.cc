@@ -157,10 +157,11 @@ void draw_lanes(Drawing& out, Area area, const Timeline& timeline, double second
   std::map<std::string, std::pair<Rgba, std::vector<double>>> by_color;
   for (const TimelineRect& rect : rects) {
     if (rect.lane % 2 == 1) continue;  // transfers are too thin for a picture of a whole step
-    const double y = area.top + stage_height * static_cast<double>(rect.lane / 2);
+    const std::int64_t stage = rect.lane / 2;
+    const double y = area.top + stage_height * static_cast<double>(stage);
     // Coarser colours make fewer shapes; nobody tells them apart.
     const auto coarse = [](std::uint8_t c) {
-      return static_cast<std::uint8_t>(c & 0xF0 ? c | 7 : c);
+      return static_cast<std::uint8_t>((c & 0xF0) != 0 ? c | 7 : c);
     };
     const bool is_merged = rect.span == kManySpans;
     const Rgba color =

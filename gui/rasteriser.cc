@@ -48,8 +48,8 @@ Varying varying_of(const ImDrawVert& vertex) {
 
 void blend(Rgba& pixel, float red, float green, float blue, float alpha) {
   const auto over = [&](std::uint8_t below, float above) {
-    return static_cast<std::uint8_t>(static_cast<float>(below) +
-                                     (above - static_cast<float>(below)) * alpha + 0.5F);
+    return static_cast<std::uint8_t>(
+        std::lround(static_cast<float>(below) + (above - static_cast<float>(below)) * alpha));
   };
   pixel = {over(pixel.r, red), over(pixel.g, green), over(pixel.b, blue), 255};
 }

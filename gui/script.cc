@@ -85,7 +85,7 @@ class Runner {
 
   Status run(const ScriptLine& line) {
     words_ = &line.words;
-    const Status status = act();
+    Status status = act();
     if (status.ok()) return status;
     Error error = status.error();
     error.where = fmt::format("{}:{}", file_, line.number);

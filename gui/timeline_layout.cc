@@ -1,6 +1,7 @@
 #include "gui/timeline_layout.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tpsim::gui {
 namespace {
@@ -32,7 +33,9 @@ class Merge {
   // Thin rectangles fade towards the background by the share of the pixel that they fill.
   void flush(std::uint32_t lane, Rgba background, std::vector<TimelineRect>& rects) {
     if (count_ == 0) return;
-    const auto channel = [&](double sum) { return static_cast<std::uint8_t>(sum / weight_ + 0.5); };
+    const auto channel = [&](double sum) {
+      return static_cast<std::uint8_t>(std::lround(sum / weight_));
+    };
     Rgba color{channel(red_), channel(green_), channel(blue_), 255};
     const double width = std::max(1.0, right_ - left_);
     color = mix(background, color, std::max(0.25, weight_ / width));

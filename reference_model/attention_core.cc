@@ -254,7 +254,7 @@ Tensor AttentionCore::key_value_gradients(const Tensor& dcontext, const Tensor& 
                                           CoreSaved& saved) const {
   const Tensor key_values = gather_key_values(context_, layout_, saved.qkv);
   const Shape whole = key_values.shape();
-  const Tensor sum = allocate_activation(context_, whole, "attention.dkey_values");
+  Tensor sum = allocate_activation(context_, whole, "attention.dkey_values");
   for (std::size_t i = runs_.size(); i-- > 0;) {
     const Run& run = runs_[i];
     const Shape seen{key_count(run.dims), whole[1], whole[2]};

@@ -95,7 +95,7 @@ void Head::shape_logits_backward(HeadSaved& saved) const {
 }
 
 Tensor Head::converted(const Tensor& logits, DType dtype) const {
-  const Tensor copy =
+  Tensor copy =
       context_.device.allocate(logits.shape(), dtype, MemoryCategory::kActivations, kConvert.text);
   context_.device.run(Cast{logits, copy, kConvert});
   return copy;

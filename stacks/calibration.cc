@@ -59,7 +59,7 @@ class Fitter {
       : steps_(steps), choices_(choices) {
     for (const TunableConstant& constant : tunable_constants()) {
       const bool may = constant.owner == ConstantOwner::kStack ? choices.stack : choices.cluster;
-      may_move_.push_back(may);
+      may_move_.push_back(may ? 1 : 0);
       limits_.push_back(range_of(constant, steps.front().scenario));
       spreads_.push_back(constant.is_sum && constant.group == ConstantGroup::kHost
                              ? std::min(constant.spread, most_of_step(steps))
@@ -116,11 +116,10 @@ class Fitter {
 
   // How each row's residual falls as each constant grows, at the present point.
   Status find_slopes() {
-    const auto constants = tunable_constants();
     std::vector<Point> points;
     std::vector<double> steps(spreads_.size(), 0.0);
     for (std::size_t k = 0; k < spreads_.size(); ++k) {
-      if (!may_move_[k]) continue;
+      if (may_move_[k] == 0) continue;
       steps[k] = kSlopeStep * spreads_[k];
       if (here_.moved[k] + steps[k] > limits_[k].most) steps[k] = -steps[k];
       points.push_back(here_);
@@ -133,7 +132,7 @@ class Fitter {
     std::size_t point = 0;
     const double noise = noise_of(residuals_);
     for (std::size_t k = 0; k < spreads_.size(); ++k) {
-      if (!may_move_[k]) continue;
+      if (may_move_[k] == 0) continue;
       double told = 0;
       for (std::size_t r = 0; r < steps_.size(); ++r) {
         const double slope = (residuals_[r] - near[point][r]) / steps[k];
@@ -141,12 +140,12 @@ class Fitter {
         told += std::pow(slope * spreads_[k] / noise, 2);
       }
       ++point;
-      if (told / (1 + told) < kLeastTold) may_move_[k] = false;
+      if (told / (1 + told) < kLeastTold) may_move_[k] = 0;
     }
     for (std::size_t r = 0; r < steps_.size(); ++r) {
       problem_.rows[r].residual = residuals_[r];
       for (std::size_t k = 0; k < spreads_.size(); ++k) {
-        if (!may_move_[k]) problem_.rows[r].slopes[k] = 0;
+        if (may_move_[k] == 0) problem_.rows[r].slopes[k] = 0;
       }
     }
     return Ok{};

@@ -75,7 +75,8 @@ void add_event(const JsonValue& event, TracedRank& trace) {
   const bool copies = category == "gpu_memcpy" || category == "gpu_memset";
   if (!copies && category != "kernel") return;
   trace.kernels.push_back({span, copies ? KernelClass::kCopies : class_of_kernel(name), name});
-  if (const JsonValue* args = event.find("args"); args != nullptr && args->find("device")) {
+  if (const JsonValue* args = event.find("args");
+      args != nullptr && args->find("device") != nullptr) {
     trace.devices.insert(static_cast<std::int64_t>(number(args->find("device"))));
   }
 }

@@ -81,7 +81,7 @@ class Interpreter {
     kept_.push_back(std::make_unique<Tokens>(std::move(tokens)));
     tokens_ = kept_.back().get();
     at_ = 0;
-    const Status status = run_block({}, true, depth);
+    Status status = run_block({}, true, depth);
     tokens_ = outer;
     at_ = outer_at;
     return status;
@@ -283,7 +283,7 @@ class Interpreter {
     const std::size_t outer_at = at_;
     tokens_ = tokens;
     at_ = start;
-    const Status status = run_body("}", true, depth);
+    Status status = run_body("}", true, depth);
     tokens_ = outer;
     at_ = outer_at;
     for (std::size_t i = 1; i < command.words.size(); ++i) {

@@ -37,7 +37,7 @@ Result<std::string> opened(const std::string& name, const LaunchFile& by,
   for (int i = 0; inputs.open && i < kAbove; ++i) {
     auto text = inputs.open(place);
     if (text.ok()) return text;
-    place = "../" + place;
+    place.insert(0, "../");
   }
   return Error{ErrorKind::kBadInput, fmt::format("names {}, which is not there", name), path_of(by),
                "put it where the name leads from this file"};

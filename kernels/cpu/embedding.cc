@@ -93,7 +93,8 @@ void compute(const PositionScale& op, CpuState& state) {
   const std::int64_t dim = op.dims.head_dim;
   const FloatWindow x(op.x.tensor, dim, state.scratch);
   for_each_head_at(op.dims, op.x, [&](std::int64_t first, std::int64_t position) {
-    const auto reached = static_cast<double>((op.first_position + position + 1) / op.floor);
+    const std::int64_t floors = (op.first_position + position + 1) / op.floor;
+    const auto reached = static_cast<double>(floors);
     const auto factor =
         static_cast<float>(1 + static_cast<double>(op.strength) * std::log1p(reached));
     float* values = x.load(first, dim);
