@@ -11,7 +11,7 @@
 namespace tpsim::cli {
 
 Result<std::int64_t> part_value(const PartRow& row, std::string_view text, ModelSpec& model) {
-  const Result<std::int64_t> value = parse_value(row, text);
+  Result<std::int64_t> value = parse_value(row, text);
   if (value.ok()) return value;
   std::string hint = value.error().hint;
   if (row.part == StackPart::kExpertLoad) {

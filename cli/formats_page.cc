@@ -120,7 +120,7 @@ std::string value_text(const JsonValue& schema) {
   if (kind == "boolean") return "true or false";
   if (kind == "object") return "object";
   if (kind == "array") return "list";
-  const std::string name = kind == "integer" ? "whole number" : "number";
+  std::string name = kind == "integer" ? "whole number" : "number";
   const JsonValue* least = schema.find("minimum");
   const JsonValue* most = schema.find("maximum");
   if (least == nullptr || most == nullptr) return name;

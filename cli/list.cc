@@ -42,7 +42,7 @@ std::string attention_text(const AttentionShape& attention) {
 
 // "swiglu, 2 of 8" where a token passes two of eight experts.
 std::string mlp_text(const ModelSpec& model) {
-  const std::string kind(name_of(model.mlp));
+  std::string kind(name_of(model.mlp));
   if (!has_experts(model)) return kind;
   return fmt::format("{}, {} of {}", kind, model.experts.per_token, model.experts.count);
 }

@@ -15,7 +15,7 @@ namespace {
 using Layer = std::int64_t;
 
 void read_mixtral(Config& config) {
-  read_llama_keys(config, {.positions = 4096 * 32, .rope_theta = 1e6, .epsilon = 1e-5});
+  read_llama_keys(config, {.positions = 131'072, .rope_theta = 1e6, .epsilon = 1e-5});
   config.model.attention.window = config.integer_or_none("sliding_window", 0, kPositionRange);
   read_experts(config, "num_local_experts", "num_experts_per_tok");
 }
@@ -185,7 +185,7 @@ void llama4_attention(Config& config) {
 }
 
 void read_llama4(Config& config) {
-  read_llama_keys(config, {.positions = 4096 * 32, .rope_theta = 500000, .epsilon = 1e-5});
+  read_llama_keys(config, {.positions = 131'072, .rope_theta = 500000, .epsilon = 1e-5});
   ModelSpec& model = config.model;
   const std::int64_t dense_width = config.integer("intermediate_size_mlp", 16384);
   model.attention.rotary.neighbours = true;

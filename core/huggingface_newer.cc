@@ -359,7 +359,7 @@ void read_flex_olmo(Config& config) {
 
 // Phi 3.5: LayerNorm and biases but in the experts.
 void read_phimoe(Config& config) {
-  read_llama_keys(config, {.positions = 4096 * 32, .rope_theta = 1e6, .epsilon = 1e-5});
+  read_llama_keys(config, {.positions = 131'072, .rope_theta = 1e6, .epsilon = 1e-5});
   ModelSpec& model = config.model;
   model.norm = NormKind::kLayerNorm;
   const bool biases = config.flag("attention_bias", false);

@@ -61,7 +61,7 @@ void map_keys() {
   for (const NamedKey& named : kNamedKeys) {
     if (named.key != ImGuiKey_COUNT) io.KeyMap[named.key] = named.code;
   }
-  for (const auto& [letter, key] : kLetters) io.KeyMap[key] = letter;
+  for (const auto& [letter, key] : kLetters) io.KeyMap[key] = static_cast<unsigned char>(letter);
 }
 
 }  // namespace tpsim::gui

@@ -135,8 +135,8 @@ double visible_pairs(std::int64_t queries, std::int64_t keys, const Visibility& 
       return triangle(w) + (all - w) * w;
     }
     if (visibility.chunk > 0) {
-      return static_cast<double>(n / visibility.chunk) *
-                 triangle(static_cast<double>(visibility.chunk)) +
+      const std::int64_t whole = n / visibility.chunk;
+      return static_cast<double>(whole) * triangle(static_cast<double>(visibility.chunk)) +
              triangle(static_cast<double>(n % visibility.chunk));
     }
     return triangle(all);

@@ -107,7 +107,7 @@ Tensor Recurrence::allocate_like(const Tensor& rows, std::int64_t width, const c
 
 Tensor Recurrence::turned(Tensor rows) const {
   if (context_.plan.micro_batch == 1) return rows;
-  const Tensor copy = allocate_activation(context_, rows.shape(), kTurned.text);
+  Tensor copy = allocate_activation(context_, rows.shape(), kTurned.text);
   context_.device.run(Copy{rows, copy, kTurned});
   return copy;
 }

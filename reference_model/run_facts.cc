@@ -48,7 +48,7 @@ const RunFact* find(const RunFacts& facts, const std::string& name) {
 }
 
 std::string precision_text(const Plan& plan) {
-  const std::string dtype(name_of(plan.dtype));
+  std::string dtype(name_of(plan.dtype));
   if (plan.precision == Precision::kNone) return dtype;
   return fmt::format("{} with {}", dtype, name_of(plan.precision));
 }

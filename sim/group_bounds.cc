@@ -230,7 +230,8 @@ Bytes GroupBounds::least_of_block(const Plan& plan) {
   const Fixed& fixed = fixed_of(plan);
   const Left& left = left_of(plan);
   const std::int64_t layers = pricer_.scenario().model.layers;
-  const auto share = static_cast<double>((layers + plan.degrees.pp - 1) / plan.degrees.pp);
+  const std::int64_t even = (layers + plan.degrees.pp - 1) / plan.degrees.pp;
+  const auto share = static_cast<double>(even);
   double most = share * *std::min_element(fixed.block_held.begin(), fixed.block_held.end()) +
                 *std::min_element(left.highest.begin(), left.highest.end());
   for (std::size_t kind = 0; kind < left.highest.size(); ++kind) {

@@ -169,7 +169,7 @@ Result<ModelSpec> titan_model(const std::vector<FlatSetting>& settings,
   if (inputs.model) return *inputs.model;
   const std::string assets = value_at(settings, "model.hf_assets_path");
   if (!assets.empty() && inputs.load) {
-    const auto model = inputs.load(assets);
+    auto model = inputs.load(assets);
     if (model.ok()) return model;
   }
   const std::string name = value_at(settings, "model.name");
@@ -177,8 +177,8 @@ Result<ModelSpec> titan_model(const std::vector<FlatSetting>& settings,
   for (const Flavours& row : kFlavours) {
     if (name != row.model || flavour.empty() || !inputs.load) continue;
     if (!row.flavour.empty() && flavour != row.flavour) continue;
-    const auto model = inputs.load(row.flavour.empty() ? fmt::format("{}{}", row.name, flavour)
-                                                       : std::string(row.name));
+    auto model = inputs.load(row.flavour.empty() ? fmt::format("{}{}", row.name, flavour)
+                                                 : std::string(row.name));
     if (model.ok()) return model;
   }
   return Error{
