@@ -56,10 +56,7 @@ void read_bloom(Config& config) {
 void read_gpt2(Config& config) {
   FieldReader& in = config.in;
   ModelSpec& model = config.model;
-  in.integer("n_embd", model.hidden, {});
-  in.integer("n_layer", model.layers, kLayerRange);
-  in.integer("n_head", model.attention.heads, {});
-  in.integer("vocab_size", model.vocab, {});
+  read_gpt2_sizes(config);
   in.integer("n_positions", model.seq, kPositionRange);
   model.ends.positions = model.context = model.seq;
   in.number("layer_norm_epsilon", model.norm_epsilon, {0, 1}, kOptional);

@@ -108,6 +108,14 @@ void share_width(Config& config, std::string_view hidden_key) {
   attention.head_dim = config.model.hidden / attention.heads;
 }
 
+void read_gpt2_sizes(Config& config) {
+  ModelSpec& model = config.model;
+  config.in.integer("n_embd", model.hidden, {});
+  config.in.integer("n_layer", model.layers, kLayerRange);
+  config.in.integer("n_head", model.attention.heads, {});
+  config.in.integer("vocab_size", model.vocab, {});
+}
+
 void read_activation(Config& config, std::string_view key,
                      const std::vector<std::pair<std::string_view, MlpKind>>& known) {
   std::string name(known.front().first);

@@ -66,6 +66,9 @@ void read_activation(Config& config, std::string_view key,
 // head_dim where a family shares the width out evenly.
 void share_width(Config& config, std::string_view hidden_key);
 
+// Width, blocks, heads and words under GPT-2's keys.
+void read_gpt2_sizes(Config& config);
+
 // config.layers: as many of the model's block as there are layers.
 void spread(Config& config);
 // Of which layers a list of texts says `word`; empty where the key is absent. Other words than

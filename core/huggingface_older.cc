@@ -15,12 +15,8 @@ const Activations kGelus = {{"gelu_new", MlpKind::kGelu},
 
 // What of the keys of GPT-2 these took over; biases in the feed-forward part alone.
 void read_gpt_keys(Config& config) {
-  FieldReader& in = config.in;
   ModelSpec& model = config.model;
-  in.integer("n_embd", model.hidden, {});
-  in.integer("n_layer", model.layers, kLayerRange);
-  in.integer("n_head", model.attention.heads, {});
-  in.integer("vocab_size", model.vocab, {});
+  read_gpt2_sizes(config);
   model.norm_epsilon = config.number("layer_norm_epsilon", 1e-5, {0, 1});
   model.ffn_hidden = config.integer_or_none("n_inner", 0);
   if (model.ffn_hidden == 0) model.ffn_hidden = 4 * model.hidden;

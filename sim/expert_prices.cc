@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "reference_model/experts.h"
 #include "sim/normal.h"
@@ -124,43 +125,52 @@ Bytes tokens_once(const Scenario& scenario, const CollectiveRecord& record) {
   return Bytes(static_cast<double>(record.bytes) / copies);
 }
 
+// The collective that moves the tokens, where one does.
+struct PlainDispatch {
+  CollectiveKind kind;
+  Bytes bytes;
+};
+
+std::optional<PlainDispatch> plain_dispatch(const Scenario& scenario,
+                                            const CollectiveRecord& record,
+                                            const GroupPlacement& group) {
+  switch (scenario.stack.parts.dispatcher) {
+    case Dispatcher::kAllToAll:
+      return PlainDispatch{CollectiveKind::kAllToAll, Bytes(static_cast<double>(record.bytes))};
+    case Dispatcher::kAllGather:
+      return PlainDispatch{CollectiveKind::kAllGather,
+                           static_cast<double>(group.ranks) * tokens_once(scenario, record)};
+    case Dispatcher::kDeepEp:
+    case Dispatcher::kHybridEp: break;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& collectives,
                       const CollectiveRecord& record, const GroupPlacement& group) {
-  const Bytes once = tokens_once(scenario, record);
-  switch (scenario.stack.parts.dispatcher) {
-    case Dispatcher::kAllToAll:
-      return collectives.price(CollectiveKind::kAllToAll, Bytes(static_cast<double>(record.bytes)),
-                               group);
-    case Dispatcher::kAllGather:
-      return collectives.price(CollectiveKind::kAllGather, static_cast<double>(group.ranks) * once,
-                               group);
-    case Dispatcher::kDeepEp:
-    case Dispatcher::kHybridEp: break;
+  if (const auto plain = plain_dispatch(scenario, record, group)) {
+    return collectives.price(plain->kind, plain->bytes, group);
   }
-  const auto [to_nodes, to_ranks, kernel] = once_sent(scenario, once, group);
+  const auto [to_nodes, to_ranks, kernel] =
+      once_sent(scenario, tokens_once(scenario, record), group);
   const BytesPerSecond most = kernel.processors * kernel.each;
   return kernel.call + collectives.price_dispatch(to_nodes, to_ranks, most, group);
 }
 
 std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel& collectives,
                              const CollectiveRecord& record, const GroupPlacement& group) {
+  if (const auto plain = plain_dispatch(scenario, record, group)) {
+    return collectives.explain(plain->kind, plain->bytes, group);
+  }
   const Bytes once = tokens_once(scenario, record);
-  const Dispatcher dispatcher = scenario.stack.parts.dispatcher;
-  if (dispatcher == Dispatcher::kAllToAll) {
-    return collectives.explain(CollectiveKind::kAllToAll, Bytes(static_cast<double>(record.bytes)),
-                               group);
-  }
-  if (dispatcher == Dispatcher::kAllGather) {
-    return collectives.explain(CollectiveKind::kAllGather, static_cast<double>(group.ranks) * once,
-                               group);
-  }
   const auto [to_nodes, to_ranks, kernel] = once_sent(scenario, once, group);
   std::string text = fmt::format(
       "{} of {} of tokens over {} ranks: {} for {} to ranks of its node",
-      dispatcher == Dispatcher::kDeepEp ? "DeepEP" : "HybridEP", to_string(once), group.ranks,
-      to_string(dispatch_time(scenario, collectives, record, group)), to_string(to_ranks));
+      scenario.stack.parts.dispatcher == Dispatcher::kDeepEp ? "DeepEP" : "HybridEP",
+      to_string(once), group.ranks, to_string(dispatch_time(scenario, collectives, record, group)),
+      to_string(to_ranks));
   if (group.nodes > 1) {
     text += fmt::format(" or {} to other nodes, whichever is slower", to_string(to_nodes));
   }

@@ -261,15 +261,13 @@ Bytes GroupBounds::least_peak(const Plan& plan, const CutFloors& cuts) {
   return Bytes(kRounding * (least + memory_beside(plan, fixed)));
 }
 
-// As pass_times: the host runs on from pass to pass.
-bool GroupBounds::runs_ahead(const Plan& plan) const {
-  return plan.degrees.pp > 1 && plan.virtual_stages > 1 &&
-         pricer_.scenario().stack.parts.overlap_p2p;
+bool GroupBounds::host_runs_ahead(const Plan& plan) const {
+  return plan.degrees.pp > 1 && runs_ahead(pricer_.scenario().stack, plan.virtual_stages);
 }
 
 // What a chunk takes the host beside its layers, where passes are apart.
 double GroupBounds::host_of_chunk(const Plan& plan) const {
-  return runs_ahead(plan) ? 0 : pricer_.scenario().stack.host.per_micro_batch.value();
+  return host_runs_ahead(plan) ? 0 : pricer_.scenario().stack.host.per_micro_batch.value();
 }
 
 // Chunks in a row, forward and backward, take no less than either queue has to do in all of them.
@@ -278,7 +276,7 @@ double GroupBounds::work_of(const Plan& plan, const Layer& layer) const {
   if (plan.degrees.pp == 1) {
     return std::max(f.device + b.device, host_of_chunk(plan) + f.host + b.host);
   }
-  if (runs_ahead(plan)) return std::max(f.device + b.device, f.host + b.host);
+  if (host_runs_ahead(plan)) return std::max(f.device + b.device, f.host + b.host);
   return std::max(f.device, f.host) + std::max(b.device, b.host);
 }
 
@@ -325,7 +323,7 @@ GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutF
                      2 * (chunks - 1) * (transfer.gather.value() + wire_waits(transfer));
   const double way = m * own + before * (transfer.wire.value() + per_chunk);
   // A host that runs ahead may show in backward alone.
-  const double host = runs_ahead(plan) ? 0 : ahead.forward.host;
+  const double host = host_runs_ahead(plan) ? 0 : ahead.forward.host;
   return {way + std::max(ahead.forward.device, host), way + work_of(plan, ahead)};
 }
 

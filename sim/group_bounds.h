@@ -96,7 +96,7 @@ class GroupBounds {
   const Left& left_of(const Plan& plan);
   const Fixed& fixed_of(const Plan& plan);
   Layer block_of(const Plan& plan, std::int64_t kind);
-  bool runs_ahead(const Plan& plan) const;
+  bool host_runs_ahead(const Plan& plan) const;
   double host_of_chunk(const Plan& plan) const;
   double work_of(const Plan& plan, const Layer& layer) const;
   double mean_pipeline(const Plan& plan, const CutFloors& cuts, const Layers& layers,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "sim/normal.h"
 #include "sim/predict.h"
@@ -225,7 +226,8 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const ChunkKind& kind = cut.chunks[static_cast<std::size_t>(stage.chunks[i])];
     const Chunk& chunk = times_of(plan, kind);
-    const PassTimes pass = pass_times(stack, chunk.forward, chunk.backward, stage.chunks.size());
+    const PassTimes pass =
+        pass_times(stack, chunk.forward, chunk.backward, std::ssize(stage.chunks));
     const Seconds forward = pass.forward + (kind.is_first ? Seconds() : transfer_.gather);
     const Seconds backward = pass.backward + (kind.is_last ? Seconds() : transfer_.gather);
     if (i == 0) {

@@ -1,6 +1,7 @@
 #include "sim/stage_costs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "sim/step_end.h"
@@ -202,7 +203,7 @@ PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs) {
       const Seconds gather_in = chunk.is_first ? Seconds() : costs.transfer.gather;
       const Seconds gather_back = chunk.is_last ? Seconds() : costs.transfer.gather;
       const PassTimes pass =
-          pass_times(stack, chunk.forward.time, chunk.backward.time, stage.chunks.size());
+          pass_times(stack, chunk.forward.time, chunk.backward.time, std::ssize(stage.chunks));
       t.forward.push_back(to_picoseconds(pass.forward + gather_in));
       t.backward.push_back(to_picoseconds(pass.backward + gather_back));
     }

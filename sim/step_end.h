@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/stack_spec.h"
 #include "sim/layer_pricer.h"
@@ -54,13 +55,17 @@ struct PassTimes {
 };
 
 // Chunks that are interleaved receive with calls of their own where p2p overlaps: a stream waits
-// for them and the host runs on from pass to pass, so that what it takes shows only where it is the
-// slower queue over both. Elsewhere the host waits for what it receives, and every pass begins with
-// both queues empty.
+// for them and the host runs on from pass to pass.
+inline bool runs_ahead(const StackSpec& stack, std::int64_t chunks) {
+  return chunks > 1 && stack.parts.overlap_p2p;
+}
+
+// What a host that runs ahead takes shows only where it is the slower queue over both passes.
+// Elsewhere the host waits for what it receives, and every pass begins with both queues empty.
 inline PassTimes pass_times(const StackSpec& stack, const HostDeviceTime& forward,
-                            const HostDeviceTime& backward, std::size_t chunks) {
+                            const HostDeviceTime& backward, std::int64_t chunks) {
   const Seconds alone = forward.alone() + stack.host.per_micro_batch;
-  if (chunks == 1 || !stack.parts.overlap_p2p) return {alone, backward.alone()};
+  if (!runs_ahead(stack, chunks)) return {alone, backward.alone()};
   const Seconds forward_host = std::max(Seconds(), alone - forward.device);
   const Seconds backward_host = std::max(Seconds(), backward.alone() - backward.device);
   const Seconds both = forward_host + backward_host;
