@@ -81,13 +81,7 @@ void round_constants(StackSpec& stack) {
                         &stack.overlap_slowdown, &stack.tensor_overlap, &stack.rank_jitter}) {
     *value = rounded(*value);
   }
-  HostCost& host = stack.host;
-  for (Seconds* time :
-       {&host.per_op, &host.per_collective, &host.per_block_forward, &host.per_block_backward,
-        &host.per_routing_forward, &host.per_routing_backward, &host.per_micro_batch,
-        &host.per_step, &host.blocking_op, &host.blocking_collective}) {
-    round_time(*time);
-  }
+  for (Seconds* time : times_of(stack.host)) round_time(*time);
 }
 
 void round_facts(CalibrationFacts& facts) {

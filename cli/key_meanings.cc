@@ -83,6 +83,10 @@ constexpr std::array kMeanings = {
     KeyMeaning{"stack.host.per_block_backward", "of a block, beside its kernels"},
     KeyMeaning{"stack.host.per_routing_forward", "beside that in a block with experts"},
     KeyMeaning{"stack.host.per_routing_backward", "likewise"},
+    KeyMeaning{
+        "stack.host.per_expert_forward",
+        "beside that for each expert of a rank, where its tokens are rounded to 8 or 4 bits"},
+    KeyMeaning{"stack.host.per_expert_backward", "likewise"},
     KeyMeaning{"stack.host.per_micro_batch", "schedule and data loading"},
     KeyMeaning{"stack.host.per_step", "logging, timers, learning rate"},
     KeyMeaning{"stack.host.blocking_op", "what blocking launches add to one kernel"},

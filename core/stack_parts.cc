@@ -33,6 +33,7 @@ constexpr auto bits_of() {
 }
 
 constexpr auto kFusions = words_of<KernelFusion>();
+constexpr auto kRotaries = words_of<RotaryKernel>();
 constexpr auto kActivations = words_of<ActivationKernel>();
 constexpr auto kAttentions = words_of<AttentionKernel>();
 constexpr auto kLossHeads = words_of<LossHead>();
@@ -116,8 +117,8 @@ const std::array<PartRow, kStackPartCount> kRows = {{
     {.part = StackPart::kRotaryKernel,
      .key = "rotary_kernel",
      .title = "rotary kernel",
-     .help = "rotary positions as one kernel or as plain ops",
-     .words = kFusions,
+     .help = "rotary positions as one kernel or plain ops; unscaled: plain under YaRN",
+     .words = kRotaries,
      .get = getter<&S::rotary>(),
      .set = setter<&S::rotary>()},
     {.part = StackPart::kActivationKernel,

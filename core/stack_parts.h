@@ -24,6 +24,13 @@ enum class KernelFusion : std::uint8_t { kFused, kTorch };
 template <>
 inline constexpr auto kWordsOf<KernelFusion> = std::to_array<std::string_view>({"fused", "torch"});
 
+// kFusedUnscaled: the kernel takes cosines and sines of magnitude 1, as Transformer Engine's does;
+// scaled ones (YaRN's attention factor) are plain ops.
+enum class RotaryKernel : std::uint8_t { kFused, kFusedUnscaled, kTorch };
+template <>
+inline constexpr auto kWordsOf<RotaryKernel> =
+    std::to_array<std::string_view>({"fused", "fused_unscaled", "torch"});
+
 // kFusedGelu: GELU with its bias is one kernel, SwiGLU is plain ops. kFusedSwiglu: both are one, a
 // clamped SwiGLU and biases of experts are some of each (Megatron-Core).
 enum class ActivationKernel : std::uint8_t { kFused, kFusedGelu, kFusedSwiglu, kTorch };
@@ -160,7 +167,7 @@ inline constexpr std::int64_t kShardOverNode = -1;
 struct SoftwareParts {
   AttentionKernel attention = AttentionKernel::kBest;
   KernelFusion norm = KernelFusion::kFused;
-  KernelFusion rotary = KernelFusion::kFused;
+  RotaryKernel rotary = RotaryKernel::kFused;
   ActivationKernel activation = ActivationKernel::kFused;
   KernelFusion residual = KernelFusion::kFused;
   // What bypassed a norm joins its gradient inside the norm's kernel, or in an op of its own, as

@@ -2,6 +2,7 @@
 // and what it adds to the memory of a device. Constants live in data/stacks/ with their sources.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -50,12 +51,32 @@ struct HostCost {
   // of it waits for the counts of tokens.
   Seconds per_routing_forward;
   Seconds per_routing_backward;
+  // Beside that for each expert that a rank holds, where a recipe rounds its tokens to fewer bits:
+  // quantizers, tensors and scales are made expert by expert.
+  Seconds per_expert_forward;
+  Seconds per_expert_backward;
   Seconds per_micro_batch;  // schedule, data loading
   Seconds per_step;         // logging, timers, learning-rate schedule
   // SoftwareParts::blocking_launches: what it adds to one kernel, whose end the host learns of
   // late, and to one collective, for which the ranks of a group wait until the slowest host calls.
   Seconds blocking_op, blocking_collective;
 };
+
+// Every time of a host, to scale or round all of them.
+inline std::array<Seconds*, 12> times_of(HostCost& host) {
+  return {&host.per_op,
+          &host.per_collective,
+          &host.per_block_forward,
+          &host.per_block_backward,
+          &host.per_routing_forward,
+          &host.per_routing_backward,
+          &host.per_expert_forward,
+          &host.per_expert_backward,
+          &host.per_micro_batch,
+          &host.per_step,
+          &host.blocking_op,
+          &host.blocking_collective};
+}
 
 struct StackMemory {
   Bytes context;             // CUDA context and loaded kernels

@@ -35,12 +35,7 @@ void scale_collectives(Profile& profile, double latency, double traffic) {
 }
 
 void scale_host(HostCost& host, double factor) {
-  for (Seconds* time :
-       {&host.per_op, &host.per_collective, &host.per_block_forward, &host.per_block_backward,
-        &host.per_routing_forward, &host.per_routing_backward, &host.per_micro_batch,
-        &host.per_step, &host.blocking_op, &host.blocking_collective}) {
-    *time *= factor;
-  }
+  for (Seconds* time : times_of(host)) *time *= factor;
 }
 
 // The plans that are made of the settings of these two.

@@ -39,6 +39,42 @@ double share_missed(const ExpertShape& experts, std::int64_t parts) {
   return missed;
 }
 
+// How many sets of `chosen` there are of `count`.
+double ways(std::int64_t count, std::int64_t chosen) {
+  if (chosen > count) return 0;
+  double sets = 1;
+  for (std::int64_t i = 0; i < chosen; ++i) {
+    sets *= static_cast<double>(count - i) / static_cast<double>(i + 1);
+  }
+  return sets;
+}
+
+// The same of `groups` groups of `each`, with one of every group at least: by inclusion and
+// exclusion of groups that have none.
+double ways_in_all(std::int64_t groups, std::int64_t each, std::int64_t chosen) {
+  double sets = 0;
+  for (std::int64_t without = 0; without <= groups; ++without) {
+    const double sign = without % 2 == 0 ? 1 : -1;
+    sets += sign * ways(groups, without) * ways((groups - without) * each, chosen);
+  }
+  return sets;
+}
+
+// Of a group that the router keeps: how many of its parts hold any of a token's experts. Groups are
+// kept for the best two in them, so that each has one of the chosen at least.
+double parts_of_kept_group(const ExpertShape& experts, std::int64_t parts) {
+  const std::int64_t each = experts.count / experts.router.groups;
+  const std::int64_t others = experts.router.groups_kept - 1;
+  const std::int64_t elsewhere = each - each / parts;
+  double all = 0, missed = 0;
+  for (std::int64_t here = 1; here <= std::min(each, experts.per_token - others); ++here) {
+    const double rest = ways_in_all(others, each, experts.per_token - here);
+    all += ways(each, here) * rest;
+    missed += ways(elsewhere, here) * rest;
+  }
+  return static_cast<double>(parts) * (1 - missed / all);
+}
+
 }  // namespace
 
 Status check_load(const StackSpec& stack, const ModelSpec& model) {
@@ -91,12 +127,18 @@ double busiest_load(const ModelSpec& model, const Plan& plan, double spread) {
 
 double parts_reached(const ExpertShape& experts, std::int64_t parts) {
   const auto n = static_cast<double>(parts);
-  const double reached = n * (1 - share_missed(experts, parts));
   const RouterShape& router = experts.router;
-  if (router.groups <= 1) return reached;
-  const double kept = static_cast<double>(router.groups_kept);
-  const double parts_of_group = std::max(1.0, n / static_cast<double>(router.groups));
-  return std::min(reached, kept * parts_of_group);
+  const bool is_limited = router.groups > router.groups_kept;
+  if (!is_limited || experts.per_token < router.groups_kept) {
+    return n * (1 - share_missed(experts, parts));
+  }
+  const std::int64_t kept = router.groups_kept;
+  if (parts <= router.groups) {
+    const std::int64_t held = router.groups / parts;
+    return n * (1 - ways(router.groups - held, kept) / ways(router.groups, kept));
+  }
+  const std::int64_t in_group = parts / router.groups;
+  return static_cast<double>(kept) * parts_of_kept_group(experts, in_group);
 }
 
 namespace {

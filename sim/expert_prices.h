@@ -35,7 +35,8 @@ double counted_load(const ExpertShape& experts, std::int64_t ranks);
 // The same where experts' shares of the tokens have this standard deviation over their mean.
 double busiest_load(const ModelSpec& model, const Plan& plan, double spread);
 
-// Of `parts` equal ones that share the experts, how many hold any of a token's: the expectation.
+// Of `parts` equal ones that share the experts, how many hold any of a token's: the expectation, of
+// the groups that the router keeps where it keeps some.
 double parts_reached(const ExpertShape& experts, std::int64_t parts);
 
 // Dispatch or combine: `record` is the program's all-to-all over the expert group, whose bytes are

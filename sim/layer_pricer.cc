@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "reference_model/rotary_table.h"
 #include "sim/expert_prices.h"
 #include "sim/low_precision.h"
 #include "sim/memory_of_parts.h"
@@ -77,6 +78,16 @@ Scenario with_blocking_launches(Scenario scenario) {
   return scenario;
 }
 
+// A fused rotary kernel that takes no scale leaves the model's scaled cosines to plain ops.
+Scenario with_rotary_kernel(Scenario scenario) {
+  RotaryKernel& rotary = scenario.stack.parts.rotary;
+  if (rotary != RotaryKernel::kFusedUnscaled) return scenario;
+  const bool turns = scenario.model.attention.position == PositionKind::kRotary;
+  const bool scaled = turns && rotary_table(scenario.model).magnitude != 1;
+  rotary = scaled ? RotaryKernel::kTorch : RotaryKernel::kFused;
+  return scenario;
+}
+
 // Whose GPUs run at the clocks of their site.
 Scenario at_site_clock(Scenario scenario) {
   scenario.profile.model.sustained_clock =
@@ -122,7 +133,7 @@ PhaseCost PhaseCost::repeat(const PhaseCost& once, std::int64_t n) {
 }
 
 PriceLists::PriceLists(const Scenario& s)
-    : scenario(at_site_clock(with_blocking_launches(s))),
+    : scenario(at_site_clock(with_rotary_kernel(with_blocking_launches(s)))),
       ops(scenario.profile),
       collectives(s.profile, s.cluster) {}
 

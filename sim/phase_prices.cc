@@ -121,6 +121,9 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
   PhaseCost phase;
   phase.load = load_of(plan);
   phase.experts = std::max<std::int64_t>(1, scenario().model.experts.count / plan.degrees.ep);
+  // Experts whose tokens the host has rounded one after the other.
+  const bool rounds = recipe_of(scenario().stack, plan) != Precision::kNone;
+  const double held = rounds ? static_cast<double>(phase.experts) : 0;
   Seconds product;     // the last one of a linear layer
   Seconds beside;      // ZeRO's collectives of layers, as far as they run beside compute
   Seconds travelling;  // tokens, beside the other micro-batch's compute
@@ -131,7 +134,7 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
       HostDeviceTime time = price_rounded(rounded.ops_for(op), phase);
-      time = then(time, host_of_routing(op));
+      time = then(time, host_of_routing(op, held));
       if (is_linear_layer(op) || op.label.part == ModelPart::kHead) product = time.device;
       phase.time = then(phase.time, time);
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
@@ -245,21 +248,26 @@ void LayerPricer::add_gathered_logits(LayerCost& head, const LayerTrace& trace,
 }
 
 // The host's own work in a block with experts, where its choices are made; of what graphs replay
-// half is left where they hold router and preparation, nothing where they hold the step.
-HostDeviceTime LayerPricer::host_of_routing(const OpRecord& op) const {
+// half is left where they hold router and preparation, nothing where they hold the step. `rounded`:
+// the rank's experts whose tokens are rounded, which only graphs of the experts hold.
+HostDeviceTime LayerPricer::host_of_routing(const OpRecord& op, double rounded) const {
   const HostCost& host = scenario().stack.host;
   const std::int64_t graphs = scenario().stack.parts.cuda_graphs;
   if (holds(graphs, bit(GraphScope::kIteration))) return {};
   const std::int64_t both = bit(GraphScope::kMoeRouter) | bit(GraphScope::kMoePreprocess);
   const double share = (graphs & both) == both ? 0.5 : 1;
-  const auto busy = [share](Seconds time) {
-    return HostDeviceTime{share * time, Seconds(), share * time};
+  const double each = holds(graphs, bit(GraphScope::kMoe)) ? 0 : rounded;
+  const auto busy = [&](Seconds routing, Seconds expert) {
+    const Seconds time = share * routing + each * expert;
+    return HostDeviceTime{time, Seconds(), time};
   };
-  if (op.key.kind == OpKind::kRouteBackward) return busy(host.per_routing_backward);
+  if (op.key.kind == OpKind::kRouteBackward) {
+    return busy(host.per_routing_backward, host.per_expert_backward);
+  }
   if (op.key.kind != OpKind::kRouteForward) return {};
   HostDeviceTime time;
   if (scenario().model.experts.dropless) time = synchronization(host.per_collective);
-  return then(time, busy(host.per_routing_forward));
+  return then(time, busy(host.per_routing_forward, host.per_expert_forward));
 }
 
 LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,

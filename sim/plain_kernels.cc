@@ -108,7 +108,8 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kNormBackward: return norm_backward_passes(op, stack);
     case OpKind::kColumnBias: return weighs_biases ? kExpertBias : Passes{};
     case OpKind::kColumnBiasGradient: return weighs_biases ? kExpertBiasGradient : Passes{};
-    case OpKind::kRotary: return is_plain(parts.rotary, stack) ? kRotary : Passes{};
+    case OpKind::kRotary:
+      return parts.rotary == RotaryKernel::kTorch && !parts.compile ? kRotary : Passes{};
     case OpKind::kSwigluForward:
       if (part_fused) return kClampedForward;
       return plain_swiglu ? kSwigluForward : Passes{};

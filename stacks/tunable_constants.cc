@@ -81,6 +81,8 @@ constexpr std::array kConstants = {
                     [](Scenario& s, double x) {
                       scale(s.stack.host.per_routing_forward, x);
                       scale(s.stack.host.per_routing_backward, x);
+                      scale(s.stack.host.per_expert_forward, x);
+                      scale(s.stack.host.per_expert_backward, x);
                     },
                     time_of_host},
     TunableConstant{"host.per_micro_batch", "the host between micro-batches", ConstantOwner::kStack,

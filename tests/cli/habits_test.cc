@@ -289,13 +289,20 @@ TEST_CASE("a step with one thing changed is explained by that first") {
     const Seconds step = simulate(changed, plan)->step;
     return likely_causes(scenario, plan, predicted, step, CauseClass::kAny, 5).value().front().what;
   };
-  for (const auto& [part, word] :
-       {std::pair{StackPart::kNormKernel, "norm_kernel=torch"},
-        std::pair{StackPart::kRotaryKernel, "rotary_kernel=torch"},
-        std::pair{StackPart::kBlockingLaunches, "blocking_launches=on"}}) {
+  struct Change {
+    StackPart part;
+    std::int64_t value;
+    const char* word;
+  };
+  for (const Change& change :
+       {Change{StackPart::kNormKernel, static_cast<std::int64_t>(KernelFusion::kTorch),
+               "norm_kernel=torch"},
+        Change{StackPart::kRotaryKernel, static_cast<std::int64_t>(RotaryKernel::kTorch),
+               "rotary_kernel=torch"},
+        Change{StackPart::kBlockingLaunches, 1, "blocking_launches=on"}}) {
     Scenario changed = scenario;
-    changed.stack = with_parts(scenario.stack, {{part, 1}});
-    CHECK(first(changed) == word);
+    changed.stack = with_parts(scenario.stack, {{change.part, change.value}});
+    CHECK(first(changed) == change.word);
   }
   Scenario slow = scenario;
   slow.cluster.inter_node.bandwidth *= 0.25;

@@ -24,7 +24,7 @@ static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 24);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 8);
-static_assert(field_count<HostCost>() == 10);
+static_assert(field_count<HostCost>() == 12);
 static_assert(field_count<StackMemory>() == 9);
 static_assert(field_count<StackChoices>() == 3);
 static_assert(field_count<Profile>() == 14);
@@ -112,6 +112,8 @@ StackSpec odd_stack() {
                 .per_block_backward = Seconds(kThird),
                 .per_routing_forward = Seconds(1.5e-3),
                 .per_routing_backward = Seconds(2.5e-3),
+                .per_expert_forward = Seconds(80e-6),
+                .per_expert_backward = Seconds(120e-6),
                 .per_micro_batch = Seconds(0),
                 .per_step = Seconds(12),
                 .blocking_op = Seconds(3e-6),

@@ -4,8 +4,14 @@
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdint>
+#include <random>
+#include <set>
+#include <span>
+#include <vector>
 
 #include "core/catalogue.h"
+#include "kernels/slow/slow_device.h"
 #include "sim/run_model.h"
 #include "sim/simulate.h"
 #include "tests/sim/with_parts.h"
@@ -28,6 +34,51 @@ double parts_of_all_choices(std::int64_t count, std::int64_t per_token, std::int
     }
   }
   return reached / choices;
+}
+
+// The experts that the reference model's router chooses for tokens of drawn scores.
+std::vector<std::int32_t> routed(const ExpertShape& experts, std::int64_t tokens) {
+  SlowDevice device;
+  const auto allocate = [&](Shape shape, DType dtype) {
+    return device.allocate(shape, dtype, MemoryCategory::kActivations, "router");
+  };
+  const Shape choices{tokens, experts.per_token};
+  const Tensor logits = allocate({tokens, experts.count}, DType::kFloat32);
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  for (double& value : device.values(logits)) value = normal(random);
+  const Tensor chosen = allocate(choices, DType::kInt32);
+  device.run(RouteForward{logits, allocate(choices, DType::kFloat32), chosen,
+                          allocate(choices, DType::kInt32),
+                          allocate({experts.count, tokens}, DType::kInt32), experts.router,
+                          Tensor(), Label{ModelPart::kRouter, "router"}});
+  const std::span<const double> values = device.values(chosen);
+  return {values.begin(), values.end()};
+}
+
+struct Sent {
+  double copies = 0;  // choices on other ranks
+  double places = 0;  // other ranks that hold a choice, of each token
+};
+
+// Every rank's tokens in turn, with consecutive experts on each of the ranks.
+Sent sent_by(std::span<const std::int32_t> chosen, const ExpertShape& experts, std::int64_t tokens,
+             std::int64_t ranks) {
+  const std::int64_t each = experts.count / ranks;
+  Sent sent;
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    const std::int64_t own = token % ranks;
+    std::set<std::int64_t> places;
+    for (std::int64_t k = 0; k < experts.per_token; ++k) {
+      const auto at = static_cast<std::size_t>(token * experts.per_token + k);
+      const std::int64_t rank = chosen[at] / each;
+      if (rank == own) continue;
+      sent.copies += 1;
+      places.insert(rank);
+    }
+    sent.places += static_cast<double>(places.size());
+  }
+  return sent;
 }
 
 PartValues one(StackPart part, std::string_view text) {
@@ -66,7 +117,28 @@ TEST_CASE("parts that a token reaches are the hypergeometric expectation") {
   CHECK(parts_reached(limited, 8) > 4);
   limited.router.groups = 8;
   limited.router.groups_kept = 4;
-  CHECK(parts_reached(limited, 8) == 4);
+  CHECK(parts_reached(limited, 8) == Approx(4));
+}
+
+TEST_CASE("tokens that a router sends are those that the price counts") {
+  constexpr std::int64_t kTokens = 4096;
+  ExpertShape experts{.count = 64, .per_token = 8};
+  experts.router.score = RouterScore::kSigmoid;  // groups count where scores come before the choice
+  for (const std::int64_t groups : {1, 8}) {
+    experts.router.groups = groups;
+    experts.router.groups_kept = groups == 1 ? 1 : 4;
+    const std::vector<std::int32_t> chosen = routed(experts, kTokens);
+    for (const std::int64_t ranks : {2, 4, 8, 16, 32}) {
+      const Sent sent = sent_by(chosen, experts, kTokens, ranks);
+      INFO(groups << " groups, " << ranks << " ranks");
+      // All-to-all: a copy for every choice on another rank.
+      const double others = 1 - 1 / static_cast<double>(ranks);
+      CHECK(sent.copies / kTokens == Approx(8 * others).epsilon(0.02));
+      // Deduplicated: one for every other rank, however many choices it holds.
+      CHECK(sent.places / kTokens ==
+            Approx(others * parts_reached(experts, ranks)).epsilon(groups == 1 ? 0.01 : 0.025));
+    }
+  }
 }
 
 TEST_CASE("the busiest rank has the stated load, or more the fewer experts each has") {
@@ -169,6 +241,35 @@ TEST_CASE("copies of tokens that are saved save time, and imbalance costs it") {
   CHECK(step(one(StackPart::kCudaGraphs, "moe_router,moe_preprocess")) <= step({}));
   CHECK(step(one(StackPart::kCudaGraphs, "full_iteration")) <=
         step(one(StackPart::kCudaGraphs, "moe_router,moe_preprocess")));
+}
+
+TEST_CASE("a host that rounds tokens expert by expert takes longer the more a rank holds") {
+  static const Catalogue data(std::string(TPSIM_SOURCE_DIR) + "/data");
+  Scenario scenario = mixture_scenario();
+  scenario.profile = *data.load_profile("h100-sxm");
+  scenario.model.experts.count = 64;
+  Plan plan = mixture_plan(scenario.model);
+  const auto step = [&](Precision precision, std::int64_t ep, Seconds each,
+                        std::string_view graphs) {
+    Scenario with_host = scenario;
+    with_host.stack.host.per_expert_forward = each;
+    with_host.stack.host.per_expert_backward = 1.5 * each;
+    Plan other = plan;
+    other.precision = precision;
+    other.degrees.ep = ep;
+    return with(with_host, other, one(StackPart::kCudaGraphs, graphs)).step;
+  };
+  const auto cost = [&](Precision precision, std::int64_t ep, std::string_view graphs) {
+    constexpr Seconds kEach(1e-3);
+    return (step(precision, ep, kEach, graphs) - step(precision, ep, Seconds(), graphs)).value();
+  };
+  const double of_32 = cost(Precision::kFp8, 2, "none");
+  const double of_16 = cost(Precision::kFp8, 4, "none");
+  CHECK(of_16 > 0);
+  CHECK(of_32 == Approx(2 * of_16).epsilon(0.05));
+  CHECK(cost(Precision::kFp8, 4, "moe_router,moe_preprocess") == Approx(of_16).epsilon(0.05));
+  CHECK(cost(Precision::kFp8, 4, "full_iteration") == 0);
+  CHECK(cost(Precision::kNone, 4, "none") == 0);
 }
 
 TEST_CASE("modules that are recomputed take time and leave memory") {

@@ -137,6 +137,24 @@ TEST_CASE("autograd adds the gradient that bypassed a norm by an op of its own")
   CHECK(plain_kernel(norm, stack).traffic == Approx(7.0 / 4));
 }
 
+TEST_CASE("a rotary kernel that takes no scale leaves YaRN's to plain ops") {
+  ModelSpec model = test::small_llama();
+  const auto step = [&](RotaryKernel kernel) {
+    const Scenario scenario = scenario_of(model);
+    return with(scenario, plan_for(scenario.model), value_of(StackPart::kRotaryKernel, kernel))
+        .step;
+  };
+  CHECK(step(RotaryKernel::kFusedUnscaled) == step(RotaryKernel::kFused));
+  RotaryStretch& stretch = model.attention.rotary.stretch;
+  stretch.kind = RotaryScaling::kYarn;
+  stretch.factor = 32;
+  stretch.original_positions = 64;
+  CHECK(step(RotaryKernel::kFusedUnscaled) == step(RotaryKernel::kTorch));
+  CHECK(step(RotaryKernel::kFusedUnscaled) > step(RotaryKernel::kFused));
+  stretch.mscale = stretch.mscale_all_dim = 1;  // magnitude 1, as DeepSeek has it
+  CHECK(step(RotaryKernel::kFusedUnscaled) == step(RotaryKernel::kFused));
+}
+
 TEST_CASE("a part changes the terms that it is about and no other") {
   const Scenario scenario = scenario_of(test::small_llama());
   const Plan plan = plan_for(scenario.model);

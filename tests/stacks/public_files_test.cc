@@ -74,7 +74,7 @@ TEST_CASE("options of a command line are read as the keys of a YAML") {
   CHECK(plan.plan.micro_batch == 2);
   CHECK(plan.plan.global_batch == 64);
   CHECK(plan.model.vocab == 65536);
-  CHECK(plan.parts.at(StackPart::kRotaryKernel) == 1);
+  CHECK(plan.parts.at(StackPart::kRotaryKernel) == static_cast<std::int64_t>(RotaryKernel::kTorch));
   CHECK(plan.parts.at(StackPart::kExpandableSegments) == 1);
   CHECK(plan.parts.at(StackPart::kOverlapGradientReduction) == 0);
   CHECK(names(plan, "--lr"));

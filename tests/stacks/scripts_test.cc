@@ -53,7 +53,8 @@ TEST_CASE("a script of arrays is read with its experts, its size and what change
   CHECK(read->model.seq == 4096);
   CHECK(read->model.vocab == 32000);  // of its kind of tokenizer
   CHECK(read->stack == "megatron-core");
-  CHECK(read->parts.at(StackPart::kRotaryKernel) == 1);
+  CHECK(read->parts.at(StackPart::kRotaryKernel) ==
+        static_cast<std::int64_t>(RotaryKernel::kTorch));
   CHECK(read->parts.at(StackPart::kOverlapParameterGather) == 1);
   for (const char* option :
        {"--moe-aux-loss-coeff", "--moe-grouped-gemm", "--moe-router-dtype",
@@ -129,7 +130,8 @@ TEST_CASE("a log's block of arguments is a plan") {
   CHECK(read->model.attention.kv_heads == 8);
   CHECK_FALSE(read->model.linear_bias);
   CHECK(read->model.vocab == 128512);
-  CHECK(read->parts.at(StackPart::kRotaryKernel) == 1);
+  CHECK(read->parts.at(StackPart::kRotaryKernel) ==
+        static_cast<std::int64_t>(RotaryKernel::kTorch));
   CHECK(read->parts.at(StackPart::kOverlapParameterGather) == 0);
   LaunchFile narrow = log;
   const std::string none = "fp8 ............................................. None";
