@@ -139,12 +139,12 @@ kernels() {
 nccl() {
   local golden=$bundle/golden/bloom-tiny
   local job=(--checkpoint "$golden" --tokens "$golden/tokens.safetensors" --dtype fp32 --device cuda
-    --global-batch 8 --steps 3 --micro-batch 2 --json)
-  step nccl_one 40 "$bundle/tpsim" run "${job[@]}"
+    --global-batch 8 --micro-batch 2 --json)
+  step nccl_one 40 "$bundle/tpsim" run "${job[@]}" --steps 3
   local name ranks options
   while read -r name ranks options; do
     # shellcheck disable=SC2086
-    step "nccl_$name" 60 "$bundle/gpu_ranks.sh" "$ranks" "$bundle/tpsim" run "${job[@]}" $options &&
+    step "nccl_$name" 60 "$bundle/gpu_ranks.sh" "$ranks" "$bundle/tpsim" run "${job[@]}" --steps 3 $options &&
       same_losses "nccl_${name}_losses" 1e-4 nccl_one "nccl_$name"
   done <<'PLANS'
 tp2 2 --tp 2
