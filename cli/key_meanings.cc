@@ -102,6 +102,9 @@ constexpr std::array kMeanings = {
     KeyMeaning{"stack.choices",
                "what its launcher can be told; a setting left out takes any value"},
     KeyMeaning{"stack.zero_2_and_3_with_pipeline", "whether both go together"},
+    KeyMeaning{"stack.memory.layer_in_reduction",
+               "ZeRO 2 and 3 with overlapped reduction: a layer's whole gradients stay while the "
+               "next one's are made"},
     KeyMeaning{"stack.overlap_slowdown", "compute takes so much longer beside a collective"},
     KeyMeaning{"stack.rank_jitter", "spread of compute between ranks"},
     KeyMeaning{"stack.run_spread", "between runs of one plan"},

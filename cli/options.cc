@@ -328,10 +328,19 @@ OptionRow setting_option(const SettingRow& row) {
           row.role != SettingRole::kGiven};
 }
 
+// Parts of which the reference model runs every value.
+constexpr std::array kExecuted = {StackPart::kLogitsDtype, StackPart::kGradientAccumulation,
+                                  StackPart::kOverlapGradientReduction, StackPart::kPipelineSends};
+
 OptionRow part_option(const PartRow& row) {
-  return {opt_of(row.part),    std::string(option_of(row.part)),
-          placeholder_of(row), std::string(row.help),
-          kSoftware,           kPlans | kSimulates | kExplains | kCampaigns};
+  const bool is_executed =
+      std::find(kExecuted.begin(), kExecuted.end(), row.part) != kExecuted.end();
+  return {opt_of(row.part),
+          std::string(option_of(row.part)),
+          placeholder_of(row),
+          std::string(row.help),
+          kSoftware,
+          kPlans | kSimulates | kExplains | kCampaigns | (is_executed ? kRuns : 0)};
 }
 
 struct Options {

@@ -89,6 +89,9 @@ struct StackMemory {
   // Where weight gradients are added to their buffer inside the product, autograd is handed a
   // stand-in instead: one in the weights' dtype for each distinct shape, kept from then on.
   bool gradient_stand_ins = false;
+  // ZeRO 2 and 3 with reductions beside backward: a layer's whole gradients stay until those of the
+  // next one are there.
+  bool layer_in_reduction = false;
   // Gradients are copied into a flat buffer of this many elements before they are reduced; 0: not.
   std::int64_t reduction_bucket = 0;
   double fragmentation = 0.0;  // reserved but unused, as a share of activations and workspace

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <stdexcept>
+#include <vector>
 
 #include "core/profile.h"
 #include "core/result.h"
@@ -21,6 +22,16 @@ namespace tpsim {
 // returns, an event's index on an asynchronous device.
 struct DeviceMark {
   std::int64_t value = 0;
+};
+
+// Work that goes on beside a device's ops and that the host has a part in.
+class WorkBeside {
+ public:
+  // Does what can be done without waiting, and issues no op.
+  virtual void progress() = 0;
+
+ protected:
+  ~WorkBeside() = default;
 };
 
 class Device {
@@ -83,6 +94,10 @@ class Device {
   void set_recorder(Recorder* recorder) { recorder_ = recorder; }
   Recorder* recorder() const { return recorder_; }
 
+  // From now on until it is removed `work` goes on before every op.
+  void add_beside(WorkBeside& work) { beside_.push_back(&work); }
+  void remove_beside(WorkBeside& work) { std::erase(beside_, &work); }
+
   std::int64_t allocated_bytes() const { return allocated_; }
   std::int64_t peak_allocated_bytes() const { return peak_; }
   void reset_peak() { peak_ = allocated_; }
@@ -98,6 +113,7 @@ class Device {
   void release(void* data, std::int64_t bytes, std::uint32_t id);
 
   Recorder* recorder_ = nullptr;
+  std::vector<WorkBeside*> beside_;
   std::uint32_t next_id_ = 0;
   std::int64_t allocated_ = 0;
   std::int64_t peak_ = 0;

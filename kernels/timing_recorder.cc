@@ -52,6 +52,15 @@ void TimingRecorder::collective_finished(const CollectiveRecord& record) {
   since_ = now();
 }
 
+void TimingRecorder::collective_resumed(const CollectiveRecord& record) {
+  collective_started(record);
+}
+
+void TimingRecorder::collective_paused(const CollectiveRecord& record) {
+  collective_finished(record);
+  collectives_.back().begins = false;
+}
+
 StepTimes TimingRecorder::take() {
   end_work();
   StepTimesSum sum;
@@ -59,7 +68,9 @@ StepTimes TimingRecorder::take() {
     return Seconds(device_.seconds_between(span.begin, span.end));
   };
   for (const TimedOp& op : ops_) sum.add(op.record, seconds(op.span));
-  for (const TimedCollective& c : collectives_) sum.add(c.record, seconds(c.span));
+  for (const TimedCollective& c : collectives_) {
+    sum.add(c.record, seconds(c.span), c.begins ? 1 : 0);
+  }
   const Clocks worked = worked_;
   clear();
   worked_ = worked;  // until the next step begins

@@ -1,6 +1,7 @@
 // Times every op and collective of a device, by marks around each.
 //
-// What a collective runs on the device itself counts as the collective's time. Nothing is read from
+// What a collective runs on the device itself counts as the collective's time; of one that runs
+// beside ops, what the host does for it and the wait for its end. Nothing is read from
 // the device before take(), so that an asynchronous one is never made to wait.
 #pragma once
 
@@ -23,6 +24,8 @@ class TimingRecorder final : public Recorder {
   void op_finished(const OpRecord& record) override;
   void collective_started(const CollectiveRecord&) override;
   void collective_finished(const CollectiveRecord& record) override;
+  void collective_resumed(const CollectiveRecord& record) override;
+  void collective_paused(const CollectiveRecord& record) override;
 
   // What was recorded since the last call; waits for the device.
   StepTimes take();
@@ -43,6 +46,7 @@ class TimingRecorder final : public Recorder {
   struct TimedCollective {
     CollectiveRecord record;
     Span span;
+    bool begins = true;  // else it goes on with one that was counted before
   };
 
   Device& device_;

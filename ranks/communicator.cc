@@ -1,6 +1,12 @@
 #include "ranks/communicator.h"
 
+#include <algorithm>
+
 namespace tpsim {
+
+Communicator::~Communicator() {
+  if (!pending_.empty()) device_.remove_beside(*this);
+}
 
 template <class Call>
 void Communicator::recorded(CollectiveKind kind, std::int64_t bytes, const Label& label,
@@ -26,6 +32,59 @@ void Communicator::reduce_scatter(const Tensor& all, const Tensor& part, const L
   TPSIM_CHECK(part.elements() * size_ == all.elements(), "reduce_scatter: parts make up the whole");
   recorded(CollectiveKind::kReduceScatter, all.bytes(), label,
            [&] { do_reduce_scatter(all, part); });
+}
+
+void Communicator::begin_all_reduce(const Tensor& x, ReduceOp op, const Label& label) {
+  begin({op, x, Tensor()}, CollectiveKind::kAllReduce, label);
+}
+
+void Communicator::begin_reduce_scatter(const Tensor& all, const Tensor& part, const Label& label) {
+  TPSIM_CHECK(part.elements() * size_ == all.elements(), "reduce_scatter: parts make up the whole");
+  begin({ReduceOp::kSum, all, part}, CollectiveKind::kReduceScatter, label);
+}
+
+void Communicator::begin(const Begun& call, CollectiveKind kind, const Label& label) {
+  if (size_ == 1) return;
+  const CollectiveRecord record{kind, group_, size_, call.all.bytes(), label};
+  if (pending_.empty() && needs_host()) device_.add_beside(*this);
+  pending_.push_back({record, call});
+  Recorder* recorder = device_.recorder();
+  if (recorder != nullptr) recorder->collective_started(record);
+  do_begin(call);
+  if (recorder != nullptr) recorder->collective_finished(record);
+}
+
+void Communicator::do_begin(const Begun& call) {
+  if (call.scatters()) {
+    do_reduce_scatter(call.all, call.part);
+  } else {
+    do_all_reduce(call.all, call.op);
+  }
+}
+
+const CollectiveRecord& Communicator::oldest() const {
+  return pending_[std::min(done_, pending_.size() - 1)].record;
+}
+
+void Communicator::progress() {
+  if (done_ == pending_.size()) return;
+  const CollectiveRecord record = oldest();
+  Recorder* recorder = device_.recorder();
+  if (recorder != nullptr) recorder->collective_resumed(record);
+  done_ = do_progress();
+  if (recorder != nullptr) recorder->collective_paused(record);
+}
+
+void Communicator::finish() {
+  if (pending_.empty()) return;
+  const CollectiveRecord record = oldest();
+  Recorder* recorder = device_.recorder();
+  if (recorder != nullptr) recorder->collective_resumed(record);
+  do_finish();
+  if (recorder != nullptr) recorder->collective_paused(record);
+  device_.remove_beside(*this);
+  pending_.clear();
+  done_ = 0;
 }
 
 void Communicator::all_to_all(const Tensor& from, const Tensor& to, const Label& label) {

@@ -2,7 +2,13 @@
 //
 // The public functions record and skip groups of one; the virtual ones move the data. send and
 // receive name the peer by its index in the group and do not deadlock when both sides send first.
+//
+// Reductions may also run beside ops: begin_all_reduce() and begin_reduce_scatter() return before
+// they are done, finish() makes them so. In between their tensors are left alone, and of this
+// communicator nothing is called but more of the same.
 #pragma once
+
+#include <vector>
 
 #include "core/program.h"
 #include "kernels/device.h"
@@ -23,11 +29,11 @@ struct GroupMember {
   int size = 1;
 };
 
-class Communicator {
+class Communicator : private WorkBeside {
  public:
   Communicator(Device& device, GroupKind group, int rank, int size)
       : device_(device), group_(group), rank_(rank), size_(size) {}
-  virtual ~Communicator() = default;
+  virtual ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
@@ -41,6 +47,11 @@ class Communicator {
   void all_gather(const Tensor& part, const Tensor& all, const Label& label);
   // part = this rank's part of the sum of all; it may lie inside `all`.
   void reduce_scatter(const Tensor& all, const Tensor& part, const Label& label);
+  // The same beside ops. The sums have the same bits.
+  void begin_all_reduce(const Tensor& x, ReduceOp op, const Label& label);
+  void begin_reduce_scatter(const Tensor& all, const Tensor& part, const Label& label);
+  // What was begun is done for everything that is issued from now on.
+  void finish();
   // Both hold size() equal parts in rank order: part r of `from` goes to rank r, part r of `to` is
   // what came from it. They do not overlap.
   void all_to_all(const Tensor& from, const Tensor& to, const Label& label);
@@ -57,9 +68,32 @@ class Communicator {
   virtual void do_send(const Tensor& x, int to) = 0;
   virtual void do_receive(const Tensor& x, int from) = 0;
 
+  // A reduction beside ops; of an all-reduce `part` is undefined.
+  struct Begun {
+    ReduceOp op{};
+    Tensor all, part;
+
+    bool scatters() const { return part.defined(); }
+  };
+  // Those that do not override these do it at once.
+  virtual void do_begin(const Begun& call);
+  virtual void do_finish() {}
+  // Where the host moves the data: takes the oldest of them on as far as it goes without waiting.
+  // How many of those begun since the last finish() are done.
+  virtual bool needs_host() const { return false; }
+  virtual std::size_t do_progress() { return 0; }
+
   Device& device() const { return device_; }
 
  private:
+  struct Pending {
+    CollectiveRecord record;
+    Begun call;  // keeps the tensors alive
+  };
+
+  void begin(const Begun& call, CollectiveKind kind, const Label& label);
+  void progress() final;
+  const CollectiveRecord& oldest() const;
   template <class Call>
   void recorded(CollectiveKind kind, std::int64_t bytes, const Label& label, Call call);
 
@@ -67,6 +101,8 @@ class Communicator {
   GroupKind group_;
   int rank_;
   int size_;
+  std::vector<Pending> pending_;
+  std::size_t done_ = 0;  // of pending_
 };
 
 }  // namespace tpsim

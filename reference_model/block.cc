@@ -273,6 +273,7 @@ Tensor Block::backward(const Tensor& dz, BlockSaved saved) {
     run_forward(x, saved);
   }
   Tensor dx = run_backward(dz, saved);
+  store_.finish_shares();
   store_.end_backward(*units_.block);
   if (units_.experts != nullptr) store_.end_backward(*units_.experts);
   return dx;

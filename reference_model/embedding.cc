@@ -118,6 +118,7 @@ Tensor Embedding::lookup(const Tensor& tokens) {
 }
 
 void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
+  store_.finish_shares();  // there is no work left to hide them behind
   Tensor dx = dy;
   if (saved.mask.defined()) {
     dx = allocate_activation(context_, dy.shape(), kEmbeddingDropout.text);

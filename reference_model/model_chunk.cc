@@ -59,6 +59,7 @@ Tensor ModelChunk::backward(std::int64_t micro_batch, Tensor dy, float loss_scal
     embedding_->backward(dx, std::move(saved.embedding));
     dx = Tensor();
   }
+  store_.finish_shares();
   store_.accumulate_pending();
   return dx;
 }

@@ -10,7 +10,6 @@ namespace {
 
 constexpr Label kInitialize{ModelPart::kInitialization, "initialize"};
 constexpr Label kGradNorm{ModelPart::kGradNorm, "gradient_norm"};
-constexpr Label kReduce{ModelPart::kDataParallelReduction, "data.reduce_gradients"};
 constexpr Label kReduceTied{ModelPart::kEmbeddingGradients, "tied_embedding.reduce"};
 constexpr Label kWiden{ModelPart::kOptimizer, "optimizer.widen"};
 constexpr Label kAdamW{ModelPart::kOptimizer, "optimizer.adamw"};
@@ -75,10 +74,11 @@ DType Optimizer::gradient_share_dtype() const {
 
 void Optimizer::reduce_gradients() {
   for (ParameterUnit& unit : store_.units()) {
-    if (unit.gradients.defined()) store_.reduce_sequence_partials(unit, unit.gradients);
+    store_.reduce_partials(unit);
     reduce_tied_table(unit);
   }
-  for (ParameterUnit& unit : store_.units()) reduce_over_data_parallel(unit);
+  for (ParameterUnit& unit : store_.units()) store_.reduce_over_data_parallel(unit);
+  store_.finish_reductions();
 }
 
 // First and last stage each saw half of what the tied table does.
@@ -87,17 +87,6 @@ void Optimizer::reduce_tied_table(ParameterUnit& unit) {
   if (!unit.holds_word_embeddings()) return;
   const Tensor& gradients = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
   context_.groups.embedding.all_reduce(gradients, ReduceOp::kSum, kReduceTied);
-}
-
-void Optimizer::reduce_over_data_parallel(ParameterUnit& unit) {
-  if (!unit.gradients.defined()) return;
-  const bool scatter = store_.zero_stage(unit) == 1 &&
-                       context_.options.gradient_reduction == GradientReduction::kReduceScatter;
-  if (scatter) {
-    store_.data_group(unit).reduce_scatter(unit.gradients, unit.gradient_share, kReduce);
-  } else {
-    store_.data_group(unit).all_reduce(unit.gradients, ReduceOp::kSum, kReduce);
-  }
 }
 
 // Whether data-parallel ranks hold different gradients to be counted: shares, or experts.

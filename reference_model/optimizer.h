@@ -36,6 +36,7 @@ class Optimizer {
 
   // Completes the gradients of the step over the groups: sequence-parallel partial sums, data
   // parallel reduction (stages 0 and 1; stages 2 and 3 did it in backward), tied word embeddings.
+  // What has begun beside backward is waited for.
   void reduce_gradients();
   // Updates the weights; `step` counts from 1. The global norm before clipping.
   double update(std::int64_t step);
@@ -46,7 +47,6 @@ class Optimizer {
 
  private:
   void reduce_tied_table(ParameterUnit& unit);
-  void reduce_over_data_parallel(ParameterUnit& unit);
   bool counts_in_norm(const ParameterUnit& unit) const;
   bool shares_differ() const;
   double global_norm();

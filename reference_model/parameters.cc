@@ -11,9 +11,6 @@ constexpr Label kGatherZero3{ModelPart::kParameterGather, "zero3.gather_weights"
 constexpr Label kZeroGradient{ModelPart::kMicroBatchGradients, "zero_gradient"};
 constexpr Label kClearGap{ModelPart::kMicroBatchGradients, "clear_gap"};
 constexpr Label kClearGradients{ModelPart::kZeroGrad, "clear_gradients"};
-constexpr Label kReducePartials{ModelPart::kSequenceParallelGradients,
-                                "sequence_parallel.reduce_gradients"};
-constexpr Label kReduceIntoShare{ModelPart::kDataParallelReduction, "zero.reduce_gradients"};
 constexpr Label kAccumulateGradients{ModelPart::kGradientAccumulation, "accumulate_gradients"};
 
 constexpr std::int64_t kAlignment = 64;  // elements: 128 bytes in bf16
@@ -237,18 +234,11 @@ void ParameterStore::end_backward(ParameterUnit& unit) {
     } else if (context_.plan.gradient_dtype == context_.plan.dtype) {
       accumulate_pending(unit);
     }
+  } else {
+    gradients_complete(unit);
   }
   bind_gradients(unit, Tensor(), false);
   release_weights(unit);
-}
-
-void ParameterStore::reduce_into_share(ParameterUnit& unit) {
-  const Tensor& whole = unit.pending_gradients_;
-  reduce_sequence_partials(unit, whole);
-  const Tensor share = whole.slice(share_begin(unit), share_size(unit));
-  data_group(unit).reduce_scatter(whole, share, kReduceIntoShare);
-  context_.device.run(Add{share, unit.gradient_share, kAccumulateGradients});
-  unit.pending_gradients_ = Tensor();
 }
 
 void ParameterStore::accumulate_pending() {
@@ -269,21 +259,15 @@ void ParameterStore::accumulate_pending(ParameterUnit& unit) {
     device.run(Add{part, unit.gradients.slice(p.offset, p.spec.shape), kAccumulateGradients});
   }
   unit.pending_gradients_ = Tensor();
+  gradients_complete(unit);
 }
 
 void ParameterStore::clear_gradients() {
   for (ParameterUnit& unit : units_) {
+    unit.is_reduced_ = false;
     const Tensor& kept = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
     context_.device.run(Fill{kept, 0.0F, kClearGradients});
   }
-}
-
-void ParameterStore::reduce_sequence_partials(ParameterUnit& unit, const Tensor& gradients) {
-  const std::int64_t begin =
-      context_.plan.sequence_parallel ? unit.replicated_begin() : unit.partial_begin();
-  if (begin == unit.size()) return;
-  tensor_group(unit).all_reduce(gradients.slice(begin, unit.size() - begin), ReduceOp::kSum,
-                                kReducePartials);
 }
 
 }  // namespace tpsim

@@ -91,6 +91,7 @@ class ParameterUnit {
   std::deque<Parameter> parameters_;
   std::vector<Segment> segments_;
   Tensor pending_gradients_;  // of this micro-batch, not yet accumulated
+  bool is_reduced_ = false;   // over the data group, in this step; or that has begun
 };
 
 // A tensor of the checkpoint that is not trained, [n] fp32.
@@ -120,6 +121,19 @@ class ParameterStore {
   // After a model chunk's backward: gradients that were produced beside the accumulation buffer
   // are added to it.
   void accumulate_pending();
+  // Before a model chunk's backward: whether it is the chunk's last of the step. Where the software
+  // reduces gradients beside backward, a unit's reduction begins then when its backward ends.
+  void set_last_backward(bool is_last) { is_last_backward_ = is_last; }
+
+  // Gradients of a unit over its tensor group, and of stages 0 and 1 over its data group. Does
+  // nothing for a unit of which that has been done, or has begun, in this step.
+  void reduce_partials(ParameterUnit& unit);
+  void reduce_over_data_parallel(ParameterUnit& unit);
+  // Stages 2 and 3, before a block's units end their backward, before the embedding's, and after a
+  // chunk's: the shares of the layer before have been added up.
+  void finish_shares();
+  // Every reduction that has begun is done.
+  void finish_reductions();
 
   // Clears the accumulated gradients: before the first micro-batch.
   void clear_gradients();
@@ -132,11 +146,21 @@ class ParameterStore {
   int zero_stage(const ParameterUnit& unit) const;  // 0 where its data group has one rank
   std::int64_t share_size(const ParameterUnit& unit) const;
   std::int64_t share_begin(const ParameterUnit& unit) const;
+
+ private:
+  // A share, inside the unit's whole gradients, on its way to where stages 2 and 3 accumulate it.
+  struct ShareOnItsWay {
+    ParameterUnit* unit = nullptr;
+    Tensor share;
+  };
+
   // Gradients of tensors that every tensor-parallel rank repeats, each rank having seen its part of
   // the sequence, or of the heads: their sum. Without sequence parallelism those of kPartial alone.
   void reduce_sequence_partials(ParameterUnit& unit, const Tensor& gradients);
-
- private:
+  Communicator& reduction_group(const ParameterUnit& unit) const;
+  bool reduces_beside() const { return context_.options.overlap_gradient_reduction; }
+  // Of stages 0 and 1: all of the step's gradients have been added up.
+  void gradients_complete(ParameterUnit& unit);
   void bind_weights(ParameterUnit& unit);
   void bind_gradients(ParameterUnit& unit, const Tensor& buffer, bool fresh);
   void initialize(const ParameterUnit& unit, Parameter& parameter, std::uint64_t seed);
@@ -149,6 +173,8 @@ class ParameterStore {
   const RankContext& context_;
   std::deque<ParameterUnit> units_;
   std::deque<Buffer> buffers_;
+  bool is_last_backward_ = false;
+  std::vector<ShareOnItsWay> on_their_way_;
 };
 
 }  // namespace tpsim

@@ -15,23 +15,40 @@ bool is_own_group(const Plan& plan, GroupKind kind) {
                                         : expert_tensor_ranks(plan) != plan.degrees.tp;
 }
 
+// Weights are gathered for one layer while gradients of another are reduced.
+bool reduces_beside_gathers(const Plan& plan, const TrainingOptions& options) {
+  return options.overlap_gradient_reduction && plan.zero == 3;
+}
+
 }  // namespace
 
-OwnedGroups::OwnedGroups(const Plan& plan, const Form& form) {
+OwnedGroups::OwnedGroups(const Plan& plan, const TrainingOptions& options, const Form& form) {
   for (std::size_t i = 0; i < kGroupKindCount; ++i) {
     const auto kind = static_cast<GroupKind>(i);
     const bool is_of_experts = kind == GroupKind::kExpertData || kind == GroupKind::kExpertTensor;
     if (!is_of_experts || is_own_group(plan, kind)) by_kind_[i] = form(kind);
     if (kind == GroupKind::kPipeline) pipeline_backward_ = form(kind);
   }
+  if (!reduces_beside_gathers(plan, options)) return;
+  reduction_ = form(GroupKind::kData);
+  if (is_own_group(plan, GroupKind::kExpertData)) expert_reduction_ = form(GroupKind::kExpertData);
 }
 
 ProcessGroups OwnedGroups::groups() const {
   const auto of = [&](GroupKind kind) { return by_kind_[static_cast<std::size_t>(kind)].get(); };
   Communicator* expert_data = of(GroupKind::kExpertData);
   Communicator* expert_tensor = of(GroupKind::kExpertTensor);
+  Communicator* data = of(GroupKind::kData);
+  Communicator* reduction = reduction_ ? reduction_.get() : data;
+  if (expert_data == nullptr) expert_data = data;
+  const auto expert_reduction = [&] {
+    if (expert_reduction_) return expert_reduction_.get();
+    return expert_data == data ? reduction : expert_data;
+  };
   return {.tensor = *of(GroupKind::kTensor),
-          .data = *of(GroupKind::kData),
+          .data = *data,
+          .reduction = *reduction,
+          .expert_reduction = *expert_reduction(),
           .pipeline_forward = *of(GroupKind::kPipeline),
           .pipeline_backward = *pipeline_backward_,
           .embedding = *of(GroupKind::kEmbedding),
@@ -39,7 +56,7 @@ ProcessGroups OwnedGroups::groups() const {
           .world = *of(GroupKind::kWorld),
           .context = *of(GroupKind::kContext),
           .expert = *of(GroupKind::kExpert),
-          .expert_data = expert_data != nullptr ? *expert_data : *of(GroupKind::kData),
+          .expert_data = *expert_data,
           .expert_tensor = expert_tensor != nullptr ? *expert_tensor : *of(GroupKind::kTensor)};
 }
 
@@ -54,9 +71,10 @@ MessageWays pipeline_ways(const Plan& plan, bool backward) {
 
 }  // namespace
 
-OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
+OwnedGroups form_groups(World& world, Device& device, const Plan& plan,
+                        const TrainingOptions& options) {
   bool backward = false;
-  return {plan, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
+  return {plan, options, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
             const std::vector<std::int64_t> members = group_members(plan, kind, world.rank());
             if (members.size() == 1) return lone_communicator(device, kind);
             if (kind != GroupKind::kPipeline) return world.communicator(device, kind, members);
@@ -65,10 +83,10 @@ OwnedGroups form_groups(World& world, Device& device, const Plan& plan) {
           }};
 }
 
-std::int64_t formed_groups(const Plan& plan, std::int64_t rank) {
+std::int64_t formed_groups(const Plan& plan, const TrainingOptions& options, std::int64_t rank) {
   std::int64_t count = 0;
   bool backward = false;
-  const OwnedGroups none(plan, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
+  const OwnedGroups none(plan, options, [&](GroupKind kind) -> std::unique_ptr<Communicator> {
     if (group_position(plan, kind, rank).size == 1) return nullptr;
     if (kind == GroupKind::kPipeline) {
       const MessageWays ways = pipeline_ways(plan, std::exchange(backward, true));

@@ -18,6 +18,10 @@ namespace tpsim {
 struct ProcessGroups {
   Communicator& tensor;
   Communicator& data;  // ranks that hold the same weights: data x context parallel
+  // The same ranks as of `data` and `expert_data`, for reductions of gradients. Groups of their own
+  // where these run beside ops while the others gather weights.
+  Communicator& reduction;
+  Communicator& expert_reduction;
   Communicator& pipeline_forward;
   Communicator& pipeline_backward;
   Communicator& embedding;  // first and last stage; of one rank elsewhere

@@ -39,6 +39,7 @@ void RankModel::run_pipeline(const DataSource& data) {
   store_.clear_gradients();
   context_.device.run(Fill{loss_sum_, 0.0F, kReportLoss});
   const PipelineShape shape = pipeline_shape(context_.plan);
+  backwards_left_.assign(chunks_.size(), shape.micro_batches);
   const bool whole = context_.device.records() && alternates(shape);
   for (ScheduleCursor next(shape, context_.at.pp); !next.done(); next.advance()) {
     const PipelineTask task = next.current();
@@ -115,6 +116,7 @@ void RankModel::run_backward(const PipelineTask& task) {
   if (!chunk.is_last()) {
     dy = receive_from_stage(context_, pipeline, neighbour(1), "pipeline.gradient");
   }
+  store_.set_last_backward(--backwards_left_[static_cast<std::size_t>(task.chunk)] == 0);
   const Tensor dx = chunk.backward(task.micro_batch, std::move(dy), loss_scale());
   if (!chunk.is_first()) {
     send_to_stage(context_, pipeline, dx, neighbour(-1), "pipeline.gradient");

@@ -54,7 +54,8 @@ class RankModel {
   ParameterStore store_;
   Optimizer optimizer_;
   std::vector<std::unique_ptr<ModelChunk>> chunks_;
-  Tensor loss_sum_;  // [1] fp32, over this rank's tokens
+  std::vector<std::int64_t> backwards_left_;  // of each chunk, in this step
+  Tensor loss_sum_;                           // [1] fp32, over this rank's tokens
 };
 
 }  // namespace tpsim

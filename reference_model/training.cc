@@ -256,7 +256,7 @@ Status train(World& world, Device& device, const TrainingRun& run, const TokenSo
     TPSIM_TRY_STATUS(check_recordable(run));
     TPSIM_TRY_STATUS(device.start_recording());
   }
-  const OwnedGroups owned = form_groups(world, device, run.plan);
+  const OwnedGroups owned = form_groups(world, device, run.plan, run.options);
   ExpertLoads loads;
   RankModel model(
       RankContext{device, owned.groups(), coordinates(run.plan, world.rank()), run.model, run.plan,

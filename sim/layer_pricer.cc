@@ -237,6 +237,22 @@ StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) 
   return end;
 }
 
+namespace {
+
+double whole_gradients(const LayerTrace& trace) {
+  double bytes = 0;
+  const auto [begin, end] = trace.span(Phase::kBackward);
+  for (std::size_t i = begin; i < end; ++i) {
+    const ProgramEvent& event = trace.program.events[i];
+    if (event.kind != ProgramEvent::Kind::kAllocate) continue;
+    const AllocationRecord& made = trace.program.allocations[event.index];
+    if (made.category == MemoryCategory::kGradients) bytes += static_cast<double>(made.bytes);
+  }
+  return bytes;
+}
+
+}  // namespace
+
 LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan,
                                              std::int64_t block) {
   LayerTrace trace = trace_layers(kind, with_block_kind(scenario().model, block),
@@ -248,7 +264,8 @@ LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key
     const auto [begin, end] = trace.span(phase);
     return memory_change(trace.program, begin, end, scenario().stack.memory.allocation_granularity);
   };
-  LayerMemory all{memory(Phase::kForward), memory(Phase::kBackward), memory(Phase::kAccumulate)};
+  LayerMemory all{memory(Phase::kForward), memory(Phase::kBackward), memory(Phase::kAccumulate),
+                  whole_gradients(trace)};
   add_memory_of_parts(all, kind, trace, plan, scenario());
   if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
     keep_half_of_products(all, layer_memory(kind, with_whole_recompute(plan, true), block), trace);

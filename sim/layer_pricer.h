@@ -40,6 +40,7 @@ struct LayerCost {
 // The same, memory alone: known from the trace before anything is priced.
 struct LayerMemory {
   MemoryChange forward, backward, accumulate;
+  double gradients = 0;  // bytes of those that backward holds whole beside what is kept
 };
 
 // What every step costs, whatever the number of micro-batches.

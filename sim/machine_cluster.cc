@@ -48,7 +48,6 @@ StackSpec stack_as_measured(StackSpec stack, const Profile& profile) {
 
 StackSpec executed_stack(const StackSpec& named, StackSpec own) {
   own.training = named.training;
-  own.training.overlap_gradient_reduction = false;
   own.training.overlap_parameter_gather = false;
   return own;
 }

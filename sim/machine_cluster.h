@@ -24,7 +24,7 @@ StackSpec stack_as_measured(StackSpec stack, const Profile& profile);
 // The catalogue's name of the software that wrote the profile: this program.
 std::string_view own_stack(const Profile& profile);
 // What runs here in the place of `named`: `own` executes what `named` would have its ranks execute,
-// with its own host and memory. It overlaps no reduction of gradients.
+// with its own host and memory. It gathers no weights beside the next forward.
 StackSpec executed_stack(const StackSpec& named, StackSpec own);
 // The software, with what its ranks' times vary on this machine.
 StackSpec stack_on_machine(StackSpec stack, const Profile& profile);

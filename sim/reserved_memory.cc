@@ -101,7 +101,8 @@ Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec
   const Bytes own =
       stack.memory.context + reserved_memory(model, plan, stack, rank, has_neighbours);
   if (!has_neighbours) return own;
-  return own + static_cast<double>(formed_groups(plan, rank)) * stack.memory.collective_buffers;
+  return own + static_cast<double>(formed_groups(plan, stack.training, rank)) *
+                   stack.memory.collective_buffers;
 }
 
 }  // namespace tpsim

@@ -107,6 +107,56 @@ std::pair<Phase, Phase> composed(const ModelSpec& model, const Plan& plan, const
   return {forward, Phase::then(backward, accumulate)};
 }
 
+// Whole gradients of a layer on their way to this rank's share while the next layer's are made.
+class GradientsInReduction {
+ public:
+  GradientsInReduction(LayerPricer& pricer, const Plan& plan) : pricer_(pricer), plan_(plan) {}
+
+  static bool stay(const StackSpec& stack, const Plan& plan) {
+    return stack.memory.layer_in_reduction && stack.training.overlap_gradient_reduction &&
+           plan.zero >= 2 && has_replicas(plan);
+  }
+
+  // Backward of a chunk; after its end nothing is on its way.
+  MemoryChange backward(const ChunkKind& chunk) {
+    MemoryChange all;
+    if (chunk.is_last) {
+      const LayerMemory& head = pricer_.layer_memory(LayerKind::kHead, plan_, 0);
+      all = head.backward;
+      behind_ = head.gradients;
+    }
+    const std::vector<BlockRun> runs = runs_of(pricer_.scenario().model, plan_, chunk);
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) add(all, *run);
+    if (!chunk.is_first) return all;
+    return MemoryChange::then(all, pricer_.layer_memory(LayerKind::kEmbedding, plan_, 0).backward);
+  }
+
+ private:
+  void add(MemoryChange& all, const BlockRun& run) {
+    if (run.count == 0) return;
+    const bool varies = plan_.recompute == Recompute::kBlocks;
+    const LayerMemory& block = pricer_.layer_memory(
+        LayerKind::kBlock, varies ? with_whole_recompute(plan_, run.recomputes) : plan_, run.kind);
+    all = then(all, block.backward);
+    behind_ = block.gradients;
+    all = then(all, MemoryChange::repeat(block.backward, run.count - 1));
+  }
+  MemoryChange then(const MemoryChange& first, const MemoryChange& second) const {
+    return MemoryChange::then(MemoryChange::then(first, of_gradients(behind_)),
+                              MemoryChange::then(second, of_gradients(-behind_)));
+  }
+  static MemoryChange of_gradients(double bytes) {
+    constexpr auto kGradients = static_cast<std::size_t>(MemoryCategory::kGradients);
+    MemoryChange change;
+    change.left[kGradients] = bytes;
+    change.highest[kGradients] = change.each[kGradients] = std::max(0.0, bytes);
+    return change;
+  }
+  LayerPricer& pricer_;
+  const Plan& plan_;
+  double behind_ = 0;  // bytes
+};
+
 void add(FixedCost& sum, const FixedCost& layer, std::int64_t count) {
   const auto n = static_cast<double>(count);
   for (std::size_t i = 0; i < sum.held.size(); ++i) {
@@ -126,7 +176,12 @@ ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kin
         return pricer.layer(layer, of, block);
       });
   const PhaseCost scales = pricer.scale_exchange(plan, kind.blocks);
-  return {kind, PhaseCost::then(phases.first, scales), PhaseCost::then(phases.second, scales)};
+  ChunkCost cost{kind, PhaseCost::then(phases.first, scales),
+                 PhaseCost::then(phases.second, scales)};
+  if (GradientsInReduction::stay(pricer.scenario().stack, plan)) {
+    cost.backward.memory = GradientsInReduction(pricer, plan).backward(kind);
+  }
+  return cost;
 }
 
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
@@ -135,6 +190,9 @@ ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind&
       [&](LayerKind layer, const Plan& of, std::int64_t block) -> const LayerMemory& {
         return pricer.layer_memory(layer, of, block);
       });
+  if (GradientsInReduction::stay(pricer.scenario().stack, plan)) {
+    return {phases.first, GradientsInReduction(pricer, plan).backward(kind)};
+  }
   return {phases.first, phases.second};
 }
 

@@ -45,6 +45,8 @@ class LayerTracer {
 
   // While the results of backward still live.
   void finish() {
+    table_store_.finish_shares();
+    store_.finish_shares();
     trace_.backward_end = mark();
     table_store_.accumulate_pending();
     store_.accumulate_pending();
@@ -132,7 +134,7 @@ void add_units(LayerKind kind, const RankContext& context, ParameterStore& store
 
 MetaRank::MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                    const RankCoordinates& at)
-    : groups_(plan,
+    : groups_(plan, options,
               [&](GroupKind kind) {
                 const GroupPosition position = group_position(plan, kind, global_rank(plan, at));
                 return std::make_unique<MetaCommunicator>(device_, kind,

@@ -2,10 +2,14 @@
 // GPU: seconds, share of the copy rate measured here, TFLOP/s. One line per op, tab-separated.
 //
 // Each op is timed over sets of operands that together are larger than the cache.
+//
+// --soak SECONDS: products without rest for so long instead, and how many a second in each second.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "kernels/cuda/cuda_device.h"
@@ -157,6 +161,23 @@ void print_machine(CudaDevice& device) {
   fmt::print("bytes in use, says the driver\t\t{}\t\t\n", driver.used);
 }
 
+Status soak(double seconds) {
+  TPSIM_TRY(const auto device, CudaDevice::create());
+  const Op product = make_op(*device, key(OpKind::kMatmul, kTransposeB, {1, 8192, 8192, 8192}), 1);
+  const double flops = describe(product).flops;
+  const DeviceMark begin = device->mark();
+  fmt::print("second\tTFLOP/s\n");
+  for (double at = 0; at < seconds;) {
+    constexpr int kProducts = 400;  // about as many as an H100 does in a second
+    for (int i = 0; i < kProducts; ++i) device->run(product);
+    const double now = device->seconds_between(begin, device->mark());
+    fmt::print("{:.2f}\t{:.1f}\n", now, kProducts * flops / (now - at) * 1e-12);
+    std::fflush(stdout);
+    at = now;
+  }
+  return Ok{};
+}
+
 Status run() {
   TPSIM_TRY(const auto device, CudaDevice::create());
   Table table(*device);
@@ -171,8 +192,13 @@ Status run() {
 }  // namespace
 }  // namespace tpsim
 
-int main() {
-  const tpsim::Status status = tpsim::run();
+int main(int argc, char** argv) {
+  const bool soaks = argc == 3 && std::string_view(argv[1]) == "--soak";
+  if (argc > 1 && !soaks) {
+    fmt::print(stderr, "usage: {} [--soak SECONDS]\n", argv[0]);
+    return 2;
+  }
+  const tpsim::Status status = soaks ? tpsim::soak(std::atof(argv[2])) : tpsim::run();
   if (status.ok()) return 0;
   fmt::print(stderr, "{}\n", to_string(status.error()));
   return static_cast<int>(status.error().kind);

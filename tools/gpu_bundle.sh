@@ -26,5 +26,5 @@ for program in "${programs[@]}"; do
 done
 cp -r data "$bundle/data"
 cp -r tests/golden "$bundle/golden"
-cp tools/gpu_check.sh tools/gpu_against_torch.py tools/gpu_validation.py tools/merge_profiles.py "$bundle/"
+cp tools/gpu_check.sh tools/gpu_ranks.sh tools/gpu_against_torch.py tools/gpu_validation.py tools/merge_profiles.py "$bundle/"
 du -sh "$bundle"

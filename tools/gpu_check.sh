@@ -2,25 +2,25 @@
 # What a GPU has to show, on a bare machine with NVIDIA's driver and Python's CUDA packages. Runs a
 # bundle that tools/gpu_bundle.sh made; builds nothing and needs no network.
 #   BUNDLE/gpu_check.sh STAGE OUT
-# STAGE, each under ten minutes, all under 25:
-#   look      the machine, what the programs find on it, and two steps of training
-#   tests     every op case and the golden runs, then a part of them under compute-sanitizer
-#   profile   tpsim profile --device cuda of every plan below, together in OUT/h200.json
-#   validate  the plans predicted from that profile and run: whole models, ranks of large ones
-#   speed     each kernel against the copy rate, blocks and steps against PyTorch
-# OUT receives at most four files a stage: the log of all its steps, whatever failed, and results.
-# Exit code 1: a step failed, 4: there is no GPU.
+# STAGE, each under ten minutes; the first three, in this order, tell most (docs/cuda.md has the minutes):
+#   look      the machine, all tests in one process, ops at the sizes of large models, graphs
+#   kernels   each kernel against the copy rate and PyTorch's; real NCCL among processes on the one GPU
+#   profile   two plans profiled and validated, then the others while there is time: OUT/h200.json
+#   speed     steps against PyTorch's; clocks and power over a minute of products
+#   sanitize  compute-sanitizer's four tools
+# OUT receives at most five files a stage: the log of all its steps, whatever failed, a line for each
+# step in summary.txt, and results. Exit code 1: a step failed, 4: there is no GPU.
 set -uo pipefail
 bundle=$(cd "$(dirname "$0")" && pwd)
-stage=${1:?stage: look, tests, profile, validate or speed}
+stage=${1:?stage: look, kernels, profile, speed or sanitize}
 out=${2:?a folder for the results}
 work=${TPSIM_CHECK_WORK:-/tmp/tpsim_check}  # kept between stages on one machine
 mkdir -p "$out" "$work"
 log=$out/$stage.txt
+summary=$out/summary.txt
 : >"$log"
 deadline=$((SECONDS + 570))
 failed=0
-count=0
 
 # Python's wheels of NVIDIA bring cuBLASLt, NCCL and CUPTI where there is no toolkit.
 wheels=$(python3 -c 'import glob, os, sysconfig
@@ -37,7 +37,7 @@ step() {
   shift 2
   [ $((deadline - SECONDS)) -ge "$limit" ] || limit=$((deadline - SECONDS))
   if [ "$limit" -lt 10 ]; then
-    echo "== $name: left out, the time is up" | tee -a "$log"
+    echo "== $name: left out, the time is up" | tee -a "$log" "$summary"
     failed=1
     return 1
   fi
@@ -45,7 +45,12 @@ step() {
   echo "== $name: exit code $code after $((SECONDS - begin)) s" | tee -a "$log"
   { echo "\$ $*"; cat "$work/$name.out" "$work/$name.err"; } >>"$log"
   tail -qn 12 "$work/$name.out" "$work/$name.err" | cut -c1-240
-  [ "$code" -eq 0 ] || failed=1
+  local why=""
+  if [ "$code" -ne 0 ]; then
+    failed=1
+    why=$(grep -hm1 -iE 'error|fail|not so|mismatch' "$work/$name.err" "$work/$name.out" | cut -c1-160)
+  fi
+  echo "$stage/$name: $code after $((SECONDS - begin)) s${why:+: $why}" >>"$summary"
   return "$code"
 }
 
@@ -83,116 +88,163 @@ plan_file() {
   return 1
 }
 
+# same_losses NAME TOLERANCE A B: of two reports in $work.
+same_losses() {
+  step "$1" 20 python3 -c 'import json, sys
+a, b = ([s["loss"] for s in json.load(open(f))["steps"]] for f in sys.argv[2:4])
+print(a, b)
+ok = len(a) == len(b) > 0 and all(abs(x - y) <= float(sys.argv[1]) * abs(x) for x, y in zip(a, b))
+sys.exit(0 if ok else "losses mismatch")' "$2" "$work/$3.out" "$work/$4.out"
+}
+clocks() { nvidia-smi -q -d CLOCK,POWER,ECC >>"$log" 2>&1 || true; }
+
 look() {
   step machine 60 bash -c 'cat /etc/os-release; ldd --version | head -1; nvidia-smi; nvcc --version
     free -g; nproc; python3 -c "import torch; print(torch.__version__, torch.cuda.is_available())"
     for tool in compute-sanitizer ncu; do command -v $tool; done; true'
   step version 60 "$bundle/tpsim" --version
   step libraries 60 bash -c "ldd '$bundle/tpsim'; ls -d ${TPSIM_LIBRARY_PATH//:/ } 2>/dev/null; true"
-  step first_steps 120 "$bundle/tpsim" run --model bloom-560m --device cuda --seq 512 --steps 3
-  step graphs 120 "$bundle/tpsim" run --model bloom-560m --device cuda --seq 512 --steps 8 \
+  step first_steps 60 "$bundle/tpsim" run --model bloom-560m --device cuda --seq 512 --steps 3
+  tests
+  step shapes 200 "$bundle/tpsim_cuda_tests" --durations yes "[shapes]"
+  step graphs 60 "$bundle/tpsim" run --model bloom-560m --device cuda --seq 512 --steps 4 \
     --micro-batch 1 --global-batch 4 --cuda-graphs
 }
 
+# One process pays once for the context and cuBLASLt. A kernel that faults takes it along, so that
+# after a failure every test has one of its own, and then every kind of op.
 tests() {
-  # A kernel that faults takes its process along, so that every test has one of its own.
-  local name op broken=0
+  local name op broken=0 count=0
+  step all_tests 200 "$bundle/tpsim_cuda_tests" --durations yes "~[shapes]" && return
   while IFS= read -r name; do
     [ -n "$name" ] || continue
-    step "test_$((++count))" 200 "$bundle/tpsim_cuda_tests" --durations yes "${name//,/\\,}" ||
+    case "$name" in *true\ size*) continue ;; esac
+    step "test_$((++count))" 100 "$bundle/tpsim_cuda_tests" --durations yes "${name//,/\\,}" ||
       case "$name" in *ops\ on*) broken=1 ;; esac
   done < <("$bundle/tpsim_cuda_tests" --list-test-names-only)
-  if [ "$broken" -eq 1 ]; then
-    for op in $("$bundle/tpsim_cuda_tests" --list-ops); do
-      TPSIM_OP=$op step "op_$op" 40 "$bundle/tpsim_cuda_tests" "*bf16*"
-    done
-    return
-  fi
-  command -v compute-sanitizer >/dev/null || return 0
-  for tool in memcheck racecheck; do
-    step "$tool" 150 compute-sanitizer --tool "$tool" --error-exitcode 9 \
-      "$bundle/tpsim_cuda_tests" "[sanitize]"
+  [ "$broken" -eq 1 ] || return 0
+  for op in $("$bundle/tpsim_cuda_tests" --list-ops); do
+    TPSIM_OP=$op step "op_$op" 40 "$bundle/tpsim_cuda_tests" "*bf16*"
   done
+}
+
+kernels() {
+  step kernels 200 "$bundle/tpsim_bench_gpu"
+  cp "$work/kernels.out" "$out/kernel_times.tsv" 2>/dev/null
+  step torch_kernels 120 python3 "$bundle/gpu_against_torch.py" "$work/kernels.out"
+  nccl
+}
+
+# The real NCCL, with the processes of a job on the one GPU: each is told that it has a host of its own.
+nccl() {
+  local golden=$bundle/golden/bloom-tiny
+  local job=(--checkpoint "$golden" --tokens "$golden/tokens.safetensors" --dtype fp32 --device cuda
+    --global-batch 8 --micro-batch 2 --json)
+  step nccl_one 40 "$bundle/tpsim" run "${job[@]}" --steps 3
+  local name ranks options
+  while read -r name ranks options; do
+    # shellcheck disable=SC2086
+    step "nccl_$name" 60 "$bundle/gpu_ranks.sh" "$ranks" "$bundle/tpsim" run "${job[@]}" --steps 3 $options &&
+      same_losses "nccl_${name}_losses" 1e-4 nccl_one "nccl_$name"
+  done <<'PLANS'
+tp2 2 --tp 2
+pp2 2 --pp 2
+beside 2 --dp 2 --zero 1 --overlap-gradient-reduction on
+after 2 --dp 2 --zero 1 --overlap-gradient-reduction off
+zero3 2 --dp 2 --zero 3
+tp2pp2 4 --tp 2 --pp 2
+PLANS
+  step nccl_stopped 60 env TPSIM_TIMEOUT=10 "$bundle/gpu_ranks.sh" --stop 2 "$bundle/tpsim" run \
+    "${job[@]}" --tp 2 --steps 1000000
 }
 
 profile() {
-  local one name spec rank_list
+  local one name spec rank rank_list
   local parts=()
   rm -f "$work"/*.part.json "$work/h200.json"
-  part() {
-    plan_file "$@" || return 0
-    step "profile_$1" 240 "$bundle/tpsim" profile "$work/$1.plan.json" --device cuda \
-      -o "$work/$1.part.json" || return 0
-    parts+=("$work/$1.part.json")
-    # After each, so that what is there is whole whenever this ends.
-    python3 "$bundle/merge_profiles.py" -o "$work/merged.json" "${parts[@]}" 2>>"$log" &&
-      cp "$work/merged.json" "$out/h200.json"
-  }
-  read -r name rank_list spec <<<"${ranks[0]}"
-  # shellcheck disable=SC2086
-  part "$name" $spec
-  for one in "${plans[@]}"; do
-    # shellcheck disable=SC2086
-    part $one
-  done
-  for one in "${ranks[@]:1}"; do
-    read -r name rank_list spec <<<"$one"
-    # shellcheck disable=SC2086
-    part "$name" $spec
-  done
-  [ -s "$out/h200.json" ] || { failed=1; return; }
-  cp "$out/h200.json" "$work/h200.json"
-}
-
-validate() {
-  local one name spec rank rank_list
-  [ -s "$work/h200.json" ] || cp "$bundle/h200.json" "$work/h200.json" 2>/dev/null ||
-    cp "$bundle/data/profiles/h200.json" "$work/h200.json"
   : >"$out/validate.jsonl"
   keep() { python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))))' \
     "$work/$1.out" >>"$out/validate.jsonl" 2>>"$log"; }
-  read -r name rank_list spec <<<"${ranks[0]}"
-  for one in "${ranks[@]}"; do
-    read -r name rank_list spec <<<"$one"
+  # priced NAME OPTIONS...: profiled, and what is there so far is whole whenever this ends.
+  priced() {
+    plan_file "$@" || return 1
+    step "profile_$1" 240 "$bundle/tpsim" profile "$work/$1.plan.json" --device cuda \
+      -o "$work/$1.part.json" || return 1
+    parts+=("$work/$1.part.json")
+    python3 "$bundle/merge_profiles.py" -o "$work/merged.json" "${parts[@]}" 2>>"$log" &&
+      cp "$work/merged.json" "$out/h200.json" && cp "$work/merged.json" "$work/h200.json"
+  }
+  ranks_of() {
+    read -r name rank_list spec <<<"$1"
     # shellcheck disable=SC2086
-    plan_file "$name" $spec || continue
+    priced "$name" $spec || return
+    # shellcheck disable=SC2086
+    plan_file "$name" $spec || return
     for rank in ${rank_list//,/ }; do
       step "rank_${name}_$rank" 75 "$bundle/tpsim" run "$work/$name.plan.json" --device cuda \
         --rank "$rank" --steps 6 --profile "$work/h200.json" --json && keep "rank_${name}_$rank"
     done
-  done
-  for one in "${plans[@]}"; do
-    name=${one%% *}
+  }
+  whole() {
+    name=${1%% *}
     # shellcheck disable=SC2086
-    plan_file $one || continue
+    priced $1 || return
+    # shellcheck disable=SC2086
+    plan_file $1 || return
     step "validate_$name" 75 "$bundle/tpsim" validate "$work/$name.plan.json" --device cuda \
       --steps 12 --profile "$work/h200.json" --json && keep "validate_$name"
-  done
+  }
+  ranks_of "${ranks[0]}"
+  for one in "${plans[@]}"; do whole "$one"; done
+  for one in "${ranks[@]:1}"; do ranks_of "$one"; done
+  [ -s "$out/h200.json" ] || failed=1
   python3 "$bundle/gpu_validation.py" "$out/validate.jsonl" >"$out/validate.md" 2>>"$log" || failed=1
   cat "$out/validate.md"
 }
 
 speed() {
-  step kernels 200 "$bundle/tpsim_bench_gpu"
-  cp "$work/kernels.out" "$out/kernels.txt" 2>/dev/null
   step bloom_1b7 90 "$bundle/tpsim" run --model bloom-1b7 --device cuda --micro-batch 4 \
     --attention flash --steps 10
   step bloom_1b7_graphs 90 "$bundle/tpsim" run --model bloom-1b7 --device cuda --micro-batch 4 \
     --attention flash --steps 10 --cuda-graphs
   step bloom_7b1 120 "$bundle/tpsim" run --model bloom-7b1 --device cuda --micro-batch 1 \
     --attention flash --steps 8
-  step torch 280 python3 "$bundle/gpu_against_torch.py" "$work/kernels.out" "$work/bloom_1b7.out" \
+  step torch 200 python3 "$bundle/gpu_against_torch.py" "$work/kernels.out" "$work/bloom_1b7.out" \
     "$work/bloom_7b1.out"
   cp "$work/torch.out" "$out/torch.txt" 2>/dev/null
+  # From burst to sustained: clocks and watts every tenth of a second.
+  nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,temperature.gpu --format=csv -lms 100 \
+    >"$out/clocks.csv" 2>>"$log" &
+  local curve=$!
+  step soak 90 "$bundle/tpsim_bench_gpu" --soak 60
+  kill "$curve" 2>/dev/null
+  wait "$curve" 2>/dev/null
+}
+
+# racecheck knows shared memory alone: flash attention and norms first, of real sizes.
+sanitize() {
+  command -v compute-sanitizer >/dev/null || { echo "== no compute-sanitizer here" | tee -a "$log"; return; }
+  for tool in memcheck racecheck synccheck initcheck; do
+    step "$tool" 150 compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      "$bundle/tpsim_cuda_tests" "[sanitize]"
+  done
 }
 
 case "$stage" in
-  look | tests | profile | validate | speed) ;;
+  look | kernels | profile | speed | sanitize) ;;
   *) echo "gpu_check.sh: unknown stage $stage" >&2; exit 2 ;;
 esac
+# nvidia-smi is not everywhere; the program has the last word.
 if ! nvidia-smi >/dev/null 2>&1; then
-  echo "gpu_check.sh: nvidia-smi finds no GPU" | tee -a "$log" >&2
-  exit 4
+  code=0
+  "$bundle/tpsim" run --model bloom-560m --device cuda --seq 16 --steps 1 >>"$log" 2>&1 || code=$?
+  if [ "$code" -eq 4 ]; then
+    echo "gpu_check.sh: neither nvidia-smi nor tpsim finds a GPU" | tee -a "$log" >&2
+    exit 4
+  fi
 fi
+clocks
 "$stage"
+clocks
+echo "== summary" && grep "^$stage/" "$summary" | tail -n 60
 exit "$failed"

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Holds predictions against measured steps on this machine's CPU: 2 ranks on 2 cores, two models, every
-# kind of parallelism. Writes a table in Markdown to standard output.
+# Holds predictions against measured steps on this machine's CPU: 2 ranks on 2 cores, two models.
+# Writes a table in Markdown to standard output, 24 rows for both models.
 #
-# Usage: tools/validate_cpu.sh [TPSIM [STEPS [small|large]]]. On a quiet machine: other programs disturb
-# the runs.
+# Usage: tools/validate_cpu.sh [TPSIM [STEPS [small|large [kinds|beside]]]]. On a quiet machine: other
+# programs disturb the runs.
+#   kinds   every kind of parallelism, with and without recompute
+#   beside  gradients reduced beside backward: every ZeRO stage, micro-batches of 1, 2 and 4
 set -euo pipefail
 tpsim=${1:-build/release/tpsim}
 steps=${2:-20}
 sizes=${3:-small large}
+rows=${4:-kinds}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -25,31 +28,57 @@ JSON
 model small 256 4 8 256 2048
 model large 512 8 8 128 4096
 
-common=(--global-batch 8 --micro-batch 2 --attention unfused --dtype fp32 --sequence-parallel off)
-plans=("--tp 2" "--pp 2" "--dp 2 --zero 0" "--dp 2 --zero 1" "--dp 2 --zero 2" "--dp 2 --zero 3")
+common=(--global-batch 8 --attention unfused --dtype fp32 --sequence-parallel off)
 
-echo "| model | plan | recompute | predicted | measured | spread | error | memory predicted | measured | error |"
-echo "|---|---|---|---|---|---|---|---|---|---|"
-for name in $sizes; do
-  for recompute in none full; do
-    # A profile for each: with recompute, ops find more of their operands in the caches.
-    "$tpsim" profile --model "$work/$name.json" --gpus 2 "${common[@]}" --recompute $recompute \
-      -o "$work/profile.json" >&2
-    for plan in "${plans[@]}"; do
-      # shellcheck disable=SC2086
-      "$tpsim" simulate --model "$work/$name.json" "${common[@]}" $plan --recompute $recompute \
-        --profile "$work/profile.json" --save "$work/plan.json" > "$work/simulated.txt"
-      "$tpsim" validate "$work/plan.json" --steps "$steps" --json > "$work/report.json"
-      python3 - "$work/report.json" "$name" "${plan//--/}" "$recompute" <<'PYTHON'
+# Predicts and runs plans $2... of model $1 at the prices of one profile.
+validate() {
+  local name=$1
+  shift
+  for plan in "$@"; do
+    # shellcheck disable=SC2086
+    "$tpsim" simulate --model "$work/$name.json" "${common[@]}" $plan \
+      --profile "$work/profile.json" --save "$work/plan.json" > "$work/simulated.txt"
+    "$tpsim" validate "$work/plan.json" --steps "$steps" --json > "$work/report.json"
+    python3 - "$work/report.json" "${plan//--/}" <<'PYTHON'
 import json, sys
 report = json.load(open(sys.argv[1]))
 memory = max(report["memory"], key=lambda stage: stage["measured_gib"])
 worst = max(report["memory"], key=lambda stage: abs(stage["error_pct"]))
-print("| %s | %s | %s | %.1f ms | %.1f ms | %.1f %% | %+.1f %% | %.1f MiB | %.1f MiB | %+.2f %% |" % (
-    report["model"], sys.argv[3], sys.argv[4], 1e3 * report["predicted_step_s"],
-    1e3 * report["measured_step_s"], 100 * report["step_spread"], report["error_pct"],
-    1024 * memory["predicted_gib"], 1024 * memory["measured_gib"], worst["error_pct"]))
+plan = sys.argv[2].replace(" overlap-gradient-reduction on", "").replace(" micro-batch 2 recompute", ", recompute")
+least = 100 * (report["predicted_step_s"] / report["least_step_s"] - 1)
+print("| %s | %s | %.1f ms | %.1f ms | %.1f %% | %+.1f %% | %+.1f %% | %.1f MiB | %.1f MiB | %+.2f %% |" % (
+    report["model"], plan, 1e3 * report["predicted_step_s"],
+    1e3 * report["measured_step_s"], 100 * report["step_spread"], report["error_pct"], least,
+    1024 * memory["predicted_gib"], 1024 * memory["measured_gib"], worst["error_pct"]), flush=True)
 PYTHON
+  done
+}
+
+profile() {
+  "$tpsim" profile --model "$work/$1.json" --gpus 2 "${common[@]}" "${@:2}" -o "$work/profile.json" >&2
+}
+
+echo "| model | plan | predicted | measured | spread | error | of the least step | memory predicted | measured | error |"
+echo "|---|---|---|---|---|---|---|---|---|---|"
+for name in $sizes; do
+  if [[ $rows == beside ]]; then
+    for micro in 1 2 4; do
+      profile "$name" --micro-batch $micro --dp 2 --recompute none
+      plans=()
+      for zero in 0 1 2 3; do
+        plans+=("--dp 2 --zero $zero --micro-batch $micro --recompute none --overlap-gradient-reduction on")
+      done
+      validate "$name" "${plans[@]}"
     done
+    continue
+  fi
+  for recompute in none full; do
+    # A profile for each: with recompute, ops find more of their operands in the caches.
+    profile "$name" --micro-batch 2 --recompute $recompute
+    plans=()
+    for layout in "--tp 2" "--pp 2" "--dp 2 --zero 0" "--dp 2 --zero 1" "--dp 2 --zero 2" "--dp 2 --zero 3"; do
+      plans+=("$layout --micro-batch 2 --recompute $recompute")
+    done
+    validate "$name" "${plans[@]}"
   done
 done

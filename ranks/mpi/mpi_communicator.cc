@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ranks/mpi/mpi_values.h"
 #include "ranks/mpi/mpi_watch.h"
 #include "ranks/reduce.h"
 
@@ -12,18 +13,7 @@ namespace {
 
 // Up to here everyone sends everything: one exchange instead of two.
 constexpr std::int64_t kSmallBytes = 8192;
-// Longer arrays are reduced piece by piece, so that what arrives is added while it is in cache.
-constexpr std::int64_t kPieceElements = 1 << 20;
 constexpr int kTag = 0;
-
-// MPI only moves elements, so that their width is all it must know.
-MPI_Datatype type_of(DType dtype) {
-  switch (size_of(dtype)) {
-    case 4: return MPI_UINT32_T;
-    case 2: return MPI_UINT16_T;
-    default: return MPI_BYTE;
-  }
-}
 
 int count_of(std::int64_t elements) {
   TPSIM_CHECK(elements <= std::numeric_limits<int>::max(), "MPI counts elements in an int");
@@ -62,7 +52,38 @@ MpiCommunicator::~MpiCommunicator() {
     MPI_Request_free(&pending.request);
     abandoned.push_back(std::move(pending.data));
   }
-  MPI_Comm_free(&comm_);
+  if (begun_.empty()) {
+    MPI_Comm_free(&comm_);
+  } else if (under_way_) {
+    MpiReduction::abandon(std::move(*under_way_));
+  }
+}
+
+void MpiCommunicator::do_begin(const Begun& call) {
+  begun_.push_back(call);
+  do_progress();
+}
+
+std::size_t MpiCommunicator::do_progress() {
+  advance(false);
+  return done_;
+}
+
+void MpiCommunicator::do_finish() {
+  const MpiCall call("a reduction beside backward");
+  advance(true);
+  begun_.clear();
+  done_ = 0;
+}
+
+void MpiCommunicator::advance(bool wait) {
+  while (done_ < begun_.size()) {
+    const Begun& call = begun_[done_];
+    if (!under_way_) under_way_.emplace(comm_, call.all, call.part, call.op);
+    if (!under_way_->advance(wait)) return;
+    under_way_.reset();
+    ++done_;
+  }
 }
 
 std::byte* MpiCommunicator::scratch(std::int64_t bytes) {
@@ -92,15 +113,15 @@ void MpiCommunicator::reduce_own_share(const void* data, const Shares& shares, D
     places.push_back(r * mine);
     sources.push_back(address(arrived, dtype, std::int64_t{r} * mine));
   }
-  MPI_Alltoallv(data, shares.count.data(), shares.first.data(), type_of(dtype), arrived,
-                counts.data(), places.data(), type_of(dtype), comm_);
+  MPI_Alltoallv(data, shares.count.data(), shares.first.data(), mpi_type(dtype), arrived,
+                counts.data(), places.data(), mpi_type(dtype), comm_);
   reduce({dtype, op, 0, mine}, sources, {&result, 1});
 }
 
 void MpiCommunicator::all_reduce_small(const Tensor& x, ReduceOp op) {
   const int count = count_of(x.elements());
   std::byte* arrived = scratch(x.bytes() * size());
-  MPI_Allgather(x.raw(), count, type_of(x.dtype()), arrived, count, type_of(x.dtype()), comm_);
+  MPI_Allgather(x.raw(), count, mpi_type(x.dtype()), arrived, count, mpi_type(x.dtype()), comm_);
   std::vector<const void*> sources;
   for (int r = 0; r < size(); ++r) sources.push_back(arrived + r * x.bytes());
   void* const result = x.raw();
@@ -117,7 +138,7 @@ void MpiCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
     std::byte* mine = address(piece, x.dtype(), shares.first[static_cast<std::size_t>(rank())]);
     reduce_own_share(piece, shares, x.dtype(), op, mine);
     MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, piece, shares.count.data(),
-                   shares.first.data(), type_of(x.dtype()), comm_);
+                   shares.first.data(), mpi_type(x.dtype()), comm_);
   }
 }
 
@@ -140,7 +161,7 @@ void MpiCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
 
 void MpiCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
   const MpiCall call("all_gather");
-  const MPI_Datatype type = type_of(all.dtype());
+  const MPI_Datatype type = mpi_type(all.dtype());
   const int count = count_of(part.elements());
   const bool in_place = part.raw() == address(all.raw(), all.dtype(), rank() * part.elements());
   MPI_Allgather(in_place ? MPI_IN_PLACE : part.raw(), count, type, all.raw(), count, type, comm_);
@@ -148,14 +169,14 @@ void MpiCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
 
 void MpiCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
   const MpiCall call("all_to_all");
-  const MPI_Datatype type = type_of(from.dtype());
+  const MPI_Datatype type = mpi_type(from.dtype());
   const int count = count_of(from.elements() / size());
   MPI_Alltoall(from.raw(), count, type, to.raw(), count, type, comm_);
 }
 
 void MpiCommunicator::do_broadcast(const Tensor& x, int root) {
   const MpiCall call("broadcast");
-  MPI_Bcast(x.raw(), count_of(x.elements()), type_of(x.dtype()), root, comm_);
+  MPI_Bcast(x.raw(), count_of(x.elements()), mpi_type(x.dtype()), root, comm_);
 }
 
 // The buffer of a message that has left, or a new one.
@@ -179,16 +200,16 @@ void MpiCommunicator::do_send(const Tensor& x, int to) {
   data.assign(from, from + x.bytes());
   pending_.push_back({MPI_REQUEST_NULL, std::move(data)});
   Pending& message = pending_.back();
-  MPI_Isend(message.data.data(), count_of(x.elements()), type_of(x.dtype()), to, kTag, comm_,
+  MPI_Isend(message.data.data(), count_of(x.elements()), mpi_type(x.dtype()), to, kTag, comm_,
             &message.request);
 }
 
 void MpiCommunicator::do_receive(const Tensor& x, int from) {
   const MpiCall call("receive");
   MPI_Status status;
-  MPI_Recv(x.raw(), count_of(x.elements()), type_of(x.dtype()), from, kTag, comm_, &status);
+  MPI_Recv(x.raw(), count_of(x.elements()), mpi_type(x.dtype()), from, kTag, comm_, &status);
   int received = 0;
-  MPI_Get_count(&status, type_of(x.dtype()), &received);
+  MPI_Get_count(&status, mpi_type(x.dtype()), &received);
   TPSIM_CHECK(received == x.elements(), "a message has the size its receiver expects");
 }
 

@@ -89,6 +89,7 @@ class NcclCommunicator::Outbox {
 struct NcclCommunicator::Links {
   std::shared_ptr<NcclComm> all;
   Direction up, down;
+  cudaStream_t beside = nullptr;  // of reductions beside ops, once there are any
   cudaEvent_t handover = new_event();
   std::array<std::unique_ptr<Outbox>, kMessageCopies> outboxes;
   std::size_t next = 0;  // of outboxes
@@ -101,6 +102,10 @@ struct NcclCommunicator::Links {
   ~Links() {
     for (const Direction* direction : {&up, &down}) {
       if (direction->stream != nullptr) static_cast<void>(cudaStreamSynchronize(direction->stream));
+    }
+    if (beside != nullptr) {
+      static_cast<void>(cudaStreamSynchronize(beside));
+      static_cast<void>(cudaStreamDestroy(beside));
     }
     for (std::unique_ptr<Outbox>& outbox : outboxes) outbox.reset();
     for (const Direction* direction : {&up, &down}) {
@@ -129,24 +134,46 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 void NcclCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
+  all_reduce_on(cuda_.stream(), x, op);
+}
+
+void NcclCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
+  reduce_scatter_on(cuda_.stream(), all, part);
+}
+
+void NcclCommunicator::all_reduce_on(cudaStream_t stream, const Tensor& x, ReduceOp op) {
   const ncclRedOp_t reduction = op == ReduceOp::kSum ? ncclSum : ncclMax;
-  links_->all->enqueue("all_reduce", cuda_.stream(), [&](ncclComm_t comm) {
+  links_->all->enqueue("all_reduce", stream, [&](ncclComm_t comm) {
     return nccl_.all_reduce(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), reduction, comm,
-                            cuda_.stream());
+                            stream);
   });
 }
+
+void NcclCommunicator::reduce_scatter_on(cudaStream_t stream, const Tensor& all,
+                                         const Tensor& part) {
+  links_->all->enqueue("reduce_scatter", stream, [&](ncclComm_t comm) {
+    return nccl_.reduce_scatter(all.raw(), part.raw(), count_of(part), type_of(part.dtype()),
+                                ncclSum, comm, stream);
+  });
+}
+
+// After the ops that wrote what is reduced; those that come later run beside it.
+void NcclCommunicator::do_begin(const Begun& call) {
+  if (links_->beside == nullptr) links_->beside = new_stream();
+  stream_waits(links_->beside, cuda_.stream());
+  if (call.scatters()) {
+    reduce_scatter_on(links_->beside, call.all, call.part);
+  } else {
+    all_reduce_on(links_->beside, call.all, call.op);
+  }
+}
+
+void NcclCommunicator::do_finish() { stream_waits(cuda_.stream(), links_->beside); }
 
 void NcclCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
   links_->all->enqueue("all_gather", cuda_.stream(), [&](ncclComm_t comm) {
     return nccl_.all_gather(part.raw(), all.raw(), count_of(part), type_of(part.dtype()), comm,
                             cuda_.stream());
-  });
-}
-
-void NcclCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
-  links_->all->enqueue("reduce_scatter", cuda_.stream(), [&](ncclComm_t comm) {
-    return nccl_.reduce_scatter(all.raw(), part.raw(), count_of(part), type_of(part.dtype()),
-                                ncclSum, comm, cuda_.stream());
   });
 }
 

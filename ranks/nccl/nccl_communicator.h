@@ -3,8 +3,9 @@
 // Reductions and gathers run on the device's own stream, in order with its ops. Messages run on two
 // streams with a communicator of NCCL each, one for messages to higher ranks of the group and one
 // for those to lower ones, so that two neighbours may both send first; what is sent is copied
-// before. Messages are for pipeline groups alone, and those have nothing else. Sums are NCCL's:
-// their order depends on the number of ranks, and 16-bit sums are rounded at every hop.
+// before. Messages are for pipeline groups alone, and those have nothing else. Reductions beside
+// ops have a stream of their own. Sums are NCCL's: their order depends on the number of ranks, and
+// 16-bit sums are rounded at every hop.
 #pragma once
 
 #include <array>
@@ -40,6 +41,8 @@ class NcclCommunicator final : public Communicator {
   void do_broadcast(const Tensor& x, int root) override;
   void do_send(const Tensor& x, int to) override;
   void do_receive(const Tensor& x, int from) override;
+  void do_begin(const Begun& call) override;
+  void do_finish() override;
 
  private:
   // Messages to higher ranks, or to lower ones.
@@ -54,6 +57,8 @@ class NcclCommunicator final : public Communicator {
   void connect_neighbours();
   void greet(const Direction& direction, bool upward, std::byte* words);
   void stream_waits(cudaStream_t waiting, cudaStream_t first);
+  void all_reduce_on(cudaStream_t stream, const Tensor& x, ReduceOp op);
+  void reduce_scatter_on(cudaStream_t stream, const Tensor& all, const Tensor& part);
 
   CudaDevice& cuda_;
   const NcclLibrary& nccl_;

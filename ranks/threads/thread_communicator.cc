@@ -27,15 +27,31 @@ std::byte* part_address(void* all, std::int64_t part_bytes, int rank) {
   return static_cast<std::byte*>(all) + part_bytes * rank;
 }
 
+// One rank's part of an all-reduce, for all of them, and of a reduce-scatter.
+void all_reduce_share(const Tensor& x, ReduceOp op, const Share& share, Addresses all) {
+  const std::vector<const void*> sources(all.begin(), all.end());
+  reduce({x.dtype(), op, share.first, share.count}, sources, all);
+}
+void reduce_part(const Tensor& part, int rank, Addresses wholes) {
+  std::vector<const void*> mine;
+  for (void* whole : wholes) mine.push_back(part_address(whole, part.bytes(), rank));
+  void* const to = part.raw();
+  reduce({part.dtype(), ReduceOp::kSum, 0, part.elements()}, mine, {&to, 1});
+}
+
 }  // namespace
+
+// What others may still use is let go of when they have been told.
+ThreadCommunicator::~ThreadCommunicator() {
+  if (stage_ == Stage::kNone) return;
+  threads_->abort("a rank has left a reduction that it had begun");
+  threads_->wait_for_readers();
+}
 
 void ThreadCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
   TPSIM_CHECK(is_floating(x.dtype()), "reductions are of floating numbers");
   const Share share = share_of(x.elements(), rank(), size());
-  threads_->exchange(rank(), x.raw(), [&](Addresses all) {
-    const std::vector<const void*> sources(all.begin(), all.end());
-    reduce({x.dtype(), op, share.first, share.count}, sources, all);
-  });
+  threads_->exchange(rank(), x.raw(), [&](Addresses all) { all_reduce_share(x, op, share, all); });
 }
 
 void ThreadCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
@@ -50,12 +66,56 @@ void ThreadCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
 
 void ThreadCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
   TPSIM_CHECK(is_floating(part.dtype()), "reductions are of floating numbers");
-  threads_->exchange(rank(), all.raw(), [&](Addresses wholes) {
-    std::vector<const void*> mine;
-    for (void* whole : wholes) mine.push_back(part_address(whole, part.bytes(), rank()));
-    void* const to = part.raw();
-    reduce({part.dtype(), ReduceOp::kSum, 0, part.elements()}, mine, {&to, 1});
-  });
+  threads_->exchange(rank(), all.raw(),
+                     [&](Addresses wholes) { reduce_part(part, rank(), wholes); });
+}
+
+void ThreadCommunicator::do_begin(const Begun& call) {
+  TPSIM_CHECK(is_floating(call.all.dtype()), "reductions are of floating numbers");
+  begun_.push_back(call);
+  advance(false);
+}
+
+std::size_t ThreadCommunicator::do_progress() {
+  advance(false);
+  return done_;
+}
+
+void ThreadCommunicator::do_finish() {
+  advance(true);
+  begun_.clear();
+  done_ = 0;
+}
+
+bool ThreadCommunicator::others_are_there(bool wait) {
+  if (wait) threads_->await(phase_);
+  return wait || threads_->reached(phase_);
+}
+
+void ThreadCommunicator::advance(bool wait) {
+  while (done_ < begun_.size()) {
+    const Begun& call = begun_[done_];
+    switch (stage_) {
+      case Stage::kNone:
+        phase_ = threads_->publish(rank(), call.all.raw());
+        stage_ = Stage::kOthersCome;
+        break;
+      case Stage::kOthersCome:
+        if (!others_are_there(wait)) return;
+        threads_->read([&](Addresses all) {
+          if (call.scatters()) return reduce_part(call.part, rank(), all);
+          all_reduce_share(call.all, call.op, share_of(call.all.elements(), rank(), size()), all);
+        });
+        phase_ = threads_->arrive();
+        stage_ = Stage::kOthersRead;
+        break;
+      case Stage::kOthersRead:
+        if (!others_are_there(wait)) return;
+        stage_ = Stage::kNone;
+        ++done_;
+        break;
+    }
+  }
 }
 
 void ThreadCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {

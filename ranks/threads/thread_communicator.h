@@ -4,7 +4,9 @@
 // bits.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "ranks/communicator.h"
 #include "ranks/threads/thread_group.h"
@@ -16,6 +18,7 @@ class ThreadCommunicator final : public Communicator {
   ThreadCommunicator(Device& device, GroupKind group, int rank,
                      std::shared_ptr<ThreadGroup> threads)
       : Communicator(device, group, rank, threads->size()), threads_(std::move(threads)) {}
+  ~ThreadCommunicator() override;
 
  protected:
   void do_all_reduce(const Tensor& x, ReduceOp op) override;
@@ -25,9 +28,23 @@ class ThreadCommunicator final : public Communicator {
   void do_broadcast(const Tensor& x, int root) override;
   void do_send(const Tensor& x, int to) override;
   void do_receive(const Tensor& x, int from) override;
+  void do_begin(const Begun& call) override;
+  void do_finish() override;
+  bool needs_host() const override { return true; }
+  std::size_t do_progress() override;
 
  private:
+  // Of the reduction that is under way: the others come, or they still use what was published.
+  enum class Stage : std::uint8_t { kNone, kOthersCome, kOthersRead };
+
+  void advance(bool wait);
+  bool others_are_there(bool wait);
+
   std::shared_ptr<ThreadGroup> threads_;
+  std::vector<Begun> begun_;  // beside ops, since the last finish()
+  std::size_t done_ = 0;      // of begun_
+  Stage stage_ = Stage::kNone;
+  ThreadGroup::Phase phase_ = 0;
 };
 
 }  // namespace tpsim

@@ -45,24 +45,60 @@ void ThreadGroup::exchange(int rank, void* mine,
   if (!all_published || !wait_for_all()) leave_aborted();
 }
 
-bool ThreadGroup::wait_for_all() {
-  // The phase before the flag: an abort that this misses has not yet advanced the phase.
-  const std::uint32_t phase = phase_.load(std::memory_order_acquire);
-  if (aborted()) return false;
+ThreadGroup::Phase ThreadGroup::arrive() {
+  // The phase before the flag: an abort that is missed here has not yet advanced the phase.
+  const Phase phase = phase_.load(std::memory_order_acquire);
+  if (aborted()) return phase;
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.fetch_add(1, std::memory_order_acq_rel);
     phase_.notify_all();
-  } else {
-    spin_until(size_, [&] { return phase_.load(std::memory_order_acquire) != phase; });
-    phase_.wait(phase, std::memory_order_acquire);
   }
+  return phase;
+}
+
+bool ThreadGroup::wait_for_all() {
+  const Phase phase = arrive();
+  if (aborted()) return false;
+  spin_until(size_, [&] { return phase_.load(std::memory_order_acquire) != phase; });
+  phase_.wait(phase, std::memory_order_acquire);
   return !aborted();
+}
+
+ThreadGroup::Phase ThreadGroup::publish(int rank, void* mine) {
+  published_[static_cast<std::size_t>(rank)] = mine;
+  return arrive();
+}
+
+bool ThreadGroup::reached(Phase phase) {
+  if (aborted()) leave_aborted();
+  return phase_.load(std::memory_order_acquire) != phase;
+}
+
+void ThreadGroup::await(Phase phase) {
+  if (aborted()) leave_aborted();
+  spin_until(size_, [&] { return phase_.load(std::memory_order_acquire) != phase; });
+  phase_.wait(phase, std::memory_order_acquire);
+  if (aborted()) leave_aborted();
+}
+
+// Seen as inside before the flag is read: who aborts and finds nobody inside is seen by all that
+// come later.
+void ThreadGroup::read(const std::function<void(std::span<void* const>)>& work) {
+  inside_.fetch_add(1);
+  const bool goes_on = !aborted_.load();
+  if (goes_on) work(published_);
+  inside_.fetch_sub(1);
+  if (!goes_on) leave_aborted();
+}
+
+void ThreadGroup::wait_for_readers() const {
+  while (inside_.load() > 0) std::this_thread::yield();
 }
 
 // A member that leaves frees its memory, so it stays until nobody reads it any more.
 void ThreadGroup::leave_aborted() {
-  while (inside_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+  wait_for_readers();
   const std::lock_guard lock(reason_mutex_);
   throw CommunicatorAborted(reason_);
 }
@@ -72,7 +108,7 @@ void ThreadGroup::abort(const std::string& reason) {
     const std::lock_guard lock(reason_mutex_);
     if (aborted()) return;
     reason_ = reason;
-    aborted_.store(true, std::memory_order_release);
+    aborted_.store(true);
   }
   phase_.fetch_add(1, std::memory_order_acq_rel);
   phase_.notify_all();

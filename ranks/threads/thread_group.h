@@ -30,6 +30,19 @@ class ThreadGroup {
   // `work` must not throw: the others would go on reading.
   void exchange(int rank, void* mine, const std::function<void(std::span<void* const>)>& work);
 
+  // exchange() in steps, for a member that does other things in between: publish() and arrive() say
+  // how far the others must have come before the next step, which reached() and await() tell;
+  // read() runs `work`. The memory stays as it was published until the others have arrived twice.
+  // All but the first two throw where the group has been aborted.
+  using Phase = std::uint32_t;
+  Phase publish(int rank, void* mine);
+  Phase arrive();
+  bool reached(Phase phase);
+  void await(Phase phase);
+  void read(const std::function<void(std::span<void* const>)>& work);
+  // Until no other member reads or writes this one's memory any more. After abort().
+  void wait_for_readers() const;
+
   // Messages between two members arrive in the order they were sent. post() copies and returns.
   void post(int from, int to, std::span<const std::byte> message);
   void collect(int from, int to, std::span<std::byte> message);

@@ -83,6 +83,23 @@ TEST_CASE("ranks on GPUs follow PyTorch's losses in bf16") {
   check_layouts("llama-tiny", "bf16", 1e-2, {{4, "--tp 2 --dp 2 --zero 1 --micro-batch 2"}});
 }
 
+TEST_CASE("gradients reduced beside backward have the bits of those reduced after it on GPUs") {
+  if (!has_gpus(4)) return;
+  if (gpu_facts().name != "emulated GPU") {
+    WARN("left out: two runs may choose other algorithms of products");
+    return;
+  }
+  for (const std::string zero : {"0", "1", "2", "3"}) {
+    INFO("zero " << zero);
+    const std::string common = " --micro-batch 1 --global-batch 8 --zero " + zero;
+    const std::string one = "export TPSIM_EMULATED_GPU=one-algorithm; ";
+    CHECK(
+        reduces_alike(2, golden_arguments("llama-tiny", "cuda", "bf16") + "--dp 2" + common, one));
+    CHECK(reduces_alike(
+        4, golden_arguments("bloom-tiny", "cuda", "fp32") + "--pp 2 --dp 2" + common, one));
+  }
+}
+
 TEST_CASE("processes find each other by the environment, over a port or a folder") {
   if (!has_gpus(2)) return;
   const Folder folder;

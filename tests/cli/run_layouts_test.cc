@@ -93,6 +93,18 @@ TEST_CASE("experts laid otherwise than the rest of a block follow PyTorch under 
   }
 }
 
+TEST_CASE("under mpirun gradients reduced beside backward have the bits of those reduced after it",
+          "[mpirun]") {
+  for (const std::string zero : {"0", "1", "2", "3"}) {
+    INFO("zero " << zero);
+    const std::string common = " --micro-batch 1 --global-batch 8 --zero " + zero;
+    CHECK(reduces_alike(2, golden_arguments("llama-tiny") + "--dp 2" + common));
+    CHECK(reduces_alike(4, golden_arguments("bloom-tiny") + "--tp 2 --dp 2" + common));
+  }
+  CHECK(reduces_alike(4, golden_arguments("mixtral-tiny") +
+                             "--dp 4 --ep 2 --zero 2 --micro-batch 1 --global-batch 8"));
+}
+
 TEST_CASE("as many processes as the plan has ranks, or one clear refusal", "[mpirun]") {
   const Finished refused = run(under_mpirun(3, golden_arguments("bloom-tiny") + "--tp 2 --pp 2"));
   CHECK(refused.code == 2);

@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <utility>
 
 namespace tpsim::test {
 namespace {
@@ -53,6 +56,20 @@ std::vector<Step> trained(const std::string& command) {
   INFO(command << "\n" << finished.err);
   REQUIRE(finished.code == 0);
   return steps_of(finished.out);
+}
+
+bool reduces_alike(int ranks, const std::string& arguments, const std::string& before) {
+  std::vector<std::pair<std::vector<Step>, std::string>> runs;
+  for (const char* beside : {"off", "on"}) {
+    const Folder folder;
+    const auto gradients = folder / "gradients.safetensors";
+    const std::vector<Step> steps = trained(
+        before + under_mpirun(ranks, arguments + " --steps 2 --overlap-gradient-reduction " +
+                                         beside + " --dump-gradients " + gradients.string()));
+    std::ifstream file(gradients, std::ios::binary);
+    runs.emplace_back(steps, std::string(std::istreambuf_iterator<char>(file), {}));
+  }
+  return runs[0] == runs[1] && runs[0].first.size() == 2 && !runs[0].second.empty();
 }
 
 }  // namespace tpsim::test

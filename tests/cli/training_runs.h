@@ -28,4 +28,8 @@ std::vector<Step> steps_of(const std::string& json);
 // Runs it with --json, and fails the test when the run fails.
 std::vector<Step> trained(const std::string& command);
 
+// Whether two steps on `ranks` of mpirun have the same losses and gradients, to the last bit, with
+// gradients reduced beside backward and after it. `before`: a command of the shell.
+bool reduces_alike(int ranks, const std::string& arguments, const std::string& before = "");
+
 }  // namespace tpsim::test

@@ -25,7 +25,7 @@ static_assert(field_count<StackSpec>() == 24);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 8);
 static_assert(field_count<HostCost>() == 12);
-static_assert(field_count<StackMemory>() == 9);
+static_assert(field_count<StackMemory>() == 10);
 static_assert(field_count<StackChoices>() == 3);
 static_assert(field_count<Profile>() == 14);
 static_assert(field_count<RuntimeFacts>() == 10);
@@ -135,6 +135,7 @@ StackSpec odd_stack() {
                   .allocation_granularity = Bytes(2 * kMiB),
                   .caching_allocator = true,
                   .gradient_stand_ins = true,
+                  .layer_in_reduction = true,
                   .reduction_bucket = 500000001,
                   .fragmentation = kThird,
                   .spread = 0.04};

@@ -13,6 +13,7 @@
 #include <map>
 #include <vector>
 
+#include "tests/emulated_gpu/counts.h"
 #include "tests/emulated_gpu/launch.h"
 #include "tests/emulated_gpu/stream.h"
 
@@ -100,6 +101,16 @@ cudaError_t can_be_awaited(const std::shared_ptr<Completion>& completion) {
 
 }  // namespace
 
+namespace {
+Counts counted;
+}  // namespace
+
+Counts counts() {
+  const auto lock = at_work();
+  return counted;
+}
+void count(std::int64_t Counts::*what) { ++(counted.*what); }
+
 void take_memory(std::ptrdiff_t bytes) { memory().used += static_cast<std::size_t>(bytes); }
 
 void start(const Launch& launch, std::function<void()> thread) {
@@ -108,6 +119,7 @@ void start(const Launch& launch, std::function<void()> thread) {
     noted(cudaErrorInvalidConfiguration);
     return;
   }
+  count(&Counts::kernels);
   if (!works()) return;
   enqueue(launch.stream, [grid = launch.grid, thread = std::move(thread)] {
     run_grid(grid, thread);
@@ -246,6 +258,7 @@ cudaError_t cudaMemGetInfo(std::size_t* unused, std::size_t* total) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   const auto lock = at_work();
+  count(&Counts::copies);
   const bool from_gpu = holds(memory().on_gpu, from, bytes),
              to_gpu = holds(memory().on_gpu, to, bytes);
   const bool needs_from = kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDeviceToHost;
@@ -281,6 +294,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const auto lock = at_work();
   if (is_recorded(stream)) return noted(cudaErrorStreamCaptureUnsupported);
+  count(&Counts::host_waits);
   finish(stream);
   return cudaSuccess;
 }
@@ -315,6 +329,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const auto lock = at_work();
+  count(&Counts::host_waits);
   const std::shared_ptr<Completion> awaited = event_of(event).last;
   if (const cudaError_t error = can_be_awaited(awaited); error != cudaSuccess) return noted(error);
   if (awaited != nullptr) work_until(nullptr, [&] { return awaited->passed; });

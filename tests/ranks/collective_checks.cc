@@ -83,6 +83,35 @@ Status check_reductions(Device& device, Communicator& group, const CollectiveSiz
                 my_sum);
 }
 
+// Several at once, with ops between them that they do not touch.
+Status check_reductions_beside(Device& device, Communicator& group, const CollectiveSize& size) {
+  const auto mine = [&](std::int64_t i) { return number(group.rank(), i); };
+  const auto sum = [&](std::int64_t i) { return sum_of_numbers(group.size(), i); };
+  const CollectiveSize whole{size.elements * group.size(), size.dtype};
+  const std::int64_t first = group.rank() * size.elements;
+  const auto my_sum = [&](std::int64_t i) { return sum(first + i); };
+  for (int round = 0; round < 2; ++round) {
+    const Tensor added = tensor_of(device, size, mine), largest = tensor_of(device, size, mine);
+    const Tensor all = tensor_of(device, whole, mine), part = tensor_of(device, size, mine);
+    const Tensor inside = tensor_of(device, whole, mine);
+    const Tensor other = tensor_of(device, size, mine);
+    group.begin_all_reduce(added, ReduceOp::kSum, test::kTest);
+    for (int i = 0; i < 3; ++i) device.run(Fill{other, 2.0F, test::kTest});
+    group.begin_reduce_scatter(all, part, test::kTest);
+    group.begin_all_reduce(largest, ReduceOp::kMax, test::kTest);
+    device.run(Fill{other, 3.0F, test::kTest});
+    group.begin_reduce_scatter(inside, inside.slice(first, size.elements), test::kTest);
+    group.finish();
+    TPSIM_TRY_STATUS(expect(device, group, "sum beside ops", added, sum));
+    TPSIM_TRY_STATUS(expect(device, group, "max beside ops", largest,
+                            [&](std::int64_t i) { return max_of_numbers(group.size(), i); }));
+    TPSIM_TRY_STATUS(expect(device, group, "reduce_scatter beside ops", part, my_sum));
+    TPSIM_TRY_STATUS(expect(device, group, "reduce_scatter in place beside ops",
+                            inside.slice(first, size.elements), my_sum));
+  }
+  return Ok{};
+}
+
 Status check_copies(Device& device, Communicator& group, const CollectiveSize& size) {
   const CollectiveSize whole{size.elements * group.size(), size.dtype};
   const auto gathered = [&](std::int64_t i) {
@@ -125,6 +154,7 @@ Status check_copies(Device& device, Communicator& group, const CollectiveSize& s
 
 Status check_collectives(Device& device, Communicator& group, const CollectiveSize& size) {
   TPSIM_TRY_STATUS(check_reductions(device, group, size));
+  TPSIM_TRY_STATUS(check_reductions_beside(device, group, size));
   return check_copies(device, group, size);
 }
 

@@ -28,7 +28,10 @@ std::vector<std::int64_t> pair_of(int rank) {
 
 Status check_sum_in_rank_order(Device& device, Communicator& group, std::int64_t elements) {
   const Tensor sum = awkward_sum(device, group.rank(), elements);
+  const Tensor beside = awkward_sum(device, group.rank(), elements);
   group.all_reduce(sum, ReduceOp::kSum, test::kTest);
+  group.begin_all_reduce(beside, ReduceOp::kSum, test::kTest);
+  group.finish();
   std::vector<Tensor> terms;
   std::vector<const void*> sources;
   for (int r = 0; r < group.size(); ++r) {
@@ -37,7 +40,8 @@ Status check_sum_in_rank_order(Device& device, Communicator& group, std::int64_t
   }
   void* const result = terms[0].raw();
   reduce({DType::kFloat32, ReduceOp::kSum, 0, elements}, sources, {&result, 1});
-  if (floats_of(device, sum) == floats_of(device, terms[0])) return Ok{};
+  const std::vector<float> expected = floats_of(device, terms[0]);
+  if (floats_of(device, sum) == expected && floats_of(device, beside) == expected) return Ok{};
   return Error{ErrorKind::kBug, "a sum has other bits than an addition in rank order", "", ""};
 }
 

@@ -124,6 +124,31 @@ TEST_CASE("when one rank fails, the others leave their collectives and its error
   }
 }
 
+TEST_CASE("a rank that fails with a reduction under way leaves no rank waiting or reading") {
+  for (const bool others_wait : {false, true}) {
+    const Status status = run_on_threads(3, [&](World& world) -> Status {
+      const auto device = cpu();
+      const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(world));
+      const Tensor x = filled(*device, 100'000, 1), other = filled(*device, 8, 1);
+      if (world.rank() != 2) group->begin_all_reduce(x, ReduceOp::kSum, test::kTest);
+      if (world.rank() == 1) throw OutOfDeviceMemory("no memory for the test");
+      if (world.rank() == 2) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        group->begin_all_reduce(x, ReduceOp::kSum, test::kTest);
+      }
+      if (others_wait) group->finish();
+      // Without waiting they learn of it in between.
+      for (int i = 0; i < 100; ++i) {
+        device->run(Fill{other, 2.0F, test::kTest});
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      return Error{ErrorKind::kBug, "nobody said that a rank has failed", "", ""};
+    });
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().message == "rank 1: no memory for the test");
+  }
+}
+
 TEST_CASE("a group formed after a failure is of no use either") {
   const Status status = run_on_threads(2, [&](World& world) -> Status {
     const auto device = cpu();

@@ -202,12 +202,16 @@ TEST_CASE("an interval of any spread begins at nothing or later") {
 }
 
 TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
-  for (const Case& c : cases()) {
-    const Scenario scenario = scenario_of(c);
+  for (int i = 0; i < 2 * static_cast<int>(cases().size()); ++i) {
+    const Case c = cases()[static_cast<std::size_t>(i / 2)];
+    Scenario scenario = scenario_of(c);
+    const bool beside = i % 2 == 1;  // gradients are reduced beside backward
+    scenario.stack.training.overlap_gradient_reduction = beside;
+    scenario.stack.memory.layer_in_reduction = beside;
     LayerPricer pricer(scenario);
     const auto stages = memory_by_stage(scenario.stack, c.plan, plan_costs(pricer, c.plan));
     for (std::int64_t pp = 0; pp < c.plan.degrees.pp; ++pp) {
-      INFO(c.model.name << " " << c.name << " stage " << pp);
+      INFO(c.model.name << " " << c.name << " stage " << pp << (beside ? ", beside" : ""));
       const Program program =
           trace_rank(c.model, c.plan, scenario.stack.training, rank_of(c.plan, pp)).program;
       // The trace also holds ALiBi slopes and a few scalars.

@@ -8,7 +8,7 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 bundle=$place/bundle
 mkdir -p "$bundle" "$place/bin"
-cp "$source_dir"/tools/{gpu_check.sh,gpu_validation.py,merge_profiles.py,gpu_against_torch.py} "$bundle/"
+cp "$source_dir"/tools/{gpu_check.sh,gpu_ranks.sh,gpu_validation.py,merge_profiles.py,gpu_against_torch.py} "$bundle/"
 ln -s "$source_dir/data" "$bundle/data"
 ln -s "$source_dir/tests/golden" "$bundle/golden"
 
@@ -26,10 +26,18 @@ program "$bundle/tpsim" 'case "$*" in
     \"predicted_step_s\": 2, \"step_s\": 2.5, \"peak_memory_gib\": 50,
     \"predicted_peak_memory_gib\": 40, \"op_kinds\": [
     {\"what\": \"matmul\", \"predicted_s\": 1, \"measured_s\": 1.25}]}" ;;
+  run*--seq\ 16*) [ ! -e "'"$place"'/no_gpu" ] || exit 4 ;;
+  *--tp\ 2*--steps\ 1000000*) trap "" TERM
+    [ "$RANK" = 1 ] && exec sleep 60
+    sleep 6; echo "tpsim: error: another rank has stopped or hangs" >&2; exit 4 ;;
+  *--json*--pp\ 2) echo "{\"steps\": [{\"loss\": 2.5}]}" ;;
+  *--json*) echo "{\"steps\": [{\"loss\": 1.5}]}" ;;
   *) echo "   1   12.345678   1.0000   850 ms   1000   10.00   1 GiB" ;;
 esac'
 program "$bundle/tpsim_cuda_tests" 'case "$*" in
-  --list-test-names-only) printf "CUDA ops on bf16, all of them\nmarks on CUDA\n" ;;
+  *"~[shapes]"*) exit 1 ;;
+  *"[shapes]"*) echo "shapes are right" ;;
+  --list-test-names-only) printf "CUDA ops on bf16, all of them\nops at the true size of models\nmarks on CUDA\n" ;;
   --list-ops) printf "matmul\nadd\n" ;;
   *"ops on bf16"*) exit 1 ;;
   *bf16*) echo "op $TPSIM_OP"; [ "$TPSIM_OP" = add ] ;;
@@ -42,7 +50,9 @@ export TPSIM_CHECK_WORK=$place/work
 without_gpu=4
 command -v nvidia-smi >/dev/null || {
   without_gpu=0
+  touch "$place/no_gpu"
   "$bundle/gpu_check.sh" look "$place/none" >/dev/null 2>&1 || without_gpu=$?
+  rm "$place/no_gpu"
 }
 export PATH=$place/bin:$PATH
 
@@ -59,11 +69,19 @@ expect "without a GPU the exit code is 4" [ "$without_gpu" -eq 4 ]
 expect "an unknown stage is refused" [ "$("$bundle/gpu_check.sh" nothing "$place/n" 2>&1 |
   grep -c "unknown stage")" -eq 1 ]
 
-stage tests
+stage look
 expect "a failed test is seen" [ "$code" -eq 1 ]
-expect "the others run all the same" grep -q "All tests passed" "$place/tests/tests.txt"
-expect "every kind of op is tried then" grep -q "== op_add: exit code 0" "$place/tests/tests.txt"
-expect "and the wrong one is seen" grep -q "== op_matmul: exit code 1" "$place/tests/tests.txt"
+expect "after a failure of all in one process every test has its own" grep -q "All tests passed" "$place/look/look.txt"
+expect "every kind of op is tried then" grep -q "== op_add: exit code 0" "$place/look/look.txt"
+expect "and the wrong one is seen" grep -q "== op_matmul: exit code 1" "$place/look/look.txt"
+expect "ops of true size come after" grep -q "== shapes: exit code 0" "$place/look/look.txt"
+expect "each step has a line" grep -q "^look/op_matmul: 1 after" "$place/look/summary.txt"
+
+stage kernels
+expect "kernels are left behind without PyTorch" grep -q flash_forward "$place/kernels/kernel_times.tsv"
+expect "ranks on one GPU are compared with one rank" grep -q "== nccl_tp2_losses: exit code 0" "$place/kernels/kernels.txt"
+expect "other losses are seen" grep -q "^kernels/nccl_pp2_losses: 1 after .*mismatch" "$place/kernels/summary.txt"
+expect "a stopped rank is given up" grep -q "^kernels/nccl_stopped: 0 after" "$place/kernels/summary.txt"
 
 stage profile
 expect "a failed profile is seen" [ "$code" -eq 1 ]
@@ -71,14 +89,13 @@ expect "its reason is in the log" grep -q "a kernel is wrong" "$place/profile/pr
 expect "the others make a profile" "$tpsim" simulate --model bloom-560m --cluster dgx-h200-node --stack reference \
   --profile "$place/profile/h200.json"
 
-stage validate
-expect "a run that does not fit is seen" [ "$code" -eq 1 ]
-expect "the others stand in the table" [ "$(grep -c '^| played' "$place/validate/validate.md")" -eq 11 ]
-expect "with their errors" grep -q "+25.0 %" "$place/validate/validate.md"
-expect "and the ops that are off" grep -q "matmul -250.00 ms" "$place/validate/validate.md"
+expect "a run that does not fit is seen" grep -q "^profile/validate_bloom-7b1: 3 after" "$place/profile/summary.txt"
+expect "the others stand in the table" [ "$(grep -c '^| played' "$place/profile/validate.md")" -eq 10 ]
+expect "with their errors" grep -q "+25.0 %" "$place/profile/validate.md"
+expect "and the ops that are off" grep -q "matmul -250.00 ms" "$place/profile/validate.md"
 
 stage speed
-expect "kernels are left behind without PyTorch" grep -q flash_forward "$place/speed/kernels.txt"
-for one in tests profile validate speed; do
-  expect "few files for $one" [ "$(find "$place/$one" -type f | wc -l)" -le 4 ]
+expect "clocks are left behind" [ -e "$place/speed/clocks.csv" ]
+for one in look kernels profile speed; do
+  expect "few files for $one" [ "$(find "$place/$one" -type f | wc -l)" -le 5 ]
 done

@@ -1,0 +1,20 @@
+// What a program has asked of the emulated GPU.
+#pragma once
+
+#include <cstdint>
+
+namespace tpsim::emulated {
+
+struct Counts {
+  std::int64_t kernels = 0;   // of tpsim's own
+  std::int64_t products = 0;  // by cuBLASLt
+  std::int64_t copies = 0;
+  std::int64_t host_waits = 0;  // for a stream or an event
+};
+
+// Since the program began.
+Counts counts();
+// One more. Demands at_work().
+void count(std::int64_t Counts::*what);
+
+}  // namespace tpsim::emulated

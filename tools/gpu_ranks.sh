@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The ranks of a job as processes on the one GPU of this machine: NCCL takes them for hosts of their own.
+#   gpu_ranks.sh [--stop] RANKS COMMAND...
+# Prints what rank 0 prints; exit code 0 where all ranks have it. --stop: the last rank is stopped after
+# five seconds; exit code 0 where the others then give it up (exit code 4) and say so.
+set -uo pipefail
+stop=0
+[ "${1:-}" = --stop ] && { stop=1; shift; }
+ranks=$1
+shift
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+export WORLD_SIZE=$ranks LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000))
+export NCCL_IB_DISABLE=1 NCCL_SOCKET_IFNAME=lo NCCL_MAX_CTAS=2 NCCL_MULTI_RANK_GPU_ENABLE=1
+pids=()
+for ((rank = 0; rank < ranks; ++rank)); do
+  RANK=$rank NCCL_HOSTID=host$rank "$@" >"$place/$rank.out" 2>"$place/$rank.err" &
+  pids+=($!)
+done
+last=${pids[ranks - 1]}
+if [ "$stop" -eq 1 ]; then
+  sleep 5
+  # What tpsim watches, too.
+  kill -STOP "$last" $(pgrep -P "$last") 2>/dev/null
+fi
+code=0
+for ((rank = 0; rank < ranks - stop; ++rank)); do
+  own=0
+  wait "${pids[rank]}" || own=$?
+  [ "$own" -eq 0 ] || code=$own
+done
+if [ "$stop" -eq 1 ]; then
+  kill -KILL "$last" $(pgrep -P "$last") 2>/dev/null
+  cat "$place"/*.err >&2
+  [ "$code" -eq 4 ] && grep -qs "another rank has stopped or hangs" "$place"/*.err && exit 0
+  echo "gpu_ranks.sh: not so: a stopped rank is given up (exit code $code)" >&2
+  exit 1
+fi
+cat "$place/0.out"
+cat "$place"/*.err >&2
+exit "$code"

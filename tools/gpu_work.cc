@@ -1,0 +1,186 @@
+// What a block asks of the GPU in one micro-batch, and its share of the step's end: kernels,
+// products and copies as the emulated GPU counts them, bytes as the ops count them, collectives.
+// Needs no GPU: TPSIM_EMULATED_GPU=idle build/emulated/tpsim_gpu_work
+//
+// Writes a table in Markdown. --reduce-after: with gradients reduced at the step's end.
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "core/catalogue.h"
+#include "core/rank_layout.h"
+#include "kernels/cuda/cuda_device.h"
+#include "ranks/meta/meta_communicator.h"
+#include "reference_model/block.h"
+#include "reference_model/optimizer.h"
+#include "reference_model/process_groups.h"
+#include "tests/emulated_gpu/counts.h"
+
+namespace tpsim {
+namespace {
+
+struct Work {
+  emulated::Counts gpu;
+  double bytes = 0;
+  std::int64_t waited_for = 0;  // collectives that ops wait for
+  std::int64_t beside = 0;      // those that run beside ops
+};
+
+// Counts collectives and moves nothing: the other ranks are not there.
+class CountedCommunicator final : public MetaCommunicator {
+ public:
+  CountedCommunicator(Device& device, GroupMember member, Work& work)
+      : MetaCommunicator(device, member.group, member.rank, member.size), work_(work) {}
+
+ private:
+  void do_all_reduce(const Tensor&, ReduceOp) override { ++work_.waited_for; }
+  void do_all_gather(const Tensor&, const Tensor&) override { ++work_.waited_for; }
+  void do_reduce_scatter(const Tensor&, const Tensor&) override { ++work_.waited_for; }
+  void do_begin(const Begun&) override { ++work_.beside; }
+
+  Work& work_;
+};
+
+class BytesRecorder final : public Recorder {
+ public:
+  explicit BytesRecorder(Work& work) : work_(work) {}
+  void op_started(const OpRecord& op) override { work_.bytes += op.bytes; }
+
+ private:
+  Work& work_;
+};
+
+struct Case {
+  const char* model;
+  std::int64_t tp, dp;
+};
+constexpr Case kCases[] = {{"bloom-176b", 4, 8}, {"bloom-1b7", 1, 8}, {"llama-3-8b", 1, 8}};
+
+// One rank of a plan, with a block of its model.
+class Bench {
+ public:
+  Bench(CudaDevice& device, const ModelSpec& model, const Plan& plan,
+        const TrainingOptions& options)
+      : device_(device),
+        recorder_(work_),
+        groups_(plan, options,
+                [&](GroupKind kind) {
+                  const GroupPosition at = group_position(plan, kind, 0);
+                  return std::make_unique<CountedCommunicator>(
+                      device,
+                      GroupMember{kind, static_cast<int>(at.index), static_cast<int>(at.size)},
+                      work_);
+                }),
+        context_{device, groups_.groups(), {}, model, plan, options},
+        store_(context_),
+        optimizer_(context_, store_, {}),
+        block_(context_, store_, Block::add_to(context_, store_, 0), {}) {
+    store_.materialize(1);
+    optimizer_.materialize();
+    device_.set_recorder(&recorder_);
+  }
+  ~Bench() { device_.set_recorder(nullptr); }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  void print(const char* attention) {
+    const Plan& plan = context_.plan;
+    const std::string name =
+        fmt::format("{}, tp {}, {}", context_.model.name, plan.degrees.tp, attention);
+    step();  // algorithms are tried, memory is taken
+    work_ = {};
+    start_ = emulated::counts();
+    step([&](const char* phase) { print_row(name, phase); });
+  }
+
+ private:
+  void step(const std::function<void(const char*)>& after = [](const char*) {}) {
+    store_.clear_gradients();
+    after("gradients cleared");
+    Tensor x = activation(), dy = activation();
+    BlockSaved saved;
+    block_.forward(x, saved);
+    after("forward");
+    store_.set_last_backward(true);
+    block_.backward(dy, std::move(saved));
+    store_.finish_shares();
+    after("backward, of the last micro-batch");
+    optimizer_.reduce_gradients();
+    after("reduction at the step's end");
+    optimizer_.update(1);
+    after("norm, update, gather");
+  }
+
+  Tensor activation() {
+    return allocate_activation(context_, residual_shape(context_), "activation");
+  }
+
+  void print_row(const std::string& name, const char* phase) {
+    const emulated::Counts now = emulated::counts();
+    fmt::print("| {} | {} | {} | {} | {} | {:.3f} | {} | {} | {} |\n", name, phase,
+               now.kernels - start_.kernels, now.products - start_.products,
+               now.copies - start_.copies, work_.bytes * 1e-9, work_.waited_for, work_.beside,
+               now.host_waits - start_.host_waits);
+    work_ = {};
+    start_ = now;
+  }
+
+  CudaDevice& device_;
+  Work work_;
+  BytesRecorder recorder_;
+  OwnedGroups groups_;
+  RankContext context_;
+  ParameterStore store_;
+  Optimizer optimizer_;
+  Block block_;
+  emulated::Counts start_;
+};
+
+Plan plan_of(const ModelSpec& model, const Case& one, AttentionKind attention) {
+  Plan plan;
+  plan.degrees = {one.tp, 1, one.dp, 1};
+  plan.micro_batch = 1;
+  plan.global_batch = one.dp;
+  plan.zero = 1;
+  plan.recompute = Recompute::kNone;
+  plan.attention = attention;
+  plan.stage_layers = {model.layers};
+  return plan;
+}
+
+Status run(bool reduces_after) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  TPSIM_TRY(const StackSpec stack, catalogue.load_stack("reference"));
+  TrainingOptions options = stack.training;
+  if (reduces_after) options.overlap_gradient_reduction = false;
+  fmt::print(
+      "| block of | phase | kernels | products | copies | GB | collectives waited for | "
+      "beside | host waits |\n|---|---|---|---|---|---|---|---|---|\n");
+  for (const Case& one : kCases) {
+    TPSIM_TRY(const ModelSpec model, catalogue.load_model(one.model));
+    for (const AttentionKind attention : {AttentionKind::kFlash, AttentionKind::kUnfused}) {
+      if (attention == AttentionKind::kUnfused && one.tp == 1) continue;
+      TPSIM_TRY(const auto device, CudaDevice::create());
+      const Plan plan = plan_of(model, one, attention);
+      TPSIM_TRY_STATUS(validate(plan, model));
+      Bench(*device, model, plan, options)
+          .print(attention == AttentionKind::kFlash ? "flash" : "unfused");
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+}  // namespace tpsim
+
+int main(int argc, char** argv) {
+  const bool reduces_after = argc == 2 && std::string_view(argv[1]) == "--reduce-after";
+  if (argc > 1 && !reduces_after) {
+    fmt::print(stderr, "usage: TPSIM_EMULATED_GPU=idle {} [--reduce-after]\n", argv[0]);
+    return 2;
+  }
+  const tpsim::Status status = tpsim::run(reduces_after);
+  if (status.ok()) return 0;
+  fmt::print(stderr, "{}\n", to_string(status.error()));
+  return static_cast<int>(status.error().kind);
+}
