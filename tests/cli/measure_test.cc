@@ -158,11 +158,12 @@ TEST_CASE("processes of mpirun profile their own collectives into one file, and 
   REQUIRE(report.ok());
   CHECK(report->find("memory")->as<JsonValue::Array>()->size() == 1);
 
-  CHECK(
-      here.shell("mpirun -q --oversubscribe --allow-run-as-root"
-                 " -n 1 env TPSIM_NVLINK_DOMAIN=rack-1 " TPSIM_BINARY_DIR "/tpsim profile --quick :"
-                 " -n 1 env TPSIM_NVLINK_DOMAIN=rack-2 " TPSIM_BINARY_DIR "/tpsim profile --quick",
-                 "domains.txt") == 2);
+  CHECK(here.shell("mpirun -q --oversubscribe --allow-run-as-root"
+                   " -n 1 env TPSIM_NVLINK_DOMAIN=rack-1 " TPSIM_BINARY_DIR
+                   "/tpsim profile --quick -o p.json :"
+                   " -n 1 env TPSIM_NVLINK_DOMAIN=rack-2 " TPSIM_BINARY_DIR
+                   "/tpsim profile --quick -o p.json",
+                   "domains.txt") == 2);
   CHECK(here.lines("domains.txt", "ranks were started on rack-1 and on rack-2") == 1);
 
   CHECK(here.mpirun(3, "validate plan.json", "refused.txt") == 2);
