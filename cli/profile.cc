@@ -22,6 +22,7 @@
 #include "profiler/device_fit.h"
 #include "profiler/profiler.h"
 #include "ranks/gathered.h"
+#include "ranks/launcher.h"
 #include "sim/machine_cluster.h"
 #include "sim/ops_to_profile.h"
 
@@ -152,17 +153,25 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
   return request;
 }
 
+// Hosts that share one NVLink domain, as the trays of an NVL72, are one node: no library says which
+// do, so that the user names the domain.
+constexpr const char* kDomainVariable = "TPSIM_NVLINK_DOMAIN";
+
 // A profile describes one node: its collectives do not tell links inside from links between nodes.
 Status check_one_node(World& ranks, Device& device) {
   utsname names{};
   ::uname(&names);
-  const std::vector<std::string> hosts = gathered(ranks, device, names.nodename);
+  const std::string own = process_environment(kDomainVariable).value_or(names.nodename);
+  const std::vector<std::string> hosts = gathered(ranks, device, own);
   for (const std::string& host : hosts) {
     if (host == hosts.front()) continue;
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("ranks were started on {} and on {}", hosts.front(), host), "profile",
-                 "a profile is of one node: start all of them there; links between nodes are the "
-                 "cluster file's"};
+    return Error{
+        ErrorKind::kBadInput,
+        fmt::format("ranks were started on {} and on {}", hosts.front(), host), "profile",
+        fmt::format("a profile is of one node: start all of them there; hosts of one NVLink "
+                    "domain are one where {} names it; links between nodes are the "
+                    "cluster file's",
+                    kDomainVariable)};
   }
   return Ok{};
 }
@@ -247,6 +256,10 @@ Profile profile_of(const Arguments& arguments, const LocalDevices& devices, cons
                                devices.machine.description, profile.date);
   profile.provenance = Provenance::kMeasuredHere;
   profile.machine = devices.machine;
+  if (process_environment(kDomainVariable)) {
+    profile.machine.devices =
+        std::max<std::int64_t>(profile.machine.devices, devices.ranks.started);
+  }
   profile.machine.rank_jitter = found.samples.rank_jitter();
   profile.device = devices.facts;
   profile.runtime = found.runtime;

@@ -71,10 +71,12 @@ Comparison compare(const StepTimes& predicted, const StepTimes& measured) {
 }
 
 std::vector<ComparedTime> worth_measuring_again(const Comparison& comparison, Seconds step,
-                                                double share, std::size_t most) {
+                                                double share, std::size_t most, Seconds shortest) {
   std::vector<ComparedTime> worth;
   for (const ComparedTime& op : comparison.ops) {
     if (worth.size() == most) break;
+    const auto runs = static_cast<double>(std::max<std::int64_t>(1, op.count));
+    if (op.measured < runs * shortest) continue;
     if (std::fabs(op.residual().value()) > share * step.value()) worth.push_back(op);
   }
   return worth;

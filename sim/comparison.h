@@ -31,8 +31,10 @@ struct Comparison {
 Comparison compare(const StepTimes& predicted, const StepTimes& measured);
 
 // The ops whose entries in the profile explain a step that is off: those with residuals above
-// `share` of the step, at most `most`, largest first.
+// `share` of the step, at most `most`, largest first. Ops that take less than `shortest` are left
+// to their kind: what stands around each to time it is a part of so short a time.
 std::vector<ComparedTime> worth_measuring_again(const Comparison& comparison, Seconds step,
-                                                double share, std::size_t most);
+                                                double share, std::size_t most,
+                                                Seconds shortest = Seconds());
 
 }  // namespace tpsim

@@ -30,24 +30,6 @@ __global__ void __launch_bounds__(kTableThreads)
   }
 }
 
-// into += x for one row; each thread has its columns to itself. In packs only for an fp32 table.
-template <class T, int V>
-__device__ inline void add_row(const T* x, const AnyFloats& into, std::int64_t first,
-                               std::int64_t cols) {
-  for (std::int64_t c = std::int64_t{threadIdx.x} * V; c < cols; c += kTableThreads * V) {
-    const Raw<T, V> values = raw_at<T, V>(x + c);
-    if constexpr (V == kPack) {
-      float* const to = static_cast<float*>(into.data) + first + c;
-      Raw<float, V> sums = raw_at<float, V>(to);
-#pragma unroll
-      for (int i = 0; i < V; ++i) sums.set(i, sums[i] + values[i]);
-      sums.write(to);
-    } else {
-      into.set(first + c, into.get(first + c) + values[0]);
-    }
-  }
-}
-
 struct TableRows {
   const std::int32_t* tokens;
   int count;
@@ -55,34 +37,84 @@ struct TableRows {
   std::int64_t cols, vocab_begin, vocab_rows;
 };
 
-// The block of a token's first occurrence adds up all of them, in order: no atomics, and the same
-// bits in every run.
+// A thread's columns of the table's row, read once and written once however often the token
+// occurs. In packs only of an fp32 table.
+template <int V>
+__device__ inline Raw<float, V> table_columns(const AnyFloats& table, std::int64_t first) {
+  Raw<float, V> columns;
+  if constexpr (V == kPack) {
+    columns.read(static_cast<const float*>(table.data) + first);
+  } else {
+    columns.set(0, table.get(first));
+  }
+  return columns;
+}
+template <int V>
+__device__ inline void set_table_columns(const AnyFloats& table, std::int64_t first,
+                                         const Raw<float, V>& columns) {
+  if constexpr (V == kPack) {
+    columns.write(static_cast<float*>(table.data) + first);
+  } else {
+    table.set(first, columns[0]);
+  }
+}
+
+// Adds rows of x, in order; several are on their way at once.
+template <class T, int V>
+__device__ inline void add_rows(const T* x, std::int64_t cols, const int* rows, int count,
+                                Raw<float, V>& sums) {
+  constexpr int kAhead = 4;
+  for (int first = 0; first < count; first += kAhead) {
+    Raw<T, V> some[kAhead];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      if (first + j < count) some[j].read(x + rows[first + j] * cols);
+    }
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      if (first + j >= count) break;
+#pragma unroll
+      for (int i = 0; i < V; ++i) sums.set(i, sums[i] + some[j][i]);
+    }
+  }
+}
+
+// Blocks along x: tokens; along y: columns, V for each thread. The blocks of a token's first
+// occurrence add up all of them, in order: no atomics, and the same bits in every run.
 template <class T, int V>
 __global__ void __launch_bounds__(kTableThreads)
     embedding_backward_kernel(const TableRows a, const T* dy) {
   __shared__ unsigned found[kTableThreads / kWarp];
+  __shared__ int rows[kTableThreads];
   const int mine = static_cast<int>(blockIdx.x);
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp;
   const std::int32_t token = a.tokens[mine];
   const std::int64_t row = local_row(token, a.vocab_begin, a.vocab_rows);
   if (row < 0) return;
   bool occurred = false;
   for (int t = thread; t < mine; t += kTableThreads) occurred = occurred || a.tokens[t] == token;
   if (__syncthreads_or(occurred ? 1 : 0) != 0) return;
+  const std::int64_t column = (std::int64_t{blockIdx.y} * kTableThreads + thread) * V;
+  const bool has_columns = column < a.cols;
+  Raw<float, V> sums;
+  if (has_columns) sums = table_columns<V>(a.dtable, row * a.cols + column);
   for (int first = mine; first < a.count; first += kTableThreads) {
     const int t = first + thread;
     const bool matches = t < a.count && a.tokens[t] == token;
     const unsigned bits = __ballot_sync(0xffffffffU, matches);
-    __syncthreads();  // the previous round's bits have been read
-    if (thread % kWarp == 0) found[thread / kWarp] = bits;
+    __syncthreads();  // the previous round's rows have been read
+    if (thread % kWarp == 0) found[warp] = bits;
     __syncthreads();
-    for (int warp = 0; warp < kTableThreads / kWarp; ++warp) {
-      for (unsigned left = found[warp]; left != 0; left &= left - 1) {
-        const int at = first + warp * kWarp + __ffs(static_cast<int>(left)) - 1;
-        add_row<T, V>(dy + std::int64_t{at} * a.cols, a.dtable, row * a.cols, a.cols);
-      }
+    int before = 0, count = 0;
+    for (int w = 0; w < kTableThreads / kWarp; ++w) {
+      if (w == warp) before = count;
+      count += __popc(found[w]);
     }
+    if (matches) rows[before + __popc(bits & ((1U << (thread % kWarp)) - 1))] = t;
+    __syncthreads();
+    if (has_columns) add_rows<T, V>(dy + column, a.cols, rows, count, sums);
   }
+  if (has_columns) set_table_columns<V>(a.dtable, row * a.cols + column, sums);
 }
 
 template <class T, int V>
@@ -241,8 +273,11 @@ void compute(const EmbeddingBackward& op, CudaState& state) {
       op.dtable.dtype() == DType::kFloat32 && pack_width(cols, {op.dy, op.dtable}) == kPack;
   with_type_and_width(op.dy.dtype(), packed ? kPack : 1, [&](auto type, auto v) {
     using T = typename decltype(type)::type;
+    const std::int64_t wide = std::int64_t{kTableThreads} * v.value;
+    const dim3 grid(static_cast<unsigned>(op.dy.rows()),
+                    static_cast<unsigned>((cols + wide - 1) / wide));
     embedding_backward_kernel<T, v.value>
-        <<<blocks(op.dy.rows()), kTableThreads, 0, state.stream>>>(a, elements_of<T>(op.dy));
+        <<<grid, kTableThreads, 0, state.stream>>>(a, elements_of<T>(op.dy));
   });
 }
 

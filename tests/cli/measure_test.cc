@@ -47,6 +47,8 @@ class Workplace {
                    " " TPSIM_BINARY_DIR "/tpsim " + arguments,
                output);
   }
+  // The same of any command.
+  int shell(const std::string& command, const char* output) const { return run(command, output); }
   // Lines of an output that hold `text`.
   int lines(const char* output, const std::string& text) const {
     std::ifstream file(path(output));
@@ -155,6 +157,14 @@ TEST_CASE("processes of mpirun profile their own collectives into one file, and 
   const auto report = read_json_file(here.path("validate.json"));
   REQUIRE(report.ok());
   CHECK(report->find("memory")->as<JsonValue::Array>()->size() == 1);
+
+  CHECK(here.shell("mpirun -q --oversubscribe --allow-run-as-root"
+                   " -n 1 env TPSIM_NVLINK_DOMAIN=rack-1 " TPSIM_BINARY_DIR
+                   "/tpsim profile --quick -o p.json :"
+                   " -n 1 env TPSIM_NVLINK_DOMAIN=rack-2 " TPSIM_BINARY_DIR
+                   "/tpsim profile --quick -o p.json",
+                   "domains.txt") == 2);
+  CHECK(here.lines("domains.txt", "ranks were started on rack-1 and on rack-2") == 1);
 
   CHECK(here.mpirun(3, "validate plan.json", "refused.txt") == 2);
   CHECK(here.lines("refused.txt", "but 3 processes were started (mpirun -n 2)") == 1);

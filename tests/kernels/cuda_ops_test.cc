@@ -96,6 +96,10 @@ std::vector<OpKey> wide_keys(DType dtype) {
       keys.push_back({OpKind::kFlashBackward, dtype, alibi, dims});
     }
   }
+  // Each token hundreds of times; columns of several blocks.
+  for (const std::int64_t cols : {96, 301, 4096}) {
+    keys.push_back({OpKind::kEmbeddingBackward, dtype, 0, {700, cols, 3}});
+  }
   keys.push_back({OpKind::kCopyMatrices, dtype, 0, {5, 70, 256}});
   keys.push_back({OpKind::kRotary, dtype, 0, {70, 3, 128}});
   keys.push_back({OpKind::kAdamW, dtype, 0, {100'003}});

@@ -159,6 +159,10 @@ TEST_CASE("a comparison joins by op, with the largest residual first") {
   REQUIRE(worth.size() == 2);
   CHECK(worth[1].what == "fill 2 fp32");
   CHECK(worth_measuring_again(comparison, Seconds(10), 0.04, 1).size() == 1);
+  // Of the two that are off, the first takes 1.5 s a run.
+  const auto longer = worth_measuring_again(comparison, Seconds(10), 0.04, 8, Seconds(1.6));
+  REQUIRE(longer.size() == 1);
+  CHECK(longer[0].what == worth[1].what);
 }
 
 }  // namespace tpsim
