@@ -95,6 +95,20 @@ TEST_CASE("runs of strangers, which no constant was fitted on, are predicted as 
   }
 }
 
+TEST_CASE("mixtures of experts are predicted as recorded") {
+  RunLoader loader = make_loader();
+  const auto runs = read_run_table(data_folder() / "strangers" / "moe_rows.csv");
+  REQUIRE(runs.ok());
+  std::vector<RunOutcome> all;
+  for (const PublishedRun& run : *runs) all.push_back(predict_run(loader, run));
+  const ValidationSummary s = summarize(all);
+  CHECK(s.n >= 137);
+  CHECK(s.mape < 0.12);
+  CHECK(s.median_ape < 0.1);
+  CHECK(s.interval_coverage > 0.9);
+  CHECK(s.interval_coverage < 0.97);
+}
+
 TEST_CASE("every BLOOM run that ran out of memory is foretold, and no other") {
   RunLoader loader = make_loader();
   const ValidationSummary s = summarize(outcomes_of(loader, {"bloom_jean_zay", "", 1, 1, 1, 0, 0}));
