@@ -21,14 +21,16 @@ FITTED = [
     ("bloom_jean_zay", "clusters/jean-zay-a100.json", ["inter_node.efficiency"]),
     ("bloom_jean_zay", "profiles/a100-sxm4-80gb.json", ["model.matmul.unaligned_batched_rate"]),
     ("vtrain_a100_single", "stacks/megatron-deepspeed.json",
-     ["host.per_op", "host.per_collective", "host.per_micro_batch", "host.per_step",
-      "rank_jitter"]),
+     ["host.per_op", "host.per_collective", "host.per_block_forward", "host.per_block_backward",
+      "host.per_micro_batch", "host.per_step", "rank_jitter"]),
     ("vtrain_a100_multi", "clusters/vtrain-a100.json", ["several_ranks_share"]),
     ("dgxc_h100", "stacks/nemo.json", ["tensor_overlap", "rank_jitter"]),
     ("mosaic_fsdp", "stacks/composer-fsdp.json", ["flash_speed", "eager_traffic"]),
     ("mosaic_fsdp", "stacks/composer-fsdp-hopper.json", ["flash_speed"]),
     ("simumax_b200_a100pcie", "stacks/megatron-core.json", ["host.per_block_forward"]),
     ("simumax_b200_a100pcie", "profiles/b200-simumax.json", ["model.sustained_clock"]),
+    ("moe_rows", "stacks/nemo.json",
+     ["host.per_routing_forward", "host.per_routing_backward", "host.per_expert_forward"]),
 ]
 # Tables predicted with the constants of other tables: the options that choose them.
 FOREIGN = [
@@ -93,7 +95,8 @@ def constants():
         for key in keys:
             text += f"| {table} | data/{path} | {key} | {value_of(path, key)} |\n"
             count += 1
-    return text + (f"\n{count} in all; `host.per_block_backward` of megatron-core is twice its forward. "
+    return text + (f"\n{count} in all; `host.per_block_backward` of megatron-core is twice its forward, `host.per_expert_backward` "
+                   "one and a half times its own; megatron-core has the host constants of nemo's experts. "
                    "`residual_spread` of a stack is set by `tools/interval_spreads.py` from its calibration rows "
                    "and from the test rows of other tables; `memory.spread` is set so that intervals "
                    "hold. `tpsim_refit_constants data` fits them again and leaves each model and each "
