@@ -51,6 +51,7 @@ constexpr auto kHostFields = [](auto& io, auto& host) {
   io.quantity("per_block_backward", host.per_block_backward);
   io.quantity("per_routing_forward", host.per_routing_forward, kOptional);
   io.quantity("per_routing_backward", host.per_routing_backward, kOptional);
+  io.quantity("per_transfer", host.per_transfer, kOptional);
   io.quantity("per_micro_batch", host.per_micro_batch);
   io.quantity("per_step", host.per_step);
   io.quantity("blocking_op", host.blocking_op, kOptional);

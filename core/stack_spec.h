@@ -50,6 +50,7 @@ struct HostCost {
   // of it waits for the counts of tokens.
   Seconds per_routing_forward;
   Seconds per_routing_backward;
+  Seconds per_transfer;     // a send between pipeline stages, beside its traffic
   Seconds per_micro_batch;  // schedule, data loading
   Seconds per_step;         // logging, timers, learning-rate schedule
   // SoftwareParts::blocking_launches: what it adds to one kernel, whose end the host learns of
