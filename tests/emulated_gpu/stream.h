@@ -52,6 +52,7 @@ double now_s();
 //   idle                see works()
 //   old-driver          the driver is of CUDA 12.4
 //   other-architecture  no kernel of the build runs on this GPU
+//   ampere              it has no products of 8 bits
 //   one-multiprocessor  small ops go round the loops that only large ones do
 bool is_played(std::string_view way);
 
