@@ -41,6 +41,7 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
       "host", [&](auto& inner) { kClusterHostFields(inner, cluster.host); }, kOptional);
   io.integer("nccl_channels", cluster.nccl_channels, {0, 1024}, kOptional);
   io.number("several_ranks_share", cluster.several_ranks_share, {0.01, 1}, kOptional);
+  io.number("transfer_share", cluster.transfer_share, {0.05, 20}, kOptional);
   io.number("gpu_clock", cluster.gpu_clock, {0.3, 1.3}, kOptional);
   calibration_field(io, cluster.calibrated);
 };

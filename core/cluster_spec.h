@@ -48,6 +48,9 @@ struct ClusterSpec {
   // one to the power of 1 + log2(g) / 2. A group alone has its rings spread over all NICs, and
   // groups with one rank on the node each use the NIC next to it.
   double several_ranks_share = 1.0;
+  // Of what collectives reach between nodes, sends between pipeline stages reach so much, up to the
+  // link itself.
+  double transfer_share = 1.0;
   // Clocks that its GPUs sustain in products over those of the profile: power limits, cooling.
   double gpu_clock = 1.0;
   CalibrationFacts calibrated;  // of this file by its user

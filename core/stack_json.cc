@@ -53,6 +53,7 @@ constexpr auto kHostFields = [](auto& io, auto& host) {
   io.quantity("per_routing_backward", host.per_routing_backward, kOptional);
   io.quantity("per_expert_forward", host.per_expert_forward, kOptional);
   io.quantity("per_expert_backward", host.per_expert_backward, kOptional);
+  io.quantity("per_transfer", host.per_transfer, kOptional);
   io.quantity("per_micro_batch", host.per_micro_batch);
   io.quantity("per_step", host.per_step);
   io.quantity("blocking_op", host.blocking_op, kOptional);

@@ -55,6 +55,7 @@ struct HostCost {
   // quantizers, tensors and scales are made expert by expert.
   Seconds per_expert_forward;
   Seconds per_expert_backward;
+  Seconds per_transfer;     // a send between pipeline stages, beside its traffic
   Seconds per_micro_batch;  // schedule, data loading
   Seconds per_step;         // logging, timers, learning-rate schedule
   // SoftwareParts::blocking_launches: what it adds to one kernel, whose end the host learns of
@@ -63,7 +64,7 @@ struct HostCost {
 };
 
 // Every time of a host, to scale or round all of them.
-inline std::array<Seconds*, 12> times_of(HostCost& host) {
+inline std::array<Seconds*, 13> times_of(HostCost& host) {
   return {&host.per_op,
           &host.per_collective,
           &host.per_block_forward,
@@ -72,6 +73,7 @@ inline std::array<Seconds*, 12> times_of(HostCost& host) {
           &host.per_routing_backward,
           &host.per_expert_forward,
           &host.per_expert_backward,
+          &host.per_transfer,
           &host.per_micro_batch,
           &host.per_step,
           &host.blocking_op,

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "core/profile.h"
@@ -61,6 +62,12 @@ class Device {
 
   // Whether it has kernels for every op, whatever its settings; false of a GPU.
   virtual bool computes_all() const { return true; }
+
+  // Why it does not round operands of products by the recipe (OperandRounding); empty where it
+  // does.
+  virtual std::string reason_against(Precision recipe) const {
+    return recipe == Precision::kNone ? "" : "it rounds no operands";
+  }
 
   // Notes where the device's work stands. Cheap enough to stand around every op.
   virtual DeviceMark mark();

@@ -46,7 +46,7 @@ struct Matmul {
   std::int64_t inner = 1;
   float alpha = 1.0F;
   float beta = 0.0F;
-  OperandRounding rounding = {};  // by the CPU device alone
+  OperandRounding rounding = {};  // what a device has: Device::reason_against
   Label label;
 };
 

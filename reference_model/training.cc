@@ -18,7 +18,12 @@ namespace tpsim {
 namespace {
 
 // What the device has no kernels for.
-Status check_device(const Device& device, const ModelSpec& model) {
+Status check_device(const Device& device, const ModelSpec& model, const Plan& plan) {
+  if (const std::string reason = device.reason_against(plan.precision); !reason.empty()) {
+    return Error{ErrorKind::kMissing,
+                 fmt::format("precision={}: {}", name_of(plan.precision), reason), model.name,
+                 "train it on the CPU: --device cpu"};
+  }
   if (device.computes_all()) return Ok{};
   const char* lacking = nullptr;
   for (std::int64_t i = 0; i < block_kind_count(model); ++i) {
@@ -249,7 +254,7 @@ class Trainer {
 Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,
              const std::function<void(const StepReport&)>& on_step, const TrainingHooks& hooks) {
   TPSIM_TRY_STATUS(check_run(world, run, tokens));
-  TPSIM_TRY_STATUS(check_device(device, run.model));
+  TPSIM_TRY_STATUS(check_device(device, run.model, run.plan));
   TPSIM_TRY_STATUS(check_balance(run));
   device.use_algorithms(run.algorithms);
   if (run.record_work) {

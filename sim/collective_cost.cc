@@ -112,10 +112,14 @@ CollectivePath CollectiveCostModel::path_of(const GroupPlacement& placement) con
 
 CollectivePath CollectiveCostModel::transfer_path(bool crosses_nodes,
                                                   std::int64_t senders_per_node) const {
-  return path_of({.ranks = 2,
-                  .nodes = crosses_nodes ? 2 : 1,
-                  .ranks_per_node = 1,
-                  .groups_per_node = senders_per_node});
+  CollectivePath path = path_of({.ranks = 2,
+                                 .nodes = crosses_nodes ? 2 : 1,
+                                 .ranks_per_node = 1,
+                                 .groups_per_node = senders_per_node});
+  if (!crosses_nodes) return path;
+  const BytesPerSecond most = (1 / cluster_.inter_node.efficiency) * path.inter_bandwidth;
+  path.inter_bandwidth = std::min(most, cluster_.transfer_share * path.inter_bandwidth);
+  return path;
 }
 
 Seconds CollectiveCostModel::price(CollectiveKind kind, Bytes bytes,

@@ -380,6 +380,7 @@ TransferCost LayerPricer::price_transfer(const Program& program, const Plan& pla
       cost.gather += collective(record, plan);
     }
   }
+  cost.wire += scenario().stack.host.per_transfer;
   cost.bytes = static_cast<double>(program.allocations.front().bytes);
   return cost;
 }

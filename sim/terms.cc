@@ -141,9 +141,13 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
               stack_source(s)};
     case StepTerm::kTransfer: {
       const TransferCost t = d.pp > 1 ? pricer.transfer(plan) : TransferCost{};
+      const std::string call =
+          host.per_transfer > Seconds()
+              ? fmt::format(", {} of it the call", to_string(host.per_transfer))
+              : "";
       return {"m x (sends, as far as the sender waits, + gathers of received parts)",
-              fmt::format("{} of activation, {} on the wire, {} to gather",
-                          to_string(Bytes(t.bytes)), to_string(t.wire), to_string(t.gather)),
+              fmt::format("{} of activation, {} on the wire{}, {} to gather",
+                          to_string(Bytes(t.bytes)), to_string(t.wire), call, to_string(t.gather)),
               cluster_source(s)};
     }
     case StepTerm::kBubble:

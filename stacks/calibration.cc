@@ -8,9 +8,8 @@
 #include <numeric>
 #include <optional>
 
-#include "plans/parallel_for.h"
-#include "sim/simulate.h"
 #include "sim/usual_spreads.h"
+#include "stacks/fit_steps.h"
 #include "stacks/robust_fit.h"
 
 namespace tpsim {
@@ -18,58 +17,25 @@ namespace {
 
 constexpr int kMostDescents = 12;
 constexpr std::size_t kMostParts = 2;
+// Of all changes, so many are guessed by slopes of their own, and so many are fitted to the end.
+constexpr std::size_t kMostGuessed = 6;
+constexpr std::size_t kMostTried = 3;
 constexpr std::size_t kLeastRowsForParts = 8;
 // A changed part must be worth one of thirty choices, and then some.
 constexpr double kPartCost = 12;
-// Constants of which the rows say less than this share are left alone.
-constexpr double kLeastTold = 0.02;
-constexpr double kSlopeStep = 0.2;  // of a prior's spread
+// What all rows that state a part agree on is likelier for the others than what the stack has: by
+// one and e.
+constexpr double kStatedPartCost = -2;
 constexpr std::int64_t kMostFolds = 24;
-
-// A point of the fit: coordinates of all constants, and parts in place of the stack's own.
-struct Point {
-  std::vector<double> moved;
-  PartValues parts;
-};
-
-Scenario at(Scenario scenario, const Point& point, const PartValues& stated) {
-  for (const auto& [part, value] : point.parts) {
-    if (!stated.contains(part)) row_of(part).set(scenario.stack, value);
-  }
-  const auto constants = tunable_constants();
-  for (std::size_t k = 0; k < constants.size(); ++k) {
-    if (point.moved[k] != 0) constants[k].move(scenario, point.moved[k]);
-  }
-  return scenario;
-}
-
-// What the host may take of a step by its prior: a tenth of the median one.
-double most_of_step(const std::vector<MeasuredStep>& steps) {
-  constexpr double kShare = 0.1;
-  std::vector<double> times;
-  for (const MeasuredStep& step : steps) times.push_back(step.measured.value());
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return kShare * *middle;
-}
 
 class Fitter {
  public:
   Fitter(const std::vector<MeasuredStep>& steps, const CalibrationChoices& choices)
-      : steps_(steps), choices_(choices) {
-    for (const TunableConstant& constant : tunable_constants()) {
-      const bool may = constant.owner == ConstantOwner::kStack ? choices.stack : choices.cluster;
-      may_move_.push_back(may ? 1 : 0);
-      limits_.push_back(range_of(constant, steps.front().scenario));
-      spreads_.push_back(constant.is_sum && constant.group == ConstantGroup::kHost
-                             ? std::min(constant.spread, most_of_step(steps))
-                             : constant.spread);
-    }
-  }
+      : steps_(steps), choices_(choices), at_(steps, choices), spreads_(at_.spreads()) {}
 
   Result<Calibration> fit() {
     here_.moved.assign(spreads_.size(), 0.0);
-    TPSIM_TRY(residuals_, residuals_at(here_));
+    TPSIM_TRY(residuals_, at_.residuals_at(here_));
     start_ = residuals_;
     TPSIM_TRY_STATUS(descend());
     bool changed = choices_.stack && steps_.size() >= kLeastRowsForParts;
@@ -80,114 +46,22 @@ class Fitter {
   }
 
  private:
-  using Residuals = std::vector<double>;
+  using Residuals = StepResiduals;
+  using Point = FitPoint;
 
   void show(double share) const {
     if (choices_.progress) choices_.progress(share);
-  }
-
-  // Of all steps at several points; one that cannot be predicted at a point is an error.
-  Result<std::vector<Residuals>> residuals_at(const std::vector<Point>& points) const {
-    const std::size_t rows = steps_.size();
-    std::vector<Residuals> all(points.size(), Residuals(rows));
-    std::vector<std::optional<Error>> failed(points.size() * rows);
-    parallel_for(static_cast<std::int64_t>(failed.size()), choices_.threads, [&]() -> IndexWork {
-      return [&](std::int64_t index) {
-        const auto i = static_cast<std::size_t>(index);
-        const MeasuredStep& step = steps_[i % rows];
-        const Result<Prediction> predicted =
-            simulate(at(step.scenario, points[i / rows], step.stated), step.plan);
-        if (!predicted.ok()) {
-          failed[i] = predicted.error();
-        } else {
-          all[i / rows][i % rows] = std::log(step.measured / predicted->step);
-        }
-      };
-    });
-    for (const auto& error : failed) {
-      if (error) return *error;
-    }
-    return all;
-  }
-  Result<Residuals> residuals_at(const Point& point) const {
-    TPSIM_TRY(std::vector<Residuals> one, residuals_at(std::vector<Point>{point}));
-    return std::move(one.front());
-  }
-
-  // How each row's residual falls as each constant grows, at the present point.
-  Status find_slopes() {
-    std::vector<Point> points;
-    std::vector<double> steps(spreads_.size(), 0.0);
-    for (std::size_t k = 0; k < spreads_.size(); ++k) {
-      if (may_move_[k] == 0) continue;
-      steps[k] = kSlopeStep * spreads_[k];
-      if (here_.moved[k] + steps[k] > limits_[k].most) steps[k] = -steps[k];
-      points.push_back(here_);
-      points.back().moved[k] += steps[k];
-    }
-    TPSIM_TRY(const std::vector<Residuals> near, residuals_at(points));
-    problem_.spreads = spreads_;
-    problem_.at = here_.moved;
-    problem_.rows.assign(steps_.size(), {0.0, std::vector<double>(spreads_.size(), 0.0)});
-    std::size_t point = 0;
-    const double noise = noise_of(residuals_);
-    for (std::size_t k = 0; k < spreads_.size(); ++k) {
-      if (may_move_[k] == 0) continue;
-      double told = 0;
-      for (std::size_t r = 0; r < steps_.size(); ++r) {
-        const double slope = (residuals_[r] - near[point][r]) / steps[k];
-        problem_.rows[r].slopes[k] = slope;
-        told += std::pow(slope * spreads_[k] / noise, 2);
-      }
-      ++point;
-      if (told / (1 + told) < kLeastTold) may_move_[k] = 0;
-    }
-    for (std::size_t r = 0; r < steps_.size(); ++r) {
-      problem_.rows[r].residual = residuals_[r];
-      for (std::size_t k = 0; k < spreads_.size(); ++k) {
-        if (may_move_[k] == 0) problem_.rows[r].slopes[k] = 0;
-      }
-    }
-    return Ok{};
   }
 
   double badness_of(const Residuals& residuals, const std::vector<double>& moved) const {
     return badness(residuals, moved, spreads_, noise_of(residuals));
   }
 
-  // Where the linear problem is solved best within the limits: what lies beyond one is held there,
-  // and the others make up for it.
-  std::vector<double> best_within_limits() const {
-    LinearProblem problem = problem_;
-    std::vector<double> best = fit_.unknowns;
-    std::vector<bool> is_held(best.size(), false);
-    for (bool goes_on = true; goes_on;) {
-      goes_on = false;
-      for (std::size_t k = 0; k < best.size(); ++k) {
-        const double held = std::clamp(best[k], limits_[k].least, limits_[k].most);
-        if (is_held[k] || held == best[k]) continue;
-        for (LinearRow& row : problem.rows) {
-          row.residual -= row.slopes[k] * (held - problem.at[k]);
-          row.slopes[k] = 0;
-        }
-        best[k] = problem.at[k] = held;
-        is_held[k] = goes_on = true;
-      }
-      if (!goes_on) break;
-      const RobustFit fit = robust_fit(problem);
-      for (std::size_t k = 0; k < best.size(); ++k) {
-        if (!is_held[k]) best[k] = fit.unknowns[k];
-      }
-    }
-    return best;
-  }
-
   // Gauss and Newton's steps, each as long as it helps.
   Status descend() {
     for (int round = 0; round < kMostDescents; ++round) {
-      TPSIM_TRY_STATUS(find_slopes());
-      fit_ = robust_fit(problem_);
-      const std::vector<double> wanted = best_within_limits();
+      TPSIM_TRY(problem_, at_.linear_at(here_, residuals_));
+      const std::vector<double> wanted = fit_within(problem_, at_.limits());
       const double before = badness_of(residuals_, here_.moved);
       bool better = false;
       double furthest = 0;
@@ -196,10 +70,11 @@ class Fitter {
         furthest = 0;
         for (std::size_t k = 0; k < spreads_.size(); ++k) {
           const double step = length * (wanted[k] - here_.moved[k]);
-          next.moved[k] = std::clamp(here_.moved[k] + step, limits_[k].least, limits_[k].most);
+          next.moved[k] =
+              std::clamp(here_.moved[k] + step, at_.limits()[k].least, at_.limits()[k].most);
           furthest = std::max(furthest, std::fabs(step) / spreads_[k]);
         }
-        TPSIM_TRY(Residuals there, residuals_at(next));
+        TPSIM_TRY(Residuals there, at_.residuals_at(next));
         if (badness_of(there, next.moved) >= before) continue;
         better = true;
         here_ = std::move(next);
@@ -209,81 +84,137 @@ class Fitter {
       constexpr double kNothing = 0.05;
       if (!better || furthest < kNothing) break;
     }
-    TPSIM_TRY_STATUS(find_slopes());
+    TPSIM_TRY(problem_, at_.linear_at(here_, residuals_));
     fit_ = robust_fit(problem_);
     return Ok{};
   }
 
-  // Parts of the first step's software that no row states and that are one of some words.
+  // Of the first row's software that does not state the part; nothing where all do.
+  std::optional<std::int64_t> unstated_value(const PartRow& row) const {
+    const auto open = std::find_if(steps_.begin(), steps_.end(), [&](const MeasuredStep& s) {
+      return !s.stated.contains(row.part);
+    });
+    if (open == steps_.end()) return std::nullopt;
+    return row.get(open->scenario.stack);
+  }
+
+  // Parts that some row does not state and that are one of some words.
   std::vector<std::pair<StackPart, std::int64_t>> other_parts() const {
     std::vector<std::pair<StackPart, std::int64_t>> all;
     for (const PartRow& row : part_rows()) {
-      const bool is_open = std::any_of(steps_.begin(), steps_.end(), [&](const MeasuredStep& s) {
-        return !s.stated.contains(row.part);
-      });
-      const bool was_changed = here_.parts.contains(row.part);
-      if (!is_open || was_changed || row.is_set || row.is_ratio) continue;
+      const std::optional<std::int64_t> own = unstated_value(row);
+      if (!own || here_.parts.contains(row.part) || row.is_set || row.is_ratio) continue;
       for (const PartWord& word : row.words) {
-        if (word.value != row.get(steps_.front().scenario.stack)) {
-          all.emplace_back(row.part, word.value);
-        }
+        if (word.value != *own) all.emplace_back(row.part, word.value);
       }
     }
     return all;
   }
 
-  // What was chosen to first order must hold when its constants have moved.
-  Result<bool> changed_for_the_better() {
-    const Point point = here_;
-    const Residuals residuals = residuals_;
-    const LinearProblem problem = problem_;
-    const RobustFit fit = fit_;
-    const double before = badness_of(residuals_, here_.moved);
-    TPSIM_TRY(const bool changed, change_a_part());
-    if (!changed) return false;
-    TPSIM_TRY_STATUS(descend());
-    if (badness_of(residuals_, here_.moved) < before - kPartCost / 2) return true;
-    here_ = point;
-    residuals_ = residuals;
-    problem_ = problem;
-    fit_ = fit;
-    parts_.pop_back();
-    return false;
+  // What the fit stands at, to return to.
+  struct Standing {
+    Point here;
+    Residuals residuals;
+    LinearProblem problem;
+    RobustFit fit;
+    double worth;
+  };
+  Standing standing() const {
+    return {here_, residuals_, problem_, fit_, badness_of(residuals_, here_.moved)};
+  }
+  void stand_at(Standing at) {
+    here_ = std::move(at.here);
+    residuals_ = std::move(at.residuals);
+    problem_ = std::move(at.problem);
+    fit_ = std::move(at.fit);
   }
 
-  // The part whose change, with constants moved along, explains the rows best.
-  Result<bool> change_a_part() {
-    std::vector<Point> points;
+  struct Change {
+    Point point;
+    Residuals residuals;
+    double cost = 0;   // that it must be worth
+    double guess = 0;  // what it comes to, to first order
+  };
+
+  // What a change must be worth in twice logarithms of likelihood.
+  double cost_of(StackPart part, std::int64_t value) const {
+    bool is_stated = false;
+    for (const MeasuredStep& step : steps_) {
+      const auto stated = step.stated.find(part);
+      if (stated == step.stated.end()) continue;
+      if (stated->second != value) return kPartCost;
+      is_stated = true;
+    }
+    return is_stated ? kStatedPartCost : kPartCost;
+  }
+
+  // What the linear problem leaves as badness where it is solved best.
+  double solved(const LinearProblem& problem) const {
+    const std::vector<double> unknowns = fit_within(problem, at_.limits());
+    Residuals left;
+    for (std::size_t r = 0; r < steps_.size(); ++r) {
+      left.push_back(residual_at(problem, r, unknowns));
+    }
+    return badness_of(left, unknowns);
+  }
+
+  // What other parts may be worth, best first: to first order, by slopes of the present parts and
+  // then, of the best of those, by their own. Those of which no step takes another time are not
+  // among them, nor those that some plan cannot have.
+  Result<std::vector<Change>> changes() const {
+    std::vector<Change> all;
     for (const auto& [part, value] : other_parts()) {
-      points.push_back(here_);
-      points.back().parts[part] = value;
-    }
-    const double now = badness_of(residuals_, here_.moved);
-    double best = now - kPartCost;
-    std::optional<Point> chosen;
-    for (const Point& point : points) {
-      const Result<Residuals> there = residuals_at(point);
-      if (!there.ok()) continue;  // what these plans cannot have
+      Change change{here_, {}};
+      change.point.parts[part] = value;
+      Result<Residuals> there = at_.residuals_at(change.point);
+      if (!there.ok() || *there == residuals_) continue;
+      change.residuals = *std::move(there);
       LinearProblem problem = problem_;
-      for (std::size_t r = 0; r < steps_.size(); ++r) problem.rows[r].residual = (*there)[r];
-      const RobustFit fit = robust_fit(problem);
-      Residuals left;
       for (std::size_t r = 0; r < steps_.size(); ++r) {
-        left.push_back(residual_at(problem, r, fit.unknowns));
+        problem.rows[r].residual = change.residuals[r];
       }
-      const double badness = badness_of(left, fit.unknowns);
-      if (badness >= best) continue;
-      best = badness;
-      chosen = point;
+      change.cost = cost_of(part, value);
+      change.guess = solved(problem) + change.cost;
+      all.push_back(std::move(change));
     }
-    if (!chosen) return false;
-    for (const auto& [part, value] : chosen->parts) {
-      if (here_.parts.contains(part)) continue;
-      parts_.push_back(
-          {part, row_of(part).get(steps_.front().scenario.stack), value, now - kPartCost - best});
+    keep_best(all, kMostGuessed);
+    for (Change& change : all) {
+      TPSIM_TRY(const LinearProblem problem, at_.linear_at(change.point, change.residuals));
+      change.guess = solved(problem) + change.cost;
     }
-    here_ = *std::move(chosen);
-    TPSIM_TRY(residuals_, residuals_at(here_));
+    keep_best(all, kMostTried);
+    return all;
+  }
+
+  // What rows state comes first.
+  static void keep_best(std::vector<Change>& all, std::size_t most) {
+    std::sort(all.begin(), all.end(), [](const Change& a, const Change& b) {
+      return std::pair(a.cost, a.guess) < std::pair(b.cost, b.guess);
+    });
+    if (all.size() > most) all.resize(most);
+  }
+
+  // Changes the part that explains the rows best, with all constants moved anew, if it is worth it.
+  Result<bool> changed_for_the_better() {
+    const Standing before = standing();
+    Standing best = before;
+    double gain = 0;
+    TPSIM_TRY(std::vector<Change> all, changes());
+    for (Change& change : all) {
+      here_ = std::move(change.point);
+      residuals_ = std::move(change.residuals);
+      TPSIM_TRY_STATUS(descend());
+      const double after = before.worth - change.cost - standing().worth;
+      if (after <= gain) continue;
+      best = standing();
+      gain = after;
+    }
+    stand_at(gain > 0 ? std::move(best) : before);
+    if (gain <= 0) return false;
+    for (const auto& [part, value] : here_.parts) {
+      if (before.here.parts.contains(part)) continue;
+      parts_.push_back({part, unstated_value(row_of(part)).value_or(value), value, gain});
+    }
     return true;
   }
 
@@ -344,7 +275,7 @@ class Fitter {
                          measured * std::exp(-residuals_[r]), measured * std::exp(-left[r])});
     }
     const Scenario& first = steps_.front().scenario;
-    const Scenario after = at(first, here_, {});
+    const Scenario after = moved_to(first, here_, {});
     const auto constants = tunable_constants();
     for (std::size_t k = 0; k < constants.size(); ++k) {
       const bool is_owned =
@@ -382,9 +313,8 @@ class Fitter {
 
   const std::vector<MeasuredStep>& steps_;
   const CalibrationChoices& choices_;
-  std::vector<char> may_move_;
-  std::vector<double> spreads_;
-  std::vector<CoordinateRange> limits_;
+  FitSteps at_;
+  const std::vector<double>& spreads_;
   Point here_;
   Residuals start_, residuals_;
   LinearProblem problem_;
@@ -411,14 +341,14 @@ double Calibration::error_after() const { return mean_error(steps, &FittedStep::
 double Calibration::error_left_out() const { return mean_error(steps, &FittedStep::left_out); }
 
 Scenario calibrated(Scenario scenario, const Calibration& calibration, const PartValues& stated) {
-  Point point;
+  FitPoint point;
   point.moved.assign(tunable_constants().size(), 0.0);
   for (const FittedConstant& fitted : calibration.constants) {
     const auto k = static_cast<std::size_t>(fitted.constant - tunable_constants().data());
     point.moved[k] = fitted.moved;
   }
   for (const FittedPart& part : calibration.parts) point.parts[part.part] = part.after;
-  return at(std::move(scenario), point, stated);
+  return moved_to(std::move(scenario), point, stated);
 }
 
 Result<Calibration> calibrate(const std::vector<MeasuredStep>& steps,

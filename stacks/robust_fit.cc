@@ -163,4 +163,28 @@ RobustFit robust_fit(const LinearProblem& problem) {
   }
 }
 
+std::vector<double> fit_within(LinearProblem problem, const std::vector<CoordinateRange>& limits) {
+  std::vector<double> best = robust_fit(problem).unknowns;
+  std::vector<bool> is_held(best.size(), false);
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    for (std::size_t k = 0; k < best.size(); ++k) {
+      const double held = std::clamp(best[k], limits[k].least, limits[k].most);
+      if (is_held[k] || held == best[k]) continue;
+      for (LinearRow& row : problem.rows) {
+        row.residual -= row.slopes[k] * (held - problem.at[k]);
+        row.slopes[k] = 0;
+      }
+      best[k] = problem.at[k] = held;
+      is_held[k] = goes_on = true;
+    }
+    if (!goes_on) break;
+    const RobustFit fit = robust_fit(problem);
+    for (std::size_t k = 0; k < best.size(); ++k) {
+      if (!is_held[k]) best[k] = fit.unknowns[k];
+    }
+  }
+  return best;
+}
+
 }  // namespace tpsim

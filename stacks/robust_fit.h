@@ -30,6 +30,13 @@ struct RobustFit {
 
 RobustFit robust_fit(const LinearProblem& problem);
 
+struct CoordinateRange {
+  double least = 0, most = 0;
+};
+// The unknowns that fit best within limits: what lies beyond one is held there, and the others make
+// up for it.
+std::vector<double> fit_within(LinearProblem problem, const std::vector<CoordinateRange>& limits);
+
 // Twice the negative logarithm of what a fit is worth: smaller is better.
 double badness(const std::vector<double>& residuals, const std::vector<double>& unknowns,
                const std::vector<double>& spreads, double noise);

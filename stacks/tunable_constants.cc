@@ -20,6 +20,9 @@ void scale_share(double& share, double coordinate) {
   share = std::clamp(share * std::exp(coordinate), std::min(kLeast, share), 1.0);
 }
 
+// Forward and backward: a stage sends the result of each.
+std::int64_t passes_of_micro_batches(const Plan& plan) { return 2 * micro_batches(plan); }
+
 // How far off the catalogue's values were on tables that were fitted (tools/refit_constants.cc and
 // docs/accuracy.md): host times by half and more, links by a third, kernels by a sixth. A stack
 // says itself how far steps of its kind lie off as a whole (residual_spread): about 0.08 where
@@ -27,11 +30,15 @@ void scale_share(double& share, double coordinate) {
 constexpr double kHostSpread = 0.5;
 constexpr double kLinkSpread = 0.35;
 constexpr double kLatencySpread = 1.0;
+constexpr double kTransferSpread = 1.0;  // sends are one stream each, collectives are many
 constexpr double kKernelSpread = 0.25;
 constexpr double kAttentionSpread = 0.15;
 constexpr double kClockSpread = 0.06;
 constexpr double kWholeSpread = 0.08;
-constexpr double kSecondsPerMicroBatch = 0.002;
+// A pipeline's engine that loads data, checks shapes and waits for each of its calls takes tens of
+// milliseconds a micro-batch.
+constexpr double kSecondsPerMicroBatch = 0.02;
+constexpr double kSecondsPerTransfer = 0.01;
 constexpr double kSecondsPerStep = 0.2;  // logging, data loading, metrics of all ranks
 
 constexpr std::array kConstants = {
@@ -92,7 +99,15 @@ constexpr std::array kConstants = {
                       Seconds& time = s.stack.host.per_micro_batch;
                       time = std::max(Seconds(), time + Seconds(x));
                     },
-                    time_of_host},
+                    time_of_host, micro_batches},
+    TunableConstant{"host.per_transfer", "a send between stages, beside its traffic",
+                    ConstantOwner::kStack, ConstantGroup::kHost, kSecondsPerTransfer, true, 0, 10,
+                    [](const Scenario& s) { return s.stack.host.per_transfer.value(); },
+                    [](Scenario& s, double x) {
+                      Seconds& time = s.stack.host.per_transfer;
+                      time = std::max(Seconds(), time + Seconds(x));
+                    },
+                    time_of_host, passes_of_micro_batches},
     TunableConstant{"host.per_step", "the host once a step", ConstantOwner::kStack,
                     ConstantGroup::kHost, kSecondsPerStep, true, 0, 10,
                     [](const Scenario& s) { return s.stack.host.per_step.value(); },
@@ -153,6 +168,14 @@ constexpr std::array kConstants = {
                       scale(s.cluster.intra_node.latency, x);
                     },
                     time_of_host},
+    TunableConstant{"transfer_share", "speed of sends between nodes, over that of collectives",
+                    ConstantOwner::kCluster, ConstantGroup::kNetwork, kTransferSpread, false, 0.05,
+                    20, [](const Scenario& s) { return s.cluster.transfer_share; },
+                    [](Scenario& s, double x) {
+                      s.cluster.transfer_share =
+                          std::clamp(s.cluster.transfer_share * std::exp(x), 0.05, 20.0);
+                    },
+                    share_text},
     TunableConstant{"several_ranks_share", "what colliding rings leave of a node's network",
                     ConstantOwner::kCluster, ConstantGroup::kNetwork, kLinkSpread, false, 0.01, 1,
                     [](const Scenario& s) { return s.cluster.several_ranks_share; },

@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "core/plan.h"
 #include "core/scenario.h"
+#include "stacks/robust_fit.h"
 
 namespace tpsim {
 
@@ -31,14 +33,13 @@ struct TunableConstant {
   double (*value)(const Scenario&) = nullptr;
   void (*move)(Scenario&, double coordinate) = nullptr;
   std::string (*text)(double value) = nullptr;
+  // How often the host pays it in a step of the plan, where that is not once.
+  std::int64_t (*times)(const Plan&) = nullptr;
 };
 
 std::span<const TunableConstant> tunable_constants();
 
 // The coordinates between which the constant's value stays within its limits.
-struct CoordinateRange {
-  double least = 0, most = 0;
-};
 CoordinateRange range_of(const TunableConstant& constant, const Scenario& scenario);
 
 }  // namespace tpsim

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/narrow_floats.h"
 
 namespace tpsim {
 
@@ -29,6 +30,10 @@ void CpuDevice::upload(std::span<const std::byte> from, const Tensor& to) {
 void CpuDevice::download(const Tensor& from, std::span<std::byte> to) {
   TPSIM_CHECK(static_cast<std::int64_t>(to.size()) == from.bytes(), "download takes the tensor");
   std::memcpy(to.data(), from.raw(), to.size());
+}
+
+std::string CpuDevice::reason_against(Precision recipe) const {
+  return is_emulated(recipe) ? "" : "it is predicted only";
 }
 
 void CpuDevice::execute(const Op& op) {

@@ -20,6 +20,7 @@ class CpuDevice final : public Device {
   void upload(std::span<const std::byte> from, const Tensor& to) override;
   void download(const Tensor& from, std::span<std::byte> to) override;
   void synchronize() override {}
+  std::string reason_against(Precision recipe) const override;
 
  protected:
   void execute(const Op& op) override;

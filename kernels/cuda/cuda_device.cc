@@ -24,7 +24,9 @@ Result<GpuLimits> limits_of(int index) {
     return no_gpu(fmt::format("{} has compute capability {}.{}; 8.0 is the least", gpu.name,
                               gpu.major, gpu.minor));
   }
-  return GpuLimits{gpu.multiProcessorCount, static_cast<std::int64_t>(gpu.sharedMemPerBlockOptin)};
+  const bool multiplies_8_bits = gpu.major > 8 || gpu.minor >= 9;  // Ada, Hopper and newer
+  return GpuLimits{gpu.multiProcessorCount, static_cast<std::int64_t>(gpu.sharedMemPerBlockOptin),
+                   multiplies_8_bits};
 }
 
 // Where this process's GPU is: CUDA tells it no more once that is broken.
@@ -109,6 +111,15 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   auto state = std::make_unique<CudaState>(stream, limits, MatmulPlans(*cublas_lt()));
   return std::unique_ptr<CudaDevice>(new CudaDevice(std::move(state)));
+}
+
+std::string CudaDevice::reason_against(Precision recipe) const {
+  if (recipe == Precision::kNone) return "";
+  if (recipe != Precision::kFp8Current) return "CUDA multiplies 8 bits with one scale a tensor";
+  if (limits().multiplies_8_bits) return "";
+  const GpuFacts gpu = gpu_facts();
+  return fmt::format("{} has compute capability {}.{}, and products of 8 bits begin at 8.9",
+                     gpu.name, gpu.capability_major, gpu.capability_minor);
 }
 
 // No checks: this also runs while unwinding from a device that broke.

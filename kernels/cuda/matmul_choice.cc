@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -37,26 +38,31 @@ bool read(std::string_view word, int base, Number& number) {
 }
 
 bool read_dtype(std::string_view word, DType& dtype) {
-  for (const DType one : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+  for (const DType one : {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kFloat8}) {
     if (word == name_of(one)) return dtype = one, true;
   }
   return false;
 }
 
+// "nt+": a as it lies, b transposed, added to c; an 8 before it: a is E5M2.
+std::string layout_text(const MatmulKey& key) {
+  return fmt::format("{}{}{}{}", key.a_is_e5m2 ? "8" : "", key.transpose_a ? 't' : 'n',
+                     key.transpose_b ? 't' : 'n', key.accumulates ? "+" : "");
+}
+
 bool read_layout(std::string_view word, MatmulKey& key) {
-  if (word.size() < 2 || word.size() > 3) return false;
-  key.transpose_a = word[0] == 't';
-  key.transpose_b = word[1] == 't';
-  key.accumulates = word.size() == 3;
-  return word == fmt::format("{}{}{}", key.transpose_a ? 't' : 'n', key.transpose_b ? 't' : 'n',
-                             key.accumulates ? "+" : "");
+  key.a_is_e5m2 = word.starts_with('8');
+  const std::string_view letters = word.substr(key.a_is_e5m2 ? 1 : 0);
+  key.transpose_a = letters.starts_with('t');
+  key.transpose_b = letters.substr(std::min<std::size_t>(1, letters.size())).starts_with('t');
+  key.accumulates = letters.ends_with('+');
+  return word == layout_text(key);
 }
 
 }  // namespace
 
 std::string to_string(const MatmulKey& key) {
-  return fmt::format("{}{}{} {} {} {} {} {} {}", key.transpose_a ? 't' : 'n',
-                     key.transpose_b ? 't' : 'n', key.accumulates ? "+" : "", name_of(key.dtype),
+  return fmt::format("{} {} {} {} {} {} {}", layout_text(key), name_of(key.dtype),
                      name_of(key.output), fmt::join(key.sizes, " "),
                      fmt::join(key.row_strides, " "), fmt::join(key.batch_strides, " "),
                      key.alignment);

@@ -24,6 +24,7 @@ struct MatmulKey {
   std::array<std::int64_t, 3> row_strides{};
   std::array<std::int64_t, 3> batch_strides{};
   std::int64_t alignment = 256;  // of the least aligned operand, in bytes
+  bool a_is_e5m2 = false;        // of 8 bits; they are E4M3 otherwise
   friend auto operator<=>(const MatmulKey&, const MatmulKey&) = default;
 };
 

@@ -17,14 +17,14 @@ void check_cublas(cublasStatus_t status, const char* what) {
   throw CudaFailure(fmt::format("{}: cuBLASLt returned {}", what, static_cast<int>(status)));
 }
 
-cudaDataType_t type_of(DType dtype) {
+cudaDataType_t type_of(DType dtype, bool is_e5m2 = false) {
   switch (dtype) {
+    case DType::kFloat8: return is_e5m2 ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3;
     case DType::kBFloat16: return CUDA_R_16BF;
     case DType::kFloat16: return CUDA_R_16F;
     case DType::kFloat32: return CUDA_R_32F;
     case DType::kInt32:
     case DType::kUInt8:
-    case DType::kFloat8:
     case DType::kFloat8Block:
     case DType::kMxFloat8:
     case DType::kNvFloat4: break;
@@ -100,7 +100,7 @@ struct MatmulPlans::Plan {
   Plan& operator=(const Plan&) = delete;
 
   void describe(const MatmulKey& key);
-  cublasLtMatrixLayout_t layout_of(DType dtype, std::int64_t rows, std::int64_t cols,
+  cublasLtMatrixLayout_t layout_of(cudaDataType_t type, std::int64_t rows, std::int64_t cols,
                                    const MatmulKey& key, std::size_t operand) const;
 
   const CublasLt& lt;
@@ -110,12 +110,12 @@ struct MatmulPlans::Plan {
   std::size_t workspace = 0;
 };
 
-cublasLtMatrixLayout_t MatmulPlans::Plan::layout_of(DType dtype, std::int64_t rows,
+cublasLtMatrixLayout_t MatmulPlans::Plan::layout_of(cudaDataType_t type, std::int64_t rows,
                                                     std::int64_t cols, const MatmulKey& key,
                                                     std::size_t operand) const {
   cublasLtMatrixLayout_t layout = nullptr;
   // `rows` and `cols` as stored row by row; column by column they change places.
-  check_cublas(lt.layout_create(&layout, type_of(dtype), static_cast<std::uint64_t>(cols),
+  check_cublas(lt.layout_create(&layout, type, static_cast<std::uint64_t>(cols),
                                 static_cast<std::uint64_t>(rows), key.row_strides[operand]),
                "a matrix's layout");
   const auto batch = static_cast<std::int32_t>(key.sizes[0]);
@@ -137,9 +137,10 @@ void MatmulPlans::Plan::describe(const MatmulKey& key) {
   set_transpose(CUBLASLT_MATMUL_DESC_TRANSA, key.transpose_b);
   set_transpose(CUBLASLT_MATMUL_DESC_TRANSB, key.transpose_a);
   const auto [batch, m, n, k] = key.sizes;
-  first = layout_of(key.dtype, key.transpose_b ? n : k, key.transpose_b ? k : n, key, 1);
-  second = layout_of(key.dtype, key.transpose_a ? k : m, key.transpose_a ? m : k, key, 0);
-  result = layout_of(key.output, m, n, key, 2);
+  first = layout_of(type_of(key.dtype), key.transpose_b ? n : k, key.transpose_b ? k : n, key, 1);
+  second = layout_of(type_of(key.dtype, key.a_is_e5m2), key.transpose_a ? k : m,
+                     key.transpose_a ? m : k, key, 0);
+  result = layout_of(type_of(key.output), m, n, key, 2);
 }
 
 MatmulPlans::MatmulPlans(const CublasLt& lt) : lt_(lt) {
@@ -160,6 +161,13 @@ MatmulPlans::~MatmulPlans() {
 
 cublasStatus_t MatmulPlans::issue(const Plan& plan, const MatmulCall& call, void* d,
                                   void* workspace, cudaStream_t stream) const {
+  if (call.key.dtype == DType::kFloat8) {  // scales lie elsewhere in every call
+    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const float* scale) {
+      check_cublas(lt_.desc_set(plan.desc, attribute, &scale, sizeof scale), "a scale");
+    };
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, call.scale_b);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call.scale_a);
+  }
   return lt_.matmul(handle_, plan.desc, &call.alpha, call.b, plan.first, call.a, plan.second,
                     &call.beta, call.c, plan.result, d, plan.result, &plan.algorithm, workspace,
                     plan.workspace, stream);

@@ -64,6 +64,28 @@ TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of BLOOM in fp32"
                  {2, "--cp 2 --attention flash --micro-batch 4"}});
 }
 
+// As the CPU's do (run_layouts_test.cc).
+TEST_CASE("products of 8 bits on GPUs follow PyTorch's losses under every layout", "[long]") {
+  check_layouts("llama-tiny", "bf16", 3e-2,
+                {{1, "--precision fp8-current --micro-batch 4"},
+                 {4, "--precision fp8-current --tp 2 --dp 2 --zero 1 --micro-batch 2"}});
+}
+
+TEST_CASE("recipes that a GPU lacks are refused by name") {
+  const std::string arguments = golden_arguments("llama-tiny", "cuda", "bf16") + "--steps 1 ";
+  const Finished block = run(tpsim_run(arguments + "--precision fp8-block"));
+  CHECK(block.code == 2);
+  CHECK(block.err.find("fp8-block is predicted, and run by no device here") != std::string::npos);
+  CHECK(block.err.find("newer GPUs by fp8-current") != std::string::npos);
+  if (gpu_facts().name != "emulated GPU") return;
+  const Finished older =
+      run("export TPSIM_EMULATED_GPU=ampere; " + tpsim_run(arguments + "--precision fp8-current"));
+  INFO(older.err);
+  CHECK(older.code == 4);
+  CHECK(older.err.find("compute capability 8.0, and products of 8 bits begin at 8.9") !=
+        std::string::npos);
+}
+
 TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of LLaMA in fp32") {
   check_layouts("llama-tiny", "fp32", 1e-5,
                 {{4, "--pp 2 --dp 2 --zero 3 --micro-batch 1"},

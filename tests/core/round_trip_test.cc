@@ -18,13 +18,15 @@ static_assert(field_count<AttentionShape>() == 14);
 static_assert(field_count<ExpertShape>() == 10);
 static_assert(field_count<RecurrentShape>() == 7);
 static_assert(field_count<ParallelDegrees>() == 6);
-static_assert(field_count<ClusterSpec>() == 17);
+static_assert(field_count<ClusterSpec>() == 18);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 24);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 8);
-static_assert(field_count<HostCost>() == 12);
+static_assert(field_count<HostCost>() == 13);
+static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
+              field_count<HostCost>());
 static_assert(field_count<StackMemory>() == 10);
 static_assert(field_count<StackChoices>() == 3);
 static_assert(field_count<Profile>() == 14);
@@ -114,6 +116,7 @@ StackSpec odd_stack() {
                 .per_routing_backward = Seconds(2.5e-3),
                 .per_expert_forward = Seconds(80e-6),
                 .per_expert_backward = Seconds(120e-6),
+                .per_transfer = Seconds(7e-3),
                 .per_micro_batch = Seconds(0),
                 .per_step = Seconds(12),
                 .blocking_op = Seconds(3e-6),
@@ -255,6 +258,7 @@ ClusterSpec odd_cluster() {
            0.5 * kThird, Bytes(1e12)},
           2,
           kThird,
+          2 + kThird,
           1 + 0.1 * kThird,
           {12, "rows", "2026-11", kThird, 0.1 * kThird, 0.2 * kThird, 0.3 * kThird}};
 }

@@ -5,6 +5,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <array>
 #include <cstdint>
@@ -30,6 +31,8 @@ struct Layout {
 
 struct Product {
   cublasOperation_t first = CUBLAS_OP_N, second = CUBLAS_OP_N;
+  const float* first_scale = nullptr;  // of 8 bits
+  const float* second_scale = nullptr;
 };
 
 constexpr std::size_t kWorkspace = std::size_t{1} << 20;
@@ -50,8 +53,18 @@ cublasStatus_t take(T& field, const void* from, std::size_t bytes) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+bool is_8_bits(cudaDataType_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
+double from_8_bits(const void* data, cudaDataType_t type, std::int64_t i) {
+  const auto format = type == CUDA_R_8F_E4M3 ? __NV_E4M3 : __NV_E5M2;
+  return __half2float(
+      __nv_cvt_fp8_to_halfraw(static_cast<const __nv_fp8_storage_t*>(data)[i], format));
+}
+
 double element(const void* data, cudaDataType_t type, std::int64_t i) {
   switch (type) {
+    case CUDA_R_8F_E4M3:
+    case CUDA_R_8F_E5M2: return from_8_bits(data, type, i);
     case CUDA_R_16BF: return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
     case CUDA_R_16F: return __half2float(static_cast<const __half*>(data)[i]);
     default: return static_cast<const float*>(data)[i];
@@ -75,7 +88,25 @@ struct Call {
   void *d_data, *workspace;
   float alpha, beta;
   bool backwards;  // the second algorithm
+  const float *a_scale, *b_scale;
 };
+
+bool types_fit(cudaDataType_t a, cudaDataType_t b) {
+  if (!is_8_bits(a)) return a == b;
+  return is_8_bits(b) && (a == CUDA_R_8F_E4M3 || b == CUDA_R_8F_E4M3);
+}
+
+// What Hopper asks of products in 8 bits beside that: sums along both operands' columns, multiples
+// of 16 and 16 bytes.
+bool fits_8_bits(const Product& product, const Layout& a, const Layout& b, const Layout& d) {
+  if (!is_8_bits(a.type)) return true;
+  const auto on_16 = [](std::uint64_t n) { return n % 16 == 0; };
+  const std::uint64_t bytes = d.type == CUDA_R_32F ? 4 : 2;
+  return product.first == CUBLAS_OP_T && product.second == CUBLAS_OP_N && on_16(a.rows) &&
+         on_16(d.rows) && on_16(static_cast<std::uint64_t>(a.leading)) &&
+         on_16(static_cast<std::uint64_t>(b.leading)) &&
+         on_16(bytes * static_cast<std::uint64_t>(d.leading)) && d.batch == 1;
+}
 
 bool fits(const Call& call) {
   const std::uint64_t m = call.a_transposed ? call.a.cols : call.a.rows;
@@ -87,7 +118,7 @@ bool fits(const Call& call) {
     leads = leads && x->leading >= static_cast<std::int64_t>(x->rows) && x->batch == call.d.batch;
   }
   return leads && k == k_of_b && call.d.rows == m && call.d.cols == n && call.c.rows == m &&
-         call.c.cols == n && call.a.type == call.b.type && call.c.type == call.d.type;
+         call.c.cols == n && types_fit(call.a.type, call.b.type) && call.c.type == call.d.type;
 }
 
 // The matrix's elements with those that are added up side by side.
@@ -123,13 +154,15 @@ double product_of(const double* a, const double* b, std::int64_t depth, bool bac
 void multiply(const Call& call) {
   if (call.backwards) std::memset(call.workspace, 0xff, kWorkspace);
   const auto depth = static_cast<std::int64_t>(call.a_transposed ? call.a.rows : call.a.cols);
+  double alpha = double{call.alpha};
+  for (const float* scale : {call.a_scale, call.b_scale}) alpha *= scale == nullptr ? 1.0 : *scale;
   for (std::int64_t batch = 0; batch < call.d.batch; ++batch) {
     const auto a = lines_of(call.a, call.a_data, batch, !call.a_transposed);
     const auto b = lines_of(call.b, call.b_data, batch, call.b_transposed);
     for (std::int64_t col = 0; col < static_cast<std::int64_t>(call.d.cols); ++col) {
       for (std::int64_t row = 0; row < static_cast<std::int64_t>(call.d.rows); ++row) {
-        double sum = double{call.alpha} * product_of(a.data() + row * depth, b.data() + col * depth,
-                                                     depth, call.backwards);
+        double sum = alpha * product_of(a.data() + row * depth, b.data() + col * depth, depth,
+                                        call.backwards);
         if (call.beta != 0.0F) {
           sum += double{call.beta} * element(call.c_data, call.c.type,
                                              batch * call.c.stride + col * call.c.leading + row);
@@ -163,6 +196,8 @@ cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_
   switch (attribute) {
     case CUBLASLT_MATMUL_DESC_TRANSA: return take(product.first, from, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSB: return take(product.second, from, bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER: return take(product.first_scale, from, bytes);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: return take(product.second_scale, from, bytes);
     default: return CUBLAS_STATUS_NOT_SUPPORTED;
   }
 }
@@ -197,10 +232,15 @@ cublasStatus_t preference_set(cublasLtMatmulPreference_t, cublasLtMatmulPreferen
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                         cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
                          cublasLtMatmulPreference_t, int most,
                          cublasLtMatmulHeuristicResult_t* found, int* count) {
+  const auto& product = *reinterpret_cast<const Product*>(desc);
+  if (!fits_8_bits(product, layout_of(a), layout_of(b), layout_of(d))) {
+    *count = 0;
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   *count = std::min(most, emulated::is_played("one-algorithm") ? 1 : 2);
   for (int i = 0; i < *count; ++i) {
     found[i] = {};
@@ -242,8 +282,17 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* a
                   workspace,
                   *static_cast<const float*>(alpha),
                   *static_cast<const float*>(beta),
-                  algorithm->data[0] == 1};
-  if (!fits(call) || (call.backwards && bytes < kWorkspace)) return CUBLAS_STATUS_INVALID_VALUE;
+                  algorithm->data[0] == 1,
+                  product.first_scale,
+                  product.second_scale};
+  const bool lies_well = !is_8_bits(call.a.type) || ((reinterpret_cast<std::uintptr_t>(a) |
+                                                      reinterpret_cast<std::uintptr_t>(b) |
+                                                      reinterpret_cast<std::uintptr_t>(d)) %
+                                                         16 ==
+                                                     0);
+  if (!fits(call) || !fits_8_bits(product, call.a, call.b, call.d) || !lies_well ||
+      (call.backwards && bytes < kWorkspace))
+    return CUBLAS_STATUS_INVALID_VALUE;
   const auto lock = at_work();
   emulated::count(&emulated::Counts::products);
   if (!emulated::works()) return CUBLAS_STATUS_SUCCESS;

@@ -148,7 +148,7 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* gpu, int) {
   *gpu = {};
   std::snprintf(gpu->name, sizeof gpu->name, "emulated GPU");
-  gpu->major = 9;
+  gpu->major = is_played("ampere") ? 8 : 9;
   gpu->multiProcessorCount = is_played("one-multiprocessor") ? 1 : kMultiprocessors;
   gpu->sharedMemPerBlockOptin = kSharedMemory;
   gpu->totalGlobalMem = total_memory();

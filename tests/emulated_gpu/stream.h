@@ -53,6 +53,7 @@ double now_s();
 //   old-driver          the driver is of CUDA 12.4
 //   other-architecture  no kernel of the build runs on this GPU
 //   one-algorithm       cuBLASLt has no choice to offer: the same work has the same bits
+//   ampere              it has no products of 8 bits
 //   one-multiprocessor  small ops go round the loops that only large ones do
 bool is_played(std::string_view way);
 

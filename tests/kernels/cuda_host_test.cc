@@ -89,9 +89,16 @@ TEST_CASE("the choice of an algorithm survives being written and read") {
                 {5, 6, 7},        {0, 1LL << 40, 3}, 16};
   choice.algorithm = {1, 0xffffffffffffffffULL, 0, 3, 4, 5, 6, 7};
   choice.workspace = 1 << 20;
-  const auto read = parse_matmul_choice(to_text(choice));
-  REQUIRE(read.ok());
-  CHECK(*read == choice);
+  const auto check_read = [&] {
+    const auto read = parse_matmul_choice(to_text(choice));
+    REQUIRE(read.ok());
+    CHECK(*read == choice);
+  };
+  check_read();
+  choice.key.dtype = DType::kFloat8;
+  check_read();
+  choice.key.a_is_e5m2 = true;
+  check_read();
 }
 
 TEST_CASE("a text that names no algorithm is an error that repeats it") {

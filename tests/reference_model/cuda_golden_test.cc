@@ -111,6 +111,27 @@ TEST_CASE("micro-batches that are replayed give the losses of those that are iss
   }
 }
 
+// As the CPU's do (tests/cli/run_layouts_test.cc).
+TEST_CASE("products of 8 bits on CUDA stay within three hundredths of PyTorch's losses", "[long]") {
+  if (const auto device = CudaDevice::create();
+      device.ok() && !(*device)->reason_against(Precision::kFp8Current).empty()) {
+    WARN((*device)->reason_against(Precision::kFp8Current));
+    return;
+  }
+  for (const char* name : {"bloom-tiny", "llama-tiny"}) {
+    Golden golden = load(name);
+    golden.run.plan.dtype = DType::kBFloat16;
+    const std::vector<double> exact = losses_on_gpu(golden.run, golden.tokens);
+    golden.run.plan.precision = Precision::kFp8Current;
+    const std::vector<double> rounded = losses_on_gpu(golden.run, golden.tokens);
+    REQUIRE(rounded.size() == golden.losses.size());
+    CHECK(rounded.front() != exact.front());
+    for (std::size_t i = 0; i < rounded.size(); ++i) {
+      CHECK(rounded[i] == Approx(golden.losses[i]).epsilon(3e-2));
+    }
+  }
+}
+
 TEST_CASE("training BLOOM in fp32 on CUDA follows PyTorch's losses", "[long]") {
   check_training("bloom-tiny", DType::kFloat32, 1e-4);
 }

@@ -115,4 +115,31 @@ TEST_CASE("a large collective takes twice as long over half of the link that bou
 }
 
 }  // namespace
+TEST_CASE(
+    "a send between stages takes its call and its share of the link, and no other term does") {
+  Scenario scenario = test::small_scenario(test::small_llama());
+  scenario.cluster.gpus_per_node = 2;
+  const Plan plan = test::plan_of(scenario.model, {.tp = 2, .pp = 2, .dp = 1}, 8);
+  const auto transfer = [&](double share, double call) {
+    Scenario s = scenario;
+    s.cluster.transfer_share = share;
+    s.stack.host.per_transfer = Seconds(call);
+    const Result<Prediction> predicted = simulate(s, plan);
+    REQUIRE(predicted.ok());
+    const Result<Prediction> before = simulate(scenario, plan);
+    for (const Term& term : predicted->breakdown) {
+      if (follows(term.kind) || term.kind == StepTerm::kTransfer) continue;
+      CHECK(term.time == time_of(*before, term.kind));
+    }
+    return time_of(*predicted, StepTerm::kTransfer).value();
+  };
+  const double own = transfer(1, 0);
+  CHECK(transfer(1, 1e-3) >= own + 8 * 1e-3 * (1 - 1e-9));  // one send of each micro-batch at least
+  CHECK(transfer(0.5, 0) > own);
+  CHECK(transfer(0.5, 0) <= 2 * own * (1 + 1e-9));
+  CHECK(transfer(1.2, 0) < own);
+  // The link itself is the most.
+  CHECK(transfer(1 / scenario.cluster.inter_node.efficiency, 0) == Approx(transfer(20, 0)));
+}
+
 }  // namespace tpsim

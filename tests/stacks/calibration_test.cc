@@ -123,6 +123,27 @@ TEST_CASE("A part of the software is found that all rows speak for, unless they 
   for (const FittedPart& part : stated->parts) CHECK(part.part != StackPart::kNormKernel);
 }
 
+TEST_CASE("What some rows state of a part is taken for the others unless they speak against it") {
+  const Scenario believed = starting_point();
+  Scenario blocked = believed;
+  row_of(StackPart::kBlockingLaunches).set(blocked.stack, 1);
+  for (const bool all_block : {true, false}) {
+    INFO(all_block);
+    std::vector<MeasuredStep> steps = steps_of(all_block ? blocked : believed, believed);
+    const std::vector<MeasuredStep> as_blocked = steps_of(blocked, blocked);
+    for (std::size_t i = 0; i < steps.size(); i += 2) {
+      steps[i] = as_blocked[i];
+      steps[i].stated[StackPart::kBlockingLaunches] = 1;
+    }
+    const Result<Calibration> found = calibrate(steps, {});
+    REQUIRE(found.ok());
+    const bool took = std::any_of(found->parts.begin(), found->parts.end(), [](const auto& part) {
+      return part.part == StackPart::kBlockingLaunches && part.after == 1;
+    });
+    CHECK(took == all_block);
+  }
+}
+
 TEST_CASE("What the rows say nothing of keeps its prior, and its error") {
   LinearProblem problem;
   problem.spreads = {0.3, 0.5};

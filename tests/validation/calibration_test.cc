@@ -1,0 +1,80 @@
+// Half of a table of measured runs, by every second line, calibrates; the other half is predicted.
+#include "stacks/calibration.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "core/run_table.h"
+#include "sim/simulate.h"
+#include "sim/validation.h"
+
+namespace tpsim {
+namespace {
+
+struct Half {
+  const char* table;
+  std::size_t calibrates;  // lines from this one on, every second
+  // Of the other half's mean error before, at most; what was seen when the row was written, plus a
+  // little.
+  double share;
+};
+
+constexpr Half kHalves[] = {{"lucie_jean_zay", 0, 0.57},  {"lucie_jean_zay", 1, 0.59},
+                            {"internevo_a100", 0, 0.76},  {"internevo_a100", 1, 0.80},
+                            {"torchtitan_h100", 0, 0.73}, {"torchtitan_h100", 1, 0.68}};
+
+std::vector<MeasuredStep> steps_of(const std::string& table) {
+  const std::filesystem::path data = std::filesystem::path(TPSIM_SOURCE_DIR) / "data";
+  const auto environments = read_run_environments(data / "published_runs/environments.json");
+  REQUIRE(environments.ok());
+  RunLoader loader(Catalogue(data), *environments, {});
+  const auto runs = read_run_table(data / "strangers" / (table + ".csv"));
+  REQUIRE(runs.ok());
+  std::vector<MeasuredStep> steps;
+  for (const PublishedRun& run : *runs) {
+    Result<RunSetup> setup = loader.setup(run);
+    const Result<Seconds> measured = measured_step(run);
+    REQUIRE(setup.ok());
+    REQUIRE(measured.ok());
+    steps.push_back({run.id, std::move(setup->scenario), std::move(setup->applied_parts),
+                     std::move(setup->plan), *measured});
+  }
+  return steps;
+}
+
+double error_of(const Scenario& scenario, const MeasuredStep& step) {
+  const Result<Prediction> predicted = simulate(scenario, step.plan);
+  REQUIRE(predicted.ok());
+  return std::fabs(predicted->step / step.measured - 1);
+}
+
+}  // namespace
+
+TEST_CASE("half of a stranger's runs calibrates for the other half") {
+  for (const Half& half : kHalves) {
+    CAPTURE(half.table, half.calibrates);
+    std::vector<MeasuredStep> known, others;
+    std::size_t line = 0;
+    for (MeasuredStep& step : steps_of(half.table)) {
+      (line++ % 2 == half.calibrates ? known : others).push_back(std::move(step));
+    }
+    CalibrationChoices choices;
+    choices.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const Result<Calibration> found = calibrate(known, choices);
+    REQUIRE(found.ok());
+    double before = 0, after = 0;
+    for (const MeasuredStep& step : others) {
+      before += error_of(step.scenario, step);
+      after += error_of(calibrated(step.scenario, *found, step.stated), step);
+    }
+    CAPTURE(before / static_cast<double>(others.size()),
+            after / static_cast<double>(others.size()));
+    CHECK(after <= half.share * before);
+  }
+}
+
+}  // namespace tpsim
