@@ -7,8 +7,7 @@ namespace tpsim {
 inline constexpr double kHostSpread = 0.12;    // other processors, versions and settings
 inline constexpr double kNetworkSpread = 0.2;  // other topology, neighbours and settings
 inline constexpr double kKernelSpread = 0.1;   // of sizes that a stack's factor was not fitted on
-// Software that was not calibrated on runs of its table: as extra_spread of the environments that
-// stand for any other run.
+// Software that was calibrated on runs of another table than the one it is held against.
 inline constexpr double kForeignSpread = 0.08;
 
 }  // namespace tpsim
