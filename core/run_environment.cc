@@ -7,6 +7,7 @@
 #include "core/json_document.h"
 #include "core/json_fields.h"
 #include "core/model_json.h"
+#include "core/part_fields.h"
 
 namespace tpsim {
 namespace {
@@ -49,6 +50,8 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.flag("sequence_parallel", e.sequence_parallel, kOptional);
   in.number("extra_spread", e.extra_spread, {0, 1}, kOptional);
   in.choice("memory", e.memory, {MeasuredMemory::kDevice, MeasuredMemory::kAllocated}, kOptional);
+  in.object(
+      "parts", [&](FieldReader& inner) { part_value_fields(inner, e.parts); }, kOptional);
   std::string rows;
   in.text("calibration_rows", rows);
   e.calibration_rows = words_of(rows);

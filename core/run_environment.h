@@ -60,6 +60,8 @@ struct RunEnvironment {
   // Standard deviation of predictions that comes on top where no constant was fitted on runs of
   // this environment.
   double extra_spread = 0;
+  // What its launch scripts say of parts of the software, where a row does not.
+  PartValues parts;
   MeasuredMemory memory = MeasuredMemory::kDevice;
   std::vector<std::string> calibration_rows;  // ids
   std::vector<RowSetAside> set_aside;

@@ -144,9 +144,13 @@ inline constexpr auto kWordsOf<Dispatcher> =
     std::to_array<std::string_view>({"allgather", "alltoall", "deepep", "hybridep"});
 
 // Tokens sorted by expert before they are multiplied, and put back: one kernel each, or PyTorch's.
-enum class Permutation : std::uint8_t { kFused, kUnfused };
+// kUnfusedSeq: as kUnfused, of slices of the hidden dimension: the tensor group exchanges tokens
+// for slices before, and gathers and scatters along that dimension after (Megatron-Core before
+// 0.11, alltoall_seq since then).
+enum class Permutation : std::uint8_t { kFused, kUnfused, kUnfusedSeq };
 template <>
-inline constexpr auto kWordsOf<Permutation> = std::to_array<std::string_view>({"fused", "unfused"});
+inline constexpr auto kWordsOf<Permutation> = std::to_array<std::string_view>({"fused", "unfused",
+                                                                               "unfused_seq"});
 
 // Where the weights of a token's experts multiply: the experts' results when they are combined,
 // which are kept for that, or what goes into the down projection.

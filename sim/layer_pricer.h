@@ -153,6 +153,7 @@ class LayerPricer {
   Seconds issue_time(ModelPart part) const;
   HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
                                 PhaseCost& phase) const;
+  void add_hidden_slices(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
   HostDeviceTime host_of_routing(const OpRecord& op, double rounded) const;
   void add_beside(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
   bool runs_beside_layers(const CollectiveRecord& record) const;

@@ -140,6 +140,7 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
       const CollectiveRecord record = rounded.sent(trace.program.collectives[event.index]);
       const Seconds whole = collective(record, plan);
+      add_hidden_slices(record, plan, phase);
       if (runs_beside_layers(record)) {
         beside += whole;
         continue;
@@ -169,6 +170,36 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
   add_beside(phase, StepTerm::kExpertCommunication, travelling,
              is_delayed ? 1 : kBesideWeightGradients);
   return phase;
+}
+
+// Where experts have tensor ranks: a rank exchanges its own tokens with the tensor group for slices
+// of all of its tokens, or back (one copy). What is gathered lies rank by rank, and along the
+// hidden dimension it must lie row by row: out of the list of parts and into their concatenation
+// (two copies); before a scatter once.
+void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& plan,
+                                    PhaseCost& phase) const {
+  const bool is_of_experts =
+      record.label.part == ModelPart::kDispatch && record.kind != CollectiveKind::kAllToAll;
+  if (!is_of_experts || scenario().stack.parts.permutation != Permutation::kUnfusedSeq) return;
+  const ParallelDegrees& d = plan.degrees;
+  const ModelSpec& model = scenario().model;
+  const auto tokens = static_cast<double>(plan.micro_batch * model.seq / (d.cp * d.tp));
+  const Bytes own(tokens * static_cast<double>(model.hidden * size_of(plan.dtype)));
+  const GroupPlacement group =
+      place_group(plan, GroupKind::kTensor, node_size(scenario().cluster, gpu_count(plan)));
+  const Seconds exchange = collectives().price(CollectiveKind::kAllToAll, own, group);
+  const double copies = record.kind == CollectiveKind::kAllGather ? 2 : 1;
+  const DeviceModel& device = scenario().profile.model;
+  const Bytes moved = 2 * (copies * Bytes(static_cast<double>(record.bytes)) + own);
+  const Seconds copying =
+      (copies + 1) * device.kernel_latency +
+      moved / (device.streaming_efficiency * scenario().profile.device.memory_bandwidth);
+  phase.work[StepTerm::kTensorCommunication] += exchange;
+  phase.work[StepTerm::kPermutation] += copying;
+  phase.by_source[PriceSource::kModel] += copying;
+  const HostCost& host = scenario().stack.host;
+  phase.time = then(phase.time, launch(scenario(), host.per_collective, exchange));
+  phase.time = then(phase.time, launch(scenario(), (copies + 1) * host.per_op, copying));
 }
 
 HostDeviceTime LayerPricer::price_dispatch(const CollectiveRecord& record, Seconds whole,

@@ -130,7 +130,7 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kRouteBackward: return is_plain(parts.router, stack) ? kRouteBackward : Passes{};
     case OpKind::kDispatchTokens:
     case OpKind::kCombineTokens:
-      return parts.permutation == Permutation::kUnfused ? kUnfusedPermutation : Passes{};
+      return parts.permutation != Permutation::kFused ? kUnfusedPermutation : Passes{};
     case OpKind::kScanForward:
     case OpKind::kScanBackward:
       return {0, 0, static_cast<std::int64_t>(scan_kernels(op.key).size())};

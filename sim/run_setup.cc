@@ -370,7 +370,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   TPSIM_TRY_STATUS(check_stated(run));
   RunSetup setup;
   TPSIM_TRY(const Machine* machine, this->machine(*where, run));
-  TPSIM_TRY(const PartValues stated, parts_of(run, machine->stack));
+  TPSIM_TRY(PartValues stated, parts_of(run, machine->stack));
+  stated.insert(where->parts.begin(), where->parts.end());  // where the row does not say
   TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, stated));
   const double asked = overrides_.node_gbps;
   const double leaves = asked > 0 ? asked : run.node_gbps.value_or(0);

@@ -14,6 +14,7 @@ constexpr const char* kDispatcherType = "--moe-token-dispatcher-type";
 constexpr const char* kFlexBackend = "--moe-flex-dispatcher-backend";
 constexpr const char* kDeepEp = "--moe-enable-deepep";  // the older name of that backend
 constexpr const char* kFlex = "flex";                   // the type of all of them
+constexpr const char* kSeq = "alltoall_seq";  // all-to-all of slices of the hidden dimension
 
 // Switches of Megatron and the value of the software's part that each stands for.
 struct ExpertSwitch {
@@ -64,7 +65,13 @@ Status add_megatron_dispatch(const PlanFile& file, LaunchOptions& out) {
         fmt::format("experts with a capacity behind the {} dispatcher", name_of(dispatcher)), "",
         "there, slots are padded by alltoall alone: --dispatcher alltoall"};
   }
-  out.add(kDispatcherType, is_flex ? kFlex : std::string(name_of(dispatcher)));
+  const bool is_seq = stack.parts.permutation == Permutation::kUnfusedSeq;
+  if (is_seq && dispatcher != Dispatcher::kAllToAll) {
+    return Error{ErrorKind::kBadInput,
+                 fmt::format("permute unfused_seq behind the {} dispatcher", name_of(dispatcher)),
+                 "", "it is a way of alltoall alone: --dispatcher alltoall"};
+  }
+  out.add(kDispatcherType, is_flex ? kFlex : is_seq ? kSeq : std::string(name_of(dispatcher)));
   if (is_flex) out.add(kFlexBackend, std::string(name_of(dispatcher)));
   for (const ExpertSwitch& one : kSwitches) {
     if (row_of(one.part).get(stack) == value_of(one.part, one.on)) out.add(one.option);
@@ -78,7 +85,7 @@ void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model) {
   const bool deep = in.flag(kDeepEp);
   for (const ExpertSwitch& one : kSwitches) in.flag(one.option);
   if (!has_experts(model)) return;
-  const bool exchanges = type == "allgather" || type == "alltoall" || type == "alltoall_seq";
+  const bool exchanges = type == "allgather" || type == "alltoall" || type == kSeq;
   if (!exchanges && type != kFlex) {
     in.fail(fmt::format("{} is {}: allgather, alltoall or flex", kDispatcherType, type));
   }
@@ -100,12 +107,17 @@ PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelS
     return found == options.end() ? otherwise : std::string_view(found->value);
   };
   std::string_view word = text_of(kDispatcherType, "allgather");
-  if (word == "alltoall_seq") word = "alltoall";
+  const bool is_seq = word == kSeq;
+  if (is_seq) word = "alltoall";
   if (word == kFlex) word = text_of(kFlexBackend, "deepep");
   parts[StackPart::kDispatcher] = value_of(StackPart::kDispatcher, word);
   for (const ExpertSwitch& one : kSwitches) {
     const std::string_view said = find(one.option) != options.end() ? one.on : one.off;
     if (!said.empty()) parts[one.part] = value_of(one.part, said);
+  }
+  const std::int64_t unfused = value_of(StackPart::kPermutation, "unfused");
+  if (is_seq && parts[StackPart::kPermutation] == unfused) {
+    parts[StackPart::kPermutation] = value_of(StackPart::kPermutation, "unfused_seq");
   }
   return parts;
 }

@@ -67,8 +67,8 @@ KNOWN = """## What is known about the worst rows
   2048: 3.8 ms a layer with one sequence, 5.1 ms with two, 6.9 ms with four): no law in tp, width
   and micro-batch was found for that. Where one rank holds a layer, layers are predicted 20 % too slow and the head
   too fast: those rows look like runs without recompute (docs/decisions/0027).
-- fp8 rows of dgxc_h100 are priced with nothing fitted to 8 bits. 175B comes out 6-17 % too fast, v25.04's 340B 8 % too
-  slow, others within 8 %. Between releases the same layout became up to 10 % faster.
+- fp8 rows of dgxc_h100 are priced with nothing fitted to 8 bits. v24.11.1's 175B comes out 7-16 % too fast,
+  v25.04's 340B 7 % too slow. Between releases the same layout became up to 10 % faster.
 - `8b` of dgxc_h100: context parallelism with all heads on every GPU. Ring attention is priced as its parts
   one after the other, and their exchange and merging as hidden; 10-15 % too fast there, 5 % and less with
   four and eight ranks of tensor parallelism.

@@ -69,6 +69,19 @@ TEST_CASE("a GPU whose name holds another's, or its card, is not taken for it") 
   }
 }
 
+TEST_CASE("what a source's launch scripts say of its software holds where a row does not") {
+  PublishedRun run = gpt_run(1536, 12, 1);
+  run.gpu = "H100-80GB-SXM";
+  run.attention = "flash";
+  const double usual = step_of(run);
+  run.source = "NVIDIA/dgxc-benchmarking@v25.02:grok1/README_314b.md";
+  const double older = step_of(run);
+  CHECK(older > usual);  // FlashAttention-2, by NVTE_FUSED_ATTN=0
+  run.parts[StackPart::kAttentionKernel] = "best";
+  run.parts[StackPart::kPermutation] = "unfused";
+  CHECK(step_of(run) == usual);
+}
+
 TEST_CASE("models of any width, head count and framework are priced") {
   for (const char* gpu :
        {"A100-80GB", "A100-40GB", "H100-80GB", "H200", "B200", "A100-80GB-PCIe"}) {

@@ -93,6 +93,21 @@ TEST_CASE("experts on ranks of their own go to Megatron and come back, with thei
       CHECK(read->parts.at(part) == value);
     }
   }
+  // Slices of the hidden dimension are a dispatcher's type to Megatron.
+  PlanFile seq = file_of(model, plan);
+  seq.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kAllToAll);
+  seq.parts[StackPart::kPermutation] = static_cast<std::int64_t>(Permutation::kUnfusedSeq);
+  const auto sliced = export_plan(LaunchStack::kMegatronLm, seq, 4);
+  REQUIRE(sliced.ok());
+  CHECK(holds_line(sliced->front().text, "--moe-token-dispatcher-type alltoall_seq"));
+  ImportInputs of_model;
+  of_model.model = model;
+  const auto back = import_plan(LaunchStack::kMegatronLm, *sliced, of_model);
+  REQUIRE(back.ok());
+  for (const auto& [part, value] : seq.parts) CHECK(back->parts.at(part) == value);
+  seq.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
+  CHECK_THAT(export_plan(LaunchStack::kMegatronLm, seq, 4).error().message,
+             Catch::Contains("unfused_seq behind the deepep"));
   PlanFile padded = file_of(model, plan);
   padded.model.experts.dropless = false;
   padded.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
