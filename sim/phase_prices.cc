@@ -183,8 +183,8 @@ void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& 
   if (!is_of_experts || scenario().stack.parts.permutation != Permutation::kUnfusedSeq) return;
   const ParallelDegrees& d = plan.degrees;
   const ModelSpec& model = scenario().model;
-  const auto tokens = static_cast<double>(plan.micro_batch * model.seq / (d.cp * d.tp));
-  const Bytes own(tokens * static_cast<double>(model.hidden * size_of(plan.dtype)));
+  const std::int64_t tokens = plan.micro_batch * model.seq / (d.cp * d.tp);
+  const Bytes own(static_cast<double>(tokens * model.hidden * size_of(plan.dtype)));
   const GroupPlacement group =
       place_group(plan, GroupKind::kTensor, node_size(scenario().cluster, gpu_count(plan)));
   const Seconds exchange = collectives().price(CollectiveKind::kAllToAll, own, group);
