@@ -58,7 +58,7 @@ void RankModel::run_pipeline(const DataSource& data) {
 // Forward and backward of a micro-batch that no other rank has a part in: the same ops each time.
 void RankModel::run_whole(const PipelineTask& forward, const PipelineTask& backward,
                           const DataSource& data) {
-  const MicroBatch batch = load(forward, data);
+  MicroBatch batch = load(forward, data);
   context_.device.repeat(
       [&] {
         run_forward(forward, [&] { return batch; });

@@ -209,7 +209,7 @@ class Fitter {
       best = standing();
       gain = after;
     }
-    stand_at(gain > 0 ? std::move(best) : before);
+    stand_at(gain > 0 ? best : before);
     if (gain <= 0) return false;
     for (const auto& [part, value] : here_.parts) {
       if (before.here.parts.contains(part)) continue;
