@@ -111,8 +111,7 @@ TEST_CASE("a plan is profiled, predicted, run and compared on this machine") {
   CHECK(here.lines("busy.txt", "cores   2 ranks share 1 core") == 1);
   CHECK(here.lines("busy.txt", "median of 4 steps, the shortest") == 1);
   CHECK(here.lines("busy.txt", "2 before them left out as warm-up") == 1);
-  // Other programs on these cores lengthen what lies between ops.
-  CHECK(here.number("validate.json", "accounted_pct") > 60);  // of very short ops
+  CHECK(here.number("validate.json", "accounted_pct") > 80);  // of very short ops
   CHECK(here.number("validate.json", "accounted_pct") <= 100);
 
   // A plan that no machine here could hold is refused before it takes the machine down.
