@@ -7,7 +7,6 @@
 #include "kernels/slow/slow_device.h"
 
 namespace tpsim {
-namespace {
 
 std::vector<double> downloaded(Device& device, const Tensor& tensor) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
@@ -16,6 +15,8 @@ std::vector<double> downloaded(Device& device, const Tensor& tensor) {
   decode(bytes.data(), tensor.dtype(), values);
   return values;
 }
+
+namespace {
 
 // Half a unit in the last place of each rounded element, with room for a few roundings on the way.
 double rounding_of(DType dtype) {

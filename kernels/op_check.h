@@ -10,6 +10,9 @@
 
 namespace tpsim {
 
+// A tensor's elements on the host.
+std::vector<double> downloaded(Device& device, const Tensor& tensor);
+
 // How far one result of an op is off: the larger of ||a - b|| / ||b|| in the Euclidean and in the
 // maximum norm.
 struct ResultError {

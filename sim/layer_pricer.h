@@ -153,6 +153,8 @@ class LayerPricer {
   Seconds issue_time(ModelPart part) const;
   HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
                                 PhaseCost& phase) const;
+  // What copies, which are limited by memory alone, take to move so much.
+  Seconds streaming_time(Bytes moved) const;
   void add_hidden_slices(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
   HostDeviceTime host_of_routing(const OpRecord& op, double rounded) const;
   void add_beside(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;

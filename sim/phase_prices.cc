@@ -189,11 +189,9 @@ void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& 
       place_group(plan, GroupKind::kTensor, node_size(scenario().cluster, gpu_count(plan)));
   const Seconds exchange = collectives().price(CollectiveKind::kAllToAll, own, group);
   const double copies = record.kind == CollectiveKind::kAllGather ? 2 : 1;
-  const DeviceModel& device = scenario().profile.model;
   const Bytes moved = 2 * (copies * Bytes(static_cast<double>(record.bytes)) + own);
   const Seconds copying =
-      (copies + 1) * device.kernel_latency +
-      moved / (device.streaming_efficiency * scenario().profile.device.memory_bandwidth);
+      (copies + 1) * scenario().profile.model.kernel_latency + streaming_time(moved);
   phase.work[StepTerm::kTensorCommunication] += exchange;
   phase.work[StepTerm::kPermutation] += copying;
   phase.by_source[PriceSource::kModel] += copying;

@@ -52,8 +52,9 @@ constexpr Passes kAdamW{1, 19, 12};
 // log-softmax, its gradient filled, scattered and multiplied.
 constexpr Passes kCrossEntropyBackward{0, 4, 3};
 
-bool is_plain(KernelFusion fusion, const StackSpec& stack) {
-  return fusion == KernelFusion::kTorch && !stack.parts.compile;
+template <class Kernel>
+bool is_plain(Kernel kernel, const StackSpec& stack) {
+  return kernel == Kernel::kTorch && !stack.parts.compile;
 }
 
 // Megatron-Core fuses the weights of experts into SwiGLU alone.
@@ -98,7 +99,7 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
                           op.key.variant == static_cast<std::uint8_t>(MlpKind::kClampedSwiglu);
   const bool weighs_biases =
       parts.activation == ActivationKernel::kFusedSwiglu && op.label.part == ModelPart::kExperts;
-  const bool plain_gelu = parts.activation == ActivationKernel::kTorch && !parts.compile;
+  const bool plain_gelu = is_plain(parts.activation, stack);
   const bool plain_softmax = parts.attention == AttentionKernel::kTorch;
   const bool eager_loss =
       parts.loss_head == LossHead::kEager || parts.loss_head == LossHead::kGathered;
@@ -108,8 +109,7 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kNormBackward: return norm_backward_passes(op, stack);
     case OpKind::kColumnBias: return weighs_biases ? kExpertBias : Passes{};
     case OpKind::kColumnBiasGradient: return weighs_biases ? kExpertBiasGradient : Passes{};
-    case OpKind::kRotary:
-      return parts.rotary == RotaryKernel::kTorch && !parts.compile ? kRotary : Passes{};
+    case OpKind::kRotary: return is_plain(parts.rotary, stack) ? kRotary : Passes{};
     case OpKind::kSwigluForward:
       if (part_fused) return kClampedForward;
       return plain_swiglu ? kSwigluForward : Passes{};

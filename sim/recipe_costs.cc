@@ -8,11 +8,14 @@ namespace tpsim {
 void LayerPricer::add_weight_copies(FixedCost& fixed, const Plan& plan) const {
   double& held = fixed.held[static_cast<std::size_t>(MemoryCategory::kWeights)];
   const double weights = held / static_cast<double>(size_of(plan.dtype));
-  const DeviceModel& model = scenario().profile.model;
   const Bytes moved(weights * weight_rounding_bytes(scenario(), plan));
   held += weights * weight_copy_bytes(scenario(), plan);
-  fixed.end[StepEndPart::kOptimizer] +=
-      moved / (model.streaming_efficiency * scenario().profile.device.memory_bandwidth);
+  fixed.end[StepEndPart::kOptimizer] += streaming_time(moved);
+}
+
+Seconds LayerPricer::streaming_time(Bytes moved) const {
+  const Profile& profile = scenario().profile;
+  return moved / (profile.model.streaming_efficiency * profile.device.memory_bandwidth);
 }
 
 // Transformer Engine's reduce_and_update_fp8_tensors, at the end of every outermost fp8_autocast

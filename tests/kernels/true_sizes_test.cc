@@ -33,14 +33,6 @@ std::vector<std::int64_t> samples_of(std::int64_t count) {
   return {some.begin(), some.end()};
 }
 
-std::vector<double> values_of(Device& device, const Tensor& x) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(x.bytes()));
-  device.download(x, bytes);
-  std::vector<double> values(static_cast<std::size_t>(x.elements()));
-  decode(bytes.data(), x.dtype(), values);
-  return values;
-}
-
 // A whole tensor on the host, as it is stored.
 class Stored {
  public:
@@ -151,7 +143,7 @@ void check_rows(Device& device, const OpKey& key, Tensor OpType::*result,
   for (Tensor OpType::*one : shared) few.*one = whole_of(device, slow, on_gpu.*one);
   device.run(op);
   slow.run(few);
-  check_close(values_of(slow, rows_of(device, slow, of_all, rows)), values_of(slow, few.*result),
+  check_close(downloaded(slow, rows_of(device, slow, of_all, rows)), downloaded(slow, few.*result),
               kOfBf16);
 }
 
@@ -187,8 +179,8 @@ void check_norm_backward(Device& device, std::int64_t rows, std::int64_t cols) {
   const Op op = make_op(device, key, 3);
   const auto& norm = std::get<NormBackward>(op);
   const Stored dy(device, norm.dy), x(device, norm.x), before(device, norm.dgain);
-  const std::vector<double> mean = values_of(device, norm.mean),
-                            rstd = values_of(device, norm.rstd);
+  const std::vector<double> mean = downloaded(device, norm.mean),
+                            rstd = downloaded(device, norm.rstd);
   device.run(op);
   const Stored after(device, norm.dgain);
   std::vector<double> actual, expected;
@@ -218,8 +210,8 @@ void check_adamw(Device& device, std::int64_t elements) {
   }
   device.run(op);
   slow.run(few);
-  check_close(values_of(slow, rows_of(device, slow, update.master, some)),
-              values_of(slow, few.master), kOfFloat32);
+  check_close(downloaded(slow, rows_of(device, slow, update.master, some)),
+              downloaded(slow, few.master), kOfFloat32);
 }
 
 void check_whole(Device& device, const OpKey& key) {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/plan_settings.h"
-#include "core/safetensors.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/slow/slow_device.h"
 #include "ranks/threads/thread_world.h"
 #include "reference_model/training.h"
+#include "tests/reference_model/dumped_gradients.h"
 #include "tests/temporary_folder.h"
 
 namespace tpsim::test {
@@ -92,12 +92,7 @@ inline Trained trained(TrainingRun run, const MakeDevice& make_device) {
   INFO((status.ok() ? std::string() : to_string(status.error())));
   REQUIRE(status.ok());
   if (!std::filesystem::exists(run.dump_gradients)) return result;
-  const SafetensorsFile file = *SafetensorsFile::open(run.dump_gradients);
-  for (const auto& [name, entry] : file.entries()) {
-    std::int64_t count = 1;
-    for (const std::int64_t extent : entry.shape) count *= extent;
-    result.gradients[name] = *file.read_floats(name, 0, count);
-  }
+  result.gradients = dumped_gradients(run.dump_gradients);
   return result;
 }
 

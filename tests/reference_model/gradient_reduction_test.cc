@@ -4,10 +4,10 @@
 #include <map>
 
 #include "core/model_json.h"
-#include "core/safetensors.h"
 #include "kernels/cpu/cpu_device.h"
 #include "ranks/threads/thread_world.h"
 #include "reference_model/training.h"
+#include "tests/reference_model/dumped_gradients.h"
 #include "tests/temporary_folder.h"
 
 namespace tpsim {
@@ -36,12 +36,7 @@ Outcome outcome_of(TrainingRun run, bool beside) {
       });
   INFO((status.ok() ? std::string() : to_string(status.error())));
   REQUIRE(status.ok());
-  const SafetensorsFile file = *SafetensorsFile::open(run.dump_gradients);
-  for (const auto& [name, entry] : file.entries()) {
-    std::int64_t count = 1;
-    for (const std::int64_t extent : entry.shape) count *= extent;
-    outcome.gradients[name] = *file.read_floats(name, 0, count);
-  }
+  outcome.gradients = test::dumped_gradients(run.dump_gradients);
   return outcome;
 }
 
