@@ -328,9 +328,10 @@ OptionRow setting_option(const SettingRow& row) {
           row.role != SettingRole::kGiven};
 }
 
-// Parts of which the reference model runs every value.
+// Parts that the reference model runs, with every value but those that `run` refuses.
 constexpr std::array kExecuted = {StackPart::kLogitsDtype, StackPart::kGradientAccumulation,
-                                  StackPart::kOverlapGradientReduction, StackPart::kPipelineSends};
+                                  StackPart::kOverlapGradientReduction, StackPart::kPipelineSends,
+                                  StackPart::kTensorOverlap};
 
 OptionRow part_option(const PartRow& row) {
   const bool is_executed =

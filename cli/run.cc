@@ -91,6 +91,17 @@ Status check_digits(const TrainingRun& run) {
       "--dtype", "choose bf16, or a smaller --global-batch"};
 }
 
+// Of what runs beside products, sums of input gradients alone are executed.
+Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
+  const Opt option = opt_of(StackPart::kTensorOverlap);
+  const TensorOverlap overlap = stack.parts.tensor_overlap;
+  const bool is_run = overlap == TensorOverlap::kNone || overlap == TensorOverlap::kReductions;
+  if (is_run || !arguments.has(option)) return Ok{};
+  return option_error(option,
+                      std::string(name_of(overlap)) + " is predicted, and run by no device here",
+                      "use --tp-overlap reductions, or none");
+}
+
 // A run is on the machine at hand; only ranks that are not there are modelled, on a cluster.
 Status refuse_machines(const Arguments& arguments) {
   if (arguments.has(Opt::kRank)) return Ok{};
@@ -116,6 +127,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   TrainingRun run;
   run.model = named.scenario.model;
   TPSIM_TRY_STATUS(check_trainable(run.model));
+  TPSIM_TRY_STATUS(check_overlap(arguments, named.scenario.stack));
   run.options = named.scenario.stack.training;
   run.time_ops = arguments.has(Opt::kJson);
   run.record_work = arguments.has(Opt::kCudaGraphs);

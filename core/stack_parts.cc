@@ -60,7 +60,8 @@ constexpr auto kLoads = std::to_array<PartWord>(
     {{kNaturalLoad, "natural"}, {kBalancedLoad, "balanced"}, {kCountedLoad, "counted"}});
 constexpr auto kSwitch = std::to_array<PartWord>({{0, "off"}, {1, "on"}});
 constexpr auto kLogits = std::to_array<PartWord>({{0, "plan"}, {1, "fp32"}});
-constexpr auto kAccumulations = std::to_array<PartWord>({{0, "separate"}, {1, "fused"}});
+constexpr auto kAccumulations =
+    std::to_array<PartWord>({{0, "separate"}, {1, "fused"}, {2, "overwriting"}});
 constexpr auto kSends = std::to_array<PartWord>({{0, "whole"}, {1, "scattered"}});
 constexpr auto kShards =
     std::to_array<PartWord>({{kShardOverAll, "all"}, {kShardOverNode, "node"}});
@@ -87,7 +88,6 @@ constexpr auto option_setter() {
   return [](StackSpec& stack, std::int64_t value) { stack.training.*member = value != 0; };
 }
 
-std::int64_t sync_of(const StackSpec& stack) { return static_cast<std::int64_t>(stack.parts.sync); }
 // What the executed program issues follows from the kind.
 void set_sync(StackSpec& stack, std::int64_t value) {
   stack.parts.sync = static_cast<DataParallelSync>(value);
@@ -95,6 +95,22 @@ void set_sync(StackSpec& stack, std::int64_t value) {
                      stack.parts.sync == DataParallelSync::kBf16Optimizer;
   stack.training.gradient_reduction =
       whole ? GradientReduction::kAllReduce : GradientReduction::kReduceScatter;
+}
+
+// The executed program issues sums of input gradients ahead of the products beside them.
+void set_overlap(StackSpec& stack, std::int64_t value) {
+  const auto overlap = static_cast<TensorOverlap>(value);
+  stack.parts.tensor_overlap = overlap;
+  stack.training.overlap_tensor_reduction = overlap == TensorOverlap::kReductions;
+}
+
+std::int64_t accumulation_of(const StackSpec& stack) {
+  if (overwrites_gradients(stack.training)) return 2;
+  return stack.training.fused_gradient_accumulation ? 1 : 0;
+}
+void set_accumulation(StackSpec& stack, std::int64_t value) {
+  stack.training.fused_gradient_accumulation = value >= 1;
+  stack.training.overwritten_gradients = value == 2;
 }
 
 using S = SoftwareParts;
@@ -166,16 +182,16 @@ const std::array<PartRow, kStackPartCount> kRows = {{
     {.part = StackPart::kGradientAccumulation,
      .key = "gradient_accumulation",
      .title = "gradient accumulation",
-     .help = "weight gradients added by the product or by a pass",
+     .help = "weight gradients added by a pass or product, or first written",
      .words = kAccumulations,
-     .get = option_getter<&T::fused_gradient_accumulation>(),
-     .set = option_setter<&T::fused_gradient_accumulation>()},
+     .get = accumulation_of,
+     .set = set_accumulation},
     {.part = StackPart::kDataParallelSync,
      .key = "data_parallel_sync",
      .title = "data-parallel synchronisation",
      .help = "how gradients are added up over data-parallel ranks",
      .words = kSyncs,
-     .get = sync_of,
+     .get = getter<&S::sync>(),
      .set = set_sync},
     {.part = StackPart::kOverlapGradientReduction,
      .key = "overlap_gradient_reduction",
@@ -229,7 +245,7 @@ const std::array<PartRow, kStackPartCount> kRows = {{
      .help = "tensor-parallel collectives beside products",
      .words = kOverlaps,
      .get = getter<&S::tensor_overlap>(),
-     .set = setter<&S::tensor_overlap>()},
+     .set = set_overlap},
     {.part = StackPart::kBlockingLaunches,
      .key = "blocking_launches",
      .title = "blocking launches",

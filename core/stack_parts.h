@@ -81,10 +81,11 @@ enum class TensorOverlap : std::uint8_t {
   kNone,
   kBackward,     // those of a layer's input gradient beside its other product (Megatron-LM)
   kUserbuffers,  // likewise, and a share of the others cut into pieces (Transformer Engine)
+  kReductions,   // sums of input gradients alone, beside weight gradients: as executed here
 };
 template <>
-inline constexpr auto kWordsOf<TensorOverlap> = std::to_array<std::string_view>({"none", "backward",
-                                                                                 "userbuffers"});
+inline constexpr auto kWordsOf<TensorOverlap> =
+    std::to_array<std::string_view>({"none", "backward", "userbuffers", "reductions"});
 
 // How a stage sends its result to one neighbour and receives from the same one.
 enum class P2pCalls : std::uint8_t {

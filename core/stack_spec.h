@@ -29,10 +29,14 @@ struct TrainingOptions {
   // layer's backward ends, to a wider one when the micro-batch's backward ends, through a widened
   // copy of each tensor.
   bool fused_gradient_accumulation = true;
+  // With that: the products of a step's first micro-batch overwrite what they would add to, so that
+  // gradients need no clearing but where sums or lookups make them.
+  bool overwritten_gradients = false;
   // The optimizer works on an fp32 copy of its share of narrower gradients, made at the step's end.
   bool widened_optimizer_gradients = false;
   bool overlap_gradient_reduction = false;  // with the last micro-batch's backward
   bool overlap_parameter_gather = false;    // with the next step's first forward
+  bool overlap_tensor_reduction = false;    // of input gradients, with weight gradients' products
   bool clip_gradients = true;
   // The loss is taken from an fp32 copy of the logits, and so is their gradient.
   bool wide_logits = false;
@@ -40,6 +44,10 @@ struct TrainingOptions {
   // (Narayanan et al. 2021, section 4.1), instead of all sending the same.
   bool scatter_gather_transfers = true;
 };
+
+constexpr bool overwrites_gradients(const TrainingOptions& options) {
+  return options.fused_gradient_accumulation && options.overwritten_gradients;
+}
 
 // Time the host spends to issue work. A step takes the longer of its host and its device queue.
 struct HostCost {

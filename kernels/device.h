@@ -82,9 +82,11 @@ class Device {
   // From now on repeat() may record work. kBadInput on a device that cannot.
   virtual Status start_recording();
   virtual bool records() const { return false; }
-  // Runs `work`, which issues the same ops on the same memory whenever `inputs` lie where they lay
-  // before, and leaves no other trace on the host. A device that records runs its record.
-  virtual void repeat(const std::function<void()>& work, std::span<const Tensor> /*inputs*/) {
+  // Runs `work`, which issues the same ops on the same memory whenever `variant` is the same and
+  // `inputs` lie where they lay before, and leaves no other trace on the host. A device that
+  // records runs its record.
+  virtual void repeat(const std::function<void()>& work, std::span<const Tensor> /*inputs*/,
+                      int /*variant*/) {
     work();
   }
 

@@ -13,6 +13,7 @@ constexpr Label kQkv{ModelPart::kAttentionLinear, "attention.qkv"};
 constexpr Label kQkvBias{ModelPart::kAttentionLinear, "attention.qkv_bias"};
 constexpr Label kOutput{ModelPart::kAttentionLinear, "attention.output"};
 constexpr Label kGateLinear{ModelPart::kAttentionLinear, "attention.gate"};
+constexpr Label kInputReduced{ModelPart::kColumnParallelBackward, "attention.backward"};
 constexpr Label kOutputGate{ModelPart::kActivation, "attention.gate"};
 // In checkpoints a part of the queries' projection.
 constexpr const char* kGateWeight = "self_attn.q_proj.gate";
@@ -243,7 +244,7 @@ Tensor Attention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
 }
 
 Tensor Attention::partial_backward(const Tensor& dy, AttentionSaved saved) const {
-  Tensor dqkv = core_backward(dy, saved);
+  const Tensor dqkv = core_backward(dy, saved);
   core_.prepare_backward(dqkv, saved.core);
   const Tensor x = enter_tensor_parallel(
       context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
@@ -253,13 +254,26 @@ Tensor Attention::partial_backward(const Tensor& dy, AttentionSaved saved) const
   return dx;
 }
 
+// The same, added up over the tensor group beside the weights' products.
+Tensor Attention::summed_backward(const Tensor& dy, AttentionSaved saved) const {
+  const Tensor dqkv = core_backward(dy, saved);
+  core_.prepare_backward(dqkv, saved.core);
+  const Tensor x = enter_tensor_parallel(
+      context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
+  Tensor dx = side_by_side_input_gradient(context_, dqkv, x.shape(), projections_, kQkv);
+  return leave_beside(context_, std::move(dx), kInputReduced, [&] {
+    side_by_side_weight_gradient(context_, dqkv, x, projections_, kQkv);
+    bias_gradients(dqkv);
+  });
+}
+
 Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
   if (latent_) {
     const Tensor dqkv = core_backward(dy, saved);
     return latent_->backward(dqkv, saved.x, std::move(saved.latent), core_);
   }
-  return leave_tensor_parallel(context_, partial_backward(dy, std::move(saved)),
-                               {ModelPart::kColumnParallelBackward, "attention.backward"});
+  if (leaves_beside(context_) && gate_ == nullptr) return summed_backward(dy, std::move(saved));
+  return leave_tensor_parallel(context_, partial_backward(dy, std::move(saved)), kInputReduced);
 }
 
 }  // namespace tpsim

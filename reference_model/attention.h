@@ -50,6 +50,7 @@ class Attention {
   void add_gate_gradient(const Tensor& x, const Tensor& dx, const Tensor& dgate) const;
   // Of x inside the tensor-parallel region, still a partial sum over the tensor group.
   Tensor partial_backward(const Tensor& dy, AttentionSaved saved) const;
+  Tensor summed_backward(const Tensor& dy, AttentionSaved saved) const;
 
   const RankContext& context_;
   AttentionCore core_;

@@ -202,8 +202,7 @@ Tensor Block::mlp_backward(Tensor dy, BlockSaved& saved) const {
     Tensor inside =
         enter_tensor_parallel(context_, slope, {ModelPart::kTensorParallel, "mlp.backward"});
     slope = Tensor();
-    return leave_tensor_parallel(context_, mlp_->backward(inside, std::move(saved.mlp)),
-                                 {ModelPart::kColumnParallelBackward, "mlp.backward"});
+    return mlp_->backward(inside, std::move(saved.mlp));
   };
   if (!experts_) return dense(std::move(dy));
   Tensor dx = experts_->backward(dy, std::move(saved.experts));

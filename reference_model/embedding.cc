@@ -27,7 +27,8 @@ ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& s
                      .shape = {sizes.vocab, context.model.hidden},
                      .sharding = Sharding::kRows,
                      .deviation = context.model.initializer_range,
-                     .global_rows = context.model.vocab};
+                     .global_rows = context.model.vocab,
+                     .is_multiplied = false};  // but by a head
   return store.add_unit({std::move(spec)}, repeats_first_stage ? UnitRole::kRepeatedWordEmbeddings
                                                                : UnitRole::kWordEmbeddings);
 }
@@ -43,7 +44,8 @@ Embedding::Embedding(const RankContext& context, ParameterStore& store,
     specs.push_back({.name = names.positions,
                      .shape = {rows, model.hidden},
                      .deviation = model.initializer_range,
-                     .global_rows = rows});
+                     .global_rows = rows,
+                     .is_multiplied = false});
   }
   if (model.embedding_norm) Norm::specify(model, names.embedding_norm, specs);
   if (specs.empty()) return;

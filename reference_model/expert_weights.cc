@@ -55,7 +55,8 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
                      .shape = {1, cut ? sizes.ffn : rows},
                      .sharding = cut ? Sharding::kColumns : Sharding::kPartial,
                      .initial = InitialValue::kZeros,
-                     .global_rows = 1});
+                     .global_rows = 1,
+                     .is_multiplied = false});
   };
   for (std::int64_t i = 0; i < sizes.experts; ++i) {
     const std::int64_t expert = first_expert(context) + i;

@@ -73,7 +73,12 @@ void ParameterStore::finish_shares() {
   context_.groups.reduction.finish();
   context_.groups.expert_reduction.finish();
   for (const ShareOnItsWay& one : on_their_way_) {
-    context_.device.run(Add{one.share, one.unit->gradient_share, kAccumulateShare});
+    const Tensor& kept = one.unit->gradient_share;
+    if (std::exchange(one.unit->share_is_fresh_, false)) {
+      context_.device.run(Copy{one.share, kept, kAccumulateShare});
+    } else {
+      context_.device.run(Add{one.share, kept, kAccumulateShare});
+    }
   }
   on_their_way_.clear();
 }

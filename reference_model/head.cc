@@ -13,6 +13,7 @@ constexpr Label kShape{ModelPart::kHead, "head.shape_logits"};
 constexpr Label kMax{ModelPart::kLoss, "head.max"};
 constexpr Label kSums{ModelPart::kLoss, "head.sums"};
 constexpr Label kLoss{ModelPart::kLoss, "head.loss"};
+constexpr Label kHeadReduced{ModelPart::kColumnParallelBackward, "head.reduce"};
 
 std::string final_norm_name(const ModelSpec& model) { return names_of(model).final_norm; }
 
@@ -33,7 +34,10 @@ Head::Head(const RankContext& context, ParameterStore& store, ParameterUnit& wor
       store_(store),
       table_(word_embeddings),
       norm_unit_(add_final_norm(context, store)),
-      norm_(norm_unit_, final_norm_name(context.model)) {}
+      norm_(norm_unit_, final_norm_name(context.model)) {
+  // Backward begins here: before a table that is shared is looked up.
+  table_.parameters().front().spec.is_multiplied = true;
+}
 
 Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   const LocalSizes sizes = local_sizes(context_);
@@ -110,15 +114,14 @@ Tensor Head::backward(float scale, HeadSaved saved) {
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();
   Tensor dx = linear_input_gradient(context_, saved.logits, table.weight, kLogits);
-  linear_weight_gradient(
-      context_, saved.logits,
-      enter_tensor_parallel(context_, saved.x,
-                            {ModelPart::kColumnParallelBackward, "head.regather"}),
-      table, kLogits);
-  store_.end_backward(table_);
-  saved.logits = saved.x = Tensor();
-  dx = leave_tensor_parallel(context_, std::move(dx),
-                             {ModelPart::kColumnParallelBackward, "head.reduce"});
+  Tensor x = enter_tensor_parallel(context_, saved.x,
+                                   {ModelPart::kColumnParallelBackward, "head.regather"});
+  dx = leave_beside(context_, std::move(dx), kHeadReduced, [&] {
+    linear_weight_gradient(context_, saved.logits, x, table, kLogits);
+    x = Tensor();
+    store_.end_backward(table_);
+    saved.logits = saved.x = Tensor();
+  });
   store_.begin_backward(norm_unit_);
   dx = norm_.backward(context_, dx, saved.norm, Tensor(), "head.norm");
   store_.end_backward(norm_unit_);

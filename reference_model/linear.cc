@@ -17,6 +17,44 @@ std::vector<Tensor> joined(const std::vector<Parameter*>& parameters, Tensor Par
   return parts;
 }
 
+Matrix some_columns(const Tensor& x, std::int64_t first, std::int64_t count) {
+  Matrix columns = matrix_of(x);
+  columns.cols = count;
+  columns.offset = first;
+  return columns;
+}
+
+// All are fresh, or none.
+float common_beta(const std::vector<Parameter*>& weights) {
+  float beta = 0;
+  for (Parameter* weight : weights) beta = accumulation_beta(*weight);
+  return beta;
+}
+
+// dx = dy weight of the first columns of all gradients, dx += dy weight of those behind them.
+void add_input_gradient(const RankContext& context, const Matrix& dy, const Tensor& weight,
+                        const Tensor& dx, const Label& label) {
+  context.device.run(with_recipe(context, Matmul{.a = dy,
+                                                 .b = matrix_of(weight),
+                                                 .c = matrix_of(dx),
+                                                 .beta = dy.offset == 0 ? 0.0F : 1.0F,
+                                                 .label = label}));
+}
+
+struct SummedGradient {
+  Tensor tensor;
+  float beta = 1;
+};
+void add_weight_gradient(const RankContext& context, Matrix dy, const Tensor& x,
+                         const SummedGradient& gradient, const Label& label) {
+  dy.transposed = true;
+  context.device.run(with_recipe(context, Matmul{.a = dy,
+                                                 .b = matrix_of(x),
+                                                 .c = matrix_of(gradient.tensor),
+                                                 .beta = gradient.beta,
+                                                 .label = label}));
+}
+
 }  // namespace
 
 Matmul with_recipe(const RankContext& context, Matmul product) {
@@ -64,13 +102,33 @@ void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const Label& label) {
   std::int64_t column = 0;
   for (const Tensor& weight : joined(weights, &Parameter::weight)) {
-    Matrix out = matrix_of(y);
-    out.cols = weight.rows();
-    out.offset = column;
+    const Matrix out = some_columns(y, column, weight.rows());
     context.device.run(with_recipe(
         context,
         Matmul{.a = matrix_of(x), .b = matrix_of(weight, true), .c = out, .label = label}));
     column += weight.rows();
+  }
+}
+
+Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy, const Shape& x,
+                                   const std::vector<Parameter*>& weights, const Label& label) {
+  Tensor dx = allocate_activation(context, x, label.text);
+  std::int64_t column = 0;
+  for (const Tensor& matrix : joined(weights, &Parameter::weight)) {
+    add_input_gradient(context, some_columns(dy, column, matrix.rows()), matrix, dx, label);
+    column += matrix.rows();
+  }
+  return dx;
+}
+
+void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
+                                  const std::vector<Parameter*>& weights, const Label& label) {
+  const float beta = common_beta(weights);
+  std::int64_t column = 0;
+  for (const Tensor& gradient : joined(weights, &Parameter::gradient)) {
+    add_weight_gradient(context, some_columns(dy, column, gradient.rows()), x, {gradient, beta},
+                        label);
+    column += gradient.rows();
   }
 }
 
@@ -80,24 +138,12 @@ Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const
   const std::vector<Tensor> matrices = joined(weights, &Parameter::weight);
   const std::vector<Tensor> gradients = joined(weights, &Parameter::gradient);
   TPSIM_CHECK(matrices.size() == gradients.size(), "weights and gradients lie differently");
-  float beta = 0;
-  for (Parameter* weight : weights) beta = accumulation_beta(*weight);  // all are fresh, or none
+  const float beta = common_beta(weights);
   std::int64_t column = 0;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    Matrix part = matrix_of(dy);
-    part.cols = matrices[i].rows();
-    part.offset = column;
-    context.device.run(with_recipe(context, Matmul{.a = part,
-                                                   .b = matrix_of(matrices[i]),
-                                                   .c = matrix_of(dx),
-                                                   .beta = i == 0 ? 0.0F : 1.0F,
-                                                   .label = label}));
-    part.transposed = true;
-    context.device.run(with_recipe(context, Matmul{.a = part,
-                                                   .b = matrix_of(x),
-                                                   .c = matrix_of(gradients[i]),
-                                                   .beta = beta,
-                                                   .label = label}));
+    const Matrix part = some_columns(dy, column, matrices[i].rows());
+    add_input_gradient(context, part, matrices[i], dx, label);
+    add_weight_gradient(context, part, x, {gradients[i], beta}, label);
     column += matrices[i].rows();
   }
   return dx;

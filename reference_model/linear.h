@@ -31,7 +31,11 @@ void linear_weight_gradient(const RankContext& context, const Tensor& dy, const 
 void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const std::vector<Parameter*>& weights, const Tensor& y,
                           const Label& label);
-// Their weight gradients (+)= dy' x; returns dx = dy weights.
+// dx[T, in] = dy weights, and weight gradients (+)= dy' x, one after the other or matrix by matrix.
+Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy, const Shape& x,
+                                   const std::vector<Parameter*>& weights, const Label& label);
+void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
+                                  const std::vector<Parameter*>& weights, const Label& label);
 Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
                              const std::vector<Parameter*>& weights, const Label& label);
 // Adds dy's column sums to a bias gradient; nothing for an absent bias.

@@ -1,5 +1,7 @@
 #include "reference_model/mappings.h"
 
+#include <utility>
+
 namespace tpsim {
 
 Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const Label& label) {
@@ -21,6 +23,29 @@ Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const Label& 
       context, {whole[0] / context.plan.degrees.tp, whole[1], whole[2]}, label.text);
   context.groups.tensor.reduce_scatter(x, part, label);
   return part;
+}
+
+bool leaves_beside(const RankContext& context) {
+  return context.options.overlap_tensor_reduction && context.groups.tensor.size() > 1;
+}
+
+Tensor leave_beside(const RankContext& context, Tensor x, const Label& label,
+                    const std::function<void()>& work) {
+  if (!leaves_beside(context)) {
+    work();
+    return leave_tensor_parallel(context, std::move(x), label);
+  }
+  Communicator& group = context.groups.tensor;
+  if (context.plan.sequence_parallel) {
+    const Tensor whole = std::move(x);
+    x = allocate_activation(context, residual_shape(context), label.text);
+    group.begin_reduce_scatter(whole, x, label);
+  } else {
+    group.begin_all_reduce(x, ReduceOp::kSum, label);
+  }
+  work();
+  group.finish();
+  return x;
 }
 
 }  // namespace tpsim

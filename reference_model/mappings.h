@@ -11,6 +11,8 @@
 // sequence-major.
 #pragma once
 
+#include <functional>
+
 #include "reference_model/rank_context.h"
 
 namespace tpsim {
@@ -20,5 +22,12 @@ Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const 
 // A partial sum over the tensor group [seq, batch, n] -> its total, [seq_share, batch, n]. The
 // result may be x itself, reduced in place.
 Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const Label& label);
+
+// Whether the software adds up input gradients beside the products of weight gradients.
+bool leaves_beside(const RankContext& context);
+// Runs `work` and leaves, which goes on meanwhile where leaves_beside(). `work` has no part in x
+// and asks nothing of the tensor group.
+Tensor leave_beside(const RankContext& context, Tensor x, const Label& label,
+                    const std::function<void()>& work);
 
 }  // namespace tpsim

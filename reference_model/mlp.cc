@@ -1,5 +1,7 @@
 #include "reference_model/mlp.h"
 
+#include <utility>
+
 #include "reference_model/linear.h"
 #include "reference_model/mappings.h"
 #include "reference_model/norm.h"
@@ -12,6 +14,7 @@ constexpr Label kMlpUp{ModelPart::kMlpLinear, "mlp.up"};
 constexpr Label kMlpDown{ModelPart::kMlpLinear, "mlp.down"};
 constexpr Label kMlpSwiglu{ModelPart::kActivation, "mlp.swiglu"};
 constexpr Label kMlpGelu{ModelPart::kActivation, "mlp.gelu"};
+constexpr Label kMlpReduced{ModelPart::kColumnParallelBackward, "mlp.backward"};
 
 }  // namespace
 
@@ -113,7 +116,8 @@ Tensor Mlp::forward(const Tensor& x, MlpSaved& saved) const {
   return linear_forward(context_, saved.active, down_.weight, kMlpDown);
 }
 
-Tensor Mlp::backward(const Tensor& dy, MlpSaved saved) const {
+// From the result's gradient to that of what was projected up.
+Tensor Mlp::up_gradient(const Tensor& dy, MlpSaved& saved) const {
   Tensor dactive = linear_input_gradient(context_, dy, down_.weight, kMlpDown);
   linear_weight_gradient(context_, dy, saved.active, down_, kMlpDown);
   saved.active = Tensor();
@@ -129,11 +133,22 @@ Tensor Mlp::backward(const Tensor& dy, MlpSaved saved) const {
         dactive, saved.up, bias != nullptr ? bias->weight : Tensor(), dup, kind, kMlpGelu});
     bias_gradient(context_, dup, bias, "mlp.up_bias");
   }
-  dactive = saved.up = Tensor();
+  saved.up = Tensor();
+  return dup;
+}
 
-  const Tensor x = enter_tensor_parallel(context_, saved.x,
-                                         {ModelPart::kColumnParallelBackward, "mlp.regather"});
-  return side_by_side_backward(context_, dup, x, up_, kMlpUp);
+Tensor Mlp::backward(const Tensor& dy, MlpSaved saved) const {
+  Tensor dup = up_gradient(dy, saved);
+  Tensor x = enter_tensor_parallel(context_, saved.x,
+                                   {ModelPart::kColumnParallelBackward, "mlp.regather"});
+  if (!leaves_beside(context_)) {
+    Tensor dx = side_by_side_backward(context_, dup, x, up_, kMlpUp);
+    dup = x = Tensor();
+    return leave_tensor_parallel(context_, std::move(dx), kMlpReduced);
+  }
+  Tensor dx = side_by_side_input_gradient(context_, dup, x.shape(), up_, kMlpUp);
+  return leave_beside(context_, std::move(dx), kMlpReduced,
+                      [&] { side_by_side_weight_gradient(context_, dup, x, up_, kMlpUp); });
 }
 
 }  // namespace tpsim

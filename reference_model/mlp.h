@@ -34,7 +34,7 @@ class Mlp {
 
   // The down projection's partial sum over the tensor group, without its bias.
   Tensor forward(const Tensor& x, MlpSaved& saved) const;
-  // Gradient of x inside the tensor-parallel region, a partial sum. Consumes `saved`.
+  // Gradient of x, from that of the result inside the tensor-parallel region. Consumes `saved`.
   Tensor backward(const Tensor& dy, MlpSaved saved) const;
 
   Parameter* output_bias() const { return down_bias_; }
@@ -43,6 +43,7 @@ class Mlp {
   bool gated() const { return is_gated(context_.model.mlp); }
   void add_up_bias(const Tensor& up) const;
   void up_bias_gradients(const Tensor& dup) const;
+  Tensor up_gradient(const Tensor& dy, MlpSaved& saved) const;
 
   const RankContext& context_;
   std::vector<Parameter*> up_;  // one matrix, or gate and up

@@ -147,11 +147,10 @@ void ParameterStore::bind_weights(ParameterUnit& unit) {
   }
 }
 
-void ParameterStore::bind_gradients(ParameterUnit& unit, const Tensor& buffer, bool fresh) {
+void ParameterStore::bind_gradients(ParameterUnit& unit, const Tensor& buffer) {
   unit.gradient_buffer = buffer;
   for (Parameter& p : unit.parameters()) {
     p.gradient = buffer.defined() ? buffer.slice(p.offset, p.spec.shape) : Tensor();
-    p.gradient_is_fresh = fresh;
   }
 }
 
@@ -203,7 +202,7 @@ void ParameterStore::begin_backward(ParameterUnit& unit) {
   gather_weights(unit);
   const bool separate = !context_.options.fused_gradient_accumulation;
   if (zero_stage(unit) < 2 && !separate) {
-    bind_gradients(unit, unit.gradients, false);
+    bind_gradients(unit, unit.gradients);
     return;
   }
   const bool again = unit.pending_gradients_.defined();  // a table that embedding and head share
@@ -212,8 +211,9 @@ void ParameterStore::begin_backward(ParameterUnit& unit) {
     unit.pending_gradients_ = context_.device.allocate(
         {unit.size()}, dtype, MemoryCategory::kGradients, "unit_gradients");
     clear_gaps(unit, unit.pending_gradients_);
+    for (Parameter& p : unit.parameters()) p.gradient_is_fresh = true;
   }
-  bind_gradients(unit, unit.pending_gradients_, !again);
+  bind_gradients(unit, unit.pending_gradients_);
 }
 
 // Alignment leaves gaps between tensors; the optimizer reads across them.
@@ -227,8 +227,8 @@ void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
 }
 
 void ParameterStore::end_backward(ParameterUnit& unit) {
+  for (Parameter& p : unit.parameters()) zero_if_fresh(context_.device, p);
   if (unit.pending_gradients_.defined()) {
-    for (Parameter& p : unit.parameters()) zero_if_fresh(context_.device, p);
     if (zero_stage(unit) >= 2) {
       reduce_into_share(unit);
     } else if (context_.plan.gradient_dtype == context_.plan.dtype) {
@@ -237,7 +237,7 @@ void ParameterStore::end_backward(ParameterUnit& unit) {
   } else {
     gradients_complete(unit);
   }
-  bind_gradients(unit, Tensor(), false);
+  bind_gradients(unit, Tensor());
   release_weights(unit);
 }
 
@@ -263,10 +263,40 @@ void ParameterStore::accumulate_pending(ParameterUnit& unit) {
 }
 
 void ParameterStore::clear_gradients() {
+  const bool overwrites = overwrites_gradients(context_.options);
+  set_fresh(overwrites);
   for (ParameterUnit& unit : units_) {
     unit.is_reduced_ = false;
-    const Tensor& kept = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
-    context_.device.run(Fill{kept, 0.0F, kClearGradients});
+    if (overwrites) {
+      clear_all_but_products(unit);
+    } else {
+      const Tensor& kept = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
+      context_.device.run(Fill{kept, 0.0F, kClearGradients});
+    }
+  }
+}
+
+// Vectors, tables that are looked up, and the gaps between: what lies side by side at once. Shares
+// of ZeRO 2 and 3 are copied whole.
+void ParameterStore::clear_all_but_products(ParameterUnit& unit) {
+  if (!unit.gradients.defined()) return;
+  std::int64_t begin = 0;
+  const auto clear_until = [&](std::int64_t end) {
+    if (end == begin) return;
+    context_.device.run(Fill{unit.gradients.slice(begin, end - begin), 0.0F, kClearGradients});
+  };
+  for (const Parameter& p : unit.parameters()) {
+    if (!p.is_multiplied()) continue;
+    clear_until(p.offset);
+    begin = p.offset + p.spec.shape.elements();
+  }
+  clear_until(unit.size());
+}
+
+void ParameterStore::set_fresh(bool fresh) {
+  for (ParameterUnit& unit : units_) {
+    unit.share_is_fresh_ = fresh && !unit.gradients.defined();
+    for (Parameter& p : unit.parameters()) p.gradient_is_fresh = fresh && p.is_multiplied();
   }
 }
 

@@ -36,6 +36,8 @@ struct ParameterSpec {
   InitialValue initial = InitialValue::kNormal;
   double deviation = 0.02;
   std::int64_t global_rows = 0;  // real extent of the first dimension, without padding
+  // Of a matrix: the first thing that a micro-batch does to its gradient is a product.
+  bool is_multiplied = true;
 };
 
 struct Parameter {
@@ -43,10 +45,11 @@ struct Parameter {
   std::int64_t offset = 0;  // in its unit
   Tensor weight;            // undefined while ZeRO-3 has it cut
   Tensor gradient;          // undefined while there is none
-  // The gradient buffer holds nothing yet: a matrix product may overwrite it.
+  // The gradient holds nothing yet: a matrix product may overwrite it.
   bool gradient_is_fresh = false;
 
   bool is_matrix() const { return spec.shape.rank() >= 2; }
+  bool is_multiplied() const { return is_matrix() && spec.is_multiplied; }
 };
 
 // beta for a product that adds to p.gradient: 0 the first time, 1 afterwards. For ops that can only
@@ -90,8 +93,9 @@ class ParameterUnit {
   UnitRole role_ = UnitRole::kPlain;
   std::deque<Parameter> parameters_;
   std::vector<Segment> segments_;
-  Tensor pending_gradients_;  // of this micro-batch, not yet accumulated
-  bool is_reduced_ = false;   // over the data group, in this step; or that has begun
+  Tensor pending_gradients_;     // of this micro-batch, not yet accumulated
+  bool is_reduced_ = false;      // over the data group, in this step; or that has begun
+  bool share_is_fresh_ = false;  // ZeRO 2, 3: the accumulated share holds nothing yet
 };
 
 // A tensor of the checkpoint that is not trained, [n] fp32.
@@ -135,8 +139,12 @@ class ParameterStore {
   // Every reduction that has begun is done.
   void finish_reductions();
 
-  // Clears the accumulated gradients: before the first micro-batch.
+  // Before the first micro-batch: clears the accumulated gradients, or, where the software has that
+  // micro-batch overwrite them, what no product writes.
   void clear_gradients();
+  // What products are to overwrite holds nothing, or all gradients do hold something: around the
+  // first micro-batch, where it may be a record that the host knows nothing of.
+  void set_fresh(bool fresh);
 
   const std::deque<ParameterUnit>& units() const { return units_; }
   std::deque<ParameterUnit>& units() { return units_; }
@@ -162,7 +170,8 @@ class ParameterStore {
   // Of stages 0 and 1: all of the step's gradients have been added up.
   void gradients_complete(ParameterUnit& unit);
   void bind_weights(ParameterUnit& unit);
-  void bind_gradients(ParameterUnit& unit, const Tensor& buffer, bool fresh);
+  void bind_gradients(ParameterUnit& unit, const Tensor& buffer);
+  void clear_all_but_products(ParameterUnit& unit);
   void initialize(const ParameterUnit& unit, Parameter& parameter, std::uint64_t seed);
   void gather_weights(ParameterUnit& unit);
   void release_weights(ParameterUnit& unit);

@@ -55,16 +55,20 @@ void RankModel::run_pipeline(const DataSource& data) {
   }
 }
 
-// Forward and backward of a micro-batch that no other rank has a part in: the same ops each time.
+// Forward and backward of a micro-batch that no other rank has a part in: the same ops each time,
+// but for those of the first one that overwrite gradients.
 void RankModel::run_whole(const PipelineTask& forward, const PipelineTask& backward,
                           const DataSource& data) {
   MicroBatch batch = load(forward, data);
+  const bool overwrites = forward.micro_batch == 0 && overwrites_gradients(context_.options);
   context_.device.repeat(
       [&] {
+        if (overwrites) store_.set_fresh(true);
         run_forward(forward, [&] { return batch; });
         run_backward(backward);
       },
-      std::array{batch.tokens, batch.labels});
+      std::array{batch.tokens, batch.labels}, overwrites ? 1 : 0);
+  store_.set_fresh(false);
 }
 
 ModelChunk& RankModel::chunk_of(const PipelineTask& task) const {

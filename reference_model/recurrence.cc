@@ -66,7 +66,8 @@ void Recurrence::specify(const RankContext& context, const std::string& block,
                      .sharding = is_shared ? Sharding::kPartial : Sharding::kRows,
                      .initial = has_taps ? InitialValue::kNormal : InitialValue::kOnes,
                      .deviation = model.initializer_range,
-                     .global_rows = rows});
+                     .global_rows = rows,
+                     .is_multiplied = false});
   }
   specs.push_back({.name = prefix + "out_proj.weight",
                    .shape = {model.hidden, recurrent_values(model.recurrent) / tp},

@@ -161,6 +161,7 @@ class LayerPricer {
   bool runs_beside_layers(const CollectiveRecord& record) const;
   Seconds exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan, Seconds whole,
                                     Seconds beside) const;
+  Seconds products_beside(const LayerTrace& trace, std::size_t event, Seconds last);
   void add_recomputed(PhaseCost& backward, const std::vector<OpRecord>& ops, const Plan& plan);
   void add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace, const Plan& plan);
   Bytes distinct_weights(const FixedCost& fixed, const Plan& plan, std::int64_t block) const;

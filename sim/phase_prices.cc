@@ -97,18 +97,39 @@ Seconds LayerPricer::issue_time(ModelPart part) const {
 }
 
 // What of a tensor-parallel collective stays outside the products beside it. In backward a layer's
-// input gradient is reduced while its weight gradient is computed, and its input gathered again
-// while its input gradient is; products slow down meanwhile.
+// input gradient is reduced while its weight gradient is computed, and, but in kReductions, its
+// input gathered again while its input gradient is; products slow down meanwhile.
 Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan,
                                                Seconds whole, Seconds beside) const {
   const StackSpec& stack = scenario().stack;
-  Seconds hidden;
-  if (stack.parts.tensor_overlap != TensorOverlap::kNone) hidden = std::min(whole, beside);
+  const TensorOverlap overlap = stack.parts.tensor_overlap;
+  const bool waits = overlap == TensorOverlap::kNone || (overlap == TensorOverlap::kReductions &&
+                                                         record.kind == CollectiveKind::kAllGather);
+  const Seconds hidden = waits ? Seconds() : std::min(whole, beside);
   Seconds left = whole - hidden;
   const bool in_pieces = stack.parts.tensor_overlap == TensorOverlap::kUserbuffers &&
                          record.group == GroupKind::kTensor && plan.sequence_parallel;
   if (in_pieces) left = (1 - stack.tensor_overlap) * left;
   return left + (stack.overlap_slowdown - 1) * hidden;
+}
+
+// A sum of input gradients that the program issues ahead runs beside the products of weight
+// gradients behind it, up to the first other op; elsewhere beside `last`, the product before it.
+Seconds LayerPricer::products_beside(const LayerTrace& trace, std::size_t event, Seconds last) {
+  if (scenario().stack.parts.tensor_overlap != TensorOverlap::kReductions) return last;
+  Seconds beside;
+  for (std::size_t i = event + 1; i < trace.program.events.size(); ++i) {
+    const ProgramEvent& next = trace.program.events[i];
+    if (next.kind == ProgramEvent::Kind::kCollective) break;
+    if (next.kind != ProgramEvent::Kind::kOp) continue;
+    const OpRecord& op = trace.program.ops[next.index];
+    const bool is_linear = is_linear_layer(op) || op.label.part == ModelPart::kHead;
+    const bool is_weight_gradient =
+        is_linear && op.key.kind == OpKind::kMatmul && (op.key.variant & kTransposeA) != 0;
+    if (!is_weight_gradient) break;
+    beside += op_price(op).time;
+  }
+  return beside;
 }
 
 double LayerPricer::load_of(const Plan& plan) {
@@ -154,8 +175,8 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
         continue;
       }
       const bool beside_product = record.label.part == ModelPart::kColumnParallelBackward;
-      const Seconds time =
-          exposed_tensor_collective(record, plan, whole, beside_product ? product : Seconds());
+      const Seconds hides = beside_product ? products_beside(trace, i, product) : Seconds();
+      const Seconds time = exposed_tensor_collective(record, plan, whole, hides);
       phase.work[work_term(record)] += time;
       phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, time));
     }

@@ -40,7 +40,9 @@ Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& e
 Result<std::int64_t> tensor_overlap_of(const StackSpec& stack, const std::string& text) {
   if (text == "1") return static_cast<std::int64_t>(TensorOverlap::kUserbuffers);
   if (text != "0") return parse_value(row_of(StackPart::kTensorOverlap), text);
-  return static_cast<std::int64_t>(std::min(stack.parts.tensor_overlap, TensorOverlap::kBackward));
+  const TensorOverlap own = stack.parts.tensor_overlap;
+  const bool in_pieces = own == TensorOverlap::kUserbuffers;
+  return static_cast<std::int64_t>(in_pieces ? TensorOverlap::kBackward : own);
 }
 
 Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack) {

@@ -200,7 +200,8 @@ FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan) {
   FixedCosts costs{{},
                    &pricer.fixed(LayerKind::kEmbedding, plan),
                    &pricer.fixed(LayerKind::kWordEmbeddings, plan),
-                   &pricer.fixed(LayerKind::kHead, plan)};
+                   &pricer.fixed(LayerKind::kHead, plan),
+                   overwrites_gradients(pricer.scenario().stack.training)};
   for (std::int64_t kind = 0; kind < block_kind_count(pricer.scenario().model); ++kind) {
     costs.blocks.push_back(&pricer.fixed(LayerKind::kBlock, plan, kind));
   }
@@ -230,6 +231,9 @@ FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const Sta
     // Tied word embeddings on one stage are one table; on two stages each holds a copy.
     const bool shared = model.tied_embedding && stage.is_first;
     if (!shared) add(sum, *fixed.table, 1);
+    if (fixed.head_overwrites) {
+      sum.end[StepEndPart::kZeroGrad] -= fixed.table->end[StepEndPart::kZeroGrad];
+    }
   }
   return sum;
 }

@@ -33,6 +33,7 @@ ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind&
 struct FixedCosts {
   std::vector<const FixedCost*> blocks;  // by kind of block
   const FixedCost *embedding = nullptr, *table = nullptr, *head = nullptr;
+  bool head_overwrites = false;  // its table's gradient, which then need not be cleared
 };
 FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan);
 // One gradient for each distinct shape of a block, of the kind of block that has most.

@@ -148,6 +148,7 @@ nccl() {
       same_losses "nccl_${name}_losses" 1e-4 nccl_one "nccl_$name"
   done <<'PLANS'
 tp2 2 --tp 2
+tp2_after 2 --tp 2 --tp-overlap none
 pp2 2 --pp 2
 beside 2 --dp 2 --zero 1 --overlap-gradient-reduction on
 after 2 --dp 2 --zero 1 --overlap-gradient-reduction off

@@ -176,19 +176,21 @@ Status CudaDevice::start_recording() {
   return Ok{};
 }
 
-void CudaDevice::repeat(const std::function<void()>& work, std::span<const Tensor> inputs) {
+void CudaDevice::repeat(const std::function<void()>& work, std::span<const Tensor> inputs,
+                        int variant) {
   if (!records_) return work();
+  auto& [plan, record] = repeated_[variant];
   RecordKey key{{}, memory_changes()};
   for (const Tensor& input : inputs) key.inputs.push_back(input.raw());
-  switch (repeats_.next(key)) {
+  switch (plan.next(key)) {
     case RepeatPlan::Action::kIssue: return work();
     case RepeatPlan::Action::kRecord:
-      recorded_.record(stream(), work);
+      record.record(stream(), work);
       if (memory_changes() != key.memory_changes) return work();  // recorded anew next time
       break;
     case RepeatPlan::Action::kReplay: break;
   }
-  recorded_.start(stream());
+  record.start(stream());
 }
 
 std::int64_t CudaDevice::memory_changes() const {

@@ -6,6 +6,7 @@
 // thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +40,8 @@ class CudaDevice final : public Device {
   // Records CUDA graphs from now on.
   Status start_recording() override;
   bool records() const override { return records_; }
-  void repeat(const std::function<void()>& work, std::span<const Tensor> inputs) override;
+  void repeat(const std::function<void()>& work, std::span<const Tensor> inputs,
+              int variant) override;
 
   AlgorithmChoices algorithms() const override;
   void use_algorithms(const AlgorithmChoices& earlier) override;
@@ -72,8 +74,11 @@ class CudaDevice final : public Device {
   std::unique_ptr<CudaState> state_;
   PinnedRing uploads_;
   bool records_ = false;
-  RepeatPlan repeats_;
-  RecordedWork recorded_;
+  struct Repeated {
+    RepeatPlan plan;
+    RecordedWork record;
+  };
+  std::map<int, Repeated> repeated_;  // by variant
   std::vector<cudaEvent_t> events_;
   std::size_t marks_ = 0;  // events of events_ in use
 };

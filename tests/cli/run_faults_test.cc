@@ -106,6 +106,14 @@ TEST_CASE("what cannot be recorded as a CUDA graph is refused by name") {
   CHECK(cpu.err.find("only a GPU's work can be recorded") != std::string::npos);
 }
 
+TEST_CASE("of what runs beside products, what is only predicted is refused by name") {
+  const Finished refused =
+      run(tpsim_run(golden_arguments("bloom-tiny") + "--steps 1 --tp 2 --tp-overlap userbuffers"));
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("--tp-overlap: userbuffers is predicted, and run by no device here") !=
+        std::string::npos);
+}
+
 TEST_CASE("a run that is asked to stop saves first, and the next start goes on") {
   for (const int signal : {SIGTERM, SIGINT}) {
     const Folder folder;

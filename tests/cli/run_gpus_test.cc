@@ -122,6 +122,24 @@ TEST_CASE("gradients reduced beside backward have the bits of those reduced afte
   }
 }
 
+TEST_CASE("neither sums beside products nor overwritten gradients change a bit on GPUs") {
+  if (!has_gpus(4)) return;
+  if (gpu_facts().name != "emulated GPU") {
+    WARN("left out: two runs may choose other algorithms of products");
+    return;
+  }
+  const std::string one = "export TPSIM_EMULATED_GPU=one-algorithm; ";
+  for (const std::string sequence_parallel : {"off", "on"}) {
+    const std::string layout = " --tp 2 --dp 2 --zero 1 --micro-batch 1 --global-batch 8 " +
+                               ("--sequence-parallel " + sequence_parallel);
+    CHECK(trains_alike(4, golden_arguments("llama-tiny", "cuda", "bf16") + layout,
+                       {"--tp-overlap none", "--tp-overlap reductions"}, one));
+    CHECK(trains_alike(4, golden_arguments("bloom-tiny", "cuda", "bf16") + layout,
+                       {"--gradient-accumulation fused", "--gradient-accumulation overwriting"},
+                       one));
+  }
+}
+
 TEST_CASE("processes find each other by the environment, over a port or a folder") {
   if (!has_gpus(2)) return;
   const Folder folder;

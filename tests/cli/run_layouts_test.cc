@@ -105,6 +105,20 @@ TEST_CASE("under mpirun gradients reduced beside backward have the bits of those
                              "--dp 4 --ep 2 --zero 2 --micro-batch 1 --global-batch 8"));
 }
 
+TEST_CASE("under mpirun neither sums beside products nor overwritten gradients change a bit",
+          "[mpirun]") {
+  for (const char* sequence_parallel : {"off", "on"}) {
+    const std::string layout = " --tp 2 --dp 2 --zero 1 --micro-batch 1 --global-batch 8 " +
+                               std::string("--sequence-parallel ") + sequence_parallel;
+    for (const char* model : {"bloom-tiny", "llama-tiny"}) {
+      CHECK(trains_alike(4, golden_arguments(model) + layout,
+                         {"--tp-overlap none", "--tp-overlap reductions"}));
+      CHECK(trains_alike(4, golden_arguments(model) + layout,
+                         {"--gradient-accumulation fused", "--gradient-accumulation overwriting"}));
+    }
+  }
+}
+
 TEST_CASE("as many processes as the plan has ranks, or one clear refusal", "[mpirun]") {
   const Finished refused = run(under_mpirun(3, golden_arguments("bloom-tiny") + "--tp 2 --pp 2"));
   CHECK(refused.code == 2);

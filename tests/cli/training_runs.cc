@@ -58,18 +58,25 @@ std::vector<Step> trained(const std::string& command) {
   return steps_of(finished.out);
 }
 
-bool reduces_alike(int ranks, const std::string& arguments, const std::string& before) {
+bool trains_alike(int ranks, const std::string& arguments,
+                  const std::array<std::string, 2>& options, const std::string& before) {
   std::vector<std::pair<std::vector<Step>, std::string>> runs;
-  for (const char* beside : {"off", "on"}) {
+  for (const std::string& option : options) {
     const Folder folder;
     const auto gradients = folder / "gradients.safetensors";
-    const std::vector<Step> steps = trained(
-        before + under_mpirun(ranks, arguments + " --steps 2 --overlap-gradient-reduction " +
-                                         beside + " --dump-gradients " + gradients.string()));
+    const std::vector<Step> steps =
+        trained(before + under_mpirun(ranks, arguments + " --steps 2 " + option +
+                                                 " --dump-gradients " + gradients.string()));
     std::ifstream file(gradients, std::ios::binary);
     runs.emplace_back(steps, std::string(std::istreambuf_iterator<char>(file), {}));
   }
   return runs[0] == runs[1] && runs[0].first.size() == 2 && !runs[0].second.empty();
+}
+
+bool reduces_alike(int ranks, const std::string& arguments, const std::string& before) {
+  return trains_alike(ranks, arguments,
+                      {"--overlap-gradient-reduction off", "--overlap-gradient-reduction on"},
+                      before);
 }
 
 }  // namespace tpsim::test

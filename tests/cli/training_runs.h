@@ -1,6 +1,7 @@
 // `tpsim run` as users type it, in a test: command lines, and what they print.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -29,7 +30,10 @@ std::vector<Step> steps_of(const std::string& json);
 std::vector<Step> trained(const std::string& command);
 
 // Whether two steps on `ranks` of mpirun have the same losses and gradients, to the last bit, with
-// gradients reduced beside backward and after it. `before`: a command of the shell.
+// either of two options. `before`: a command of the shell.
+bool trains_alike(int ranks, const std::string& arguments,
+                  const std::array<std::string, 2>& options, const std::string& before = "");
+// With gradients reduced beside backward and after it.
 bool reduces_alike(int ranks, const std::string& arguments, const std::string& before = "");
 
 }  // namespace tpsim::test

@@ -23,7 +23,7 @@ static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 24);
 static_assert(field_count<CalibrationFacts>() == 7);
-static_assert(field_count<TrainingOptions>() == 8);
+static_assert(field_count<TrainingOptions>() == 10);
 static_assert(field_count<HostCost>() == 13);
 static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
               field_count<HostCost>());
@@ -102,9 +102,11 @@ StackSpec odd_stack() {
   stack.source = "a test";
   stack.training = {.gradient_reduction = GradientReduction::kAllReduce,
                     .fused_gradient_accumulation = false,
+                    .overwritten_gradients = false,
                     .widened_optimizer_gradients = true,
                     .overlap_gradient_reduction = true,
                     .overlap_parameter_gather = true,
+                    .overlap_tensor_reduction = false,
                     .clip_gradients = false,
                     .wide_logits = true,
                     .scatter_gather_transfers = false};

@@ -2,9 +2,13 @@
 // products and copies as the emulated GPU counts them, bytes as the ops count them, collectives.
 // Needs no GPU: TPSIM_EMULATED_GPU=idle build/emulated/tpsim_gpu_work
 //
-// Writes a table in Markdown. --reduce-after: with gradients reduced at the step's end.
+// Writes a table in Markdown: of a step's only micro-batch. --reduce-after: with gradients reduced
+// at the step's end. --clear-first: with all of them cleared first. --sum-after: with input
+// gradients added up over tensor ranks after the products of weight gradients.
 #include <fmt/format.h>
 
+#include <array>
+#include <span>
 #include <string_view>
 
 #include "core/catalogue.h"
@@ -104,7 +108,7 @@ class Bench {
     store_.set_last_backward(true);
     block_.backward(dy, std::move(saved));
     store_.finish_shares();
-    after("backward, of the last micro-batch");
+    after("backward");
     optimizer_.reduce_gradients();
     after("reduction at the step's end");
     optimizer_.update(1);
@@ -148,11 +152,35 @@ Plan plan_of(const ModelSpec& model, const Case& one, AttentionKind attention) {
   return plan;
 }
 
-Status run(bool reduces_after) {
+struct Switch {
+  std::string_view option;
+  bool TrainingOptions::*turned_off;
+};
+constexpr auto kSwitches =
+    std::to_array<Switch>({{"--reduce-after", &TrainingOptions::overlap_gradient_reduction},
+                           {"--clear-first", &TrainingOptions::overwritten_gradients},
+                           {"--sum-after", &TrainingOptions::overlap_tensor_reduction}});
+
+// False for a word that is no option.
+bool turn_off(std::string_view word, TrainingOptions& options) {
+  for (const Switch& one : kSwitches) {
+    if (word != one.option) continue;
+    options.*one.turned_off = false;
+    return true;
+  }
+  return false;
+}
+
+Status run(std::span<char* const> words) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(const StackSpec stack, catalogue.load_stack("reference"));
   TrainingOptions options = stack.training;
-  if (reduces_after) options.overlap_gradient_reduction = false;
+  for (const char* word : words) {
+    if (!turn_off(word, options)) {
+      return Error{ErrorKind::kBadInput, std::string("no option ") + word, "",
+                   "give some of --reduce-after --clear-first --sum-after"};
+    }
+  }
   fmt::print(
       "| block of | phase | kernels | products | copies | GB | collectives waited for | "
       "beside | host waits |\n|---|---|---|---|---|---|---|---|---|\n");
@@ -174,12 +202,7 @@ Status run(bool reduces_after) {
 }  // namespace tpsim
 
 int main(int argc, char** argv) {
-  const bool reduces_after = argc == 2 && std::string_view(argv[1]) == "--reduce-after";
-  if (argc > 1 && !reduces_after) {
-    fmt::print(stderr, "usage: TPSIM_EMULATED_GPU=idle {} [--reduce-after]\n", argv[0]);
-    return 2;
-  }
-  const tpsim::Status status = tpsim::run(reduces_after);
+  const tpsim::Status status = tpsim::run({argv + 1, static_cast<std::size_t>(argc - 1)});
   if (status.ok()) return 0;
   fmt::print(stderr, "{}\n", to_string(status.error()));
   return static_cast<int>(status.error().kind);

@@ -1,4 +1,5 @@
 // Weights over ranks, without running anything: the meta device is enough.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <tuple>
@@ -36,6 +37,21 @@ std::int64_t own_parameters(const ModelSpec& model, const Plan& plan, std::int64
     }
   }
   return count;
+}
+
+std::int64_t bytes_cleared(const Program& program) {
+  double bytes = 0;
+  for (const OpRecord& op : program.ops) {
+    if (op.label.part == ModelPart::kZeroGrad) bytes += op.bytes;
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+bool is_weight_gradient(const OpRecord& op) {
+  const bool is_linear = op.label.part == ModelPart::kAttentionLinear ||
+                         op.label.part == ModelPart::kMlpLinear ||
+                         op.label.part == ModelPart::kHead;
+  return is_linear && op.key.kind == OpKind::kMatmul && (op.key.variant & kTransposeA) != 0;
 }
 
 }  // namespace
@@ -164,6 +180,25 @@ TEST_CASE("segments cover a unit in order and separate what decays") {
       }
     }
   }
+}
+
+TEST_CASE("what is cleared is what no product writes, and products overwrite once a step") {
+  const ModelSpec model = test::small_bloom();
+  Plan plan = test::plan_of(model, {1, 1, 1, 1}, 3);
+  TrainingOptions options;
+  const Program cleared = trace_rank(model, plan, options, 0).program;
+  options.overwritten_gradients = true;
+  const Program overwritten = trace_rank(model, plan, options, 0).program;
+  CHECK(bytes_cleared(overwritten) < bytes_cleared(cleared) / 20);
+  CHECK(bytes_cleared(overwritten) > 0);
+  const auto products = [](const Program& program, bool adding) {
+    return std::count_if(program.ops.begin(), program.ops.end(), [&](const OpRecord& op) {
+      return is_weight_gradient(op) && ((op.key.variant & kAccumulate) != 0) == adding;
+    });
+  };
+  CHECK(products(cleared, false) == 0);
+  CHECK(products(overwritten, false) * 3 == products(cleared, true));
+  CHECK(products(overwritten, true) == 2 * products(overwritten, false));
 }
 
 }  // namespace tpsim

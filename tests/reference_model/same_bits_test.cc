@@ -1,0 +1,84 @@
+// What saves passes over memory, or runs beside products, changes no bit of losses and gradients.
+#include "tests/reference_model/training_outcome.h"
+
+namespace tpsim {
+namespace {
+
+using test::outcome_of;
+using test::run_of;
+
+void check_same_bits(TrainingRun run, bool TrainingOptions::*option) {
+  REQUIRE(validate(run.plan, run.model).ok());
+  run.options.*option = false;
+  const test::Outcome without = outcome_of(run);
+  run.options.*option = true;
+  CHECK(outcome_of(run) == without);
+  CHECK_FALSE(without.gradients.empty());
+}
+
+}  // namespace
+
+TEST_CASE("gradients that the first micro-batch overwrites have the bits of cleared ones") {
+  constexpr auto kOption = &TrainingOptions::overwritten_gradients;
+  // A table that is tied, on one stage and on two, and one that is not.
+  for (const char* model : {"bloom-tiny", "llama-tiny"}) {
+    for (const int zero : {0, 1, 2, 3}) {
+      INFO(model << ", zero " << zero);
+      check_same_bits(run_of(model, {1, 1, 2, 1}, zero), kOption);
+      check_same_bits(run_of(model, {2, 2, 2, 1}, zero), kOption);
+    }
+  }
+  TrainingRun learned = run_of("bloom-tiny", {1, 1, 2, 1}, 1);
+  learned.model.attention.position = PositionKind::kLearned;
+  check_same_bits(learned, kOption);
+  for (const char* model : {"mixtral-tiny", "gpt-oss-tiny"}) {
+    INFO(model);
+    check_same_bits(run_of(model, {1, 1, 4, 1, 2}, 1), kOption);
+    check_same_bits(run_of(model, {2, 1, 2, 1}, 2), kOption);
+  }
+}
+
+TEST_CASE("so have those of chunks that take turns, recompute, and narrow or separate gradients") {
+  constexpr auto kOption = &TrainingOptions::overwritten_gradients;
+  TrainingRun run = run_of("llama-tiny", {1, 2, 2, 1}, 1);
+  run.plan.schedule = ScheduleKind::kGpipe;
+  check_same_bits(run, kOption);
+  run.plan.schedule = ScheduleKind::kInterleaved;
+  run.plan.virtual_stages = 2;
+  run.plan.stage_layers = even_stage_layers(run.model.layers, 4, false);
+  run.plan.recompute = Recompute::kFull;
+  check_same_bits(run, kOption);
+  for (const DType gradients : {DType::kFloat32, DType::kBFloat16}) {
+    TrainingRun narrow = run_of("bloom-tiny", {1, 1, 2, 1}, 1);
+    narrow.plan.dtype = DType::kBFloat16;
+    narrow.plan.gradient_dtype = gradients;
+    check_same_bits(narrow, kOption);
+    narrow.options.overlap_gradient_reduction = true;
+    check_same_bits(narrow, kOption);
+    narrow.options.fused_gradient_accumulation = false;
+    check_same_bits(narrow, kOption);
+  }
+}
+
+TEST_CASE("input gradients added up beside weight gradients have the bits of those after them") {
+  constexpr auto kOption = &TrainingOptions::overlap_tensor_reduction;
+  for (const char* model : {"bloom-tiny", "llama-tiny", "qwen2-tiny"}) {
+    for (const bool sequence_parallel : {false, true}) {
+      for (const int zero : {0, 1, 3}) {
+        INFO(model << ", zero " << zero << (sequence_parallel ? ", sequence parallel" : ""));
+        TrainingRun run = run_of(model, {2, 1, 2, 1}, zero);
+        run.plan.sequence_parallel = sequence_parallel;
+        run.options.overlap_gradient_reduction = true;
+        check_same_bits(run, kOption);
+      }
+    }
+  }
+  TrainingRun run = run_of("mixtral-tiny", {2, 2, 2, 1}, 1);
+  run.plan.recompute = Recompute::kFull;
+  check_same_bits(run, kOption);
+  run.plan.dtype = DType::kBFloat16;
+  run.plan.recompute = Recompute::kSelective;
+  check_same_bits(run, kOption);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,64 @@
+// A few steps of a small model on ranks that are threads: what must be the same, bit for bit,
+// however the software goes about it.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/model_json.h"
+#include "kernels/cpu/cpu_device.h"
+#include "ranks/threads/thread_world.h"
+#include "reference_model/training.h"
+#include "tests/reference_model/dumped_gradients.h"
+#include "tests/temporary_folder.h"
+
+namespace tpsim::test {
+
+struct Outcome {
+  std::vector<double> losses, norms;
+  std::map<std::string, std::vector<float>> gradients;  // of the first step
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+inline Outcome outcome_of(TrainingRun run) {
+  const TemporaryFolder folder;
+  run.dump_gradients = folder / "gradients.safetensors";
+  const TokenSource tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, 5);
+  Outcome outcome;
+  const Status status =
+      run_on_threads(static_cast<int>(gpu_count(run.plan)), [&](World& world) -> Status {
+        TPSIM_TRY(const auto device, CpuDevice::create());
+        return train(world, *device, run, tokens, [&](const StepReport& report) {
+          if (world.rank() != 0) return;
+          outcome.losses.push_back(report.loss);
+          outcome.norms.push_back(report.grad_norm);
+        });
+      });
+  INFO((status.ok() ? std::string() : to_string(status.error())));
+  REQUIRE(status.ok());
+  outcome.gradients = dumped_gradients(run.dump_gradients);
+  return outcome;
+}
+
+inline TrainingRun run_of(const std::string& model, ParallelDegrees degrees, int zero) {
+  TrainingRun run;
+  run.model =
+      *read_model(std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/golden" / model / "config.json");
+  run.model.seq = 12;
+  run.plan.degrees = degrees;
+  run.plan.dtype = DType::kFloat32;
+  run.plan.micro_batch = 1;
+  run.plan.global_batch = 8;
+  run.plan.zero = zero;
+  run.plan.recompute = Recompute::kNone;
+  run.plan.sequence_parallel = degrees.tp > 1;
+  run.plan.stage_layers = even_stage_layers(run.model.layers, degrees.pp, false);
+  run.steps = 3;
+  run.optimizer.rate = 1e-2;
+  return run;
+}
+
+}  // namespace tpsim::test
