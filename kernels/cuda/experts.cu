@@ -1,7 +1,7 @@
 // Routing to experts, and the way of tokens to their slots and back.
 //
 // A thread routes a token; a block then hands out an expert's slots, in the order of tokens. Rows
-// are moved by a block each.
+// are moved by a block each, in packs where they lie on 16 bytes.
 #include "kernels/cuda/block_sums.cuh"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/elementwise.cuh"
@@ -124,43 +124,74 @@ struct TokenRows {
   }
 };
 
-template <class T>
+// visit(first column) of every pack of V columns of a row; V divides them.
+template <int V, class Visit>
+__device__ inline void for_each_pack(std::int64_t cols, Visit visit) {
+  for (std::int64_t c = std::int64_t{threadIdx.x} * V; c < cols;
+       c += std::int64_t{blockDim.x} * V) {
+    visit(c);
+  }
+}
+
+template <class T, int V>
 __global__ void __launch_bounds__(kRowThreads) dispatch_kernel(const TokenRows<T> a) {
   const std::int64_t slot = blockIdx.x;
   const std::int64_t choice = a.index[slot];
   const float weight = choice >= 0 ? a.weight(choice) : 0.0F;
-  const T* const from = a.x + (choice >= 0 ? choice / a.k : 0) * a.cols;
-  for (std::int64_t c = threadIdx.x; c < a.cols; c += blockDim.x) {
-    a.y[slot * a.cols + c] = narrowed<T>(choice >= 0 ? weight * widened(from[c]) : 0.0F);
-  }
+  const T* const from = choice >= 0 ? a.x + choice / a.k * a.cols : nullptr;
+  for_each_pack<V>(a.cols, [&](std::int64_t c) {
+    Raw<T, V> row = raw_or_zeros<T, V>(from, c);
+#pragma unroll
+    for (int i = 0; i < V; ++i) row.set(i, choice >= 0 ? weight * row[i] : 0.0F);
+    row.write(a.y + slot * a.cols + c);
+  });
 }
 
-template <class T>
+template <class T, int V>
 __global__ void __launch_bounds__(kRowThreads) combine_kernel(const TokenRows<T> a) {
   const std::int64_t t = blockIdx.x;
-  for (std::int64_t c = threadIdx.x; c < a.cols; c += blockDim.x) {
-    float sum = 0;
+  for_each_pack<V>(a.cols, [&](std::int64_t c) {
+    float sums[V] = {};
     for (std::int64_t choice = t * a.k; choice < (t + 1) * a.k; ++choice) {
       const std::int64_t slot = a.index[choice];
-      if (slot >= 0) sum += a.weight(choice) * widened(a.x[slot * a.cols + c]);
+      if (slot < 0) continue;
+      const Raw<T, V> row = raw_at<T, V>(a.x + slot * a.cols + c);
+      const float weight = a.weight(choice);
+#pragma unroll
+      for (int i = 0; i < V; ++i) sums[i] += weight * row[i];
     }
-    a.y[t * a.cols + c] = narrowed<T>(sum);
-  }
+    Raw<T, V> out;
+#pragma unroll
+    for (int i = 0; i < V; ++i) out.set(i, sums[i]);
+    out.write(a.y + t * a.cols + c);
+  });
 }
 
 template <class T>
-__global__ void __launch_bounds__(kRowThreads)
-    weight_gradient_kernel(const T* dy, const T* x, const std::int32_t* slots, float* dweights,
-                           std::int64_t cols, std::int64_t k) {
+struct WeightSlopes {
+  const T *dy, *x;
+  const std::int32_t* slots;
+  float* dweights;
+  std::int64_t cols, k;
+};
+
+template <class T, int V>
+__global__ void __launch_bounds__(kRowThreads) weight_gradient_kernel(const WeightSlopes<T> a) {
   const std::int64_t choice = blockIdx.x;
-  const std::int64_t slot = slots[choice];
+  const std::int64_t slot = a.slots[choice];
   float sum[1] = {0};
-  for (std::int64_t c = threadIdx.x; slot >= 0 && c < cols; c += blockDim.x) {
-    sum[0] += widened(dy[choice / k * cols + c]) * widened(x[slot * cols + c]);
-  }
+  for_each_pack<V>(slot >= 0 ? a.cols : 0, [&](std::int64_t c) {
+    const Raw<T, V> dy = raw_at<T, V>(a.dy + choice / a.k * a.cols + c);
+    const Raw<T, V> x = raw_at<T, V>(a.x + slot * a.cols + c);
+#pragma unroll
+    for (int i = 0; i < V; ++i) sum[0] += dy[i] * x[i];
+  });
   block_reduce(sum, SumOf());
-  if (threadIdx.x == 0) dweights[choice] = sum[0];
+  if (threadIdx.x == 0) a.dweights[choice] = sum[0];
 }
+
+// Of a row: a pack for each thread, or up to four single columns.
+int threads_of(std::int64_t cols, int width) { return row_threads(cols, width == 1 ? 4 : width); }
 
 unsigned blocks_of(std::int64_t threads) {
   return static_cast<unsigned>((threads + kElementwiseThreads - 1) / kElementwiseThreads);
@@ -198,7 +229,8 @@ void compute(const RouteBackward& op, CudaState& state) {
 }
 
 void compute(const DispatchTokens& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
+  const int width = pack_width(op.x.cols(), {op.x, op.y});
+  with_type_and_width(op.x.dtype(), width, [&](auto type, auto v) {
     using T = typename decltype(type)::type;
     const TokenRows<T> a{elements_of<T>(op.x),
                          elements_of<float>(op.weights),
@@ -206,13 +238,14 @@ void compute(const DispatchTokens& op, CudaState& state) {
                          elements_of<T>(op.y),
                          op.x.cols(),
                          op.per_token};
-    dispatch_kernel<<<static_cast<unsigned>(op.choices.elements()), row_threads(a.cols, 4), 0,
-                      state.stream>>>(a);
+    dispatch_kernel<T, v.value><<<static_cast<unsigned>(op.choices.elements()),
+                                  threads_of(a.cols, width), 0, state.stream>>>(a);
   });
 }
 
 void compute(const CombineTokens& op, CudaState& state) {
-  with_type(op.y.dtype(), [&](auto type) {
+  const int width = pack_width(op.y.cols(), {op.x, op.y});
+  with_type_and_width(op.y.dtype(), width, [&](auto type, auto v) {
     using T = typename decltype(type)::type;
     const TokenRows<T> a{elements_of<T>(op.x),
                          elements_of<float>(op.weights),
@@ -220,19 +253,20 @@ void compute(const CombineTokens& op, CudaState& state) {
                          elements_of<T>(op.y),
                          op.y.cols(),
                          op.slots.cols()};
-    combine_kernel<<<static_cast<unsigned>(op.y.rows()), row_threads(a.cols, 4), 0, state.stream>>>(
-        a);
+    combine_kernel<T, v.value>
+        <<<static_cast<unsigned>(op.y.rows()), threads_of(a.cols, width), 0, state.stream>>>(a);
   });
 }
 
 void compute(const RouteWeightGradient& op, CudaState& state) {
-  with_type(op.dy.dtype(), [&](auto type) {
+  const int width = pack_width(op.dy.cols(), {op.dy, op.x});
+  with_type_and_width(op.dy.dtype(), width, [&](auto type, auto v) {
     using T = typename decltype(type)::type;
-    const std::int64_t cols = op.dy.cols();
-    weight_gradient_kernel<<<static_cast<unsigned>(op.slots.elements()), row_threads(cols, 4), 0,
-                             state.stream>>>(
-        elements_of<T>(op.dy), elements_of<T>(op.x), elements_of<std::int32_t>(op.slots),
-        elements_of<float>(op.dweights), cols, op.slots.cols());
+    const WeightSlopes<T> a{
+        elements_of<T>(op.dy),           elements_of<T>(op.x), elements_of<std::int32_t>(op.slots),
+        elements_of<float>(op.dweights), op.dy.cols(),         op.slots.cols()};
+    weight_gradient_kernel<T, v.value><<<static_cast<unsigned>(op.slots.elements()),
+                                         threads_of(a.cols, width), 0, state.stream>>>(a);
   });
 }
 
