@@ -58,8 +58,9 @@ enum class OpKind : std::uint8_t {
                         // weighted
   kCombineTokens,       // the same
   kRouteWeightGradient,   // dims as these
-  kVocabMax,              // dims: tokens, local vocabulary
-  kVocabSums,             // the same
+  kVocabMax,              // dims: tokens, local vocabulary; variant 1 with sums
+  kVocabSums,             // the same, variant 0
+  kVocabRescale,          // dims: tokens
   kCrossEntropyLoss,      // dims: tokens
   kCrossEntropyBackward,  // dims: tokens, local vocabulary
   kAdd,                   // dims: elements; these are flat

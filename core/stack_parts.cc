@@ -60,12 +60,10 @@ constexpr auto kLoads = std::to_array<PartWord>(
     {{kNaturalLoad, "natural"}, {kBalancedLoad, "balanced"}, {kCountedLoad, "counted"}});
 constexpr auto kSwitch = std::to_array<PartWord>({{0, "off"}, {1, "on"}});
 constexpr auto kLogits = std::to_array<PartWord>({{0, "plan"}, {1, "fp32"}});
-constexpr auto kAccumulations =
-    std::to_array<PartWord>({{0, "separate"}, {1, "fused"}, {2, "overwriting"}});
+constexpr auto kSums = std::to_array<PartWord>({{0, "separate"}, {1, "fused"}, {2, "overwriting"}});
 constexpr auto kSends = std::to_array<PartWord>({{0, "whole"}, {1, "scattered"}});
 constexpr auto kShards =
     std::to_array<PartWord>({{kShardOverAll, "all"}, {kShardOverNode, "node"}});
-
 constexpr std::int64_t kMostRanks = 1 << 20;
 
 template <auto SoftwareParts::*member>
@@ -96,14 +94,14 @@ void set_sync(StackSpec& stack, std::int64_t value) {
   stack.training.gradient_reduction =
       whole ? GradientReduction::kAllReduce : GradientReduction::kReduceScatter;
 }
-
-// The executed program issues sums of input gradients ahead of the products beside them.
-void set_overlap(StackSpec& stack, std::int64_t value) {
-  const auto overlap = static_cast<TensorOverlap>(value);
-  stack.parts.tensor_overlap = overlap;
-  stack.training.overlap_tensor_reduction = overlap == TensorOverlap::kReductions;
+void set_loss(StackSpec& stack, std::int64_t value) {
+  stack.parts.loss_head = static_cast<LossHead>(value);
+  stack.training.online_loss = stack.parts.loss_head == LossHead::kOnline;
 }
-
+void set_overlap(StackSpec& stack, std::int64_t value) {
+  stack.parts.tensor_overlap = static_cast<TensorOverlap>(value);
+  stack.training.overlap_tensor_reduction = value == static_cast<int>(TensorOverlap::kReductions);
+}
 std::int64_t accumulation_of(const StackSpec& stack) {
   if (overwrites_gradients(stack.training)) return 2;
   return stack.training.fused_gradient_accumulation ? 1 : 0;
@@ -171,7 +169,7 @@ const std::array<PartRow, kStackPartCount> kRows = {{
      .help = "how the loss is taken from the logits",
      .words = kLossHeads,
      .get = getter<&S::loss_head>(),
-     .set = setter<&S::loss_head>()},
+     .set = set_loss},
     {.part = StackPart::kLogitsDtype,
      .key = "logits_dtype",
      .title = "dtype of the logits",
@@ -183,7 +181,7 @@ const std::array<PartRow, kStackPartCount> kRows = {{
      .key = "gradient_accumulation",
      .title = "gradient accumulation",
      .help = "weight gradients added by a pass or product, or first written",
-     .words = kAccumulations,
+     .words = kSums,
      .get = accumulation_of,
      .set = set_accumulation},
     {.part = StackPart::kDataParallelSync,
@@ -362,7 +360,6 @@ struct OptionNames {
 }  // namespace
 
 std::span<const PartRow> part_rows() { return kRows; }
-
 const PartRow& row_of(StackPart part) { return kRows[static_cast<std::size_t>(part)]; }
 
 std::string_view option_of(StackPart part) {
@@ -402,8 +399,7 @@ Result<std::int64_t> set_of(const PartRow& row, std::string_view text) {
   return all;
 }
 
-constexpr double kThousandths = 1000;
-constexpr double kGreatestRatio = 1e6;
+constexpr double kThousandths = 1000, kGreatestRatio = 1e6;
 
 }  // namespace
 

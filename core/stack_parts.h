@@ -59,10 +59,11 @@ enum class LossHead : std::uint8_t {
   kEager,          // PyTorch's cross entropy of an fp32 copy: log-softmax and gradient beside it
   kChunked,        // a part of the tokens at a time
   kFused,          // one kernel that never holds all logits
+  kOnline,         // as kVocabParallel, maxima and sums in one pass: as executed here
 };
 template <>
-inline constexpr auto kWordsOf<LossHead> =
-    std::to_array<std::string_view>({"vocab_parallel", "gathered", "eager", "chunked", "fused"});
+inline constexpr auto kWordsOf<LossHead> = std::to_array<std::string_view>(
+    {"vocab_parallel", "gathered", "eager", "chunked", "fused", "online"});
 
 // How data-parallel ranks add up gradients.
 enum class DataParallelSync : std::uint8_t {

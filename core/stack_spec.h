@@ -40,6 +40,8 @@ struct TrainingOptions {
   bool clip_gradients = true;
   // The loss is taken from an fp32 copy of the logits, and so is their gradient.
   bool wide_logits = false;
+  // Every rank takes maxima and sums of its logits in one pass, sums relative to its own maxima.
+  bool online_loss = false;
   // Tensor-parallel ranks each send their part of an activation to the next stage, which gathers it
   // (Narayanan et al. 2021, section 4.1), instead of all sending the same.
   bool scatter_gather_transfers = true;

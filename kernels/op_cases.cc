@@ -228,8 +228,25 @@ Op slots_op(Operands& make, const OpKey& key) {
 }
 
 VocabMax vocab_max(Operands& make, const OpKey& key) {
-  return {make.normal(rows_by_cols(key), key.dtype, 3.0), make.empty({key.dims[0]}, kFloat),
-          key.dims[1], kLabel};
+  VocabMax op{make.normal(rows_by_cols(key), key.dtype, 3.0), make.empty({key.dims[0]}, kFloat),
+              key.dims[1], kLabel};
+  if (key.variant == 0) return op;
+  op.labels = make.integers({key.dims[0]}, key.dims[1]);
+  op.sums = make.empty({2, key.dims[0]}, kFloat);
+  return op;
+}
+
+// Of half the labels, which lie in this shard.
+VocabRescale vocab_rescale(Operands& make, const OpKey& key) {
+  const Shape tokens{key.dims[0]};
+  const Tensor own = make.normal(tokens, kFloat), max = make.positive(tokens, kFloat);
+  make.device().run(Add{own, max, kLabel});
+  return {.own = own,
+          .max = max,
+          .labels = make.integers(tokens, 100),
+          .sums = make.positive({2, key.dims[0]}, kFloat),
+          .columns = 50,
+          .label = kLabel};
 }
 
 VocabSums vocab_sums(Operands& make, const OpKey& key) {
@@ -339,6 +356,7 @@ Op make(Operands& make, const OpKey& key) {
     case OpKind::kRouteWeightGradient: return slots_op(make, key);
     case OpKind::kVocabMax: return vocab_max(make, key);
     case OpKind::kVocabSums: return vocab_sums(make, key);
+    case OpKind::kVocabRescale: return vocab_rescale(make, key);
     case OpKind::kCrossEntropyLoss: return cross_entropy_loss(make, key);
     case OpKind::kCrossEntropyBackward: return cross_entropy_backward(make, key);
     case OpKind::kCopyMatrices: return copy_matrices(make, key);

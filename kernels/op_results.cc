@@ -52,7 +52,12 @@ Results results(const RouteBackward& op) { return {{"dlogits", op.dlogits}}; }
 Results results(const DispatchTokens& op) { return {{"y", op.y}}; }
 Results results(const CombineTokens& op) { return {{"y", op.y}}; }
 Results results(const RouteWeightGradient& op) { return {{"dweights", op.dweights}}; }
-Results results(const VocabMax& op) { return {{"max", op.max}}; }
+Results results(const VocabMax& op) {
+  Results all{{"max", op.max}};
+  if (op.sums.defined()) all.push_back({"sums", op.sums});
+  return all;
+}
+Results results(const VocabRescale& op) { return {{"sums", op.sums}}; }
 Results results(const VocabSums& op) { return {{"sums", op.sums}}; }
 Results results(const CrossEntropyLoss& op) { return {{"loss", op.loss}}; }
 Results results(const CrossEntropyBackward& op) { return {{"dlogits", op.logits}}; }

@@ -226,13 +226,23 @@ Work work_of(const RouteWeightGradient& op) {
 Work work_of(const VocabMax& op) {
   require(op.max.elements() == op.logits.rows() && op.columns <= op.logits.cols(), op.label,
           "shapes");
-  return rowwise(op.logits, 0, 1, bytes_of(op.logits, op.max));
+  if (!op.sums.defined()) return rowwise(op.logits, 0, 1, bytes_of(op.logits, op.max));
+  require(op.sums.elements() == 2 * op.logits.rows() && op.labels.elements() == op.logits.rows(),
+          op.label, "shapes");
+  return rowwise(op.logits, 1, 4, bytes_of(op.logits, op.max, op.sums));
 }
 
 Work work_of(const VocabSums& op) {
   require(op.sums.elements() == 2 * op.logits.rows() && op.labels.elements() == op.logits.rows(),
           op.label, "shapes");
   return rowwise(op.logits, 0, 3, bytes_of(op.logits, op.sums));
+}
+
+Work work_of(const VocabRescale& op) {
+  require(op.sums.elements() == 2 * op.max.elements() && op.own.elements() == op.max.elements() &&
+              op.labels.elements() == op.max.elements(),
+          op.label, "shapes");
+  return flat(op.max, 0, 3, bytes_of(op.own, op.max, op.labels, op.sums, op.sums));
 }
 
 Work work_of(const CrossEntropyLoss& op) {

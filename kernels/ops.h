@@ -215,10 +215,20 @@ struct VocabMax {
   Tensor logits, max;  // max [T] fp32; -inf where no column is real
   std::int64_t columns = 0;
   Label label;
+  // Where they are defined, in the same pass: the sums of VocabSums for these maxima.
+  Tensor labels = {}, sums = {};
+  std::int64_t vocab_begin = 0;
 };
 // sums[0,t] = sum of exp(logit - max), sums[1,t] = logit of the label - max, if it is here, else 0.
 struct VocabSums {
   Tensor logits, max, labels, sums;  // sums [2,T] fp32
+  std::int64_t vocab_begin = 0;
+  std::int64_t columns = 0;
+  Label label;
+};
+// Sums for the maxima `own` become those for `max`, which are at least as great.
+struct VocabRescale {
+  Tensor own, max, labels, sums;
   std::int64_t vocab_begin = 0;
   std::int64_t columns = 0;
   Label label;
@@ -301,7 +311,7 @@ struct InitNormal {
   DO(Rotary) DO(HeadNormForward) DO(HeadNormBackward) DO(SoftCapForward) DO(SoftCapBackward) \
   DO(PositionScale) DO(HeadSum) DO(ColumnBias) DO(ColumnBiasGradient) DO(EmbeddingForward) DO(EmbeddingBackward) DO(PositionForward) DO(PositionBackward) \
   DO(RouteForward) DO(RouteBackward) DO(DispatchTokens) DO(CombineTokens) DO(RouteWeightGradient) \
-  DO(VocabMax) DO(VocabSums) DO(CrossEntropyLoss) DO(CrossEntropyBackward) DO(Add) DO(Scale) \
+  DO(VocabMax) DO(VocabSums) DO(VocabRescale) DO(CrossEntropyLoss) DO(CrossEntropyBackward) DO(Add) DO(Scale) \
   DO(Fill) DO(Copy) DO(CopyMatrices) DO(Cast) DO(SumSquares) DO(AdamW) DO(InitNormal)
 // clang-format on
 

@@ -40,8 +40,6 @@ Head::Head(const RankContext& context, ParameterStore& store, ParameterUnit& wor
 }
 
 Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
-  const LocalSizes sizes = local_sizes(context_);
-  Device& device = context_.device;
   store_.begin_forward(norm_unit_);
   saved.x = norm_.forward(context_, x, saved.norm, "head.norm");
   store_.end_forward(norm_unit_);
@@ -57,17 +55,47 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   if (context_.options.wide_logits) saved.logits = converted(saved.logits, DType::kFloat32);
   shape_logits(saved);
 
+  if (context_.options.online_loss) {
+    take_sums_online(saved);
+  } else {
+    take_sums(saved);
+  }
+  context_.groups.tensor.all_reduce(saved.sums, ReduceOp::kSum, kSums);
+  Tensor loss = allocate_statistic(context_, {saved.logits.rows()}, kLoss.text);
+  context_.device.run(CrossEntropyLoss{saved.sums, loss, kLoss});
+  return loss;
+}
+
+void Head::take_sums(HeadSaved& saved) const {
+  const LocalSizes sizes = local_sizes(context_);
   const std::int64_t tokens = saved.logits.rows();
   saved.max = allocate_statistic(context_, {tokens}, kMax.text);
-  device.run(VocabMax{saved.logits, saved.max, sizes.vocab_columns, kMax});
+  context_.device.run(VocabMax{saved.logits, saved.max, sizes.vocab_columns, kMax});
   context_.groups.tensor.all_reduce(saved.max, ReduceOp::kMax, kMax);
   saved.sums = allocate_statistic(context_, {2, tokens}, kSums.text);
-  device.run(VocabSums{saved.logits, saved.max, labels, saved.sums, sizes.vocab_begin,
-                       sizes.vocab_columns, kSums});
-  context_.groups.tensor.all_reduce(saved.sums, ReduceOp::kSum, kSums);
-  Tensor loss = allocate_statistic(context_, {tokens}, kLoss.text);
-  device.run(CrossEntropyLoss{saved.sums, loss, kLoss});
-  return loss;
+  context_.device.run(VocabSums{saved.logits, saved.max, saved.labels, saved.sums,
+                                sizes.vocab_begin, sizes.vocab_columns, kSums});
+}
+
+// In one pass over the logits: sums less this rank's own maxima, which those of all ranks scale.
+void Head::take_sums_online(HeadSaved& saved) const {
+  const LocalSizes sizes = local_sizes(context_);
+  const std::int64_t tokens = saved.logits.rows();
+  saved.max = allocate_statistic(context_, {tokens}, kMax.text);
+  saved.sums = allocate_statistic(context_, {2, tokens}, kSums.text);
+  context_.device.run(VocabMax{.logits = saved.logits,
+                               .max = saved.max,
+                               .columns = sizes.vocab_columns,
+                               .label = kMax,
+                               .labels = saved.labels,
+                               .sums = saved.sums,
+                               .vocab_begin = sizes.vocab_begin});
+  if (context_.groups.tensor.size() == 1) return;
+  const Tensor own = allocate_statistic(context_, {tokens}, kMax.text);
+  context_.device.run(Copy{saved.max, own, kMax});
+  context_.groups.tensor.all_reduce(saved.max, ReduceOp::kMax, kMax);
+  context_.device.run(VocabRescale{own, saved.max, saved.labels, saved.sums, sizes.vocab_begin,
+                                   sizes.vocab_columns, kSums});
 }
 
 // The model's logit_scale and logit_cap. The loss works on its logits in place: a cap's backward

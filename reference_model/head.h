@@ -28,6 +28,8 @@ class Head {
   Tensor backward(float scale, HeadSaved saved);
 
  private:
+  void take_sums(HeadSaved& saved) const;
+  void take_sums_online(HeadSaved& saved) const;
   void shape_logits(HeadSaved& saved) const;
   void shape_logits_backward(HeadSaved& saved) const;
   Tensor converted(const Tensor& logits, DType dtype) const;

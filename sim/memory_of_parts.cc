@@ -54,7 +54,8 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
   constexpr double kChunks = 8;  // of the tokens, at a time
   const auto others = static_cast<double>(plan.degrees.tp - 1);
   switch (stack.parts.loss_head) {
-    case LossHead::kVocabParallel: return {};
+    case LossHead::kVocabParallel:
+    case LossHead::kOnline: return {};
     // The log-softmax stays, the fp32 copy it was made of does not; gradients of both beside it.
     // Over a tensor group PyTorch adds the log-softmax's gradient as plain ops (loss_parallel):
     // its exponential, their sum and its product with the gradient above lie beside the first.

@@ -42,7 +42,10 @@ Words optimizer_words(const Scenario& s, const Plan& plan) {
       fmt::format("ZeRO {} over dp = {}{}", plan.zero, plan.degrees.dp,
                   plan.degrees.cp > 1 ? fmt::format(" x cp = {}", plan.degrees.cp) : "");
   if (plan.offload == Offload::kNone) {
-    return {"AdamW over the rank's share + clearing the gradients, slowest stage", shares,
+    const char* cleared = overwrites_gradients(s.stack.training)
+                              ? "clearing what no product overwrites"
+                              : "clearing the gradients";
+    return {fmt::format("AdamW over the rank's share + {}, slowest stage", cleared), shares,
             device_source(s)};
   }
   const HostSpec& host = s.cluster.host;

@@ -15,6 +15,18 @@ std::int64_t local_column(std::int32_t label, std::int64_t vocab_begin, std::int
   return column >= 0 && column < columns ? column : -1;
 }
 
+// What a row adds to the sums of its token.
+struct RowSums {
+  std::int64_t row, rows;
+  std::int64_t columns, label;  // the label's column or -1
+
+  void take(const float* logits, float max, float* sums) const {
+    sums[row] = static_cast<float>(
+        sum_of(columns, [&](std::int64_t c) { return fast_exp(logits[c] - max); }));
+    sums[rows + row] = label >= 0 ? logits[label] - max : 0.0F;
+  }
+};
+
 }  // namespace
 
 void compute(const VocabMax& op, CpuState& state) {
@@ -24,6 +36,23 @@ void compute(const VocabMax& op, CpuState& state) {
   for (std::int64_t t = 0; t < op.logits.rows(); ++t) {
     const float* row = logits.load(t * cols, op.columns);
     max[t] = max_of(op.columns, [&](std::int64_t c) { return row[c]; });
+    if (!op.sums.defined()) continue;
+    const std::int32_t label = op.labels.data<std::int32_t>()[t];
+    RowSums{t, op.logits.rows(), op.columns, local_column(label, op.vocab_begin, op.columns)}.take(
+        row, max[t], op.sums.data<float>());
+  }
+}
+
+void compute(const VocabRescale& op, CpuState&) {
+  const std::int64_t rows = op.max.elements();
+  const auto* labels = op.labels.data<std::int32_t>();
+  const float *own = op.own.data<float>(), *max = op.max.data<float>();
+  float* sums = op.sums.data<float>();
+  for (std::int64_t t = 0; t < rows; ++t) {
+    if (own[t] == max[t]) continue;
+    sums[t] *= std::exp(own[t] - max[t]);
+    const bool is_here = local_column(labels[t], op.vocab_begin, op.columns) >= 0;
+    if (is_here) sums[rows + t] += own[t] - max[t];
   }
 }
 
@@ -36,11 +65,8 @@ void compute(const VocabSums& op, CpuState& state) {
   float* sums = op.sums.data<float>();
   for (std::int64_t t = 0; t < rows; ++t) {
     const float* row = logits.load(t * cols, op.columns);
-    const float row_max = max[t];
-    sums[t] = static_cast<float>(
-        sum_of(op.columns, [&](std::int64_t c) { return fast_exp(row[c] - row_max); }));
     const std::int64_t label = local_column(labels[t], op.vocab_begin, op.columns);
-    sums[rows + t] = label >= 0 ? row[label] - row_max : 0.0F;
+    RowSums{t, rows, op.columns, label}.take(row, max[t], sums);
   }
 }
 

@@ -18,8 +18,9 @@ struct LogitRows {
 
   __device__ T* row() const { return logits + std::int64_t{blockIdx.x} * cols; }
   // The label's column among the real ones here, or -1.
-  __device__ std::int64_t label_column() const {
-    const std::int64_t column = labels[blockIdx.x] - vocab_begin;
+  __device__ std::int64_t label_column() const { return label_column(blockIdx.x); }
+  __device__ std::int64_t label_column(std::int64_t token) const {
+    const std::int64_t column = labels[token] - vocab_begin;
     return column >= 0 && column < columns ? column : -1;
   }
 };
@@ -47,6 +48,55 @@ __global__ void __launch_bounds__(kRowThreads) vocab_max_kernel(const LogitRows<
   });
   block_reduce(max, MaxOf());
   if (threadIdx.x == 0) a.max[blockIdx.x] = max[0];
+}
+
+// The sum of exponentials less `max` so far, as one pass over a row finds it.
+struct OnlineSum {
+  float max = -INFINITY;
+  double sum = 0;
+
+  __device__ static float less(float a, float b) { return a == b ? 0.0F : a - b; }
+  // Up to eight logits. Those of -inf add nothing; a NaN stays one.
+  template <class T, int V>
+  __device__ void add(const Raw<T, V>& x) {
+    float most = max;
+#pragma unroll
+    for (int i = 0; i < V; ++i) most = fmaxf(most, x[i]);
+    if (most > max) sum *= static_cast<double>(exp_for<T>(max - most));
+    max = most;
+    const float base = most == -INFINITY ? 0.0F : most;
+    float more = 0;
+#pragma unroll
+    for (int i = 0; i < V; ++i) more += exp_for<T>(x[i] - base);
+    sum += static_cast<double>(more);
+  }
+};
+
+// Maxima of this rank's columns and the sums less them.
+template <class T, int V>
+__global__ void __launch_bounds__(kRowThreads) vocab_online_kernel(const LogitRows<T> a) {
+  const T* const row = a.row();
+  OnlineSum mine;
+  for_each_column<V>(a.columns, [&](auto width, std::int64_t c) {
+    mine.add(raw_at<T, decltype(width)::value>(row + c));
+  });
+  float max[1] = {mine.max};
+  block_reduce(max, MaxOf());
+  double total[1] = {mine.sum * static_cast<double>(exp_for<T>(OnlineSum::less(mine.max, max[0])))};
+  block_reduce(total, SumOf());
+  if (threadIdx.x != 0) return;
+  const std::int64_t label = a.label_column();
+  a.max[blockIdx.x] = max[0];
+  a.sums[blockIdx.x] = static_cast<float>(total[0]);
+  a.sums[a.rows + blockIdx.x] = label >= 0 ? widened(row[label]) - max[0] : 0.0F;
+}
+
+__global__ void __launch_bounds__(kElementwiseThreads)
+    vocab_rescale_kernel(const float* own, const LogitRows<float> a) {
+  const std::int64_t t = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (t >= a.rows || own[t] == a.max[t]) return;
+  a.sums[t] *= expf(own[t] - a.max[t]);
+  if (a.label_column(t) >= 0) a.sums[a.rows + t] += own[t] - a.max[t];
 }
 
 // Up to eight exponentials are added in fp32, those sums in double: a vocabulary is long.
@@ -190,8 +240,26 @@ void add_partial_sums(const PartialSums& sums, const AnyFloats& into, const Cuda
 void compute(const VocabMax& op, CudaState& state) {
   for_logits(op, [&](auto type, const auto& a, auto v, unsigned rows, int threads) {
     using T = typename decltype(type)::type;
-    vocab_max_kernel<T, v.value><<<rows, threads, 0, state.stream>>>(a);
+    if (op.sums.defined()) {
+      vocab_online_kernel<T, v.value><<<rows, threads, 0, state.stream>>>(a);
+    } else {
+      vocab_max_kernel<T, v.value><<<rows, threads, 0, state.stream>>>(a);
+    }
   });
+}
+
+void compute(const VocabRescale& op, CudaState& state) {
+  LogitRows<float> a{};
+  a.max = elements_of<float>(op.max);
+  a.sums = elements_of<float>(op.sums);
+  a.labels = elements_of<std::int32_t>(op.labels);
+  a.rows = op.max.elements();
+  a.columns = op.columns;
+  a.vocab_begin = op.vocab_begin;
+  const auto blocks =
+      static_cast<unsigned>((a.rows + kElementwiseThreads - 1) / kElementwiseThreads);
+  vocab_rescale_kernel<<<blocks, kElementwiseThreads, 0, state.stream>>>(elements_of<float>(op.own),
+                                                                         a);
 }
 
 void compute(const VocabSums& op, CudaState& state) {

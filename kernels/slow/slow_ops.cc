@@ -209,6 +209,20 @@ void compute_slowly(const VocabMax& op, const SlowMemory& memory) {
       max[t] = std::fmax(max[t], logits[t * op.logits.cols() + c]);
     }
   }
+  if (!op.sums.defined()) return;
+  compute_slowly(
+      VocabSums{op.logits, op.max, op.labels, op.sums, op.vocab_begin, op.columns, op.label},
+      memory);
+}
+
+void compute_slowly(const VocabRescale& op, const SlowMemory& memory) {
+  const double *own = memory.at(op.own), *max = memory.at(op.max), *labels = memory.at(op.labels);
+  double* sums = memory.at(op.sums);
+  const Index rows = op.max.elements();
+  for (Index t = 0; t < rows; ++t) {
+    sums[t] *= std::exp(own[t] - max[t]);
+    if (local(labels[t], op.vocab_begin, op.columns) >= 0) sums[rows + t] += own[t] - max[t];
+  }
 }
 
 void compute_slowly(const VocabSums& op, const SlowMemory& memory) {

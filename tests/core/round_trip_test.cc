@@ -23,7 +23,7 @@ static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 24);
 static_assert(field_count<CalibrationFacts>() == 7);
-static_assert(field_count<TrainingOptions>() == 10);
+static_assert(field_count<TrainingOptions>() == 11);
 static_assert(field_count<HostCost>() == 13);
 static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
               field_count<HostCost>());
@@ -106,9 +106,10 @@ StackSpec odd_stack() {
                     .widened_optimizer_gradients = true,
                     .overlap_gradient_reduction = true,
                     .overlap_parameter_gather = true,
-                    .overlap_tensor_reduction = false,
+                    .overlap_tensor_reduction = true,
                     .clip_gradients = false,
                     .wide_logits = true,
+                    .online_loss = true,
                     .scatter_gather_transfers = false};
   stack.host = {.per_op = Seconds(kThird * 1e-6),
                 .per_collective = Seconds(2e-6),

@@ -1,23 +1,29 @@
-// What a block asks of the GPU in one micro-batch, and its share of the step's end: kernels,
-// products and copies as the emulated GPU counts them, bytes as the ops count them, collectives.
-// Needs no GPU: TPSIM_EMULATED_GPU=idle build/emulated/tpsim_gpu_work
+// What a block asks of the GPU in one micro-batch, and its share of the step's end, and what the
+// head does: kernels, products and copies as the emulated GPU counts them, bytes as the ops count
+// them, collectives. Needs no GPU: TPSIM_EMULATED_GPU=idle build/emulated/tpsim_gpu_work
 //
 // Writes a table in Markdown: of a step's only micro-batch. --reduce-after: with gradients reduced
 // at the step's end. --clear-first: with all of them cleared first. --sum-after: with input
-// gradients added up over tensor ranks after the products of weight gradients.
+// gradients added up over tensor ranks after the products of weight gradients. --loss-twice: with
+// logits read for their maxima, then for their sums.
 #include <fmt/format.h>
 
 #include <array>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/catalogue.h"
 #include "core/rank_layout.h"
 #include "kernels/cuda/cuda_device.h"
 #include "ranks/meta/meta_communicator.h"
 #include "reference_model/block.h"
+#include "reference_model/embedding.h"
+#include "reference_model/head.h"
 #include "reference_model/optimizer.h"
 #include "reference_model/process_groups.h"
+#include "reference_model/transfers.h"
 #include "tests/emulated_gpu/counts.h"
 
 namespace tpsim {
@@ -60,11 +66,10 @@ struct Case {
 };
 constexpr Case kCases[] = {{"bloom-176b", 4, 8}, {"bloom-1b7", 1, 8}, {"llama-3-8b", 1, 8}};
 
-// One rank of a plan, with a block of its model.
-class Bench {
+// One rank of a plan.
+class Rank {
  public:
-  Bench(CudaDevice& device, const ModelSpec& model, const Plan& plan,
-        const TrainingOptions& options)
+  Rank(CudaDevice& device, const ModelSpec& model, const Plan& plan, const TrainingOptions& options)
       : device_(device),
         recorder_(work_),
         groups_(plan, options,
@@ -76,29 +81,70 @@ class Bench {
                       work_);
                 }),
         context_{device, groups_.groups(), {}, model, plan, options},
-        store_(context_),
+        store_(context_) {
+    device_.set_recorder(&recorder_);
+  }
+  virtual ~Rank() { device_.set_recorder(nullptr); }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  void print(const char* part) {
+    name_ = fmt::format("{}, tp {}, {}", context_.model.name, context_.plan.degrees.tp, part);
+    step();  // algorithms are tried, memory is taken
+    prints_ = true;
+    begin();
+    step();
+  }
+
+ protected:
+  virtual void step() = 0;
+
+  Tensor activation() {
+    return allocate_activation(context_, residual_shape(context_), "activation");
+  }
+
+  void after(const char* phase) {
+    if (!prints_) return;
+    const emulated::Counts now = emulated::counts();
+    fmt::print("| {} | {} | {} | {} | {} | {:.3f} | {} | {} | {} |\n", name_, phase,
+               now.kernels - start_.kernels, now.products - start_.products,
+               now.copies - start_.copies, work_.bytes * 1e-9, work_.waited_for, work_.beside,
+               now.host_waits - start_.host_waits);
+    begin();
+  }
+
+ private:
+  void begin() {
+    work_ = {};
+    start_ = emulated::counts();
+  }
+
+  CudaDevice& device_;
+  Work work_;
+  BytesRecorder recorder_;
+  OwnedGroups groups_;
+  emulated::Counts start_;
+  std::string name_;
+  bool prints_ = false;
+
+ protected:
+  RankContext context_;
+  ParameterStore store_;
+};
+
+class BlockBench final : public Rank {
+ public:
+  BlockBench(CudaDevice& device, const ModelSpec& model, const Plan& plan,
+             const TrainingOptions& options)
+      : Rank(device, model, plan, options),
         optimizer_(context_, store_, {}),
         block_(context_, store_, Block::add_to(context_, store_, 0), {}) {
     store_.materialize(1);
     optimizer_.materialize();
-    device_.set_recorder(&recorder_);
-  }
-  ~Bench() { device_.set_recorder(nullptr); }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
-
-  void print(const char* attention) {
-    const Plan& plan = context_.plan;
-    const std::string name =
-        fmt::format("{}, tp {}, {}", context_.model.name, plan.degrees.tp, attention);
-    step();  // algorithms are tried, memory is taken
-    work_ = {};
-    start_ = emulated::counts();
-    step([&](const char* phase) { print_row(name, phase); });
   }
 
  private:
-  void step(const std::function<void(const char*)>& after = [](const char*) {}) {
+  void step() override {
     store_.clear_gradients();
     after("gradients cleared");
     Tensor x = activation(), dy = activation();
@@ -115,29 +161,35 @@ class Bench {
     after("norm, update, gather");
   }
 
-  Tensor activation() {
-    return allocate_activation(context_, residual_shape(context_), "activation");
-  }
-
-  void print_row(const std::string& name, const char* phase) {
-    const emulated::Counts now = emulated::counts();
-    fmt::print("| {} | {} | {} | {} | {} | {:.3f} | {} | {} | {} |\n", name, phase,
-               now.kernels - start_.kernels, now.products - start_.products,
-               now.copies - start_.copies, work_.bytes * 1e-9, work_.waited_for, work_.beside,
-               now.host_waits - start_.host_waits);
-    work_ = {};
-    start_ = now;
-  }
-
-  CudaDevice& device_;
-  Work work_;
-  BytesRecorder recorder_;
-  OwnedGroups groups_;
-  RankContext context_;
-  ParameterStore store_;
   Optimizer optimizer_;
   Block block_;
-  emulated::Counts start_;
+};
+
+// The final norm, the logits and the loss.
+class HeadBench final : public Rank {
+ public:
+  HeadBench(CudaDevice& device, const ModelSpec& model, const Plan& plan,
+            const TrainingOptions& options)
+      : Rank(device, model, plan, options),
+        head_(context_, store_,
+              add_word_embeddings(context_, store_, embedding_table_name(model), false)) {
+    store_.materialize(1);
+  }
+
+ private:
+  void step() override {
+    store_.clear_gradients();
+    after("gradients cleared");
+    HeadSaved saved;
+    head_.forward(activation(), share_tokens(context_, samples_, 1, "labels"), saved);
+    after("forward");
+    head_.backward(1.0F, std::move(saved));
+    after("backward");
+  }
+
+  Head head_;
+  const std::vector<std::int32_t> samples_ = std::vector<std::int32_t>(
+      static_cast<std::size_t>(context_.plan.micro_batch * (context_.model.seq + 1)));
 };
 
 Plan plan_of(const ModelSpec& model, const Case& one, AttentionKind attention) {
@@ -159,7 +211,8 @@ struct Switch {
 constexpr auto kSwitches =
     std::to_array<Switch>({{"--reduce-after", &TrainingOptions::overlap_gradient_reduction},
                            {"--clear-first", &TrainingOptions::overwritten_gradients},
-                           {"--sum-after", &TrainingOptions::overlap_tensor_reduction}});
+                           {"--sum-after", &TrainingOptions::overlap_tensor_reduction},
+                           {"--loss-twice", &TrainingOptions::online_loss}});
 
 // False for a word that is no option.
 bool turn_off(std::string_view word, TrainingOptions& options) {
@@ -178,11 +231,11 @@ Status run(std::span<char* const> words) {
   for (const char* word : words) {
     if (!turn_off(word, options)) {
       return Error{ErrorKind::kBadInput, std::string("no option ") + word, "",
-                   "give some of --reduce-after --clear-first --sum-after"};
+                   "give some of --reduce-after --clear-first --sum-after --loss-twice"};
     }
   }
   fmt::print(
-      "| block of | phase | kernels | products | copies | GB | collectives waited for | "
+      "| part of | phase | kernels | products | copies | GB | collectives waited for | "
       "beside | host waits |\n|---|---|---|---|---|---|---|---|---|\n");
   for (const Case& one : kCases) {
     TPSIM_TRY(const ModelSpec model, catalogue.load_model(one.model));
@@ -191,9 +244,11 @@ Status run(std::span<char* const> words) {
       TPSIM_TRY(const auto device, CudaDevice::create());
       const Plan plan = plan_of(model, one, attention);
       TPSIM_TRY_STATUS(validate(plan, model));
-      Bench(*device, model, plan, options)
+      BlockBench(*device, model, plan, options)
           .print(attention == AttentionKind::kFlash ? "flash" : "unfused");
     }
+    TPSIM_TRY(const auto device, CudaDevice::create());
+    HeadBench(*device, model, plan_of(model, one, AttentionKind::kFlash), options).print("head");
   }
   return Ok{};
 }

@@ -271,6 +271,7 @@ TEST_CASE("sums over millions of elements keep their digits on CUDA") {
   const auto device = gpu();
   for (const OpKey& key : {OpKey{OpKind::kSumSquares, DType::kFloat32, 0, {5'000'003}},
                            OpKey{OpKind::kColumnSum, DType::kFloat32, 0, {300'001, 3}},
+                           OpKey{OpKind::kVocabMax, DType::kFloat32, 1, {2, 250'880}},
                            OpKey{OpKind::kVocabSums, DType::kFloat32, 0, {2, 250'880}}}) {
     for (const ResultError& e : errors_against_slow(*device, key, 5)) {
       INFO(to_string(key) << ": " << e.result << " is off by " << e.error);

@@ -145,12 +145,18 @@ void add_samples_per_position(Cases& cases) {
 }
 
 void add_losses(Cases& cases, std::int64_t rows, std::int64_t cols) {
-  cases.add(OpKind::kVocabMax, 0, {rows, cols});
+  for (const int with_sums : {0, 1}) cases.add(OpKind::kVocabMax, with_sums, {rows, cols});
+  if (cases.dtype() == DType::kFloat32) cases.add(OpKind::kVocabRescale, 0, {rows});
   cases.add(OpKind::kVocabSums, 0, {rows, cols});
   cases.add(OpKind::kCrossEntropyBackward, 0, {rows, cols});
   for (const std::int64_t columns : {std::int64_t{0}, cols / 2}) {
     cases.add_changed<VocabMax>(0, {rows, cols}, "padded",
                                 [=](VocabMax& op) { op.columns = columns; });
+    cases.add_changed<VocabMax>(1, {rows, cols}, "with sums, padded, a later shard",
+                                [=](VocabMax& op) {
+                                  op.columns = columns;
+                                  op.vocab_begin = 2;
+                                });
     cases.add_changed<VocabSums>(0, {rows, cols}, "padded, a later shard", [=](VocabSums& op) {
       op.columns = columns;
       op.vocab_begin = 2;

@@ -81,4 +81,21 @@ TEST_CASE("input gradients added up beside weight gradients have the bits of tho
   check_same_bits(run, kOption);
 }
 
+// The same exponentials on one rank; on several, sums are scaled once more.
+TEST_CASE("a loss of one pass over the logits is that of two") {
+  constexpr auto kOption = &TrainingOptions::online_loss;
+  check_same_bits(run_of("bloom-tiny", {1, 1, 2, 1}, 0), kOption);
+  for (const char* model : {"bloom-tiny", "llama-tiny"}) {
+    TrainingRun run = run_of(model, {2, 1, 1, 1}, 0);
+    const test::Outcome two = outcome_of(run);
+    run.options.online_loss = true;
+    const test::Outcome one = outcome_of(run);
+    REQUIRE(one.losses.size() == two.losses.size());
+    for (std::size_t i = 0; i < one.losses.size(); ++i) {
+      CHECK(one.losses[i] == Approx(two.losses[i]).epsilon(1e-6));
+      CHECK(one.norms[i] == Approx(two.norms[i]).epsilon(1e-5));
+    }
+  }
+}
+
 }  // namespace tpsim

@@ -172,6 +172,9 @@ TEST_CASE("a part changes the terms that it is about and no other") {
   about(value_of(StackPart::kAttentionKernel, AttentionKernel::kFlash1), {"attention"});
   about(value_of(StackPart::kOptimizerKernel, KernelFusion::kTorch), {"optimizer"});
   about(value_of(StackPart::kTensorOverlap, TensorOverlap::kBackward), {"tensor_communication"});
+  about(value_of(StackPart::kTensorOverlap, TensorOverlap::kReductions), {"tensor_communication"});
+  about(value_of(StackPart::kGradientAccumulation, 2), {"optimizer"});
+  about(value_of(StackPart::kLossHead, LossHead::kOnline), {"elementwise", "tensor_communication"});
   about(value_of(StackPart::kDataParallelSync, DataParallelSync::kSlices),
         {"gradient_reduction", "weight_gather"});
   about(value_of(StackPart::kOverlapGradientReduction, 1), {"gradient_reduction"});
@@ -188,6 +191,42 @@ TEST_CASE("sequence parallelism is a gain where backward's collectives run besid
   CHECK(hidden.step < none.step);
   plan.sequence_parallel = true;
   CHECK(with(scenario, plan, beside).step < with(scenario, plan, {}).step);
+}
+
+TEST_CASE("sums of input gradients hide behind weight gradients, and gathers of inputs do not") {
+  const Scenario scenario = scenario_of(test::small_llama());
+  Plan plan = plan_for(scenario.model);
+  const auto tensor_time = [&](TensorOverlap overlap) {
+    const Prediction told = with(scenario, plan, value_of(StackPart::kTensorOverlap, overlap));
+    const auto found =
+        std::find_if(told.breakdown.begin(), told.breakdown.end(),
+                     [](const auto& t) { return name_of(t.kind) == "tensor_communication"; });
+    REQUIRE(found != told.breakdown.end());
+    return found->time;
+  };
+  CHECK(tensor_time(TensorOverlap::kReductions) < tensor_time(TensorOverlap::kNone));
+  plan.sequence_parallel = true;
+  CHECK(tensor_time(TensorOverlap::kReductions) < tensor_time(TensorOverlap::kNone));
+  CHECK(tensor_time(TensorOverlap::kBackward) < tensor_time(TensorOverlap::kReductions));
+}
+
+TEST_CASE("gradients that are overwritten are not cleared, and a loss of one pass is shorter") {
+  for (const ModelSpec& model : {test::small_llama(), test::small_bloom()}) {
+    const Scenario scenario = scenario_of(model);
+    for (const int zero : {0, 1, 2, 3}) {
+      Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 4}, 8);
+      plan.zero = zero;
+      const Prediction cleared = with(scenario, plan, {});
+      const Prediction overwritten =
+          with(scenario, plan, value_of(StackPart::kGradientAccumulation, 2));
+      CHECK(overwritten.step < cleared.step);
+      CHECK(overwritten.peak == cleared.peak);
+      const Prediction online =
+          with(scenario, plan, value_of(StackPart::kLossHead, LossHead::kOnline));
+      CHECK(online.step < cleared.step);
+      CHECK(online.peak == cleared.peak);
+    }
+  }
 }
 
 TEST_CASE("calls one after the other keep the receiving stage waiting as well") {

@@ -3,4 +3,4 @@
 #   gpu_work_test.sh TPSIM_GPU_WORK
 set -euo pipefail
 TPSIM_EMULATED_GPU=idle "$1" |
-  diff - <(sed -n '/^| block of/,/^$/p' "$(dirname "$0")/../../docs/cuda.md" | sed '/^$/d')
+  diff - <(sed -n '/^| part of/,/^$/p' "$(dirname "$0")/../../docs/cuda.md" | sed '/^$/d')
