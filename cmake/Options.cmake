@@ -23,9 +23,12 @@ check_pie_supported(LANGUAGES CXX)
 
 set(TPSIM_SANITIZE "" CACHE STRING "sanitizers to build with, as for -fsanitize=: address,undefined or thread")
 if(TPSIM_SANITIZE)
+  # Of one target's sources; tests have fewer (tests/CMakeLists.txt).
+  define_property(TARGET PROPERTY TPSIM_SANITIZERS INITIALIZE_FROM_VARIABLE TPSIM_SANITIZERS)
+  set(TPSIM_SANITIZERS "${TPSIM_SANITIZE}")
   target_compile_options(tpsim_options INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TPSIM_SANITIZE} -fno-sanitize-recover=all
-    -fno-omit-frame-pointer>
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=$<TARGET_PROPERTY:TPSIM_SANITIZERS>
+    -fno-sanitize-recover=all -fno-omit-frame-pointer>
     # GCC warns falsely of instrumented code.
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
   target_link_options(tpsim_options INTERFACE -fsanitize=${TPSIM_SANITIZE})

@@ -71,7 +71,7 @@ enum class DataParallelSync : std::uint8_t {
   kReduceScatter,
   kSlices,  // DeepSpeed's ZeRO 1: reduced to the owner of each slice, weights sent from there
   kBf16Optimizer,  // DeepSpeed's: all-reduced, optimizer sharded whatever ZeRO is called
-  kOwners,  // InternEvo's: every parameter whole on one rank, which broadcasts it after the step
+  kOwners,  // InternEvo's: all-reduced; every parameter whole on one rank, which broadcasts it
 };
 template <>
 inline constexpr auto kWordsOf<DataParallelSync> = std::to_array<std::string_view>(
@@ -166,7 +166,8 @@ inline constexpr std::int64_t kNaturalLoad = 0;      // as routers with an auxil
 inline constexpr std::int64_t kCountedLoad = 1;      // as the model's counts say
 inline constexpr std::int64_t kBalancedLoad = 1000;  // forced
 
-// Ranks over which ZeRO shards: all that hold the same weights, those of a node, or so many.
+// GPUs over which ZeRO shards: all, those of a node, or so many, with tensor-parallel ranks counted
+// as a node counts them: 8 GPUs hold four shards at tp 2.
 inline constexpr std::int64_t kShardOverAll = 0;
 inline constexpr std::int64_t kShardOverNode = -1;
 

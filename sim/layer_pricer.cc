@@ -169,11 +169,14 @@ Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan
   const bool in_shards = record.group == GroupKind::kData && shards < group.ranks;
   const GroupPlacement inner = in_shards ? shard_placement(group, shards) : group;
   const DataParallelSync sync = scenario().stack.parts.sync;
-  const bool to_owners = sync == DataParallelSync::kOwners && moves_slices(record);
+  const bool owned = sync == DataParallelSync::kOwners && moves_slices(record);
+  if (owned && record.kind != CollectiveKind::kAllGather) {
+    return collectives().price(CollectiveKind::kAllReduce, bytes, group);
+  }
   Seconds time =
       sync == DataParallelSync::kSlices && moves_slices(record)
           ? collectives().price_by_owners(bytes, inner)
-          : collectives().price(to_owners ? CollectiveKind::kBroadcast : record.kind, bytes, inner);
+          : collectives().price(owned ? CollectiveKind::kBroadcast : record.kind, bytes, inner);
   // Shards of gradients are added up over the ranks that hold the same one.
   if (in_shards && record.kind != CollectiveKind::kAllGather) {
     time +=
@@ -200,12 +203,40 @@ Seconds LayerPricer::end_op_time(const OpRecord& op) {
   return sharers * bytes / (host.memory_efficiency * host.memory_bandwidth);
 }
 
-// Owners broadcast one tensor after the other, each around the whole ring.
-Seconds LayerPricer::gather_by_tensor(CollectiveRecord record, const StepEndTrace& trace,
+// Owners broadcast one after the other, each around the whole ring what it owns of a stage: parts
+// of a block, or several.
+Seconds LayerPricer::gather_by_owners(const CollectiveRecord& record, const StepEndTrace& trace,
                                       const Plan& plan) const {
-  const std::int64_t pieces = std::max<std::int64_t>(1, trace.tensors / trace.units);
-  record.bytes /= pieces;
-  return static_cast<double>(pieces) * collective(record, plan);
+  const auto blocks =
+      static_cast<double>(scenario().model.layers) / static_cast<double>(plan.degrees.pp);
+  const double owners = static_cast<double>(shard_ranks(scenario(), plan)) / std::max(1.0, blocks);
+  const double calls = std::min(owners, static_cast<double>(trace.tensors));
+  return in_calls(record, calls, plan);
+}
+
+// Gradients that are copied into buckets are reduced a bucket at a time.
+Seconds LayerPricer::reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const {
+  const auto bucket =
+      static_cast<double>(scenario().stack.memory.reduction_bucket * size_of(plan.gradient_dtype));
+  return in_calls(record, static_cast<double>(record.bytes) / bucket, plan);
+}
+
+// Fewer than one where a call carries several records like this one.
+Seconds LayerPricer::in_calls(CollectiveRecord record, double calls, const Plan& plan) const {
+  if (record.bytes <= 0) return Seconds();
+  record.bytes = std::llround(static_cast<double>(record.bytes) / calls);
+  return calls * collective(record, plan);
+}
+
+Seconds LayerPricer::end_collective(const CollectiveRecord& record, const StepEndTrace& trace,
+                                    const Plan& plan) const {
+  const bool owned = scenario().stack.parts.sync == DataParallelSync::kOwners;
+  if (owned && gathers_weights(record)) return gather_by_owners(record, trace, plan);
+  const bool reduces = record.label.part == ModelPart::kDataParallelReduction;
+  if (reduces && scenario().stack.memory.reduction_bucket > 0) {
+    return reduce_in_buckets(record, plan);
+  }
+  return collective(record, plan);
 }
 
 StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) {
@@ -225,10 +256,7 @@ StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) 
           record.bytes = gathered_weight_bytes(record, plan);
         }
         if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
-        const bool by_tensor =
-            scenario().stack.parts.sync == DataParallelSync::kOwners && gathers_weights(record);
-        const Seconds time =
-            by_tensor ? gather_by_tensor(record, trace, plan) : collective(record, plan);
+        const Seconds time = end_collective(record, trace, plan);
         end[end_part(record.label)] += issued_and_run(scenario(), host.per_collective, time);
       }
     }
@@ -327,7 +355,10 @@ Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
 }
 
 const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
-  const auto [place, is_new] = fixed_.try_emplace(fixed_key(kind, plan, block));
+  LayerKey key = fixed_key(kind, plan, block);
+  // What an owner broadcasts at once depends on its stage.
+  if (scenario().stack.parts.sync == DataParallelSync::kOwners) key.degrees.pp = plan.degrees.pp;
+  const auto [place, is_new] = fixed_.try_emplace(key);
   if (!is_new) return place->second;
   const StepEndTrace trace =
       trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),

@@ -168,8 +168,12 @@ class LayerPricer {
   void add_weight_copies(FixedCost& fixed, const Plan& plan) const;
   void add_gathered_logits(LayerCost& head, const LayerTrace& trace, const Plan& plan) const;
   Seconds end_op_time(const OpRecord& op);
-  Seconds gather_by_tensor(CollectiveRecord record, const StepEndTrace& trace,
+  Seconds gather_by_owners(const CollectiveRecord& record, const StepEndTrace& trace,
                            const Plan& plan) const;
+  Seconds reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const;
+  Seconds in_calls(CollectiveRecord record, double calls, const Plan& plan) const;
+  Seconds end_collective(const CollectiveRecord& record, const StepEndTrace& trace,
+                         const Plan& plan) const;
   StepEndCost price_end(const StepEndTrace& trace, const Plan& plan);
   TransferCost price_transfer(const Program& program, const Plan& plan) const;
   OpPrice op_price(const OpRecord& op);

@@ -131,9 +131,28 @@ std::int64_t ring_steps(CollectiveKind kind, std::int64_t ranks) {
   return 1;
 }
 
+// NCCL's tuner counts one hop of a broadcast, whose ring it takes for full, but every message fills
+// the ring anew (tuning.cc: sameChannels; "waiting for proper chunk modeling" upstream).
+CollectiveEstimate broadcast_estimate(Bytes bytes, const CollectivePath& path) {
+  CollectiveEstimate chosen;
+  Seconds least(INFINITY);
+  for (const ProtocolCost& cost : kProtocols) {
+    const CollectiveEstimate ring = ring_estimate(CollectiveKind::kBroadcast, bytes, path, cost);
+    const Seconds hop =
+        path.nodes > 1 ? path.inter_latency + cost.inter_hop : path.intra_latency + cost.intra_hop;
+    const Seconds as_tuned = path.base_latency + cost.base + hop + ring.traffic;
+    if (as_tuned < least) {
+      least = as_tuned;
+      chosen = ring;
+    }
+  }
+  return chosen;
+}
+
 CollectiveEstimate nccl_estimate(CollectiveKind kind, Bytes bytes, const CollectivePath& path) {
   CollectiveEstimate best;
   if (path.ranks <= 1 || bytes.value() <= 0) return best;
+  if (kind == CollectiveKind::kBroadcast) return broadcast_estimate(bytes, path);
   best.time = Seconds(INFINITY);
   for (const ProtocolCost& cost : kProtocols) {
     const CollectiveEstimate ring = kind == CollectiveKind::kAllToAll

@@ -10,9 +10,11 @@ std::int64_t shard_ranks(const Scenario& scenario, const Plan& plan) {
   if (asked == kShardOverAll || plan.zero == 0) return all;
   const GroupPlacement data =
       place_group(plan, GroupKind::kData, node_size(scenario.cluster, gpu_count(plan)));
-  const std::int64_t shards = asked == kShardOverNode ? data.ranks_per_node : asked;
+  const std::int64_t tp = plan.degrees.tp;
+  const std::int64_t shards = asked == kShardOverNode ? data.ranks_per_node : asked / tp;
   const std::int64_t of_experts = expert_tensor_ranks(plan) * plan.degrees.ep;
-  const bool divides = shards > 1 && all % shards == 0 && shards % plan.degrees.cp == 0 &&
+  const bool whole = asked == kShardOverNode || asked % tp == 0;
+  const bool divides = whole && shards > 1 && all % shards == 0 && shards % plan.degrees.cp == 0 &&
                        shards * plan.degrees.tp % of_experts == 0;
   return divides ? std::min(shards, all) : all;
 }

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/nccl_model.h"
 #include "tests/sim/small_scenario.h"
 
 namespace tpsim {
@@ -43,6 +44,30 @@ TEST_CASE("a group of one and an empty message cost nothing") {
     CHECK(seconds(model, kind, 0, {8, 2, 4, 1}) == 0);
   }
   CHECK(model.price_point_to_point(Bytes(0), true, 1).value() == 0);
+}
+
+// NCCL picks a broadcast's protocol as if the ring were full already.
+TEST_CASE("a broadcast fills its ring hop by hop, with the protocol of its size") {
+  CollectivePath path;
+  path.ranks = 64;
+  path.nodes = 8;
+  path.intra_bandwidth = BytesPerSecond(200e9);
+  path.inter_bandwidth = BytesPerSecond(40e9);
+  path.base_latency = Seconds(6e-6);
+  path.intra_latency = Seconds(1e-6);
+  path.inter_latency = Seconds(5e-6);
+  const Bytes large(64e6);
+  const CollectiveEstimate few = nccl_estimate(CollectiveKind::kBroadcast, large, path);
+  path.ranks = 1024;
+  path.nodes = 128;
+  const CollectiveEstimate many = nccl_estimate(CollectiveKind::kBroadcast, large, path);
+  CHECK(few.protocol == CollectiveProtocol::kSimple);
+  CHECK(many.protocol == few.protocol);
+  CHECK(many.traffic == few.traffic);
+  const Seconds per_hop = (1 / 63.0) * (few.latency - path.base_latency);
+  CHECK(many.latency / (1023.0 * per_hop) > 0.9);
+  CHECK(nccl_estimate(CollectiveKind::kBroadcast, Bytes(64), path).protocol ==
+        CollectiveProtocol::kLl);
 }
 
 TEST_CASE("more bytes never take less time") {

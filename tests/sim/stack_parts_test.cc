@@ -177,6 +177,8 @@ TEST_CASE("a part changes the terms that it is about and no other") {
   about(value_of(StackPart::kLossHead, LossHead::kOnline), {"elementwise", "tensor_communication"});
   about(value_of(StackPart::kDataParallelSync, DataParallelSync::kSlices),
         {"gradient_reduction", "weight_gather"});
+  about(value_of(StackPart::kDataParallelSync, DataParallelSync::kOwners),
+        {"gradient_reduction", "weight_gather"});
   about(value_of(StackPart::kOverlapGradientReduction, 1), {"gradient_reduction"});
   about(value_of(StackPart::kP2pCalls, P2pCalls::kSerial), {"pipeline_transfer"});
   about(value_of(StackPart::kShardGroup, 2),
@@ -281,9 +283,51 @@ TEST_CASE("shard groups hold more of the state and send less of it between nodes
   CHECK(with(scenario, plan, value_of(StackPart::kShardGroup, 8)).step == all.step);
   scenario.stack.parts.shard_group = 4;
   CHECK(shard_ranks(scenario, plan) == 4);
+  plan.degrees = {.tp = 2, .pp = 1, .dp = 4};
+  CHECK(shard_ranks(scenario, plan) == 2);
+  scenario.stack.parts.shard_group = 8;
+  CHECK(shard_ranks(scenario, plan) == 4);
   const GroupPlacement data{.ranks = 8, .nodes = 2, .ranks_per_node = 4, .groups_per_node = 1};
   CHECK(shard_placement(data, 4) == GroupPlacement{4, 1, 4, 0});
   CHECK(replica_placement(data, 4) == GroupPlacement{2, 2, 1, 4});
+}
+
+TEST_CASE("owners all-reduce gradients, and each broadcasts what it owns at once") {
+  Scenario scenario = scenario_of(test::small_llama());
+  Plan plan = plan_for(scenario.model);
+  plan.degrees = {.tp = 1, .pp = 1, .dp = 8};
+  plan.zero = 1;
+  plan.stage_layers = even_stage_layers(scenario.model.layers, 1, false);
+  const PartValues owners = value_of(StackPart::kDataParallelSync, DataParallelSync::kOwners);
+  Plan whole = plan;
+  whole.zero = 0;
+  const Prediction owned = with(scenario, plan, owners);
+  CHECK(time_of(owned, StepTerm::kGradientReduction) ==
+        time_of(with(scenario, whole, {}), StepTerm::kGradientReduction));
+
+  // More owners send the same bytes in more rounds, until each has one tensor.
+  const auto broadcast = [&](std::int64_t dp, std::int64_t shards) {
+    plan.degrees.dp = dp;
+    PartValues parts = owners;
+    parts[StackPart::kShardGroup] = shards;
+    return time_of(with(scenario, plan, parts), StepTerm::kWeightGather);
+  };
+  CHECK(broadcast(8, 2) < broadcast(8, 4));
+  CHECK(broadcast(8, 4) < broadcast(16, kShardOverAll));
+}
+
+TEST_CASE("gradients in buckets wait once a bucket for the network, and once a layer without") {
+  Scenario scenario = scenario_of(test::small_llama());
+  Plan plan = plan_for(scenario.model);
+  plan.degrees = {.tp = 1, .pp = 1, .dp = 64};
+  plan.stage_layers = even_stage_layers(scenario.model.layers, 1, false);
+  const auto reduction = [&](std::int64_t bucket) {
+    scenario.stack.memory.reduction_bucket = bucket;
+    return time_of(with(scenario, plan, {}), StepTerm::kGradientReduction);
+  };
+  const Seconds by_layer = reduction(0);
+  CHECK(reduction(1'000'000'000) < by_layer);
+  CHECK(reduction(1'000) > by_layer);
 }
 
 TEST_CASE("heads that keep whole logits need more memory, and those in chunks less") {

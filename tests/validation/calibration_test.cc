@@ -18,14 +18,16 @@ namespace {
 struct Half {
   const char* table;
   std::size_t calibrates;  // lines from this one on, every second
-  // Of the other half's mean error before, at most; what was seen when the row was written, plus a
-  // little.
+  // Of the other half's mean error before, at most, or this mean error where that is more: what was
+  // seen when the row was written, plus a little.
   double share;
+  double error = 0;
 };
 
-constexpr Half kHalves[] = {{"lucie_jean_zay", 0, 0.57},  {"lucie_jean_zay", 1, 0.59},
-                            {"internevo_a100", 0, 0.76},  {"internevo_a100", 1, 0.80},
-                            {"torchtitan_h100", 0, 0.73}, {"torchtitan_h100", 1, 0.68}};
+constexpr Half kHalves[] = {
+    {"lucie_jean_zay", 0, 0.57},         {"lucie_jean_zay", 1, 0.59},
+    {"internevo_a100", 0, 0.60, 0.044},  {"internevo_a100", 1, 0.60, 0.030},
+    {"torchtitan_h100", 0, 0.60, 0.095}, {"torchtitan_h100", 1, 0.60, 0.045}};
 
 std::vector<MeasuredStep> steps_of(const std::string& table) {
   const std::filesystem::path data = std::filesystem::path(TPSIM_SOURCE_DIR) / "data";
@@ -69,7 +71,7 @@ void check(const Half& half) {
     after += error_of(calibrated(step.scenario, *found, step.stated), step);
   }
   CAPTURE(before / static_cast<double>(others.size()), after / static_cast<double>(others.size()));
-  CHECK(after <= half.share * before);
+  CHECK(after <= std::max(half.share * before, half.error * static_cast<double>(others.size())));
 }
 
 }  // namespace
