@@ -268,10 +268,8 @@ std::string_view option_of(StackPart part) {
 
 std::string placeholder_of(const PartRow& row) {
   if (row.is_switch) return "on|off";
-  std::string text;
-  for (const PartWord& word : row.words) {
-    text += (text.empty() ? "" : "|") + std::string(word.word);
-  }
+  const std::string text =
+      joined_text(row.words, "|", [](const PartWord& word) { return word.word; });
   if (row.is_set) return text + "[,...]";
   return row.most_count > 0 || row.is_ratio ? text + "|N" : text;
 }
@@ -339,12 +337,10 @@ StackSpec with_parts(StackSpec stack, const PartValues& parts) {
 }
 
 std::string to_string(const PartValues& parts) {
-  std::string text;
-  for (const auto& [part, value] : parts) {
-    const PartRow& row = row_of(part);
-    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", row.key, text_of(row, value));
-  }
-  return text;
+  return joined_text(parts, ", ", [](const auto& one) {
+    const PartRow& row = row_of(one.first);
+    return fmt::format("{}={}", row.key, text_of(row, one.second));
+  });
 }
 
 }  // namespace tpsim
