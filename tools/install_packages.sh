@@ -16,7 +16,7 @@ build=(
   libcli11-dev           # command line
   zlib1g-dev             # logs that are compressed
   libyaml-dev libtomlplusplus-dev  # configurations of other stacks
-  libeigen3-dev          # matrix products of the CPU device, where nothing faster is
+  libeigen3-dev          # fits; matrix products of the CPU device, where nothing faster is
 )
 tests=(
   catch2                 # test framework
