@@ -53,12 +53,6 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.objects("set_aside", e.set_aside, set_aside, kOptional);
 }
 
-std::string in_capitals(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
-}
-
 // "H200" is in "NVIDIA H200 141GB" and not in "GH200", which is another machine.
 bool has_word(const std::string& name, const std::string& word) {
   for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {

@@ -80,6 +80,21 @@ Result<std::size_t> choose(std::string_view what, std::string_view text,
   return choose_of(what, text, choices);
 }
 
+std::string in_lower_case(std::string text) {
+  for (char& c : text) c = lower(c);
+  return text;
+}
+
+std::string in_capitals(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+bool matches_pattern(std::string_view text, std::string_view pattern) {
+  if (!pattern.ends_with('*')) return text == pattern;
+  return text.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
 std::vector<std::string> words_in(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> words;

@@ -37,6 +37,13 @@ std::string joined_text(const Values& values, std::string_view between, Text tex
   return text;
 }
 
+// Of ASCII alone.
+std::string in_lower_case(std::string text);
+std::string in_capitals(std::string text);
+
+// "adam_*" matches what begins so; without a star only the same text matches.
+bool matches_pattern(std::string_view text, std::string_view pattern);
+
 // Words between blanks.
 std::vector<std::string> words_in(const std::string& text);
 

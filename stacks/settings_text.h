@@ -26,6 +26,8 @@ Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file);
 Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file);
 Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::string& file);
 
+bool has_key(const std::vector<FlatSetting>& settings, std::string_view key);
+
 // Takes settings out by name; what is left was not asked for.
 class FlatReader {
  public:
