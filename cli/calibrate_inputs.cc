@@ -12,6 +12,7 @@
 #include "cli/values.h"
 #include "core/plan_json.h"
 #include "core/run_table.h"
+#include "core/text.h"
 
 namespace tpsim::cli {
 namespace {
@@ -23,11 +24,9 @@ std::vector<std::string> files_of(const Arguments& arguments) {
 }
 
 std::string file_names(const std::vector<std::string>& files) {
-  std::string text;
-  for (const std::string& file : files) {
-    text += (text.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
-  }
-  return text;
+  return joined_text(files, ", ", [](const std::string& file) {
+    return std::filesystem::path(file).filename().string();
+  });
 }
 
 // Names of the stacks and clusters that the rows ran on, as they can be loaded again.
@@ -55,18 +54,12 @@ Status add_rows(const std::string& file, RunLoader& loader, CalibrationInputs& i
   return Ok{};
 }
 
-std::string listed_names(const std::set<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 // One file is written, so the rows must be of one.
 Result<std::string> only_owner(const Arguments& arguments, Opt opt, Opt save,
                                const std::set<std::string>& names) {
   if (arguments.has(opt)) return *arguments[opt];
   if (names.size() == 1) return *names.begin();
-  return option_error(opt, fmt::format("the rows are of several: {}", listed_names(names)),
+  return option_error(opt, fmt::format("the rows are of several: {}", fmt::join(names, ", ")),
                       fmt::format("a table of one of them, or leave out {}", row_of(save).name));
 }
 

@@ -14,6 +14,7 @@
 #include "core/profile_json.h"
 #include "core/stack_json.h"
 #include "core/stack_parts.h"
+#include "core/text.h"
 #include "plans/assumptions.h"
 
 namespace tpsim::cli {
@@ -104,11 +105,9 @@ std::string value_text(const JsonValue& schema) {
     return fmt::format("\"{}\"", *constant->as<std::string>());
   }
   if (const JsonValue* words = schema.find("enum")) {
-    std::string text;
-    for (const JsonValue& word : *words->as<JsonValue::Array>()) {
-      text += fmt::format("{}`{}`", text.empty() ? "" : ", ", *word.as<std::string>());
-    }
-    return text;
+    return joined_text(*words->as<JsonValue::Array>(), ", ", [](const JsonValue& word) {
+      return fmt::format("`{}`", *word.as<std::string>());
+    });
   }
   if (const JsonValue* examples = schema.find("examples")) {
     return fmt::format("text with its unit, as \"{}\"",

@@ -16,6 +16,7 @@
 #include "core/files.h"
 #include "core/plan_json.h"
 #include "core/standard_streams.h"
+#include "core/text.h"
 #include "stacks/config_files.h"
 #include "stacks/launch_files.h"
 
@@ -113,8 +114,7 @@ Result<std::map<std::string, std::string>> given_variables(const Arguments& argu
 
 // "NousResearch/Meta-Llama-3-8B" and "meta-llama/Llama-2-7b-hf" as the catalogue calls them.
 std::string catalogue_name(std::string_view name) {
-  std::string plain(name.substr(name.rfind('/') + 1));
-  for (char& c : plain) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::string plain = in_lower_case(std::string(name.substr(name.rfind('/') + 1)));
   if (plain.starts_with("meta-")) plain.erase(0, 5);
   for (const std::string_view end : {"-hf", "-instruct", "-base"}) {
     if (plain.ends_with(end)) plain.resize(plain.size() - end.size());

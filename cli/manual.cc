@@ -15,6 +15,10 @@ namespace tpsim::cli {
 namespace {
 
 // The words that an option or a command chooses from; empty where any text may stand.
+std::string spaced(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
 std::vector<std::string> words_of(const OptionRow& row) {
   std::vector<std::string> words;
   std::string_view rest = row.value;
@@ -46,25 +50,19 @@ std::vector<std::string> words_of(const CommandRow& row) {
   }
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 std::string option_names(Command command) {
   std::vector<std::string> names = {"--help"};
   for (const OptionRow& row : option_rows()) {
     if (takes(command, row)) names.push_back(row.name);
   }
-  return joined(names);
+  return spaced(names);
 }
 
 std::string command_names() {
   std::vector<std::string> names;
   for (const CommandRow& row : command_rows()) names.emplace_back(row.name);
   names.emplace_back("help");
-  return joined(names);
+  return spaced(names);
 }
 
 // Values first, then options and the words of the command; files where neither says what.
@@ -74,13 +72,13 @@ std::string bash_script() {
     const std::vector<std::string> words = words_of(row);
     if (!words.empty()) {
       values += fmt::format("    {}) COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return ;;\n",
-                            row.name, joined(words));
+                            row.name, spaced(words));
     }
   }
   std::string commands;
   for (const CommandRow& row : command_rows()) {
     commands += fmt::format("    {}) words=\"{}\"; options=\"{}\" ;;\n", row.name,
-                            joined(words_of(row)), option_names(row.command));
+                            spaced(words_of(row)), option_names(row.command));
   }
   return fmt::format(
       R"(# Completion of tpsim in bash: source this file, or keep it where bash-completion looks.
@@ -128,12 +126,12 @@ std::string zsh_script() {
               ? ""
               : fmt::format(
                     ":{}:{}", zsh_quoted(option.value),
-                    words_of(option).empty() ? "_files" : "(" + joined(words_of(option)) + ")");
+                    words_of(option).empty() ? "_files" : "(" + spaced(words_of(option)) + ")");
       cases += fmt::format("        '{}[{}]{}' \\\n", option.name, zsh_quoted(option.help), value);
     }
     const std::vector<std::string> words = words_of(row);
     cases += fmt::format("        '*:file:{}' ;;\n",
-                         words.empty() ? "_files" : "(" + joined(words) + ")");
+                         words.empty() ? "_files" : "(" + spaced(words) + ")");
   }
   return fmt::format(R"(#compdef tpsim
 # Completion of tpsim in zsh: a file _tpsim in a folder of $fpath.
@@ -166,7 +164,7 @@ std::string fish_script() {
     const std::string seen = fmt::format("'__fish_seen_subcommand_from {}'", row.name);
     const std::vector<std::string> words = words_of(row);
     if (!words.empty()) {
-      text += fmt::format("complete -c tpsim -n {} -a {}\n", seen, shell_quoted(joined(words)));
+      text += fmt::format("complete -c tpsim -n {} -a {}\n", seen, shell_quoted(spaced(words)));
     }
     for (const OptionRow& option : option_rows()) {
       if (!takes(row.command, option)) continue;
@@ -174,7 +172,7 @@ std::string fish_script() {
       text += fmt::format(
           "complete -c tpsim -n {} {} {}{}{} -d {}\n", seen, is_long ? "-l" : "-s",
           option.name.substr(is_long ? 2 : 1), option.value.empty() ? "" : " -r",
-          words_of(option).empty() ? "" : " -fa " + shell_quoted(joined(words_of(option))),
+          words_of(option).empty() ? "" : " -fa " + shell_quoted(spaced(words_of(option))),
           shell_quoted(option.help));
     }
   }

@@ -48,11 +48,9 @@ std::string pruned_text(const SearchResult& found) {
     reasons.resize(kReasonsShown - 1);
     reasons.push_back(std::move(others));
   }
-  std::string text;
-  for (const auto& [count, reason] : reasons) {
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", reason, count_text(count));
-  }
-  return text;
+  return joined_text(reasons, ", ", [](const auto& one) {
+    return fmt::format("{} ({})", one.second, count_text(one.first));
+  });
 }
 
 // Commands to copy: they go on from the saved plan.

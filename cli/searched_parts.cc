@@ -7,6 +7,7 @@
 #include "cli/table.h"
 #include "core/json_document.h"
 #include "core/numbers.h"
+#include "core/text.h"
 
 namespace tpsim::cli {
 namespace {
@@ -64,11 +65,10 @@ Status choose_parts(NamedScenario& named, const SearchSpace& space, int threads,
 
 std::string tried_view(const Terminal& terminal, const NamedScenario& named) {
   if (named.tried.empty()) return "";
-  std::string text;
-  for (const TriedParts& one : named.tried) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", to_string(one.parts),
-                        one.step ? time_text(*one.step) : "fits nowhere");
-  }
+  const std::string text = joined_text(named.tried, "; ", [](const TriedParts& one) {
+    return fmt::format("{} {}", to_string(one.parts),
+                       one.step ? time_text(*one.step) : "fits nowhere");
+  });
   return "  " + terminal.paint("parts        ", Ink::kDim) +
          wrapped(text, terminal.room(15, 85), 15) + "\n";
 }

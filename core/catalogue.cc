@@ -136,9 +136,7 @@ std::optional<fs::path> Catalogue::by_public_name(CatalogueKind kind, std::strin
   if (kind != CatalogueKind::kModels || name.ends_with(".json")) return std::nullopt;
   std::error_code ignored;
   if (fs::exists(name, ignored)) return std::nullopt;
-  std::string wanted(name.substr(name.find_last_of('/') + 1));
-  std::transform(wanted.begin(), wanted.end(), wanted.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string wanted = in_lower_case(std::string(name.substr(name.find_last_of('/') + 1)));
   const std::vector<std::string> names = list(kind);
   const std::optional<std::string> entry = entry_called(wanted, names);
   return entry ? std::optional(directory_ / name_of(kind) / (*entry + ".json")) : std::nullopt;

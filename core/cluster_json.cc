@@ -1,6 +1,7 @@
 #include "core/cluster_json.h"
 
 #include "core/field_schema.h"
+#include "core/files.h"
 #include "core/json_document.h"
 #include "core/json_fields.h"
 
@@ -46,20 +47,16 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   calibration_field(io, cluster.calibrated);
 };
 
-Result<ClusterSpec> cluster_from_json(const JsonValue& root, const std::string& file) {
-  return spec_from_json<ClusterSpec>(root, file, kClusterFields);
-}
-
 }  // namespace
 
 Result<ClusterSpec> read_cluster(const std::filesystem::path& path) {
-  TPSIM_TRY(const JsonValue root, read_json_file(path));
-  return cluster_from_json(root, path.string());
+  TPSIM_TRY(const std::string text, read_file(path, kMostJsonBytes));
+  return parse_cluster(text, path.string());
 }
 
 Result<ClusterSpec> parse_cluster(std::string_view text, const std::string& file) {
   TPSIM_TRY(const JsonValue root, parse_json(text, file));
-  return cluster_from_json(root, file);
+  return spec_from_json<ClusterSpec>(root, file, kClusterFields);
 }
 
 std::string to_json(const ClusterSpec& cluster) {

@@ -220,9 +220,7 @@ void read_nemotron(Config& config) {
   read_rotary(config, model.attention, 10000);
   model.norm_plus_one = true;
   model.linear_bias = false;
-  const bool biases = config.flag("attention_bias", false);
-  model.attention.qkv_bias = model.attention.output_bias = biases;
-  model.mlp_bias = config.flag("mlp_bias", false);
+  llama_biases(config);
   model.hidden_dropout = config.number("hidden_dropout", 0, kDropoutRange);
   model.tied_embedding = config.flag("tie_word_embeddings", false);
   read_activation(config, "hidden_act", {{"relu2", MlpKind::kReluSquared}});
@@ -238,8 +236,7 @@ void read_cohere(Config& config) {
   model.norm_epsilon = config.number("layer_norm_eps", 1e-5, {0, 1});
   model.norm_place = NormPlace::kOneParallel;
   model.attention.rotary.neighbours = true;
-  const bool biases = config.flag("attention_bias", false);
-  model.attention.qkv_bias = model.attention.output_bias = biases;
+  attention_biases(config);
   model.attention.qk_norm = config.flag("use_qk_norm", false) ? QkNorm::kEachHead : QkNorm::kNone;
   model.ends.logit_scale = config.number("logit_scale", 0.0625, {1e-9, 1e9});
 }
@@ -252,14 +249,9 @@ void read_cohere2(Config& config) {
   std::int64_t period = config.integer("sliding_window_pattern", 4, {1, 1 << 20});
   period = config.integer("_sliding_window_pattern", period, {1, 1 << 20});
   const std::vector<bool> slides =
-      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    AttentionShape& attention = config.layers[i].attention;
-    if (slides.empty() ? (static_cast<std::int64_t>(i) + 1) % period != 0 : slides[i]) {
-      attention.window = window;
-    } else {
-      attention.position = PositionKind::kNone;
-    }
+      sliding_layers(config, window, [&](std::int64_t i) { return (i + 1) % period != 0; });
+  for (std::size_t i = 0; i < slides.size(); ++i) {
+    if (!slides[i]) config.layers[i].attention.position = PositionKind::kNone;
   }
 }
 

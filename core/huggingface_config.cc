@@ -295,10 +295,8 @@ const Family* family_called(std::string_view type) {
 }
 
 std::string supported_types() {
-  std::string text;
-  for (const std::string_view type : huggingface_types())
-    text += (text.empty() ? "" : ", ") + std::string(type);
-  return "supported are " + text + "; write a tpsim model file for others";
+  return fmt::format("supported are {}; write a tpsim model file for others",
+                     fmt::join(huggingface_types(), ", "));
 }
 
 // The language model inside a model of several senses. Its own type may be left out of the file.

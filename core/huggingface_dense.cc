@@ -18,9 +18,7 @@ void window_everywhere(Config& config, std::int64_t otherwise) {
 
 void read_llama(Config& config) {
   read_llama_keys(config, {.positions = 2048});
-  const bool biases = config.flag("attention_bias", false);
-  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
-  config.model.mlp_bias = config.flag("mlp_bias", false);
+  llama_biases(config);
 }
 
 void read_mistral(Config& config) {
@@ -81,13 +79,7 @@ void read_gemma2(Config& config) {
   spread(config);
   const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
   config.integer("sliding_window_size", window, kPositionRange);  // the same under another name
-  const std::vector<bool> slides =
-      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
-  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
-    if (slides.empty() ? i % 2 == 0 : slides[static_cast<std::size_t>(i)]) {
-      set_window(config, i, window);
-    }
-  }
+  sliding_layers(config, window, [](Layer i) { return i % 2 == 0; });
 }
 
 void read_gemma3(Config& config) {
@@ -102,11 +94,10 @@ void read_gemma3(Config& config) {
   Layer period = config.integer("sliding_window_pattern", 6, {1, 1 << 20});
   period = config.integer("_sliding_window_pattern", period, {1, 1 << 20});
   const std::vector<bool> slides =
-      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
-  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
-    if (!(slides.empty() ? (i + 1) % period != 0 : slides[static_cast<std::size_t>(i)])) continue;
-    set_window(config, i, window);
-    AttentionShape& local = config.layers[static_cast<std::size_t>(i)].attention;
+      sliding_layers(config, window, [&](Layer i) { return (i + 1) % period != 0; });
+  for (std::size_t i = 0; i < slides.size(); ++i) {
+    if (!slides[i]) continue;
+    AttentionShape& local = config.layers[i].attention;
     local.rope_theta = theta;
     local.rotary.stretch = {};
   }
@@ -121,15 +112,13 @@ void read_phi3(Config& config) {
     config.in.reject("resid_pdrop", "it differs from embd_pdrop; one rate for both is modelled");
   }
   model.hidden_dropout = residual;
-  const bool biases = config.flag("attention_bias", false);
-  model.attention.qkv_bias = model.attention.output_bias = biases;
+  attention_biases(config);
   window_everywhere(config, 0);
 }
 
 void read_internlm2(Config& config) {
   read_llama_keys(config, {.positions = 2048});
-  const bool biases = config.flag("bias", false);
-  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  attention_biases(config, "bias");
 }
 
 // GLM-4: norms around both branches, half of every head turns, neighbours in pairs; its attention
@@ -149,13 +138,7 @@ void read_olmo3(Config& config) {
   read_olmo2(config);
   spread(config);
   const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
-  const std::vector<bool> slides =
-      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
-  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
-    if (slides.empty() ? (i + 1) % 4 != 0 : slides[static_cast<std::size_t>(i)]) {
-      set_window(config, i, window);
-    }
-  }
+  sliding_layers(config, window, [](Layer i) { return (i + 1) % 4 != 0; });
 }
 
 }  // namespace
@@ -171,8 +154,7 @@ void read_qwen2(Config& config) {
 
 void read_qwen3(Config& config) {
   read_llama_keys(config, {.head_dim = 128, .positions = 32768});
-  const bool biases = config.flag("attention_bias", false);
-  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  attention_biases(config);
   config.model.attention.qk_norm = QkNorm::kHead;
   spread(config);
   qwen_windows(config);
@@ -185,8 +167,7 @@ void read_glm4(Config& config) {
 
 void read_olmo2(Config& config) {
   read_llama_keys(config, {.positions = 2048, .epsilon = 1e-5});
-  const bool biases = config.flag("attention_bias", false);
-  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  attention_biases(config);
   config.model.attention.qk_norm = QkNorm::kWidth;
   config.model.norm_place = NormPlace::kAfter;
 }

@@ -32,10 +32,8 @@ void qwen_dense_layers(Config& config, std::int64_t dense_width) {
 }
 
 void qwen_experts(Config& config) {
-  ExpertShape& experts = config.model.experts;
   read_experts(config, "num_experts", "num_experts_per_tok");
-  experts.router.score = RouterScore::kAll;
-  experts.router.renormalises = config.flag("norm_topk_prob", false);
+  softmax_router(config, false);
   config.in.integer("moe_intermediate_size", config.model.ffn_hidden, {});
 }
 
@@ -59,13 +57,11 @@ void read_qwen2_moe(Config& config) {
 // OLMoE: q and k are normalised as wholes.
 void read_olmoe(Config& config) {
   read_llama_keys(config, {.epsilon = 1e-5});
-  const bool biases = config.flag("attention_bias", false);
-  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  attention_biases(config);
   config.model.attention.qk_norm = QkNorm::kWidth;
   if (config.in.has("clip_qkv")) config.in.reject("clip_qkv", "clipped q, k, v are not modelled");
   read_experts(config, "num_experts", "num_experts_per_tok");
-  config.model.experts.router.score = RouterScore::kAll;
-  config.model.experts.router.renormalises = config.flag("norm_topk_prob", false);
+  softmax_router(config, false);
 }
 
 // Multi-head latent attention. head_dim, where the file has one, is the rotary part alone.
@@ -80,8 +76,7 @@ void read_latent(Config& config) {
   attention.head_dim = latent.nope_dim + latent.rope_dim;
   attention.kv_heads = attention.heads;
   attention.rotary.neighbours = config.flag("rope_interleave", true);
-  const bool biases = config.flag("attention_bias", false);
-  attention.qkv_bias = attention.output_bias = biases;
+  attention_biases(config);
   const RotaryStretch& stretch = attention.rotary.stretch;
   if (stretch.kind == RotaryScaling::kYarn && stretch.mscale_all_dim > 0) {
     const double m = 0.1 * stretch.mscale_all_dim * std::log(stretch.factor) + 1;
@@ -101,10 +96,7 @@ void read_deepseek_v2(Config& config) {
   } else if (method != "group_limited_greedy") {
     config.in.reject("topk_method", fmt::format("'{}' is not supported here", method));
   }
-  const std::string scores = config.text("scoring_func", "softmax");
-  if (scores != "softmax") {
-    config.in.reject("scoring_func", fmt::format("'{}' is not supported here", scores));
-  }
+  config.require_text("scoring_func", "softmax");
   router.score = RouterScore::kAll;
   if (router.renormalises)
     router.scaling = 1;  // the class scales only what it does not renormalise
@@ -118,16 +110,9 @@ void read_deepseek_v3(Config& config) {
   read_latent(config);
   deepseek_experts(config);
   RouterShape& router = config.model.experts.router;
-  const std::string method = config.text("topk_method", "noaux_tc");
-  if (method != "noaux_tc") {
-    config.in.reject("topk_method", fmt::format("'{}' is not supported here", method));
-  }
-  const std::string scores = config.text("scoring_func", "sigmoid");
-  if (scores != "sigmoid") {
-    config.in.reject("scoring_func", fmt::format("'{}' is not supported here", scores));
-  }
-  router.score = RouterScore::kSigmoid;
-  router.correction_bias = true;
+  config.require_text("topk_method", "noaux_tc");
+  config.require_text("scoring_func", "sigmoid");
+  sigmoid_router(router);
   deepseek_dense_layers(config, dense_width);
   read_prediction_layers(config);
 }
@@ -137,7 +122,7 @@ void read_gpt_oss(Config& config) {
                   {.head_dim = 64, .positions = 131072, .rope_theta = 150000, .epsilon = 1e-5});
   ModelSpec& model = config.model;
   AttentionShape& attention = model.attention;
-  attention.qkv_bias = attention.output_bias = config.flag("attention_bias", true);
+  attention_biases(config, "attention_bias", true);
   attention.score.sinks = true;
   config.integer("initial_context_length", 4096, kPositionRange);  // said again in rope_scaling
   model.mlp = MlpKind::kClampedSwiglu;
@@ -151,13 +136,7 @@ void read_gpt_oss(Config& config) {
   model.experts.bias = model.experts.router.bias = true;
   spread(config);
   const std::int64_t window = config.integer("sliding_window", 128, kPositionRange);
-  const std::vector<bool> slides =
-      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
-  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
-    if (slides.empty() ? i % 2 == 0 : slides[static_cast<std::size_t>(i)]) {
-      set_window(config, i, window);
-    }
-  }
+  sliding_layers(config, window, [](Layer i) { return i % 2 == 0; });
 }
 
 void llama4_attention(Config& config) {
@@ -189,8 +168,7 @@ void read_llama4(Config& config) {
   ModelSpec& model = config.model;
   const std::int64_t dense_width = config.integer("intermediate_size_mlp", 16384);
   model.attention.rotary.neighbours = true;
-  const bool biases = config.flag("attention_bias", false);
-  model.attention.qkv_bias = model.attention.output_bias = biases;
+  attention_biases(config);
   read_experts(config, "num_local_experts", "num_experts_per_tok");
   model.experts.shared_ffn = model.ffn_hidden;
   model.experts.router.score = RouterScore::kSigmoid;
@@ -228,6 +206,12 @@ void make_dense(Config& config, Layer layer, std::int64_t width) {
   block.experts = {};
 }
 
+void softmax_router(Config& config, bool renormalises) {
+  RouterShape& router = config.model.experts.router;
+  router.score = RouterScore::kAll;
+  router.renormalises = config.flag("norm_topk_prob", renormalises);
+}
+
 void sigmoid_router(RouterShape& router) {
   router.score = RouterScore::kSigmoid;
   router.correction_bias = true;
@@ -261,8 +245,7 @@ void deepseek_dense_layers(Config& config, std::int64_t dense_width) {
 void read_qwen3_moe(Config& config) {
   read_llama_keys(config, {.positions = 32768});
   const std::int64_t dense_width = config.model.ffn_hidden;
-  const bool biases = config.flag("attention_bias", false);
-  config.model.attention.qkv_bias = config.model.attention.output_bias = biases;
+  attention_biases(config);
   config.model.attention.qk_norm = QkNorm::kHead;
   qwen_experts(config);
   spread(config);

@@ -98,6 +98,11 @@ void Config::require_flag(std::string_view key, bool only, std::string_view why)
   if (flag(key, only) != only) in.reject(key, std::string(why));
 }
 
+void Config::require_text(std::string_view key, std::string_view only) {
+  const std::string said = text(key, std::string(only));
+  if (said != only) in.reject(key, fmt::format("'{}' is not supported here", said));
+}
+
 void share_width(Config& config, std::string_view hidden_key) {
   AttentionShape& attention = config.model.attention;
   if (attention.heads < 1 || attention.head_dim > 0) return;
@@ -134,6 +139,26 @@ void read_positions(Config& config, std::string_view key, std::int64_t otherwise
 
 void read_attention_dropout(Config& config) {
   config.model.attention_dropout = config.number("attention_dropout", 0, kDropoutRange);
+}
+
+void read_dropouts(Config& config, std::string_view branches, std::string_view embedding,
+                   double otherwise) {
+  double& rate = config.model.hidden_dropout;
+  rate = config.number(branches, otherwise, kDropoutRange);
+  if (config.number(embedding, rate, kDropoutRange) != rate) {
+    config.in.reject(embedding,
+                     fmt::format("it differs from {}; one rate for both is modelled", branches));
+  }
+}
+
+void attention_biases(Config& config, std::string_view key, bool otherwise) {
+  AttentionShape& attention = config.model.attention;
+  attention.qkv_bias = attention.output_bias = config.flag(key, otherwise);
+}
+
+void llama_biases(Config& config) {
+  attention_biases(config);
+  config.model.mlp_bias = config.flag("mlp_bias", false);
 }
 
 void read_rotary(Config& config, AttentionShape& attention, double theta) {
@@ -212,8 +237,17 @@ std::vector<bool> layers_that_say(Config& config, std::string_view key, std::str
   return says;
 }
 
-void set_window(Config& config, std::int64_t layer, std::int64_t window) {
-  config.layers[static_cast<std::size_t>(layer)].attention.window = window;
+std::vector<bool> sliding_layers(Config& config, std::int64_t window,
+                                 const std::function<bool(std::int64_t)>& slides) {
+  std::vector<bool> all =
+      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
+  const bool is_said = !all.empty();
+  all.resize(config.layers.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!is_said) all[i] = slides(static_cast<std::int64_t>(i));
+    if (all[i]) config.layers[i].attention.window = window;
+  }
+  return all;
 }
 
 std::vector<bool> rotary_layers(Config& config) {
@@ -237,12 +271,7 @@ void qwen_windows(Config& config) {
   const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
   const std::int64_t first = config.integer("max_window_layers", 28, {0, 1 << 20});
   const bool uses = config.flag("use_sliding_window", false);
-  const std::vector<bool> slides =
-      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(config.layers.size()); ++i) {
-    const bool here = slides.empty() ? uses && i >= first : slides[static_cast<std::size_t>(i)];
-    if (here) set_window(config, i, window);
-  }
+  sliding_layers(config, window, [&](std::int64_t i) { return uses && i >= first; });
 }
 
 }  // namespace tpsim

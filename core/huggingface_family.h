@@ -2,6 +2,7 @@
 // and the table of families. Internal to core/.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct Config {
   std::string text(std::string_view key, std::string otherwise);
   // What cannot be expressed when it is anything but `only`.
   void require_flag(std::string_view key, bool only, std::string_view why);
+  void require_text(std::string_view key, std::string_view only);
   // A key that is known, and of which nothing here depends.
   void pass_over(std::string_view key) { in.has(key); }
   void note(std::string text) { model.notes.push_back(std::move(text)); }
@@ -60,6 +62,13 @@ void read_positions(Config& config, std::string_view key, std::int64_t otherwise
 // rope_theta and rope_scaling, or rope_parameters; `heads_of` is what is turned.
 void read_rotary(Config& config, AttentionShape& attention, double theta);
 void read_attention_dropout(Config& config);
+// Of the branches and of the embedding: one rate here.
+void read_dropouts(Config& config, std::string_view branches, std::string_view embedding,
+                   double otherwise);
+// Of all four projections of attention; with llama_biases() mlp_bias too.
+void attention_biases(Config& config, std::string_view key = "attention_bias",
+                      bool otherwise = false);
+void llama_biases(Config& config);
 // The activation by its name, one of those that the family can have; the first where it is absent.
 void read_activation(Config& config, std::string_view key,
                      const std::vector<std::pair<std::string_view, MlpKind>>& known);
@@ -75,7 +84,10 @@ void spread(Config& config);
 // `word` and `other` and another length than that of the layers are errors.
 std::vector<bool> layers_that_say(Config& config, std::string_view key, std::string_view word,
                                   std::string_view other);
-void set_window(Config& config, std::int64_t layer, std::int64_t window);
+// Gives a window to the layers that layer_types calls sliding, or to those that `slides` says where
+// it is absent; which they are.
+std::vector<bool> sliding_layers(Config& config, std::int64_t window,
+                                 const std::function<bool(std::int64_t)>& slides);
 // no_rope_layers, after spread(): whether each layer turns its queries and keys; by default all but
 // every no_rope_layer_interval-th.
 std::vector<bool> rotary_layers(Config& config);
@@ -88,6 +100,8 @@ void make_dense(Config& config, std::int64_t layer, std::int64_t width);
 // which others took over; then the dense layers of first_k_dense_replace.
 void deepseek_experts(Config& config);
 void deepseek_dense_layers(Config& config, std::int64_t dense_width);
+// Scores over all experts; norm_topk_prob.
+void softmax_router(Config& config, bool renormalises);
 // Scores that are sigmoids, with a bias that counts for the choice alone.
 void sigmoid_router(RouterShape& router);
 // Granite's multipliers; those of what a branch adds are fused with its residual.

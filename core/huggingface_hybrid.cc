@@ -31,9 +31,7 @@ void nemotron_h_sizes(Config& config) {
   model.norm = NormKind::kRmsNorm;
   model.tied_embedding = config.flag("tie_word_embeddings", false);
   model.linear_bias = model.fused_qkv = false;
-  const bool biases = config.flag("attention_bias", false);
-  attention.qkv_bias = attention.output_bias = biases;
-  model.mlp_bias = config.flag("mlp_bias", false);
+  llama_biases(config);
   read_activation(config, "mlp_hidden_act", {{"relu2", MlpKind::kReluSquared}});
 }
 
@@ -52,8 +50,7 @@ BlockShape nemotron_experts(Config& config) {
                        config.integer("moe_shared_expert_intermediate_size", 0, {0, 1 << 24});
   experts.latent = config.integer_or_none("moe_latent_size", 0, {0, 1 << 24});
   RouterShape& router = experts.router;
-  router.score = RouterScore::kSigmoid;
-  router.correction_bias = true;
+  sigmoid_router(router);
   router.renormalises = config.flag("norm_topk_prob", true);
   router.scaling = config.number("routed_scaling_factor", 1, {0, 1e6});
   router.groups = config.integer("n_group", 1, kExpertRange);
@@ -115,16 +112,13 @@ void read_qwen3_next(Config& config) {
   model.norm_plus_one = true;
   model.attention.qk_norm = QkNorm::kHead;
   model.attention.output_gate = true;
-  const bool biases = config.flag("attention_bias", false);
-  model.attention.qkv_bias = model.attention.output_bias = biases;
+  attention_biases(config);
   ExpertShape& experts = model.experts;
-  in.integer("num_experts", experts.count, kExpertRange);
-  in.integer("num_experts_per_tok", experts.per_token, kExpertRange);
+  read_experts(config, "num_experts", "num_experts_per_tok");
   in.integer("moe_intermediate_size", model.ffn_hidden, {});
-  experts.dropless = experts.shared_gate = true;
+  experts.shared_gate = true;
   experts.shared_ffn = config.integer("shared_expert_intermediate_size", 512);
-  experts.router.score = RouterScore::kAll;
-  experts.router.renormalises = config.flag("norm_topk_prob", true);
+  softmax_router(config, true);
   RecurrentShape recurrent;
   in.integer("linear_num_value_heads", recurrent.heads, {});
   in.integer("linear_num_key_heads", recurrent.key_heads, {});
@@ -186,9 +180,7 @@ void read_bamba(Config& config) {
   ModelSpec& model = config.model;
   model.attention.rotary.fraction = 0.5;
   read_llama_keys(config, {.positions = 262144, .epsilon = 1e-5});
-  const bool biases = config.flag("attention_bias", false);
-  model.attention.qkv_bias = model.attention.output_bias = biases;
-  model.mlp_bias = config.flag("mlp_bias", false);
+  llama_biases(config);
   const RecurrentShape recurrent = mamba_keys(config);
   std::vector<std::int64_t> attends;
   config.in.integers("attn_layer_indices", attends, {0, 1 << 20}, kOptional);
@@ -203,8 +195,7 @@ void read_granite_hybrid(Config& config) {
   ModelSpec& model = config.model;
   read_llama_keys(config, {.positions = 2048, .tied = true});
   granite_multipliers(config);
-  const bool biases = config.flag("attention_bias", false);
-  model.attention.qkv_bias = model.attention.output_bias = biases;
+  attention_biases(config);
   if (config.text("position_embedding_type", "rope") == "nope") {
     model.attention.position = PositionKind::kNone;
     model.attention.rotary = {};

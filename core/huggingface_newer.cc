@@ -15,24 +15,6 @@ void set_attention_biases(ModelSpec& model, bool inputs, bool output) {
   model.attention.output_bias = output;
 }
 
-// attention_bias and mlp_bias, as LLaMA's class reads them.
-void llama_biases(Config& config) {
-  const bool biases = config.flag("attention_bias", false);
-  set_attention_biases(config.model, biases, biases);
-  config.model.mlp_bias = config.flag("mlp_bias", false);
-}
-
-// Layers that layer_types calls sliding, or those that `slides` says where it is absent.
-template <class Slides>
-void sliding_layers(Config& config, std::int64_t window, const Slides& slides) {
-  const std::vector<bool> named =
-      layers_that_say(config, "layer_types", "sliding_attention", "full_attention");
-  for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    const bool here = named.empty() ? slides(i) : named[i];
-    if (here) set_window(config, static_cast<std::int64_t>(i), window);
-  }
-}
-
 void drop_positions(BlockShape& block) {
   block.attention.position = PositionKind::kNone;
   block.attention.rotary = {};
@@ -45,7 +27,8 @@ void read_smollm3(Config& config) {
   const std::vector<bool> turns = rotary_layers(config);
   const bool uses_windows = config.flag("use_sliding_window", false);
   const std::int64_t window = config.integer_or_none("sliding_window", 0, kPositionRange);
-  sliding_layers(config, uses_windows ? window : 0, [&](std::size_t i) { return !turns[i]; });
+  sliding_layers(config, uses_windows ? window : 0,
+                 [&](std::int64_t i) { return !turns[static_cast<std::size_t>(i)]; });
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     if (!turns[i]) drop_positions(config.layers[i]);
   }
@@ -75,14 +58,14 @@ void read_cwm(Config& config) {
                   {.head_dim = 128, .positions = 131072, .rope_theta = 1e6, .epsilon = 1e-5});
   const std::int64_t window = config.integer("sliding_window", 8192, kPositionRange);
   spread(config);
-  sliding_layers(config, window, [](std::size_t i) { return i % 4 != 0; });
+  sliding_layers(config, window, [](std::int64_t i) { return i % 4 != 0; });
 }
 
 void read_ministral(Config& config) {
   read_llama_keys(config, {.positions = 131072});
   const std::int64_t window = config.integer_or_none("sliding_window", 4096, kPositionRange);
   spread(config);
-  sliding_layers(config, window, [](std::size_t) { return true; });
+  sliding_layers(config, window, [](std::int64_t) { return true; });
 }
 
 void read_ministral3(Config& config) {
@@ -117,9 +100,8 @@ void read_exaone4(Config& config) {
     config.pass_over("sliding_window_pattern");
   }
   spread(config);
-  sliding_layers(config, window, [&](std::size_t i) {
-    return window > 0 && (static_cast<std::int64_t>(i) + 1) % period != 0;
-  });
+  sliding_layers(config, window,
+                 [&](std::int64_t i) { return window > 0 && (i + 1) % period != 0; });
   for (BlockShape& block : config.layers) {
     if (window > 0 && block.attention.window == 0) drop_positions(block);
   }
@@ -208,8 +190,7 @@ void read_ernie_moe(Config& config) {
 
 void hunyuan_keys(Config& config) {
   read_llama_keys(config, {.positions = 2048, .epsilon = 1e-5});
-  const bool biases = config.flag("attention_bias", false);
-  set_attention_biases(config.model, biases, biases);
+  attention_biases(config);
   config.model.attention.qk_norm = config.flag("use_qk_norm", true) ? QkNorm::kHead : QkNorm::kNone;
   config.require_flag("use_cla", false, "keys shared by layers are not modelled");
 }
@@ -256,8 +237,7 @@ void read_hunyuan_moe(Config& config) {
 void read_dots1(Config& config) {
   read_llama_keys(config, {.positions = 2048});
   const std::int64_t dense_width = config.model.ffn_hidden;
-  const bool biases = config.flag("attention_bias", false);
-  set_attention_biases(config.model, biases, biases);
+  attention_biases(config);
   config.model.attention.qk_norm = QkNorm::kHead;
   deepseek_experts(config);
   sigmoid_router(config.model.experts.router);
@@ -266,16 +246,14 @@ void read_dots1(Config& config) {
   deepseek_dense_layers(config, dense_width);
   const std::int64_t window = config.integer_or_none("sliding_window", 4096, kPositionRange);
   const std::int64_t first = config.integer("max_window_layers", 62, {0, 1 << 20});
-  sliding_layers(config, window,
-                 [&](std::size_t i) { return static_cast<std::int64_t>(i) >= first; });
+  sliding_layers(config, window, [&](std::int64_t i) { return i >= first; });
 }
 
 // The first DeepSeek with experts: attention as LLaMA's.
 void read_deepseek(Config& config) {
   read_llama_keys(config, {.positions = 2048});
   const std::int64_t dense_width = config.model.ffn_hidden;
-  const bool biases = config.flag("attention_bias", false);
-  set_attention_biases(config.model, biases, biases);
+  attention_biases(config);
   deepseek_experts(config);
   config.text("scoring_func", "softmax");
   config.model.experts.router.score = RouterScore::kAll;
@@ -300,8 +278,7 @@ void read_bailing(Config& config) {
   experts.shared_ffn = shared * config.integer("moe_shared_expert_intermediate_size",
                                                model.ffn_hidden, {0, 1 << 24});
   RouterShape& router = experts.router;
-  router.score = RouterScore::kAll;
-  router.renormalises = config.flag("norm_topk_prob", true);
+  softmax_router(config, true);
   router.scaling = config.number("routed_scaling_factor", 1, {1e-9, 1e9});
   if (is_second) {
     sigmoid_router(router);
@@ -332,10 +309,7 @@ void read_minimax_m2(Config& config) {
   sigmoid_router(router);
   router.correction_bias = config.flag("use_routing_bias", true);
   router.renormalises = true;
-  const std::string scores = config.text("scoring_func", "sigmoid");
-  if (scores != "sigmoid") {
-    config.in.reject("scoring_func", fmt::format("'{}' is not supported here", scores));
-  }
+  config.require_text("scoring_func", "sigmoid");
   model.experts.shared_ffn = config.integer("shared_intermediate_size", 0, {0, 1 << 24});
   const std::int64_t modules = config.integer("num_mtp_modules", 0, {0, 1 << 10});
   if (config.flag("use_mtp", false) && modules > 0) {
@@ -353,8 +327,7 @@ void read_minimax(Config& config) {
 void read_flex_olmo(Config& config) {
   read_olmo2(config);
   read_experts(config, "num_experts", "num_experts_per_tok");
-  config.model.experts.router.score = RouterScore::kAll;
-  config.model.experts.router.renormalises = config.flag("norm_topk_prob", false);
+  softmax_router(config, false);
 }
 
 // Phi 3.5: LayerNorm and biases but in the experts.
@@ -362,8 +335,7 @@ void read_phimoe(Config& config) {
   read_llama_keys(config, {.positions = 131'072, .rope_theta = 1e6, .epsilon = 1e-5});
   ModelSpec& model = config.model;
   model.norm = NormKind::kLayerNorm;
-  const bool biases = config.flag("attention_bias", false);
-  set_attention_biases(model, biases, biases);
+  attention_biases(config);
   model.ends.head_bias = config.flag("lm_head_bias", false);
   model.hidden_dropout = config.number("hidden_dropout", 0, kDropoutRange);
   model.attention.window = config.integer_or_none("sliding_window", 0, kPositionRange);

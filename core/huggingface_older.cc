@@ -27,12 +27,8 @@ void read_gpt_keys(Config& config) {
 }
 
 void read_gpt_dropouts(Config& config, double otherwise) {
-  ModelSpec& model = config.model;
-  model.attention_dropout = config.number("attn_pdrop", otherwise, kDropoutRange);
-  model.hidden_dropout = config.number("resid_pdrop", otherwise, kDropoutRange);
-  if (config.number("embd_pdrop", model.hidden_dropout, kDropoutRange) != model.hidden_dropout) {
-    config.in.reject("embd_pdrop", "it differs from resid_pdrop; one rate for both is modelled");
-  }
+  config.model.attention_dropout = config.number("attn_pdrop", otherwise, kDropoutRange);
+  read_dropouts(config, "resid_pdrop", "embd_pdrop", otherwise);
 }
 
 // GPT-J and CodeGen: one norm before both branches, neighbours turn in pairs, a bias of the head.
@@ -71,9 +67,7 @@ void read_gpt_neo(Config& config) {
   model.fused_qkv = model.linear_bias = false;
   model.mlp_bias = true;
   model.attention_dropout = config.number("attention_dropout", 0, kDropoutRange);
-  model.hidden_dropout = config.number("resid_dropout", 0, kDropoutRange);
-  if (config.number("embed_dropout", model.hidden_dropout, kDropoutRange) != model.hidden_dropout)
-    in.reject("embed_dropout", "it differs from resid_dropout; one rate for both is modelled");
+  read_dropouts(config, "resid_dropout", "embed_dropout", 0);
   model.tied_embedding = config.flag("tie_word_embeddings", true);
   share_width(config, "hidden_size");
   read_activation(config, "activation_function", kGelus);
@@ -83,7 +77,7 @@ void read_gpt_neo(Config& config) {
   const std::vector<bool> local = layers_that_say(config, "attention_layers", "local", "global");
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     const bool here = local.empty() ? i % 2 == 1 : local[i];
-    if (here) set_window(config, static_cast<std::int64_t>(i), window);
+    if (here) config.layers[i].attention.window = window;
   }
 }
 
@@ -149,10 +143,7 @@ void read_mpt(Config& config) {
                              : learns ? PositionKind::kLearned
                                       : PositionKind::kNone;
   if (model.attention.position == PositionKind::kLearned) model.ends.positions = model.context;
-  model.hidden_dropout = config.number("resid_pdrop", 0, kDropoutRange);
-  if (config.number("emb_pdrop", model.hidden_dropout, kDropoutRange) != model.hidden_dropout) {
-    in.reject("emb_pdrop", "it differs from resid_pdrop; one rate for both is modelled");
-  }
+  read_dropouts(config, "resid_pdrop", "emb_pdrop", 0);
   share_width(config, "d_model");
 }
 

@@ -65,18 +65,11 @@ bool is_relative_path(const std::string& name) {
   return is_path && !fs::path(name).is_absolute();
 }
 
-Result<PlanFile> plan_from_json(const JsonValue& root, const std::string& file) {
-  TPSIM_TRY(const PlanFile plan, spec_from_json<PlanFile>(root, file, kFileFields));
-  TPSIM_TRY_STATUS(at_file(validate(plan.model), file));
-  TPSIM_TRY_STATUS(at_file(validate(plan.plan, plan.model), file));
-  return plan;
-}
-
 }  // namespace
 
 Result<PlanFile> read_plan(const std::filesystem::path& path) {
-  TPSIM_TRY(const JsonValue root, read_json_file(path));
-  TPSIM_TRY(PlanFile plan, plan_from_json(root, path.string()));
+  TPSIM_TRY(const std::string text, read_file(path, kMostJsonBytes));
+  TPSIM_TRY(PlanFile plan, parse_plan(text, path.string()));
   for (std::string* name : {&plan.cluster, &plan.profile, &plan.stack}) {
     if (!is_relative_path(*name)) continue;
     std::error_code ignored;
@@ -104,7 +97,10 @@ Status save_plan(const std::filesystem::path& path, const PlanFile& file) {
 
 Result<PlanFile> parse_plan(std::string_view text, const std::string& file) {
   TPSIM_TRY(const JsonValue root, parse_json(text, file));
-  return plan_from_json(root, file);
+  TPSIM_TRY(const PlanFile plan, spec_from_json<PlanFile>(root, file, kFileFields));
+  TPSIM_TRY_STATUS(at_file(validate(plan.model), file));
+  TPSIM_TRY_STATUS(at_file(validate(plan.plan, plan.model), file));
+  return plan;
 }
 
 std::string to_json(const PlanFile& file) { return to_text(json_from_spec(file, kFileFields)); }

@@ -148,9 +148,7 @@ std::string to_string(const SettingValue& value) {
 }
 
 std::string to_string(const std::vector<SettingValue>& values) {
-  std::string text;
-  for (const SettingValue& value : values) text += (text.empty() ? "" : ",") + to_string(value);
-  return text;
+  return joined_text(values, ",", [](const SettingValue& value) { return to_string(value); });
 }
 
 SettingValue setting_of(const Plan& plan, Setting setting) {

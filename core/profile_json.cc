@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "core/field_schema.h"
+#include "core/files.h"
 #include "core/json_document.h"
 #include "core/json_fields.h"
 
@@ -295,23 +296,19 @@ Status check_samples(const Profile& profile, const std::string& file) {
   return Ok{};
 }
 
-Result<Profile> profile_from_json(const JsonValue& root, const std::string& file) {
-  TPSIM_TRY(ProfileDocument document, spec_from_json<ProfileDocument>(root, file, kDocumentFields));
-  Profile profile = profile_of(std::move(document));
-  TPSIM_TRY_STATUS(check_samples(profile, file));
-  return profile;
-}
-
 }  // namespace
 
 Result<Profile> read_profile(const std::filesystem::path& path) {
-  TPSIM_TRY(const JsonValue root, read_json_file(path));
-  return profile_from_json(root, path.string());
+  TPSIM_TRY(const std::string text, read_file(path, kMostJsonBytes));
+  return parse_profile(text, path.string());
 }
 
 Result<Profile> parse_profile(std::string_view text, const std::string& file) {
   TPSIM_TRY(const JsonValue root, parse_json(text, file));
-  return profile_from_json(root, file);
+  TPSIM_TRY(ProfileDocument document, spec_from_json<ProfileDocument>(root, file, kDocumentFields));
+  Profile profile = profile_of(std::move(document));
+  TPSIM_TRY_STATUS(check_samples(profile, file));
+  return profile;
 }
 
 std::string to_json(const Profile& profile) {

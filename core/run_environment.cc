@@ -4,24 +4,15 @@
 #include <cctype>
 #include <sstream>
 
+#include "core/files.h"
 #include "core/json_document.h"
 #include "core/json_fields.h"
 #include "core/model_json.h"
 #include "core/part_fields.h"
+#include "core/text.h"
 
 namespace tpsim {
 namespace {
-
-struct EnvironmentList {
-  std::vector<RunEnvironment> environments;
-};
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.text("cluster", e.cluster, kOptional);
@@ -54,28 +45,12 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
       "parts", [&](FieldReader& inner) { part_value_fields(inner, e.parts); }, kOptional);
   std::string rows;
   in.text("calibration_rows", rows);
-  e.calibration_rows = words_of(rows);
+  e.calibration_rows = words_in(rows);
   const auto set_aside = [](FieldReader& row, RowSetAside& aside) {
     row.text("id", aside.id);
     row.text("reason", aside.reason);
   };
   in.objects("set_aside", e.set_aside, set_aside, kOptional);
-}
-
-Result<std::vector<RunEnvironment>> environments_from_json(const JsonValue& root,
-                                                           const std::string& file) {
-  TPSIM_TRY(EnvironmentList list,
-            spec_from_json<EnvironmentList>(root, file, [](FieldReader& in, EnvironmentList& out) {
-              in.format("tpsim-run-environments/1");
-              in.objects("environments", out.environments, environment_fields);
-            }));
-  return std::move(list.environments);
-}
-
-std::string in_capitals(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
 }
 
 // "H200" is in "NVIDIA H200 141GB" and not in "GH200", which is another machine.
@@ -112,14 +87,18 @@ std::string_view name_of(MeasuredMemory memory) {
 }
 
 Result<std::vector<RunEnvironment>> read_run_environments(const std::filesystem::path& path) {
-  TPSIM_TRY(const JsonValue root, read_json_file(path));
-  return environments_from_json(root, path.string());
+  TPSIM_TRY(const std::string text, read_file(path, kMostJsonBytes));
+  return parse_run_environments(text, path.string());
 }
 
 Result<std::vector<RunEnvironment>> parse_run_environments(std::string_view text,
                                                            const std::string& file) {
   TPSIM_TRY(const JsonValue root, parse_json(text, file));
-  return environments_from_json(root, file);
+  using Environments = std::vector<RunEnvironment>;
+  return spec_from_json<Environments>(root, file, [](FieldReader& in, Environments& out) {
+    in.format("tpsim-run-environments/1");
+    in.objects("environments", out, environment_fields);
+  });
 }
 
 const RunEnvironment* environment_of(const std::vector<RunEnvironment>& environments,

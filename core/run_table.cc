@@ -11,6 +11,7 @@
 
 #include "core/files.h"
 #include "core/leading_number.h"
+#include "core/text.h"
 
 namespace tpsim {
 namespace {
@@ -273,13 +274,8 @@ Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Column
 }  // namespace
 
 std::string_view run_table_header() {
-  static const std::string header = [] {
-    std::string names;
-    for (const RunColumn& column : all_columns()) {
-      names += (names.empty() ? "" : ",") + std::string(column.name);
-    }
-    return names;
-  }();
+  static const std::string header =
+      joined_text(all_columns(), ",", [](const RunColumn& column) { return column.name; });
   return header;
 }
 

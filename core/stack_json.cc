@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/field_schema.h"
+#include "core/files.h"
 #include "core/json_document.h"
 #include "core/json_fields.h"
 #include "core/part_fields.h"
@@ -139,20 +140,16 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   calibration_field(io, stack.calibrated);
 };
 
-Result<StackSpec> stack_from_json(const JsonValue& root, const std::string& file) {
-  return spec_from_json<StackSpec>(root, file, kStackFields);
-}
-
 }  // namespace
 
 Result<StackSpec> read_stack(const std::filesystem::path& path) {
-  TPSIM_TRY(const JsonValue root, read_json_file(path));
-  return stack_from_json(root, path.string());
+  TPSIM_TRY(const std::string text, read_file(path, kMostJsonBytes));
+  return parse_stack(text, path.string());
 }
 
 Result<StackSpec> parse_stack(std::string_view text, const std::string& file) {
   TPSIM_TRY(const JsonValue root, parse_json(text, file));
-  return stack_from_json(root, file);
+  return spec_from_json<StackSpec>(root, file, kStackFields);
 }
 
 std::string to_json(const StackSpec& stack) { return to_text(json_from_spec(stack, kStackFields)); }

@@ -256,9 +256,9 @@ struct PartRow {
   StackPart part{};
   std::string_view key;  // in files, tables and Python; with '-' for '_' it names the option
   std::string_view option = {};  // where that name is taken
-  std::string_view title;        // in sentences
-  std::string_view help;         // of the option
-  std::span<const PartWord> words;
+  std::string_view title = {};   // in sentences
+  std::string_view help = {};    // of the option
+  std::span<const PartWord> words = {};
   bool is_switch = false;       // words "off" and "on", 0 and 1 in tables, false and true in files
   std::int64_t most_count = 0;  // above 0: a number up to this stands beside the words
   bool is_set = false;          // words are bits: "attn,moe_router"; one may stand for several

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <numeric>
+#include <sstream>
 
 namespace tpsim {
 namespace {
@@ -77,6 +78,28 @@ Result<std::size_t> choose(std::string_view what, std::string_view text,
 Result<std::size_t> choose(std::string_view what, std::string_view text,
                            std::span<const std::string> choices) {
   return choose_of(what, text, choices);
+}
+
+std::string in_lower_case(std::string text) {
+  for (char& c : text) c = lower(c);
+  return text;
+}
+
+std::string in_capitals(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+bool matches_pattern(std::string_view text, std::string_view pattern) {
+  if (!pattern.ends_with('*')) return text == pattern;
+  return text.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
+std::vector<std::string> words_in(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
 }
 
 std::uint64_t fnv1a(std::string_view text, std::uint64_t hash) {

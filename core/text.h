@@ -26,6 +26,27 @@ Result<std::size_t> choose(std::string_view what, std::string_view text,
 Result<std::size_t> choose(std::string_view what, std::string_view text,
                            std::span<const std::string> choices);
 
+// "a, b, c": what `text_of` makes of the values, with `between` them.
+template <class Values, class Text>
+std::string joined_text(const Values& values, std::string_view between, Text text_of) {
+  std::string text;
+  for (const auto& value : values) {
+    if (!text.empty()) text += between;
+    text += text_of(value);
+  }
+  return text;
+}
+
+// Of ASCII alone.
+std::string in_lower_case(std::string text);
+std::string in_capitals(std::string text);
+
+// "adam_*" matches what begins so; without a star only the same text matches.
+bool matches_pattern(std::string_view text, std::string_view pattern);
+
+// Words between blanks.
+std::vector<std::string> words_in(const std::string& text);
+
 // FNV-1a, begun or gone on with: the same on every machine, and no secret.
 inline constexpr std::uint64_t kFnvStart = 14695981039346656037ULL;
 std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = kFnvStart);

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/leading_number.h"
+#include "core/text.h"
 
 namespace tpsim {
 namespace {
@@ -62,8 +63,7 @@ std::string exact_text(double value, std::span<const Unit> units) {
 
 Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, const char* what) {
   // All are named, so that the message is enough to mend the file.
-  std::string known;
-  for (const Unit& unit : units) known += (known.empty() ? "" : ", ") + std::string(unit.name);
+  const std::string known = joined_text(units, ", ", [](const Unit& unit) { return unit.name; });
   const auto error = [&](const std::string& why) {
     return Error{ErrorKind::kBadInput, fmt::format("'{}' is no {}: {}", text, what, why), "",
                  "write a number and a unit of " + known};

@@ -6,9 +6,9 @@
 #include <array>
 #include <cstdlib>
 #include <optional>
-#include <sstream>
 
 #include "core/plan_settings.h"
+#include "core/text.h"
 #include "sim/order.h"
 
 namespace tpsim::gui {
@@ -75,13 +75,6 @@ bool holds(const PlannedRun& run, const Comparison& c) {
   return figure == c.value;
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
 // Words that mean nothing filter nothing: one is typed letter by letter.
 bool passes(const PlannedRun& run, const std::vector<std::string>& words) {
   return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
@@ -112,7 +105,7 @@ double key_of(const PlannedRun& run, TableColumnId column) {
 
 std::vector<std::size_t> shown_plans(const std::vector<PlannedRun>& plans,
                                      const TableState& table) {
-  const std::vector<std::string> words = words_of(table.filter);
+  const std::vector<std::string> words = words_in(table.filter);
   std::vector<std::size_t> shown;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (passes(plans[i], words)) shown.push_back(i);
@@ -126,7 +119,7 @@ std::vector<std::size_t> shown_plans(const std::vector<PlannedRun>& plans,
 }
 
 std::string unknown_filter_word(const std::string& filter) {
-  for (const std::string& word : words_of(filter)) {
+  for (const std::string& word : words_in(filter)) {
     if (!comparison_of(word) && !value_called(word)) return word;
   }
   return "";

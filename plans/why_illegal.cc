@@ -11,6 +11,7 @@
 
 #include "core/launch_rules.h"
 #include "core/numbers.h"
+#include "core/text.h"
 #include "plans/allowed_values.h"
 #include "plans/enumerate.h"
 
@@ -76,11 +77,9 @@ std::string degrees_text(const Scenario& scenario, const SearchSpace& space) {
 
 std::string values_text(const Scenario& scenario, Setting setting) {
   const SettingRow& row = row_of(setting);
-  std::string text;
-  for (const std::int64_t value : scenario.stack.choices.only[setting]) {
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", text_of({row.setting, value}));
-  }
-  return fmt::format("{} has {} {}", scenario.stack.name, option_of(setting), text);
+  const auto text = [&](std::int64_t value) { return text_of({row.setting, value}); };
+  return fmt::format("{} has {} {}", scenario.stack.name, option_of(setting),
+                     joined_text(scenario.stack.choices.only[setting], ", ", text));
 }
 
 // The numbers behind a reason; empty where it has none.

@@ -15,18 +15,9 @@
 namespace tpsim {
 namespace {
 
-bool has_key(const std::vector<FlatSetting>& settings, std::string_view key) {
-  return std::any_of(settings.begin(), settings.end(),
-                     [&](const FlatSetting& one) { return one.key == key; });
-}
 bool has_prefix(const std::vector<FlatSetting>& settings, std::string_view prefix) {
   return std::any_of(settings.begin(), settings.end(),
                      [&](const FlatSetting& one) { return one.key.starts_with(prefix); });
-}
-
-bool covers(std::string_view pattern, std::string_view key) {
-  if (!pattern.ends_with('*')) return key == pattern;
-  return key.starts_with(pattern.substr(0, pattern.size() - 1));
 }
 
 // Its sections of 8 bits had shorter names, and the head, which its files leave out by the name
@@ -151,11 +142,6 @@ constexpr Flavours kFlavours[] = {
     {"llama4", "17bx128e", "llama-4-maverick"},
 };
 
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
 std::string value_at(const std::vector<FlatSetting>& settings, std::string_view key) {
   for (const FlatSetting& one : settings) {
     if (one.key == key) return one.value;
@@ -173,7 +159,7 @@ Result<ModelSpec> titan_model(const std::vector<FlatSetting>& settings,
     if (model.ok()) return model;
   }
   const std::string name = value_at(settings, "model.name");
-  const std::string flavour = lower(value_at(settings, "model.flavor"));
+  const std::string flavour = in_lower_case(value_at(settings, "model.flavor"));
   for (const Flavours& row : kFlavours) {
     if (name != row.model || flavour.empty() || !inputs.load) continue;
     if (!row.flavour.empty() && flavour != row.flavour) continue;
@@ -291,7 +277,7 @@ Status refuse_first(const FlatReader& in, const LaunchFile& file, std::span<cons
   std::vector<FlatSetting> refused;
   for (const FlatSetting& setting : in.all()) {
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
-      return covers(one.pattern, setting.key);
+      return matches_pattern(setting.key, one.pattern);
     });
     if (row != rows.end() && row->why != nullptr) refused.push_back(setting);
   }
@@ -305,7 +291,7 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
   TPSIM_TRY_STATUS(in.error());
   for (const FlatSetting& setting : in.left()) {
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
-      return covers(one.pattern, setting.key);
+      return matches_pattern(setting.key, one.pattern);
     });
     const std::string where =
         setting.line > 0 ? fmt::format("{}:{}", path_of(file), setting.line) : path_of(file);

@@ -43,8 +43,7 @@ Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFil
   }());
   ShellOptions layers = shell;
   std::erase_if(layers.options, [&](const LaunchOption& one) { return engine.has(one.name); });
-  const bool fused = std::any_of(layers.options.begin(), layers.options.end(),
-                                 [](const auto& one) { return one.name == "--use-flash-attn"; });
+  const bool fused = has_option(layers.options, "--use-flash-attn");
   if (!fused) layers.options.push_back({"--attention-backend", "unfused"});
   for (LaunchOption& option : layers.options) {
     if (option.name == "--normalization" && option.value == "rmsnorm") option.value = "RMSNorm";

@@ -38,25 +38,21 @@ Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inp
                "say it with --gpus N, or set what the script takes from outside: --set NAME=VALUE"};
 }
 
-bool has_option(const LaunchCommand& command, std::string_view name) {
-  return std::any_of(command.options.begin(), command.options.end(),
-                     [&](const LaunchOption& one) { return one.name == name; });
-}
-
 // Options that went before fused attention was Megatron's default.
 bool speaks_as_of_2021(const LaunchCommand& command) {
   for (const char* option : {"--data-impl", "--checkpoint-activations", "--DDP-impl",
                              "--activations-checkpoint-method", "--model-parallel-size"}) {
-    if (has_option(command, option)) return true;
+    if (has_option(command.options, option)) return true;
   }
   return false;
 }
 
 // Megatron of the first years has one core of layers, and no name for it.
 std::string stack_of_megatron(const LaunchCommand& command) {
-  const bool core = has_option(command, "--use-mcore-models") || has_option(command, "--spec") ||
-                    has_option(command, "--transformer-impl") ||
-                    has_option(command, "--attention-backend");
+  const bool core = has_option(command.options, "--use-mcore-models") ||
+                    has_option(command.options, "--spec") ||
+                    has_option(command.options, "--transformer-impl") ||
+                    has_option(command.options, "--attention-backend");
   return core ? "megatron-core" : "megatron-lm";
 }
 
@@ -81,8 +77,7 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
   // Dropout inside of a fused kernel costs little, and the flash core here has none.
   if (result.model.attention_dropout > 0 && runs_flash(command.options)) {
     result.model.attention_dropout = 0;
-    std::erase_if(command.options,
-                  [](const LaunchOption& one) { return one.name == "--attention-dropout"; });
+    drop_option(command.options, "--attention-dropout");
     command.options.push_back({"--attention-dropout", "0"});
     result.notes.push_back("dropout inside of flash attention is predicted as none");
   }
@@ -103,12 +98,13 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   const bool is_early = speaks_as_of_2021(command);
   use_todays_names(command);
   result.stack = stack_of_megatron(command);
-  if (is_early && !has_option(command, "--use-flash-attn") &&
-      !has_option(command, "--attention-backend") && !has_option(command, "--transformer-impl")) {
+  if (is_early && !has_option(command.options, "--use-flash-attn") &&
+      !has_option(command.options, "--attention-backend") &&
+      !has_option(command.options, "--transformer-impl")) {
     command.options.push_back({"--transformer-impl", "local"});
   }
   TPSIM_TRY_STATUS(settle_model(command, inputs, result));
-  const bool plain_softmax = has_option(command, "--no-masked-softmax-fusion");
+  const bool plain_softmax = has_option(command.options, "--no-masked-softmax-fusion");
   const std::vector<LaunchOption> all = command.options;
   if (command.is_log) {
     TPSIM_TRY_STATUS(refuse_logged(command.options));
@@ -159,7 +155,7 @@ void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
   for (const auto& [name, value] : inputs.given) {
     if (name.find('-') == std::string::npos) continue;
     const std::string option = name.starts_with("--") ? name : "--" + name;
-    std::erase_if(command.options, [&](const LaunchOption& one) { return one.name == option; });
+    drop_option(command.options, option);
     command.options.push_back({option, value});
   }
 }
@@ -185,7 +181,7 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
 Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
                                       const ImportInputs& inputs) {
   ImportedPlan result;
-  const bool norm_by_name = has_option(command, "--layernorm-epsilon");
+  const bool norm_by_name = has_option(command.options, "--layernorm-epsilon");
   use_todays_names(command);
   TPSIM_TRY(LaunchFile config, config_of(command, files, inputs));
   TPSIM_TRY_STATUS(settle_model(command, inputs, result));
@@ -197,8 +193,7 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
       if (norm_by_name && option.name == "--norm-epsilon") option.name = "--layernorm-epsilon";
     }
     if (inputs.given.contains("vocab-size")) {  // that fork has none: it was said from outside
-      std::erase_if(command.options,
-                    [](const LaunchOption& one) { return one.name == "--vocab-size"; });
+      drop_option(command.options, "--vocab-size");
     }
   }
   TPSIM_TRY(result.outside, take_outside(LaunchStack::kMegatronDeepSpeed, command.options));
@@ -220,9 +215,7 @@ Status ask_for_layout(const std::vector<FlatSetting>& settings, const std::strin
       "model.context_parallel_size", "train.micro_batch_size", "train.global_batch_size"};
   std::string missing, example;
   for (const std::string_view key : kNeeded) {
-    const bool said = std::any_of(settings.begin(), settings.end(),
-                                  [&](const FlatSetting& one) { return one.key == key; });
-    if (said) continue;
+    if (has_key(settings, key)) continue;
     missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
     example += fmt::format("{}{}=N", example.empty() ? "" : ",", key);
   }

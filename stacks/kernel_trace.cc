@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/json_document.h"
+#include "core/text.h"
 #include "stacks/kernel_spans.h"
 
 namespace tpsim {
@@ -194,9 +195,7 @@ Result<KernelTimes> kernel_times(const TracedRank& rank, const std::string& file
 }
 
 KernelClass class_of_kernel(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = in_lower_case(std::string(name));
   const auto is_any = [&](auto... parts) { return (holds(lower, parts) || ...); };
   if (is_any("nccl", "deep_ep", "nvshmem")) return KernelClass::kCollectives;
   if (is_any("flash", "fmha", "attention", "sdpa")) return KernelClass::kAttention;

@@ -61,7 +61,7 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
       const std::size_t equals = word.find('=');
       LaunchOption option{word.substr(0, equals), ""};
       if (equals != std::string::npos) option.value = word.substr(equals + 1);
-      std::erase_if(options, [&](const LaunchOption& one) { return one.name == option.name; });
+      drop_option(options, option.name);
       options.push_back(std::move(option));
     } else if (!options.empty() && !word.empty()) {
       std::string& value = options.back().value;
@@ -250,8 +250,7 @@ LaunchCommand command_of_log(std::string_view text, std::size_t most) {
     auto option = argument_of(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (!option || option->value == "None" || option->value == "[]") continue;
-    const auto same = [&](const LaunchOption& one) { return one.name == option->name; };
-    if (std::any_of(command.options.begin(), command.options.end(), same)) continue;
+    if (has_option(command.options, option->name)) continue;
     if (option->name == "--world-size") {
       const auto gpus = parse_number<std::int64_t>(option->value);
       command.size = {1, gpus && *gpus > 0 && *gpus <= 1 << 20 ? *gpus : 0};

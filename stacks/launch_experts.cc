@@ -98,13 +98,9 @@ void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model) {
 PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model) {
   PartValues parts;
   if (!has_experts(model)) return parts;
-  const auto find = [&](std::string_view name) {
-    return std::find_if(options.begin(), options.end(),
-                        [&](const LaunchOption& one) { return one.name == name; });
-  };
   const auto text_of = [&](std::string_view name, std::string_view otherwise) {
-    const auto found = find(name);
-    return found == options.end() ? otherwise : std::string_view(found->value);
+    const LaunchOption* found = find_option(options, name);
+    return found == nullptr ? otherwise : std::string_view(found->value);
   };
   std::string_view word = text_of(kDispatcherType, "allgather");
   const bool is_seq = word == kSeq;
@@ -112,7 +108,7 @@ PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelS
   if (word == kFlex) word = text_of(kFlexBackend, "deepep");
   parts[StackPart::kDispatcher] = value_of(StackPart::kDispatcher, word);
   for (const ExpertSwitch& one : kSwitches) {
-    const std::string_view said = find(one.option) != options.end() ? one.on : one.off;
+    const std::string_view said = has_option(options, one.option) ? one.on : one.off;
     if (!said.empty()) parts[one.part] = value_of(one.part, said);
   }
   const std::int64_t unfused = value_of(StackPart::kPermutation, "unfused");

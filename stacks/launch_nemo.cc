@@ -126,9 +126,7 @@ Result<std::optional<LaunchOption>> option_of(std::string_view section, std::str
 void add_once(std::optional<LaunchOption> option, std::vector<LaunchOption>& options) {
   if (!option) return;
   const bool in_two = option->name == "--use-megatron-fsdp" || option->name == "--fp8-param-gather";
-  const bool seen = std::any_of(options.begin(), options.end(),
-                                [&](const LaunchOption& one) { return one.name == option->name; });
-  if (!in_two || !seen) options.push_back(*std::move(option));
+  if (!in_two || !has_option(options, option->name)) options.push_back(*std::move(option));
 }
 
 }  // namespace

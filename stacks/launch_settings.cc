@@ -29,10 +29,25 @@ std::string quoted(const std::string& value) {
 
 }  // namespace
 
-bool LaunchOptionReader::has(std::string_view name) const {
-  return std::any_of(left_.begin(), left_.end(),
-                     [&](const LaunchOption& option) { return option.name == name; });
+const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const LaunchOption& one) { return one.name == name; });
+  return found == options.end() ? nullptr : &*found;
 }
+
+LaunchOption* find_option(std::vector<LaunchOption>& options, std::string_view name) {
+  return const_cast<LaunchOption*>(find_option(std::as_const(options), name));
+}
+
+bool has_option(const std::vector<LaunchOption>& options, std::string_view name) {
+  return find_option(options, name) != nullptr;
+}
+
+void drop_option(std::vector<LaunchOption>& options, std::string_view name) {
+  std::erase_if(options, [&](const LaunchOption& one) { return one.name == name; });
+}
+
+bool LaunchOptionReader::has(std::string_view name) const { return has_option(left_, name); }
 
 bool LaunchOptionReader::has_value(std::string_view name, std::string_view value) const {
   return std::any_of(left_.begin(), left_.end(), [&](const LaunchOption& option) {
@@ -102,9 +117,7 @@ void LaunchOptionReader::expect(const LaunchOption& wanted, std::string_view oth
 void LaunchOptionReader::refuse_other(std::span<const char* const> switches,
                                       const LaunchOptions& wanted) {
   for (const char* name : switches) {
-    const auto& all = wanted.all();
-    const bool is_wanted = std::any_of(all.begin(), all.end(),
-                                       [&](const LaunchOption& one) { return one.name == name; });
+    const bool is_wanted = has_option(wanted.all(), name);
     const bool is_set = flag(name);
     if (is_set == is_wanted) continue;
     fail(is_set ? fmt::format("{} does not go with the model", name)

@@ -31,6 +31,12 @@ struct LaunchOption {
   std::string value;
 };
 
+// The option of that name; null where there is none.
+const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name);
+LaunchOption* find_option(std::vector<LaunchOption>& options, std::string_view name);
+bool has_option(const std::vector<LaunchOption>& options, std::string_view name);
+void drop_option(std::vector<LaunchOption>& options, std::string_view name);
+
 class LaunchOptions {
  public:
   void add(std::string name) { all_.push_back({std::move(name), ""}); }

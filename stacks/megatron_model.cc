@@ -14,13 +14,8 @@ namespace {
 using Options = std::vector<LaunchOption>;
 
 const std::string* value_of(const Options& options, std::string_view name) {
-  const auto found = std::find_if(options.begin(), options.end(),
-                                  [&](const LaunchOption& one) { return one.name == name; });
-  return found == options.end() ? nullptr : &found->value;
-}
-
-bool is_set(const Options& options, std::string_view name) {
-  return value_of(options, name) != nullptr;
+  const LaunchOption* found = find_option(options, name);
+  return found == nullptr ? nullptr : &found->value;
 }
 
 // The option as a number from 0 on; `fallback` where it is absent or none.
@@ -39,7 +34,7 @@ std::int64_t usual_ffn(const ModelSpec& model) {
 void read_attention(const Options& options, ModelSpec& model) {
   AttentionShape& attention = model.attention;
   attention.heads = number_of<std::int64_t>(options, "--num-attention-heads", 0);
-  const bool grouped = is_set(options, "--group-query-attention");
+  const bool grouped = has_option(options, "--group-query-attention");
   attention.kv_heads =
       grouped ? number_of<std::int64_t>(options, "--num-query-groups", 1) : attention.heads;
   const std::int64_t usual = attention.heads > 0 ? model.hidden / attention.heads : 0;
@@ -151,7 +146,7 @@ Status take_window(const ModelSpec& model, Options& options) {
     return other_model(fmt::format("--window-size is {}; the model has {}", *text,
                                    model.attention.window > 0 ? window_of(model) : "none"));
   }
-  std::erase_if(options, [](const LaunchOption& one) { return one.name == "--window-size"; });
+  drop_option(options, "--window-size");
   return Ok{};
 }
 
@@ -180,7 +175,7 @@ Status take_layer_kinds(const ModelSpec& model, Options& options) {
     if (!same && model.other_blocks.empty()) {
       return other_model(fmt::format("{} {} makes blocks of two kinds", name, *text));
     }
-    std::erase_if(options, [&](const LaunchOption& one) { return one.name == name; });
+    drop_option(options, name);
   }
   return Ok{};
 }
@@ -200,9 +195,10 @@ Result<StatedModel> model_of_megatron(const Options& options) {
                  "which model? The file does not state its layers, width, heads and sequence", "",
                  "add --model NAME or its config.json"};
   }
-  model.mlp = is_set(options, "--swiglu") || is_set(options, "--glu-activation") ? MlpKind::kSwiglu
-              : is_set(options, "--squared-relu") ? MlpKind::kReluSquared
-                                                  : MlpKind::kGelu;
+  model.mlp = has_option(options, "--swiglu") || has_option(options, "--glu-activation")
+                  ? MlpKind::kSwiglu
+              : has_option(options, "--squared-relu") ? MlpKind::kReluSquared
+                                                      : MlpKind::kGelu;
   model.ffn_hidden = number_of<std::int64_t>(options, "--ffn-hidden-size", usual_ffn(model));
   read_attention(options, model);
   read_experts(options, model);
@@ -210,12 +206,13 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   const bool rms = norm != nullptr && (*norm == "RMSNorm" || *norm == "rmsnorm");
   model.norm = rms ? NormKind::kRmsNorm : NormKind::kLayerNorm;
   model.norm_epsilon = number_of<double>(options, "--norm-epsilon", 1e-5);
-  model.linear_bias = !is_set(options, "--disable-bias-linear");
-  model.attention.qkv_bias = is_set(options, "--add-qkv-bias");
-  model.attention.qk_norm = is_set(options, "--qk-layernorm") ? QkNorm::kHead : QkNorm::kNone;
-  model.tied_embedding = !is_set(options, "--untie-embeddings-and-output-weights");
-  model.embedding_norm = is_set(options, "--embed-layernorm");
-  model.residual_from_after_norm = is_set(options, "--apply-residual-connection-post-layernorm");
+  model.linear_bias = !has_option(options, "--disable-bias-linear");
+  model.attention.qkv_bias = has_option(options, "--add-qkv-bias");
+  model.attention.qk_norm = has_option(options, "--qk-layernorm") ? QkNorm::kHead : QkNorm::kNone;
+  model.tied_embedding = !has_option(options, "--untie-embeddings-and-output-weights");
+  model.embedding_norm = has_option(options, "--embed-layernorm");
+  model.residual_from_after_norm =
+      has_option(options, "--apply-residual-connection-post-layernorm");
   model.vocab = vocab_in(options);
   stated.has_vocab = model.vocab > 0;
   take_run_choices(options, false, model);
@@ -263,23 +260,23 @@ bool is_rare_shape(std::string_view option) {
 
 Status take_rare_shapes(const ModelSpec& model, Options& options) {
   for (const RareNumber& row : kRareNumbers) {
-    if (!is_set(options, row.option)) continue;
+    if (!has_option(options, row.option)) continue;
     const auto value = number_of<std::int64_t>(options, row.option, 0);
     if (value != row.of(model)) {
       return other_model(
           fmt::format("{} is {}; the model has {}", row.option, value, row.of(model)));
     }
-    std::erase_if(options, [&](const LaunchOption& one) { return one.name == row.option; });
+    drop_option(options, row.option);
   }
   for (const RareSwitch& row : kRareSwitches) {
-    const bool set = is_set(options, row.option);
+    const bool set = has_option(options, row.option);
     const bool has = row.of(model);
     const bool implied = has && row.option == "--qk-layernorm";  // of latents a norm of their own
     if (set != has && !implied) {
       return other_model(set ? fmt::format("{} does not go with the model", row.option)
                              : fmt::format("{} is missing: the model has it", row.option));
     }
-    std::erase_if(options, [&](const LaunchOption& one) { return one.name == row.option; });
+    drop_option(options, row.option);
   }
   TPSIM_TRY_STATUS(take_window(model, options));
   return take_layer_kinds(model, options);

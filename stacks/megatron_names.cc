@@ -82,12 +82,6 @@ constexpr PartOption kParts[] = {
     {"--attention-backend", StackPart::kAttentionKernel, "cudnn", "fused"},
 };
 
-LaunchOption* find(std::vector<LaunchOption>& options, std::string_view name) {
-  const auto found = std::find_if(options.begin(), options.end(),
-                                  [&](const LaunchOption& one) { return one.name == name; });
-  return found == options.end() ? nullptr : &*found;
-}
-
 // A switch of a log has True or False; one that is off was not given.
 void as_given(std::vector<LaunchOption>& options) {
   std::vector<LaunchOption> given;
@@ -109,15 +103,15 @@ void as_given(std::vector<LaunchOption>& options) {
     given.push_back(std::move(option));
   }
   // The log says the one by the other.
-  const bool has_stages = find(given, "--virtual-pipeline-model-parallel-size") != nullptr;
-  const bool has_groups = find(given, "--group-query-attention") != nullptr;
+  const bool has_stages = find_option(given, "--virtual-pipeline-model-parallel-size") != nullptr;
+  const bool has_groups = find_option(given, "--group-query-attention") != nullptr;
   std::erase_if(given, [&](const LaunchOption& one) {
     return (has_stages && (one.name == "--num-layers-per-virtual-pipeline-stage" ||
                            one.name == "--num-virtual-stages-per-pipeline-rank")) ||
            (!has_groups && one.name == "--num-query-groups");
   });
   // How to offload says nothing where nothing is offloaded.
-  if (find(given, "--cpu-offloading") == nullptr) {
+  if (find_option(given, "--cpu-offloading") == nullptr) {
     std::erase_if(
         given, [](const LaunchOption& one) { return one.name.starts_with("--cpu-offloading-"); });
   }
@@ -139,7 +133,7 @@ void use_todays_names(LaunchCommand& command) {
       if (row.old == "--num-key-value-heads") named.push_back({"--group-query-attention", ""});
       break;
     }
-    if (LaunchOption* before = find(named, option.name)) {
+    if (LaunchOption* before = find_option(named, option.name)) {
       before->value = std::move(option.value);
     } else {
       named.push_back(std::move(option));
@@ -148,19 +142,19 @@ void use_todays_names(LaunchCommand& command) {
   command.options = std::move(named);
   std::vector<LaunchOption>& options = command.options;
   // As many groups as heads are none.
-  const LaunchOption* heads = find(options, "--num-attention-heads");
-  const LaunchOption* groups = find(options, "--num-query-groups");
+  const LaunchOption* heads = find_option(options, "--num-attention-heads");
+  const LaunchOption* groups = find_option(options, "--num-query-groups");
   if (heads != nullptr && groups != nullptr && heads->value == groups->value) {
     std::erase_if(options, [](const LaunchOption& one) {
       return one.name == "--num-query-groups" || one.name == "--group-query-attention";
     });
   }
   // The full recompute of 2021 was of every layer.
-  const LaunchOption* recompute = find(options, "--recompute-granularity");
+  const LaunchOption* recompute = find_option(options, "--recompute-granularity");
   if (recompute != nullptr && recompute->value == "full" &&
-      find(options, "--recompute-method") == nullptr) {
+      find_option(options, "--recompute-method") == nullptr) {
     options.push_back({"--recompute-method", "uniform"});
-    if (find(options, "--recompute-num-layers") == nullptr) {
+    if (find_option(options, "--recompute-num-layers") == nullptr) {
       options.push_back({"--recompute-num-layers", "1"});
     }
   }
@@ -169,13 +163,12 @@ void use_todays_names(LaunchCommand& command) {
 PartValues take_parts(std::vector<LaunchOption>& options) {
   PartValues parts;
   // Of graphs that are not recorded the scope says nothing.
-  const LaunchOption* const graphs = find(options, "--cuda-graph-impl");
+  const LaunchOption* const graphs = find_option(options, "--cuda-graph-impl");
   if (graphs != nullptr && graphs->value == "none") {
-    std::erase_if(options,
-                  [](const LaunchOption& one) { return one.name == "--cuda-graph-scope"; });
+    drop_option(options, "--cuda-graph-scope");
   }
   for (const PartOption& row : kParts) {
-    LaunchOption* const option = find(options, row.option);
+    LaunchOption* const option = find_option(options, row.option);
     if (option == nullptr || (!row.value.empty() && option->value != row.value)) continue;
     parts[row.part] = parse_value(row_of(row.part), row.word).value();
     if (row.option == "--attention-backend") {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/leading_number.h"
+#include "core/text.h"
 #include "stacks/config_files.h"
 #include "stacks/launch_command.h"
 #include "stacks/outside_settings.h"
@@ -83,7 +84,7 @@ bool is_of_training(std::string_view key) {
 }
 
 void add_option(std::string name, std::string value, LaunchCommand& command) {
-  std::erase_if(command.options, [&](const LaunchOption& one) { return one.name == name; });
+  drop_option(command.options, name);
   command.options.push_back({std::move(name), std::move(value)});
 }
 
@@ -132,10 +133,8 @@ constexpr std::string_view kNoPlan[] = {"apex-transformer-log-level",
 bool changes_no_plan(const std::string& option) {
   if (is_outside(LaunchStack::kMegatronLm, option)) return true;
   const std::string_view name = std::string_view(option).substr(2);
-  return std::any_of(std::begin(kNoPlan), std::end(kNoPlan), [&](std::string_view known) {
-    if (!known.ends_with('*')) return name == known;
-    return name.starts_with(known.substr(0, known.size() - 1));
-  });
+  return std::any_of(std::begin(kNoPlan), std::end(kNoPlan),
+                     [&](std::string_view known) { return matches_pattern(name, known); });
 }
 
 // What is left goes by the file's own names; of the model's section nothing may be unknown.
@@ -179,11 +178,6 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
   if (name == "num-query-groups") add_option("--group-query-attention", "True", command);
   keys["--" + name] = setting.key;
   add_option("--" + name, value, command);
-}
-
-bool has_option(const LaunchCommand& command, std::string_view name) {
-  return std::any_of(command.options.begin(), command.options.end(),
-                     [&](const LaunchOption& one) { return one.name == name; });
 }
 
 // "_target_" and "_call_" say which Python object a section becomes.
@@ -297,7 +291,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     add_setting(setting, command, keys);
   }
   // How to recompute says nothing where nothing is recomputed.
-  if (!has_option(command, "--recompute-granularity")) {
+  if (!has_option(command.options, "--recompute-granularity")) {
     std::erase_if(command.options, [](const LaunchOption& one) {
       return one.name == "--recompute-method" || one.name == "--recompute-num-layers";
     });

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/text.h"
 #include "sim/collective_cost.h"
 #include "stacks/robust_fit.h"
 
@@ -26,13 +27,6 @@ constexpr std::array kTests = {
     NamedTest{"alltoall_perf", CollectiveKind::kAllToAll},
     NamedTest{"broadcast_perf", CollectiveKind::kBroadcast},
 };
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 std::optional<double> number(const std::string& word) {
   std::size_t used = 0;
@@ -213,7 +207,7 @@ Result<NcclTest> parse_nccl_test(std::string_view text, const std::string& file)
     for (const NamedTest& named : kTests) {
       if (line.find(named.program) != std::string::npos) stated = named.kind;
     }
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string> words = words_in(line);
     add_rank(ranks, words);
     if (const auto row = row_of_line(words); row && row->message.size > Bytes()) {
       rows.push_back(*row);

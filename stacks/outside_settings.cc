@@ -352,14 +352,9 @@ constexpr Refused kRefused[] = {
     Refused{"--ds-sequence-parallel-size", "tpsim shares sequences by context parallelism", "1"},
 };
 
-bool matches(std::string_view name, Pattern pattern) {
-  if (!pattern.ends_with('*')) return name == pattern;
-  return name.starts_with(pattern.substr(0, pattern.size() - 1));
-}
-
 bool matches_any(std::string_view name, std::span<const Pattern> patterns) {
   return std::any_of(patterns.begin(), patterns.end(),
-                     [&](Pattern pattern) { return matches(name, pattern); });
+                     [&](Pattern pattern) { return matches_pattern(name, pattern); });
 }
 
 }  // namespace
@@ -388,7 +383,8 @@ Status refuse_logged(const std::vector<LaunchOption>& options) {
   for (const LaunchOption& option : options) {
     const bool narrow = option.name == "--fp8" || option.name == "--fp4";
     for (const Refused& refused : kRefused) {
-      if (!matches(option.name, refused.pattern) || (!option.value.empty() && !narrow)) continue;
+      if (!matches_pattern(option.name, refused.pattern) || (!option.value.empty() && !narrow))
+        continue;
       if (option.name.starts_with("--fp8-") || option.name.starts_with("--fp4-")) continue;
       return Error{ErrorKind::kBadInput, fmt::format("{} makes another plan of it", option.name),
                    "", refused.why};
@@ -404,7 +400,7 @@ Result<std::vector<std::string>> take_outside(LaunchStack stack,
   for (LaunchOption& option : options) {
     bool harmless = is_outside(stack, option.name);
     for (const Refused& refused : kRefused) {
-      if (!matches(option.name, refused.pattern)) continue;
+      if (!matches_pattern(option.name, refused.pattern)) continue;
       harmless = !refused.harmless.empty() && option.value == refused.harmless;
       if (harmless) continue;
       return Error{ErrorKind::kBadInput, fmt::format("{} makes another plan of it", option.name),

@@ -225,30 +225,21 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
 std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
                                                const Plan& plan) {
   if (plan.recompute != Recompute::kSelective) return std::nullopt;
-  for (const LaunchOption& option : options) {
-    if (option.name == "--recompute-modules") return modules_in(option.value);
-  }
-  return std::nullopt;
+  const LaunchOption* modules = find_option(options, "--recompute-modules");
+  return modules == nullptr ? std::nullopt : modules_in(modules->value);
 }
 
 PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
-  const auto has = [&](std::string_view name) {
-    return std::any_of(options.begin(), options.end(),
-                       [&](const LaunchOption& one) { return one.name == name; });
-  };
   PartValues parts;
   if (!has_replicas(plan)) return parts;
-  parts[StackPart::kOverlapGradientReduction] = has(kOverlapReduction) ? 1 : 0;
-  if (plan.zero > 0) parts[StackPart::kOverlapParameterGather] = has(kOverlapGather) ? 1 : 0;
+  parts[StackPart::kOverlapGradientReduction] = has_option(options, kOverlapReduction) ? 1 : 0;
+  if (plan.zero > 0)
+    parts[StackPart::kOverlapParameterGather] = has_option(options, kOverlapGather) ? 1 : 0;
   return parts;
 }
 
 bool runs_flash(const std::vector<LaunchOption>& options) {
-  const auto has = [&](std::string_view name) {
-    return std::any_of(options.begin(), options.end(),
-                       [&](const LaunchOption& one) { return one.name == name; });
-  };
-  if (has("--deepspeed")) return has("--use-flash-attn");
+  if (has_option(options, "--deepspeed")) return has_option(options, "--use-flash-attn");
   LaunchOptionReader in(options);
   return attention_of(in) == AttentionKind::kFlash;
 }

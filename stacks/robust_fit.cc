@@ -1,5 +1,6 @@
 #include "stacks/robust_fit.h"
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 
@@ -17,33 +18,11 @@ constexpr double kPriorNoise = 0.02;
 constexpr double kSkew = 1.2;
 constexpr double kLeastNoise = 0.005;
 
-using Matrix = std::vector<std::vector<double>>;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
 
-// A symmetric positive matrix as L times its transpose; L, in the lower half.
-Matrix cholesky(Matrix a) {
-  const std::size_t n = a.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = a[i][j];
-      for (std::size_t k = 0; k < j; ++k) sum -= a[i][k] * a[j][k];
-      TPSIM_CHECK(i != j || sum > 0, "priors keep normal equations positive");
-      a[i][j] = i == j ? std::sqrt(sum) : sum / a[j][j];
-    }
-  }
-  return a;
-}
-
-std::vector<double> solve(const Matrix& lower, std::vector<double> b) {
-  const std::size_t n = b.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t k = 0; k < i; ++k) b[i] -= lower[i][k] * b[k];
-    b[i] /= lower[i][i];
-  }
-  for (std::size_t i = n; i-- > 0;) {
-    for (std::size_t k = i + 1; k < n; ++k) b[i] -= lower[k][i] * b[k];
-    b[i] /= lower[i][i];
-  }
-  return b;
+Eigen::Map<const VectorXd> vector(const std::vector<double>& values) {
+  return {values.data(), static_cast<Eigen::Index>(values.size())};
 }
 
 double scaled(double residual, double noise) {
@@ -56,24 +35,23 @@ double weight(double residual, double noise) {
   return (kFreedom + 1) / (kFreedom + z * z) * scale * scale;
 }
 
-// Sum over rows of weight x slope x slope, over the noise's square: what they tell.
-Matrix information(const LinearProblem& problem, const std::vector<double>& residuals,
-                   double noise) {
-  const std::size_t n = problem.at.size();
-  Matrix told(n, std::vector<double>(n, 0.0));
-  for (std::size_t r = 0; r < problem.rows.size(); ++r) {
-    const std::vector<double>& slopes = problem.rows[r].slopes;
-    const double w = weight(residuals[r], noise) / (noise * noise);
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) told[i][j] += w * slopes[i] * slopes[j];
-    }
-  }
-  return told;
-}
+// Rows weighed by their residuals at the unknowns, over the noise's square.
+struct NormalEquations {
+  MatrixXd told;   // sum of weight x slope x slope: what the rows say
+  VectorXd right;  // of weight x slope x what a row leaves where all unknowns are 0
+};
 
-Matrix with_prior(Matrix told, const std::vector<double>& spreads) {
-  for (std::size_t i = 0; i < spreads.size(); ++i) told[i][i] += 1 / (spreads[i] * spreads[i]);
-  return told;
+NormalEquations normal_equations(const LinearProblem& problem, const std::vector<double>& residuals,
+                                 double noise) {
+  const auto n = static_cast<Eigen::Index>(problem.at.size());
+  NormalEquations sums{MatrixXd::Zero(n, n), VectorXd::Zero(n)};
+  for (std::size_t r = 0; r < problem.rows.size(); ++r) {
+    const auto slopes = vector(problem.rows[r].slopes);
+    const double w = weight(residuals[r], noise) / (noise * noise);
+    sums.told += w * slopes * slopes.transpose();
+    sums.right += w * (problem.rows[r].residual + slopes.dot(vector(problem.at))) * slopes;
+  }
+  return sums;
 }
 
 std::vector<double> residuals_at(const LinearProblem& problem,
@@ -83,33 +61,6 @@ std::vector<double> residuals_at(const LinearProblem& problem,
     residuals.push_back(residual_at(problem, r, unknowns));
   }
   return residuals;
-}
-
-// The unknowns that solve the weighted problem, where rows weigh as these residuals do.
-std::vector<double> weighted_solution(const LinearProblem& problem,
-                                      const std::vector<double>& residuals, const Matrix& lower,
-                                      double noise) {
-  const std::size_t n = problem.at.size();
-  std::vector<double> right(n, 0.0);
-  for (std::size_t r = 0; r < problem.rows.size(); ++r) {
-    const LinearRow& row = problem.rows[r];
-    double at_zero = row.residual;
-    for (std::size_t k = 0; k < n; ++k) at_zero += row.slopes[k] * problem.at[k];
-    const double w = weight(residuals[r], noise) / (noise * noise);
-    for (std::size_t k = 0; k < n; ++k) right[k] += w * row.slopes[k] * at_zero;
-  }
-  return solve(lower, std::move(right));
-}
-
-void add_errors(RobustFit& fit, const Matrix& told, const Matrix& lower) {
-  const std::size_t n = told.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    std::vector<double> unit(n, 0.0);
-    unit[i] = 1;
-    const std::vector<double> column = solve(lower, std::move(unit));
-    fit.errors.push_back(std::sqrt(column[i]));
-    for (std::size_t k = 0; k < n; ++k) fit.freedom += column[k] * told[k][i];
-  }
 }
 
 }  // namespace
@@ -139,27 +90,30 @@ double badness(const std::vector<double>& residuals, const std::vector<double>& 
 double residual_at(const LinearProblem& problem, std::size_t row,
                    const std::vector<double>& unknowns) {
   const LinearRow& r = problem.rows[row];
-  double residual = r.residual;
-  for (std::size_t k = 0; k < unknowns.size(); ++k) {
-    residual -= r.slopes[k] * (unknowns[k] - problem.at[k]);
-  }
-  return residual;
+  return r.residual - vector(r.slopes).dot(vector(unknowns) - vector(problem.at));
 }
 
 RobustFit robust_fit(const LinearProblem& problem) {
   RobustFit fit;
   fit.unknowns = problem.at;
+  const MatrixXd prior = vector(problem.spreads).array().square().inverse().matrix().asDiagonal();
   constexpr int kRounds = 40;
   for (int round = 0;; ++round) {
     const std::vector<double> residuals = residuals_at(problem, fit.unknowns);
     fit.noise = noise_of(residuals);
-    const Matrix told = information(problem, residuals, fit.noise);
-    const Matrix lower = cholesky(with_prior(told, problem.spreads));
-    if (round == kRounds) {
-      add_errors(fit, told, lower);
-      return fit;
+    const NormalEquations sums = normal_equations(problem, residuals, fit.noise);
+    const Eigen::LLT<MatrixXd> solver(sums.told + prior);
+    TPSIM_CHECK(solver.info() == Eigen::Success, "priors keep normal equations positive");
+    if (round < kRounds) {
+      const VectorXd solved = solver.solve(sums.right);
+      fit.unknowns.assign(solved.begin(), solved.end());
+      continue;
     }
-    fit.unknowns = weighted_solution(problem, residuals, lower, fit.noise);
+    const MatrixXd covariance = solver.solve(MatrixXd::Identity(prior.rows(), prior.cols()));
+    const VectorXd errors = covariance.diagonal().cwiseSqrt();
+    fit.errors.assign(errors.begin(), errors.end());
+    fit.freedom = (covariance * sums.told).trace();
+    return fit;
   }
 }
 

@@ -32,11 +32,6 @@ void flatten_json(const JsonValue& value, const std::string& key, std::vector<Fl
   }
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 }  // namespace
 
 Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file) {
@@ -49,10 +44,12 @@ Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file) {
   return settings;
 }
 
-bool FlatReader::has(std::string_view key) const {
-  return std::any_of(left_.begin(), left_.end(),
+bool has_key(const std::vector<FlatSetting>& settings, std::string_view key) {
+  return std::any_of(settings.begin(), settings.end(),
                      [&](const FlatSetting& one) { return one.key == key; });
 }
+
+bool FlatReader::has(std::string_view key) const { return has_key(left_, key); }
 
 std::optional<std::string> FlatReader::text(std::string_view key) {
   asked_.emplace_back(key);
@@ -72,7 +69,7 @@ std::optional<std::string> FlatReader::text(std::string_view key) {
 bool FlatReader::flag(std::string_view key, bool fallback) {
   const auto value = text(key);
   if (!value) return fallback;
-  const std::string word = lower(*value);
+  const std::string word = in_lower_case(*value);
   const bool on = word == "true" || word == "yes" || word == "on" || word == "1" || word == "auto";
   const bool off = word == "false" || word == "no" || word == "off" || word == "0";
   if (!on && !off) fail(fmt::format("{} is '{}', neither true nor false", key, *value));

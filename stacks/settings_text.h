@@ -1,9 +1,7 @@
 // YAML, TOML and JSON as one flat list of settings.
 //
-// Of YAML the part that configuration files use is read: nested maps and lists by indentation,
-// plain and quoted texts, comments, texts over several lines, [a, b] and {a: b} on one line,
-// anchors, what repeats them, and merge keys. Tags and several documents are refused by line. Of
-// TOML: tables, arrays of tables, dotted keys, and values of every kind.
+// YAML is read as PyYAML reads it, anchors and merge keys included; tags other than YAML's own
+// types and a second document are refused by line. Scalars stay the text that the file holds.
 #pragma once
 
 #include <optional>
@@ -22,10 +20,13 @@ struct FlatSetting {
   int line = 0;
 };
 
-// By the file's extension; .yaml where it has none that is known.
+// By the file's extension; .yaml where it has none that is known. What cannot be read is an error
+// that names the line.
 Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file);
 Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file);
 Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::string& file);
+
+bool has_key(const std::vector<FlatSetting>& settings, std::string_view key);
 
 // Takes settings out by name; what is left was not asked for.
 class FlatReader {

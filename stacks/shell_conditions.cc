@@ -17,9 +17,7 @@ std::string value_of(const std::string& word, ShellVariables& variables) {
 std::optional<bool> compare(const std::string& left, const std::string& sign,
                             const std::string& right) {
   if (sign == "=" || sign == "==") {
-    const bool glob = right.ends_with('*') && sign == "==";
-    if (glob) return left.starts_with(right.substr(0, right.size() - 1));
-    return left == right;
+    return sign == "==" ? matches_pattern(left, right) : left == right;
   }
   if (sign == "!=") return left != right;
   const auto a = parse_number<long long>(trimmed(left));

@@ -345,9 +345,7 @@ std::vector<std::string> ShellVariables::expanded(std::string_view word) {
 std::string ShellVariables::expanded_text(std::string_view word) {
   Expansion out;
   expand_into(word, true, out);
-  std::string text;
-  for (const std::string& field : out.fields) text += (text.empty() ? "" : " ") + field;
-  return text;
+  return joined_text(out.fields, " ", [](const std::string& field) { return field; });
 }
 
 std::string ShellVariables::expanded_document(std::string_view text) {

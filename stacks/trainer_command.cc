@@ -13,11 +13,6 @@
 namespace tpsim {
 namespace {
 
-bool has_option(const LaunchCommand& command, std::string_view name) {
-  return std::any_of(command.options.begin(), command.options.end(),
-                     [&](const LaunchOption& one) { return one.name == name; });
-}
-
 // "--per-device-train-batch-size" is one of its arguments too.
 std::string key_of(std::string_view option) {
   std::string key(option.substr(option.find_first_not_of('-')));
@@ -47,9 +42,9 @@ Result<std::string> opened(const std::string& name, const LaunchFile& by,
 
 bool is_trainer_command(const LaunchCommand& command) {
   if (!command.configs.empty()) return true;
-  return has_option(command, "--per_device_train_batch_size") ||
-         has_option(command, "--per-device-train-batch-size") ||
-         has_option(command, "--model_name_or_path");
+  return has_option(command.options, "--per_device_train_batch_size") ||
+         has_option(command.options, "--per-device-train-batch-size") ||
+         has_option(command.options, "--model_name_or_path");
 }
 
 Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const LaunchFile& file,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "stacks/config_files.h"
 #include "stacks/deepspeed_config.h"
 
@@ -204,14 +205,9 @@ std::int64_t any_integer(FlatReader& in, std::initializer_list<const char*> keys
   return value;
 }
 
-std::string upper(std::string text) {
-  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return text;
-}
-
 // FSDP's strategies by name and by number (torch/distributed/fsdp/api.py).
 void read_strategy(FlatReader& in, const std::string& word, ImportedPlan& result) {
-  const std::string name = upper(word);
+  const std::string name = in_capitals(word);
   if (name == "AUTO_WRAP" || name.empty()) return;
   if (name == "FULL_SHARD" || name == "1") {
     result.plan.zero = 3;

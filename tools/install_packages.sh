@@ -15,7 +15,8 @@ build=(
   nlohmann-json3-dev     # JSON files
   libcli11-dev           # command line
   zlib1g-dev             # logs that are compressed
-  libeigen3-dev          # matrix products of the CPU device, where nothing faster is
+  libyaml-dev libtomlplusplus-dev  # configurations of other stacks
+  libeigen3-dev          # fits; matrix products of the CPU device, where nothing faster is
 )
 tests=(
   catch2                 # test framework

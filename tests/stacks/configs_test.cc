@@ -163,12 +163,52 @@ TEST_CASE("YAML is read by its indentation, with lists, quotes and comments") {
   CHECK(value_of(all, "k.m").empty());
   CHECK(value_of(all, "t.any") == "(none)");
   CHECK(value_of(all, "u") == "http://x:1");
-  for (const char* wrong : {"a: 1\nb\n", "a: *x\n", "<<: x\n", "a: [1, 2\n", "a: 1\n---\nb: 2\n"}) {
+  for (const char* wrong : {"a: 1\nb\n", "a: *x\n", "<<: x\n", "a: [1, 2\n", "a: 1\n---\nb: 2\n",
+                            "a: !here 1\n", "a: 'x\nb: 2\n", "\ta: 1\n", "[a]: 1\n", "words\n"}) {
     CAPTURE(wrong);
     const auto read = flat_yaml(wrong, "it.yaml");
     REQUIRE_FALSE(read.ok());
     CHECK_THAT(read.error().where, Catch::StartsWith("it.yaml:"));
   }
+  CHECK(flat_yaml("a: 1\nb: 'x\nc: 2\n", "it.yaml").error().where == "it.yaml:2");
+}
+
+TEST_CASE("values stay the text that a file holds, where it stands") {
+  const auto yaml = flat_yaml("a: 0010\nb: 1e-5\nc: yes\nd:\ne: !!int 3\nf: \"null\"\n", "it.yaml");
+  CHECK(value_of(*yaml, "a") == "0010");
+  CHECK(value_of(*yaml, "b") == "1e-5");
+  CHECK(value_of(*yaml, "c") == "yes");
+  CHECK(value_of(*yaml, "d") == "(none)");
+  CHECK(value_of(*yaml, "e") == "3");
+  CHECK(value_of(*yaml, "f") == "null");
+  CHECK(yaml->back().line == 6);
+  const auto toml = flat_toml("z = 1e-5\n\"\u00e9\" = [2.50, 0x10]\nb.c = 2024-01-02\n", "it.toml");
+  if (!toml.ok()) FAIL(to_string(toml.error()));
+  CHECK(toml->front().key == "z");  // in the order of the file
+  CHECK(toml->front().value == "1e-5");
+  CHECK(value_of(*toml, "\u00e9.0") == "2.50");
+  CHECK(value_of(*toml, "\u00e9.1") == "0x10");
+  CHECK(value_of(*toml, "b.c") == "2024-01-02");
+  CHECK(toml->back().line == 3);
+}
+
+TEST_CASE("files that would be deeper or longer than any configuration are refused") {
+  std::string dots = "a";
+  for (int i = 0; i < 200000; ++i) dots += ".a";
+  CHECK_FALSE(flat_toml(dots + " = 1\n", "it.toml").ok());
+  CHECK_FALSE(flat_toml("[" + dots + "]\nb = 1\n", "it.toml").ok());
+  CHECK_FALSE(flat_toml("a = " + std::string(200000, '['), "it.toml").ok());
+  CHECK_FALSE(flat_yaml("a: " + std::string(200000, '['), "it.yaml").ok());
+  CHECK_FALSE(flat_yaml("a: &a [*a]\n", "it.yaml").ok());
+  CHECK_FALSE(flat_yaml("a: &a\n  <<: *a\n", "it.yaml").ok());
+  std::string empty = "a0: &a0 []\n", merges = "a0: &a0 {}\n";
+  for (int i = 1; i < 40; ++i) {
+    const std::string n = std::to_string(i), before = std::to_string(i - 1);
+    empty += "a" + n + ": &a" + n + " [*a" + before + ", *a" + before + "]\n";
+    merges += "a" + n + ": &a" + n + " {<<: [*a" + before + ", *a" + before + "]}\n";
+  }
+  CHECK_FALSE(flat_yaml(empty, "it.yaml").ok());
+  CHECK_FALSE(flat_yaml(merges, "it.yaml").ok());
 }
 
 TEST_CASE("TOML is read by its tables") {
