@@ -107,6 +107,11 @@ std::vector<std::string> Catalogue::list(CatalogueKind kind) const {
 
 namespace {
 
+std::string without_dashes(std::string name) {
+  std::erase_if(name, [](char c) { return c == '-' || c == '_' || c == ' '; });
+  return name;
+}
+
 // Tuned versions of a model have its shape: "qwen3-8b-base" is qwen3-8b. What only one entry goes
 // on from is that one: "qwen3-235b".
 std::optional<std::string> entry_called(const std::string& wanted,
@@ -120,6 +125,10 @@ std::optional<std::string> entry_called(const std::string& wanted,
     const std::string plain = wanted.substr(0, wanted.size() - tuned.size());
     if (has(plain)) return plain;
   }
+  const auto alike = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+    return without_dashes(name) == without_dashes(wanted);
+  });
+  if (alike != names.end()) return *alike;
   std::optional<std::string> longer;
   for (const std::string& name : names) {
     if (!name.starts_with(wanted + "-")) continue;
@@ -131,7 +140,8 @@ std::optional<std::string> entry_called(const std::string& wanted,
 
 }  // namespace
 
-// "Qwen/Qwen3-8B" is qwen3-8b: no matter whose it is and in what case it is written.
+// "Qwen/Qwen3-8B" is qwen3-8b and "Llama3-8B" is llama-3-8b: no matter whose it is, in what case it
+// is written and where it has dashes.
 std::optional<fs::path> Catalogue::by_public_name(CatalogueKind kind, std::string_view name) const {
   if (kind != CatalogueKind::kModels || name.ends_with(".json")) return std::nullopt;
   std::error_code ignored;

@@ -208,10 +208,6 @@ const char* take(PublishedRun& run, const RunColumn& column, const std::string& 
   return nullptr;
 }
 
-// What no row can do without; what else a table leaves out, none of its rows states.
-constexpr std::array<std::string_view, 10> kRequiredColumns = {
-    "id", "layers", "hidden", "heads", "seq", "tp", "pp", "dp", "micro_batch", "global_batch"};
-
 using Columns = std::vector<const RunColumn*>;
 
 bool has(const Columns& columns, std::string_view name) {
@@ -221,20 +217,22 @@ bool has(const Columns& columns, std::string_view name) {
 
 // The columns of a table, in its order.
 Result<Columns> columns_of(const std::vector<std::string>& header, const std::string& file) {
-  const auto refused = [&](const std::string& what) {
-    return Error{ErrorKind::kBadInput, what, file + ":1",
-                 fmt::format("the columns are: {}", run_table_header())};
-  };
+  std::vector<std::string_view> names;
+  for (const RunColumn& column : all_columns()) names.push_back(column.name);
   Columns columns;
   for (const std::string& name : header) {
-    const auto found = std::find_if(all_columns().begin(), all_columns().end(),
-                                    [&](const RunColumn& column) { return column.name == name; });
-    if (found == all_columns().end()) return refused(fmt::format("no column is called '{}'", name));
-    if (has(columns, name)) return refused(fmt::format("a second column is called '{}'", name));
-    columns.push_back(&*found);
-  }
-  for (const std::string_view name : kRequiredColumns) {
-    if (!has(columns, name)) return refused(fmt::format("the column '{}' is missing", name));
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      const std::string near = nearest(name, names);
+      return Error{ErrorKind::kBadInput, fmt::format("no column is called '{}'", name), file + ":1",
+                   near.empty() ? fmt::format("the columns are: {}", run_table_header())
+                                : fmt::format("did you mean {}?", near)};
+    }
+    if (has(columns, name)) {
+      return Error{ErrorKind::kBadInput, fmt::format("a second column is called '{}'", name),
+                   file + ":1", "leave out one of the two"};
+    }
+    columns.push_back(&all_columns()[static_cast<std::size_t>(found - names.begin())]);
   }
   return columns;
 }
@@ -262,7 +260,7 @@ Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Column
                  fmt::format("layers is '{}'; it must be at most {}", run.layers, kMostLayers),
                  where, ""};
   }
-  if (run.id.empty()) return Error{ErrorKind::kBadInput, "the row has no id", where, ""};
+  if (run.id.empty()) run.id = fmt::format("line-{}", line);
   if (run.outcome.empty()) run.outcome = "ok";
   if (run.outcome != "ok" && run.outcome != "oom") {
     return Error{ErrorKind::kBadInput,

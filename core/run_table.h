@@ -1,10 +1,10 @@
 // Training runs that others measured: rows of data/published_runs/*.csv.
 //
-// The header names columns of docs/runs.md, in any order; those that no plan can do without must be
-// there. An empty field, or one whose column is left out, was not stated by the source: a number
-// that is then 0 or absent. A range such as 149-150 counts as its middle. Rows keep the source's
-// own words for what it did (recompute, attention, framework); sim/run_setup.h turns them into a
-// scenario and a plan.
+// The header names columns of docs/runs.md, in any order. An empty field, or one whose column is
+// left out, was not stated by the source: a number that is then 0 or absent. A row without an id is
+// called by its line, "line-7". A range such as 149-150 counts as its middle. Rows keep the
+// source's own words for what it did (recompute, attention, framework); sim/run_setup.h turns them
+// into a scenario and a plan.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct PublishedRun {
       memory_gb;
 };
 
-// The first line that every table has.
+// All columns that a table can have, in the order of docs/runs.md.
 std::string_view run_table_header();
 
 // `file` is only a name for error messages, which name line and column.

@@ -123,31 +123,72 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
   return model;
 }
 
+PublishedRun with_degrees(PublishedRun run) {
+  constexpr std::int64_t kMostRanks = 1 << 20;
+  std::vector<std::int64_t*> open;
+  std::int64_t taken = stated_or(run.cp, 1);
+  for (std::int64_t* degree : {&run.tp, &run.pp, &run.dp}) {
+    if (*degree == 0) open.push_back(degree);
+    if (taken > kMostRanks || *degree > kMostRanks) return run;
+    taken *= stated_or(*degree, 1);
+  }
+  if (open.empty() || run.gpus == 0 || run.gpus % taken != 0) return run;
+  const std::int64_t left = run.gpus / taken;
+  if (left > 1 && open.size() > 1) return run;
+  for (std::int64_t* degree : open) *degree = left;
+  return run;
+}
+
 const std::optional<ModelSpec>& CatalogueModels::called(const std::string& name) {
   const auto [place, is_new] = models_.try_emplace(name);
   if (is_new) {
     Result<ModelSpec> found = catalogue_.load_model(name);
-    if (found.ok() && says_more_than_columns(*found)) place->second = *std::move(found);
+    if (found.ok()) place->second = *std::move(found);
   }
   return place->second;
 }
 
-std::optional<ModelSpec> CatalogueModels::of(const PublishedRun& run) {
+// Of the name that the row has, with the sizes that it states.
+std::optional<ModelSpec> CatalogueModels::of_sizes(const PublishedRun& run) {
   const std::string& name = run.model;
   if (name.empty() || name.find('/') != std::string::npos || name.ends_with(".json")) {
     return std::nullopt;  // a table names no files
   }
   for (const std::string& asked : {name, without_blocks(name)}) {
-    std::optional<ModelSpec> model = called(asked);
-    if (!model || !has_sizes(*model, run)) continue;
-    if (run.layers != model->layers) cut_blocks(*model, run);
-    model->seq = run.seq;
-    if (run.vocab > 0) model->vocab = run.vocab;
-    if (run.routing == "capacity") model->experts.dropless = false;
-    if (run.mtp) model->ends.prediction_layers = static_cast<std::int64_t>(*run.mtp);
-    return model;
+    const std::optional<ModelSpec>& model = called(asked);
+    if (model && has_sizes(*model, run)) return model;
   }
   return std::nullopt;
+}
+
+std::optional<ModelSpec> CatalogueModels::of(const PublishedRun& run) {
+  std::optional<ModelSpec> model = of_sizes(run);
+  if (!model || !says_more_than_columns(*model)) return std::nullopt;
+  if (run.layers != model->layers) cut_blocks(*model, run);
+  model->seq = run.seq;
+  if (run.vocab > 0) model->vocab = run.vocab;
+  if (run.routing == "capacity") model->experts.dropless = false;
+  if (run.mtp) model->ends.prediction_layers = static_cast<std::int64_t>(*run.mtp);
+  return model;
+}
+
+PublishedRun CatalogueModels::completed(PublishedRun run) {
+  const std::optional<ModelSpec> model = of_sizes(run);
+  if (!model) return run;
+  const auto fill = [](std::int64_t& stated, std::int64_t is) {
+    if (stated == 0) stated = is;
+  };
+  const AttentionShape& attention = model->attention;
+  fill(run.layers, model->layers);
+  fill(run.hidden, model->hidden);
+  fill(run.heads, attention.heads);
+  fill(run.vocab, model->vocab);
+  if (says_more_than_columns(*model)) return run;  // the rest is taken from the model itself
+  fill(run.kv_heads, attention.kv_heads);
+  fill(run.head_dim, attention.head_dim);
+  fill(run.ffn_hidden, model->ffn_hidden);
+  if (!run.gated_ffn) run.gated_ffn = is_gated(model->mlp);
+  return run;
 }
 
 }  // namespace tpsim

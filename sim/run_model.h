@@ -29,6 +29,11 @@ inline std::int64_t stated_or(std::int64_t stated, std::int64_t otherwise) {
 // and those that `moe_every` passes by, are as wide as the experts that a token passes.
 ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment);
 
+// The row with the degrees of tensor, pipeline and data parallelism that it leaves out, where its
+// GPUs leave no choice: one of them is what the others leave of the GPUs; several are 1 where the
+// others take all.
+PublishedRun with_degrees(PublishedRun run);
+
 // The catalogue's models for rows that name them, each read once.
 class CatalogueModels {
  public:
@@ -39,9 +44,13 @@ class CatalogueModels {
   // weighs; models without any such thing are left to the columns. "deepseek-v3-4l" is four blocks
   // of deepseek-v3.
   std::optional<ModelSpec> of(const PublishedRun& run);
+  // The row with the sizes that it leaves out, where the catalogue has a model of its name and of
+  // the sizes that it states.
+  PublishedRun completed(PublishedRun run);
 
  private:
   const std::optional<ModelSpec>& called(const std::string& name);
+  std::optional<ModelSpec> of_sizes(const PublishedRun& run);
 
   Catalogue catalogue_;
   std::map<std::string, std::optional<ModelSpec>> models_;

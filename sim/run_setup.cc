@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <sstream>
 
 #include "core/pipeline_layout.h"
 #include "sim/usual_spreads.h"
@@ -201,6 +200,10 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
   return assumed;
 }
 
+double gpus_of(const PublishedRun& run) {
+  return static_cast<double>(stated_or(run.gpus, run.tp * run.pp * run.dp * stated_or(run.cp, 1)));
+}
+
 // What was run could be run: a stack's limits say what its launcher offers today.
 void lift_limits(RunSetup& setup) {
   Scenario& scenario = setup.scenario;
@@ -290,48 +293,23 @@ const RunEnvironment* RunLoader::environment(const PublishedRun& run) const {
   return found != nullptr || fallback_.runs_on.empty() ? found : &fallback_;
 }
 
-namespace {
-
-// The entry of the catalogue that a table's words name; empty where none is. The longest word that
-// fits decides: "Megatron-DeepSpeed" is not "DeepSpeed".
-const std::string& called(const std::map<std::string, std::string>& names,
-                          const std::string& words) {
-  static const std::string kNone;
-  const std::string* found = &kNone;
-  std::size_t longest = 0;
-  for (const auto& [word, name] : names) {
-    if (word.size() <= longest || words.find(word) == std::string::npos) continue;
-    longest = word.size();
-    found = &name;
-  }
-  return *found;
-}
-
-void add_words(std::map<std::string, std::string>& names, const std::string& words,
-               const std::string& name) {
-  std::istringstream stream(words);
-  for (std::string word; std::getline(stream >> std::ws, word, ',');) names[word] = name;
-}
-
-}  // namespace
-
 void RunLoader::learn_names() {
   for (const std::string& name : catalogue_.list(CatalogueKind::kStacks)) {
     const Result<StackSpec> stack = catalogue_.load_stack(name);
-    if (stack.ok()) add_words(stacks_called_, stack->known_as, name);
+    if (stack.ok()) stacks_called_.add(stack->known_as, name);
   }
   for (const std::string& name : catalogue_.list(CatalogueKind::kClusters)) {
     const Result<ClusterSpec> cluster = catalogue_.load_cluster(name);
     if (!cluster.ok()) continue;
     profile_of_[name] = cluster->profile;
-    add_words(clusters_called_, cluster->known_as, name);
+    clusters_called_.add(cluster->known_as, name);
   }
 }
 
 // A place that the row names, where its GPUs are those of the usual one.
 const std::string& RunLoader::cluster_of(const RunEnvironment& environment,
                                          const PublishedRun& run) {
-  const std::string& place = called(clusters_called_, run.cluster);
+  const std::string& place = clusters_called_.called(run.cluster, month_of(run.date, ""));
   const bool fits = !environment.other_stack.empty() && !place.empty() &&
                     profile_of_[place] == profile_of_[environment.runs_on];
   return fits ? place : environment.runs_on;
@@ -346,7 +324,8 @@ Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& envir
   const std::string usual =
       environment.other_stack.empty()
           ? environment.stack
-          : chosen(called(stacks_called_, run.framework), environment.other_stack);
+          : chosen(stacks_called_.called(run.framework, month_of(run.date, run.framework)),
+                   environment.other_stack);
   const std::string stack = chosen(overrides_.stack, chosen(environment.stack, usual));
   std::unique_ptr<Machine>& slot = machines_[cluster + "\n" + stack];
   if (slot == nullptr) {
@@ -360,7 +339,8 @@ Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& envir
   return static_cast<const Machine*>(slot.get());
 }
 
-Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
+Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
+  const PublishedRun run = completed(stated);
   const RunEnvironment* where = environment(run);
   if (where == nullptr) {
     return cannot(
@@ -372,9 +352,10 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   TPSIM_TRY_STATUS(check_stated(run));
   RunSetup setup;
   TPSIM_TRY(const Machine* machine, this->machine(*where, run));
-  TPSIM_TRY(PartValues stated, parts_of(run, machine->stack));
-  stated.insert(where->parts.begin(), where->parts.end());  // where the row does not say
-  TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, stated));
+  TPSIM_TRY(setup.stated_parts, parts_of(run, machine->stack));
+  // Where the row does not say.
+  setup.stated_parts.insert(where->parts.begin(), where->parts.end());
+  TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, setup.stated_parts));
   const double asked = overrides_.node_gbps;
   const double leaves = asked > 0 ? asked : run.node_gbps.value_or(0);
   std::optional<ModelSpec> named = models_.of(run);
@@ -384,8 +365,9 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   TPSIM_TRY_STATUS(check_plannable(setup.scenario.model));
   TPSIM_TRY(setup.plan, plan_of(run, *where, setup.scenario.stack));
   // Tables state it of dense models too.
-  ParallelDegrees& degrees = setup.plan.degrees;
-  if (!has_experts(setup.scenario.model) && degrees.etp == 1) degrees.etp = 0;
+  if (std::int64_t& etp = setup.plan.degrees.etp; !has_experts(setup.scenario.model) && etp == 1) {
+    etp = 0;
+  }
   const DType operands = product_dtype(setup.plan);
   if (is_narrow(operands) && matrix_peak(machine->profile.device, operands) <= FlopsPerSecond()) {
     return cannot(fmt::format("{} has no rate for {}", machine->profile.name, name_of(operands)));
@@ -395,8 +377,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   if (where != &fallback_ && where->other_stack.empty() && !is_calibrated) {
     setup.scenario.stack.unmodelled = 0;
   }
-  setup.stated_parts = stated;
   setup.assumed = assumptions(run, *where, setup.scenario, leaves > 0);
+  if (stated.layers == 0 || stated.hidden == 0) setup.assumed.push_back("sizes of " + run.model);
   lift_limits(setup);
   setup.applied_parts = parts;
   if (is_calibrated) return setup;  // its spread is that of such runs
@@ -405,14 +387,6 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& run) {
   spread = std::hypot(spread, where->extra_spread, foreign ? kForeignSpread : 0.0);
   return setup;
 }
-
-namespace {
-
-double gpus_of(const PublishedRun& run) {
-  return static_cast<double>(stated_or(run.gpus, run.tp * run.pp * run.dp * stated_or(run.cp, 1)));
-}
-
-}  // namespace
 
 std::optional<Seconds> step_of_model_flops(const PublishedRun& run, const ModelSpec& model) {
   if (!run.model_tflops_per_gpu || *run.model_tflops_per_gpu <= 0) return std::nullopt;

@@ -8,6 +8,7 @@
 #include "core/catalogue.h"
 #include "core/run_environment.h"
 #include "core/scenario.h"
+#include "sim/known_names.h"
 #include "sim/layer_pricer.h"
 #include "sim/run_model.h"
 
@@ -42,10 +43,13 @@ class RunLoader {
  public:
   RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environments, RunOverrides overrides);
 
+  // The row with what follows from what it states: sizes of the model that it names, and of tensor,
+  // pipeline and data parallelism what is left of its GPUs.
+  PublishedRun completed(const PublishedRun& run) { return with_degrees(models_.completed(run)); }
   // The entry that applies to the row; null when none does and nothing was overridden.
   const RunEnvironment* environment(const PublishedRun& run) const;
-  // An error says why the row cannot be modelled.
-  Result<RunSetup> setup(const PublishedRun& run);
+  // Of the completed row. An error says why it cannot be modelled.
+  Result<RunSetup> setup(const PublishedRun& stated);
 
  private:
   struct Machine {
@@ -63,8 +67,7 @@ class RunLoader {
   RunOverrides overrides_;
   RunEnvironment fallback_;
   std::map<std::string, std::unique_ptr<Machine>> machines_;
-  // Entries of the catalogue by what they are known as.
-  std::map<std::string, std::string> stacks_called_, clusters_called_;
+  KnownNames stacks_called_, clusters_called_;
   std::map<std::string, std::string> profile_of_;  // clusters' profiles
 };
 

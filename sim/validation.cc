@@ -160,7 +160,8 @@ std::optional<double> RunOutcome::memory_error() const {
   return memory_gib / *measured_memory_gib - 1;
 }
 
-RunOutcome predict_run(RunLoader& loader, const PublishedRun& run) {
+RunOutcome predict_run(RunLoader& loader, const PublishedRun& stated) {
+  const PublishedRun run = loader.completed(stated);
   RunOutcome result;
   result.id = run.id;
   result.outcome = run.outcome;

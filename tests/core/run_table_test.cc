@@ -94,15 +94,23 @@ TEST_CASE("columns stand in any order, and those that rows can do without may be
   CHECK_FALSE(run.step_s.has_value());
 }
 
-TEST_CASE("unknown, repeated and missing columns are named") {
-  CHECK(parse_run_table("id,speed\n", "t.csv").error().message == "no column is called 'speed'");
+TEST_CASE("unknown and repeated columns are named") {
+  const auto unknown = parse_run_table("id,speed\n", "t.csv");
+  CHECK(unknown.error().message == "no column is called 'speed'");
+  CHECK(unknown.error().hint.starts_with("the columns are: id,"));
+  const auto near = parse_run_table("id,tokens_per_s_gpu\n", "t.csv");
+  CHECK(near.error().hint == "did you mean tokens_per_s_per_gpu?");
   CHECK(parse_run_table("id,id\n", "t.csv").error().message == "a second column is called 'id'");
-  CHECK(parse_run_table("id,layers\n", "t.csv").error().message ==
-        "the column 'hidden' is missing");
+}
+
+TEST_CASE("a row without an id is called by its line") {
+  const auto runs = parse_run_table("model,tp\nbloom-7b1,1\nbloom-7b1,2\n", "t.csv");
+  REQUIRE(runs.ok());
+  CHECK(runs->at(1).id == "line-3");
 }
 
 TEST_CASE("a wrong header, a short row, a second id and an unclosed quote are refused") {
-  CHECK(parse_run_table("id,tp\n", "t.csv").error().where == "t.csv:1");
+  CHECK(parse_run_table("id,tq\n", "t.csv").error().where == "t.csv:1");
   CHECK(parse_run_table(table("r1,ok\n"), "t.csv").error().where == "t.csv:2");
   CHECK(parse_run_table(table(row("r1") + row("r1")), "t.csv").error().where == "t.csv:3");
   CHECK_FALSE(parse_run_table(table("\"r1\n"), "t.csv").ok());

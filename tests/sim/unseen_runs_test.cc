@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "sim/known_names.h"
 #include "sim/low_precision.h"
 #include "sim/simulate.h"
 #include "sim/trace.h"
@@ -67,6 +68,56 @@ TEST_CASE("a GPU whose name holds another's, or its card, is not taken for it") 
     CAPTURE(gpu);
     CHECK_FALSE(refusal_of(run).empty());
   }
+}
+
+TEST_CASE("a row of a named model need not repeat its sizes, nor a degree that its GPUs leave") {
+  PublishedRun full = gpt_run(4096, 32, 2);
+  full.layers = 32;
+  full.kv_heads = 8;
+  full.ffn_hidden = 14336;
+  full.gated_ffn = true;
+  full.vocab = 128256;
+  full.gpus = 8;
+  full.dp = 4;
+  PublishedRun named = full;
+  named.model = "Llama3-8B";
+  named.layers = named.hidden = named.heads = named.kv_heads = named.ffn_hidden = named.vocab = 0;
+  named.gated_ffn.reset();
+  named.dp = 0;
+  CHECK(step_of(named) == step_of(full));
+  RunLoader loader = loader_of_shipped_data();
+  CHECK(loader.completed(named).dp == 4);
+  CHECK(loader.setup(named)->assumed.back() == "sizes of Llama3-8B");
+  named.dp = 4;
+  named.pp = 0;
+  CHECK(loader.completed(named).pp == 1);  // tp 2 and dp 4 take all eight
+  named.dp = 0;
+  CHECK(refusal_of(named) == "pp is not stated");  // two degrees are open
+  // Sizes that are not the model's: no model of that name is meant.
+  named.hidden = 5120;
+  CHECK(refusal_of(named) == "layers is not stated");
+}
+
+TEST_CASE("software is what it was in the month of the row") {
+  KnownNames names;
+  names.add("NeMo, Megatron-Bridge", "new");
+  names.add("NeMo until 2025-01", "old");
+  names.add("NeMo until 2023-06", "oldest");
+  const auto called = [&](const char* date, const char* framework) {
+    return names.called(framework, month_of(date, framework));
+  };
+  CHECK(called("", "NVIDIA NeMo") == "new");
+  CHECK(called("2024-12-31", "NeMo") == "old");
+  CHECK(called("2025-01", "NeMo") == "old");
+  CHECK(called("2025-02", "NeMo") == "new");
+  CHECK(called("2025", "NeMo") == "new");  // some month of that year
+  CHECK(called("2023", "NeMo") == "old");
+  CHECK(called("2023-03", "NeMo") == "oldest");
+  CHECK(called("", "NeMo 24.07") == "old");
+  CHECK(called("", "NeMo 25.07.01") == "new");
+  CHECK(called("", "NeMo 1.24.07") == "new");  // no release of a month
+  CHECK(called("2024-03", "Megatron-Bridge") == "new");
+  CHECK(called("2024-03", "torch").empty());
 }
 
 TEST_CASE("what a source's launch scripts say of its software holds where a row does not") {
