@@ -148,7 +148,13 @@ class LayerPricer {
   LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan, std::int64_t block);
-  PhaseCost price_phase(const LayerTrace& trace, Phase kind, const Plan& plan);  // without memory
+  // The host's own work for a block, beside what it issues.
+  struct HostOfBlock {
+    Seconds forward, backward;
+  };
+  HostOfBlock host_of_block(const Plan& plan, std::int64_t block) const;
+  // Without memory. `host`: its own work, spread evenly over what it issues.
+  PhaseCost price_phase(const LayerTrace& trace, Phase kind, const Plan& plan, Seconds host);
   double load_of(const Plan& plan);
   Seconds issue_time(ModelPart part) const;
   HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,

@@ -138,7 +138,8 @@ double LayerPricer::load_of(const Plan& plan) {
   return place->second;
 }
 
-PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Plan& plan) {
+PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Plan& plan,
+                                   Seconds host) {
   PhaseCost phase;
   phase.load = load_of(plan);
   phase.experts = std::max<std::int64_t>(1, scenario().model.experts.count / plan.degrees.ep);
@@ -150,7 +151,11 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
   Seconds travelling;  // tokens, beside the other micro-batch's compute
   RoundedOperands rounded(scenario(), plan);
   const auto [begin, end] = trace.span(kind);
+  // Modules are entered one after the other: what the host does for the last of them keeps no
+  // kernel of the first waiting.
+  const Seconds between = host / static_cast<double>(std::max<std::size_t>(1, end - begin));
   for (std::size_t i = begin; i < end; ++i) {
+    phase.time = then(phase.time, HostDeviceTime{between, Seconds(), between});
     const ProgramEvent& event = trace.program.events[i];
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
@@ -320,12 +325,23 @@ HostDeviceTime LayerPricer::host_of_routing(const OpRecord& op, double rounded) 
   return then(time, busy(host.per_routing_forward, host.per_expert_forward));
 }
 
+LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64_t block) const {
+  if ((scenario().stack.parts.cuda_graphs & kGraphsOfLayers) == kGraphsOfLayers) return {};
+  const HostCost& host = scenario().stack.host;
+  // A block of one branch has half of the modules.
+  const double share = branch_count(block_of_kind(scenario().model, block)) / 2.0;
+  const bool again = plan.recompute == Recompute::kFull;
+  return {share * host.per_block_forward,
+          share * (host.per_block_backward + (again ? host.per_block_forward : Seconds()))};
+}
+
 LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
                                    const LayerMemory& memory, const Plan& plan,
                                    std::int64_t block) {
-  LayerCost cost{price_phase(trace, Phase::kForward, plan),
-                 price_phase(trace, Phase::kBackward, plan),
-                 price_phase(trace, Phase::kAccumulate, plan)};
+  const HostOfBlock host = kind == LayerKind::kBlock ? host_of_block(plan, block) : HostOfBlock();
+  LayerCost cost{price_phase(trace, Phase::kForward, plan, host.forward),
+                 price_phase(trace, Phase::kBackward, plan, host.backward),
+                 price_phase(trace, Phase::kAccumulate, plan, Seconds())};
   cost.forward.memory = memory.forward;
   cost.backward.memory = memory.backward;
   cost.accumulate.memory = memory.accumulate;
@@ -335,18 +351,6 @@ LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
     add_recomputed(cost.backward, every_second_product(trace), plan);
   }
   if (plan.recompute == Recompute::kSelective) add_recomputed_modules(cost.backward, trace, plan);
-  if ((scenario().stack.parts.cuda_graphs & kGraphsOfLayers) == kGraphsOfLayers) return cost;
-  const HostCost& host = scenario().stack.host;
-  // A block of one branch has half of the modules.
-  const double share = branch_count(block_of_kind(scenario().model, block)) / 2.0;
-  const auto with_host = [](PhaseCost phase, Seconds time) {
-    phase.time = then(HostDeviceTime{time, Seconds(), time}, phase.time);
-    return phase;
-  };
-  const bool again = plan.recompute == Recompute::kFull;
-  cost.forward = with_host(cost.forward, share * host.per_block_forward);
-  cost.backward = with_host(cost.backward, share * (host.per_block_backward +
-                                                    (again ? host.per_block_forward : Seconds())));
   return cost;
 }
 

@@ -2,7 +2,10 @@
 #include "core/run_table.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <string>
+
+#include "core/files.h"
 
 namespace tpsim {
 namespace {
@@ -101,6 +104,12 @@ TEST_CASE("unknown and repeated columns are named") {
   const auto near = parse_run_table("id,tokens_per_s_gpu\n", "t.csv");
   CHECK(near.error().hint == "did you mean tokens_per_s_per_gpu?");
   CHECK(parse_run_table("id,id\n", "t.csv").error().message == "a second column is called 'id'");
+}
+
+TEST_CASE("docs/runs.md shows all columns") {
+  const auto page = read_file(std::filesystem::path(TPSIM_SOURCE_DIR) / "docs/runs.md", 1 << 20);
+  REQUIRE(page.ok());
+  CHECK(page->find("\n" + std::string(run_table_header()) + "\n") != std::string::npos);
 }
 
 TEST_CASE("a row without an id is called by its line") {

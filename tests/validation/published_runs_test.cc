@@ -26,7 +26,7 @@ constexpr Tolerance kTolerances[] = {
     {"vtrain_a100_single", "", 0.076, 0.061, 1, 0.78, 0.85},
     {"megatron_selene", "", 0.025, 0.027, 1, 0.99, 0.90},
     {"dgxc_h100", "", 0.047, 0.045, 1, 0.85, 0.88},
-    {"pipeline_a100", "", 0.052, 0.057, 0.060, 0.30, 0.80},
+    {"pipeline_a100", "", 0.064, 0.063, 0.060, 0.99, 0.90},
     {"mosaic_fsdp", "", 0.051, 0.036, 1, 0.90, 0.80},
     {"simumax_b200_a100pcie", "", 0.020, 0.015, 0.014, 0.90, 0.90},
 };
@@ -78,15 +78,16 @@ TEST_CASE("published runs are predicted within their recorded tolerance") {
 TEST_CASE("runs of strangers, which no constant was fitted on, are predicted as recorded") {
   RunLoader loader = make_loader();
   std::vector<RunOutcome> all;
-  for (const char* file : {"lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100",
-                           "mlperf_nemo", "megatron_bridge", "moe_blackwell_dense"}) {
+  for (const char* file :
+       {"lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100", "mlperf_nemo",
+        "megatron_bridge", "moe_blackwell_dense", "nemo_summary"}) {
     const auto runs = read_run_table(data_folder() / "strangers" / (std::string(file) + ".csv"));
     REQUIRE(runs.ok());
     for (const PublishedRun& run : *runs) all.push_back(predict_run(loader, run));
   }
   const ValidationSummary s = summarize(all);
-  CHECK(s.n >= 131);
-  CHECK(s.mape < 0.125);
+  CHECK(s.n >= 169);
+  CHECK(s.mape < 0.07);
   CHECK(s.interval_coverage > 0.8);
   for (const RunOutcome& run : all) {
     CAPTURE(run.id);
@@ -102,7 +103,7 @@ TEST_CASE("mixtures of experts are predicted as recorded") {
   std::vector<RunOutcome> all;
   for (const PublishedRun& run : *runs) all.push_back(predict_run(loader, run));
   const ValidationSummary s = summarize(all);
-  CHECK(s.n >= 137);
+  CHECK(s.n >= 139);
   CHECK(s.mape < 0.12);
   CHECK(s.median_ape < 0.1);
   CHECK(s.interval_coverage > 0.9);
