@@ -105,39 +105,72 @@ TEST_CASE("ranks on GPUs follow PyTorch's losses in bf16") {
   check_layouts("llama-tiny", "bf16", 1e-2, {{4, "--tp 2 --dp 2 --zero 1 --micro-batch 2"}});
 }
 
+namespace {
+
+const std::string kOneAlgorithm = "export TPSIM_EMULATED_GPU=one-algorithm; ";
+
+// Bits are compared where products have one algorithm.
+bool compares_bits() {
+  if (!has_gpus(4)) return false;
+  if (gpu_facts().name == "emulated GPU") return true;
+  WARN("left out: two runs may choose other algorithms of products");
+  return false;
+}
+
+const std::string kReduced = " --micro-batch 1 --global-batch 8 --zero ";
+
+void check_reduced_replicas(const std::string& zero) {
+  INFO("zero " << zero);
+  CHECK(reduces_alike(2,
+                      golden_arguments("llama-tiny", "cuda", "bf16") + "--dp 2" + kReduced + zero,
+                      kOneAlgorithm));
+}
+
+void check_reduced_stages(const std::string& zero) {
+  INFO("stages, zero " << zero);
+  const std::string layout = "--pp 2 --dp 2" + kReduced + zero;
+  CHECK(reduces_alike(4, golden_arguments("bloom-tiny", "cuda", "fp32") + layout, kOneAlgorithm));
+}
+
+std::string tensor_layout(const std::string& sequence_parallel) {
+  return " --tp 2 --dp 2 --zero 1 --micro-batch 1 --global-batch 8 --sequence-parallel " +
+         sequence_parallel;
+}
+
+void check_summed_beside(const std::string& sequence_parallel) {
+  INFO("sums, sequence parallel " << sequence_parallel);
+  CHECK(trains_alike(
+      4, golden_arguments("llama-tiny", "cuda", "bf16") + tensor_layout(sequence_parallel),
+      {"--tp-overlap none", "--tp-overlap reductions"}, kOneAlgorithm));
+}
+
+void check_overwritten(const std::string& sequence_parallel) {
+  INFO("overwritten, sequence parallel " << sequence_parallel);
+  CHECK(trains_alike(
+      4, golden_arguments("bloom-tiny", "cuda", "bf16") + tensor_layout(sequence_parallel),
+      {"--gradient-accumulation fused", "--gradient-accumulation overwriting"}, kOneAlgorithm));
+}
+
+}  // namespace
+
 TEST_CASE("gradients reduced beside backward have the bits of those reduced after it on GPUs") {
-  if (!has_gpus(4)) return;
-  if (gpu_facts().name != "emulated GPU") {
-    WARN("left out: two runs may choose other algorithms of products");
-    return;
-  }
-  for (const std::string zero : {"0", "1", "2", "3"}) {
-    INFO("zero " << zero);
-    const std::string common = " --micro-batch 1 --global-batch 8 --zero " + zero;
-    const std::string one = "export TPSIM_EMULATED_GPU=one-algorithm; ";
-    CHECK(
-        reduces_alike(2, golden_arguments("llama-tiny", "cuda", "bf16") + "--dp 2" + common, one));
-    CHECK(reduces_alike(
-        4, golden_arguments("bloom-tiny", "cuda", "fp32") + "--pp 2 --dp 2" + common, one));
-  }
+  if (!compares_bits()) return;
+  check_reduced_stages("1");
+  check_reduced_replicas("2");
 }
 
 TEST_CASE("neither sums beside products nor overwritten gradients change a bit on GPUs") {
-  if (!has_gpus(4)) return;
-  if (gpu_facts().name != "emulated GPU") {
-    WARN("left out: two runs may choose other algorithms of products");
-    return;
-  }
-  const std::string one = "export TPSIM_EMULATED_GPU=one-algorithm; ";
-  for (const std::string sequence_parallel : {"off", "on"}) {
-    const std::string layout = " --tp 2 --dp 2 --zero 1 --micro-batch 1 --global-batch 8 " +
-                               ("--sequence-parallel " + sequence_parallel);
-    CHECK(trains_alike(4, golden_arguments("llama-tiny", "cuda", "bf16") + layout,
-                       {"--tp-overlap none", "--tp-overlap reductions"}, one));
-    CHECK(trains_alike(4, golden_arguments("bloom-tiny", "cuda", "bf16") + layout,
-                       {"--gradient-accumulation fused", "--gradient-accumulation overwriting"},
-                       one));
-  }
+  if (!compares_bits()) return;
+  check_summed_beside("on");
+  check_overwritten("off");
+}
+
+TEST_CASE("nothing that runs beside or is overwritten changes a bit, in more layouts", "[long]") {
+  if (!compares_bits()) return;
+  for (const std::string zero : {"0", "1", "3"}) check_reduced_replicas(zero);
+  for (const std::string zero : {"0", "2", "3"}) check_reduced_stages(zero);
+  check_summed_beside("off");
+  check_overwritten("on");
 }
 
 TEST_CASE("processes find each other by the environment, over a port or a folder") {
