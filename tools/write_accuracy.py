@@ -42,7 +42,7 @@ FOREIGN = [
     ("simumax_b200_a100pcie", ["--stack", "nemo"], "dgxc_h100, and its own clock"),
 ]
 STRANGERS = ["lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100", "mlperf_nemo",
-             "megatron_bridge", "moe_blackwell_dense", "nemo_summary"]
+             "megatron_bridge", "moe_blackwell_dense", "nemo_summary", "torchtitan_a100"]
 KNOWN = """## What is known about the worst rows
 
 - `A-089`: its own source calls it an outlier (113 s for a batch of 1568 is the time of 2048).
