@@ -4,11 +4,13 @@
 // Each op is timed over sets of operands that together are larger than the cache.
 //
 // --soak SECONDS: products without rest for so long instead, and how many a second in each second.
+// --attention: attention's forward by Hopper's warpgroups against that by warps, one line.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -178,6 +180,34 @@ Status soak(double seconds) {
   return Ok{};
 }
 
+// Of each length, with TPSIM_HOPPER_ATTENTION as given.
+Result<std::vector<double>> forward_seconds(const char* by_warpgroups,
+                                            std::span<const OpKey> keys) {
+  setenv("TPSIM_HOPPER_ATTENTION", by_warpgroups, 1);
+  TPSIM_TRY(const auto device, CudaDevice::create());
+  std::vector<double> seconds;
+  for (const OpKey& one : keys) seconds.push_back(timed(*device, one).seconds);
+  return seconds;
+}
+
+Status compare_attention() {
+  std::vector<OpKey> keys;
+  for (const std::int64_t head_dim : {64, 128}) {
+    for (const std::int64_t seq : {2048, 8192}) {
+      keys.push_back(key(OpKind::kFlashForward, 0, {1, seq, kHeads, kHeads, head_dim}));
+    }
+  }
+  TPSIM_TRY(const std::vector<double> warps, forward_seconds("0", keys));
+  TPSIM_TRY(const std::vector<double> warpgroups, forward_seconds("1", keys));
+  fmt::print("time of attention by warpgroups over that by warps:");
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    fmt::print(" {:.3f} ({} x {}, {:.0f} us)", warpgroups[i] / warps[i], keys[i].dims[1],
+               keys[i].dims[4], warpgroups[i] * 1e6);
+  }
+  fmt::print("\n");
+  return Ok{};
+}
+
 Status run() {
   TPSIM_TRY(const auto device, CudaDevice::create());
   Table table(*device);
@@ -193,12 +223,15 @@ Status run() {
 }  // namespace tpsim
 
 int main(int argc, char** argv) {
-  const bool soaks = argc == 3 && std::string_view(argv[1]) == "--soak";
-  if (argc > 1 && !soaks) {
-    fmt::print(stderr, "usage: {} [--soak SECONDS]\n", argv[0]);
+  const std::string_view way = argc > 1 ? argv[1] : "";
+  const bool soaks = argc == 3 && way == "--soak", compares = argc == 2 && way == "--attention";
+  if (argc > 1 && !soaks && !compares) {
+    fmt::print(stderr, "usage: {} [--soak SECONDS | --attention]\n", argv[0]);
     return 2;
   }
-  const tpsim::Status status = soaks ? tpsim::soak(std::atof(argv[2])) : tpsim::run();
+  const tpsim::Status status = soaks      ? tpsim::soak(std::atof(argv[2]))
+                               : compares ? tpsim::compare_attention()
+                                          : tpsim::run();
   if (status.ok()) return 0;
   fmt::print(stderr, "{}\n", to_string(status.error()));
   return static_cast<int>(status.error().kind);
