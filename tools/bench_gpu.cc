@@ -4,7 +4,7 @@
 // Each op is timed over sets of operands that together are larger than the cache.
 //
 // --soak SECONDS: products without rest for so long instead, and how many a second in each second.
-// --attention: attention's forward by Hopper's warpgroups against that by warps, one line.
+// --attention: attention by Hopper's warpgroups against that by warps, one line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -180,9 +180,8 @@ Status soak(double seconds) {
   return Ok{};
 }
 
-// Of each length, with TPSIM_HOPPER_ATTENTION as given.
-Result<std::vector<double>> forward_seconds(const char* by_warpgroups,
-                                            std::span<const OpKey> keys) {
+// With TPSIM_HOPPER_ATTENTION as given.
+Result<std::vector<double>> seconds_of(std::span<const OpKey> keys, const char* by_warpgroups) {
   setenv("TPSIM_HOPPER_ATTENTION", by_warpgroups, 1);
   TPSIM_TRY(const auto device, CudaDevice::create());
   std::vector<double> seconds;
@@ -192,17 +191,17 @@ Result<std::vector<double>> forward_seconds(const char* by_warpgroups,
 
 Status compare_attention() {
   std::vector<OpKey> keys;
-  for (const std::int64_t head_dim : {64, 128}) {
-    for (const std::int64_t seq : {2048, 8192}) {
-      keys.push_back(key(OpKind::kFlashForward, 0, {1, seq, kHeads, kHeads, head_dim}));
-    }
+  for (const std::int64_t seq : {2048, 8192}) {
+    keys.push_back(key(OpKind::kFlashForward, 0, {1, seq, kHeads, kHeads, 64}));
+    keys.push_back(key(OpKind::kFlashForward, 0, {1, seq, kHeads, kHeads, kHeadDim}));
+    keys.push_back(key(OpKind::kFlashBackward, 0, {1, seq, kHeads, kHeads, kHeadDim}));
   }
-  TPSIM_TRY(const std::vector<double> warps, forward_seconds("0", keys));
-  TPSIM_TRY(const std::vector<double> warpgroups, forward_seconds("1", keys));
-  fmt::print("time of attention by warpgroups over that by warps:");
+  TPSIM_TRY(const std::vector<double> warps, seconds_of(keys, "0"));
+  TPSIM_TRY(const std::vector<double> warpgroups, seconds_of(keys, "1"));
+  fmt::print("time by warpgroups over that by warps:");
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    fmt::print(" {:.3f} ({} x {}, {:.0f} us)", warpgroups[i] / warps[i], keys[i].dims[1],
-               keys[i].dims[4], warpgroups[i] * 1e6);
+    fmt::print(" {:.3f} ({} {} x {}, {:.0f} us)", warpgroups[i] / warps[i], name_of(keys[i].kind),
+               keys[i].dims[1], keys[i].dims[4], warpgroups[i] * 1e6);
   }
   fmt::print("\n");
   return Ok{};

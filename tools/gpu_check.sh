@@ -144,9 +144,12 @@ hopper() {
     echo "== attention by warpgroups: left out, compute capability ${capability:-unknown}" | tee -a "$log"
     return
   fi
-  step hopper_cases 60 env TPSIM_HOPPER_ATTENTION=1 TPSIM_OP=flash_forward "$bundle/tpsim_cuda_tests" "CUDA ops on*" &&
-    step hopper_shapes 60 env TPSIM_HOPPER_ATTENTION=1 "$bundle/tpsim_cuda_tests" "attention at the true size*" &&
-    step hopper_ratio 40 "$bundle/tpsim_bench_gpu" --attention
+  export TPSIM_HOPPER_ATTENTION=1
+  TPSIM_OP=flash_forward step hopper_forward 60 "$bundle/tpsim_cuda_tests" "CUDA ops on*"
+  TPSIM_OP=flash_backward step hopper_backward 60 "$bundle/tpsim_cuda_tests" "CUDA ops on*"
+  step hopper_shapes 60 "$bundle/tpsim_cuda_tests" "attention at the true size*,the same op*"
+  unset TPSIM_HOPPER_ATTENTION
+  step hopper_ratio 40 "$bundle/tpsim_bench_gpu" --attention
 }
 
 # The real NCCL, with the processes of a job on the one GPU: each is told that it has a host of its own.

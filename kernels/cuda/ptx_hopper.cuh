@@ -50,8 +50,8 @@ __device__ inline void take_sums(float (&sums)[N][4]) {
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53," \
   "%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
-// sums (64 x 128) = or += a b: 16 columns of a and of b's transpose, whose rows lie as descriptors
-// say (k along a row: "K-major").
+// sums (64 x 128 or 64 x 64) = or += a b: 16 columns of a and of b's transpose, whose rows lie as
+// descriptors say (k along a row: "K-major").
 #define TPSIM_MULTIPLY_ROWS(T, name)                                                       \
   __device__ inline void multiply_rows(float(&c)[16][4], std::uint64_t a, std::uint64_t b, \
                                        bool adds, T) {                                     \
@@ -61,6 +61,27 @@ __device__ inline void take_sums(float (&sums)[N][4]) {
         "}, %64, %65, adds, 1, 1, 0, 0;\n}\n"                                              \
         : TPSIM_SUMS_32(c, 0), TPSIM_SUMS_32(c, 8)                                         \
         : "l"(a), "l"(b), "r"(adds ? 1 : 0));                                              \
+  }
+#define TPSIM_MULTIPLY_64_ROWS(T, name)                                                   \
+  __device__ inline void multiply_rows(float(&c)[8][4], std::uint64_t a, std::uint64_t b, \
+                                       bool adds, T) {                                    \
+    asm volatile(                                                                         \
+        "{\n.reg .pred adds;\nsetp.ne.b32 adds, %34, 0;\n"                                \
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32." name "." name " {" TPSIM_PLACES_32  \
+        "}, %32, %33, adds, 1, 1, 0, 0;\n}\n"                                             \
+        : TPSIM_SUMS_32(c, 0)                                                             \
+        : "l"(a), "l"(b), "r"(adds ? 1 : 0));                                             \
+  }
+// The same of columns of both: 16 rows of a's transpose and of b ("MN-major").
+#define TPSIM_MULTIPLY_COLUMNS(T, name)                                                      \
+  __device__ inline void multiply_columns(float(&c)[8][4], std::uint64_t a, std::uint64_t b, \
+                                          bool adds, T) {                                    \
+    asm volatile(                                                                            \
+        "{\n.reg .pred adds;\nsetp.ne.b32 adds, %34, 0;\n"                                   \
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32." name "." name " {" TPSIM_PLACES_32     \
+        "}, %32, %33, adds, 1, 1, 1, 1;\n}\n"                                                \
+        : TPSIM_SUMS_32(c, 0)                                                                \
+        : "l"(a), "l"(b), "r"(adds ? 1 : 0));                                                \
   }
 // sums (64 x 128 or 64 x 64) += a b: 16 columns of a in registers; b's rows, k down, lie as the
 // descriptor says ("MN-major").
@@ -82,10 +103,16 @@ __device__ inline void take_sums(float (&sums)[N][4]) {
 
 TPSIM_MULTIPLY_ROWS(__nv_bfloat16, "bf16")
 TPSIM_MULTIPLY_ROWS(__half, "f16")
+TPSIM_MULTIPLY_64_ROWS(__nv_bfloat16, "bf16")
+TPSIM_MULTIPLY_64_ROWS(__half, "f16")
+TPSIM_MULTIPLY_COLUMNS(__nv_bfloat16, "bf16")
+TPSIM_MULTIPLY_COLUMNS(__half, "f16")
 TPSIM_MULTIPLY_DEPTH(__nv_bfloat16, "bf16")
 TPSIM_MULTIPLY_DEPTH(__half, "f16")
 
 #undef TPSIM_MULTIPLY_ROWS
+#undef TPSIM_MULTIPLY_64_ROWS
+#undef TPSIM_MULTIPLY_COLUMNS
 #undef TPSIM_MULTIPLY_DEPTH
 #undef TPSIM_PLACES_64
 #undef TPSIM_PLACES_32

@@ -61,20 +61,21 @@ struct WarpgroupOperands {
   std::uint64_t descriptor_a, descriptor_b;
   unsigned warp;  // of the warpgroup
   bool adds;
+  bool by_columns;  // a in shared memory and b: k from one row to the next
 };
 
 // The 16 rows of one warp; b: [k][column].
 template <int N, class T>
 inline void multiply_rows_of_warp(const std::array<WarpgroupOperands, emulated::kLanes>& lanes) {
   emulated::count(&emulated::Counts::warpgroup_products);
-  const bool in_registers = lanes[0].a != nullptr;
+  const bool in_registers = lanes[0].a != nullptr, by_columns = lanes[0].by_columns;
   const EmulatedMatrix right = decoded(lanes[0].descriptor_b);
   std::array<std::array<float, 16>, 16> a{};
   std::array<std::array<float, N>, 16> b{};
   for (unsigned k = 0; k < 16; ++k) {
     for (unsigned n = 0; n < N; ++n) {
       b[k][n] =
-          value_of(in_registers ? element_along_n(right, k, n) : element_along_k(right, n, k), T{});
+          value_of(by_columns ? element_along_n(right, k, n) : element_along_k(right, n, k), T{});
     }
     for (unsigned row = 0; row < 16; ++row) {
       std::uint16_t bits = 0;
@@ -82,7 +83,9 @@ inline void multiply_rows_of_warp(const std::array<WarpgroupOperands, emulated::
         const unsigned* const held = lanes[row % 8 * 4 + k % 8 / 2].a;
         bits = static_cast<std::uint16_t>(held[row / 8 + k / 8 * 2] >> k % 2 * 16);
       } else {
-        bits = element_along_k(decoded(lanes[0].descriptor_a), lanes[0].warp * 16 + row, k);
+        const EmulatedMatrix left = decoded(lanes[0].descriptor_a);
+        const unsigned of_group = lanes[0].warp * 16 + row;
+        bits = by_columns ? element_along_n(left, k, of_group) : element_along_k(left, of_group, k);
       }
       a[row][k] = value_of(bits, T{});
     }
@@ -113,13 +116,17 @@ inline void multiply_later(const WarpgroupOperands& mine) {
   });
 }
 
-template <class T>
-inline void multiply_rows(float (&c)[16][4], std::uint64_t a, std::uint64_t b, bool adds, T) {
-  multiply_later<128, T>({c, nullptr, a, b, threadIdx.x / 32 % 4, adds});
+template <int N, class T>
+inline void multiply_rows(float (&c)[N][4], std::uint64_t a, std::uint64_t b, bool adds, T) {
+  multiply_later<N * 8, T>({c, nullptr, a, b, threadIdx.x / 32 % 4, adds, false});
+}
+template <int N, class T>
+inline void multiply_columns(float (&c)[N][4], std::uint64_t a, std::uint64_t b, bool adds, T) {
+  multiply_later<N * 8, T>({c, nullptr, a, b, threadIdx.x / 32 % 4, adds, true});
 }
 template <int N, class T>
 inline void multiply_depth(float (&c)[N][4], const unsigned (&a)[4], std::uint64_t b, T) {
-  multiply_later<N * 8, T>({c, a, 0, b, threadIdx.x / 32 % 4, true});
+  multiply_later<N * 8, T>({c, a, 0, b, threadIdx.x / 32 % 4, true, true});
 }
 
 }  // namespace tpsim

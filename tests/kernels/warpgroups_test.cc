@@ -150,6 +150,39 @@ TEST_CASE("warpgroups multiply registers with columns where descriptors say they
   }
 }
 
+TEST_CASE("warpgroups multiply columns with columns where descriptors say they lie") {
+  constexpr int kDepth = 128, kRight = kDepth * kPanelColumns * 2;
+  for (const unsigned panel : {0U, 1U}) {  // of the right tile's columns
+    const std::vector<float> sums = sums_of<64>([panel](float(&c)[8][4]) {
+      if (threadIdx.x == 0) {
+        put(0, kDepth, kPanelColumns, 4);
+        put(kRight, kDepth, 2 * kPanelColumns, 9);
+      }
+      __syncthreads();
+      constexpr unsigned kPanel = kDepth * kPanelRowBytes;
+      const std::uint64_t a = matrix_descriptor(0, kPanel);
+      const std::uint64_t b = matrix_descriptor(kRight + panel * kPanel, kPanel);
+      begin_products();
+      for (unsigned k = 0; k < kDepth / 16; ++k) {
+        multiply_columns(c, moved(a, k * 16 * kPanelRowBytes), moved(b, k * 16 * kPanelRowBytes),
+                         k > 0, __nv_bfloat16{});
+      }
+      commit_products();
+      wait_for_products<0>();
+    });
+    for (int row = 0; row < 64; ++row) {
+      for (int col = 0; col < 64; ++col) {
+        const int column = static_cast<int>(panel) * kPanelColumns + col;
+        int sum = 0;
+        for (int k = 0; k < kDepth; ++k) sum += number(k, row, 4) * number(k, column, 9);
+        if (sums[static_cast<std::size_t>(row * 64 + col)] != static_cast<float>(sum)) {
+          FAIL(panel << ": " << row << ", " << col);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("products of warpgroups that a GPU would do wrong end the emulated one with a sentence") {
   alignas(16) static const std::array<char, 16> kZeros{};
   const auto multiply = [](std::uint64_t descriptor) {

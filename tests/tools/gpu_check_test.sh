@@ -83,7 +83,7 @@ expect "each step has a line" grep -q "^look/op_matmul: 1 after" "$place/look/su
 
 stage kernels
 expect "kernels are left behind without PyTorch" grep -q flash_forward "$place/kernels/kernel_times.tsv"
-expect "attention by warpgroups is tried" grep -q "== hopper_cases: exit code 0" "$place/kernels/kernels.txt"
+expect "attention by warpgroups is tried" grep -q "== hopper_backward: exit code 0" "$place/kernels/kernels.txt"
 expect "and compared in one line" grep -q "time by warpgroups over that by warps: 0.5" "$place/kernels/kernels.txt"
 expect "ranks on one GPU are compared with one rank" grep -q "== nccl_tp2_losses: exit code 0" "$place/kernels/kernels.txt"
 expect "other losses are seen" grep -q "^kernels/nccl_pp2_losses: 1 after .*mismatch" "$place/kernels/summary.txt"

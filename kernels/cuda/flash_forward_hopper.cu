@@ -6,15 +6,14 @@
 // Tiles arrive by cp.async of all threads: what lies in the heads' strides needs no descriptor of
 // the host's (TMA), and no warp of its own.
 #include "kernels/cuda/cuda_check.h"
-#include "kernels/cuda/descriptors.h"
 #include "kernels/cuda/flash.cuh"
 #include "kernels/cuda/flash_softmax.cuh"
-#include "kernels/cuda/ptx_hopper.cuh"
+#include "kernels/cuda/hopper_tiles.cuh"
 
 namespace tpsim {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = kTwoWarpgroups;
 constexpr int kRows = 64;               // of a warpgroup
 constexpr int kQueries = kThreads / 2;  // of a block
 constexpr int kKeys = 128;              // of a tile
@@ -32,25 +31,6 @@ struct Tiles {
  private:
   __device__ uint4* stage(int n) const { return shared + (kQueries + n * kKeys) * kChunks; }
 };
-
-// As fetch_tile() of flash.cuh, to panels.
-template <class T, int D, int kTileRows>
-__device__ inline void fetch_panels(uint4* tile, const T* head, std::int64_t position_stride,
-                                    int first, int rows, int head_dim) {
-  constexpr int kChunks = D / kChunk, kStep = kThreads / kChunks;
-  static_assert(kTileRows % kStep == 0 && kStep % 8 == 0, "rows that lie alike");
-  const int row = static_cast<int>(threadIdx.x) / kChunks;
-  const int chunk = static_cast<int>(threadIdx.x) % kChunks;
-  const bool exists = chunk * kChunk < head_dim;
-  const T* from = head + (first + row) * position_stride + chunk * kChunk;
-  uint4* const to = tile + panelled(row, chunk, kTileRows);
-#pragma unroll
-  for (int i = 0; i < kTileRows / kStep; ++i) {
-    const bool present = exists && first + row + i * kStep < rows;
-    copy_async(to + i * kStep * (kPanelRowBytes / 16), present ? from : head, present);
-    from += kStep * position_stride;
-  }
-}
 
 // Starts scores = the warpgroup's queries times the keys' transpose.
 template <class T, int D>
@@ -84,20 +64,12 @@ __device__ inline void take_probs(const float (&scores)[1][kKeys / 8][4],
   for (int k = 0; k < kKeys / 16; ++k) take_as_left<T, 1, kKeys>(scores, k, probs[k]);
 }
 
-// The tiles that were asked for are here, for products too, and the block has used all earlier
-// ones.
-__device__ inline void meet_tiles() {
-  wait_for_copies<0>();
-  show_to_products();
-  __syncthreads();
-}
-
 // Grid: (tiles of queries, heads, batch). The longest rows start first.
 template <class T, int D>
-__global__ void __launch_bounds__(kThreads, 1) flash_hopper_kernel(const FlashForwardArgs<T> a) {
+__global__ void __launch_bounds__(kThreads, 1)
+    flash_forward_hopper_kernel(const FlashForwardArgs<T> a) {
   extern __shared__ __align__(1024) uint4 shared[];
-  const unsigned beyond = shared_address(shared) % kPanelAlignment;
-  const Tiles<D> tiles{shared + (beyond > 0 ? (kPanelAlignment - beyond) / 16 : 0)};
+  const Tiles<D> tiles{aligned_tiles(shared)};
   const FlashSizes s = a.sizes;
   const int head = static_cast<int>(blockIdx.y), sample = static_cast<int>(blockIdx.z);
   const int block_row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;
@@ -163,7 +135,7 @@ __global__ void __launch_bounds__(kThreads, 1) flash_hopper_kernel(const FlashFo
 
 template <class T, int D>
 void launch(const FlashForward& op, const CudaState& state) {
-  const auto kernel = flash_hopper_kernel<T, D>;
+  const auto kernel = flash_forward_hopper_kernel<T, D>;
   check_cuda(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tiles<D>::kBytes),
       "shared memory of flash attention");
