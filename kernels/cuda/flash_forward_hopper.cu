@@ -32,6 +32,23 @@ struct Tiles {
   __device__ uint4* stage(int n) const { return shared + (kQueries + n * kKeys) * kChunks; }
 };
 
+// Keys and values of a head, tile by tile.
+template <class T, int D>
+struct Source {
+  const Tiles<D> tiles;
+  const FlashForwardArgs<T>& a;
+  const T *keys, *values;
+
+  __device__ void fetch_keys(int tile) const {
+    fetch_panels<T, D, kKeys>(tiles.keys(tile), keys, a.k.position, tile * kKeys, a.sizes.keys,
+                              a.sizes.head_dim);
+  }
+  __device__ void fetch_values(int tile) const {
+    fetch_panels<T, D, kKeys>(tiles.values(tile), values, a.v.position, tile * kKeys, a.sizes.keys,
+                              a.sizes.head_dim);
+  }
+};
+
 // Starts scores = the warpgroup's queries times the keys' transpose.
 template <class T, int D>
 __device__ inline void start_scores(float (&scores)[1][kKeys / 8][4], std::uint64_t queries,
@@ -77,22 +94,13 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int first_row = block_row + static_cast<int>(threadIdx.x) / 32 * 16;
   const int last_seen = first_row + s.earlier();
   const int count = (min(block_row + kQueries + s.earlier(), s.keys) + kKeys - 1) / kKeys;
-  const T* const keys = a.k.at(sample, head / s.group());
-  const T* const values = a.v.at(sample, head / s.group());
+  const int kv_head = head / s.group();
+  const Source<T, D> source{tiles, a, a.k.at(sample, kv_head), a.v.at(sample, kv_head)};
   const float scale2 = s.scale * kLog2E;
   const float slope2 = (a.slopes != nullptr ? a.slopes[head] : 0.0F) * kLog2E;
-  const auto fetch_keys = [&](int tile) {
-    fetch_panels<T, D, kKeys>(tiles.keys(tile), keys, a.k.position, tile * kKeys, s.keys,
-                              s.head_dim);
-  };
-  const auto fetch_values = [&](int tile) {
-    fetch_panels<T, D, kKeys>(tiles.values(tile), values, a.v.position, tile * kKeys, s.keys,
-                              s.head_dim);
-  };
-
   fetch_panels<T, D, kQueries>(tiles.queries(), a.q.at(sample, head), a.q.position, block_row,
                                s.seq, s.head_dim);
-  fetch_keys(0);
+  source.fetch_keys(0);
   commit_copies();
   float scores[1][kKeys / 8][4], out[1][D / 8][4] = {}, shrink[1][2];
   unsigned probs[kKeys / 16][1][4];
@@ -100,8 +108,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   const std::uint64_t queries = matrix_descriptor(
       shared_address(tiles.queries()) + static_cast<unsigned>(group_row * kPanelRowBytes), 16);
   meet_tiles();
-  if (count > 1) fetch_keys(1);
-  fetch_values(0);
+  if (count > 1) source.fetch_keys(1);
+  source.fetch_values(0);
   commit_copies();
   begin_products();
   start_scores<T, D>(scores, queries, tiles.keys(0));
@@ -111,8 +119,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   take_probs<T>(scores, probs);
   for (int tile = 0; tile + 1 < count; ++tile) {
     meet_tiles();
-    if (tile + 2 < count) fetch_keys(tile + 2);
-    fetch_values(tile + 1);
+    if (tile + 2 < count) source.fetch_keys(tile + 2);
+    source.fetch_values(tile + 1);
     commit_copies();
     begin_products();
     start_scores<T, D>(scores, queries, tiles.keys(tile + 1));

@@ -269,6 +269,10 @@ TEST_CASE("the driver's memory is predicted for whole models and for ranks of la
              20},
         Case{"--model llama-2-70b --tp 8 --pp 4 --micro-batch 1 --global-batch 8 --recompute none",
              24},
+        // Sums of dq are more than products' workspace.
+        Case{"--model llama-3-70b --tp 8 --pp 4 --seq 65536 --attention flash --micro-batch 1 "
+             "--global-batch 4 --recompute full",
+             8},
         Case{"--model bloom-7b1 --recompute full --micro-batch 1 --global-batch 4", 0},
         Case{"--model bloom-1b7 --attention unfused --micro-batch 4 --global-batch 8 --recompute "
              "none",
