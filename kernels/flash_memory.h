@@ -10,7 +10,7 @@
 namespace tpsim {
 
 inline constexpr std::int64_t kFlashQueries = 64;  // of a tile of the backward
-inline constexpr std::int64_t kFlashTurns = 8;     // of a tile: one for each warp, at most
+inline constexpr std::int64_t kFlashTurns = 8;     // of a tile: one for each warp's part of its dq
 
 // Offsets in bytes, multiples of 256.
 struct FlashMemory {

@@ -12,17 +12,12 @@
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/delay.h"
 #include "kernels/cuda/gpu_facts.h"
+#include "kernels/cuda/warpgroups.h"
 
 namespace tpsim {
 namespace {
 
 constexpr int kOldestMajor = 8;  // the kernels use instructions of Ampere
-
-#ifdef TPSIM_HAS_HOPPER_KERNELS
-constexpr bool kHasHopperKernels = true;
-#else
-constexpr bool kHasHopperKernels = false;
-#endif
 
 // Off until tools/gpu_check.sh has measured it: TPSIM_HOPPER_ATTENTION=1 asks for it.
 Result<bool> uses_warpgroups(const cudaDeviceProp& gpu) {
@@ -34,7 +29,7 @@ Result<bool> uses_warpgroups(const cudaDeviceProp& gpu) {
     return Error{ErrorKind::kBadInput, fmt::format("{}={}: it is neither 0 nor 1", kVariable, wish),
                  kVariable, "give 1 for attention by warpgroups, 0 for attention by warps"};
   }
-  if (!kHasHopperKernels) {
+  if (!has_warpgroup_kernels()) {
     return Error{ErrorKind::kMissing, "this build has no kernels of sm_90a", kVariable,
                  "build for sm_90 (CMAKE_CUDA_ARCHITECTURES), or leave the variable out"};
   }

@@ -120,9 +120,6 @@ FlashBackwardArgs<T> backward_args(const FlashBackward& op, float* along) {
 // For every dtype, head_dim and layout, without tensor cores; `args` are those of T.
 void flash_forward_plainly(const FlashForward& op, CudaState& state);
 void flash_backward_plainly(const FlashBackward& op, float* along, CudaState& state);
-// For tensor cores' operands on a GPU of sm_90a, in a build that has kernels for it.
-void flash_forward_by_warpgroups(const FlashForward& op, const CudaState& state);
-
 // Numbers that are to be zero before the next kernel begins; at most as many as o has elements.
 struct Cleared {
   int* numbers = nullptr;

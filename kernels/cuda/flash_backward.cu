@@ -11,6 +11,7 @@
 #include "kernels/cuda/flash_paths.h"
 #include "kernels/cuda/flash_turns.cuh"
 #include "kernels/cuda/packs.cuh"
+#include "kernels/cuda/warpgroups.h"
 
 namespace tpsim {
 namespace {
@@ -344,12 +345,10 @@ void compute(const FlashBackward& op, CudaState& state) {
   auto* const scratch = static_cast<std::byte*>(state.scratch.bytes(memory.bytes));
   flash_along(op, reinterpret_cast<float*>(scratch),
               {reinterpret_cast<int*>(scratch + memory.turns), memory.turn_count + 1}, state);
-#ifdef TPSIM_HAS_HOPPER_KERNELS
   if (state.limits.uses_warpgroups && d.head_dim > 64) {
     flash_backward_by_warpgroups(op, memory, scratch, state);
     return;
   }
-#endif
   if (op.q.tensor.dtype() == DType::kBFloat16) {
     launch_for_dim<__nv_bfloat16>(op, memory, scratch, state);
   } else {

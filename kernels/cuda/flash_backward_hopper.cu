@@ -7,6 +7,7 @@
 #include "kernels/cuda/flash.cuh"
 #include "kernels/cuda/flash_turns.cuh"
 #include "kernels/cuda/hopper_tiles.cuh"
+#include "kernels/cuda/warpgroups.h"
 
 namespace tpsim {
 namespace {

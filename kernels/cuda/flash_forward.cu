@@ -8,6 +8,7 @@
 #include "kernels/cuda/flash_paths.h"
 #include "kernels/cuda/flash_softmax.cuh"
 #include "kernels/cuda/packs.cuh"
+#include "kernels/cuda/warpgroups.h"
 
 namespace tpsim {
 namespace {
@@ -100,10 +101,8 @@ void launch_for_dim(const FlashForward& op, const CudaState& state) {
 void compute(const FlashForward& op, CudaState& state) {
   if (!is_plainly_causal(op) || !suits_tensor_cores(op.dims, {&op.q, &op.k, &op.v, &op.o})) {
     flash_forward_plainly(op, state);
-#ifdef TPSIM_HAS_HOPPER_KERNELS
   } else if (state.limits.uses_warpgroups) {
     flash_forward_by_warpgroups(op, state);
-#endif
   } else if (op.q.tensor.dtype() == DType::kBFloat16) {
     launch_for_dim<__nv_bfloat16>(op, state);
   } else {

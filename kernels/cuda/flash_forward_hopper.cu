@@ -9,6 +9,7 @@
 #include "kernels/cuda/flash.cuh"
 #include "kernels/cuda/flash_softmax.cuh"
 #include "kernels/cuda/hopper_tiles.cuh"
+#include "kernels/cuda/warpgroups.h"
 
 namespace tpsim {
 namespace {
@@ -162,6 +163,8 @@ void launch_for_dim(const FlashForward& op, const CudaState& state) {
 }
 
 }  // namespace
+
+bool has_warpgroup_kernels() { return true; }
 
 void flash_forward_by_warpgroups(const FlashForward& op, const CudaState& state) {
   if (op.q.tensor.dtype() == DType::kBFloat16) {

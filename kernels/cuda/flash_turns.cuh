@@ -58,12 +58,6 @@ __device__ inline Item item_of(int n, const DqSums& w, const FlashSizes& s, int 
   return item;
 }
 
-// For tensor cores' operands of more than 64 columns on a GPU of sm_90a, in a build that has
-// kernels for it; `scratch` as flash_backward_memory() lays it out, o . d_o there and counters
-// cleared.
-void flash_backward_by_warpgroups(const FlashBackward& op, const FlashMemory& memory,
-                                  std::byte* scratch, const CudaState& state);
-
 // A block of kKeys keys; a step is one tile of queries.
 template <class T, int kKeys>
 class KeyBlock {

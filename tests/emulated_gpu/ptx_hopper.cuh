@@ -3,7 +3,7 @@
 // "Canonical layouts" of wgmma); products are done when they are waited for, not before.
 #pragma once
 
-#include "ptx.cuh"  // beside this file, here and where both are translated to
+#include "kernels/cuda/ptx.cuh"
 
 namespace tpsim {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kernels/cuda/descriptors.h"
+#include "kernels/cuda/ptx_hopper.cuh"
 #include "tests/emulated_gpu/device_words.h"
-#include "tests/emulated_gpu/ptx_hopper.cuh"
 
 namespace tpsim {
 namespace {
