@@ -20,3 +20,14 @@ function(tpsim_architectures_of_nvcc nvcc result)
   endif()
   set(${result} "${chosen}" PARENT_SCOPE)
 endfunction()
+
+# What kernels are compiled for that only Hopper's own instructions make (sm_90a, in every nvcc since 12.0):
+# empty where the build is for no GPU of that generation.
+function(tpsim_hopper_architecture architectures result)
+  set(${result} "" PARENT_SCOPE)
+  foreach(architecture IN LISTS architectures)
+    if(architecture MATCHES "^90a?(-real|-virtual)?$")
+      set(${result} "90a-real" PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/block_cache.h"
+#include "kernels/flash_memory.h"
 #include "reference_model/process_groups.h"
 #include "reference_model/rotary_table.h"
 #include "sim/trace.h"
@@ -32,9 +33,8 @@ class CountedSegments final : public SegmentSource {
 // What the CUDA device takes for itself when it first meets an op of a kind, and keeps.
 using Kept = std::map<OpKind, std::int64_t>;
 
-Kept kept_by_ops(const ModelSpec& model, const StackSpec& stack) {
-  const auto workspace = static_cast<std::int64_t>(stack.memory.library_workspace.value());
-  Kept kept{{OpKind::kMatmul, workspace}};
+Kept kept_by_ops(const ModelSpec& model) {
+  Kept kept;
   // Cosines and sines in fp32; what turns otherwise computes them again each time.
   if (rotary_table(model).is_plain && !model.attention.rotary.neighbours) {
     kept[OpKind::kRotary] = 4 * model.seq * turned_width(model.attention);
@@ -44,9 +44,10 @@ Kept kept_by_ops(const ModelSpec& model, const StackSpec& stack) {
 
 class Replay {
  public:
-  Replay(const Program& program, Kept kept, bool has_neighbours)
+  Replay(const Program& program, Kept kept, std::int64_t workspace, bool has_neighbours)
       : program_(program),
         kept_(std::move(kept)),
+        workspace_(workspace),
         has_neighbours_(has_neighbours),
         where_(program.allocations.size()) {
     for (const ProgramEvent& event : program.events) follow(event);
@@ -60,15 +61,25 @@ class Replay {
         where_[event.index] = cache_.acquire(program_.allocations[event.index].bytes);
         break;
       case ProgramEvent::Kind::kFree: cache_.give_back(where_[event.index]); break;
-      case ProgramEvent::Kind::kOp:
-        if (const auto first = kept_.extract(program_.ops[event.index].key.kind)) {
-          cache_.acquire(first.mapped());
-        }
-        break;
+      case ProgramEvent::Kind::kOp: compute(program_.ops[event.index].key); break;
       case ProgramEvent::Kind::kCollective:
         if (has_neighbours_) copy(program_.collectives[event.index]);
         break;
     }
+  }
+
+  void compute(const OpKey& key) {
+    if (const auto first = kept_.extract(key.kind)) cache_.acquire(first.mapped());
+    if (key.kind == OpKind::kMatmul) work_in(workspace_);
+    if (key.kind == OpKind::kFlashBackward) work_in(flash_backward_scratch(key));
+  }
+
+  // One memory serves all ops' work, as large as the largest op so far has asked (CudaScratch).
+  void work_in(std::int64_t bytes) {
+    if (bytes <= scratch_bytes_) return;
+    if (scratch_ != nullptr) cache_.give_back(scratch_);
+    scratch_ = cache_.acquire(bytes);
+    scratch_bytes_ = bytes;
   }
 
   // Messages of one label go through one communicator and are of one size.
@@ -79,7 +90,10 @@ class Replay {
 
   const Program& program_;
   Kept kept_;
+  std::int64_t workspace_;
   bool has_neighbours_;
+  void* scratch_ = nullptr;
+  std::int64_t scratch_bytes_ = 0;
   std::map<std::string_view, int> copies_;
   CountedSegments segments_;
   BlockCache cache_{segments_};
@@ -92,8 +106,9 @@ Bytes reserved_memory(const ModelSpec& model, const Plan& plan, const StackSpec&
                       std::int64_t rank, bool has_neighbours) {
   constexpr std::int64_t kSteps = 2;  // what the first leaves behind makes room for no other
   const RankTrace trace = trace_rank(model, plan, stack.training, rank, kSteps);
+  const auto workspace = static_cast<std::int64_t>(stack.memory.library_workspace.value());
   return Bytes(static_cast<double>(
-      Replay(trace.program, kept_by_ops(model, stack), has_neighbours).reserved()));
+      Replay(trace.program, kept_by_ops(model), workspace, has_neighbours).reserved()));
 }
 
 Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec& stack,

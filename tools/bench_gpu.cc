@@ -4,11 +4,13 @@
 // Each op is timed over sets of operands that together are larger than the cache.
 //
 // --soak SECONDS: products without rest for so long instead, and how many a second in each second.
+// --attention: attention by Hopper's warpgroups against that by warps, one line.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -178,6 +180,33 @@ Status soak(double seconds) {
   return Ok{};
 }
 
+// With TPSIM_HOPPER_ATTENTION as given.
+Result<std::vector<double>> seconds_of(std::span<const OpKey> keys, const char* by_warpgroups) {
+  setenv("TPSIM_HOPPER_ATTENTION", by_warpgroups, 1);
+  TPSIM_TRY(const auto device, CudaDevice::create());
+  std::vector<double> seconds;
+  for (const OpKey& one : keys) seconds.push_back(timed(*device, one).seconds);
+  return seconds;
+}
+
+Status compare_attention() {
+  std::vector<OpKey> keys;
+  for (const std::int64_t seq : {2048, 8192}) {
+    keys.push_back(key(OpKind::kFlashForward, 0, {1, seq, kHeads, kHeads, 64}));
+    keys.push_back(key(OpKind::kFlashForward, 0, {1, seq, kHeads, kHeads, kHeadDim}));
+    keys.push_back(key(OpKind::kFlashBackward, 0, {1, seq, kHeads, kHeads, kHeadDim}));
+  }
+  TPSIM_TRY(const std::vector<double> warps, seconds_of(keys, "0"));
+  TPSIM_TRY(const std::vector<double> warpgroups, seconds_of(keys, "1"));
+  fmt::print("time by warpgroups over that by warps:");
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    fmt::print(" {:.3f} ({} {} x {}, {:.0f} us)", warpgroups[i] / warps[i], name_of(keys[i].kind),
+               keys[i].dims[1], keys[i].dims[4], warpgroups[i] * 1e6);
+  }
+  fmt::print("\n");
+  return Ok{};
+}
+
 Status run() {
   TPSIM_TRY(const auto device, CudaDevice::create());
   Table table(*device);
@@ -193,12 +222,15 @@ Status run() {
 }  // namespace tpsim
 
 int main(int argc, char** argv) {
-  const bool soaks = argc == 3 && std::string_view(argv[1]) == "--soak";
-  if (argc > 1 && !soaks) {
-    fmt::print(stderr, "usage: {} [--soak SECONDS]\n", argv[0]);
+  const std::string_view way = argc > 1 ? argv[1] : "";
+  const bool soaks = argc == 3 && way == "--soak", compares = argc == 2 && way == "--attention";
+  if (argc > 1 && !soaks && !compares) {
+    fmt::print(stderr, "usage: {} [--soak SECONDS | --attention]\n", argv[0]);
     return 2;
   }
-  const tpsim::Status status = soaks ? tpsim::soak(std::atof(argv[2])) : tpsim::run();
+  const tpsim::Status status = soaks      ? tpsim::soak(std::atof(argv[2]))
+                               : compares ? tpsim::compare_attention()
+                                          : tpsim::run();
   if (status.ok()) return 0;
   fmt::print(stderr, "{}\n", to_string(status.error()));
   return static_cast<int>(status.error().kind);

@@ -2,7 +2,7 @@
 # Builds what tools/gpu_check.sh runs and puts it into one folder that needs nothing of this machine:
 # programs, the few libraries that a bare one lacks, data and golden files.
 #   tools/gpu_bundle.sh [--arch LIST] [FOLDER, build/gpu/bundle when not given]
-# LIST: architectures as CMake writes them ("90", "80;90"); a bundle of one is a third as large.
+# LIST: architectures as CMake writes them ("90", "90a", "80;90"); a bundle of one is a third as large.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 architectures=""

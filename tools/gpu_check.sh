@@ -132,7 +132,24 @@ kernels() {
   step kernels 200 "$bundle/tpsim_bench_gpu"
   cp "$work/kernels.out" "$out/kernel_times.tsv" 2>/dev/null
   step torch_kernels 120 python3 "$bundle/gpu_against_torch.py" "$work/kernels.out"
+  hopper
   nccl
+}
+
+# Attention by warpgroups is off until it is right and faster here: the same cases, then both ways timed.
+hopper() {
+  local capability
+  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1)
+  if [ "$capability" != 9.0 ]; then
+    echo "== attention by warpgroups: left out, compute capability ${capability:-unknown}" | tee -a "$log"
+    return
+  fi
+  export TPSIM_HOPPER_ATTENTION=1
+  TPSIM_OP=flash_forward step hopper_forward 60 "$bundle/tpsim_cuda_tests" "CUDA ops on*"
+  TPSIM_OP=flash_backward step hopper_backward 60 "$bundle/tpsim_cuda_tests" "CUDA ops on*"
+  step hopper_shapes 60 "$bundle/tpsim_cuda_tests" "attention at the true size*,the same op*"
+  unset TPSIM_HOPPER_ATTENTION
+  step hopper_ratio 40 "$bundle/tpsim_bench_gpu" --attention
 }
 
 # The real NCCL, with the processes of a job on the one GPU: each is told that it has a host of its own.

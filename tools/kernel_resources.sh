@@ -8,6 +8,10 @@ architecture=${1:-90}
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 
 report() {
+  local architecture=$architecture
+  case "$1" in
+    *_hopper.cu) [ "$architecture" = 90 ] || return 0; architecture=90a ;;
+  esac
   "$nvcc" -std=c++20 -O3 -I. --expt-relaxed-constexpr --extended-lambda -Xptxas -v \
     -gencode "arch=compute_$architecture,code=sm_$architecture" -cubin -o /dev/null "$1" 2>&1
 }

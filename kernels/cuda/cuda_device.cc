@@ -5,17 +5,42 @@
 
 #include <array>
 #include <cstdlib>
+#include <string_view>
 
 #include "kernels/cuda/cublas_lt.h"
 #include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/delay.h"
 #include "kernels/cuda/gpu_facts.h"
+#include "kernels/cuda/warpgroups.h"
 
 namespace tpsim {
 namespace {
 
 constexpr int kOldestMajor = 8;  // the kernels use instructions of Ampere
+
+// Off until tools/gpu_check.sh has measured it: TPSIM_HOPPER_ATTENTION=1 asks for it.
+Result<bool> uses_warpgroups(const cudaDeviceProp& gpu) {
+  constexpr const char* kVariable = "TPSIM_HOPPER_ATTENTION";
+  const char* const asked = std::getenv(kVariable);
+  const std::string_view wish = asked == nullptr ? "" : asked;
+  if (wish.empty() || wish == "0") return false;
+  if (wish != "1") {
+    return Error{ErrorKind::kBadInput, fmt::format("{}={}: it is neither 0 nor 1", kVariable, wish),
+                 kVariable, "give 1 for attention by warpgroups, 0 for attention by warps"};
+  }
+  if (!has_warpgroup_kernels()) {
+    return Error{ErrorKind::kMissing, "this build has no kernels of sm_90a", kVariable,
+                 "build for sm_90 (CMAKE_CUDA_ARCHITECTURES), or leave the variable out"};
+  }
+  if (gpu.major == 9 && gpu.minor == 0) return true;
+  return Error{
+      ErrorKind::kMissing,
+      fmt::format("{} has compute capability {}.{}, and attention by warpgroups is for 9.0 "
+                  "alone (H100, H200)",
+                  gpu.name, gpu.major, gpu.minor),
+      kVariable, "leave the variable out"};
+}
 
 Result<GpuLimits> limits_of(int index) {
   cudaDeviceProp gpu{};
@@ -25,8 +50,9 @@ Result<GpuLimits> limits_of(int index) {
                               gpu.major, gpu.minor));
   }
   const bool multiplies_8_bits = gpu.major > 8 || gpu.minor >= 9;  // Ada, Hopper and newer
+  TPSIM_TRY(const bool warpgroups, uses_warpgroups(gpu));
   return GpuLimits{gpu.multiProcessorCount, static_cast<std::int64_t>(gpu.sharedMemPerBlockOptin),
-                   multiplies_8_bits};
+                   multiplies_8_bits, warpgroups};
 }
 
 // Where this process's GPU is: CUDA tells it no more once that is broken.

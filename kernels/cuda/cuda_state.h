@@ -19,6 +19,7 @@ struct GpuLimits {
   int multiprocessors = 1;
   std::int64_t shared_memory = 48 << 10;  // of a block, at most, in bytes
   bool multiplies_8_bits = false;
+  bool uses_warpgroups = false;  // in attention: asked for, and Hopper
 };
 
 // Working memory of ops, grown as needed and then kept. Ops run one after another on one stream, so

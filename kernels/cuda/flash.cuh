@@ -120,23 +120,32 @@ FlashBackwardArgs<T> backward_args(const FlashBackward& op, float* along) {
 // For every dtype, head_dim and layout, without tensor cores; `args` are those of T.
 void flash_forward_plainly(const FlashForward& op, CudaState& state);
 void flash_backward_plainly(const FlashBackward& op, float* along, CudaState& state);
+// Numbers that are to be zero before the next kernel begins; at most as many as o has elements.
+struct Cleared {
+  int* numbers = nullptr;
+  std::int64_t count = 0;
+};
 // along = o . d_o, for every query.
-void flash_along(const FlashBackward& op, float* along, CudaState& state);
+void flash_along(const FlashBackward& op, float* along, Cleared cleared, CudaState& state);
 
 // Starts copying kRows rows of one head, from `first` on, to a tile of D columns; zeros stand for
 // rows from `rows` on and for columns from `head_dim` on. All threads of the block take part.
 template <class T, int D, int kRows, int kThreads>
 __device__ inline void fetch_tile(uint4* tile, const T* head, std::int64_t position_stride,
                                   int first, int rows, int head_dim) {
-  constexpr int kChunks = D / kChunk;
-  static_assert(kRows * kChunks % kThreads == 0, "an equal share for every thread");
+  constexpr int kChunks = D / kChunk, kStep = kThreads / kChunks;
+  static_assert(kThreads % kChunks == 0 && kRows % kStep == 0, "an equal share for every thread");
+  static_assert(kStep % 8 == 0, "rows that lie alike");
+  const int row = static_cast<int>(threadIdx.x) / kChunks;
+  const int chunk = static_cast<int>(threadIdx.x) % kChunks;
+  const bool exists = chunk * kChunk < head_dim;
+  const T* from = head + (first + row) * position_stride + chunk * kChunk;
+  uint4* to = tile + swizzled(row, chunk, kChunks);
 #pragma unroll
-  for (int i = 0; i < kRows * kChunks / kThreads; ++i) {
-    const int piece = i * kThreads + static_cast<int>(threadIdx.x);
-    const int row = piece / kChunks, chunk = piece % kChunks;
-    const bool present = first + row < rows && chunk * kChunk < head_dim;
-    const T* from = present ? head + (first + row) * position_stride + chunk * kChunk : head;
-    copy_async(tile + swizzled(row, chunk, kChunks), from, present);
+  for (int i = 0; i < kRows / kStep; ++i) {
+    const bool present = exists && first + row + i * kStep < rows;
+    copy_async(to + i * kStep * kChunks, present ? from : head, present);
+    from += kStep * position_stride;
   }
 }
 

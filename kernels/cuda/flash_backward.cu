@@ -1,220 +1,358 @@
-// Flash attention backward on tensor cores, in two kernels without atomics, so that the same values
-// give the same bits: one keeps queries and meets keys (for dq), one keeps keys and meets queries
-// (for dk and dv). Probabilities are computed again from log_sum in both: seven products, not five.
+// Flash attention backward on tensor cores, in one kernel and five products (after Dao 2023,
+// "FlashAttention-2"): blocks of keys as in flash_turns.cuh, dk and dv in registers.
 //
-// In each, four warps keep 16 rows apiece, and tiles of kMet rows of the other side pass by, the
-// next one arriving while one is multiplied.
+// Warps stand in two columns: warp (k, q) computes probabilities [key][query] of 32 keys and 32
+// queries of the tile, keeps one half of the columns of these keys' dk and dv, and sums up dq of
+// its 32 queries for its share of the columns. What it needs of the others' probabilities and
+// slopes passes through shared memory.
 #include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/flash.cuh"
 #include "kernels/cuda/flash_paths.h"
+#include "kernels/cuda/flash_turns.cuh"
 #include "kernels/cuda/packs.cuh"
+#include "kernels/cuda/warpgroups.h"
 
 namespace tpsim {
 namespace {
 
-constexpr int kThreads = 128;
-constexpr int kKept = kThreads / 32 * 16;
-constexpr int kMet = 32;
+constexpr int kQueries = kTileQueries;
+constexpr int kHalf = kQueries / 2;  // of a tile: a warp's queries, and as many keys
+constexpr int kStaticBytes = 256;    // of shared memory, as ptxas rounds them
+constexpr int kPairChunks = kQueries / kChunk;
 
-// Two kept tiles, and two pairs of tiles that pass by.
-template <int D>
-struct Tiles {
+// kTurns: pairs of tiles of queries, one of which arrives while another is multiplied.
+template <int kD, int kKeysKept, int kTurnsOfTiles>
+struct Shape {
+  static constexpr int D = kD, kKeys = kKeysKept, kTurns = kTurnsOfTiles;
+  static constexpr int kWarps = 2 * kKeys / kHalf, kThreads = kWarps * 32;
+  static constexpr int kColumns = D / 2;                           // of dk and dv, a warp's
+  static constexpr int kDqColumns = D / 4, kDqParts = 8 / kWarps;  // of dq, a warp's at a time
   static constexpr int kChunks = D / kChunk;
-  static constexpr int kBytes = (2 * kKept + 4 * kMet) * D * 2;
+  static constexpr int kTileBytes =
+      (2 * kKeys + 2 * kTurns * kQueries) * D * 2 + 2 * kKeys * kQueries * 2;
+  static constexpr int kBytes = kTileBytes + kTurns * 2 * kQueries * 4;
+};
+
+template <class S>
+struct Tiles {
   uint4* shared;
-  __device__ uint4* kept(int which) const { return shared + which * kKept * kChunks; }
+  __device__ uint4* keys() const { return shared; }
+  __device__ uint4* values() const { return shared + S::kKeys * S::kChunks; }
   __device__ uint4* met(int which, int turn) const {
-    return shared + (2 * kKept + (2 * turn + which) * kMet) * kChunks;
+    return shared + (2 * S::kKeys + (2 * turn + which) * kQueries) * S::kChunks;
+  }
+  // Probabilities or their slopes, [key][query].
+  __device__ uint4* pairs(int which) const {
+    return met(0, S::kTurns) + which * S::kKeys * kPairChunks;
+  }
+  // log_sum and o . d_o of the queries.
+  __device__ float* numbers(int which, int turn) const {
+    return reinterpret_cast<float*>(pairs(2)) + (2 * turn + which) * kQueries;
   }
 };
 
-// Grid: (tiles of queries, heads, batch). Scores are [query][key].
-template <class T, int D>
-__global__ void __launch_bounds__(kThreads, 2) flash_dq_kernel(const FlashBackwardArgs<T> a) {
-  extern __shared__ __align__(256) uint4 shared[];
-  const Tiles<D> tiles{shared};
-  const FlashSizes s = a.sizes;
-  const int head = static_cast<int>(blockIdx.y), sample = static_cast<int>(blockIdx.z);
-  const int block_row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kKept;
-  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const T* const keys = a.k.at(sample, head / s.group());
-  const T* const values = a.v.at(sample, head / s.group());
-  const float slope2 = (a.slopes != nullptr ? a.slopes[head] : 0.0F) * kLog2E;
-  const float scale2 = s.scale * kLog2E;
-  const auto fetch = [&](int first_key, int turn) {
-    fetch_tile<T, D, kMet, kThreads>(tiles.met(0, turn), keys, a.k.position, first_key, s.keys,
-                                     s.head_dim);
-    fetch_tile<T, D, kMet, kThreads>(tiles.met(1, turn), values, a.v.position, first_key, s.keys,
-                                     s.head_dim);
-    commit_copies();
-  };
+template <class T, class S>
+class Backward : public KeyBlock<T, S::kKeys> {
+  using Base = KeyBlock<T, S::kKeys>;
+  using Base::a_, Base::item_;
+  using Base::first_query, Base::head_of;
 
-  fetch_tile<T, D, kKept, kThreads>(tiles.kept(0), a.q.at(sample, head), a.q.position, block_row,
-                                    s.seq, s.head_dim);
-  fetch_tile<T, D, kKept, kThreads>(tiles.kept(1), a.d_o.at(sample, head), a.d_o.position,
-                                    block_row, s.seq, s.head_dim);
-  fetch(0, 0);
-  int query[2];
-  float log_sum2[2], along[2];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    query[half] = block_row + warp_row + result_row(lane, 2 * half);
-    const bool real = query[half] < s.seq;
-    const std::int64_t at = s.row(sample, head) + query[half];
-    log_sum2[half] = real ? a.log_sum[at] * kLog2E : 0.0F;
-    along[half] = real ? a.along[at] : 0.0F;
+ public:
+  __device__ Backward(const FlashBackwardArgs<T>& a, const DqSums& w, Item& item, uint4* shared)
+      : Base(a, w, item), tiles_{shared} {}
+
+  __device__ void fetch_keys() const {
+    const FlashSizes& s = a_.sizes;
+    fetch_tile<T, S::D, S::kKeys, S::kThreads>(tiles_.keys(), a_.k.at(item_.sample, item_.kv_head),
+                                               a_.k.position, item_.first_key, s.keys, s.head_dim);
+    fetch_tile<T, S::D, S::kKeys, S::kThreads>(tiles_.values(),
+                                               a_.v.at(item_.sample, item_.kv_head), a_.v.position,
+                                               item_.first_key, s.keys, s.head_dim);
   }
 
-  float dq[1][D / 8][4] = {};
-  const int end = min(block_row + kKept + s.earlier(), s.keys);
-  int turn = 0;
-  for (int first_key = 0; first_key < end; first_key += kMet, turn ^= 1) {
-    wait_for_copies<0>();
-    __syncthreads();  // these tiles are here, and the last ones have been used
-    if (first_key + kMet < end) fetch(first_key + kMet, turn ^ 1);
-    if (first_key > block_row + warp_row + 15 + s.earlier())
-      continue;  // this warp sees none of these keys
-    float scores[1][kMet / 8][4] = {}, slopes[1][kMet / 8][4] = {};
-    add_product_by_column<T, D, 1, kMet>(scores, tiles.kept(0), warp_row, tiles.met(0, turn));
-    add_product_by_column<T, D, 1, kMet>(slopes, tiles.kept(1), warp_row, tiles.met(1, turn));
-#pragma unroll
-    for (int n = 0; n < kMet / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int key = first_key + n * 8 + result_col(lane, i);
-        const bool seen = key <= query[i / 2] + s.earlier() && query[i / 2] < s.seq;
-        const float score2 = scale2 * scores[0][n][i] + slope2 * static_cast<float>(key);
-        const float prob = seen ? exp2_fast(score2 - log_sum2[i / 2]) : 0.0F;
-        slopes[0][n][i] = s.scale * prob * (slopes[0][n][i] - along[i / 2]);
-      }
-    }
-    add_product_by_depth<T, D, 1, kMet>(dq, slopes, tiles.met(0, turn));
-  }
-  const float one[2] = {1, 1};
-  store_result<T, D>(dq[0], one, a.dq.at(sample, head), a.dq.position, block_row + warp_row,
-                     s.queries());
-}
-
-// Grid: (tiles of keys, kv_heads, batch). Scores are [key][query]; the queries of all heads that
-// read these keys pass by, one head after another.
-template <class T, int D>
-__global__ void __launch_bounds__(kThreads, 2) flash_dkv_kernel(const FlashBackwardArgs<T> a) {
-  extern __shared__ __align__(256) uint4 shared[];
-  const Tiles<D> tiles{shared};
-  const FlashSizes s = a.sizes;
-  const int kv_head = static_cast<int>(blockIdx.y), sample = static_cast<int>(blockIdx.z);
-  const int block_row = static_cast<int>(blockIdx.x) * kKept;
-  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const float scale2 = s.scale * kLog2E;
-  const auto fetch = [&](int head, int first_query, int turn) {
-    fetch_tile<T, D, kMet, kThreads>(tiles.met(0, turn), a.q.at(sample, head), a.q.position,
-                                     first_query, s.seq, s.head_dim);
-    fetch_tile<T, D, kMet, kThreads>(tiles.met(1, turn), a.d_o.at(sample, head), a.d_o.position,
-                                     first_query, s.seq, s.head_dim);
+  __device__ void fetch(int step) const {
+    const FlashSizes& s = a_.sizes;
+    const int head = head_of(step), first = first_query(step), turn = step % S::kTurns;
+    fetch_tile<T, S::D, kQueries, S::kThreads>(tiles_.met(0, turn), a_.q.at(item_.sample, head),
+                                               a_.q.position, first, s.seq, s.head_dim);
+    fetch_tile<T, S::D, kQueries, S::kThreads>(tiles_.met(1, turn), a_.d_o.at(item_.sample, head),
+                                               a_.d_o.position, first, s.seq, s.head_dim);
+    this->fetch_numbers(step, tiles_.numbers(0, turn));
     commit_copies();
-  };
+  }
 
-  fetch_tile<T, D, kKept, kThreads>(tiles.kept(0), a.k.at(sample, kv_head), a.k.position, block_row,
-                                    s.keys, s.head_dim);
-  fetch_tile<T, D, kKept, kThreads>(tiles.kept(1), a.v.at(sample, kv_head), a.v.position, block_row,
-                                    s.keys, s.head_dim);
-  // Queries before this one see none of the block's keys.
-  const int start = max(block_row - s.earlier(), 0);
-  int head = kv_head * s.group(), first_query = start, turn = 0;
-  const int last_head = head + s.group() - 1;
-  fetch(head, first_query, turn);
-  float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
-  for (int next_head = head, next_query = first_query; next_head <= last_head;
-       head = next_head, first_query = next_query, turn ^= 1) {
-    next_query = first_query + kMet;
-    if (next_query >= s.seq) {
-      next_query = start;
-      next_head = head + 1;
+  // All of one tile of queries; the block's threads meet once in between.
+  __device__ void meet(int step) {
+    thread_ = thread_now();
+    const int turn = step % S::kTurns;
+    const uint4 *const q = tiles_.met(0, turn), *const d_o = tiles_.met(1, turn);
+    if (sees_keys(step, query_warp())) {
+      float probs[2][kHalf / 8][4] = {}, slopes[2][kHalf / 8][4] = {};
+      const int own = query_warp() * kHalf * S::kChunks;
+      add_product_by_column<T, S::D, 2, kHalf>(probs, tiles_.keys(), key_row(), q + own);
+      take_probs(step, probs);
+      add_product_by_column<T, S::D, 2, kHalf>(slopes, tiles_.values(), key_row(), d_o + own);
+      take_slopes(step, probs, slopes);
+      put(probs, tiles_.pairs(0));
+      put(slopes, tiles_.pairs(1));
+      add_own(dv_, probs, d_o);
+      add_own(dk_, slopes, q);
     }
-    wait_for_copies<0>();
-    __syncthreads();  // these tiles are here, and the last ones have been used
-    if (next_head <= last_head) fetch(next_head, next_query, turn ^ 1);
-    if (first_query + kMet + s.earlier() <= block_row + warp_row)
-      continue;  // none sees this warp's keys
-    const float slope2 = (a.slopes != nullptr ? a.slopes[head] : 0.0F) * kLog2E;
-    float probs[1][kMet / 8][4] = {}, slopes[1][kMet / 8][4] = {};
-    add_product_by_column<T, D, 1, kMet>(probs, tiles.kept(0), warp_row, tiles.met(0, turn));
-    add_product_by_column<T, D, 1, kMet>(slopes, tiles.kept(1), warp_row, tiles.met(1, turn));
-    const float* const log_sums = a.log_sum + s.row(sample, head);
-    const float* const alongs = a.along + s.row(sample, head);
+    thread_ = thread_now();
+    __syncthreads();  // everyone's probabilities and slopes are here
+    if (sees_keys(step, 1 - query_warp())) {
+      add_other(dv_, tiles_.pairs(0), d_o);
+      add_other(dk_, tiles_.pairs(1), q);
+    }
+#pragma unroll 1
+    for (int part = 0; part < S::kDqParts; ++part) add_dq(step, part);
+  }
+
+  __device__ void store() const {
+    const FlashSizes& s = a_.sizes;
+    const float one[2] = {1, 1}, scale[2] = {s.scale, s.scale};
+    const int column = query_warp() * S::kColumns;
+    const HeadExtent extent{s.keys, s.head_dim - column};
 #pragma unroll
-    for (int n = 0; n < kMet / 8; ++n) {
+    for (int m = 0; m < 2; ++m) {
+      const int first = item_.first_key + key_row() + m * 16;
+      store_result<T, S::kColumns>(dk_[m], scale, a_.dk.at(item_.sample, item_.kv_head) + column,
+                                   a_.dk.position, first, extent);
+      store_result<T, S::kColumns>(dv_[m], one, a_.dv.at(item_.sample, item_.kv_head) + column,
+                                   a_.dv.position, first, extent);
+    }
+  }
+
+ private:
+  using Scores = float[2][kHalf / 8][4];          // [key][query]
+  using Gradient = float[2][S::kColumns / 8][4];  // [key][column]
+  using Dq = float[2][S::kDqColumns / 8][4];      // [query][column]
+
+  __device__ int lane() const { return thread_ % 32; }
+  __device__ int warp() const { return thread_ / 32; }
+  __device__ int query_warp() const { return warp() % 2; }
+  __device__ int key_row() const { return warp() / 2 * kHalf; }
+
+  // The last key that one half of the tile's queries sees, counted from the block's first.
+  __device__ int last_seen(int step, int half) const {
+    return first_query(step) + half * kHalf + kHalf - 1 + a_.sizes.earlier() - item_.first_key;
+  }
+  __device__ bool sees_keys(int step, int half) const { return key_row() <= last_seen(step, half); }
+
+  // Scores become probabilities.
+  __device__ void take_probs(int step, Scores& probs) const {
+    const FlashSizes& s = a_.sizes;
+    const float* const log_sums = tiles_.numbers(0, step % S::kTurns) + query_warp() * kHalf;
+    const float slope2 = (a_.slopes != nullptr ? a_.slopes[head_of(step)] : 0.0F) * kLog2E;
+    const float scale2 = s.scale * kLog2E;
+    const int first = first_query(step) + query_warp() * kHalf;
+#pragma unroll
+    for (int n = 0; n < kHalf / 8; ++n) {
 #pragma unroll
       for (int side = 0; side < 2; ++side) {
-        const int query = first_query + n * 8 + result_col(lane, side);
-        const bool real = query < s.seq;
-        const float log_sum2 = real ? log_sums[query] * kLog2E : 0.0F;
-        const float along = real ? alongs[query] : 0.0F;
+        const int at = n * 8 + result_col(lane(), side);
+        const int last = first + at < s.seq ? first + at + s.earlier() : -1;
+        const float log_sum2 = log_sums[at] * kLog2E;
 #pragma unroll
-        for (int i = side; i < 4; i += 2) {
-          const int key = block_row + warp_row + result_row(lane, i);
-          const float score2 = scale2 * probs[0][n][i] + slope2 * static_cast<float>(key);
-          const float prob =
-              real && key <= query + s.earlier() ? exp2_fast(score2 - log_sum2) : 0.0F;
-          probs[0][n][i] = prob;
-          slopes[0][n][i] = s.scale * prob * (slopes[0][n][i] - along);
+        for (int m = 0; m < 2; ++m) {
+#pragma unroll
+          for (int i = side; i < 4; i += 2) {
+            const int key = item_.first_key + key_row() + m * 16 + result_row(lane(), i);
+            const float score2 = scale2 * probs[m][n][i] + slope2 * static_cast<float>(key);
+            probs[m][n][i] = key <= last ? exp2_fast(score2 - log_sum2) : 0.0F;
+          }
         }
       }
     }
-    add_product_by_depth<T, D, 1, kMet>(dv, probs, tiles.met(1, turn));
-    add_product_by_depth<T, D, 1, kMet>(dk, slopes, tiles.met(0, turn));
   }
-  const float one[2] = {1, 1};
-  const int first = block_row + warp_row;
-  store_result<T, D>(dk[0], one, a.dk.at(sample, kv_head), a.dk.position, first,
-                     s.keys_and_values());
-  store_result<T, D>(dv[0], one, a.dv.at(sample, kv_head), a.dv.position, first,
-                     s.keys_and_values());
+
+  // Gradients of probabilities become those of the scaled scores.
+  __device__ void take_slopes(int step, const Scores& probs, Scores& slopes) const {
+    const float* const alongs = tiles_.numbers(1, step % S::kTurns) + query_warp() * kHalf;
+#pragma unroll
+    for (int n = 0; n < kHalf / 8; ++n) {
+#pragma unroll
+      for (int side = 0; side < 2; ++side) {
+        const float along = alongs[n * 8 + result_col(lane(), side)];
+#pragma unroll
+        for (int m = 0; m < 2; ++m) {
+#pragma unroll
+          for (int i = side; i < 4; i += 2)
+            slopes[m][n][i] = probs[m][n][i] * (slopes[m][n][i] - along);
+        }
+      }
+    }
+  }
+
+  // The warp's part of a tile of pairs.
+  __device__ void put(const Scores& own, uint4* pairs) const {
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+#pragma unroll
+      for (int n = 0; n < kHalf / 8; ++n) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int row = key_row() + m * 16 + result_row(lane(), 2 * half);
+          const int chunk = query_warp() * (kHalf / kChunk) + n;
+          auto* const to = reinterpret_cast<unsigned*>(pairs + swizzled(row, chunk, kPairChunks));
+          to[lane() % 4] = packed(own[m][n][2 * half], own[m][n][2 * half + 1], T{});
+        }
+      }
+    }
+  }
+
+  // The lane's place in 16 rows and the warp's columns of a tile of queries.
+  __device__ unsigned place_in_met(const uint4* tile, int row) const {
+    const TilePlace of_b = b_source_by_depth(lane());
+    return place_address<S::D>(tile, row + of_b.row,
+                               query_warp() * (S::kColumns / kChunk) + of_b.chunk);
+  }
+
+  // sums += own pairs times the tile's rows of the warp's queries.
+  __device__ void add_own(Gradient& sums, const Scores& own, const uint4* tile) const {
+    const unsigned place = place_in_met(tile, query_warp() * kHalf);
+#pragma unroll
+    for (int k = 0; k < kHalf / 16; ++k) {
+      unsigned left[2][4];
+      take_as_left<T, 2, kHalf>(own, k, left);
+      add_step_by_depth<T, 2, S::kColumns>(sums, left, place + k * 16 * S::D * 2);
+    }
+  }
+  // The same for the other half of the queries, whose pairs another warp has put there.
+  __device__ void add_other(Gradient& sums, const uint4* pairs, const uint4* tile) const {
+    const int half = 1 - query_warp();
+    const TilePlace of_a = a_source(lane());
+    const unsigned a_place =
+        place_address<kQueries>(pairs, key_row() + of_a.row, half * (kHalf / kChunk) + of_a.chunk);
+    const unsigned place = place_in_met(tile, half * kHalf);
+#pragma unroll
+    for (int k = 0; k < kHalf / 16; ++k) {
+      unsigned left[2][4];
+#pragma unroll
+      for (int m = 0; m < 2; ++m) {
+        load_fragments((a_place ^ (k * 32)) + m * 16 * kQueries * 2, left[m]);
+      }
+      add_step_by_depth<T, 2, S::kColumns>(sums, left, place + k * 16 * S::D * 2);
+    }
+  }
+
+  // The block's part of dq of the warp's queries and some columns, and the sum with those before
+  // it.
+  __device__ void add_dq(int step, int part) const {
+    const int columns = (part * S::kWarps + warp()) / 2 * S::kDqColumns;
+    float dq[2][S::kDqColumns / 8][4] = {};
+    const TilePlace of_a = a_source_by_depth(lane()), of_b = b_source_by_depth(lane());
+    const unsigned a_place = place_address<kQueries>(tiles_.pairs(1), of_a.row,
+                                                     query_warp() * (kHalf / kChunk) + of_a.chunk);
+    const unsigned b_place =
+        place_address<S::D>(tiles_.keys(), of_b.row, columns / kChunk + of_b.chunk);
+    const int end = min(S::kKeys, last_seen(step, query_warp()) + 1);
+#pragma unroll 2
+    for (int key = 0; key < end; key += 16) {
+      unsigned left[2][4];
+#pragma unroll
+      for (int m = 0; m < 2; ++m) {
+        load_fragments_transposed((a_place ^ (m * 32)) + key * kQueries * 2, left[m]);
+      }
+      add_step_by_depth<T, 2, S::kDqColumns>(dq, left, b_place + key * S::D * 2);
+    }
+    constexpr int kPieces = 2 * S::kDqColumns / 8;
+    this->template add_in_turn<S::kDqParts * S::kWarps>(step, part * S::kThreads + thread_,
+                                                        reinterpret_cast<float(&)[kPieces][4]>(dq),
+                                                        [&] { store_dq(step, columns, dq); });
+  }
+
+  __device__ void store_dq(int step, int column, const Dq& dq) const {
+    const FlashSizes& s = a_.sizes;
+    const float scale[2] = {s.scale, s.scale};
+    const HeadExtent extent{s.seq, s.head_dim - column};
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+      store_result<T, S::kDqColumns>(dq[m], scale, a_.dq.at(item_.sample, head_of(step)) + column,
+                                     a_.dq.position,
+                                     first_query(step) + query_warp() * kHalf + m * 16, extent);
+    }
+  }
+
+  Tiles<S> tiles_;
+  int thread_ = thread_now();
+  Gradient dk_ = {}, dv_ = {};
+};
+
+template <class T, class S>
+__global__ void __launch_bounds__(S::kThreads, 1)
+    flash_backward_kernel(const FlashBackwardArgs<T> a, const DqSums w) {
+  extern __shared__ __align__(256) uint4 shared[];
+  __shared__ Item item;
+  Backward<T, S> work(a, w, item, shared);
+  work.fetch_keys();
+  work.fetch(0);
+  for (int step = 0; step < work.steps(); ++step) {
+    wait_for_copies<0>();
+    __syncthreads();  // this tile is here, and the last one has been used
+    if (S::kTurns > 1 && step + 1 < work.steps()) work.fetch(step + 1);
+    work.meet(step);
+    if (S::kTurns > 1 || step + 1 == work.steps()) continue;
+    __syncthreads();  // this tile has been used
+    work.fetch(step + 1);
+  }
+  work.store();
 }
 
-template <class T, int D>
-void launch(const FlashBackward& op, float* along, const CudaState& state) {
-  const FlashBackwardArgs<T> args = backward_args<T>(op, along);
-  const auto tiles = [](std::int64_t rows) {
-    return static_cast<unsigned>((rows + kKept - 1) / kKept);
-  };
-  const auto batch = static_cast<unsigned>(op.dims.batch);
-  const auto start = [&](auto kernel, std::int64_t rows, std::int64_t heads) {
-    check_cuda(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tiles<D>::kBytes),
-        "shared memory of flash attention");
-    kernel<<<dim3(tiles(rows), static_cast<unsigned>(heads), batch), kThreads, Tiles<D>::kBytes,
-             state.stream>>>(args);
-  };
-  start(flash_dq_kernel<T, D>, op.dims.seq, op.dims.heads);
-  start(flash_dkv_kernel<T, D>, key_count(op.dims), op.dims.kv_heads);
+template <class T, class S>
+void launch(const FlashBackward& op, const FlashMemory& memory, std::byte* scratch,
+            const CudaState& state) {
+  const DqSums sums = dq_sums(op, memory, scratch, S::kKeys);
+  const auto kernel = flash_backward_kernel<T, S>;
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
+             "shared memory of flash attention");
+  kernel<<<static_cast<unsigned>(sums.heads_of_keys * sums.key_blocks), S::kThreads, S::kBytes,
+           state.stream>>>(backward_args<T>(op, reinterpret_cast<float*>(scratch)), sums);
 }
 
 template <class T>
-void launch_for_dim(const FlashBackward& op, float* along, const CudaState& state) {
+void launch_for_dim(const FlashBackward& op, const FlashMemory& memory, std::byte* scratch,
+                    const CudaState& state) {
+  using Wide = Shape<128, 128, 2>;
   if (op.dims.head_dim <= 64) {
-    launch<T, 64>(op, along, state);
+    launch<T, Shape<64, 128, 2>>(op, memory, scratch, state);
+  } else if (state.limits.shared_memory >= Wide::kBytes + kStaticBytes) {
+    launch<T, Wide>(op, memory, scratch, state);
   } else {
-    launch<T, 128>(op, along, state);
+    launch<T, Shape<128, 64, 1>>(op, memory, scratch, state);  // 99 KiB: GeForce, L4, L40
   }
+}
+
+// Blocks and turns are counted in 32 bits.
+bool is_countable(const FlashBackward& op, const FlashMemory& memory) {
+  return memory.turn_count < (std::int64_t{1} << 31) - 1 &&
+         op.dims.batch * op.dims.kv_heads * (key_count(op.dims) / 64 + 1) < std::int64_t{1} << 31;
 }
 
 }  // namespace
 
 void compute(const FlashBackward& op, CudaState& state) {
   const AttentionDims& d = op.dims;
-  auto* along = state.scratch.array<float>(d.batch * d.heads * d.seq);
-  flash_along(op, along, state);
-  if (!is_plainly_causal(op) ||
+  const FlashMemory memory = flash_backward_memory(d);
+  if (!is_plainly_causal(op) || !is_countable(op, memory) ||
       !suits_tensor_cores(d, {&op.q, &op.k, &op.v, &op.d_o, &op.dq, &op.dk, &op.dv})) {
+    auto* const along = state.scratch.array<float>(d.batch * d.heads * d.seq);
+    flash_along(op, along, {}, state);
     flash_backward_plainly(op, along, state);
-  } else if (op.q.tensor.dtype() == DType::kBFloat16) {
-    launch_for_dim<__nv_bfloat16>(op, along, state);
+    return;
+  }
+  auto* const scratch = static_cast<std::byte*>(state.scratch.bytes(memory.bytes));
+  flash_along(op, reinterpret_cast<float*>(scratch),
+              {reinterpret_cast<int*>(scratch + memory.turns), memory.turn_count + 1}, state);
+  if (state.limits.uses_warpgroups && d.head_dim > 64) {
+    flash_backward_by_warpgroups(op, memory, scratch, state);
+    return;
+  }
+  if (op.q.tensor.dtype() == DType::kBFloat16) {
+    launch_for_dim<__nv_bfloat16>(op, memory, scratch, state);
   } else {
-    launch_for_dim<__half>(op, along, state);
+    launch_for_dim<__half>(op, memory, scratch, state);
   }
 }
 

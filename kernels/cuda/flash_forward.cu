@@ -6,7 +6,9 @@
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/flash.cuh"
 #include "kernels/cuda/flash_paths.h"
+#include "kernels/cuda/flash_softmax.cuh"
 #include "kernels/cuda/packs.cuh"
+#include "kernels/cuda/warpgroups.h"
 
 namespace tpsim {
 namespace {
@@ -18,59 +20,6 @@ constexpr int kRows = kWarps * 16 * kM;
 // Keys of a tile: scores and outputs share 255 registers.
 template <int D>
 constexpr int kKeysOf = D > 64 ? 32 : 64;
-
-// Of one query, in the lanes that hold its scores.
-struct Running {
-  float max = -INFINITY;  // of scores in powers of two
-  float sum = 0;          // of this lane's share
-};
-
-// Scores of one tile become 2^(score - max); the outputs so far are scaled down to the new maximum.
-// The tile's first query sees keys up to `last_seen`.
-template <int D, int kM, int kKeys>
-__device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&out)[kM][D / 8][4],
-                                    Running (&running)[kM][2], int last_seen, int first_key,
-                                    float scale2, float slope2) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int m = 0; m < kM; ++m) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int last = last_seen + m * 16 + result_row(lane, 2 * half);
-      Running& r = running[m][half];
-      float max = r.max;
-#pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-        for (int i = 2 * half; i < 2 * half + 2; ++i) {
-          const int key = first_key + n * 8 + result_col(lane, i);
-          float& x = scores[m][n][i];
-          x = key <= last ? scale2 * x + slope2 * static_cast<float>(key) : -INFINITY;
-          max = fmaxf(max, x);
-        }
-      }
-      max = fmaxf(max, __shfl_xor_sync(0xffffffffU, max, 1));
-      max = fmaxf(max, __shfl_xor_sync(0xffffffffU, max, 2));
-      const float shrink = exp2_fast(r.max - max);
-      r.max = max;
-      r.sum *= shrink;
-#pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-        for (int i = 2 * half; i < 2 * half + 2; ++i) {
-          scores[m][n][i] = exp2_fast(scores[m][n][i] - max);
-          r.sum += scores[m][n][i];
-        }
-      }
-      if (!__any_sync(0xffffffffU, shrink != 1.0F)) continue;  // no maximum has moved
-#pragma unroll
-      for (int d = 0; d < D / 8; ++d) {
-        out[m][d][2 * half] *= shrink;
-        out[m][d][2 * half + 1] *= shrink;
-      }
-    }
-  }
-}
 
 // Grid: (tiles of queries, heads, batch). The longest rows start first.
 template <class T, int D, int kM>
@@ -113,32 +62,17 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(const FlashForw
     }
     commit_copies();
     if (sees) {
-      softmax_tile<D, kM, kKeys>(scores, out, running, last_seen, first_key, s.scale * kLog2E,
-                                 slope * kLog2E);
+      float shrink[kM][2];
+      softmax_tile<kM, kKeys>(scores, shrink, running, last_seen, first_key, s.scale * kLog2E,
+                              slope * kLog2E);
+      shrink_sums<D, kM>(out, shrink);
     }
     wait_for_copies<1>();
     __syncthreads();  // the values are here
     if (sees) add_product_by_depth<T, D, kM, kKeys>(out, scores, v_tile);
   }
 
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int m = 0; m < kM; ++m) {
-    float inverse[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float sum = running[m][half].sum;
-      sum += __shfl_xor_sync(0xffffffffU, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffU, sum, 2);
-      inverse[half] = 1.0F / sum;
-      const int query = first_row + m * 16 + result_row(lane, 2 * half);
-      if (lane % 4 == 0 && query < s.seq) {
-        a.log_sum[s.row(sample, head) + query] = (running[m][half].max + log2f(sum)) * kLn2;
-      }
-    }
-    store_result<T, D>(out[m], inverse, a.o.at(sample, head), a.o.position, first_row + m * 16,
-                       s.queries());
-  }
+  store_rows<T, D, kM>(a, out, running, sample, head, first_row);
 }
 
 template <class T, int D>
@@ -167,6 +101,8 @@ void launch_for_dim(const FlashForward& op, const CudaState& state) {
 void compute(const FlashForward& op, CudaState& state) {
   if (!is_plainly_causal(op) || !suits_tensor_cores(op.dims, {&op.q, &op.k, &op.v, &op.o})) {
     flash_forward_plainly(op, state);
+  } else if (state.limits.uses_warpgroups) {
+    flash_forward_by_warpgroups(op, state);
   } else if (op.q.tensor.dtype() == DType::kBFloat16) {
     launch_for_dim<__nv_bfloat16>(op, state);
   } else {

@@ -119,7 +119,9 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
 
 template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp, 4)
-    flash_along_kernel(const FlashBackwardArgs<T> a, std::int64_t rows) {
+    flash_along_kernel(const FlashBackwardArgs<T> a, std::int64_t rows, Cleared cleared) {
+  const std::int64_t thread = std::int64_t{blockIdx.x} * (kWarps * kWarp) + threadIdx.x;
+  if (thread < cleared.count) cleared.numbers[thread] = 0;
   const FlashSizes s = a.sizes;
   const RowPlace at = row_place(s.seq, s.heads, rows);
   if (!at.exists) return;
@@ -204,16 +206,17 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
 }
 
 // A warp for each of `rows`, with room for `vectors` of head_dim floats each.
-template <class Kernel, class Args>
-void launch(Kernel kernel, const Args& args, std::int64_t rows, int vectors,
-            const CudaState& state) {
+template <class Kernel, class Args, class... More>
+void launch(Kernel kernel, const Args& args, std::int64_t rows, int vectors, const CudaState& state,
+            const More&... more) {
   const std::int64_t shared = std::int64_t{kWarps} * vectors * args.sizes.head_dim * 4;
   TPSIM_CHECK(shared <= state.limits.shared_memory, "heads that fit in shared memory");
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(shared)),
              "shared memory of plain attention");
   const auto blocks = static_cast<unsigned>((rows + kWarps - 1) / kWarps);
-  kernel<<<blocks, kWarps * kWarp, static_cast<std::size_t>(shared), state.stream>>>(args, rows);
+  kernel<<<blocks, kWarps * kWarp, static_cast<std::size_t>(shared), state.stream>>>(args, rows,
+                                                                                     more...);
 }
 
 }  // namespace
@@ -226,11 +229,12 @@ void flash_forward_plainly(const FlashForward& op, CudaState& state) {
   });
 }
 
-void flash_along(const FlashBackward& op, float* along, CudaState& state) {
+void flash_along(const FlashBackward& op, float* along, Cleared cleared, CudaState& state) {
   const std::int64_t rows = op.dims.batch * op.dims.heads * op.dims.seq;
+  TPSIM_CHECK(cleared.count <= rows * kWarp, "a thread for each number that is cleared");
   with_type(op.q.tensor.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    launch(flash_along_kernel<T>, backward_args<T>(op, along), rows, 0, state);
+    launch(flash_along_kernel<T>, backward_args<T>(op, along), rows, 0, state, cleared);
   });
 }
 

@@ -17,6 +17,9 @@ struct TilePlace {
 // Where lane `lane` points ldmatrix.x4 for 16 x 16 of operand A, whose rows are the tile's rows.
 constexpr TilePlace a_source(int lane) { return {lane % 8 + lane / 8 % 2 * 8, lane / 16}; }
 
+// The same with .trans, for A whose rows are the tile's columns (k runs down the tile's rows).
+constexpr TilePlace a_source_by_depth(int lane) { return {lane % 8 + lane / 16 * 8, lane / 8 % 2}; }
+
 // For two neighbouring 16 x 8 operands B whose columns are the tile's rows (k runs along a row).
 constexpr TilePlace b_source_by_column(int lane) {
   return {lane % 8 + lane / 16 * 8, lane / 8 % 2};

@@ -37,7 +37,7 @@ __device__ inline void add_product_by_column(float (&sums)[kM][N / 8][4], const 
   const TilePlace of_a = a_source(lane), of_b = b_source_by_column(lane);
   const unsigned a_place = place_address<D>(a, a_row + of_a.row, of_a.chunk);
   const unsigned b_place = place_address<D>(b, of_b.row, of_b.chunk);
-#pragma unroll 4
+#pragma unroll 2
   for (int k = 0; k < D / 16; ++k) {
     unsigned left[kM][4];
 #pragma unroll
@@ -57,37 +57,51 @@ __device__ inline void add_product_by_column(float (&sums)[kM][N / 8][4], const 
   }
 }
 
+// Results of a product, kM x 16 rows of K columns, as the next one's left operand, rounded to T;
+// k: which 16 columns.
+template <class T, int kM, int K>
+__device__ inline void take_as_left(const float (&results)[kM][K / 8][4], int k,
+                                    unsigned (&left)[kM][4]) {
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+    const auto& low = results[m][2 * k];
+    const auto& high = results[m][2 * k + 1];
+    left[m][0] = packed(low[0], low[1], T{});
+    left[m][1] = packed(low[2], low[3], T{});
+    left[m][2] = packed(high[0], high[1], T{});
+    left[m][3] = packed(high[2], high[3], T{});
+  }
+}
+
+// sums[m][n] += left (kM x 16 rows, 16 columns) times 16 rows and N columns of a tile, from the
+// lane's b_source_by_depth on; N divides the columns before it.
+template <class T, int kM, int N>
+__device__ inline void add_step_by_depth(float (&sums)[kM][N / 8][4], const unsigned (&left)[kM][4],
+                                         unsigned place) {
+#pragma unroll
+  for (int n = 0; n < N / 16; ++n) {
+    unsigned right[4];
+    load_fragments_transposed(place ^ (n * 32), right);
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      multiply_add(sums[m][2 * n], left[m], right[0], right[1], T{});
+      multiply_add(sums[m][2 * n + 1], left[m], right[2], right[3], T{});
+    }
+  }
+}
+
 // sums[m][d] += left (kM x 16 rows, K columns, as add_product_by_column leaves its results, rounded
 // to T) times the first K rows of `b`, a tile of D columns.
 template <class T, int D, int kM, int K>
 __device__ inline void add_product_by_depth(float (&sums)[kM][D / 8][4],
                                             const float (&left)[kM][K / 8][4], const uint4* b) {
-  constexpr unsigned kRowBytes = D * 2;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const TilePlace of_b = b_source_by_depth(lane);
+  const TilePlace of_b = b_source_by_depth(static_cast<int>(threadIdx.x) % 32);
   const unsigned b_place = place_address<D>(b, of_b.row, of_b.chunk);
 #pragma unroll
   for (int k = 0; k < K / 16; ++k) {
     unsigned a[kM][4];
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      const auto& low = left[m][2 * k];
-      const auto& high = left[m][2 * k + 1];
-      a[m][0] = packed(low[0], low[1], T{});
-      a[m][1] = packed(low[2], low[3], T{});
-      a[m][2] = packed(high[0], high[1], T{});
-      a[m][3] = packed(high[2], high[3], T{});
-    }
-#pragma unroll
-    for (int d = 0; d < D / 16; ++d) {
-      unsigned right[4];
-      load_fragments_transposed((b_place ^ (d * 32)) + k * 16 * kRowBytes, right);
-#pragma unroll
-      for (int m = 0; m < kM; ++m) {
-        multiply_add(sums[m][2 * d], a[m], right[0], right[1], T{});
-        multiply_add(sums[m][2 * d + 1], a[m], right[2], right[3], T{});
-      }
-    }
+    take_as_left<T, kM, K>(left, k, a);
+    add_step_by_depth<T, kM, D>(sums, a, b_place + k * 16 * D * 2);
   }
 }
 

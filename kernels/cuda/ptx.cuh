@@ -19,6 +19,12 @@ __device__ inline void copy_async(void* to, const void* from, bool present) {
                "l"(from), "r"(present ? 16 : 0)
                : "memory");
 }
+// The same of 4 bytes.
+__device__ inline void copy_word_async(void* to, const void* from, bool present) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(shared_address(to)),
+               "l"(from), "r"(present ? 4 : 0)
+               : "memory");
+}
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 // Until all but the last kLeft commits have arrived; for this thread's copies.
 template <int kLeft>
@@ -63,6 +69,46 @@ __device__ inline float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
   return y;
+}
+
+// Numbers that blocks draw in the order in which they begin: 0, 1, ...
+__device__ inline int next_number(int* next) {
+  int number;
+  asm volatile("atom.relaxed.gpu.global.add.s32 %0, [%1], 1;\n"
+               : "=r"(number)
+               : "l"(next)
+               : "memory");
+  return number;
+}
+
+// By whole warps: one ends a turn, and what its lanes have read and written before is done for the
+// lanes of the other, which waits until `turn` is `value`. The other must have drawn a later
+// number.
+__device__ inline void end_turn(int* turn, int value) {
+  __threadfence();
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) {
+    asm volatile("st.release.gpu.global.s32 [%0], %1;\n" ::"l"(turn), "r"(value) : "memory");
+  }
+}
+__device__ inline void wait_for_turn(const int* turn, int value) {
+  if (threadIdx.x % 32 == 0) {
+    int now;
+    do {
+      asm volatile("ld.acquire.gpu.global.s32 %0, [%1];\n" : "=r"(now) : "l"(turn) : "memory");
+    } while (now != value);
+  }
+  __syncwarp();
+}
+// What another block has written is in the L2 cache, not in this multiprocessor's.
+__device__ inline float4 load_beyond_l1(const float4* from) { return __ldcg(from); }
+__device__ inline void store_beyond_l1(float4* to, float4 value) { __stcg(to, value); }
+
+// threadIdx.x, read anew each time: what is computed from it needs no registers in between.
+__device__ inline int thread_now() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;\n" : "=r"(thread));
+  return thread;
 }
 
 // Nanoseconds of a clock that all kernels share.

@@ -264,6 +264,27 @@ TEST_CASE("a driver that is too old and kernels for other GPUs are said by name"
   }
 }
 
+TEST_CASE("attention by warpgroups is refused by name where it cannot be") {
+  if (gpu_facts().name != "emulated GPU") return;
+  struct Case {
+    const char* variables;
+    int code;
+    const char* said;
+  };
+  for (const Case& one :
+       {Case{"TPSIM_EMULATED_GPU=ampere TPSIM_HOPPER_ATTENTION=1", 4,
+             "has compute capability 8.0, and attention by warpgroups is for 9.0 alone"},
+        Case{"TPSIM_HOPPER_ATTENTION=yes", 2, "TPSIM_HOPPER_ATTENTION=yes: it is neither 0 nor 1"},
+        Case{"TPSIM_EMULATED_GPU=ampere TPSIM_HOPPER_ATTENTION=0", 0, ""}}) {
+    const Finished finished = run("env " + std::string(one.variables) + " " + TPSIM_BINARY_DIR +
+                                  "/tpsim run --checkpoint " + TPSIM_SOURCE_DIR +
+                                  "/tests/golden/bloom-tiny --device cuda --seq 16 --steps 1");
+    INFO(finished.err);
+    CHECK(finished.code == one.code);
+    CHECK(finished.err.find(one.said) != std::string::npos);
+  }
+}
+
 TEST_CASE("the driver's memory is predicted for whole models and for ranks of large ones") {
   if (gpu_facts().name != "emulated GPU") return;  // tools/gpu_check.sh compares it there
   const Folder folder;
@@ -281,6 +302,10 @@ TEST_CASE("the driver's memory is predicted for whole models and for ranks of la
              20},
         Case{"--model llama-2-70b --tp 8 --pp 4 --micro-batch 1 --global-batch 8 --recompute none",
              24},
+        // Sums of dq are more than products' workspace.
+        Case{"--model llama-3-70b --tp 8 --pp 4 --seq 65536 --attention flash --micro-batch 1 "
+             "--global-batch 4 --recompute full",
+             8},
         Case{"--model bloom-7b1 --recompute full --micro-batch 1 --global-batch 4", 0},
         Case{"--model bloom-1b7 --attention unfused --micro-batch 4 --global-batch 8 --recompute "
              "none",

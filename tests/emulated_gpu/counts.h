@@ -10,6 +10,10 @@ struct Counts {
   std::int64_t products = 0;  // by cuBLASLt
   std::int64_t copies = 0;
   std::int64_t host_waits = 0;  // for a stream or an event
+  // Instructions of warps.
+  std::int64_t tile_products = 0;       // mma
+  std::int64_t fragment_loads = 0;      // ldmatrix
+  std::int64_t warpgroup_products = 0;  // a warp's part of wgmma
 };
 
 // Since the program began.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tests/emulated_gpu/counts.h"
 #include "tests/emulated_gpu/thread_block.h"
 
 namespace tpsim {
@@ -31,6 +32,13 @@ inline void copy_async(void* to, const void* from, bool present) {
   }
   emulated::copy_later(to, present ? from : kZeros.data(), 16);
 }
+inline void copy_word_async(void* to, const void* from, bool present) {
+  static constexpr std::uint32_t kZero = 0;
+  if ((reinterpret_cast<std::uintptr_t>(from) | shared_address(to)) % 4 != 0) {
+    emulated::end_with("cp.async from or to no multiple of 4 bytes");
+  }
+  emulated::copy_later(to, present ? from : &kZero, 4);
+}
 inline void commit_copies() { emulated::commit_copies(); }
 template <int kLeft>
 inline void wait_for_copies() {
@@ -43,6 +51,7 @@ inline void load_rows(unsigned from, bool transposed, unsigned (&r)[4]) {
   using Registers = std::array<std::array<std::uint16_t, 2>, 4>;
   const auto mine =
       emulated::warp_together<Registers>(from, [transposed](const auto& rows, auto& out) {
+        emulated::count(&emulated::Counts::fragment_loads);
         for (std::size_t lane = 0; lane < rows.size(); ++lane) {
           for (std::size_t matrix = 0; matrix < 4; ++matrix) {
             for (std::size_t i = 0; i < 2; ++i) {
@@ -82,6 +91,7 @@ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, uns
   std::memcpy(mine.b[1], &b1, sizeof b1);
   const auto sums =
       emulated::warp_together<std::array<float, 4>>(mine, [](const auto& lanes, auto& out) {
+        emulated::count(&emulated::Counts::tile_products);
         std::array<std::array<float, 16>, 16> left{};  // [row][k]
         std::array<std::array<float, 16>, 8> right{};  // [column][k]
         for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -112,6 +122,25 @@ inline float exp2_fast(float x) {
   const float y = std::exp2(x);
   return y < 0x1p-126F ? 0.0F : y;
 }
+
+inline int next_number(int* next) { return (*next)++; }
+
+// Blocks run one after another: who waits for a turn that has not ended would wait for a block that
+// has not begun, as a GPU whose other multiprocessors are taken may do for ever.
+inline void end_turn(int* turn, int value) {
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) *turn = value;
+}
+inline void wait_for_turn(const int* turn, int value) {
+  if (threadIdx.x % 32 == 0 && *turn != value) {
+    emulated::end_with("a turn is waited for that no block before this one has ended");
+  }
+  __syncwarp();
+}
+inline float4 load_beyond_l1(const float4* from) { return *from; }
+inline void store_beyond_l1(float4* to, float4 value) { *to = value; }
+
+inline int thread_now() { return static_cast<int>(threadIdx.x); }
 
 inline std::uint64_t now_in_ns() {
   using Nanoseconds = std::chrono::nanoseconds;

@@ -86,6 +86,11 @@ cudaError_t noted(cudaError_t error) {
   return error;
 }
 
+std::size_t shared_memory_of_block() {
+  constexpr std::size_t kSmall = 99 << 10;
+  return is_played("small-blocks") ? kSmall : kSharedMemory;
+}
+
 bool is_possible(const Grid& grid) {
   const dim3 &b = grid.blocks, &t = grid.threads;
   constexpr unsigned kMostAcross = 65535;
@@ -150,7 +155,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* gpu, int) {
   std::snprintf(gpu->name, sizeof gpu->name, "emulated GPU");
   gpu->major = is_played("ampere") ? 8 : 9;
   gpu->multiProcessorCount = is_played("one-multiprocessor") ? 1 : kMultiprocessors;
-  gpu->sharedMemPerBlockOptin = kSharedMemory;
+  gpu->sharedMemPerBlockOptin = shared_memory_of_block();
   gpu->totalGlobalMem = total_memory();
   gpu->l2CacheSize = kCache;
   return cudaSuccess;
@@ -180,7 +185,7 @@ cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int v
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) {
     return noted(cudaErrorInvalidValue);
   }
-  if (value < 0 || static_cast<std::size_t>(value) > kSharedMemory) {
+  if (value < 0 || static_cast<std::size_t>(value) > shared_memory_of_block()) {
     return noted(cudaErrorInvalidValue);
   }
   shared_asked_for = std::max(shared_asked_for, static_cast<std::size_t>(value));

@@ -55,6 +55,7 @@ double now_s();
 //   one-algorithm       cuBLASLt has no choice to offer: the same work has the same bits
 //   ampere              it has no products of 8 bits
 //   one-multiprocessor  small ops go round the loops that only large ones do
+//   small-blocks        a block has no more shared memory than a GeForce's
 bool is_played(std::string_view way);
 
 // Whether kernels and products do their work. With TPSIM_EMULATED_GPU=idle they do not, and memory

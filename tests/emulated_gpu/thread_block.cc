@@ -20,10 +20,19 @@ struct Copy {
   int commit;  // the first is 0
 };
 
+struct Later {
+  std::function<void()> work;
+  int commit;
+};
+
 struct Thread {
   Fiber* fiber = nullptr;    // while it has begun and not ended
   std::vector<Copy> copies;  // in the order of their commits
   int commits = 0;
+  bool has_unseen_copies = false;
+  std::vector<Later> later;  // in the order of their commits
+  int work_commits = 0;
+  bool is_fenced = false;
 };
 
 struct Warp {
@@ -108,7 +117,10 @@ void Block::run(std::uint64_t seed, const std::function<void()>& body) {
   ended_ = 0;
   seed_ = seed;
   vote_ = false;
-  for (Thread& thread : threads_) thread.commits = 0;
+  for (Thread& thread : threads_) {
+    thread.commits = thread.work_commits = 0;
+    thread.has_unseen_copies = thread.is_fenced = false;
+  }
   for (Warp& warp : warps_) {
     warp.waiting.clear();
     warp.ended = 0;
@@ -166,6 +178,7 @@ void Block::work() {
 void Block::end_current() {
   emulated::commit_copies();
   emulated::wait_for_copies(0);
+  if (!current().later.empty()) end_with("a thread ends before its products");
   ++ended_;
   Warp& warp = warp_of_current();
   ++warp.ended;
@@ -256,8 +269,29 @@ void wait_for_copies(int left) {
   auto copy = thread.copies.begin();
   for (; copy != thread.copies.end() && copy->commit < thread.commits - left; ++copy) {
     std::memcpy(copy->to, copy->from, copy->bytes);
+    thread.has_unseen_copies = true;
   }
   thread.copies.erase(thread.copies.begin(), copy);
+}
+
+void work_later(std::function<void()> work) {
+  Thread& thread = block().current();
+  if (!thread.is_fenced) end_with("wgmma without wgmma.fence since the last wait");
+  if (thread.has_unseen_copies) end_with("wgmma after copies without fence.proxy.async");
+  thread.later.push_back({std::move(work), thread.work_commits});
+}
+void fence_work() { block().current().is_fenced = true; }
+void commit_work() { ++block().current().work_commits; }
+void show_copies() { block().current().has_unseen_copies = false; }
+
+void wait_for_work(int left) {
+  Thread& thread = block().current();
+  thread.is_fenced = false;
+  while (!thread.later.empty() && thread.later.front().commit < thread.work_commits - left) {
+    const std::function<void()> work = std::move(thread.later.front().work);
+    thread.later.erase(thread.later.begin());
+    work();  // other threads go on meanwhile
+  }
 }
 
 Arrival arrive_in_warp(const void* what, const void* in, std::size_t bytes) {

@@ -42,6 +42,15 @@ void copy_later(void* to, const void* from, std::size_t bytes);
 void commit_copies();
 void wait_for_copies(int left);
 
+// Work that reads and writes when it is waited for and no earlier, as wgmma may. fence_work() comes
+// between the last wait and the next work: registers are not to change after it.
+void work_later(std::function<void()> work);
+void fence_work();
+void commit_work();
+void wait_for_work(int left);
+// What this thread has copied is seen by work that it asks for later.
+void show_copies();
+
 // What the lanes of a warp bring to an instruction, and get from it.
 struct WarpOperands {
   static constexpr std::size_t kBytes = 64;

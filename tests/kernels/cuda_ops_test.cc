@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/gpu_facts.h"
+#include "kernels/flash_memory.h"
 #include "tests/kernels/odd_cases.h"
 #include "tests/test_label.h"
 
@@ -265,6 +266,13 @@ TEST_CASE("CUDA ops on wide bf16 tensors agree with float64", "[long]") {
 }
 TEST_CASE("CUDA ops on wide fp16 tensors agree with float64", "[long]") {
   check_wide(DType::kFloat16);
+}
+
+TEST_CASE("more heads than have room for their sums of dq take turns on CUDA", "[long]") {
+  const OpKey key{OpKind::kFlashBackward, DType::kBFloat16, 1, {65, 2, 32, 32, 8, 200}};
+  const AttentionDims dims{65, 2, 32, 32, 8, 200};
+  REQUIRE(flash_backward_memory(dims).slots < dims.batch * dims.kv_heads);
+  check_case(*gpu(), {key, "", nullptr});
 }
 
 TEST_CASE("sums over millions of elements keep their digits on CUDA") {

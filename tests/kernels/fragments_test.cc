@@ -122,6 +122,17 @@ TEST_CASE("tiles multiply by depth: columns of one with rows of the other", "[fr
   });
 }
 
+TEST_CASE("tiles multiply by depth on both sides: columns of one with columns of the other") {
+  const Tile a(32, 3), b(32, 11);
+  const Registers left = load_matrices(a, chunks_of(a_source_by_depth, 16, 4), true);
+  const Registers right = load_matrices(b, chunks_of(b_source_by_depth, 16, 2), true);
+  check_product(left, right, [&](int row, int column) {
+    int sum = 0;
+    for (int k = 0; k < 16; ++k) sum += a.at(16 + k, 4 * kChunk + row) * b.at(16 + k, 16 + column);
+    return sum;
+  });
+}
+
 TEST_CASE("results of two neighbouring products are the next product's left operand") {
   // Accumulators 0, 1 of a lane are (row, col) and its right neighbour: halves of one register.
   for (int lane = 0; lane < kLanes; ++lane) {

@@ -14,3 +14,17 @@ expect(nvcc-12.4 "compute_50\\ncompute_80\\ncompute_89\\ncompute_90\\n" "80;90")
 expect(nvcc-12.8 "compute_80\\ncompute_90\\ncompute_100\\ncompute_101\\ncompute_120\\n" "80;90;100")
 expect(nvcc-13 "compute_75\\ncompute_80\\ncompute_90\\ncompute_100\\ncompute_103" "80;90;100")
 expect(nvcc-silent "" "80;90")
+
+# Kernels of sm_90a are in a build that has Hopper among its GPUs, however it is written.
+function(expect_hopper architectures wanted)
+  tpsim_hopper_architecture("${architectures}" chosen)
+  if(NOT "${chosen}" STREQUAL "${wanted}")
+    message(FATAL_ERROR "${architectures}: ${chosen} in place of ${wanted}")
+  endif()
+endfunction()
+
+expect_hopper("80;90;100" "90a-real")
+expect_hopper("90a" "90a-real")
+expect_hopper("80-real;90-virtual" "90a-real")
+expect_hopper("80;100" "")
+expect_hopper("890;190" "")

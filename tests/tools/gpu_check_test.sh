@@ -43,8 +43,12 @@ program "$bundle/tpsim_cuda_tests" 'case "$*" in
   *bf16*) echo "op $TPSIM_OP"; [ "$TPSIM_OP" = add ] ;;
   *) echo "All tests passed" ;;
 esac'
-program "$bundle/tpsim_bench_gpu" 'printf "op\tmicroseconds\nflash_forward 1x2048x28 variant 0\t100.0\n"'
-program "$place/bin/nvidia-smi" 'echo "a GPU that is played"'
+program "$bundle/tpsim_bench_gpu" '[ "$1" != --attention ] || { echo "time by warpgroups over that by warps: 0.5"; exit 0; }
+printf "op\tmicroseconds\nflash_forward 1x2048x28 variant 0\t100.0\n"'
+program "$place/bin/nvidia-smi" 'case "$*" in
+  *compute_cap*) echo 9.0 ;;
+  *) echo "a GPU that is played" ;;
+esac'
 
 export TPSIM_CHECK_WORK=$place/work
 without_gpu=4
@@ -79,6 +83,8 @@ expect "each step has a line" grep -q "^look/op_matmul: 1 after" "$place/look/su
 
 stage kernels
 expect "kernels are left behind without PyTorch" grep -q flash_forward "$place/kernels/kernel_times.tsv"
+expect "attention by warpgroups is tried" grep -q "== hopper_backward: exit code 0" "$place/kernels/kernels.txt"
+expect "and compared in one line" grep -q "time by warpgroups over that by warps: 0.5" "$place/kernels/kernels.txt"
 expect "ranks on one GPU are compared with one rank" grep -q "== nccl_tp2_losses: exit code 0" "$place/kernels/kernels.txt"
 expect "other losses are seen" grep -q "^kernels/nccl_pp2_losses: 1 after .*mismatch" "$place/kernels/summary.txt"
 expect "a stopped rank is given up" grep -q "^kernels/nccl_stopped: 0 after" "$place/kernels/summary.txt"
