@@ -12,15 +12,15 @@ namespace tpsim {
 
 // The product with its operands rounded by the plan's recipe, where it is one of a linear layer's
 // or of experts': forward has the transposed weight behind, a weight gradient the transposed
-// gradient before.
-Matmul with_recipe(const RankContext& context, Matmul product);
+// gradient before. `scales`: Parameter::scales of the weight.
+Matmul with_recipe(const RankContext& context, Matmul product, const Tensor& scales);
 
 // y[T, out] = x[T, in] weight'.
-Tensor linear_forward(const RankContext& context, const Tensor& x, const Tensor& weight,
+Tensor linear_forward(const RankContext& context, const Tensor& x, const Parameter& weight,
                       const Label& label);
 
 // dx[T, in] = dy weight.
-Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const Tensor& weight,
+Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const Parameter& weight,
                              const Label& label);
 // weight_gradient (+)= dy' x.
 void linear_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,

@@ -11,6 +11,7 @@
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/delay.h"
 #include "kernels/cuda/gpu_facts.h"
+#include "kernels/cuda/matmul_8_bits.h"
 
 namespace tpsim {
 namespace {
@@ -24,9 +25,8 @@ Result<GpuLimits> limits_of(int index) {
     return no_gpu(fmt::format("{} has compute capability {}.{}; 8.0 is the least", gpu.name,
                               gpu.major, gpu.minor));
   }
-  const bool multiplies_8_bits = gpu.major > 8 || gpu.minor >= 9;  // Ada, Hopper and newer
   return GpuLimits{gpu.multiProcessorCount, static_cast<std::int64_t>(gpu.sharedMemPerBlockOptin),
-                   multiplies_8_bits};
+                   10 * gpu.major + gpu.minor};
 }
 
 // Where this process's GPU is: CUDA tells it no more once that is broken.
@@ -114,12 +114,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
 }
 
 std::string CudaDevice::reason_against(Precision recipe) const {
-  if (recipe == Precision::kNone) return "";
-  if (recipe != Precision::kFp8Current) return "CUDA multiplies 8 bits with one scale a tensor";
-  if (limits().multiplies_8_bits) return "";
-  const GpuFacts gpu = gpu_facts();
-  return fmt::format("{} has compute capability {}.{}, and products of 8 bits begin at 8.9",
-                     gpu.name, gpu.capability_major, gpu.capability_minor);
+  return tpsim::reason_against(
+      recipe, {gpu_facts().name, limits().capability, state_->matmuls.library_version()});
 }
 
 // No checks: this also runs while unwinding from a device that broke.

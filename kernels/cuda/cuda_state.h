@@ -18,7 +18,7 @@ namespace tpsim {
 struct GpuLimits {
   int multiprocessors = 1;
   std::int64_t shared_memory = 48 << 10;  // of a block, at most, in bytes
-  bool multiplies_8_bits = false;
+  int capability = 80;                    // compute capability, 90 for 9.0
 };
 
 // Working memory of ops, grown as needed and then kept. Ops run one after another on one stream, so
