@@ -234,9 +234,8 @@ void Attention::bias_gradients(const Tensor& dqkv) const {
 }
 
 Tensor Attention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
-  Tensor dcontext = linear_input_gradient(context_, dy, output_, kOutput);
-  linear_weight_gradient(context_, dy, gate_ != nullptr ? saved.gated : saved.core.context, output_,
-                         kOutput);
+  const Tensor& multiplied = gate_ != nullptr ? saved.gated : saved.core.context;
+  Tensor dcontext = linear_backward(context_, dy, multiplied, output_, kOutput);
   saved.gated = Tensor();
   dcontext = gate_backward(std::move(dcontext));
   Tensor dqkv = core_.backward(dcontext, saved.core);

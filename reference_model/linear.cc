@@ -37,32 +37,42 @@ float common_beta(const std::vector<Parameter*>& weights) {
   return beta;
 }
 
+// Gradients of results are rounded for the input's product, and the weight's follows.
+Matmul first_of_pair(Matmul product) {
+  product.rounding.keeps_a = true;
+  return product;
+}
+Matmul second_of_pair(Matmul product) {
+  product.rounding.takes_kept_a = true;
+  return product;
+}
+
 // dx = dy weight of the first columns of all gradients, dx += dy weight of those behind them.
-void add_input_gradient(const RankContext& context, const Matrix& dy, const Joined& weight,
-                        const Tensor& dx, const Label& label) {
-  context.device.run(with_recipe(context,
-                                 Matmul{.a = dy,
-                                        .b = matrix_of(weight.tensor),
-                                        .c = matrix_of(dx),
-                                        .beta = dy.offset == 0 ? 0.0F : 1.0F,
-                                        .label = label},
-                                 weight.scales));
+Matmul input_gradient(const RankContext& context, const Matrix& dy, const Joined& weight,
+                      const Tensor& dx, const Label& label) {
+  return with_recipe(context,
+                     Matmul{.a = dy,
+                            .b = matrix_of(weight.tensor),
+                            .c = matrix_of(dx),
+                            .beta = dy.offset == 0 ? 0.0F : 1.0F,
+                            .label = label},
+                     weight.scales);
 }
 
 struct SummedGradient {
   Joined of;
   float beta = 1;
 };
-void add_weight_gradient(const RankContext& context, Matrix dy, const Tensor& x,
-                         const SummedGradient& gradient, const Label& label) {
+Matmul weight_gradient(const RankContext& context, Matrix dy, const Tensor& x,
+                       const SummedGradient& gradient, const Label& label) {
   dy.transposed = true;
-  context.device.run(with_recipe(context,
-                                 Matmul{.a = dy,
-                                        .b = matrix_of(x),
-                                        .c = matrix_of(gradient.of.tensor),
-                                        .beta = gradient.beta,
-                                        .label = label},
-                                 gradient.of.scales));
+  return with_recipe(context,
+                     Matmul{.a = dy,
+                            .b = matrix_of(x),
+                            .c = matrix_of(gradient.of.tensor),
+                            .beta = gradient.beta,
+                            .label = label},
+                     gradient.of.scales);
 }
 
 }  // namespace
@@ -119,6 +129,17 @@ void linear_weight_gradient(const RankContext& context, const Tensor& dy, const 
                                  weight.scales));
 }
 
+Tensor linear_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
+                       Parameter& weight, const Label& label) {
+  const Shape& s = dy.shape();
+  Tensor dx = allocate_activation(context, {s[0], s[1], weight.weight.cols()}, label.text);
+  const Joined matrix{weight.weight, weight.scales};
+  context.device.run(first_of_pair(input_gradient(context, matrix_of(dy), matrix, dx, label)));
+  const SummedGradient gradient{{weight.gradient, weight.scales}, accumulation_beta(weight)};
+  context.device.run(second_of_pair(weight_gradient(context, matrix_of(dy), x, gradient, label)));
+  return dx;
+}
+
 void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const std::vector<Parameter*>& weights, const Tensor& y,
                           const Label& label) {
@@ -136,10 +157,12 @@ void side_by_side_forward(const RankContext& context, const Tensor& x,
 Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy, const Shape& x,
                                    const std::vector<Parameter*>& weights, const Label& label) {
   Tensor dx = allocate_activation(context, x, label.text);
+  const std::vector<Joined> matrices = joined(weights, &Parameter::weight);
   std::int64_t column = 0;
-  for (const Joined& matrix : joined(weights, &Parameter::weight)) {
+  for (const Joined& matrix : matrices) {
     const std::int64_t rows = matrix.tensor.rows();
-    add_input_gradient(context, some_columns(dy, column, rows), matrix, dx, label);
+    Matmul product = input_gradient(context, some_columns(dy, column, rows), matrix, dx, label);
+    context.device.run(matrices.size() == 1 ? first_of_pair(product) : product);
     column += rows;
   }
   return dx;
@@ -148,10 +171,13 @@ Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy,
 void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
                                   const std::vector<Parameter*>& weights, const Label& label) {
   const float beta = common_beta(weights);
+  const std::vector<Joined> gradients = joined(weights, &Parameter::gradient);
   std::int64_t column = 0;
-  for (const Joined& gradient : joined(weights, &Parameter::gradient)) {
+  for (const Joined& gradient : gradients) {
     const std::int64_t rows = gradient.tensor.rows();
-    add_weight_gradient(context, some_columns(dy, column, rows), x, {gradient, beta}, label);
+    Matmul product =
+        weight_gradient(context, some_columns(dy, column, rows), x, {gradient, beta}, label);
+    context.device.run(gradients.size() == 1 ? second_of_pair(product) : product);
     column += rows;
   }
 }
@@ -167,8 +193,9 @@ Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     const std::int64_t rows = matrices[i].tensor.rows();
     const Matrix part = some_columns(dy, column, rows);
-    add_input_gradient(context, part, matrices[i], dx, label);
-    add_weight_gradient(context, part, x, {gradients[i], beta}, label);
+    context.device.run(first_of_pair(input_gradient(context, part, matrices[i], dx, label)));
+    context.device.run(
+        second_of_pair(weight_gradient(context, part, x, {gradients[i], beta}, label)));
     column += rows;
   }
   return dx;

@@ -26,12 +26,17 @@ Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const
 void linear_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
                             Parameter& weight, const Label& label);
 
+// Both, dx first: dy is rounded once for the two.
+Tensor linear_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
+                       Parameter& weight, const Label& label);
+
 // Several matrices that read one input, with adjacent columns of y as outputs: those that lie one
 // behind the other in memory multiply as one.
 void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const std::vector<Parameter*>& weights, const Tensor& y,
                           const Label& label);
-// dx[T, in] = dy weights, and weight gradients (+)= dy' x, one after the other or matrix by matrix.
+// dx[T, in] = dy weights, and weight gradients (+)= dy' x: matrix by matrix, or first the one, then
+// the other of the same dy with no product of a linear layer between them.
 Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy, const Shape& x,
                                    const std::vector<Parameter*>& weights, const Label& label);
 void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,

@@ -175,8 +175,7 @@ Tensor Recurrence::mixer_backward(const Tensor& dgated, RecurrenceSaved& saved) 
 }
 
 Tensor Recurrence::backward(const Tensor& dy, RecurrenceSaved saved) const {
-  Tensor dgated = linear_input_gradient(context_, dy, output_, kRecurrentOutput);
-  linear_weight_gradient(context_, dy, saved.gated, output_, kRecurrentOutput);
+  Tensor dgated = linear_backward(context_, dy, saved.gated, output_, kRecurrentOutput);
   saved.gated = Tensor();
   dgated = turned(std::move(dgated));
   Tensor dprojected = mixer_backward(dgated, saved);

@@ -190,7 +190,7 @@ void CudaDevice::repeat(const std::function<void()>& work, std::span<const Tenso
 }
 
 std::int64_t CudaDevice::memory_changes() const {
-  return state_->memory.releases() + state_->scratch.moves();
+  return state_->memory.releases() + state_->scratch.moves() + state_->kept_scratch.moves();
 }
 
 bool CudaDevice::delay(double seconds) {

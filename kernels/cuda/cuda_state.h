@@ -11,6 +11,7 @@
 #include "kernels/block_cache.h"
 #include "kernels/cuda/cuda_memory.h"
 #include "kernels/cuda/matmul_plans.h"
+#include "kernels/cuda/narrow_matrix.h"
 
 namespace tpsim {
 
@@ -63,6 +64,8 @@ struct CudaState {
   CudaSegments segments;
   BlockCache memory{segments};
   CudaScratch scratch{memory};
+  CudaScratch kept_scratch{memory};  // of `kept`
+  KeptOperand kept;
   MatmulPlans matmuls;
   std::map<std::pair<float, std::int64_t>, RotaryTable> rotary_tables;  // by theta and head_dim
 };

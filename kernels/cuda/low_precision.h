@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/cuda_state.h"
+#include "kernels/cuda/narrow_matrix.h"
 #include "kernels/ops.h"
 
 namespace tpsim {
@@ -15,18 +16,6 @@ constexpr std::int64_t multiple_of(std::int64_t least, std::int64_t n) {
   return (n + least - 1) / least * least;
 }
 
-struct NarrowMatrix {
-  std::uint8_t* data = nullptr;      // [rows, depth], zeros beyond the matrix; none: not wanted
-  std::int64_t rows = 0, depth = 0;  // depth: a multiple of kNarrowMultiple
-  // What units of the elements stand for:
-  //   kTensor     one number
-  //   kVector128  of 128 elements of a row: [ceil(depth / 128), rows]
-  //   kTile128    of 128 x 128: [ceil(rows / 128), ceil(depth / 128) to a multiple of 4]
-  //   kVector32   of 32 elements of a row, the exponents of powers of two in a byte each: tiles of
-  //               128 rows x 4 of them, those of the first 128 rows first; in a tile
-  //               [rows % 32][rows / 32 % 4][4]; zeros beyond the matrix
-  void* scales = nullptr;
-};
 // Of NarrowMatrix::scales; it begins at a multiple of 16 bytes.
 std::int64_t scale_bytes(ScalesOf scales, std::int64_t rows, std::int64_t depth);
 

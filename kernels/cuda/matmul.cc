@@ -64,6 +64,7 @@ std::int64_t alignment_of(const void* address, std::int64_t at_most) {
 Matmul one_of(const Matmul& op, std::int64_t outer, std::int64_t inner) {
   Matmul one = op;
   one.outer = one.inner = 1;
+  one.rounding.keeps_a = one.rounding.keeps_a && op.outer * op.inner == 1;
   for (Matrix* m : {&one.a, &one.b, &one.c}) {
     m->offset += outer * m->outer_stride + inner * m->inner_stride;
   }

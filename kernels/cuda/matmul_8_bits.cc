@@ -125,34 +125,64 @@ Narrowing narrowing_of(const Matrix& matrix, bool sums_over_rows, ScalesOf scale
   return narrowing;
 }
 
-TensorScale tensor_scale(const OperandRounding& rounding, const Tensor& kept, void* own,
+// `own`: where the unit goes that is found here.
+TensorScale tensor_scale(const OperandRounding& rounding, const Tensor& of_steps, void* own,
                          int* own_greatest) {
   if (rounding.recipe != Precision::kFp8) return {static_cast<float*>(own), nullptr, own_greatest};
-  TPSIM_CHECK(kept.defined(), "a product without the scale of its operand");
-  auto* const of_steps = kept.data<float>();
-  if (!rounding.finds_scales) return {of_steps, of_steps + 1, nullptr};
-  return {static_cast<float*>(own), of_steps + 1, own_greatest};
+  TPSIM_CHECK(of_steps.defined(), "a product without the scale of its operand");
+  auto* const known = of_steps.data<float>();
+  if (!rounding.finds_scales) return {known, known + 1, nullptr};
+  return {static_cast<float*>(own), known + 1, own_greatest};
 }
 
-void round_operands(const Matmul& op, NarrowOperands& x, const OperandScales& scales,
-                    const CudaState& state) {
+// Where the turned copy of a product's first operand is kept for the next product.
+NarrowMatrix kept_in(const Matrix& a, const RecipeRow& recipe, CudaState& state) {
+  const std::int64_t rows = multiple_of(recipe.rows, a.cols);
+  const std::int64_t depth = multiple_of(recipe.depth, a.rows);
+  const std::int64_t bytes_of_scales = multiple_of(256, scale_bytes(recipe.scales, rows, depth));
+  auto* const at =
+      static_cast<std::byte*>(state.kept_scratch.bytes(bytes_of_scales + rows * depth));
+  return {reinterpret_cast<std::uint8_t*>(at + bytes_of_scales), rows, depth, at};
+}
+
+// The first operand, unless the product before has rounded it.
+void round_a(const Matmul& op, const RecipeRow& recipe, NarrowOperands& x, CudaState& state) {
   const OperandRounding& rounding = op.rounding;
-  const bool by_tensor = scales.a == ScalesOf::kTensor;
-  Narrowing a = narrowing_of(op.a, op.a.transposed, scales.a, x.a);
-  Narrowing b = narrowing_of(op.b, !op.b.transposed, scales.b, x.b);
+  KeptOperand& kept = state.kept;
+  if (rounding.takes_kept_a && kept.is_of(op.a)) {
+    x.a = kept.turned;
+    kept = {};
+    return;
+  }
+  Narrowing a = narrowing_of(op.a, op.a.transposed, recipe.scales, x.a);
+  const bool by_tensor = recipe.scales == ScalesOf::kTensor;
   a.is_e5m2 = by_tensor && rounding.a_is_gradient;
+  kept = {};
+  if (rounding.keeps_a) {
+    a.turned = kept_in(op.a, recipe, state);
+    kept = {KeptOperand::address_of(op.a), op.a.rows, op.a.cols, op.a.row_stride, a.turned};
+  }
   if (by_tensor) {
-    a.of_tensor = tensor_scale(rounding, rounding.a_scale, x.a.scales, x.own_greatest);
-    b.of_tensor = tensor_scale(rounding, rounding.b_scale, x.b.scales, x.own_greatest + 1);
-    if (a.of_tensor.own_greatest != nullptr) {
-      check_cuda(cudaMemsetAsync(x.own_greatest, 0, 2 * sizeof(int), state.stream),
-                 "clearing greatest magnitudes");
-    }
-    x.a.scales = a.of_tensor.unit;
-    x.b.scales = b.of_tensor.unit;
+    void* const own = rounding.keeps_a ? a.turned.scales : x.a.scales;
+    a.of_tensor = tensor_scale(rounding, rounding.a_scale, own, x.own_greatest);
+    x.a.scales = kept.turned.scales = a.of_tensor.unit;
   }
   narrow(a, state);
+}
+
+void round_b(const Matmul& op, ScalesOf scales, NarrowOperands& x, const CudaState& state) {
+  Narrowing b = narrowing_of(op.b, !op.b.transposed, scales, x.b);
+  if (scales == ScalesOf::kTensor) {
+    b.of_tensor = tensor_scale(op.rounding, op.rounding.b_scale, x.b.scales, x.own_greatest + 1);
+    x.b.scales = b.of_tensor.unit;
+  }
   narrow(b, state);
+}
+
+// Whose scales are the tensors' own.
+bool finds_scales(const OperandRounding& rounding) {
+  return rounding.recipe == Precision::kFp8Current ||
+         (rounding.recipe == Precision::kFp8 && rounding.finds_scales);
 }
 
 std::int64_t alignment_of(const void* address) {
@@ -193,7 +223,12 @@ void multiply_in_8_bits(const Matmul& op, CudaState& state) {
       operands_in({workspace + kMatmulWorkspace}, op, *recipe, scales).end - workspace;
   workspace = static_cast<std::byte*>(state.scratch.bytes(bytes));
   NarrowOperands x = operands_in({workspace + kMatmulWorkspace}, op, *recipe, scales);
-  round_operands(op, x, scales, state);
+  if (finds_scales(op.rounding)) {
+    check_cuda(cudaMemsetAsync(x.own_greatest, 0, 2 * sizeof(int), state.stream),
+               "clearing greatest magnitudes");
+  }
+  round_a(op, *recipe, x, state);
+  round_b(op, scales.b, x, state);
 
   const bool writes_c = x.sums == nullptr;
   MatmulKey key;

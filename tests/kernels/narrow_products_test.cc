@@ -187,6 +187,60 @@ TEST_CASE("what is not finite stays so in products of 8 bits on CUDA", "[narrow]
   }
 }
 
+// The input's and the weight's product of one gradient, as backward runs them.
+std::array<std::vector<float>, 2> gradients_on(Device& device, Precision recipe, DType dtype,
+                                               bool keeps) {
+  constexpr std::int64_t kTokens = 150, kOut = 72, kIn = 40;
+  const Tensor dy = uploaded(device, numbers(kTokens, kOut, 1), {kTokens, kOut}, dtype);
+  const Tensor x = uploaded(device, numbers(kTokens, kIn, 2), {kTokens, kIn}, dtype);
+  const Tensor w = uploaded(device, numbers(kOut, kIn, 3), {kOut, kIn}, dtype);
+  const Tensor scales = uploaded(device, {1, 0, 1, 0, 1, 0}, {3, 2}, DType::kFloat32);
+  const auto zeros = [&](std::int64_t rows) {
+    const std::vector<float> none(static_cast<std::size_t>(rows * kIn));
+    return uploaded(device, none, {rows, kIn}, DType::kFloat32);
+  };
+  const Tensor dx = zeros(kTokens), dw = zeros(kOut);
+  const auto rounding = [&](std::int64_t b, bool of_weight) {
+    return OperandRounding{recipe,
+                           true,
+                           !of_weight,
+                           scales.slice(0, 2),
+                           scales.slice(b, 2),
+                           true,
+                           keeps && !of_weight,
+                           keeps && of_weight};
+  };
+  const Label label{ModelPart::kMlpLinear, "product"};
+  device.run(Matmul{.a = matrix_of(dy),
+                    .b = matrix_of(w),
+                    .c = matrix_of(dx),
+                    .rounding = rounding(2, false),
+                    .label = label});
+  device.run(Matmul{.a = matrix_of(dy, true),
+                    .b = matrix_of(x),
+                    .c = matrix_of(dw),
+                    .rounding = rounding(4, true),
+                    .label = label});
+  std::array<std::vector<float>, 2> results{std::vector<float>(kTokens * kIn),
+                                            std::vector<float>(kOut * kIn)};
+  device.download(dx, std::as_writable_bytes(std::span(results[0])));
+  device.download(dw, std::as_writable_bytes(std::span(results[1])));
+  return results;
+}
+
+TEST_CASE("a gradient rounded both ways at once has the bits of two roundings on CUDA",
+          "[narrow]") {
+  const auto device = gpu();
+  for (const Precision recipe : kRecipes) {
+    if (!has(*device, recipe)) continue;
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      INFO(name_of(recipe) << " " << name_of(dtype));
+      CHECK(gradients_on(*device, recipe, dtype, true) ==
+            gradients_on(*device, recipe, dtype, false));
+    }
+  }
+}
+
 // As experts' matrices are, which lie one behind the other.
 TEST_CASE("batches of products in 8 bits on CUDA are rounded matrix by matrix", "[narrow]") {
   const auto device = gpu();
