@@ -160,6 +160,7 @@ StackSpec odd_stack() {
   stack.flash_speed = kThird;
   stack.fp8_products = true;
   stack.rounds_anew = true;
+  stack.rounds_in_products = true;
   stack.overlap_slowdown = 1 + kThird;
   stack.rank_jitter = 0.01 * kThird;
   stack.run_spread = 0.02 * kThird;
