@@ -426,15 +426,12 @@ Status check_runs_on(const Plan& plan, std::string_view device) {
     return option_error(opt_of(Setting::kRecompute), "ops is predicted, and run by no device here",
                         "use --recompute full");
   }
-  const Precision recipe = plan.precision;
-  const bool on_gpu = recipe == Precision::kNone || recipe == Precision::kFp8Current;
-  const bool is_run = device == "cpu" ? is_emulated(recipe) : on_gpu;
+  const bool is_run = is_emulated(plan.precision);
   if (!is_run || plan.fp8_param_gather) {
     const Setting setting = is_run ? Setting::kFp8ParamGather : Setting::kPrecision;
     const std::string text = to_string(setting_of(plan, setting));
-    return option_error(
-        opt_of(setting), text + " is predicted, and run by no device here",
-        "the CPU rounds by fp8-current, fp8-block and mxfp8, newer GPUs by fp8-current");
+    return option_error(opt_of(setting), text + " is predicted, and run by no device here",
+                        "devices round by fp8, fp8-current, fp8-block and mxfp8");
   }
   if (plan.offload == Offload::kNone || device != "cuda") return Ok{};
   return option_error(opt_of(Setting::kOffload),

@@ -132,6 +132,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.number("flash_speed", stack.flash_speed, {0.01, 10}, kOptional);
   io.flag("fp8_products", stack.fp8_products, kOptional);
   io.flag("rounds_anew", stack.rounds_anew, kOptional);
+  io.flag("rounds_in_products", stack.rounds_in_products, kOptional);
   io.number("overlap_slowdown", stack.overlap_slowdown, {1, 10});
   io.number("rank_jitter", stack.rank_jitter, {0, 1});
   io.number("run_spread", stack.run_spread, {0, 1});

@@ -178,7 +178,7 @@ const std::array<PartRow, kStackPartCount> kRows = {{
     held<&S::shard_group>({.part = StackPart::kShardGroup,
                            .key = "shard_group",
                            .title = "shard group",
-                           .help = "ranks over which ZeRO shards: all, those of a node, or N",
+                           .help = "GPUs over which ZeRO shards: all, those of a node, or N",
                            .words = kShards,
                            .most_count = kMostRanks}),
     held<&T::scatter_gather_transfers>(

@@ -162,6 +162,10 @@ struct StackSpec {
   // backward, and weights are rounded for every product, as torchao does. Otherwise the rounded
   // inputs are kept, and weights are rounded once a step.
   bool rounds_anew = false;
+  // Every product rounds its operands itself, as reference_model/ does on a GPU: anew and beside
+  // that into memory of its own, of 16 bits as they were gathered, turned where sums ask for it,
+  // and with all sums outside the matrix units.
+  bool rounds_in_products = false;
   // Slowdown of compute while a collective runs beside it (measured mean 1.19 in the literature).
   double overlap_slowdown = 1.19;
   // Standard deviation of one rank's micro-batch time over its mean: a step waits for the slowest.

@@ -37,6 +37,14 @@ struct OperandRounding {
   Precision recipe = Precision::kNone;
   bool a_is_gradient = false;
   bool b_is_weight = false;
+  // Of Precision::kFp8, [2] fp32 each: what a unit of the operand stands for, and the greatest
+  // magnitude that products have met, which this one raises.
+  Tensor a_scale = {}, b_scale = {};
+  // No step before has told the former: the operands' own greatest magnitudes do.
+  bool finds_scales = false;
+  // The product that takes a next does so transposed, before anything changes it: a device may
+  // round it both ways at once. And that one.
+  bool keeps_a = false, takes_kept_a = false;
 };
 
 // c = alpha op(a) op(b) + beta c, for every batch. a and b share a dtype; c may be fp32.

@@ -93,7 +93,7 @@ std::vector<PrecisionBreakEven> precision_break_evens(const Scenario& scenario, 
   if (plan.dtype != DType::kBFloat16) return all;
   for (const Precision precision : {Precision::kFp8, Precision::kFp8Current, Precision::kFp8Block,
                                     Precision::kMxFp8, Precision::kNvFp4}) {
-    if (!check_precision(scenario.profile.device, precision).ok()) continue;
+    if (!check_precision(scenario, precision).ok()) continue;
     const Finder finder(scenario, plan, precision);
     all.push_back({precision, finder.width(), finder.gain(scenario.model.hidden)});
   }

@@ -37,7 +37,7 @@ Status check_space(const Scenario& scenario, const SearchSpace& space, int top) 
                  fmt::format("leave it out; it is for models with {}", row.needs)};
   }
   for (const std::int64_t precision : space.asked[Setting::kPrecision]) {
-    TPSIM_TRY_STATUS(check_precision(scenario.profile.device, static_cast<Precision>(precision)));
+    TPSIM_TRY_STATUS(check_precision(scenario, static_cast<Precision>(precision)));
   }
   TPSIM_TRY_STATUS(check_load(scenario.stack, scenario.model));
   if (space.global_batch < 1) {

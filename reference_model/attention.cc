@@ -154,12 +154,12 @@ Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
         enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"});
     saved.core.qkv = project_qkv(inside);
     if (gate_ != nullptr) {
-      saved.gate = linear_forward(context_, inside, gate_->weight, kGateLinear);
+      saved.gate = linear_forward(context_, inside, *gate_, kGateLinear);
     }
     core_.prepare(saved.core);
   }
   core_.forward(saved.core);
-  return linear_forward(context_, gated_output(saved), output_.weight, kOutput);
+  return linear_forward(context_, gated_output(saved), output_, kOutput);
 }
 
 Tensor Attention::gated_output(AttentionSaved& saved) const {
@@ -183,11 +183,13 @@ Tensor Attention::gate_backward(Tensor dgated) const {
 
 void Attention::add_gate_gradient(const Tensor& x, const Tensor& dx, const Tensor& dgate) const {
   if (gate_ == nullptr) return;
-  context_.device.run(with_recipe(context_, Matmul{.a = matrix_of(dgate),
-                                                   .b = matrix_of(gate_->weight),
-                                                   .c = matrix_of(dx),
-                                                   .beta = 1,
-                                                   .label = kGateLinear}));
+  context_.device.run(with_recipe(context_,
+                                  Matmul{.a = matrix_of(dgate),
+                                         .b = matrix_of(gate_->weight),
+                                         .c = matrix_of(dx),
+                                         .beta = 1,
+                                         .label = kGateLinear},
+                                  gate_->scales));
   linear_weight_gradient(context_, dgate, x, *gate_, kGateLinear);
 }
 
@@ -232,9 +234,8 @@ void Attention::bias_gradients(const Tensor& dqkv) const {
 }
 
 Tensor Attention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
-  Tensor dcontext = linear_input_gradient(context_, dy, output_.weight, kOutput);
-  linear_weight_gradient(context_, dy, gate_ != nullptr ? saved.gated : saved.core.context, output_,
-                         kOutput);
+  const Tensor& multiplied = gate_ != nullptr ? saved.gated : saved.core.context;
+  Tensor dcontext = linear_backward(context_, dy, multiplied, output_, kOutput);
   saved.gated = Tensor();
   dcontext = gate_backward(std::move(dcontext));
   Tensor dqkv = core_.backward(dcontext, saved.core);

@@ -84,10 +84,11 @@ Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUni
     if (joins) {
       up_.back().rows += sizes_.ffn;
     } else {
-      up_.push_back({p.offset, sizes_.ffn, width_});
+      up_.push_back({p.offset, sizes_.ffn, width_, &p});
     }
   }
-  down_ = {of_expert(0, names.expert_down).offset, width_, sizes_.ffn};
+  const Parameter& down = of_expert(0, names.expert_down);
+  down_ = {down.offset, width_, sizes_.ffn, &down};
   if (sizes_.experts > 1) {
     const std::string& first = names.expert_up.front();
     stride_ = of_expert(1, first).offset - of_expert(0, first).offset;
@@ -155,19 +156,19 @@ Matrix Experts::stacked(const Tensor& flat, const Stack& stack) const {
           .outer_stride = stride_};
 }
 
-void Experts::multiply(Matmul product) const {
+void Experts::multiply(Matmul product, const Stack& stack) const {
   product.outer = sizes_.experts;
-  context_.device.run(with_recipe(context_, std::move(product)));
+  context_.device.run(with_recipe(context_, std::move(product), stack.first->scales));
 }
 
 Tensor Experts::project(const Tensor& x, const Parameter* by) const {
-  return by == nullptr ? x : linear_forward(context_, x, by->weight, kLatent);
+  return by == nullptr ? x : linear_forward(context_, x, *by, kLatent);
 }
 
 Tensor Experts::project_backward(Tensor dy, const Tensor& x, Parameter* by) const {
   if (by == nullptr) return dy;
   linear_weight_gradient(context_, dy, x, *by, kLatent);
-  return linear_input_gradient(context_, dy, by->weight, kLatent);
+  return linear_input_gradient(context_, dy, *by, kLatent);
 }
 
 Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
@@ -192,7 +193,8 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
     multiply({.a = columns_of(saved.input, 0, width_),
               .b = weights,
               .c = columns_of(saved.up, column, part.rows),
-              .label = kUp});
+              .label = kUp},
+             part);
     column += part.rows;
   }
   for (const Biases& biases : up_biases_) add_biases(saved.up, biases, false);
@@ -203,7 +205,8 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
   multiply({.a = columns_of(saved.active, 0, sizes_.ffn),
             .b = weights,
             .c = columns_of(down, 0, width_),
-            .label = kDown});
+            .label = kDown},
+           down_);
   for (const Biases& biases : down_biases_) add_biases(down, biases, true);
   saved.output = from_experts(std::move(down));
 
@@ -322,17 +325,16 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
   const auto weight_gradient = [&](Matrix dy, const Matrix& x, const Stack& stack,
                                    const Label& label) {
     dy.transposed = true;
-    multiply({.a = dy,
-              .b = x,
-              .c = stacked(unit_.gradient_buffer, stack),
-              .beta = beta,
-              .label = label});
+    multiply(
+        {.a = dy, .b = x, .c = stacked(unit_.gradient_buffer, stack), .beta = beta, .label = label},
+        stack);
   };
   Tensor dactive = allocate_activation(context_, saved.active.shape(), kDown.text);
   multiply({.a = columns_of(ddown, 0, width_),
             .b = stacked(unit_.weights, down_),
             .c = columns_of(dactive, 0, sizes_.ffn),
-            .label = kDown});
+            .label = kDown},
+           down_);
   weight_gradient(columns_of(ddown, 0, width_), columns_of(saved.active, 0, sizes_.ffn), down_,
                   kDown);
   saved.active = ddown = Tensor();
@@ -355,7 +357,8 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
               .b = stacked(unit_.weights, part),
               .c = columns_of(dinput, 0, width_),
               .beta = column == 0 ? 0.0F : 1.0F,
-              .label = kUp});
+              .label = kUp},
+             part);
     weight_gradient(slopes, columns_of(saved.input, 0, width_), part, kUp);
     column += part.rows;
   }

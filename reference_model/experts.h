@@ -57,6 +57,7 @@ class Experts {
   struct Stack {
     std::int64_t offset = 0;
     std::int64_t rows = 0, cols = 0;
+    const Parameter* first = nullptr;  // whose scales are those of all
   };
   // A column range of [experts, N, width], as one matrix for each expert.
   static Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count);
@@ -71,7 +72,7 @@ class Experts {
   Tensor activate(const ExpertsSaved& saved) const;
   // Gradient of `input` from that of the down projection's result; adds to the weights' gradients.
   Tensor experts_backward(Tensor ddown, ExpertsSaved& saved) const;
-  void multiply(Matmul product) const;
+  void multiply(Matmul product, const Stack& stack) const;
   // x times a projection of latents, or x itself without; and the gradient of x.
   Tensor project(const Tensor& x, const Parameter* by) const;
   Tensor project_backward(Tensor dy, const Tensor& x, Parameter* by) const;

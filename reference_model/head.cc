@@ -49,7 +49,7 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   saved.logits = linear_forward(
       context_,
       enter_tensor_parallel(context_, saved.x, {ModelPart::kTensorParallel, "head.gather"}),
-      table_.parameters().front().weight, kLogits);
+      table_.parameters().front(), kLogits);
   store_.end_forward(table_);
 
   if (context_.options.wide_logits) saved.logits = converted(saved.logits, DType::kFloat32);
@@ -141,7 +141,7 @@ Tensor Head::backward(float scale, HeadSaved saved) {
   if (context_.options.wide_logits) saved.logits = converted(saved.logits, context_.plan.dtype);
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();
-  Tensor dx = linear_input_gradient(context_, saved.logits, table.weight, kLogits);
+  Tensor dx = linear_input_gradient(context_, saved.logits, table, kLogits);
   Tensor x = enter_tensor_parallel(context_, saved.x,
                                    {ModelPart::kColumnParallelBackward, "head.regather"});
   dx = leave_beside(context_, std::move(dx), kHeadReduced, [&] {

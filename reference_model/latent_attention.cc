@@ -92,7 +92,7 @@ Heads LatentAttention::shared_key(const Tensor& kv) const {
 
 Tensor LatentAttention::down(const Tensor& x, const Down& by, std::int64_t rank,
                              Tensor& raw) const {
-  Tensor latent = linear_forward(context_, x, by.weight->weight, kLatentDown);
+  Tensor latent = linear_forward(context_, x, *by.weight, kLatentDown);
   if (by.bias != nullptr) {
     context_.device.run(BiasResidual{latent, by.bias->weight, Tensor(), latent, kLatentDown});
   }
@@ -119,10 +119,12 @@ Tensor LatentAttention::forward(const Tensor& x, LatentSaved& saved,
       enter_tensor_parallel(context_, saved.kv, {ModelPart::kTensorParallel, "attention.gather"});
   Tensor qkv = allocate_activation(
       context_, {kv.shape()[0], kv.shape()[1], qkv_width(core.layout())}, kLatentUp.text);
-  context_.device.run(with_recipe(context_, Matmul{.a = matrix_of(q_input),
-                                                   .b = matrix_of(q_up_.weight, true),
-                                                   .c = first_columns(qkv, query_columns()),
-                                                   .label = kLatentUp}));
+  context_.device.run(with_recipe(context_,
+                                  Matmul{.a = matrix_of(q_input),
+                                         .b = matrix_of(q_up_.weight, true),
+                                         .c = first_columns(qkv, query_columns()),
+                                         .label = kLatentUp},
+                                  q_up_.scales));
   Heads turned = view_of(core.layout(), qkv).q;
   turned.offset += shape_.nope_dim;
   core.rotate(turned, sizes_.heads, false);
@@ -160,10 +162,12 @@ void LatentAttention::up_keys_and_values(const Tensor& kv, const Tensor& qkv,
   const std::int64_t width = kv_up_.weight.rows();
   const Tensor up =
       allocate_activation(context_, {kv.shape()[0], kv.shape()[1], width}, kLatentUp.text);
-  context_.device.run(with_recipe(context_, Matmul{.a = first_columns(kv, shape_.kv_rank),
-                                                   .b = matrix_of(kv_up_.weight, true),
-                                                   .c = matrix_of(up),
-                                                   .label = kLatentUp}));
+  context_.device.run(with_recipe(context_,
+                                  Matmul{.a = first_columns(kv, shape_.kv_rank),
+                                         .b = matrix_of(kv_up_.weight, true),
+                                         .c = matrix_of(up),
+                                         .label = kLatentUp},
+                                  kv_up_.scales));
   copy_heads(qkv, up, true);
   Matrix shared = first_columns(kv, shape_.rope_dim);
   shared.offset = shape_.kv_rank;
@@ -186,15 +190,19 @@ Tensor LatentAttention::keys_and_values_backward(const Tensor& kv, const Tensor&
   const Tensor dup = allocate_activation(
       context_, {kv.shape()[0], kv.shape()[1], kv_up_.weight.rows()}, kLatentUp.text);
   copy_heads(dqkv, dup, false);
-  context_.device.run(with_recipe(context_, Matmul{.a = matrix_of(dup),
-                                                   .b = matrix_of(kv_up_.weight),
-                                                   .c = first_columns(dkv, shape_.kv_rank),
-                                                   .label = kLatentUp}));
-  context_.device.run(with_recipe(context_, Matmul{.a = matrix_of(dup, true),
-                                                   .b = first_columns(kv, shape_.kv_rank),
-                                                   .c = matrix_of(kv_up_.gradient),
-                                                   .beta = accumulation_beta(kv_up_),
-                                                   .label = kLatentUp}));
+  context_.device.run(with_recipe(context_,
+                                  Matmul{.a = matrix_of(dup),
+                                         .b = matrix_of(kv_up_.weight),
+                                         .c = first_columns(dkv, shape_.kv_rank),
+                                         .label = kLatentUp},
+                                  kv_up_.scales));
+  context_.device.run(with_recipe(context_,
+                                  Matmul{.a = matrix_of(dup, true),
+                                         .b = first_columns(kv, shape_.kv_rank),
+                                         .c = matrix_of(kv_up_.gradient),
+                                         .beta = accumulation_beta(kv_up_),
+                                         .label = kLatentUp},
+                                  kv_up_.scales));
   return dkv;
 }
 
@@ -205,15 +213,19 @@ Tensor LatentAttention::queries_backward(const Tensor& dqkv, const Tensor& x,
       enter_tensor_parallel(context_, shape_.q_rank > 0 ? saved.q : x,
                             {ModelPart::kColumnParallelBackward, "attention.regather"});
   Tensor dinput = allocate_activation(context_, input.shape(), kLatentUp.text);
-  context_.device.run(with_recipe(context_, Matmul{.a = first_columns(dqkv, query_columns()),
-                                                   .b = matrix_of(q_up_.weight),
-                                                   .c = matrix_of(dinput),
-                                                   .label = kLatentUp}));
-  context_.device.run(with_recipe(context_, Matmul{.a = first_columns(dqkv, query_columns(), true),
-                                                   .b = matrix_of(input),
-                                                   .c = matrix_of(q_up_.gradient),
-                                                   .beta = accumulation_beta(q_up_),
-                                                   .label = kLatentUp}));
+  context_.device.run(with_recipe(context_,
+                                  Matmul{.a = first_columns(dqkv, query_columns()),
+                                         .b = matrix_of(q_up_.weight),
+                                         .c = matrix_of(dinput),
+                                         .label = kLatentUp},
+                                  q_up_.scales));
+  context_.device.run(with_recipe(context_,
+                                  Matmul{.a = first_columns(dqkv, query_columns(), true),
+                                         .b = matrix_of(input),
+                                         .c = matrix_of(q_up_.gradient),
+                                         .beta = accumulation_beta(q_up_),
+                                         .label = kLatentUp},
+                                  q_up_.scales));
   return dinput;
 }
 
@@ -230,11 +242,13 @@ void LatentAttention::down_backward(const Tensor& dlatent, const Tensor& x, cons
                                        .label = kLatentNorm});
   bias_gradient(context_, dlatent, by.bias, kLatentDown.text);
   linear_weight_gradient(context_, dlatent, x, *by.weight, kLatentDown);
-  context_.device.run(with_recipe(context_, Matmul{.a = matrix_of(dlatent),
-                                                   .b = matrix_of(by.weight->weight),
-                                                   .c = matrix_of(dx),
-                                                   .beta = beta,
-                                                   .label = kLatentDown}));
+  context_.device.run(with_recipe(context_,
+                                  Matmul{.a = matrix_of(dlatent),
+                                         .b = matrix_of(by.weight->weight),
+                                         .c = matrix_of(dx),
+                                         .beta = beta,
+                                         .label = kLatentDown},
+                                  by.weight->scales));
 }
 
 Tensor LatentAttention::backward(const Tensor& dqkv, const Tensor& x, LatentSaved saved,

@@ -12,26 +12,31 @@ namespace tpsim {
 
 // The product with its operands rounded by the plan's recipe, where it is one of a linear layer's
 // or of experts': forward has the transposed weight behind, a weight gradient the transposed
-// gradient before.
-Matmul with_recipe(const RankContext& context, Matmul product);
+// gradient before. `scales`: Parameter::scales of the weight.
+Matmul with_recipe(const RankContext& context, Matmul product, const Tensor& scales);
 
 // y[T, out] = x[T, in] weight'.
-Tensor linear_forward(const RankContext& context, const Tensor& x, const Tensor& weight,
+Tensor linear_forward(const RankContext& context, const Tensor& x, const Parameter& weight,
                       const Label& label);
 
 // dx[T, in] = dy weight.
-Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const Tensor& weight,
+Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const Parameter& weight,
                              const Label& label);
 // weight_gradient (+)= dy' x.
 void linear_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
                             Parameter& weight, const Label& label);
+
+// Both, dx first: dy is rounded once for the two.
+Tensor linear_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
+                       Parameter& weight, const Label& label);
 
 // Several matrices that read one input, with adjacent columns of y as outputs: those that lie one
 // behind the other in memory multiply as one.
 void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const std::vector<Parameter*>& weights, const Tensor& y,
                           const Label& label);
-// dx[T, in] = dy weights, and weight gradients (+)= dy' x, one after the other or matrix by matrix.
+// dx[T, in] = dy weights, and weight gradients (+)= dy' x: matrix by matrix, or first the one, then
+// the other of the same dy with no product of a linear layer between them.
 Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy, const Shape& x,
                                    const std::vector<Parameter*>& weights, const Label& label);
 void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,

@@ -113,13 +113,12 @@ Tensor Mlp::forward(const Tensor& x, MlpSaved& saved) const {
     context_.device.run(BiasGeluForward{saved.up, bias != nullptr ? bias->weight : Tensor(),
                                         saved.active, kind, kMlpGelu});
   }
-  return linear_forward(context_, saved.active, down_.weight, kMlpDown);
+  return linear_forward(context_, saved.active, down_, kMlpDown);
 }
 
 // From the result's gradient to that of what was projected up.
 Tensor Mlp::up_gradient(const Tensor& dy, MlpSaved& saved) const {
-  Tensor dactive = linear_input_gradient(context_, dy, down_.weight, kMlpDown);
-  linear_weight_gradient(context_, dy, saved.active, down_, kMlpDown);
+  Tensor dactive = linear_backward(context_, dy, saved.active, down_, kMlpDown);
   saved.active = Tensor();
   Tensor dup = allocate_activation(context_, saved.up.shape(), "mlp.dup");
   const MlpKind kind = context_.model.mlp;

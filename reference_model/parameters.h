@@ -47,6 +47,9 @@ struct Parameter {
   Tensor gradient;          // undefined while there is none
   // The gradient holds nothing yet: a matrix product may overwrite it.
   bool gradient_is_fresh = false;
+  // [3, 2] fp32, where products are rounded with scales of steps before (delayed_scales.h): of its
+  // products' inputs, of itself, and of the gradients of their results.
+  Tensor scales = {};
 
   bool is_matrix() const { return spec.shape.rank() >= 2; }
   bool is_multiplied() const { return is_matrix() && spec.is_multiplied; }

@@ -42,6 +42,7 @@ struct BalanceSettings {
   double bias_rate = 0;       // by which biases of the choice move in a step
 };
 class ExpertLoads;
+class DelayedScales;
 
 struct RankContext {
   Device& device;
@@ -51,7 +52,8 @@ struct RankContext {
   Plan plan;
   TrainingOptions options;
   BalanceSettings balance = {};
-  ExpertLoads* loads = nullptr;  // where tokens of experts are counted; null: nowhere
+  ExpertLoads* loads = nullptr;           // where tokens of experts are counted; null: nowhere
+  const DelayedScales* scales = nullptr;  // of Precision::kFp8; null: products are not run
 };
 
 // Sizes of a rank's share of the tensors of one micro-batch.

@@ -153,7 +153,7 @@ Tensor Recurrence::forward(const Tensor& x, RecurrenceSaved& saved) const {
   context_.device.note(
       gate_record(OpKind::kGateForward, inside.rows(), values_, true, context_.plan.dtype, kGated));
   saved.gated = turned(std::move(saved.gated));
-  return linear_forward(context_, saved.gated, output_.weight, kRecurrentOutput);
+  return linear_forward(context_, saved.gated, output_, kRecurrentOutput);
 }
 
 // The gradient of what was projected. Consumes what was kept between.
@@ -175,8 +175,7 @@ Tensor Recurrence::mixer_backward(const Tensor& dgated, RecurrenceSaved& saved) 
 }
 
 Tensor Recurrence::backward(const Tensor& dy, RecurrenceSaved saved) const {
-  Tensor dgated = linear_input_gradient(context_, dy, output_.weight, kRecurrentOutput);
-  linear_weight_gradient(context_, dy, saved.gated, output_, kRecurrentOutput);
+  Tensor dgated = linear_backward(context_, dy, saved.gated, output_, kRecurrentOutput);
   saved.gated = Tensor();
   dgated = turned(std::move(dgated));
   Tensor dprojected = mixer_backward(dgated, saved);

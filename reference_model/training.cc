@@ -9,6 +9,7 @@
 
 #include "core/rank_layout.h"
 #include "kernels/timing_recorder.h"
+#include "reference_model/delayed_scales.h"
 #include "reference_model/expert_balance.h"
 #include "reference_model/process_groups.h"
 #include "reference_model/rank_state.h"
@@ -106,6 +107,8 @@ Status check_recordable(const TrainingRun& run) {
     obstacle = "several micro-batches in flight at once (use --schedule 1f1b)";
   } else if (run.balance.auxiliary_loss > 0 || counts_experts(run)) {
     obstacle = "experts whose load is counted on the host";
+  } else if (run.plan.precision == Precision::kFp8) {
+    obstacle = "scales of steps before, which the first step finds itself (fp8-current has none)";
   } else if (run.time_ops) {
     obstacle = "the times of single ops, which --json, --rank and validate ask for";
   }
@@ -192,8 +195,9 @@ Result<std::optional<StateLock>> lock_state(RankModel& model, const TrainingRun&
 
 class Trainer {
  public:
-  Trainer(RankModel& model, const TrainingRun& run, const TokenSource& tokens, ExpertLoads& loads)
-      : model_(model), run_(run), tokens_(tokens), loads_(loads) {
+  Trainer(RankModel& model, const TrainingRun& run, const TokenSource& tokens, ExpertLoads& loads,
+          DelayedScales& scales)
+      : model_(model), run_(run), tokens_(tokens), loads_(loads), scales_(scales) {
     if (run.time_ops) timer_.emplace(model.context().device);
   }
 
@@ -206,6 +210,7 @@ class Trainer {
     });
     model_.reduce_gradients();
     const double load = balance_experts();
+    if (model_.context().scales != nullptr) scales_.end_step(model_.context());
     if (step == 1 && !run_.dump_gradients.empty()) {
       TPSIM_TRY_STATUS(
           write_merged(model_, gather_blocks(model_, StateKind::kGradients), run_.dump_gradients));
@@ -246,6 +251,7 @@ class Trainer {
   const TrainingRun& run_;
   const TokenSource& tokens_;
   ExpertLoads& loads_;
+  DelayedScales& scales_;
   std::optional<TimingRecorder> timer_;
 };
 
@@ -263,14 +269,17 @@ Status train(World& world, Device& device, const TrainingRun& run, const TokenSo
   }
   const OwnedGroups owned = form_groups(world, device, run.plan, run.options);
   ExpertLoads loads;
+  DelayedScales scales;
   RankModel model(
       RankContext{device, owned.groups(), coordinates(run.plan, world.rank()), run.model, run.plan,
-                  run.options, run.balance, counts_experts(run) ? &loads : nullptr},
+                  run.options, run.balance, counts_experts(run) ? &loads : nullptr,
+                  run.plan.precision == Precision::kFp8 ? &scales : nullptr},
       run.optimizer);
   TPSIM_TRY(const std::optional<StateLock> lock, lock_state(model, run));
   const RunFacts facts = run.state_folder.empty() ? RunFacts() : facts_of(run, tokens);
   TPSIM_TRY(const std::int64_t done, start_from(model, run, facts, hooks));
-  Trainer trainer(model, run, tokens, loads);
+  if (model.context().scales != nullptr) scales.attach(device, model.store());
+  Trainer trainer(model, run, tokens, loads, scales);
   bool stops = false;
   for (std::int64_t step = done + 1; step <= run.steps && !stops; ++step) {
     TPSIM_TRY(const StepReport report, trainer.run_step(step));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -41,6 +42,18 @@ bool is_tensor_gather(const CollectiveRecord& record) {
   return record.kind == CollectiveKind::kAllGather && record.group == GroupKind::kTensor;
 }
 
+// Elements of the second operand of a product, or of one of its batches.
+double others_of(const OpRecord& product) {
+  const OpDims& dims = product.key.dims;
+  return static_cast<double>(dims[0] * dims[2] * dims[3]);
+}
+
+// Whether gradients of results are rounded once for both products: experts' are not, matrix by
+// matrix as they are.
+bool is_pair(const OpRecord& product) { return product.key.dims[0] == 1; }
+
+bool keeps_16_bits(const StackSpec& stack) { return stack.rounds_anew || stack.rounds_in_products; }
+
 // Copies of a weight: by rows for forward, by columns for the input gradient.
 double copies_of_weight(const Scenario& scenario, const Plan& plan) {
   const Precision recipe = recipe_of(scenario.stack, plan);
@@ -72,6 +85,20 @@ Status check_precision(const DeviceFacts& device, Precision precision) {
                            name_of(operands)),
                std::string(option_of(Setting::kPrecision)),
                fmt::format("it has {}", narrow_types_text(device))};
+}
+
+// cuBLASLt multiplies blocks of 128 on compute capability 9.0 alone; units of MXFP8 came after it.
+Status check_precision(const Scenario& scenario, Precision precision) {
+  const DeviceFacts& device = scenario.profile.device;
+  TPSIM_TRY_STATUS(check_precision(device, precision));
+  const bool lacks = scenario.stack.rounds_in_products && precision == Precision::kFp8Block &&
+                     device.mxfp8_peak > FlopsPerSecond();
+  if (!lacks) return Ok{};
+  return Error{ErrorKind::kBadInput,
+               fmt::format("precision {}: stack {} multiplies it by cuBLASLt, which has it for "
+                           "compute capability 9.0 alone; {} is newer",
+                           name_of(precision), scenario.stack.name, device.name),
+               std::string(option_of(Setting::kPrecision)), "use mxfp8"};
 }
 
 std::string name_of_pass(const OpRecord& op) {
@@ -123,6 +150,7 @@ RoundedOperands::RoundedOperands(const Scenario& scenario, const Plan& plan)
       operands_(operands_of(scenario.stack, plan)),
       any_orientation_(takes_any_orientation(scenario.profile.device, recipe_)),
       rounds_anew_(scenario.stack.rounds_anew),
+      in_products_(scenario.stack.rounds_in_products),
       gathered_parts_(plan.sequence_parallel ? static_cast<double>(plan.degrees.tp) : 1) {}
 
 // Read and written to round one element of the product's first operand, spread over all of them.
@@ -143,10 +171,21 @@ double RoundedOperands::bytes_per_input(const OpRecord& product) const {
 // Of the second operand: weights in forward and for the input gradient, inputs for the weight
 // gradient.
 double RoundedOperands::bytes_anew(const OpRecord& product) const {
-  const OpDims& dims = product.key.dims;
   const double greatest = recipe_ == Precision::kFp8Current ? 2 : 0;
-  return (greatest + 2 + bytes_per_element(operands_)) *
-         static_cast<double>(dims[0] * dims[2] * dims[3]);
+  return (greatest + 2 + bytes_per_element(operands_)) * others_of(product);
+}
+
+// Read and written by kernels/cuda/low_precision.cu.
+void RoundedOperands::add_passes_in_product(std::vector<OpRecord>& ops,
+                                            const OpRecord& product) const {
+  const double narrow = bytes_per_element(operands_), inputs = inputs_of(product);
+  const double read = recipe_ == Precision::kFp8Current ? 4 : 2;
+  const bool is_first_of_pair = is_pair(product) && !is_forward(product);
+  if (!is_weight_gradient(product) || !is_pair(product)) {
+    const double written = is_first_of_pair ? 2 * narrow : narrow;
+    add_pass(ops, product, RoundingPass::kRounding, inputs, inputs * (read + written));
+  }
+  add_pass(ops, product, RoundingPass::kRounding, others_of(product), bytes_anew(product));
 }
 
 // The first operand's passes. Random turns leave the columns nothing to read but 16 bits.
@@ -184,7 +223,9 @@ void RoundedOperands::add_pass(std::vector<OpRecord>& ops, const OpRecord& produ
 std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
   const bool is_product = recipe_ != Precision::kNone && is_linear_layer(op);
   std::vector<OpRecord> ops;
-  if (is_product && !is_weight_gradient(op)) {
+  if (is_product && in_products_) {
+    add_passes_in_product(ops, op);
+  } else if (is_product && !is_weight_gradient(op)) {
     const bool is_same_input =
         is_forward(op) && last_input_ != nullptr && std::strcmp(last_input_, op.label.text) == 0;
     if (!is_same_input) add_input_passes(ops, op);
@@ -198,7 +239,7 @@ std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
   if (!is_norm) is_gathered_ = is_gathered_ && is_product;
   from_norm_ = is_norm;
   ops.push_back(is_product ? with_operands(op, operands_) : op);
-  if (is_product && is_by_tensor(recipe_) && !is_forward(op)) {
+  if (is_product && is_by_tensor(recipe_) && (in_products_ || !is_forward(op))) {
     ops.back().key.variant |= static_cast<std::uint8_t>(kSplitSums);
   }
   if (is_product && is_weight_gradient(op)) is_gathered_ = false;
@@ -206,7 +247,7 @@ std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
 }
 
 CollectiveRecord RoundedOperands::sent(const CollectiveRecord& record) {
-  if (recipe_ == Precision::kNone || !is_tensor_gather(record)) return record;
+  if (recipe_ == Precision::kNone || in_products_ || !is_tensor_gather(record)) return record;
   is_gathered_ = true;
   CollectiveRecord narrow = record;
   narrow.bytes = static_cast<std::int64_t>(static_cast<double>(record.bytes) / 2 *
@@ -214,15 +255,35 @@ CollectiveRecord RoundedOperands::sent(const CollectiveRecord& record) {
   return narrow;
 }
 
+double rounded_operand_bytes(const Scenario& scenario, const Plan& plan, const Program& program,
+                             std::size_t begin, std::size_t end) {
+  if (plan.precision == Precision::kNone || !scenario.stack.rounds_in_products) return 0;
+  const double narrow = bytes_per_element(operands_of(scenario.stack, plan));
+  double largest = 0, kept = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const ProgramEvent& event = program.events[i];
+    if (event.kind != ProgramEvent::Kind::kOp) continue;
+    const OpRecord& op = program.ops[event.index];
+    if (!is_linear_layer(op)) continue;
+    const auto batches = static_cast<double>(op.key.dims[0]);
+    largest = std::max(largest, (inputs_of(op) + others_of(op)) / batches);
+    const bool is_input_gradient = !is_forward(op) && !is_weight_gradient(op);
+    if (is_input_gradient && is_pair(op)) kept = std::max(kept, inputs_of(op));
+  }
+  return narrow * (largest + kept);
+}
+
 double weight_copy_bytes(const Scenario& scenario, const Plan& plan) {
-  if (recipe_of(scenario.stack, plan) == Precision::kNone || scenario.stack.rounds_anew) return 0;
+  if (recipe_of(scenario.stack, plan) == Precision::kNone || keeps_16_bits(scenario.stack))
+    return 0;
   const double copies =
       copies_of_weight(scenario, plan) * bytes_per_element(operands_of(scenario.stack, plan));
   return plan.fp8_param_gather ? copies - static_cast<double>(size_of(plan.dtype)) : copies;
 }
 
 double weight_rounding_bytes(const Scenario& scenario, const Plan& plan) {
-  if (recipe_of(scenario.stack, plan) == Precision::kNone || scenario.stack.rounds_anew) return 0;
+  if (recipe_of(scenario.stack, plan) == Precision::kNone || keeps_16_bits(scenario.stack))
+    return 0;
   if (plan.fp8_param_gather) return 0;
   const Precision recipe = recipe_of(scenario.stack, plan);
   const bool has_own_scale = recipe == Precision::kFp8Current || recipe == Precision::kNvFp4;
@@ -232,7 +293,8 @@ double weight_rounding_bytes(const Scenario& scenario, const Plan& plan) {
 
 double saved_input_bytes(const Scenario& scenario, const Plan& plan, const Program& program,
                          std::size_t begin, std::size_t end) {
-  if (recipe_of(scenario.stack, plan) == Precision::kNone || scenario.stack.rounds_anew) return 0;
+  if (recipe_of(scenario.stack, plan) == Precision::kNone || keeps_16_bits(scenario.stack))
+    return 0;
   const double narrow = bytes_per_element(operands_of(scenario.stack, plan));
   const double wide = static_cast<double>(size_of(plan.dtype));
   double saved = 0;

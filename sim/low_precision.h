@@ -14,7 +14,10 @@
 // 16 bits in a pass of their own, and rounds gradients stochastically; weights have a scale for 16
 // x 16. The turns (32 FLOPs an element, on the matrix units) and the drawn numbers (one of 32 bits
 // for four elements) hide behind memory. Weights are rounded once a step, unless the software
-// rounds anew (StackSpec::rounds_anew). Both gradients' products of kFp8 and kFp8Current sum
+// rounds anew (StackSpec::rounds_anew). Where each product rounds for itself
+// (StackSpec::rounds_in_products), passes are those of kernels/cuda/low_precision.cu: one over
+// either operand, two with a scale of the tensor's own, and a gradient's for both of its products
+// at once. Both gradients' products of kFp8 and kFp8Current sum
 // outside the matrix units (kSplitSums; Transformer Engine's use_split_accumulator, torchao's
 // use_fast_accum). Not priced: the all-reduce of the greatest values (a few bytes a tensor).
 #pragma once
@@ -41,6 +44,8 @@ OpRecord with_operands(const OpRecord& product, DType operands);
 
 // An error that names what the device has, where its matrix units take no such operands.
 Status check_precision(const DeviceFacts& device, Precision precision);
+// And where the stack's library has no such products for them.
+Status check_precision(const Scenario& scenario, Precision precision);
 
 // What a recipe does to an operand beside multiplying it.
 enum class RoundingPass : std::uint8_t {
@@ -70,6 +75,7 @@ class RoundedOperands {
  private:
   double bytes_per_input(const OpRecord& product) const;
   double bytes_anew(const OpRecord& product) const;
+  void add_passes_in_product(std::vector<OpRecord>& ops, const OpRecord& product) const;
   void add_input_passes(std::vector<OpRecord>& ops, const OpRecord& product) const;
   void add_pass(std::vector<OpRecord>& ops, const OpRecord& product, RoundingPass pass,
                 double elements, double bytes) const;
@@ -78,11 +84,17 @@ class RoundedOperands {
   DType operands_;
   bool any_orientation_ = false;
   bool rounds_anew_ = false;
+  bool in_products_ = false;
   double gathered_parts_ = 1;  // ranks that gather one operand
   bool from_norm_ = false;
   bool is_gathered_ = false;
   const char* last_input_ = nullptr;  // the layer whose input was rounded last in forward
 };
+
+// What products that round for themselves hold beside the plan's tensors: the operands of the
+// largest, and the largest gradient that is kept for the next product. Of the ops of events.
+double rounded_operand_bytes(const Scenario& scenario, const Plan& plan, const Program& program,
+                             std::size_t begin, std::size_t end);
 
 // Bytes of copies in fewer bits for each weight of the linear layers, less those of the weight
 // itself where the copies are all there is.

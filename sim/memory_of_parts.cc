@@ -89,6 +89,11 @@ void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& 
   if (kind == LayerKind::kBlock) {
     const auto [begin, end] = trace.span(Phase::kForward);
     kept -= saved_input_bytes(scenario, plan, trace.program, begin, end);
+    // What grew with the largest product stays.
+    const std::size_t last = trace.span(Phase::kBackward).second;
+    const double rounded = rounded_operand_bytes(scenario, plan, trace.program, begin, last);
+    raise(memory.forward, rounded);
+    raise(memory.backward, rounded);
   }
   if (plan.recompute == Recompute::kFull && kind == LayerKind::kBlock) {
     raise(memory.backward, kept);  // made again there, and gone with it

@@ -167,7 +167,7 @@ Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
                              scenario.cluster.name, available),
                  "", "choose a larger cluster or a smaller plan"};
   }
-  TPSIM_TRY_STATUS(check_precision(scenario.profile.device, plan.precision));
+  TPSIM_TRY_STATUS(check_precision(scenario, plan.precision));
   TPSIM_TRY_STATUS(check_load(scenario.stack, scenario.model));
   const StackLimit limit = limit_against(scenario.stack, scenario.model, plan);
   if (!limit.reason.empty()) {

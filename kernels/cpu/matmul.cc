@@ -29,12 +29,10 @@ class Operand {
   }
 
   // `sums_over_rows`: of the matrix as it lies.
-  FloatMatrix rounded(std::int64_t batch_offset, const OperandRounding& rounding, bool is_gradient,
-                      bool is_weight, bool sums_over_rows) const {
+  FloatMatrix rounded(std::int64_t batch_offset, const RoundedAs& as, bool sums_over_rows) const {
     const FloatMatrix result = widened(batch_offset);
-    if (rounding.recipe != Precision::kNone) {
-      round_operand({buffer_, matrix_.rows, matrix_.cols, sums_over_rows}, rounding.recipe,
-                    is_gradient, is_weight);
+    if (as.recipe != Precision::kNone) {
+      round_operand({buffer_, matrix_.rows, matrix_.cols, sums_over_rows}, as);
     }
     return result;
   }
@@ -72,6 +70,13 @@ class Operand {
   float* buffer_ = nullptr;
 };
 
+TensorScaling scaling_of(const OperandRounding& rounding, const Tensor& scale) {
+  if (rounding.recipe != Precision::kFp8) return {};
+  TPSIM_CHECK(scale.defined(), "a product without the scale of its operand");
+  auto* const of_steps = scale.data<float>();
+  return {rounding.finds_scales ? 0 : of_steps[0], of_steps + 1};
+}
+
 }  // namespace
 
 void compute(const Matmul& op, CpuState& state) {
@@ -79,13 +84,16 @@ void compute(const Matmul& op, CpuState& state) {
   const Operand a(op.a, state.scratch, rounds);
   const Operand b(op.b, state.scratch, rounds);
   const Operand c(op.c, state.scratch);
+  const OperandRounding& by = op.rounding;
+  const RoundedAs a_as{by.recipe, by.a_is_gradient, false, scaling_of(by, by.a_scale)};
+  const RoundedAs b_as{by.recipe, false, by.b_is_weight, scaling_of(by, by.b_scale)};
   for (std::int64_t i = 0; i < op.outer; ++i) {
     for (std::int64_t j = 0; j < op.inner; ++j) {
       const auto offset = [&](const Matrix& x) { return i * x.outer_stride + j * x.inner_stride; };
       const std::int64_t c_offset = offset(op.c);
-      gemm(a.rounded(offset(op.a), op.rounding, op.rounding.a_is_gradient, false, op.a.transposed),
-           b.rounded(offset(op.b), op.rounding, false, op.rounding.b_is_weight, !op.b.transposed),
-           c.output(c_offset, op.beta != 0.0F), c.output_stride(), op.alpha, op.beta);
+      gemm(a.rounded(offset(op.a), a_as, op.a.transposed),
+           b.rounded(offset(op.b), b_as, !op.b.transposed), c.output(c_offset, op.beta != 0.0F),
+           c.output_stride(), op.alpha, op.beta);
       c.commit_output(c_offset);
     }
   }

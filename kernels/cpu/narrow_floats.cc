@@ -38,13 +38,45 @@ struct Tile {
   }
 };
 
-void round_tile(const Tile& tile, const Format& format, bool by_powers_of_two) {
+float greatest_of(const Tile& tile) {
   float greatest = 0;
-  tile.each([&](float value) { greatest = std::max(greatest, std::abs(value)); });
+  tile.each([&](float value) {
+    const float magnitude = std::abs(value);
+    if (magnitude > greatest || std::isnan(magnitude)) greatest = magnitude;
+  });
+  return greatest;
+}
+
+// Multiplied by the inverse of what a unit stands for, as a GPU does.
+void round_by(const Tile& tile, const Format& format, float unit) {
+  const float inverse = 1.0F / unit;
+  tile.each([&](float& value) { value = unit * rounded(value * inverse, format); });
+}
+
+// The next power of two that is not below a number, among those with all digits.
+float power_of_two_above(float number) {
+  int exponent = 0;
+  const float part = std::frexp(number, &exponent);  // from 0.5 on, below 1
+  return std::ldexp(1.0F, std::max(part == 0.5F ? exponent - 1 : exponent, -126));
+}
+
+void round_tile(const Tile& tile, const Format& format, bool by_powers_of_two) {
+  const float greatest = greatest_of(tile);
   if (greatest == 0 || !std::isfinite(greatest)) return;
-  float scale = greatest / format.greatest;
-  if (by_powers_of_two) scale = std::exp2(std::ceil(std::log2(scale)));
-  tile.each([&](float& value) { value = scale * rounded(value / scale, format); });
+  const float unit = greatest / format.greatest;
+  round_by(tile, format, by_powers_of_two ? power_of_two_above(unit) : unit);
+}
+
+void round_tensor(const Tile& tile, const Format& format, const TensorScaling& scaling) {
+  if (scaling.greatest != nullptr) {
+    const float greatest = greatest_of(tile);
+    if (!(greatest <= *scaling.greatest)) *scaling.greatest = greatest;
+  }
+  if (scaling.unit > 0) {
+    round_by(tile, format, scaling.unit);
+  } else {
+    round_tile(tile, format, false);
+  }
 }
 
 }  // namespace
@@ -52,20 +84,16 @@ void round_tile(const Tile& tile, const Format& format, bool by_powers_of_two) {
 float rounded_to_e4m3(float value) { return rounded(value, kE4M3); }
 float rounded_to_e5m2(float value) { return rounded(value, kE5M2); }
 
-bool is_emulated(Precision recipe) {
-  return recipe == Precision::kNone || recipe == Precision::kFp8Current ||
-         recipe == Precision::kFp8Block || recipe == Precision::kMxFp8;
-}
+bool is_emulated(Precision recipe) { return recipe != Precision::kNvFp4; }
 
-void round_operand(const RoundedMatrix& matrix, Precision recipe, bool is_gradient,
-                   bool is_weight) {
-  TPSIM_CHECK(is_emulated(recipe), "a recipe that no operand is rounded by here");
+void round_operand(const RoundedMatrix& matrix, const RoundedAs& as) {
+  TPSIM_CHECK(is_emulated(as.recipe), "a recipe that no operand is rounded by here");
   const auto [data, rows, cols, sums_over_rows] = matrix;
-  if (recipe == Precision::kFp8Current) {
-    return round_tile({data, rows, cols, cols}, is_gradient ? kE5M2 : kE4M3, false);
+  if (as.recipe == Precision::kFp8 || as.recipe == Precision::kFp8Current) {
+    return round_tensor({data, rows, cols, cols}, as.is_gradient ? kE5M2 : kE4M3, as.scaling);
   }
-  const std::int64_t block = recipe == Precision::kMxFp8 ? 32 : 128;
-  const bool is_square = recipe == Precision::kFp8Block && is_weight;
+  const std::int64_t block = as.recipe == Precision::kMxFp8 ? 32 : 128;
+  const bool is_square = as.recipe == Precision::kFp8Block && as.is_weight;
   const std::int64_t high = is_square || sums_over_rows ? block : 1;
   const std::int64_t wide = is_square || !sums_over_rows ? block : 1;
   for (std::int64_t row = 0; row < rows; row += high) {

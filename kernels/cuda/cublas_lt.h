@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/result.h"
+#include "kernels/cuda/matmul_choice.h"
 
 namespace tpsim {
 
@@ -28,6 +29,10 @@ struct CublasLt {
   decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
   std::string path;  // of the library
 };
+
+// The version of cuBLASLt from which on it has such scales, as its version() says it; above all of
+// them where the headers of this build do not know them.
+std::size_t least_version(ScalesOf scales);
 
 // Opened once per process; kMissing says where it was looked for.
 const Result<CublasLt>& cublas_lt();

@@ -12,6 +12,7 @@
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/delay.h"
 #include "kernels/cuda/gpu_facts.h"
+#include "kernels/cuda/matmul_8_bits.h"
 #include "kernels/cuda/warpgroups.h"
 
 namespace tpsim {
@@ -49,10 +50,9 @@ Result<GpuLimits> limits_of(int index) {
     return no_gpu(fmt::format("{} has compute capability {}.{}; 8.0 is the least", gpu.name,
                               gpu.major, gpu.minor));
   }
-  const bool multiplies_8_bits = gpu.major > 8 || gpu.minor >= 9;  // Ada, Hopper and newer
   TPSIM_TRY(const bool warpgroups, uses_warpgroups(gpu));
   return GpuLimits{gpu.multiProcessorCount, static_cast<std::int64_t>(gpu.sharedMemPerBlockOptin),
-                   multiplies_8_bits, warpgroups};
+                   10 * gpu.major + gpu.minor, warpgroups};
 }
 
 // Where this process's GPU is: CUDA tells it no more once that is broken.
@@ -140,12 +140,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
 }
 
 std::string CudaDevice::reason_against(Precision recipe) const {
-  if (recipe == Precision::kNone) return "";
-  if (recipe != Precision::kFp8Current) return "CUDA multiplies 8 bits with one scale a tensor";
-  if (limits().multiplies_8_bits) return "";
-  const GpuFacts gpu = gpu_facts();
-  return fmt::format("{} has compute capability {}.{}, and products of 8 bits begin at 8.9",
-                     gpu.name, gpu.capability_major, gpu.capability_minor);
+  return tpsim::reason_against(
+      recipe, {gpu_facts().name, limits().capability, state_->matmuls.library_version()});
 }
 
 // No checks: this also runs while unwinding from a device that broke.
@@ -220,7 +216,7 @@ void CudaDevice::repeat(const std::function<void()>& work, std::span<const Tenso
 }
 
 std::int64_t CudaDevice::memory_changes() const {
-  return state_->memory.releases() + state_->scratch.moves();
+  return state_->memory.releases() + state_->scratch.moves() + state_->kept_scratch.moves();
 }
 
 bool CudaDevice::delay(double seconds) {

@@ -11,6 +11,7 @@
 #include "kernels/block_cache.h"
 #include "kernels/cuda/cuda_memory.h"
 #include "kernels/cuda/matmul_plans.h"
+#include "kernels/cuda/narrow_matrix.h"
 
 namespace tpsim {
 
@@ -18,8 +19,8 @@ namespace tpsim {
 struct GpuLimits {
   int multiprocessors = 1;
   std::int64_t shared_memory = 48 << 10;  // of a block, at most, in bytes
-  bool multiplies_8_bits = false;
-  bool uses_warpgroups = false;  // in attention: asked for, and Hopper
+  int capability = 80;                    // compute capability, 90 for 9.0
+  bool uses_warpgroups = false;           // in attention: asked for, and Hopper
 };
 
 // Working memory of ops, grown as needed and then kept. Ops run one after another on one stream, so
@@ -64,6 +65,8 @@ struct CudaState {
   CudaSegments segments;
   BlockCache memory{segments};
   CudaScratch scratch{memory};
+  CudaScratch kept_scratch{memory};  // of `kept`
+  KeptOperand kept;
   MatmulPlans matmuls;
   std::map<std::pair<float, std::int64_t>, RotaryTable> rotary_tables;  // by theta and head_dim
 };

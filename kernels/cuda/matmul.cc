@@ -3,7 +3,7 @@
 
 #include "core/check.h"
 #include "kernels/cuda/cuda_ops.h"
-#include "kernels/cuda/low_precision.h"
+#include "kernels/cuda/matmul_8_bits.h"
 
 namespace tpsim {
 namespace {
@@ -60,82 +60,27 @@ std::int64_t alignment_of(const void* address, std::int64_t at_most) {
   return std::min(lowest, at_most);
 }
 
-// What such a product keeps in scratch memory, each on 256 bytes.
-struct NarrowScratch {
-  std::byte* next;
-
-  template <class T>
-  T* take(std::int64_t count) {
-    constexpr std::int64_t kAligned = 256;
-    std::byte* const here = next;
-    next += (count * static_cast<std::int64_t>(sizeof(T)) + kAligned - 1) / kAligned * kAligned;
-    return reinterpret_cast<T*>(here);
+// The matrices of one batch alone.
+Matmul one_of(const Matmul& op, std::int64_t outer, std::int64_t inner) {
+  Matmul one = op;
+  one.outer = one.inner = 1;
+  one.rounding.keeps_a = one.rounding.keeps_a && op.outer * op.inner == 1;
+  for (Matrix* m : {&one.a, &one.b, &one.c}) {
+    m->offset += outer * m->outer_stride + inner * m->inner_stride;
   }
-};
-
-// op(a) and op(b) transposed, in 8 bits; cuBLASLt wants what is added up side by side (sm_89 and
-// sm_90 have no other layout). Rows of the first may be any number.
-struct NarrowOperands {
-  NarrowMatrix a, b;
-  float* work = nullptr;
-  float* sums = nullptr;  // where cuBLASLt does not write c itself
-  std::byte* end = nullptr;
-};
-
-NarrowOperands operands_in(NarrowScratch scratch, const Matmul& op, bool writes_c) {
-  NarrowOperands x;
-  const std::int64_t depth = narrow_multiple(op.a.transposed ? op.a.rows : op.a.cols);
-  x.a = {nullptr, op.c.rows, depth, scratch.take<float>(1)};
-  x.b = {nullptr, narrow_multiple(op.c.cols), depth, scratch.take<float>(1)};
-  x.work = scratch.take<float>(kNarrowWork);
-  x.a.data = scratch.take<std::uint8_t>(x.a.rows * depth);
-  x.b.data = scratch.take<std::uint8_t>(x.b.rows * depth);
-  if (!writes_c) x.sums = scratch.take<float>(x.a.rows * x.b.rows);
-  x.end = scratch.next;
-  return x;
+  return one;
 }
 
-// Columns that cuBLASLt has no 8-bit products for are added from a result of its own.
-bool writes_itself(const Matrix& c) {
-  const std::int64_t size = size_of(c.tensor.dtype());
-  return c.cols % kNarrowMultiple == 0 && c.row_stride * size % kNarrowMultiple == 0 &&
-         alignment_of(address(c, 0), kNarrowMultiple) == kNarrowMultiple;
-}
-
-// One scale a matrix, found on the GPU (Precision::kFp8Current).
-void multiply_in_8_bits(const Matmul& op, CudaState& state) {
-  TPSIM_CHECK(op.rounding.recipe == Precision::kFp8Current, "a recipe that CUDA does not run");
-  TPSIM_CHECK(op.outer * op.inner == 1 && op.alpha == 1.0F, "one product in 8 bits at a time");
-  const bool writes_c = writes_itself(op.c);
-  std::byte* workspace = static_cast<std::byte*>(state.scratch.bytes(kMatmulWorkspace));
-  const std::int64_t bytes =
-      operands_in({workspace + kMatmulWorkspace}, op, writes_c).end - workspace;
-  workspace = static_cast<std::byte*>(state.scratch.bytes(bytes));
-  const NarrowOperands x = operands_in({workspace + kMatmulWorkspace}, op, writes_c);
-  narrow({op.a, op.a.transposed, op.rounding.a_is_gradient, x.a, x.work}, state);
-  narrow({op.b, !op.b.transposed, false, x.b, x.work}, state);
-
-  MatmulKey key;
-  key.dtype = DType::kFloat8;
-  key.a_is_e5m2 = op.rounding.a_is_gradient;
-  key.output = writes_c ? op.c.tensor.dtype() : DType::kFloat32;
-  key.transpose_b = true;
-  key.accumulates = writes_c && op.beta != 0.0F;
-  key.sizes = {1, op.c.rows, x.b.rows, x.a.depth};
-  key.row_strides = {x.a.depth, x.b.depth, writes_c ? op.c.row_stride : x.b.rows};
-  void* const c = writes_c ? static_cast<void*>(address(op.c, 0)) : x.sums;
-  key.alignment = alignment_of(c, 256);
-  MatmulCall call{key, x.a.data, x.b.data, c, 1.0F, writes_c ? op.beta : 0.0F};
-  call.scale_a = x.a.scale;
-  call.scale_b = x.b.scale;
-  state.matmuls.run(call, workspace, state.stream);
-  if (!writes_c) add_sums(x.sums, x.b.rows, op.beta, op.c, state);
+void multiply_each_in_8_bits(const Matmul& op, CudaState& state) {
+  for (std::int64_t i = 0; i < op.outer; ++i) {
+    for (std::int64_t j = 0; j < op.inner; ++j) multiply_in_8_bits(one_of(op, i, j), state);
+  }
 }
 
 }  // namespace
 
 void compute(const Matmul& op, CudaState& state) {
-  if (op.rounding.recipe != Precision::kNone) return multiply_in_8_bits(op, state);
+  if (op.rounding.recipe != Precision::kNone) return multiply_each_in_8_bits(op, state);
   const Batches batches = batches_of(op);
   MatmulCall call{key_of(op, batches), nullptr, nullptr, nullptr, op.alpha, op.beta};
   void* const workspace = state.scratch.bytes(kMatmulWorkspace);

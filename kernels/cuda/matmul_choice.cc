@@ -44,10 +44,15 @@ bool read_dtype(std::string_view word, DType& dtype) {
   return false;
 }
 
-// "nt+": a as it lies, b transposed, added to c; an 8 before it: a is E5M2.
+// "nt+": a as it lies, b transposed, added to c; an 8 before it: a is E5M2; behind it, where blocks
+// have scales, those of a and of b by cuBLASLt's numbers.
 std::string layout_text(const MatmulKey& key) {
-  return fmt::format("{}{}{}{}", key.a_is_e5m2 ? "8" : "", key.transpose_a ? 't' : 'n',
-                     key.transpose_b ? 't' : 'n', key.accumulates ? "+" : "");
+  const auto [a, b] = key.scales;
+  const bool has_blocks = a != ScalesOf::kTensor || b != ScalesOf::kTensor;
+  return fmt::format(
+      "{}{}{}{}{}", key.a_is_e5m2 ? "8" : "", key.transpose_a ? 't' : 'n',
+      key.transpose_b ? 't' : 'n', key.accumulates ? "+" : "",
+      has_blocks ? fmt::format("/{}{}", static_cast<int>(a), static_cast<int>(b)) : std::string());
 }
 
 bool read_layout(std::string_view word, MatmulKey& key) {
@@ -55,7 +60,13 @@ bool read_layout(std::string_view word, MatmulKey& key) {
   const std::string_view letters = word.substr(key.a_is_e5m2 ? 1 : 0);
   key.transpose_a = letters.starts_with('t');
   key.transpose_b = letters.substr(std::min<std::size_t>(1, letters.size())).starts_with('t');
-  key.accumulates = letters.ends_with('+');
+  const std::size_t slash = letters.find('/');
+  key.accumulates = letters.substr(0, slash).ends_with('+');
+  if (slash != std::string_view::npos && letters.size() == slash + 3) {
+    for (const std::size_t i : {0, 1}) {
+      key.scales[i] = static_cast<ScalesOf>(letters[slash + 1 + i] - '0');
+    }
+  }
   return word == layout_text(key);
 }
 

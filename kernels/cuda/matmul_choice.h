@@ -12,6 +12,10 @@
 
 namespace tpsim {
 
+// What of an operand in 8 bits shares a scale: the tensor, 128 elements that are summed over, 128 x
+// 128, or 32. The numbers are cuBLASLt's (cublasLtMatmulMatrixScale_t).
+enum class ScalesOf : std::uint8_t { kTensor = 0, kVector32 = 2, kVector128 = 4, kTile128 = 5 };
+
 // All that cuBLASLt's choice may depend on. Row-major c[m,n] = op(a) op(b); the strides are between
 // rows and between batches, in elements.
 struct MatmulKey {
@@ -23,8 +27,9 @@ struct MatmulKey {
   std::array<std::int64_t, 4> sizes{};  // batch, m, n, k
   std::array<std::int64_t, 3> row_strides{};
   std::array<std::int64_t, 3> batch_strides{};
-  std::int64_t alignment = 256;  // of the least aligned operand, in bytes
-  bool a_is_e5m2 = false;        // of 8 bits; they are E4M3 otherwise
+  std::int64_t alignment = 256;      // of the least aligned operand, in bytes
+  bool a_is_e5m2 = false;            // of 8 bits; they are E4M3 otherwise
+  std::array<ScalesOf, 2> scales{};  // of a and b in 8 bits
   friend auto operator<=>(const MatmulKey&, const MatmulKey&) = default;
 };
 

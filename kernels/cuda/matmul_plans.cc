@@ -100,6 +100,9 @@ struct MatmulPlans::Plan {
   Plan& operator=(const Plan&) = delete;
 
   void describe(const MatmulKey& key);
+  // Of operands in 8 bits.
+  void set_scale_modes(const MatmulKey& key);
+  void set_scales(const MatmulCall& call) const;
   cublasLtMatrixLayout_t layout_of(cudaDataType_t type, std::int64_t rows, std::int64_t cols,
                                    const MatmulKey& key, std::size_t operand) const;
 
@@ -141,6 +144,31 @@ void MatmulPlans::Plan::describe(const MatmulKey& key) {
   second = layout_of(type_of(key.dtype, key.a_is_e5m2), key.transpose_a ? k : m,
                      key.transpose_a ? m : k, key, 0);
   result = layout_of(type_of(key.output), m, n, key, 2);
+  set_scale_modes(key);
+}
+
+void MatmulPlans::Plan::set_scale_modes(const MatmulKey& key) {
+#if CUBLAS_VERSION >= 120800
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, ScalesOf scales) {
+    if (scales == ScalesOf::kTensor) return;  // older libraries know no other
+    const auto mode = static_cast<std::int32_t>(scales);
+    check_cublas(lt.desc_set(desc, attribute, &mode, sizeof mode), "what shares a scale");
+  };
+  set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, key.scales[1]);
+  set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, key.scales[0]);
+#else
+  TPSIM_CHECK(key.scales == MatmulKey().scales, "scales that this build's cuBLASLt does not have");
+#endif
+}
+
+// They lie elsewhere in every call.
+void MatmulPlans::Plan::set_scales(const MatmulCall& call) const {
+  if (call.key.dtype != DType::kFloat8) return;
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void* scales) {
+    check_cublas(lt.desc_set(desc, attribute, &scales, sizeof scales), "a scale");
+  };
+  set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, call.scale_b);
+  set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call.scale_a);
 }
 
 MatmulPlans::MatmulPlans(const CublasLt& lt) : lt_(lt) {
@@ -161,13 +189,7 @@ MatmulPlans::~MatmulPlans() {
 
 cublasStatus_t MatmulPlans::issue(const Plan& plan, const MatmulCall& call, void* d,
                                   void* workspace, cudaStream_t stream) const {
-  if (call.key.dtype == DType::kFloat8) {  // scales lie elsewhere in every call
-    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const float* scale) {
-      check_cublas(lt_.desc_set(plan.desc, attribute, &scale, sizeof scale), "a scale");
-    };
-    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, call.scale_b);
-    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call.scale_a);
-  }
+  plan.set_scales(call);
   return lt_.matmul(handle_, plan.desc, &call.alpha, call.b, plan.first, call.a, plan.second,
                     &call.beta, call.c, plan.result, d, plan.result, &plan.algorithm, workspace,
                     plan.workspace, stream);
@@ -186,6 +208,7 @@ const MatmulPlans::Plan& MatmulPlans::plan_for(const MatmulCall& call, void* wor
   if (plan != nullptr) return *plan;
   auto fresh = std::make_unique<Plan>(lt_);
   fresh->describe(call.key);
+  fresh->set_scales(call);  // without them cuBLASLt has no algorithm for blocks
   const auto given = given_.find(call.key);
   if (given == given_.end() || !adopts(given->second, *fresh)) {
     const auto found = candidates(call.key, *fresh);

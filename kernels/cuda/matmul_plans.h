@@ -26,9 +26,9 @@ struct MatmulCall {
   void* c = nullptr;
   float alpha = 1;
   float beta = 0;
-  // Of operands in 8 bits: one number on the GPU, what a unit of each stands for.
-  const float* scale_a = nullptr;
-  const float* scale_b = nullptr;
+  // Of operands in 8 bits: on the GPU, what units of each stand for, as MatmulKey::scales says.
+  const void* scale_a = nullptr;
+  const void* scale_b = nullptr;
 };
 
 class MatmulPlans {

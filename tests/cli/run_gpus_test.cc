@@ -68,22 +68,43 @@ TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of BLOOM in fp32"
 TEST_CASE("products of 8 bits on GPUs follow PyTorch's losses under every layout", "[long]") {
   check_layouts("llama-tiny", "bf16", 3e-2,
                 {{1, "--precision fp8-current --micro-batch 4"},
-                 {4, "--precision fp8-current --tp 2 --dp 2 --zero 1 --micro-batch 2"}});
+                 {4, "--precision fp8 --tp 2 --dp 2 --zero 3 --micro-batch 2"},
+                 {4, "--precision fp8-block --tp 2 --dp 2 --zero 1 --micro-batch 2"}});
 }
 
 TEST_CASE("recipes that a GPU lacks are refused by name") {
   const std::string arguments = golden_arguments("llama-tiny", "cuda", "bf16") + "--steps 1 ";
-  const Finished block = run(tpsim_run(arguments + "--precision fp8-block"));
-  CHECK(block.code == 2);
-  CHECK(block.err.find("fp8-block is predicted, and run by no device here") != std::string::npos);
-  CHECK(block.err.find("newer GPUs by fp8-current") != std::string::npos);
+  const Finished narrower = run(tpsim_run(arguments + "--precision nvfp4"));
+  CHECK(narrower.code == 2);
+  CHECK(narrower.err.find("nvfp4 is predicted, and run by no device here") != std::string::npos);
+  CHECK(narrower.err.find("fp8, fp8-current, fp8-block and mxfp8") != std::string::npos);
   if (gpu_facts().name != "emulated GPU") return;
-  const Finished older =
-      run("export TPSIM_EMULATED_GPU=ampere; " + tpsim_run(arguments + "--precision fp8-current"));
-  INFO(older.err);
-  CHECK(older.code == 4);
-  CHECK(older.err.find("compute capability 8.0, and products of 8 bits begin at 8.9") !=
-        std::string::npos);
+  struct Case {
+    std::string gpu, recipe, said;
+  };
+  for (const Case& one :
+       {Case{"ampere", "fp8-current",
+             "compute capability 8.0, and products of 8 bits by fp8-current begin at 8.9"},
+        Case{"ada", "fp8-block", "are those of 9.0 alone; the nearest that it has is fp8-current"},
+        Case{"hopper", "mxfp8", "begin at 10.0; the nearest that it has is fp8-block"},
+        Case{"blackwell", "fp8-block", "9.0 alone; the nearest that it has is mxfp8"},
+        Case{"blackwell,cublas-12.4", "mxfp8",
+             "cuBLASLt here is 12.4, and has such products from 12.8 on"},
+        Case{"hopper,cublas-12.8", "fp8-block",
+             "cuBLASLt here is 12.8, and has such products from 12.9 on"}}) {
+    const Finished refused = run("export TPSIM_EMULATED_GPU=" + one.gpu + "; " +
+                                 tpsim_run(arguments + "--precision " + one.recipe));
+    INFO(one.gpu << " " << one.recipe << ": " << refused.err);
+    CHECK(refused.code == 4);
+    CHECK(refused.err.find(one.said) != std::string::npos);
+  }
+}
+
+TEST_CASE("scales of steps before are not recorded") {
+  const Finished refused = run(tpsim_run(golden_arguments("llama-tiny", "cuda", "bf16") +
+                                         "--steps 1 --precision fp8 --cuda-graphs"));
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("scales of steps before") != std::string::npos);
 }
 
 TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of LLaMA in fp32") {

@@ -159,7 +159,7 @@ TEST_CASE("fp16 is refused where a step has more tokens than its gradients have 
 // A number keeps three bits behind the leading one, or two of gradients with one scale: each
 // product is off by about 1 / 16 / sqrt(its length), and so are the losses of these small models.
 TEST_CASE("products rounded to 8 bits stay within three hundredths of PyTorch's losses") {
-  for (const std::string recipe : {"fp8-current", "fp8-block", "mxfp8"}) {
+  for (const std::string recipe : {"fp8", "fp8-current", "fp8-block", "mxfp8"}) {
     for (const std::string model : {"bloom-tiny", "llama-tiny"}) {
       const std::string arguments = golden_arguments(model, "cpu", "bf16");
       INFO(model << " " << recipe);
@@ -169,10 +169,10 @@ TEST_CASE("products rounded to 8 bits stay within three hundredths of PyTorch's 
       check_losses(model, 12, rounded, 3e-2);
     }
   }
-  const Finished delayed =
-      run(tpsim_run(golden_arguments("llama-tiny", "cpu", "bf16") + "--precision fp8"));
-  CHECK(delayed.code == 2);
-  CHECK(delayed.err.find("precision=fp8 is predicted, and run by no device here") !=
+  const Finished narrower =
+      run(tpsim_run(golden_arguments("llama-tiny", "cpu", "bf16") + "--precision nvfp4"));
+  CHECK(narrower.code == 2);
+  CHECK(narrower.err.find("precision=nvfp4 is predicted, and run by no device here") !=
         std::string::npos);
 }
 

@@ -21,7 +21,7 @@ static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 18);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 24);
+static_assert(field_count<StackSpec>() == 25);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 11);
 static_assert(field_count<HostCost>() == 13);
@@ -160,6 +160,7 @@ StackSpec odd_stack() {
   stack.flash_speed = kThird;
   stack.fp8_products = true;
   stack.rounds_anew = true;
+  stack.rounds_in_products = true;
   stack.overlap_slowdown = 1 + kThird;
   stack.rank_jitter = 0.01 * kThird;
   stack.run_spread = 0.02 * kThird;

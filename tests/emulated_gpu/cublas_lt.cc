@@ -8,6 +8,7 @@
 #include <cuda_fp8.h>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <numeric>
@@ -29,11 +30,21 @@ struct Layout {
   std::int64_t stride = 0;
 };
 
+// Of an operand in 8 bits.
+struct Scaling {
+  const void* scales = nullptr;
+  std::int32_t mode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+};
+
 struct Product {
   cublasOperation_t first = CUBLAS_OP_N, second = CUBLAS_OP_N;
-  const float* first_scale = nullptr;  // of 8 bits
-  const float* second_scale = nullptr;
+  Scaling of_first, of_second;
 };
+
+std::size_t version() {
+  if (emulated::is_played("cublas-12.4")) return 120405;
+  return emulated::is_played("cublas-12.8") ? 120803 : CUBLAS_VERSION;
+}
 
 constexpr std::size_t kWorkspace = std::size_t{1} << 20;
 
@@ -88,7 +99,7 @@ struct Call {
   void *d_data, *workspace;
   float alpha, beta;
   bool backwards;  // the second algorithm
-  const float *a_scale, *b_scale;
+  Scaling a_scaling, b_scaling;
 };
 
 bool types_fit(cudaDataType_t a, cudaDataType_t b) {
@@ -96,16 +107,69 @@ bool types_fit(cudaDataType_t a, cudaDataType_t b) {
   return is_8_bits(b) && (a == CUDA_R_8F_E4M3 || b == CUDA_R_8F_E4M3);
 }
 
-// What Hopper asks of products in 8 bits beside that: sums along both operands' columns, multiples
-// of 16 and 16 bytes.
+bool is_of_128(std::int32_t mode) {
+  return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F ||
+         mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+}
+
+// The library's table of scaling modes: what compute capabilities have them, and which go together.
+bool scalings_fit(const Product& product) {
+  const std::int32_t a = product.of_first.mode, b = product.of_second.mode;
+  const int gpu = emulated::compute_capability();
+  if (a == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) return a == b && gpu >= 89;
+  if (a == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0) return a == b && gpu >= 100;
+  return is_of_128(a) && is_of_128(b) && gpu == 90 &&
+         (a == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F ||
+          b == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F);
+}
+
+// Blocks' scales begin at 16 bytes.
+bool scales_lie_well(const Scaling& scaling) {
+  if (scaling.mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) return true;
+  return scaling.scales != nullptr && reinterpret_cast<std::uintptr_t>(scaling.scales) % 16 == 0;
+}
+
+// What products in 8 bits ask beside that: sums along both operands' columns (Ada and Hopper; tpsim
+// asks for nothing else on Blackwell), multiples of 16 and 16 bytes; with scales of 128 elements, a
+// result whose sides are multiples of 4; with scales of 32, sums over whole ones.
 bool fits_8_bits(const Product& product, const Layout& a, const Layout& b, const Layout& d) {
-  if (!is_8_bits(a.type)) return true;
+  if (!is_8_bits(a.type)) return product.of_first.scales == nullptr;
   const auto on_16 = [](std::uint64_t n) { return n % 16 == 0; };
   const std::uint64_t bytes = d.type == CUDA_R_32F ? 4 : 2;
-  return product.first == CUBLAS_OP_T && product.second == CUBLAS_OP_N && on_16(a.rows) &&
-         on_16(d.rows) && on_16(static_cast<std::uint64_t>(a.leading)) &&
+  const bool of_128 = is_of_128(product.of_first.mode);
+  const bool of_32 = product.of_first.mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+  return scalings_fit(product) && scales_lie_well(product.of_first) &&
+         scales_lie_well(product.of_second) && (!of_128 || (d.rows % 4 == 0 && d.cols % 4 == 0)) &&
+         (!of_32 || a.rows % 32 == 0) && product.first == CUBLAS_OP_T &&
+         product.second == CUBLAS_OP_N && on_16(a.rows) && on_16(d.rows) &&
+         on_16(static_cast<std::uint64_t>(a.leading)) &&
          on_16(static_cast<std::uint64_t>(b.leading)) &&
          on_16(bytes * static_cast<std::uint64_t>(d.leading)) && d.batch == 1;
+}
+
+// What the element stands for in units: `inner` counts along what is summed over. One byte of
+// UE8M0 is a power of two, and 255 is no number.
+double scale_of(const Scaling& scaling, const Layout& x, std::int64_t inner, std::int64_t outer) {
+  if (scaling.scales == nullptr) return 1;
+  const auto* const floats = static_cast<const float*>(scaling.scales);
+  const auto depth = static_cast<std::int64_t>(x.rows), lines = static_cast<std::int64_t>(x.cols);
+  switch (scaling.mode) {
+    case CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F: return floats[inner / 128 * lines + outer];
+    case CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F: {
+      const std::int64_t stride = (depth + 511) / 512 * 4;
+      return floats[outer / 128 * stride + inner / 128];
+    }
+    case CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0: {
+      // "offset = (outer % 32) * 16 + (outer / 32) * 4 + inner" inside a block of 128 x 4, and
+      // blocks row by row.
+      const std::int64_t factors = (depth + 127) / 128 * 4, factor = inner / 32;
+      const std::int64_t block = (factor / 4 * 4 + outer / 128 * factors) * 128;
+      const std::int64_t in_block = outer % 32 * 16 + outer % 128 / 32 * 4 + factor % 4;
+      const int exponent = static_cast<const std::uint8_t*>(scaling.scales)[block + in_block];
+      return exponent == 255 ? std::nan("") : std::ldexp(1.0, exponent - 127);
+    }
+    default: return *floats;
+  }
 }
 
 bool fits(const Call& call) {
@@ -122,14 +186,15 @@ bool fits(const Call& call) {
 }
 
 // The matrix's elements with those that are added up side by side.
-std::vector<double> lines_of(const Layout& x, const void* data, std::int64_t batch,
-                             bool along_rows) {
+std::vector<double> lines_of(const Layout& x, const void* data, std::int64_t batch, bool along_rows,
+                             const Scaling& scaling) {
   const auto rows = static_cast<std::int64_t>(x.rows), cols = static_cast<std::int64_t>(x.cols);
   std::vector<double> lines(x.rows * x.cols);
   for (std::int64_t col = 0; col < cols; ++col) {
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::int64_t to = along_rows ? row * cols + col : col * rows + row;
       lines[static_cast<std::size_t>(to)] =
+          scale_of(scaling, x, row, col) *
           element(data, x.type, batch * x.stride + col * x.leading + row);
     }
   }
@@ -154,15 +219,13 @@ double product_of(const double* a, const double* b, std::int64_t depth, bool bac
 void multiply(const Call& call) {
   if (call.backwards) std::memset(call.workspace, 0xff, kWorkspace);
   const auto depth = static_cast<std::int64_t>(call.a_transposed ? call.a.rows : call.a.cols);
-  double alpha = double{call.alpha};
-  for (const float* scale : {call.a_scale, call.b_scale}) alpha *= scale == nullptr ? 1.0 : *scale;
   for (std::int64_t batch = 0; batch < call.d.batch; ++batch) {
-    const auto a = lines_of(call.a, call.a_data, batch, !call.a_transposed);
-    const auto b = lines_of(call.b, call.b_data, batch, call.b_transposed);
+    const auto a = lines_of(call.a, call.a_data, batch, !call.a_transposed, call.a_scaling);
+    const auto b = lines_of(call.b, call.b_data, batch, call.b_transposed, call.b_scaling);
     for (std::int64_t col = 0; col < static_cast<std::int64_t>(call.d.cols); ++col) {
       for (std::int64_t row = 0; row < static_cast<std::int64_t>(call.d.rows); ++row) {
-        double sum = alpha * product_of(a.data() + row * depth, b.data() + col * depth, depth,
-                                        call.backwards);
+        double sum = double{call.alpha} * product_of(a.data() + row * depth, b.data() + col * depth,
+                                                     depth, call.backwards);
         if (call.beta != 0.0F) {
           sum += double{call.beta} * element(call.c_data, call.c.type,
                                              batch * call.c.stride + col * call.c.leading + row);
@@ -179,8 +242,6 @@ cublasStatus_t destroy(cublasLtHandle_t handle) {
   delete reinterpret_cast<int*>(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
-std::size_t version() { return CUBLAS_VERSION; }
-
 cublasStatus_t desc_create(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
                            cudaDataType_t scale) {
   if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -190,14 +251,26 @@ cublasStatus_t desc_destroy(cublasLtMatmulDesc_t desc) {
   delete reinterpret_cast<Product*>(desc);
   return CUBLAS_STATUS_SUCCESS;
 }
+// A mode that this version knows.
+cublasStatus_t take_mode(std::int32_t& mode, const void* from, std::size_t bytes) {
+  if (version() < 120800) return CUBLAS_STATUS_INVALID_VALUE;
+  const std::int32_t beyond = version() < 120900 ? CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F
+                                                 : CUBLASLT_MATMUL_MATRIX_SCALE_END;
+  const cublasStatus_t status = take(mode, from, bytes);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  return mode >= 0 && mode < beyond ? status : CUBLAS_STATUS_INVALID_VALUE;
+}
+
 cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
                         const void* from, std::size_t bytes) {
   auto& product = *reinterpret_cast<Product*>(desc);
   switch (attribute) {
     case CUBLASLT_MATMUL_DESC_TRANSA: return take(product.first, from, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSB: return take(product.second, from, bytes);
-    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER: return take(product.first_scale, from, bytes);
-    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: return take(product.second_scale, from, bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER: return take(product.of_first.scales, from, bytes);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: return take(product.of_second.scales, from, bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE: return take_mode(product.of_first.mode, from, bytes);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_MODE: return take_mode(product.of_second.mode, from, bytes);
     default: return CUBLAS_STATUS_NOT_SUPPORTED;
   }
 }
@@ -283,8 +356,8 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* a
                   *static_cast<const float*>(alpha),
                   *static_cast<const float*>(beta),
                   algorithm->data[0] == 1,
-                  product.first_scale,
-                  product.second_scale};
+                  product.of_first,
+                  product.of_second};
   const bool lies_well = !is_8_bits(call.a.type) || ((reinterpret_cast<std::uintptr_t>(a) |
                                                       reinterpret_cast<std::uintptr_t>(b) |
                                                       reinterpret_cast<std::uintptr_t>(d)) %

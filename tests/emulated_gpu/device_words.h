@@ -77,6 +77,16 @@ T __ldg(const T* from) {
   return *from;
 }
 
+inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
+inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
+
+// A thread at a time is at work.
+inline int atomicMax(int* at, int x) {
+  const int before = *at;
+  *at = before > x ? before : x;
+  return before;
+}
+
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
 inline double cospi(double x) { return std::cos(x * 3.14159265358979323846); }

@@ -153,7 +153,8 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* gpu, int) {
   *gpu = {};
   std::snprintf(gpu->name, sizeof gpu->name, "emulated GPU");
-  gpu->major = is_played("ampere") ? 8 : 9;
+  gpu->major = compute_capability() / 10;
+  gpu->minor = compute_capability() % 10;
   gpu->multiProcessorCount = is_played("one-multiprocessor") ? 1 : kMultiprocessors;
   gpu->sharedMemPerBlockOptin = shared_memory_of_block();
   gpu->totalGlobalMem = total_memory();
@@ -281,6 +282,17 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   const auto* const begin = static_cast<const std::byte*>(from);
   enqueue(stream, [to, staged = std::vector<std::byte>(begin, begin + bytes)] {
     std::copy(staged.begin(), staged.end(), static_cast<std::byte*>(to));
+    return true;
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  const auto lock = at_work();
+  if (!holds(memory().on_gpu, to, bytes)) return noted(cudaErrorInvalidValue);
+  count(&Counts::copies);
+  enqueue(stream, [=] {
+    std::memset(to, value, bytes);
     return true;
   });
   return cudaSuccess;

@@ -108,7 +108,20 @@ std::vector<Work> end_recording(cudaStream_t stream) {
 
 bool is_played(std::string_view way) {
   static const char* const how = std::getenv("TPSIM_EMULATED_GPU");
-  return how != nullptr && way == how;
+  if (how == nullptr) return false;
+  std::string_view left = how;
+  while (true) {
+    const std::size_t comma = left.find(',');
+    if (left.substr(0, comma) == way) return true;
+    if (comma == std::string_view::npos) return false;
+    left.remove_prefix(comma + 1);
+  }
+}
+
+int compute_capability() {
+  if (is_played("ampere")) return 80;
+  if (is_played("ada")) return 89;
+  return is_played("blackwell") ? 100 : 90;
 }
 
 bool works() {

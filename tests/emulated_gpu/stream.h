@@ -48,15 +48,17 @@ std::vector<Work> end_recording(cudaStream_t stream);
 
 double now_s();
 
-// Whether TPSIM_EMULATED_GPU asks for this:
+// Whether TPSIM_EMULATED_GPU, words with commas between them, asks for this:
 //   idle                see works()
 //   old-driver          the driver is of CUDA 12.4
 //   other-architecture  no kernel of the build runs on this GPU
 //   one-algorithm       cuBLASLt has no choice to offer: the same work has the same bits
-//   ampere              it has no products of 8 bits
+//   ampere, ada, blackwell  compute capability 8.0, 8.9 or 10.0; 9.0 where nobody says so
+//   cublas-12.4, cublas-12.8  an older cuBLASLt, without what it has learned since
 //   one-multiprocessor  small ops go round the loops that only large ones do
 //   small-blocks        a block has no more shared memory than a GeForce's
 bool is_played(std::string_view way);
+int compute_capability();  // 90 for 9.0
 
 // Whether kernels and products do their work. With TPSIM_EMULATED_GPU=idle they do not, and memory
 // is an H200's of which nothing is touched: the allocations of models of any size, and no results.

@@ -5,6 +5,7 @@
 #include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/kernel_trace.h"
+#include "kernels/cuda/matmul_8_bits.h"
 #include "kernels/cuda/matmul_choice.h"
 #include "kernels/cuda/recorded_work.h"
 #include "kernels/cuda/shared_library.h"
@@ -99,6 +100,35 @@ TEST_CASE("the choice of an algorithm survives being written and read") {
   check_read();
   choice.key.a_is_e5m2 = true;
   check_read();
+  choice.key.scales = {ScalesOf::kVector128, ScalesOf::kTile128};
+  check_read();
+  choice.key.accumulates = false;
+  check_read();
+}
+
+TEST_CASE("recipes of 8 bits are refused with what the GPU has, and with the nearest it has") {
+  const auto reason = [](Precision recipe, int capability, std::size_t library = 130000) {
+    return reason_against(recipe, {"A GPU", capability, library});
+  };
+  for (const Precision recipe : {Precision::kFp8, Precision::kFp8Current}) {
+    for (const int capability : {89, 90, 100, 120}) CHECK(reason(recipe, capability, 110000) == "");
+    CHECK(reason(recipe, 80)
+              .find("compute capability 8.0, and products of 8 bits by " +
+                    std::string(name_of(recipe)) + " begin at 8.9") != std::string::npos);
+  }
+  CHECK(reason(Precision::kFp8Block, 90).empty());
+  CHECK(reason(Precision::kFp8Block, 100) ==
+        "A GPU has compute capability 10.0, and products of 8 bits by fp8-block are those of 9.0 "
+        "alone; the nearest that it has is mxfp8");
+  CHECK(reason(Precision::kFp8Block, 89).ends_with("the nearest that it has is fp8-current"));
+  CHECK(reason(Precision::kFp8Block, 90, 120803) ==
+        "cuBLASLt here is 12.8, and has such products from 12.9 on; the nearest that it has is "
+        "fp8-current");
+  CHECK(reason(Precision::kMxFp8, 100).empty());
+  CHECK(reason(Precision::kMxFp8, 90)
+            .ends_with("by mxfp8 begin at 10.0; the nearest that it has is fp8-block"));
+  CHECK(reason(Precision::kMxFp8, 100, 120405).find("cuBLASLt here is 12.4") == 0);
+  CHECK(reason(Precision::kNvFp4, 100) == "it is predicted only; the nearest that it has is mxfp8");
 }
 
 TEST_CASE("a text that names no algorithm is an error that repeats it") {

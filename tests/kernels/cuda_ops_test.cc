@@ -1,10 +1,7 @@
 // The CUDA device against the slow one, over every kind of op. [long]: on an emulated GPU.
-#include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <span>
 
 #include "kernels/cuda/cuda_device.h"
@@ -127,128 +124,6 @@ std::vector<std::byte> bytes_after(Device& device, const OpKey& key, std::size_t
 }
 
 }  // namespace
-
-namespace {
-
-// The element's magnitude rounded to so many bits of mantissa, as a format of 8 bits has them.
-double in_8_bits(double x, int mantissa, int least_exponent, double greatest) {
-  if (x == 0) return 0;
-  const int step = std::max(std::ilogb(x), least_exponent) - mantissa;
-  const double nearest = std::ldexp(std::nearbyint(std::ldexp(x, -step)), step);
-  return std::clamp(nearest, -greatest, greatest);
-}
-
-struct Values {
-  std::vector<float> numbers;
-  std::int64_t rows, cols;  // as stored
-  bool transposed;
-
-  double at(std::int64_t row, std::int64_t col) const {
-    return numbers[static_cast<std::size_t>(transposed ? col * cols + row : row * cols + col)];
-  }
-};
-
-Values values_of(std::int64_t rows, std::int64_t cols, bool transposed, std::uint32_t seed) {
-  Values values{{}, rows, cols, transposed};
-  for (std::int64_t i = 0; i < rows * cols; ++i) {
-    seed = seed * 1664525U + 1013904223U;
-    const float uniform = static_cast<float>(seed >> 8U) / static_cast<float>(1U << 24U) - 0.5F;
-    values.numbers.push_back(uniform * uniform * uniform * 3.0F);
-  }
-  return values;
-}
-
-// With one scale a matrix, in double.
-Values rounded_to_8_bits(Values values, bool is_gradient) {
-  float greatest = 0;
-  for (const float x : values.numbers) greatest = std::max(greatest, std::fabs(x));
-  const double most = is_gradient ? 57344 : 448;
-  const float unit = greatest / static_cast<float>(most);
-  for (float& x : values.numbers) {
-    x = unit * static_cast<float>(is_gradient ? in_8_bits(x / unit, 2, -14, most)
-                                              : in_8_bits(x / unit, 3, -6, most));
-  }
-  return values;
-}
-
-Tensor uploaded(Device& device, const Values& values) {
-  Tensor tensor = device.allocate({values.rows, values.cols}, DType::kFloat32,
-                                  MemoryCategory::kActivations, "x");
-  device.upload(std::as_bytes(std::span(values.numbers)), tensor);
-  return tensor;
-}
-
-struct NarrowCase {
-  std::int64_t m, n, k;
-  bool transpose_a, transpose_b, is_gradient;
-  float beta;
-};
-
-void check_in_8_bits(Device& device, const NarrowCase& one) {
-  INFO(one.m << " x " << one.n << " x " << one.k << (one.is_gradient ? ", a gradient" : ""));
-  const Values a = values_of(one.transpose_a ? one.k : one.m, one.transpose_a ? one.m : one.k,
-                             one.transpose_a, 1);
-  const Values b = values_of(one.transpose_b ? one.n : one.k, one.transpose_b ? one.k : one.n,
-                             one.transpose_b, 2);
-  const Values c = values_of(one.m, one.n, false, 3);
-  const Tensor x = uploaded(device, a), y = uploaded(device, b), z = uploaded(device, c);
-  device.run(Matmul{.a = matrix_of(x, one.transpose_a),
-                    .b = matrix_of(y, one.transpose_b),
-                    .c = matrix_of(z),
-                    .beta = one.beta,
-                    .rounding = {Precision::kFp8Current, one.is_gradient, false},
-                    .label = {ModelPart::kMlpLinear, "product"}});
-  std::vector<float> result(c.numbers.size());
-  device.download(z, std::as_writable_bytes(std::span(result)));
-  const Values a8 = rounded_to_8_bits(a, one.is_gradient), b8 = rounded_to_8_bits(b, false);
-  double worst = 0;
-  for (std::int64_t i = 0; i < one.m; ++i) {
-    for (std::int64_t j = 0; j < one.n; ++j) {
-      double sum = one.beta * c.at(i, j);
-      for (std::int64_t k = 0; k < one.k; ++k) sum += a8.at(i, k) * b8.at(k, j);
-      worst = std::max(worst, std::fabs(sum - result[static_cast<std::size_t>(i * one.n + j)]));
-    }
-  }
-  CHECK(worst < 1e-5 * std::sqrt(static_cast<double>(one.k)));
-}
-
-}  // namespace
-
-TEST_CASE("products of 8 bits on CUDA are those of operands rounded to 8 bits") {
-  const auto device = gpu();
-  if (const std::string reason = device->reason_against(Precision::kFp8Current); !reason.empty()) {
-    WARN(reason);
-    return;
-  }
-  for (const NarrowCase& one : {NarrowCase{64, 48, 96, false, true, false, 0},  // forward
-                                {64, 96, 48, false, false, true, 0},            // inputs' gradient
-                                {48, 96, 64, true, false, true, 1},             // weights'
-                                {33, 80, 50, false, true, false, 0},            // sums are padded
-                                {7, 24, 19, false, true, false, 1},  // columns are not 16
-                                {5, 3, 1, true, false, true, 0}}) {
-    check_in_8_bits(*device, one);
-  }
-}
-
-TEST_CASE("what is not finite stays so in products of 8 bits on CUDA") {
-  const auto device = gpu();
-  if (!device->reason_against(Precision::kFp8Current).empty()) return;
-  for (const float odd :
-       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    Values a = values_of(16, 32, false, 1);
-    a.numbers[40] = odd;
-    const Tensor x = uploaded(*device, a), y = uploaded(*device, values_of(16, 32, true, 2));
-    const Tensor z = uploaded(*device, values_of(16, 16, false, 3));
-    device->run(Matmul{.a = matrix_of(x),
-                       .b = matrix_of(y, true),
-                       .c = matrix_of(z),
-                       .rounding = {Precision::kFp8Current, false, true},
-                       .label = {ModelPart::kMlpLinear, "product"}});
-    std::vector<float> result(256);
-    device->download(z, std::as_writable_bytes(std::span(result)));
-    CHECK_FALSE(std::isfinite(result[16]));
-  }
-}
 
 TEST_CASE("CUDA ops on fp32 agree with float64") { check_all(DType::kFloat32); }
 TEST_CASE("CUDA ops on bf16 agree with float64 but for the rounding of bf16", "[sanitize]") {

@@ -3,12 +3,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/cublas_lt.h"
 #include "tests/emulated_gpu/device_words.h"
 
 namespace tpsim::emulated {
@@ -185,6 +187,68 @@ TEST_CASE("what CUDA refuses is refused") {
   static_cast<void>(cudaGetLastError());
   REQUIRE(cudaFree(data) == cudaSuccess);
   REQUIRE(cudaStreamDestroy(stream) == cudaSuccess);
+}
+
+namespace {
+
+// A product of matrices in E4M3, [m, n] = [m, k] [k, n].
+struct Narrow {
+  std::uint64_t m = 128, n = 128, k = 256;
+  std::int32_t first = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+  std::int32_t second = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+  std::uintptr_t scales_at = 0x1000;
+};
+
+cublasStatus_t asked_for(const Narrow& product) {
+  const CublasLt& lt = *cublas_lt();
+  cublasLtMatmulDesc_t desc = nullptr;
+  REQUIRE(lt.desc_create(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS);
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+    REQUIRE(lt.desc_set(desc, attribute, &value, sizeof value) == CUBLAS_STATUS_SUCCESS);
+  };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, product.first);
+  set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, product.second);
+  set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, reinterpret_cast<const void*>(product.scales_at));
+  set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, reinterpret_cast<const void*>(product.scales_at));
+  std::array<cublasLtMatrixLayout_t, 3> layouts{};
+  const auto [m, n, k] = std::array{product.m, product.n, product.k};
+  lt.layout_create(layouts.data(), CUDA_R_8F_E4M3, k, m, static_cast<std::int64_t>(k));
+  lt.layout_create(&layouts[1], CUDA_R_8F_E4M3, k, n, static_cast<std::int64_t>(k));
+  lt.layout_create(&layouts[2], CUDA_R_16BF, m, n, static_cast<std::int64_t>(m));
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  const cublasStatus_t status = lt.heuristic(nullptr, desc, layouts[0], layouts[1], layouts[2],
+                                             layouts[2], nullptr, 1, &found, &count);
+  for (cublasLtMatrixLayout_t layout : layouts) lt.layout_destroy(layout);
+  lt.desc_destroy(desc);
+  return status;
+}
+
+}  // namespace
+
+// cuBLAS, Narrow Precision Data Types Usage.
+TEST_CASE("the emulated cuBLASLt has the scales of blocks that the real one has, and no others") {
+  constexpr std::int32_t kTile = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+  constexpr std::int32_t kVector = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+  constexpr std::int32_t kVector32 = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+  constexpr std::int32_t kScalar = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  CHECK(asked_for({}) == CUBLAS_STATUS_SUCCESS);
+  CHECK(asked_for({.first = kVector, .second = kTile}) == CUBLAS_STATUS_SUCCESS);
+  CHECK(asked_for({.first = kVector, .second = kVector}) == CUBLAS_STATUS_SUCCESS);
+  CHECK(asked_for({.first = kScalar, .second = kScalar}) == CUBLAS_STATUS_SUCCESS);
+  const std::vector<Narrow> refused = {
+      {.first = kTile, .second = kTile},
+      {.first = kScalar, .second = kVector},
+      {.first = kVector32, .second = kVector32},  // of Blackwell
+      {.n = 130},                                 // sides are multiples of 4
+      {.m = 132},                                 // rows of the result are on 16 bytes
+      {.k = 264},
+      {.scales_at = 0x1008},  // scales are on 16 bytes
+      {.scales_at = 0},
+  };
+  for (const Narrow& product : refused) CHECK(asked_for(product) == CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
 }  // namespace tpsim::emulated

@@ -45,7 +45,7 @@ TEST_CASE("a rounded operand is off by half a step of its format at most") {
         Case{Precision::kMxFp8, true, 1.0F / 16}}) {
     const std::vector<float> exact = normal_numbers(96 * 160);
     std::vector<float> rounded = exact;
-    round_operand({rounded.data(), 96, 160, false}, one.recipe, one.gradient, false);
+    round_operand({rounded.data(), 96, 160, false}, {one.recipe, one.gradient, false});
     CHECK(rounded != exact);
     for (std::size_t i = 0; i < exact.size(); ++i) {
       // Small ones beside large ones lose to the steps of subnormal numbers.
@@ -53,7 +53,7 @@ TEST_CASE("a rounded operand is off by half a step of its format at most") {
       CHECK(std::abs(rounded[i] - exact[i]) <= std::max(std::abs(exact[i]), least) * one.half_step);
     }
     std::vector<float> again = rounded;
-    round_operand({again.data(), 96, 160, false}, one.recipe, one.gradient, false);
+    round_operand({again.data(), 96, 160, false}, {one.recipe, one.gradient, false});
     if (one.recipe != Precision::kFp8Current) CHECK(again == rounded);
   }
 }
@@ -62,7 +62,7 @@ TEST_CASE("an outlier spoils the numbers that share its scale, and no others") {
   const auto lost = [](Precision recipe, bool over_rows, bool weight) {
     std::vector<float> numbers(256 * 256, 1e-4F);
     numbers[0] = 448;
-    round_operand({numbers.data(), 256, 256, over_rows}, recipe, false, weight);
+    round_operand({numbers.data(), 256, 256, over_rows}, {recipe, false, weight});
     return std::count(numbers.begin(), numbers.end(), 0.0F);
   };
   CHECK(lost(Precision::kFp8Current, false, false) == 256 * 256 - 1);
@@ -70,6 +70,20 @@ TEST_CASE("an outlier spoils the numbers that share its scale, and no others") {
   CHECK(lost(Precision::kFp8Block, true, false) == 127);
   CHECK(lost(Precision::kFp8Block, false, true) == 128 * 128 - 1);
   CHECK(lost(Precision::kMxFp8, false, true) == 31);
+}
+
+TEST_CASE("a scale of steps before keeps what it reaches, and the greatest magnitude is noted") {
+  std::vector<float> numbers = {1.0F, -3.0F, 0.25F, 100.0F};
+  float greatest = 2;
+  round_operand({numbers.data(), 2, 2, false},
+                {Precision::kFp8, false, false, {8.0F / 448, &greatest}});
+  CHECK(greatest == 100);
+  CHECK(numbers[3] == 8);  // saturated
+  CHECK(numbers[1] == Approx(-3).epsilon(1.0 / 16));
+  numbers = {1.0F, -3.0F, 0.25F, 50.0F};
+  round_operand({numbers.data(), 2, 2, false}, {Precision::kFp8, true, false, {0, &greatest}});
+  CHECK(greatest == 100);
+  CHECK(numbers[3] == 50);  // its own greatest is the format's
 }
 
 }  // namespace

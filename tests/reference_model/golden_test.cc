@@ -371,7 +371,7 @@ TEST_CASE("emulated products of 8 bits stay within half a rounding of the fp32 l
     };
     const std::vector<double> wide = losses_with(Precision::kNone);
     for (const Precision precision :
-         {Precision::kFp8Current, Precision::kFp8Block, Precision::kMxFp8}) {
+         {Precision::kFp8, Precision::kFp8Current, Precision::kFp8Block, Precision::kMxFp8}) {
       const std::vector<double> narrow = losses_with(precision);
       REQUIRE(narrow.size() == golden.losses.size());
       CHECK(narrow != wide);

@@ -217,6 +217,64 @@ TEST_CASE("a norm, a gather and an activation round their outputs at different c
   CHECK(moved(Precision::kNvFp4, ModelPart::kActivation) == Approx(2 + 2 * (2 + 0.5625)));
 }
 
+// What kernels/cuda/low_precision.cu reads and writes: docs/cuda.md, Products of 8 bits.
+TEST_CASE("products that round for themselves move each operand once, or twice for its own scale") {
+  Scenario scenario = scenario_on("dgx-h100");
+  scenario.stack = *catalogue().load_stack("reference");
+  constexpr double kM = 1024, kN = 512, kK = 256;
+  const auto moved = [&](Precision precision, std::uint8_t layout) {
+    RoundedOperands rounded(scenario, plan_for(scenario, precision));
+    OpRecord op = product(DType::kBFloat16, 1024, 512, 256);
+    op.key.variant = layout;
+    op.label = {ModelPart::kMlpLinear, "linear"};
+    const std::vector<OpRecord> ops = rounded.ops_for(op);
+    double bytes = 0;
+    for (std::size_t i = 0; i + 1 < ops.size(); ++i) bytes += ops[i].bytes;
+    return bytes;
+  };
+  struct Case {
+    Precision precision;
+    double read, written;
+  };
+  for (const Case& one : {Case{Precision::kFp8, 2, 1}, Case{Precision::kFp8Current, 4, 1},
+                          Case{Precision::kFp8Block, 2, bytes_per_element(DType::kFloat8Block)},
+                          Case{Precision::kMxFp8, 2, bytes_per_element(DType::kMxFloat8)}}) {
+    INFO(name_of(one.precision));
+    const double once = one.read + one.written;
+    CHECK(moved(one.precision, kTransposeB) == Approx(once * (kM * kK + kN * kK)));
+    CHECK(moved(one.precision, 0) ==
+          Approx((once + one.written) * kM * kK + once * kN * kK));  // both ways at once
+    CHECK(moved(one.precision, kTransposeA | kAccumulate) == Approx(once * kN * kK));
+  }
+  const CollectiveRecord gather{.kind = CollectiveKind::kAllGather,
+                                .group = GroupKind::kTensor,
+                                .ranks = 2,
+                                .bytes = 1 << 20,
+                                .label = test::kTest};
+  RoundedOperands fp8(scenario, plan_for(scenario, Precision::kFp8));
+  CHECK(fp8.sent(gather).bytes == gather.bytes);
+}
+
+TEST_CASE("the reference's products hold rounded operands, and fp8-block ends with Hopper") {
+  Scenario scenario = scenario_on("dgx-h100");
+  scenario.stack = *catalogue().load_stack("reference");
+  constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
+  const Prediction wide = predicted(scenario, plan_for(scenario, Precision::kNone));
+  for (const Precision precision :
+       {Precision::kFp8, Precision::kFp8Current, Precision::kFp8Block}) {
+    const Prediction narrow = predicted(scenario, plan_for(scenario, precision));
+    CHECK(narrow.memory[0].by_category[kActivations] > wide.memory[0].by_category[kActivations]);
+  }
+  CHECK(predicted(scenario, plan_for(scenario, Precision::kFp8)).step <
+        predicted(scenario, plan_for(scenario, Precision::kFp8Current)).step);
+  Scenario newer = scenario_on("dgx-b200");
+  newer.stack = scenario.stack;
+  CHECK(check_plan(newer, plan_for(newer, Precision::kMxFp8)).ok());
+  const Status refused = check_plan(newer, plan_for(newer, Precision::kFp8Block));
+  REQUIRE_FALSE(refused.ok());
+  CHECK_THAT(refused.error().message, Catch::Contains("compute capability 9.0 alone"));
+}
+
 TEST_CASE("what is gathered is sent in the recipe's bits") {
   const Scenario scenario = scenario_on("dgx-b200");
   const CollectiveRecord gather{.kind = CollectiveKind::kAllGather,
