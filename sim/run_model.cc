@@ -149,21 +149,22 @@ const std::optional<ModelSpec>& CatalogueModels::called(const std::string& name)
 }
 
 // Of the name that the row has, with the sizes that it states.
-std::optional<ModelSpec> CatalogueModels::of_sizes(const PublishedRun& run) {
+const ModelSpec* CatalogueModels::of_sizes(const PublishedRun& run) {
   const std::string& name = run.model;
   if (name.empty() || name.find('/') != std::string::npos || name.ends_with(".json")) {
-    return std::nullopt;  // a table names no files
+    return nullptr;  // a table names no files
   }
   for (const std::string& asked : {name, without_blocks(name)}) {
     const std::optional<ModelSpec>& model = called(asked);
-    if (model && has_sizes(*model, run)) return model;
+    if (model && has_sizes(*model, run)) return &*model;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 std::optional<ModelSpec> CatalogueModels::of(const PublishedRun& run) {
-  std::optional<ModelSpec> model = of_sizes(run);
-  if (!model || !says_more_than_columns(*model)) return std::nullopt;
+  const ModelSpec* known = of_sizes(run);
+  if (known == nullptr || !says_more_than_columns(*known)) return std::nullopt;
+  std::optional<ModelSpec> model = *known;
   if (run.layers != model->layers) cut_blocks(*model, run);
   model->seq = run.seq;
   if (run.vocab > 0) model->vocab = run.vocab;
@@ -173,8 +174,8 @@ std::optional<ModelSpec> CatalogueModels::of(const PublishedRun& run) {
 }
 
 PublishedRun CatalogueModels::completed(PublishedRun run) {
-  const std::optional<ModelSpec> model = of_sizes(run);
-  if (!model) return run;
+  const ModelSpec* model = of_sizes(run);
+  if (model == nullptr) return run;
   const auto fill = [](std::int64_t& stated, std::int64_t is) {
     if (stated == 0) stated = is;
   };

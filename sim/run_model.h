@@ -50,7 +50,7 @@ class CatalogueModels {
 
  private:
   const std::optional<ModelSpec>& called(const std::string& name);
-  std::optional<ModelSpec> of_sizes(const PublishedRun& run);
+  const ModelSpec* of_sizes(const PublishedRun& run);  // null: none
 
   Catalogue catalogue_;
   std::map<std::string, std::optional<ModelSpec>> models_;

@@ -62,27 +62,19 @@ __device__ inline void take_sums(float (&sums)[N][4]) {
         : TPSIM_SUMS_32(c, 0), TPSIM_SUMS_32(c, 8)                                         \
         : "l"(a), "l"(b), "r"(adds ? 1 : 0));                                              \
   }
-#define TPSIM_MULTIPLY_64_ROWS(T, name)                                                   \
-  __device__ inline void multiply_rows(float(&c)[8][4], std::uint64_t a, std::uint64_t b, \
-                                       bool adds, T) {                                    \
-    asm volatile(                                                                         \
-        "{\n.reg .pred adds;\nsetp.ne.b32 adds, %34, 0;\n"                                \
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." name "." name " {" TPSIM_PLACES_32  \
-        "}, %32, %33, adds, 1, 1, 0, 0;\n}\n"                                             \
-        : TPSIM_SUMS_32(c, 0)                                                             \
-        : "l"(a), "l"(b), "r"(adds ? 1 : 0));                                             \
+#define TPSIM_MULTIPLY_64(multiply, majors, T, name)                                            \
+  __device__ inline void multiply(float(&c)[8][4], std::uint64_t a, std::uint64_t b, bool adds, \
+                                  T) {                                                          \
+    asm volatile(                                                                               \
+        "{\n.reg .pred adds;\nsetp.ne.b32 adds, %34, 0;\n"                                      \
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32." name "." name " {" TPSIM_PLACES_32        \
+        "}, %32, %33, adds, 1, 1, " majors ";\n}\n"                                             \
+        : TPSIM_SUMS_32(c, 0)                                                                   \
+        : "l"(a), "l"(b), "r"(adds ? 1 : 0));                                                   \
   }
+#define TPSIM_MULTIPLY_64_ROWS(T, name) TPSIM_MULTIPLY_64(multiply_rows, "0, 0", T, name)
 // The same of columns of both: 16 rows of a's transpose and of b ("MN-major").
-#define TPSIM_MULTIPLY_COLUMNS(T, name)                                                      \
-  __device__ inline void multiply_columns(float(&c)[8][4], std::uint64_t a, std::uint64_t b, \
-                                          bool adds, T) {                                    \
-    asm volatile(                                                                            \
-        "{\n.reg .pred adds;\nsetp.ne.b32 adds, %34, 0;\n"                                   \
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." name "." name " {" TPSIM_PLACES_32     \
-        "}, %32, %33, adds, 1, 1, 1, 1;\n}\n"                                                \
-        : TPSIM_SUMS_32(c, 0)                                                                \
-        : "l"(a), "l"(b), "r"(adds ? 1 : 0));                                                \
-  }
+#define TPSIM_MULTIPLY_COLUMNS(T, name) TPSIM_MULTIPLY_64(multiply_columns, "1, 1", T, name)
 // sums (64 x 128 or 64 x 64) += a b: 16 columns of a in registers; b's rows, k down, lie as the
 // descriptor says ("MN-major").
 #define TPSIM_MULTIPLY_DEPTH(T, name)                                                              \
@@ -111,6 +103,7 @@ TPSIM_MULTIPLY_DEPTH(__nv_bfloat16, "bf16")
 TPSIM_MULTIPLY_DEPTH(__half, "f16")
 
 #undef TPSIM_MULTIPLY_ROWS
+#undef TPSIM_MULTIPLY_64
 #undef TPSIM_MULTIPLY_64_ROWS
 #undef TPSIM_MULTIPLY_COLUMNS
 #undef TPSIM_MULTIPLY_DEPTH

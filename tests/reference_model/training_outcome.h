@@ -6,14 +6,11 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/model_json.h"
-#include "kernels/cpu/cpu_device.h"
-#include "ranks/threads/thread_world.h"
-#include "reference_model/training.h"
-#include "tests/reference_model/dumped_gradients.h"
-#include "tests/temporary_folder.h"
+#include "tests/reference_model/expert_training.h"
 
 namespace tpsim::test {
 
@@ -23,23 +20,14 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-inline Outcome outcome_of(TrainingRun run) {
-  const TemporaryFolder folder;
-  run.dump_gradients = folder / "gradients.safetensors";
-  const TokenSource tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, 5);
-  Outcome outcome;
-  const Status status =
-      run_on_threads(static_cast<int>(gpu_count(run.plan)), [&](World& world) -> Status {
-        TPSIM_TRY(const auto device, CpuDevice::create());
-        return train(world, *device, run, tokens, [&](const StepReport& report) {
-          if (world.rank() != 0) return;
-          outcome.losses.push_back(report.loss);
-          outcome.norms.push_back(report.grad_norm);
-        });
-      });
-  INFO((status.ok() ? std::string() : to_string(status.error())));
-  REQUIRE(status.ok());
-  outcome.gradients = dumped_gradients(run.dump_gradients);
+inline Outcome outcome_of(const TrainingRun& run) {
+  Trained trained = trained_on_cpu(run);
+  REQUIRE_FALSE(trained.gradients.empty());
+  Outcome outcome{{}, {}, std::move(trained.gradients)};
+  for (const StepReport& report : trained.reports) {
+    outcome.losses.push_back(report.loss);
+    outcome.norms.push_back(report.grad_norm);
+  }
   return outcome;
 }
 
