@@ -30,6 +30,7 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
             {PositionKind::kAlibi, PositionKind::kLearned, PositionKind::kRotary}, kOptional);
   in.flag("embedding_norm", e.embedding_norm, kOptional);
   in.flag("tied_embedding", e.tied_embedding, kOptional);
+  in.integer("vocab", e.vocab, {0, 1 << 24}, kOptional);
   in.integer("zero", e.zero, {0, 3}, kOptional);
   in.choice("dtype", e.dtype, {DType::kFloat32, DType::kBFloat16, DType::kFloat16}, kOptional);
   in.text("attention", e.attention, kOptional);

@@ -46,6 +46,7 @@ struct RunEnvironment {
   PositionKind position = PositionKind::kLearned;  // of models without a gated MLP
   bool embedding_norm = false;
   bool tied_embedding = true;
+  std::int64_t vocab = 0;          // where a row does not say; 0: GPT-2's
   int zero = 1;                    // where a row does not say
   DType dtype = DType::kBFloat16;  // likewise
   std::string attention;           // likewise; empty: flash

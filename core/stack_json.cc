@@ -130,6 +130,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.number("tensor_overlap", stack.tensor_overlap, {0, 1}, kOptional);
   io.number("eager_traffic", stack.eager_traffic, {1, 10}, kOptional);
   io.number("flash_speed", stack.flash_speed, {0.01, 10}, kOptional);
+  io.flag("scales_loss", stack.scales_loss, kOptional);
   io.flag("fp8_products", stack.fp8_products, kOptional);
   io.flag("rounds_anew", stack.rounds_anew, kOptional);
   io.flag("rounds_in_products", stack.rounds_in_products, kOptional);

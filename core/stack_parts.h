@@ -38,7 +38,9 @@ template <>
 inline constexpr auto kWordsOf<ActivationKernel> =
     std::to_array<std::string_view>({"fused", "fused_gelu", "fused_swiglu", "torch"});
 
-// kBest: what the profile timed. kTorch and kFusedSoftmax write the scores to memory.
+// kBest: what the profile timed. kTorch and kFusedSoftmax write the scores to memory. kMegatron: as
+// kBest; where a plan writes the scores, Megatron-LM's softmax, whose kernel takes a multiple of
+// four heads and sequences a rank and leaves all others to PyTorch's ops (fused_softmax.py).
 enum class AttentionKernel : std::uint8_t {
   kBest,
   kTorch,
@@ -46,24 +48,26 @@ enum class AttentionKernel : std::uint8_t {
   kFlash1,
   kFlash2,
   kFlash3,
-  kCudnn
+  kCudnn,
+  kMegatron
 };
 template <>
 inline constexpr auto kWordsOf<AttentionKernel> = std::to_array<std::string_view>(
-    {"best", "torch", "fused_softmax", "flash1", "flash2", "flash3", "cudnn"});
+    {"best", "torch", "fused_softmax", "flash1", "flash2", "flash3", "cudnn", "megatron"});
 
 // Where the loss is taken from the logits.
 enum class LossHead : std::uint8_t {
-  kVocabParallel,  // every tensor-parallel rank has its part of the vocabulary
+  kVocabParallel,  // every tensor-parallel rank has its part of the vocabulary: Megatron-LM's ops
   kGathered,       // the tensor group gathers them; then as kEager
   kEager,          // PyTorch's cross entropy of an fp32 copy: log-softmax and gradient beside it
   kChunked,        // a part of the tokens at a time
   kFused,          // one kernel that never holds all logits
   kOnline,         // as kVocabParallel, maxima and sums in one pass: as executed here
+  kVocabParallelFused,  // as kVocabParallel, a kernel for the maxima and one for the sums
 };
 template <>
 inline constexpr auto kWordsOf<LossHead> = std::to_array<std::string_view>(
-    {"vocab_parallel", "gathered", "eager", "chunked", "fused", "online"});
+    {"vocab_parallel", "gathered", "eager", "chunked", "fused", "online", "vocab_parallel_fused"});
 
 // How data-parallel ranks add up gradients.
 enum class DataParallelSync : std::uint8_t {
@@ -181,7 +185,7 @@ struct SoftwareParts {
   // PyTorch's autograd has it.
   KernelFusion residual_gradient = KernelFusion::kFused;
   KernelFusion optimizer = KernelFusion::kFused;
-  LossHead loss_head = LossHead::kVocabParallel;
+  LossHead loss_head = LossHead::kVocabParallelFused;
   DataParallelSync sync = DataParallelSync::kReduceScatter;
   std::int64_t shard_group = kShardOverAll;
   TensorOverlap tensor_overlap = TensorOverlap::kNone;

@@ -156,6 +156,9 @@ struct StackSpec {
   double eager_traffic = 1.0;
   // Speed of the stack's fused attention over that of the profile's, which is the best of its day.
   double flash_speed = 1.0;
+  // Gradients of fp16 are divided by the loss scale, and looked through for infinities, in a pass
+  // of their own before the optimizer.
+  bool scales_loss = true;
   // Plans without a recipe take Precision::kFp8 all the same; plans say it themselves by now.
   bool fp8_products = false;
   // With a recipe of fewer bits, inputs of linear layers are kept in 16 and rounded again in

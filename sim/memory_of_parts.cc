@@ -55,6 +55,7 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
   const auto others = static_cast<double>(plan.degrees.tp - 1);
   switch (stack.parts.loss_head) {
     case LossHead::kVocabParallel:
+    case LossHead::kVocabParallelFused:
     case LossHead::kOnline: return {};
     // The log-softmax stays, the fp32 copy it was made of does not; gradients of both beside it.
     // Over a tensor group PyTorch adds the log-softmax's gradient as plain ops (loss_parallel):

@@ -75,9 +75,14 @@ double OpCostModel::attention_speed(AttentionKernel kernel) const {
     case AttentionKernel::kCudnn: return model_.attention_speeds.cudnn;
     case AttentionKernel::kBest:
     case AttentionKernel::kTorch:
-    case AttentionKernel::kFusedSoftmax: break;
+    case AttentionKernel::kFusedSoftmax:
+    case AttentionKernel::kMegatron: break;
   }
   return 1;
+}
+
+double OpCostModel::streaming_cost(OpKind kind) const {
+  return memory_efficiency(kind) / model_.streaming_efficiency;
 }
 
 OpPrice OpCostModel::burst_price(const OpRecord& op) const {

@@ -40,6 +40,8 @@ class OpCostModel {
   OpPrice price(const OpRecord& op) const;
   // Speed of an attention kernel over that of the kernel that the profile timed.
   double attention_speed(AttentionKernel kernel) const;
+  // Time of a byte that streams through memory over that of a byte of such an op; at most 1.
+  double streaming_cost(OpKind kind) const;
   // Formula, inputs and where the constants come from.
   std::string explain(const OpRecord& op) const;
 

@@ -55,7 +55,13 @@ double LayerPricer::stack_factor(const OpRecord& op) const {
   }
   const bool as_traced =
       op.key.kind == OpKind::kMatmul || op.label.part == ModelPart::kGradientAccumulation;
-  return as_traced ? 1.0 : stack.eager_traffic * plain_kernel(op, stack).traffic;
+  if (as_traced) return 1;
+  // The layers' passes that no part names; the head's are named one by one.
+  const bool at_head = op.label.part == ModelPart::kHead || op.label.part == ModelPart::kLoss;
+  const double unnamed = at_head ? 1 : stack.eager_traffic;
+  // Most plain ops are no reductions, whatever the fused kernel is.
+  const double added = plain_kernel(op, stack).traffic - 1;
+  return unnamed * (1 + added * ops().streaming_cost(op.key.kind));
 }
 
 // Equal keys take equal time.

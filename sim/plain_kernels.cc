@@ -39,6 +39,9 @@ constexpr Passes kWeightedReluBackward{7, 4, 6};
 constexpr Passes kBiasGelu{4, 0, 2, 1, 0};        // kept: the sum with the bias
 constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // kept: fp32 probabilities
 constexpr Passes kSoftmaxBackward{6, 5, 5};
+// Megatron-LM's way around its kernel: widened, scaled, masked, softmax, rounded; kept as above.
+constexpr Passes kMegatronSoftmaxForward{2, 8, 5, 0, 1};
+constexpr Passes kMegatronSoftmaxBackward{2, 9, 5};
 constexpr Passes kBiasResidual{5, 0, 2};
 // Megatron-Core's router without fusion: scores, the best ones, their map and weights, counts for
 // the auxiliary loss and for the dispatcher; most of them over few elements.
@@ -49,6 +52,10 @@ constexpr Passes kUnfusedPermutation{4, 0, 8};
 constexpr Passes kDropout{6.5, 0, 3};
 // Over weights: moments, their corrections and the update, in fp32.
 constexpr Passes kAdamW{1, 19, 12};
+constexpr Passes kUnscaledAdamW{1, 9, 2};  // fused, after the pass of StackSpec::scales_loss
+// _VocabParallelCrossEntropy: less the maxima, exponentials, their sums, divided by these.
+constexpr Passes kVocabParallelSums{0, 7, 4};
+constexpr Passes kLogSoftmax{0, 3, 1};  // sums, then the result beside the logits
 // log-softmax, its gradient filled, scattered and multiplied.
 constexpr Passes kCrossEntropyBackward{0, 4, 3};
 
@@ -63,6 +70,11 @@ bool weighs_apart(const OpRecord& op, const StackSpec& stack) {
          stack.parts.expert_weighting == ExpertWeighting::kActivation &&
          op.label.part == ModelPart::kExpertActivation &&
          op.key.variant >> 1 == static_cast<int>(MlpKind::kReluSquared);
+}
+
+// See AttentionKernel::kMegatron.
+bool outside_megatrons_softmax(const OpRecord& op, const SoftwareParts& parts) {
+  return parts.attention == AttentionKernel::kMegatron && op.key.dims[0] % 4 != 0;
 }
 
 bool is_rms_norm(const OpRecord& op) {
@@ -121,8 +133,12 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
       return plain_gelu && has_bias ? kBiasGelu : Passes{};
     case OpKind::kBiasGeluBackward:
       return weighs_apart(op, stack) ? kWeightedReluBackward : Passes{};
-    case OpKind::kSoftmaxForward: return plain_softmax ? kSoftmaxForward : Passes{};
-    case OpKind::kSoftmaxBackward: return plain_softmax ? kSoftmaxBackward : Passes{};
+    case OpKind::kSoftmaxForward:
+      if (outside_megatrons_softmax(op, parts)) return kMegatronSoftmaxForward;
+      return plain_softmax ? kSoftmaxForward : Passes{};
+    case OpKind::kSoftmaxBackward:
+      if (outside_megatrons_softmax(op, parts)) return kMegatronSoftmaxBackward;
+      return plain_softmax ? kSoftmaxBackward : Passes{};
     case OpKind::kBiasResidual:
       return is_plain(parts.residual, stack) && has_bias ? kBiasResidual : Passes{};
     case OpKind::kDropoutForward: return is_plain(parts.residual, stack) ? kDropout : Passes{};
@@ -134,7 +150,12 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kScanForward:
     case OpKind::kScanBackward:
       return {0, 0, static_cast<std::int64_t>(scan_kernels(op.key).size())};
-    case OpKind::kAdamW: return is_plain(parts.optimizer, stack) ? kAdamW : Passes{};
+    case OpKind::kAdamW:
+      if (is_plain(parts.optimizer, stack)) return kAdamW;
+      return stack.scales_loss && op.key.dtype == DType::kFloat16 ? kUnscaledAdamW : Passes{};
+    case OpKind::kVocabSums:
+      if (eager_loss) return kLogSoftmax;
+      return parts.loss_head == LossHead::kVocabParallel ? kVocabParallelSums : Passes{};
     case OpKind::kCrossEntropyBackward: return eager_loss ? kCrossEntropyBackward : Passes{};
     default: return {};  // products, copies, sums: the same kernels everywhere
   }

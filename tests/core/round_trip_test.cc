@@ -21,7 +21,7 @@ static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 18);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 25);
+static_assert(field_count<StackSpec>() == 26);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 11);
 static_assert(field_count<HostCost>() == 13);
@@ -158,6 +158,7 @@ StackSpec odd_stack() {
   stack.tensor_overlap = kThird;
   stack.eager_traffic = 2 + kThird;
   stack.flash_speed = kThird;
+  stack.scales_loss = false;
   stack.fp8_products = true;
   stack.rounds_anew = true;
   stack.rounds_in_products = true;

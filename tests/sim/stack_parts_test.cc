@@ -330,6 +330,53 @@ TEST_CASE("gradients in buckets wait once a bucket for the network, and once a l
   CHECK(reduction(1'000) > by_layer);
 }
 
+TEST_CASE("Megatron-LM's loss is seven passes where a fused kernel is one") {
+  const Scenario scenario = scenario_of(test::small_llama());
+  const Plan plan = plan_for(scenario.model);
+  const auto of = [&](LossHead head) {
+    return with(scenario, plan, value_of(StackPart::kLossHead, head));
+  };
+  const Prediction passes = of(LossHead::kVocabParallel);
+  const Prediction fused = of(LossHead::kVocabParallelFused);
+  CHECK(passes.step > fused.step);
+  const std::set<std::string> changed = changed_terms(passes, fused);
+  CHECK(changed.contains("elementwise"));
+  for (const std::string& term : changed) {
+    CAPTURE(term);  // what waits for the slowest stage moves with it
+    CHECK((term == "elementwise" || term == "pipeline_bubble" || term == "stragglers"));
+  }
+}
+
+TEST_CASE("Megatron-LM's softmax leaves heads that are no multiple of four to plain ops") {
+  Scenario scenario = scenario_of(test::small_llama());
+  Plan plan = plan_for(scenario.model);
+  plan.degrees = {.tp = 1, .pp = 1, .dp = 1};
+  plan.stage_layers = even_stage_layers(scenario.model.layers, 1, false);
+  plan.micro_batch = 1;
+  plan.attention = AttentionKind::kUnfused;
+  const auto gain = [&](std::int64_t heads) {
+    scenario.model.attention.heads = scenario.model.attention.kv_heads = heads;
+    const auto step = [&](AttentionKernel kernel) {
+      return with(scenario, plan, value_of(StackPart::kAttentionKernel, kernel)).step;
+    };
+    return step(AttentionKernel::kMegatron) - step(AttentionKernel::kBest);
+  };
+  CHECK(gain(8) == Seconds());
+  CHECK(gain(6) > Seconds());
+}
+
+TEST_CASE("gradients of fp16 are divided by the loss scale in a pass of their own") {
+  Scenario scenario = scenario_of(test::small_llama());
+  Plan plan = plan_for(scenario.model);
+  const auto optimizer = [&](DType dtype, bool scales) {
+    plan.dtype = dtype;
+    scenario.stack.scales_loss = scales;
+    return time_of(with(scenario, plan, {}), StepTerm::kOptimizer);
+  };
+  CHECK(optimizer(DType::kFloat16, true) > optimizer(DType::kFloat16, false));
+  CHECK(optimizer(DType::kBFloat16, true) == optimizer(DType::kBFloat16, false));
+}
+
 TEST_CASE("heads that keep whole logits need more memory, and those in chunks less") {
   const Scenario scenario = scenario_of(test::small_llama());
   const Plan plan = plan_for(scenario.model);
