@@ -8,6 +8,7 @@
 #include "kernels/cuda/cuda_state.h"
 #include "kernels/cuda/fragments.h"
 #include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/packs.cuh"
 #include "kernels/ops.h"
 
 namespace tpsim {
@@ -167,6 +168,28 @@ __device__ inline void store_result(const float (&sums)[D / 8][4], const float (
           packed(sums[d][2 * half] * factor[half], sums[d][2 * half + 1] * factor[half], T{});
     }
   }
+}
+
+// launch(Type<T>) of operands in 16 bits.
+template <class Launch>
+void with_half_type(DType dtype, Launch launch) {
+  if (dtype == DType::kBFloat16) {
+    launch(Type<__nv_bfloat16>{});
+  } else {
+    launch(Type<__half>{});
+  }
+}
+
+// launch(Type<T>, Width<D>): tiles hold 64 or 128 columns.
+template <class Launch>
+void with_tiles(DType dtype, std::int64_t head_dim, Launch launch) {
+  with_half_type(dtype, [&](auto type) {
+    if (head_dim <= 64) {
+      launch(type, Width<64>{});
+    } else {
+      launch(type, Width<128>{});
+    }
+  });
 }
 
 }  // namespace tpsim

@@ -349,11 +349,9 @@ void compute(const FlashBackward& op, CudaState& state) {
     flash_backward_by_warpgroups(op, memory, scratch, state);
     return;
   }
-  if (op.q.tensor.dtype() == DType::kBFloat16) {
-    launch_for_dim<__nv_bfloat16>(op, memory, scratch, state);
-  } else {
-    launch_for_dim<__half>(op, memory, scratch, state);
-  }
+  with_half_type(op.q.tensor.dtype(), [&](auto type) {
+    launch_for_dim<typename decltype(type)::type>(op, memory, scratch, state);
+  });
 }
 
 }  // namespace tpsim

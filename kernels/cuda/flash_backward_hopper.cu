@@ -246,11 +246,9 @@ void launch(const FlashBackward& op, const FlashMemory& memory, std::byte* scrat
 
 void flash_backward_by_warpgroups(const FlashBackward& op, const FlashMemory& memory,
                                   std::byte* scratch, const CudaState& state) {
-  if (op.q.tensor.dtype() == DType::kBFloat16) {
-    launch<__nv_bfloat16>(op, memory, scratch, state);
-  } else {
-    launch<__half>(op, memory, scratch, state);
-  }
+  with_half_type(op.q.tensor.dtype(), [&](auto type) {
+    launch<typename decltype(type)::type>(op, memory, scratch, state);
+  });
 }
 
 }  // namespace tpsim

@@ -87,15 +87,6 @@ void launch(const FlashForward& op, const CudaState& state) {
   kernel<<<grid, kThreads, kShared, state.stream>>>(forward_args<T>(op));
 }
 
-template <class T>
-void launch_for_dim(const FlashForward& op, const CudaState& state) {
-  if (op.dims.head_dim <= 64) {
-    launch<T, 64>(op, state);
-  } else {
-    launch<T, 128>(op, state);
-  }
-}
-
 }  // namespace
 
 void compute(const FlashForward& op, CudaState& state) {
@@ -103,10 +94,10 @@ void compute(const FlashForward& op, CudaState& state) {
     flash_forward_plainly(op, state);
   } else if (state.limits.uses_warpgroups) {
     flash_forward_by_warpgroups(op, state);
-  } else if (op.q.tensor.dtype() == DType::kBFloat16) {
-    launch_for_dim<__nv_bfloat16>(op, state);
   } else {
-    launch_for_dim<__half>(op, state);
+    with_tiles(op.q.tensor.dtype(), op.dims.head_dim, [&](auto type, auto columns) {
+      launch<typename decltype(type)::type, columns.value>(op, state);
+    });
   }
 }
 

@@ -153,25 +153,14 @@ void launch(const FlashForward& op, const CudaState& state) {
   kernel<<<grid, kThreads, Tiles<D>::kBytes, state.stream>>>(forward_args<T>(op));
 }
 
-template <class T>
-void launch_for_dim(const FlashForward& op, const CudaState& state) {
-  if (op.dims.head_dim <= 64) {
-    launch<T, 64>(op, state);
-  } else {
-    launch<T, 128>(op, state);
-  }
-}
-
 }  // namespace
 
 bool has_warpgroup_kernels() { return true; }
 
 void flash_forward_by_warpgroups(const FlashForward& op, const CudaState& state) {
-  if (op.q.tensor.dtype() == DType::kBFloat16) {
-    launch_for_dim<__nv_bfloat16>(op, state);
-  } else {
-    launch_for_dim<__half>(op, state);
-  }
+  with_tiles(op.q.tensor.dtype(), op.dims.head_dim, [&](auto type, auto columns) {
+    launch<typename decltype(type)::type, columns.value>(op, state);
+  });
 }
 
 }  // namespace tpsim
