@@ -2,8 +2,6 @@
 // left out of files.
 #pragma once
 
-#include <vector>
-
 #include "core/block_shape.h"
 #include "core/json_fields.h"
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <span>
 
@@ -68,23 +67,12 @@ std::string singular(CatalogueKind kind) {
 
 }  // namespace
 
-std::string_view name_of(CatalogueKind kind) {
-  switch (kind) {
-    case CatalogueKind::kModels: return "models";
-    case CatalogueKind::kClusters: return "clusters";
-    case CatalogueKind::kProfiles: return "profiles";
-    case CatalogueKind::kStacks: return "stacks";
-  }
-  return "?";
-}
-
 Result<Catalogue> Catalogue::open(const fs::path& packaged) {
   if (const char* chosen = std::getenv("TPSIM_DATA"); chosen != nullptr && *chosen != '\0') {
     if (holds_catalogue(chosen)) return Catalogue(chosen);
-    return Error{
-        ErrorKind::kBadInput,
+    return bad_input(
         fmt::format("'{}' is no data folder of tpsim: it lacks models/ or clusters/", chosen),
-        "$TPSIM_DATA", "unset it to use the data that ships with tpsim"};
+        "$TPSIM_DATA", "unset it to use the data that ships with tpsim");
   }
   for (const fs::path& folder : usual_folders(packaged)) {
     if (holds_catalogue(folder)) return Catalogue(folder.lexically_normal());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/cluster_spec.h"
+#include "core/enum_words.h"
 #include "core/model_spec.h"
 #include "core/profile.h"
 #include "core/result.h"
@@ -16,7 +17,8 @@
 namespace tpsim {
 
 enum class CatalogueKind : std::uint8_t { kModels, kClusters, kProfiles, kStacks };
-std::string_view name_of(CatalogueKind);  // "models": also the folder's name
+template <>  // also the folders' names
+inline constexpr auto kWordsOf<CatalogueKind> = words<4>("models clusters profiles stacks");
 
 class Catalogue {
  public:

@@ -16,6 +16,19 @@
 
 namespace tpsim {
 
+// So many words of a text that has a space between each two: what fills a screen with one a line.
+template <std::size_t kCount>
+consteval std::array<std::string_view, kCount> words(std::string_view text) {
+  std::array<std::string_view, kCount> all;
+  for (std::string_view& word : all) {
+    if (text.empty()) throw "fewer words";  // in a constant expression: does not compile
+    word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size() == text.size() ? text.size() : word.size() + 1);
+  }
+  if (!text.empty()) throw "more words";
+  return all;
+}
+
 template <class E>
 inline constexpr std::array<std::string_view, 0> kWordsOf{};
 
@@ -40,12 +53,16 @@ constexpr std::string_view name_of(E value) {
   return words[static_cast<std::size_t>(value)];
 }
 
-// All values, in their order.
+// All values of an enumeration that counts from 0, from the first to `last`.
+template <auto last>
+constexpr auto all_up_to() {
+  std::array<decltype(last), static_cast<std::size_t>(last) + 1> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<decltype(last)>(i);
+  return all;
+}
 template <HasWords E>
 constexpr auto all_of() {
-  std::array<E, kWordsOf<E>.size()> all{};
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<E>(i);
-  return all;
+  return all_up_to<static_cast<E>(kWordsOf<E>.size() - 1)>();
 }
 
 }  // namespace tpsim

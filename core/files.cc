@@ -17,8 +17,7 @@ namespace tpsim {
 namespace {
 
 Error file_error(const std::filesystem::path& path, std::string_view verb, int code) {
-  return Error{ErrorKind::kBadInput,
-               fmt::format("cannot {} the file: {}", verb, std::strerror(code)), path.string(), ""};
+  return bad_input(fmt::format("cannot {} the file: {}", verb, std::strerror(code)), path.string());
 }
 
 // A file that vanishes unless it is renamed to its final name. Its own name is drawn: processes of
@@ -106,9 +105,8 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t mos
   while (const std::size_t got = std::fread(block, 1, sizeof block, file.get())) {
     text.append(block, got);
     if (text.size() > most_bytes) {
-      return Error{ErrorKind::kBadInput,
-                   fmt::format("the file is larger than {} MiB", most_bytes >> 20), path.string(),
-                   ""};
+      return bad_input(fmt::format("the file is larger than {} MiB", most_bytes >> 20),
+                       path.string());
     }
   }
   if (std::ferror(file.get()) != 0) return file_error(path, "read", errno);
@@ -125,7 +123,7 @@ Status write_file_atomically(const std::filesystem::path& path,
   std::filesystem::path target = std::filesystem::weakly_canonical(path, code);
   if (code) return file_error(path, "write", code.value());
   if (std::filesystem::exists(target, code) && !std::filesystem::is_regular_file(target, code)) {
-    return Error{ErrorKind::kBadInput, "cannot write: it is not a regular file", path.string(), ""};
+    return bad_input("cannot write: it is not a regular file", path.string());
   }
   TemporaryFile file(target.parent_path());
   const auto written = [&] {

@@ -92,10 +92,7 @@ void encode(std::span<const double> from, DType dtype, std::byte* to) {
     case DType::kUInt8:
       return encode_each<std::uint8_t>(
           from, to, [](double x) { return static_cast<std::uint8_t>(std::lround(x)); });
-    case DType::kFloat8:
-    case DType::kFloat8Block:
-    case DType::kMxFloat8:
-    case DType::kNvFloat4: break;
+    default: break;
   }
   refuse_8_bits();
 }
@@ -109,10 +106,7 @@ void decode(const std::byte* from, DType dtype, std::span<double> to) {
       return decode_each<std::uint8_t>(from, to, [](std::uint8_t x) { return int{x}; });
     case DType::kInt32:
       return decode_each<std::int32_t>(from, to, [](std::int32_t x) { return x; });
-    case DType::kFloat8:
-    case DType::kFloat8Block:
-    case DType::kMxFloat8:
-    case DType::kNvFloat4: break;
+    default: break;
   }
   refuse_8_bits();
 }

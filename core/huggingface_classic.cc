@@ -1,6 +1,5 @@
 // Families with LayerNorm, learned or ALiBi positions, parallel branches or plain feed-forward
 // parts.
-#include <array>
 
 #include "core/huggingface_family.h"
 
@@ -255,16 +254,11 @@ void read_cohere2(Config& config) {
   }
 }
 
-constexpr std::array kClassic = {Family{"bloom", read_bloom},
-                                 Family{"gpt2", read_gpt2},
-                                 Family{"gpt_neox", read_neox},
-                                 Family{"falcon", read_falcon},
-                                 Family{"opt", read_opt},
-                                 Family{"phi", read_phi},
-                                 Family{"starcoder2", read_starcoder2},
-                                 Family{"nemotron", read_nemotron},
-                                 Family{"cohere", read_cohere},
-                                 Family{"cohere2", read_cohere2}};
+constexpr Family kClassic[] = {
+    {"bloom", read_bloom},           {"gpt2", read_gpt2},         {"gpt_neox", read_neox},
+    {"falcon", read_falcon},         {"opt", read_opt},           {"phi", read_phi},
+    {"starcoder2", read_starcoder2}, {"nemotron", read_nemotron}, {"cohere", read_cohere},
+    {"cohere2", read_cohere2}};
 
 }  // namespace
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <span>
 
 #include "core/huggingface_family.h"
 #include "core/json_document.h"
@@ -24,195 +23,47 @@ std::string model_name(const std::string& file) {
 
 // Keys that shape the training step in some family. Where one stands in a file whose family's
 // reader does not know it, passing it over would plan another model.
-constexpr auto kShapingKeys = std::to_array<std::string_view>({"add_cross_attention",
-                                                               "alibi",
-                                                               "altup_num_inputs",
-                                                               "attention_bias",
-                                                               "attention_chunk_size",
-                                                               "attention_dropout",
-                                                               "attention_multiplier",
-                                                               "attn_config",
-                                                               "attn_logit_softcapping",
-                                                               "attn_pdrop",
-                                                               "attn_temperature_tuning",
-                                                               "bias",
-                                                               "clip_qkv",
-                                                               "cross_attention_layers",
-                                                               "decoder_sparse_step",
-                                                               "dual_chunk_attention_config",
-                                                               "embd_pdrop",
-                                                               "embedding_multiplier",
-                                                               "ffn_config",
-                                                               "final_logit_softcapping",
-                                                               "first_k_dense_replace",
-                                                               "full_attention_interval",
-                                                               "head_dim",
-                                                               "hidden_dropout",
-                                                               "hidden_size_per_layer_input",
-                                                               "hybrid_override_pattern",
-                                                               "interleave_moe_layer_step",
-                                                               "is_encoder_decoder",
-                                                               "kv_lora_rank",
-                                                               "layer_types",
-                                                               "linear_num_value_heads",
-                                                               "logit_scale",
-                                                               "logits_scaling",
-                                                               "attn_layer_indices",
-                                                               "mamba_d_state",
-                                                               "mamba_n_heads",
-                                                               "mamba_num_heads",
-                                                               "shared_intermediate_size",
-                                                               "mlp_bias",
-                                                               "mlp_only_layers",
-                                                               "moe_intermediate_size",
-                                                               "moe_latent_size",
-                                                               "moe_layers",
-                                                               "moe_num_experts",
-                                                               "multi_query",
-                                                               "n_experts",
-                                                               "n_group",
-                                                               "n_routed_experts",
-                                                               "n_shared_experts",
-                                                               "no_rope_layers",
-                                                               "norm_topk_prob",
-                                                               "num_experts",
-                                                               "num_experts_per_tok",
-                                                               "num_key_value_heads",
-                                                               "num_kv_heads",
-                                                               "num_kv_shared_layers",
-                                                               "num_local_experts",
-                                                               "num_nextn_predict_layers",
-                                                               "partial_rotary_factor",
-                                                               "q_lora_rank",
-                                                               "qk_layernorm",
-                                                               "qk_norm",
-                                                               "qkv_bias",
-                                                               "query_pre_attn_scalar",
-                                                               "resid_pdrop",
-                                                               "residual_multiplier",
-                                                               "rope_parameters",
-                                                               "rope_scaling",
-                                                               "rotary_pct",
-                                                               "shared_expert_intermediate_size",
-                                                               "sliding_window",
-                                                               "sliding_window_pattern",
-                                                               "ssm_state_size",
-                                                               "topk_group",
-                                                               "use_alibi",
-                                                               "use_bias",
-                                                               "use_mla",
-                                                               "use_moe",
-                                                               "use_parallel_residual",
-                                                               "use_qk_norm",
-                                                               "use_sliding_window",
-                                                               "word_embed_proj_dim",
-                                                               "index_topk",
-                                                               "moe_k",
-                                                               "moe_topk",
-                                                               "moe_num_shared_experts",
-                                                               "num_shared_experts",
-                                                               "num_shared_expert",
-                                                               "scale_emb",
-                                                               "rotary_dim",
-                                                               "attn_type_list",
-                                                               "layers_block_type",
-                                                               "conv_L_cache",
-                                                               "use_qkv_bias",
-                                                               "residual_dropout",
-                                                               "attention_out_bias",
-                                                               "attention_layers",
-                                                               "linear_attn_config",
-                                                               "kv_sharing",
-                                                               "cla_share_factor",
-                                                               "num_mtp_modules",
-                                                               "altup_active_idx",
-                                                               "lm_head_bias",
-                                                               "norm_head",
-                                                               "qk_layernorm_per_head",
-                                                               "moe_layer_start_index",
-                                                               "moe_layers_enum",
-                                                               "no_bias"});
+constexpr std::string_view kShapingKeys =
+    "add_cross_attention alibi altup_num_inputs attention_bias attention_chunk_size "
+    "attention_dropout attention_multiplier attn_config attn_logit_softcapping attn_pdrop "
+    "attn_temperature_tuning bias clip_qkv cross_attention_layers decoder_sparse_step "
+    "dual_chunk_attention_config embd_pdrop embedding_multiplier ffn_config "
+    "final_logit_softcapping first_k_dense_replace full_attention_interval head_dim hidden_dropout "
+    "hidden_size_per_layer_input hybrid_override_pattern interleave_moe_layer_step "
+    "is_encoder_decoder kv_lora_rank layer_types linear_num_value_heads logit_scale logits_scaling "
+    "attn_layer_indices mamba_d_state mamba_n_heads mamba_num_heads shared_intermediate_size "
+    "mlp_bias mlp_only_layers moe_intermediate_size moe_latent_size moe_layers moe_num_experts "
+    "multi_query n_experts n_group n_routed_experts n_shared_experts no_rope_layers norm_topk_prob "
+    "num_experts num_experts_per_tok num_key_value_heads num_kv_heads num_kv_shared_layers "
+    "num_local_experts num_nextn_predict_layers partial_rotary_factor q_lora_rank qk_layernorm "
+    "qk_norm qkv_bias query_pre_attn_scalar resid_pdrop residual_multiplier rope_parameters "
+    "rope_scaling rotary_pct shared_expert_intermediate_size sliding_window sliding_window_pattern "
+    "ssm_state_size topk_group use_alibi use_bias use_mla use_moe use_parallel_residual "
+    "use_qk_norm use_sliding_window word_embed_proj_dim index_topk moe_k moe_topk "
+    "moe_num_shared_experts num_shared_experts num_shared_expert scale_emb rotary_dim "
+    "attn_type_list layers_block_type conv_L_cache use_qkv_bias residual_dropout "
+    "attention_out_bias attention_layers linear_attn_config kv_sharing cla_share_factor "
+    "num_mtp_modules altup_active_idx lm_head_bias norm_head qk_layernorm_per_head "
+    "moe_layer_start_index moe_layers_enum no_bias";
 
 // What says nothing of the training step: how text is generated, how weights are stored, losses
 // beside the main one, who wrote the file.
-constexpr auto kOtherKeys = std::to_array<std::string_view>({"architectures",
-                                                             "model_type",
-                                                             "torch_dtype",
-                                                             "dtype",
-                                                             "transformers_version",
-                                                             "bos_token_id",
-                                                             "eos_token_id",
-                                                             "pad_token_id",
-                                                             "unk_token_id",
-                                                             "use_cache",
-                                                             "auto_map",
-                                                             "_name_or_path",
-                                                             "_attn_implementation",
-                                                             "_attn_implementation_autoset",
-                                                             "attn_implementation",
-                                                             "initializer_range",
-                                                             "output_router_logits",
-                                                             "router_aux_loss_coef",
-                                                             "pretraining_tp",
-                                                             "aux_loss_alpha",
-                                                             "seq_aux",
-                                                             "ep_size",
-                                                             "cache_implementation",
-                                                             "unsloth_version",
-                                                             "unsloth_fixed",
-                                                             "return_dict",
-                                                             "output_attentions",
-                                                             "output_hidden_states",
-                                                             "task_specific_params",
-                                                             "n_ctx",
-                                                             "summary_type",
-                                                             "summary_activation",
-                                                             "summary_use_proj",
-                                                             "summary_first_dropout",
-                                                             "summary_proj_to_labels",
-                                                             "attention_softmax_in_fp32",
-                                                             "masked_softmax_fusion",
-                                                             "slow_but_exact",
-                                                             "skip_bias_add",
-                                                             "skip_bias_add_qkv",
-                                                             "bias_dropout_fusion",
-                                                             "offset_alibi",
-                                                             "for_fast_flashattn",
-                                                             "id2label",
-                                                             "label2id",
-                                                             "problem_type",
-                                                             "tokenizer_class",
-                                                             "keys_to_ignore_at_inference",
-                                                             "time_step_limit",
-                                                             "time_step_floor",
-                                                             "time_step_max",
-                                                             "time_step_min",
-                                                             "time_step_rank",
-                                                             "mamba_hidden_act",
-                                                             "use_mamba_kernels",
-                                                             "num_logits_to_keep",
-                                                             "rescale_prenorm_residual",
-                                                             "residual_in_fp32",
-                                                             "expand",
-                                                             "head_type",
-                                                             "vocab_file",
-                                                             "language",
-                                                             "gradient_checkpointing",
-                                                             "classifier_dropout",
-                                                             "init_std",
-                                                             "layerdrop",
-                                                             "prefix",
-                                                             "mlp_type",
-                                                             "tie_encoder_decoder",
-                                                             "router_jitter_noise",
-                                                             "input_jitter_noise",
-                                                             "use_fused_rms_norm",
-                                                             "bias_dropout_add_fusion",
-                                                             "max_window_layers",
-                                                             "max_sequence_length",
-                                                             "embedding_dropout",
-                                                             "swa_rope_theta",
-                                                             "chunk_size_feed_forward"});
+constexpr std::string_view kOtherKeys =
+    "architectures model_type torch_dtype dtype transformers_version bos_token_id eos_token_id "
+    "pad_token_id unk_token_id use_cache auto_map _name_or_path _attn_implementation "
+    "_attn_implementation_autoset attn_implementation initializer_range output_router_logits "
+    "router_aux_loss_coef pretraining_tp aux_loss_alpha seq_aux ep_size cache_implementation "
+    "unsloth_version unsloth_fixed return_dict output_attentions output_hidden_states "
+    "task_specific_params n_ctx summary_type summary_activation summary_use_proj "
+    "summary_first_dropout summary_proj_to_labels attention_softmax_in_fp32 masked_softmax_fusion "
+    "slow_but_exact skip_bias_add skip_bias_add_qkv bias_dropout_fusion offset_alibi "
+    "for_fast_flashattn id2label label2id problem_type tokenizer_class keys_to_ignore_at_inference "
+    "time_step_limit time_step_floor time_step_max time_step_min time_step_rank mamba_hidden_act "
+    "use_mamba_kernels num_logits_to_keep rescale_prenorm_residual residual_in_fp32 expand "
+    "head_type vocab_file language gradient_checkpointing classifier_dropout init_std layerdrop "
+    "prefix mlp_type tie_encoder_decoder router_jitter_noise input_jitter_noise use_fused_rms_norm "
+    "bias_dropout_add_fusion max_window_layers max_sequence_length embedding_dropout "
+    "swa_rope_theta chunk_size_feed_forward";
 
 // Families that are asked for, and what of them no block here has.
 constexpr auto kKnownToDiffer = std::to_array<std::pair<std::string_view, std::string_view>>(
@@ -246,10 +97,6 @@ constexpr auto kKnownToDiffer = std::to_array<std::pair<std::string_view, std::s
      {"xglm", "sinusoidal positions"},
      {"zamba2", "blocks that are shared by layers"}});
 
-bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
-}
-
 // Null, false, zero, and what is empty change nothing.
 bool is_neutral(const JsonValue& value) {
   if (value.is_null()) return true;
@@ -266,8 +113,8 @@ bool is_neutral(const JsonValue& value) {
 void name_what_was_left(Config& config, const std::string& type) {
   std::string unknown;
   for (const JsonMember* member : config.in.unread()) {
-    if (is_neutral(member->value) || is_one_of(member->key, kOtherKeys)) continue;
-    if (is_one_of(member->key, kShapingKeys)) {
+    if (is_neutral(member->value) || matches_any(member->key, kOtherKeys)) continue;
+    if (matches_any(member->key, kShapingKeys)) {
       return config.in.reject(
           member->key,
           fmt::format("{} models are not read with it, and it would change what is planned", type),

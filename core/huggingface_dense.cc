@@ -1,6 +1,5 @@
 // Families whose blocks are attention and a dense feed-forward part, with rotary positions and
 // RMSNorm: LLaMA and what followed it.
-#include <array>
 #include <cmath>
 
 #include "core/huggingface_family.h"
@@ -174,13 +173,13 @@ void read_olmo2(Config& config) {
 
 namespace {
 
-constexpr std::array kDense = {Family{"llama", read_llama},         Family{"mistral", read_mistral},
-                               Family{"qwen2", read_qwen2},         Family{"qwen3", read_qwen3},
-                               Family{"gemma", read_gemma},         Family{"gemma2", read_gemma2},
-                               Family{"gemma3_text", read_gemma3},  Family{"phi3", read_phi3},
-                               Family{"internlm2", read_internlm2}, Family{"glm", read_glm},
-                               Family{"glm4", read_glm4},           Family{"olmo2", read_olmo2},
-                               Family{"olmo3", read_olmo3}};
+constexpr Family kDense[] = {{"llama", read_llama},         {"mistral", read_mistral},
+                             {"qwen2", read_qwen2},         {"qwen3", read_qwen3},
+                             {"gemma", read_gemma},         {"gemma2", read_gemma2},
+                             {"gemma3_text", read_gemma3},  {"phi3", read_phi3},
+                             {"internlm2", read_internlm2}, {"glm", read_glm},
+                             {"glm4", read_glm4},           {"olmo2", read_olmo2},
+                             {"olmo3", read_olmo3}};
 
 }  // namespace
 

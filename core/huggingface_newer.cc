@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "core/huggingface_family.h"
 
@@ -346,41 +345,41 @@ void read_phimoe(Config& config) {
       "as much");
 }
 
-constexpr std::array kNewer = {Family{"smollm3", read_smollm3},
-                               Family{"seed_oss", read_seed_oss},
-                               Family{"helium", read_helium},
-                               Family{"arcee", read_arcee},
-                               Family{"cwm", read_cwm},
-                               Family{"ministral", read_ministral},
-                               Family{"ministral3", read_ministral3},
-                               Family{"exaone", read_exaone},
-                               Family{"exaone4", read_exaone4},
-                               Family{"internlm3", read_internlm3},
-                               Family{"mimo", read_mimo},
-                               Family{"minicpm", read_minicpm},
-                               Family{"granite", read_granite},
-                               Family{"granitemoe", granite_experts},
-                               Family{"granitemoeshared", read_granite_shared},
-                               Family{"ernie4_5", ernie_keys},
-                               Family{"ernie4_5_moe", read_ernie_moe},
-                               Family{"hunyuan_v1_dense", hunyuan_keys},
-                               Family{"hunyuan_v1_moe", read_hunyuan_moe},
-                               Family{"dots1", read_dots1},
-                               Family{"deepseek", read_deepseek},
-                               Family{"bailing_moe", read_bailing},
-                               Family{"bailing_moe_v2", read_bailing},
-                               Family{"minimax", read_minimax},
-                               Family{"minimax_m2", read_minimax_m2},
-                               Family{"flex_olmo", read_flex_olmo},
-                               Family{"phimoe", read_phimoe},
-                               Family{"qwen2_vl", read_qwen2},
-                               Family{"qwen2_vl_text", read_qwen2},
-                               Family{"qwen2_5_vl", read_qwen2},
-                               Family{"qwen2_5_vl_text", read_qwen2},
-                               Family{"qwen3_vl_text", read_qwen3},
-                               Family{"qwen3_vl_moe_text", read_qwen3_moe},
-                               Family{"glm4v_text", read_glm4},
-                               Family{"glm4v_moe_text", read_glm4_moe}};
+constexpr Family kNewer[] = {{"smollm3", read_smollm3},
+                             {"seed_oss", read_seed_oss},
+                             {"helium", read_helium},
+                             {"arcee", read_arcee},
+                             {"cwm", read_cwm},
+                             {"ministral", read_ministral},
+                             {"ministral3", read_ministral3},
+                             {"exaone", read_exaone},
+                             {"exaone4", read_exaone4},
+                             {"internlm3", read_internlm3},
+                             {"mimo", read_mimo},
+                             {"minicpm", read_minicpm},
+                             {"granite", read_granite},
+                             {"granitemoe", granite_experts},
+                             {"granitemoeshared", read_granite_shared},
+                             {"ernie4_5", ernie_keys},
+                             {"ernie4_5_moe", read_ernie_moe},
+                             {"hunyuan_v1_dense", hunyuan_keys},
+                             {"hunyuan_v1_moe", read_hunyuan_moe},
+                             {"dots1", read_dots1},
+                             {"deepseek", read_deepseek},
+                             {"bailing_moe", read_bailing},
+                             {"bailing_moe_v2", read_bailing},
+                             {"minimax", read_minimax},
+                             {"minimax_m2", read_minimax_m2},
+                             {"flex_olmo", read_flex_olmo},
+                             {"phimoe", read_phimoe},
+                             {"qwen2_vl", read_qwen2},
+                             {"qwen2_vl_text", read_qwen2},
+                             {"qwen2_5_vl", read_qwen2},
+                             {"qwen2_5_vl_text", read_qwen2},
+                             {"qwen3_vl_text", read_qwen3},
+                             {"qwen3_vl_moe_text", read_qwen3_moe},
+                             {"glm4v_text", read_glm4},
+                             {"glm4v_moe_text", read_glm4_moe}};
 
 }  // namespace
 

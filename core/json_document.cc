@@ -140,7 +140,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
   bool stop(std::string message) { return stop_at(counter_.line, std::move(message)); }
   bool stop_at(int line, std::string message) {
-    error_ = Error{ErrorKind::kBadInput, std::move(message), fmt::format("{}:{}", file_, line), ""};
+    error_ = bad_input(std::move(message), fmt::format("{}:{}", file_, line));
     return false;
   }
 
@@ -285,7 +285,7 @@ class TextWriter {
 Result<JsonValue> parse_json(std::string_view text, const std::string& file) {
   const auto error_at = [&](std::size_t position, std::string message) {
     const auto line = 1 + std::count(text.begin(), text.begin() + position, '\n');
-    return Error{ErrorKind::kBadInput, std::move(message), fmt::format("{}:{}", file, line), ""};
+    return bad_input(std::move(message), fmt::format("{}:{}", file, line));
   };
   if (text.size() > kMostJsonBytes) {
     return error_at(0, fmt::format("the text is larger than {} MiB", kMostJsonBytes >> 20));

@@ -21,8 +21,7 @@ FieldReader::FieldReader(const JsonValue& value, std::string file, std::string p
 void FieldReader::fail(int line, std::string message, std::string hint) {
   // The first error stands; later ones are often its consequences.
   if (failed()) return;
-  error_ = Error{ErrorKind::kBadInput, std::move(message), fmt::format("{}:{}", file_, line),
-                 std::move(hint)};
+  error_ = bad_input(std::move(message), fmt::format("{}:{}", file_, line), std::move(hint));
 }
 
 void FieldReader::reject(std::string_view key, std::string message, std::string hint) {
@@ -115,10 +114,9 @@ Status FieldReader::finish() {
   if (error_) return *error_;
   if (!missing_.empty()) {
     const bool several = missing_.size() > 1;
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("the key{} '{}' {} missing", several ? "s" : "",
-                             fmt::join(missing_, "', '"), several ? "are" : "is"),
-                 fmt::format("{}:{}", file_, missing_line_), ""};
+    return bad_input(fmt::format("the key{} '{}' {} missing", several ? "s" : "",
+                                 fmt::join(missing_, "', '"), several ? "are" : "is"),
+                     fmt::format("{}:{}", file_, missing_line_));
   }
   // Files of other programs say more than is asked of them.
   if (foreign_keys_) return Ok{};

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "core/rank_layout.h"
-
 namespace tpsim {
 namespace {
 

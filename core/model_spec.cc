@@ -40,15 +40,14 @@ Status check_counts(const ExpertShape& experts) {
   const auto each = static_cast<std::size_t>(experts.count);
   const std::vector<double>& counts = experts.counts;
   if (counts.size() % each != 0) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("{} counts of tokens for {} experts", counts.size(), experts.count),
-                 "", "experts.measured.counts has one for each expert, of one block or of several"};
+    return bad_input(
+        fmt::format("{} counts of tokens for {} experts", counts.size(), experts.count), "",
+        "experts.measured.counts has one for each expert, of one block or of several");
   }
   for (std::size_t block = 0; block < counts.size() / each; ++block) {
     const auto first = counts.begin() + static_cast<std::ptrdiff_t>(block * each);
     if (std::accumulate(first, first + experts.count, 0.0) > 0) continue;
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("no expert of block {} of the counts got a token", block + 1), "", ""};
+    return bad_input(fmt::format("no expert of block {} of the counts got a token", block + 1));
   }
   return Ok{};
 }
@@ -56,7 +55,7 @@ Status check_counts(const ExpertShape& experts) {
 Status check_experts(const ModelSpec& model) {
   const ExpertShape& experts = model.experts;
   const auto bad = [](std::string message, std::string hint) {
-    return Error{ErrorKind::kBadInput, std::move(message), "", std::move(hint)};
+    return bad_input(std::move(message), "", std::move(hint));
   };
   if (experts.per_token < 1 || experts.per_token > experts.count) {
     return bad(fmt::format("{} of {} experts for a token", experts.per_token, experts.count),
@@ -233,8 +232,7 @@ Status check_sizes(std::initializer_list<std::pair<const char*, std::int64_t>> s
     const bool counts_heads = std::string_view(name).ends_with("heads");
     const std::int64_t most = counts_heads ? kMostHeads : kLargest;
     if (size < 1 || size > most) {
-      return Error{ErrorKind::kBadInput,
-                   fmt::format("{} is {}; it must lie between 1 and {}", name, size, most), "", ""};
+      return bad_input(fmt::format("{} is {}; it must lie between 1 and {}", name, size, most));
     }
   }
   return Ok{};
@@ -246,7 +244,7 @@ Status check_attention(const ModelSpec& model) {
                                 {"kv_heads", attention.kv_heads},
                                 {"head_dim", attention.head_dim}}));
   const auto bad = [](std::string message, std::string hint = "") {
-    return Error{ErrorKind::kBadInput, std::move(message), "", std::move(hint)};
+    return bad_input(std::move(message), "", std::move(hint));
   };
   if (attention.heads % attention.kv_heads != 0) {
     return bad(fmt::format("{} heads cannot share {} kv_heads evenly", attention.heads,
@@ -280,10 +278,9 @@ Status check_recurrence(const RecurrentShape& r) {
                                 {"recurrent.value_dim", r.value_dim},
                                 {"recurrent.chunk", r.chunk}}));
   if (r.heads % r.key_heads == 0) return Ok{};
-  return Error{
-      ErrorKind::kBadInput,
+  return bad_input(
       fmt::format("{} heads of a recurrence cannot share {} of keys evenly", r.heads, r.key_heads),
-      "", "recurrent.heads must be a multiple of recurrent.key_heads"};
+      "", "recurrent.heads must be a multiple of recurrent.key_heads");
 }
 
 Status check_block(const ModelSpec& model) {
@@ -305,17 +302,13 @@ Status validate(const ModelSpec& model) {
   }
   if (!model.block_kinds.empty() &&
       static_cast<std::int64_t>(model.block_kinds.size()) != model.layers) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("block_kinds names {} layers, the model has {}",
-                             model.block_kinds.size(), model.layers),
-                 "", ""};
+    return bad_input(fmt::format("block_kinds names {} layers, the model has {}",
+                                 model.block_kinds.size(), model.layers));
   }
   for (const std::int64_t kind : model.block_kinds) {
     if (kind < 0 || kind >= block_kind_count(model)) {
-      return Error{ErrorKind::kBadInput,
-                   fmt::format("block_kinds holds {}; there are {} kinds of blocks, from 0", kind,
-                               block_kind_count(model)),
-                   "", ""};
+      return bad_input(fmt::format("block_kinds holds {}; there are {} kinds of blocks, from 0",
+                                   kind, block_kind_count(model)));
     }
   }
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
@@ -324,10 +317,8 @@ Status validate(const ModelSpec& model) {
   // Numbers of weights, and what is made of them, are whole numbers of 64 bits.
   constexpr double kMostWeights = 1e15;
   if (!(weights_at_most(model) <= kMostWeights)) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("its sizes make some {:.0e} weights; at most {:.0e} are counted",
-                             weights_at_most(model), kMostWeights),
-                 "", ""};
+    return bad_input(fmt::format("its sizes make some {:.0e} weights; at most {:.0e} are counted",
+                                 weights_at_most(model), kMostWeights));
   }
   return Ok{};
 }

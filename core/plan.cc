@@ -14,7 +14,7 @@ namespace tpsim {
 namespace {
 
 Error illegal(std::string message, std::string hint = "") {
-  return Error{ErrorKind::kBadInput, std::move(message), "", std::move(hint)};
+  return bad_input(std::move(message), "", std::move(hint));
 }
 
 Status check_degrees(const Plan& plan) {

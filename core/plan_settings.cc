@@ -22,7 +22,7 @@ bool in_order() {
 }
 
 Error bad_setting(std::string message, std::string hint = "") {
-  return Error{ErrorKind::kBadInput, std::move(message), "", std::move(hint)};
+  return bad_input(std::move(message), "", std::move(hint));
 }
 
 Result<std::int64_t> parse_number(const SettingRow& row, std::string_view text) {
@@ -153,13 +153,13 @@ std::string to_string(const std::vector<SettingValue>& values) {
 
 SettingValue setting_of(const Plan& plan, Setting setting) {
   const SettingRow& row = row_of(setting);
-  TPSIM_CHECK(row.get != nullptr, "a list has no single value");
+  TPSIM_CHECK(!row.is_list(), "a list has no single value");
   return {setting, row.get(plan)};
 }
 
 void set(Plan& plan, const SettingValue& value) {
   const SettingRow& row = row_of(value.setting);
-  TPSIM_CHECK(row.set != nullptr, "a list has no single value");
+  TPSIM_CHECK(!row.is_list(), "a list has no single value");
   row.set(plan, value.value);
 }
 

@@ -68,6 +68,11 @@ struct SettingValue {
   friend bool operator==(const SettingValue&, const SettingValue&) = default;
 };
 
+struct SettingAccess {
+  std::int64_t (*get)(const Plan&) = nullptr;
+  void (*set)(Plan&, std::int64_t) = nullptr;
+};
+
 struct SettingRow {
   Setting setting{};
   SettingKind kind{};
@@ -80,8 +85,7 @@ struct SettingRow {
   std::int64_t least = 1, most = 1 << 20;
   std::span<const SettingWord> words = {};   // of switches and words
   std::span<const std::int64_t> tried = {};  // by a search that was not told; empty: what is legal
-  std::int64_t (*get)(const Plan&) = nullptr;  // null for lists
-  void (*set)(Plan&, std::int64_t) = nullptr;
+  SettingAccess access = {};                 // none for lists
   // A number that only counts something in plans that have this value, and stands behind its word:
   // "blocks:3". Such a number has no option of its own.
   const SettingValue* counts_for = nullptr;
@@ -90,6 +94,10 @@ struct SettingRow {
   // What the setting needs of a model; null: nothing. `needs` names it.
   bool (*suits)(const ModelSpec&) = nullptr;
   std::string_view needs = {};
+
+  bool is_list() const { return access.get == nullptr; }
+  std::int64_t get(const Plan& plan) const { return access.get(plan); }
+  void set(Plan& plan, std::int64_t value) const { access.set(plan, value); }
 };
 
 // In the order of Setting.

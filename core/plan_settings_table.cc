@@ -63,24 +63,18 @@ constexpr auto kNotTried = numbers(0);
 constexpr SettingValue kSomeBlocks{Setting::kRecompute,
                                    static_cast<std::int64_t>(Recompute::kBlocks)};
 
-// Reads and writes a member of Plan that is a number or an enumerator.
+// A member of Plan that is a number or an enumerator.
 template <auto member>
-constexpr auto getter() {
-  return [](const Plan& plan) { return static_cast<std::int64_t>(plan.*member); };
+constexpr SettingAccess part() {
+  return {[](const Plan& plan) { return static_cast<std::int64_t>(plan.*member); },
+          [](Plan& plan, std::int64_t value) {
+            plan.*member = static_cast<std::remove_reference_t<decltype(plan.*member)>>(value);
+          }};
 }
-template <auto member>
-constexpr auto setter() {
-  return [](Plan& plan, std::int64_t value) {
-    plan.*member = static_cast<std::remove_reference_t<decltype(plan.*member)>>(value);
-  };
-}
-template <std::int64_t ParallelDegrees::*degree>
-constexpr auto degree_getter() {
-  return [](const Plan& plan) { return plan.degrees.*degree; };
-}
-template <std::int64_t ParallelDegrees::*degree>
-constexpr auto degree_setter() {
-  return [](Plan& plan, std::int64_t value) { plan.degrees.*degree = value; };
+template <std::int64_t ParallelDegrees::*member>
+constexpr SettingAccess degree() {
+  return {[](const Plan& plan) { return plan.degrees.*member; },
+          [](Plan& plan, std::int64_t value) { plan.degrees.*member = value; }};
 }
 
 // How many blocks are recomputed is said only where some are.
@@ -99,8 +93,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .help = "tensor-parallel degree",
      .meaning = "GPUs that share every layer. Less memory on each, but two all-reduces in every "
                 "layer: keep it inside a node.",
-     .get = degree_getter<&D::tp>(),
-     .set = degree_setter<&D::tp>(),
+     .access = degree<&D::tp>(),
      .in_every_name = true},
     {.setting = Setting::kPp,
      .role = SettingRole::kLayout,
@@ -110,8 +103,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .help = "pipeline stages",
      .meaning = "Groups of layers, one after the other. Little traffic, but GPUs idle while the "
                 "pipeline fills and drains.",
-     .get = degree_getter<&D::pp>(),
-     .set = degree_setter<&D::pp>(),
+     .access = degree<&D::pp>(),
      .in_every_name = true},
     {.setting = Setting::kDp,
      .role = SettingRole::kLayout,
@@ -121,8 +113,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .help = "data-parallel degree",
      .meaning =
          "Copies of the model that each take a share of the batch and add up their gradients.",
-     .get = degree_getter<&D::dp>(),
-     .set = degree_setter<&D::dp>(),
+     .access = degree<&D::dp>(),
      .in_every_name = true},
     {.setting = Setting::kCp,
      .role = SettingRole::kLayout,
@@ -132,8 +123,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .help = "context-parallel degree: ranks that share a sequence",
      .meaning = "GPUs that share every sequence and gather each other's keys and values: for "
                 "sequences too long for one.",
-     .get = degree_getter<&D::cp>(),
-     .set = degree_setter<&D::cp>(),
+     .access = degree<&D::cp>(),
      .in_every_file = false},
     {.setting = Setting::kEp,
      .role = SettingRole::kLayout,
@@ -143,8 +133,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .help = "expert-parallel degree: ranks that share the experts",
      .meaning = "Ranks that share out the experts of a layer and send each other the tokens: "
                 "neighbours, beyond the replicas of a data-parallel group too.",
-     .get = degree_getter<&D::ep>(),
-     .set = degree_setter<&D::ep>(),
+     .access = degree<&D::ep>(),
      .in_every_file = false,
      .suits = [](const ModelSpec& model) { return has_experts(model); },
      .needs = "experts"},
@@ -159,8 +148,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
          "(1) need no traffic inside them, and the ranks of a tensor group each send their "
          "own tokens.",
      .least = 0,
-     .get = degree_getter<&D::etp>(),
-     .set = degree_setter<&D::etp>(),
+     .access = degree<&D::etp>(),
      .in_every_file = false,
      .suits = [](const ModelSpec& model) { return has_experts(model); },
      .needs = "experts"},
@@ -175,8 +163,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .least = 0,
      .most = 3,
      .tried = kZeroTried,
-     .get = getter<&Plan::zero>(),
-     .set = setter<&Plan::zero>(),
+     .access = part<&Plan::zero>(),
      .in_every_name = true},
     {.setting = Setting::kMicroBatch,
      .role = SettingRole::kLayout,
@@ -186,8 +173,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .help = "sequences in a micro-batch",
      .meaning = "Sequences that pass through the pipeline together. Larger ones use the GPU "
                 "better, need more memory and leave fewer of them to fill the pipeline.",
-     .get = getter<&Plan::micro_batch>(),
-     .set = setter<&Plan::micro_batch>(),
+     .access = part<&Plan::micro_batch>(),
      .in_every_name = true},
     {.setting = Setting::kVirtualStages,
      .role = SettingRole::kLayout,
@@ -197,8 +183,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .help = "model chunks on each pipeline stage",
      .meaning = "Chunks of the model on each stage. More of them shorten the bubble and send more "
                 "(interleaved schedule).",
-     .get = getter<&Plan::virtual_stages>(),
-     .set = setter<&Plan::virtual_stages>(),
+     .access = part<&Plan::virtual_stages>(),
      .in_every_file = false},
     {.setting = Setting::kRecompute,
      .kind = SettingKind::kWord,
@@ -211,8 +196,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
                 "blocks of every chunk, ops for every second product (predicted only).",
      .words = kRecomputes,
      .tried = kRecomputeTried,
-     .get = getter<&Plan::recompute>(),
-     .set = set_recompute,
+     .access = {part<&Plan::recompute>().get, set_recompute},
      .in_every_name = true},
     {.setting = Setting::kRecomputeBlocks,
      .role = SettingRole::kLayout,
@@ -224,8 +208,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
                 "their activations.",
      .least = 0,
      .most = 1 << 24,
-     .get = getter<&Plan::recompute_blocks>(),
-     .set = setter<&Plan::recompute_blocks>(),
+     .access = part<&Plan::recompute_blocks>(),
      .counts_for = &kSomeBlocks,
      .in_every_file = false},
     {.setting = Setting::kSequenceParallel,
@@ -238,8 +221,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
                 "same traffic. Needs a tensor-parallel degree above one.",
      .words = kSwitch,
      .tried = kSwitchTried,
-     .get = getter<&Plan::sequence_parallel>(),
-     .set = setter<&Plan::sequence_parallel>()},
+     .access = part<&Plan::sequence_parallel>()},
     {.setting = Setting::kAttention,
      .kind = SettingKind::kWord,
      .role = SettingRole::kVariant,
@@ -249,8 +231,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .meaning = "Flash attention never writes the scores to memory.",
      .words = kAttentions,
      .tried = kAttentionTried,
-     .get = getter<&Plan::attention>(),
-     .set = setter<&Plan::attention>()},
+     .access = part<&Plan::attention>()},
     {.setting = Setting::kSchedule,
      .kind = SettingKind::kWord,
      .role = SettingRole::kLayout,
@@ -263,8 +244,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
                 "all forwards first.",
      .words = kSchedules,
      .tried = kScheduleTried,
-     .get = getter<&Plan::schedule>(),
-     .set = setter<&Plan::schedule>()},
+     .access = part<&Plan::schedule>()},
     {.setting = Setting::kRankOrder,
      .kind = SettingKind::kWord,
      .role = SettingRole::kLayout,
@@ -275,8 +255,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
                 "and so most likely in one node.",
      .words = kRankOrders,
      .tried = kRankOrderTried,
-     .get = getter<&Plan::rank_order>(),
-     .set = setter<&Plan::rank_order>(),
+     .access = part<&Plan::rank_order>(),
      .in_every_file = false},
     {.setting = Setting::kOffload,
      .kind = SettingKind::kWord,
@@ -288,8 +267,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
                 "they leave room on the GPU, and every step waits for the link.",
      .words = kOffloads,
      .tried = kOffloadTried,
-     .get = getter<&Plan::offload>(),
-     .set = setter<&Plan::offload>(),
+     .access = part<&Plan::offload>(),
      .in_every_file = false},
     {.setting = Setting::kDtype,
      .kind = SettingKind::kWord,
@@ -300,8 +278,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .meaning = "In which weights and activations are stored and multiplied.",
      .words = kDtypes,
      .tried = kDtypeTried,
-     .get = getter<&Plan::dtype>(),
-     .set = setter<&Plan::dtype>()},
+     .access = part<&Plan::dtype>()},
     {.setting = Setting::kGradientDtype,
      .kind = SettingKind::kWord,
      .role = SettingRole::kVariant,
@@ -311,8 +288,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .meaning = "In which the gradients of micro-batches add up and are reduced.",
      .words = kGradientDtypes,
      .tried = kGradientDtypeTried,
-     .get = getter<&Plan::gradient_dtype>(),
-     .set = setter<&Plan::gradient_dtype>()},
+     .access = part<&Plan::gradient_dtype>()},
     {.setting = Setting::kPrecision,
      .kind = SettingKind::kWord,
      .role = SettingRole::kVariant,
@@ -324,8 +300,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
                 "(nvfp4). Faster where products are large, as rounding costs passes over memory.",
      .words = kPrecisions,
      .tried = kPrecisionTried,
-     .get = getter<&Plan::precision>(),
-     .set = setter<&Plan::precision>(),
+     .access = part<&Plan::precision>(),
      .in_every_file = false},
     {.setting = Setting::kFp8ParamGather,
      .kind = SettingKind::kSwitch,
@@ -337,8 +312,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
                 "in them after the optimizer's update: less memory and traffic.",
      .words = kFp8Gathers,
      .tried = kNotTried,
-     .get = getter<&Plan::fp8_param_gather>(),
-     .set = setter<&Plan::fp8_param_gather>(),
+     .access = part<&Plan::fp8_param_gather>(),
      .in_every_file = false},
     {.setting = Setting::kGlobalBatch,
      .role = SettingRole::kGiven,
@@ -347,8 +321,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .title = "global batch",
      .help = "sequences in a step [2048]",
      .meaning = "Sequences in a step, over all data-parallel ranks.",
-     .get = getter<&Plan::global_batch>(),
-     .set = setter<&Plan::global_batch>()},
+     .access = part<&Plan::global_batch>()},
     {.setting = Setting::kStageLayers,
      .kind = SettingKind::kList,
      .role = SettingRole::kGiven,

@@ -1,7 +1,5 @@
 #include "core/profile.h"
 
-#include <array>
-
 namespace tpsim {
 
 DeviceModel usual_model() {

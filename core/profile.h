@@ -7,9 +7,9 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "core/enum_words.h"
 #include "core/link_spec.h"
 #include "core/program.h"
 #include "core/units.h"
@@ -17,7 +17,8 @@
 namespace tpsim {
 
 enum class Provenance : std::uint8_t { kMeasuredHere, kPublished, kDatasheet };
-std::string_view name_of(Provenance);
+template <>
+inline constexpr auto kWordsOf<Provenance> = words<3>("measured published datasheet");
 
 struct DeviceFacts {
   std::string name;

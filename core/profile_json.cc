@@ -52,16 +52,9 @@ std::vector<TableColumn> op_columns(std::int64_t dims) {
   return columns;
 }
 
-// All ops by name: the order of the enumeration is that of the names.
-template <class E>
-std::vector<E> first_kinds(int count) {
-  std::vector<E> kinds;
-  for (int i = 0; i < count; ++i) kinds.push_back(static_cast<E>(i));
-  return kinds;
-}
-
 constexpr auto kOpGroupFields = [](auto& io, auto& group) {
-  io.choice("op", group.key.kind, first_kinds<OpKind>(kOpKindCount));
+  constexpr auto kWithKernels = all_up_to<OpKind::kInitNormal>();
+  io.choice("op", group.key.kind, {kWithKernels.begin(), kWithKernels.end()});
   io.integer("variant", group.key.variant, {0, 255});
   io.choice("dtype", group.key.dtype,
             {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt32, DType::kFloat8,
@@ -80,8 +73,7 @@ DType type_without_peak(const Profile& profile, const std::vector<OpGroup>& grou
 }
 
 constexpr auto kCollectiveGroupFields = [](auto& io, auto& group) {
-  constexpr int kKinds = static_cast<int>(CollectiveKind::kAllToAll) + 1;
-  io.choice("collective", group.kind, first_kinds<CollectiveKind>(kKinds));
+  io.choice("collective", group.kind, every<CollectiveKind>());
   io.integer("ranks", group.ranks, {1, 1024});
   io.table("samples", group.rows, {{"bytes", true, kCount}, {"seconds", false, kDuration}}, 2);
 };
@@ -203,9 +195,7 @@ constexpr auto kDocumentFields = [](auto& io, auto& document) {
 OpSample sample_of(const OpGroup& group, const std::vector<double>& row) {
   const auto dims = static_cast<std::size_t>(group.dims);
   OpSample sample{group.key, Seconds(row[dims])};
-  for (std::size_t i = 0; i < dims; ++i) {
-    sample.key.dims[i] = static_cast<std::int64_t>(row[i]);
-  }
+  for (std::size_t i = 0; i < dims; ++i) sample.key.dims[i] = static_cast<std::int64_t>(row[i]);
   if (row.size() > dims + 1) {
     sample.spread = row[dims + 1];
     sample.count = static_cast<int>(row[dims + 2]);
@@ -287,11 +277,10 @@ Status check_samples(const Profile& profile, const std::string& file) {
     const auto& d = sample.key.dims;
     const Flops work(2.0 * static_cast<double>(d[0] * d[1] * d[2]) * static_cast<double>(d[3]));
     if (peak <= FlopsPerSecond() || work / sample.median <= peak) continue;
-    return Error{
-        ErrorKind::kBadInput,
+    return bad_input(
         fmt::format("the sample {} ran at {}, more than the stated peak of {}",
                     to_string(sample.key), to_string(work / sample.median), to_string(peak)),
-        file, "correct the peak, or take out samples of another GPU"};
+        file, "correct the peak, or take out samples of another GPU");
   }
   return Ok{};
 }

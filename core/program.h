@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/enum_words.h"
 #include "core/label.h"
 #include "core/result.h"
 
@@ -82,8 +83,18 @@ enum class OpKind : std::uint8_t {
   kGateForward,   // dims: tokens, width; variant 1: normed before
   kGateBackward,  // the same
 };
+template <>
+inline constexpr auto kWordsOf<OpKind> = words<static_cast<int>(OpKind::kGateBackward) + 1>(
+    "matmul norm_forward norm_backward softmax_forward softmax_backward flash_forward "
+    "flash_backward bias_gelu_forward bias_gelu_backward swiglu_forward swiglu_backward "
+    "bias_residual dropout_forward dropout_backward column_sum rotary head_norm_forward "
+    "head_norm_backward soft_cap_forward soft_cap_backward position_scale head_sum column_bias "
+    "column_bias_gradient embedding_forward embedding_backward position_forward position_backward "
+    "route_forward route_backward dispatch_tokens combine_tokens route_weight_gradient vocab_max "
+    "vocab_sums vocab_rescale cross_entropy_loss cross_entropy_backward add scale fill copy "
+    "copy_matrices cast sum_squares adamw init_normal convolution_forward convolution_backward "
+    "scan_forward scan_backward gate_forward gate_backward");
 inline constexpr int kOpKindCount = static_cast<int>(OpKind::kInitNormal) + 1;  // with kernels
-inline constexpr int kTracedOpKindCount = static_cast<int>(OpKind::kGateBackward) + 1;
 
 // Bits of OpKey::variant for kMatmul: C[m,n] (+)= op(A) op(B), row-major.
 enum MatmulVariant : std::uint8_t {
@@ -129,6 +140,9 @@ enum class CollectiveKind : std::uint8_t {
   kReceive,
   kAllToAll,
 };
+template <>
+inline constexpr auto kWordsOf<CollectiveKind> =
+    words<7>("all_reduce all_gather reduce_scatter broadcast send receive all_to_all");
 enum class GroupKind : std::uint8_t {
   kTensor,
   kData,  // ranks that hold the same weights: data x context parallel
@@ -141,6 +155,9 @@ enum class GroupKind : std::uint8_t {
   kExpertData,    // ranks that hold the same experts
   kExpertTensor,  // ranks that share every expert, where these are not the tensor group
 };
+template <>
+inline constexpr auto kWordsOf<GroupKind> = words<10>(
+    "tensor data pipeline embedding model world context expert expert_data expert_tensor");
 inline constexpr std::size_t kGroupKindCount =
     static_cast<std::size_t>(GroupKind::kExpertTensor) + 1;
 
@@ -163,6 +180,9 @@ enum class MemoryCategory : std::uint8_t {
   kCommunication,
   kHost  // not the device's: optimizer state in the host's memory
 };
+template <>
+inline constexpr auto kWordsOf<MemoryCategory> = std::to_array<std::string_view>(
+    {"weights", "gradients", "optimizer", "activations", "workspace", "communication", "host"});
 inline constexpr int kMemoryCategoryCount = 6;  // of the device
 
 struct AllocationRecord {
@@ -189,13 +209,6 @@ bool is_scan(OpKind);
 bool runs_on_matrix_units(OpKind);  // products and flash attention
 // Reads whole rows or columns before it can write: slower than a pass of one element at a time.
 bool is_reduction(OpKind);
-
-std::string_view name_of(OpKind);
-std::string_view name_of(CollectiveKind);
-std::string_view name_of(GroupKind);
-std::string_view name_of(MemoryCategory);
-Result<OpKind> parse_op_kind(std::string_view name);
-Result<CollectiveKind> parse_collective_kind(std::string_view name);
 
 // "matmul nt 1x4096x10752x14336 bf16": one line for tables and profiles.
 std::string to_string(const OpKey& key);

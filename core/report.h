@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/enums.h"
+#include "core/enum_words.h"
 #include "core/plan.h"
 #include "core/profile.h"
 #include "core/program.h"
@@ -41,10 +41,14 @@ enum class StepTerm : std::uint8_t {
   kStragglers,  // waiting for the slowest of many ranks
   kUnmodelled,  // expected of software that nobody has calibrated
 };
-inline constexpr auto kStepTerms = all_up_to<StepTerm::kUnmodelled>();
+template <>  // stable keys
+inline constexpr auto kWordsOf<StepTerm> = words<22>(
+    "matmul attention recurrence elementwise tensor_communication zero_communication "
+    "context_communication expert_communication grouped_products permutation expert_imbalance "
+    "host_wait pipeline_transfer pipeline_bubble gradient_reduction tied_embedding "
+    "gradient_clipping optimizer weight_gather host_step stragglers unmodelled");
+inline constexpr auto kStepTerms = all_of<StepTerm>();
 inline constexpr auto kWorkTerms = all_up_to<StepTerm::kImbalance>();
-
-std::string_view name_of(StepTerm);  // stable key: "matmul", "pipeline_bubble", ...
 
 // A share of the step.
 struct Term {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <exception>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -30,6 +29,11 @@ struct Error {
   std::string where;    // "file:line" or "--option"; may be empty
   std::string hint;     // what to do, or the nearest valid choice; may be empty
 };
+
+// An Error of what the user wrote, in arguments or files.
+inline Error bad_input(std::string message, std::string where = "", std::string hint = "") {
+  return {ErrorKind::kBadInput, std::move(message), std::move(where), std::move(hint)};
+}
 
 // "where: message (hint)" on one line.
 std::string to_string(const Error& error);

@@ -7,7 +7,6 @@
 #include "core/files.h"
 #include "core/json_document.h"
 #include "core/json_fields.h"
-#include "core/model_json.h"
 #include "core/part_fields.h"
 #include "core/text.h"
 

@@ -153,8 +153,7 @@ class CsvReader {
         return Ok{};
       }
     }
-    return Error{ErrorKind::kBadInput, "a quoted field does not end",
-                 fmt::format("{}:{}", file_, opened), ""};
+    return bad_input("a quoted field does not end", fmt::format("{}:{}", file_, opened));
   }
 
   std::string_view text_;
@@ -224,13 +223,13 @@ Result<Columns> columns_of(const std::vector<std::string>& header, const std::st
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
       const std::string near = nearest(name, names);
-      return Error{ErrorKind::kBadInput, fmt::format("no column is called '{}'", name), file + ":1",
-                   near.empty() ? fmt::format("the columns are: {}", run_table_header())
-                                : fmt::format("did you mean {}?", near)};
+      return bad_input(fmt::format("no column is called '{}'", name), file + ":1",
+                       near.empty() ? fmt::format("the columns are: {}", run_table_header())
+                                    : fmt::format("did you mean {}?", near));
     }
     if (has(columns, name)) {
-      return Error{ErrorKind::kBadInput, fmt::format("a second column is called '{}'", name),
-                   file + ":1", "leave out one of the two"};
+      return bad_input(fmt::format("a second column is called '{}'", name), file + ":1",
+                       "leave out one of the two");
     }
     columns.push_back(&all_columns()[static_cast<std::size_t>(found - names.begin())]);
   }
@@ -241,30 +240,26 @@ Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Column
                             int line, const std::string& file) {
   const std::string where = fmt::format("{}:{}", file, line);
   if (fields.size() != columns.size()) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("{} fields; the header names {}", fields.size(), columns.size()),
-                 where, "quote fields that hold commas"};
+    return bad_input(fmt::format("{} fields; the header names {}", fields.size(), columns.size()),
+                     where, "quote fields that hold commas");
   }
   PublishedRun run;
   run.line = line;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (const char* wanted = take(run, *columns[i], fields[i])) {
-      return Error{ErrorKind::kBadInput,
-                   fmt::format("{} is '{}'; it must be {}", columns[i]->name, fields[i], wanted),
-                   where, ""};
+      return bad_input(
+          fmt::format("{} is '{}'; it must be {}", columns[i]->name, fields[i], wanted), where);
     }
   }
   constexpr std::int64_t kMostLayers = 1'000'000;  // layers of rows are laid out one by one
   if (run.layers > kMostLayers) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("layers is '{}'; it must be at most {}", run.layers, kMostLayers),
-                 where, ""};
+    return bad_input(fmt::format("layers is '{}'; it must be at most {}", run.layers, kMostLayers),
+                     where);
   }
   if (run.id.empty()) run.id = fmt::format("line-{}", line);
   if (run.outcome.empty()) run.outcome = "ok";
   if (run.outcome != "ok" && run.outcome != "oom") {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("outcome is '{}'; it must be ok or oom", run.outcome), where, ""};
+    return bad_input(fmt::format("outcome is '{}'; it must be ok or oom", run.outcome), where);
   }
   return run;
 }
@@ -293,8 +288,8 @@ Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const s
     if (fields.size() == 1 && fields.front().empty()) continue;  // an empty line
     TPSIM_TRY(PublishedRun run, run_of(fields, columns, line, file));
     if (!seen.insert(run.id).second) {
-      return Error{ErrorKind::kBadInput, fmt::format("a second row has the id '{}'", run.id),
-                   fmt::format("{}:{}", file, line), ""};
+      return bad_input(fmt::format("a second row has the id '{}'", run.id),
+                       fmt::format("{}:{}", file, line));
     }
     runs.push_back(std::move(run));
   }

@@ -15,7 +15,7 @@ namespace tpsim {
 namespace {
 
 Error bad_file(const std::filesystem::path& path, const std::string& message) {
-  return Error{ErrorKind::kBadInput, message, path.string(), "is it a whole safetensors file?"};
+  return bad_input(message, path.string(), "is it a whole safetensors file?");
 }
 
 Result<SafetensorEntry> parse_entry(const std::filesystem::path& path, const std::string& name,
@@ -85,9 +85,7 @@ std::int64_t bytes_of_dtype(const std::string& dtype) {
 Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
   std::error_code failed;
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path, failed));
-  if (failed) {
-    return Error{ErrorKind::kBadInput, "cannot read: " + failed.message(), path.string(), ""};
-  }
+  if (failed) return bad_input("cannot read: " + failed.message(), path.string());
   std::ifstream in(path, std::ios::binary);
   std::uint64_t header_size = 0;
   in.read(reinterpret_cast<char*>(&header_size), sizeof header_size);

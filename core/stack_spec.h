@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "core/calibration_facts.h"
 #include "core/launch_rules.h"

@@ -41,9 +41,9 @@ Result<std::size_t> choose_of(std::string_view what, std::string_view text,
   const auto found = std::find(choices.begin(), choices.end(), text);
   if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
   const std::string near = nearest_of(text, choices);
-  return Error{ErrorKind::kBadInput, fmt::format("unknown {} '{}'", what, text), "",
-               near.empty() ? fmt::format("choose from {}", fmt::join(choices, ", "))
-                            : fmt::format("did you mean {}?", near)};
+  return bad_input(fmt::format("unknown {} '{}'", what, text), "",
+                   near.empty() ? fmt::format("choose from {}", fmt::join(choices, ", "))
+                                : fmt::format("did you mean {}?", near));
 }
 
 }  // namespace
@@ -93,6 +93,15 @@ std::string in_capitals(std::string text) {
 bool matches_pattern(std::string_view text, std::string_view pattern) {
   if (!pattern.ends_with('*')) return text == pattern;
   return text.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
+bool matches_any(std::string_view text, std::string_view patterns) {
+  for (std::size_t begin = 0; begin < patterns.size();) {
+    const std::size_t end = std::min(patterns.find(' ', begin), patterns.size());
+    if (matches_pattern(text, patterns.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
 }
 
 std::vector<std::string> words_in(const std::string& text) {

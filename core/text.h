@@ -43,6 +43,8 @@ std::string in_capitals(std::string text);
 
 // "adam_*" matches what begins so; without a star only the same text matches.
 bool matches_pattern(std::string_view text, std::string_view pattern);
+// Whether one of several patterns, with a space between each two of them, does.
+bool matches_any(std::string_view text, std::string_view patterns);
 
 // Words between blanks.
 std::vector<std::string> words_in(const std::string& text);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/enum_words.h"
 #include "core/units.h"
 
 namespace tpsim {
@@ -19,6 +19,10 @@ enum class SpanKind : std::uint8_t {
   kParameterGather,
   kOther
 };
+template <>
+inline constexpr auto kWordsOf<SpanKind> =
+    std::to_array<std::string_view>({"forward", "backward", "transfer", "gradient reduction",
+                                     "optimizer", "parameter gather", "other"});
 
 struct TimelineSpan {
   std::int64_t stage = 0;
@@ -35,7 +39,5 @@ struct Timeline {
   Picoseconds end = 0;
   std::vector<TimelineSpan> spans;
 };
-
-std::string_view name_of(SpanKind);
 
 }  // namespace tpsim

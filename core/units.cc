@@ -65,8 +65,8 @@ Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, 
   // All are named, so that the message is enough to mend the file.
   const std::string known = joined_text(units, ", ", [](const Unit& unit) { return unit.name; });
   const auto error = [&](const std::string& why) {
-    return Error{ErrorKind::kBadInput, fmt::format("'{}' is no {}: {}", text, what, why), "",
-                 "write a number and a unit of " + known};
+    return bad_input(fmt::format("'{}' is no {}: {}", text, what, why), "",
+                     "write a number and a unit of " + known);
   };
   const auto leading = leading_number(text);
   if (!leading) return error("it does not start with a number");

@@ -1,11 +1,9 @@
 #include "plans/what_if.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 
-#include "sim/predict.h"
 #include "sim/step.h"
 
 namespace tpsim {
@@ -41,7 +39,7 @@ void scale_host(HostCost& host, double factor) {
 // The plans that are made of the settings of these two.
 SearchSpace between(SearchSpace space, const Plan& one, const Plan& other) {
   for (const SettingRow& row : setting_rows()) {
-    if (row.role == SettingRole::kGiven || row.get == nullptr) continue;
+    if (row.role == SettingRole::kGiven || row.is_list()) continue;
     std::vector<std::int64_t>& asked = space.asked[row.setting];
     asked.clear();
     for (const Plan* plan : {&one, &other}) {
@@ -119,19 +117,6 @@ class BreakEvenFinder {
 
 }  // namespace
 
-std::string_view name_of(Constant constant) {
-  switch (constant) {
-    case Constant::kLinkBandwidth: return "link bandwidth";
-    case Constant::kNicBandwidth: return "NIC bandwidth";
-    case Constant::kLatency: return "network latency";
-    case Constant::kMemoryBandwidth: return "memory bandwidth";
-    case Constant::kFlops: return "FLOP/s";
-    case Constant::kHost: return "host time";
-    case Constant::kJitter: return "jitter";
-  }
-  return "?";
-}
-
 Scenario with_constant(Scenario scenario, Constant constant, double factor) {
   Profile& profile = scenario.profile;
   ClusterSpec& cluster = scenario.cluster;
@@ -171,8 +156,7 @@ std::vector<Sensitivity> sensitivities(const Scenario& scenario, const Plan& pla
   };
   const Seconds today = step_of(scenario);
   std::vector<Sensitivity> all;
-  for (int i = 0; i < kConstantCount; ++i) {
-    const auto constant = static_cast<Constant>(i);
+  for (const Constant constant : all_of<Constant>()) {
     const Seconds step = step_of(with_constant(scenario, constant, kNudge));
     all.push_back({constant, step, step / today - 1});
   }

@@ -4,10 +4,10 @@
 
 #include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/enum_words.h"
 #include "core/report.h"
 #include "core/result.h"
 #include "core/scenario.h"
@@ -24,8 +24,11 @@ enum class Constant : std::uint8_t {
   kHost,   // all that the host takes to issue work
   kJitter,
 };
+template <>
+inline constexpr auto kWordsOf<Constant> =
+    std::to_array<std::string_view>({"link bandwidth", "NIC bandwidth", "network latency",
+                                     "memory bandwidth", "FLOP/s", "host time", "jitter"});
 inline constexpr int kConstantCount = static_cast<int>(Constant::kJitter) + 1;
-std::string_view name_of(Constant constant);
 
 // The machine with one constant `factor` times as large. Measured samples move with the constant
 // that rules them: products with FLOPs, other kernels with memory bandwidth, collectives with the

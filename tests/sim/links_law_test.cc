@@ -1,5 +1,6 @@
 // Halving a link of the cluster slows what runs over it, by no more than half, and nothing else.
 #include <catch2/catch.hpp>
+#include <optional>
 #include <random>
 #include <set>
 
