@@ -167,18 +167,16 @@ Result<ModelSpec> titan_model(const std::vector<FlatSetting>& settings,
                                                  : std::string(row.name));
     if (model.ok()) return model;
   }
-  return Error{
-      ErrorKind::kBadInput,
+  return bad_input(
       fmt::format("which model? The catalogue knows no flavour '{}' of '{}'", flavour, name), "",
-      "add --model NAME or its config.json"};
+      "add --model NAME or its config.json");
 }
 
 Result<ImportedPlan> import_titan(const std::vector<FlatSetting>& written,
                                   const ImportInputs& inputs) {
   const std::vector<FlatSetting> settings = with_todays_places(written);
   if (inputs.gpus == 0) {
-    return Error{ErrorKind::kBadInput, "the file does not say on how many GPUs it runs", "",
-                 "add --gpus N"};
+    return bad_input("the file does not say on how many GPUs it runs", "", "add --gpus N");
   }
   ImportedPlan result;
   result.stack = "torchtitan";
@@ -277,7 +275,7 @@ Status refuse_first(const FlatReader& in, const LaunchFile& file, std::span<cons
   std::vector<FlatSetting> refused;
   for (const FlatSetting& setting : in.all()) {
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
-      return matches_pattern(setting.key, one.pattern);
+      return matches_any(setting.key, one.patterns);
     });
     if (row != rows.end() && row->why != nullptr) refused.push_back(setting);
   }
@@ -291,7 +289,7 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
   TPSIM_TRY_STATUS(in.error());
   for (const FlatSetting& setting : in.left()) {
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
-      return matches_pattern(setting.key, one.pattern);
+      return matches_any(setting.key, one.patterns);
     });
     const std::string where =
         setting.line > 0 ? fmt::format("{}:{}", path_of(file), setting.line) : path_of(file);
@@ -300,15 +298,15 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
     if (row == rows.end()) {
       if (is_off) continue;
       const std::string near = nearest(setting.key, std::span<const std::string>(in.asked()));
-      return Error{ErrorKind::kBadInput, fmt::format("unknown setting '{}'", setting.key), where,
-                   near.empty() ? "it may change the plan, and nothing here knows it: leave it out"
-                                : fmt::format("did you mean {}?", near)};
+      return bad_input(fmt::format("unknown setting '{}'", setting.key), where,
+                       near.empty()
+                           ? "it may change the plan, and nothing here knows it: leave it out"
+                           : fmt::format("did you mean {}?", near));
     }
     if (row->why != nullptr) {
       if (is_off || (!row->harmless.empty() && setting.value == row->harmless)) continue;
-      return Error{ErrorKind::kBadInput,
-                   fmt::format("{}: {} makes another plan of it", setting.key, setting.value),
-                   where, row->why};
+      return bad_input(fmt::format("{}: {} makes another plan of it", setting.key, setting.value),
+                       where, row->why);
     }
     if (!setting.value.empty()) outside.push_back(setting.key);
   }
@@ -330,14 +328,14 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
   };
   const std::optional<ConfigFormat> format = config_format(settings);
   if (!format) {
-    return Error{ErrorKind::kBadInput,
-                 "holds the configuration of no training program that is known", path_of(file),
-                 "torchtitan, nanotron, Megatron, NeMo, accelerate, Trainer, axolotl, DeepSpeed"};
+    return bad_input(
+        "holds the configuration of no training program that is known", path_of(file),
+        "torchtitan, nanotron, Megatron, NeMo, accelerate, Trainer, axolotl, DeepSpeed");
   }
   if (has_prefix(settings, "perf_matrix.")) {
-    return Error{ErrorKind::kBadInput, "is a matrix of many plans (perf_matrix)", path_of(file),
-                 "write one of them as overrides: model.tensor_model_parallel_size, ..., "
-                 "train.global_batch_size"};
+    return bad_input("is a matrix of many plans (perf_matrix)", path_of(file),
+                     "write one of them as overrides: model.tensor_model_parallel_size, ..., "
+                     "train.global_batch_size");
   }
   switch (*format) {
     case ConfigFormat::kTorchTitan: return located(import_titan(settings, inputs));

@@ -35,7 +35,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
                                     const ImportInputs& inputs);
 // What is left in `in` is set aside, refused, or unknown.
 struct LeftOver {
-  std::string_view pattern;        // a key, or the beginning of keys where it ends in '*'
+  std::string_view patterns;       // keys, or beginnings of keys that end in '*', between spaces
   const char* why = nullptr;       // null: no part of a plan
   std::string_view harmless = {};  // the value that it may have all the same
 };

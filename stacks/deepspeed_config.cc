@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/json_document.h"
 #include "core/text.h"
 
@@ -31,82 +29,35 @@ bool enabled_at(const JsonValue& json, std::string_view key) {
 }
 
 // What a plan is made of, and what it is not.
-constexpr std::string_view kConfigKeys[] = {"train_batch_size",
-                                            "train_micro_batch_size_per_gpu",
-                                            "gradient_accumulation_steps",
-                                            "zero_optimization",
-                                            "bf16",
-                                            "fp16",
-                                            "gradient_clipping",
-                                            "steps_per_print",
-                                            "wall_clock_breakdown",
-                                            "optimizer",
-                                            "scheduler",
-                                            "zero_force_ds_cpu_optimizer",
-                                            "tensorboard",
-                                            "wandb",
-                                            "csv_monitor",
-                                            "comet",
-                                            "flops_profiler",
-                                            "comms_logger",
-                                            "dump_state",
-                                            "prescale_gradients",
-                                            "gradient_predivide_factor",
-                                            "communication_data_type",
-                                            "data_types",
-                                            "amp",
-                                            "activation_checkpointing",
-                                            "checkpoint",
-                                            "load_universal_checkpoint",
-                                            "zero_allow_untested_optimizer",
-                                            "aio",
-                                            "autotuning",
-                                            "disable_allgather",
-                                            "seed"};
-constexpr std::string_view kZeroKeys[] = {
-    "stage",
-    "allgather_partitions",
-    "allgather_bucket_size",
-    "overlap_comm",
-    "reduce_scatter",
-    "reduce_bucket_size",
-    "contiguous_gradients",
-    "round_robin_gradients",
-    "load_from_fp32_weights",
-    "elastic_checkpoint",
-    "sub_group_size",
-    "offload_optimizer",
-    "stage3_max_live_parameters",
-    "stage3_max_reuse_distance",
-    "stage3_param_persistence_threshold",
-    "stage3_prefetch_bucket_size",
-    "stage3_gather_16bit_weights_on_model_save",
-    "stage3_gather_fp16_weights_on_model_save",
-    "gather_16bit_weights_on_model_save",
-    "max_live_parameters",  // the same without their stage's name
-    "max_reuse_distance",
-    "param_persistence_threshold",
-    "prefetch_bucket_size",
-    "model_persistence_threshold",
-    "stage3_model_persistence_threshold",
-    "legacy_stage1",
-    "memory_efficient_linear",
-    "use_multi_rank_bucket_allreduce",
-    "ignore_unused_parameters",
-    "cpu_offload",
-    "offload_param",
-};
+constexpr std::string_view kConfigKeys =
+    "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps zero_optimization "
+    "bf16 fp16 gradient_clipping steps_per_print wall_clock_breakdown optimizer scheduler "
+    "zero_force_ds_cpu_optimizer tensorboard wandb csv_monitor comet flops_profiler comms_logger "
+    "dump_state prescale_gradients gradient_predivide_factor communication_data_type data_types "
+    "amp activation_checkpointing checkpoint load_universal_checkpoint "
+    "zero_allow_untested_optimizer aio autotuning disable_allgather seed";
+constexpr std::string_view kZeroKeys =
+    "stage allgather_partitions allgather_bucket_size overlap_comm reduce_scatter "
+    "reduce_bucket_size contiguous_gradients round_robin_gradients load_from_fp32_weights "
+    "elastic_checkpoint sub_group_size offload_optimizer stage3_max_live_parameters "
+    "stage3_max_reuse_distance stage3_param_persistence_threshold stage3_prefetch_bucket_size "
+    "stage3_gather_16bit_weights_on_model_save stage3_gather_fp16_weights_on_model_save "
+    "gather_16bit_weights_on_model_save "
+    // the same without their stage's name
+    "max_live_parameters max_reuse_distance param_persistence_threshold prefetch_bucket_size "
+    "model_persistence_threshold stage3_model_persistence_threshold legacy_stage1 "
+    "memory_efficient_linear use_multi_rank_bucket_allreduce ignore_unused_parameters cpu_offload "
+    "offload_param";
 
-Status check_keys(const JsonValue& json, std::span<const std::string_view> known,
-                  const std::string& file) {
+Status check_keys(const JsonValue& json, std::string_view known, const std::string& file) {
   const auto* members = json.as<JsonValue::Object>();
-  if (members == nullptr) return Error{ErrorKind::kBadInput, "is no JSON object", file, ""};
+  if (members == nullptr) return bad_input("is no JSON object", file);
   for (const JsonMember& member : *members) {
-    if (std::find(known.begin(), known.end(), member.key) != known.end()) continue;
-    const std::string near = nearest(member.key, known);
-    return Error{ErrorKind::kBadInput, fmt::format("unknown setting '{}'", member.key), file,
-                 near.empty() ? "tpsim's plans know nothing that it could stand for"
-                              : fmt::format("did you mean {}?", near)};
+    if (matches_any(member.key, known)) continue;
+    const std::string near = nearest(member.key, words_in(std::string(known)));
+    return bad_input(fmt::format("unknown setting '{}'", member.key), file,
+                     near.empty() ? "tpsim's plans know nothing that it could stand for"
+                                  : fmt::format("did you mean {}?", near));
   }
   return Ok{};
 }
@@ -130,16 +81,16 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
   config.stage = whole_at(zero, "stage");
   const OffloadTarget optimizer = offload_target(zero, "offload_optimizer");
   if (!optimizer.known) {
-    return Error{ErrorKind::kBadInput, "offload_optimizer goes to another device than cpu",
-                 path_of(file), "tpsim's plans offload to the host's memory"};
+    return bad_input("offload_optimizer goes to another device than cpu", path_of(file),
+                     "tpsim's plans offload to the host's memory");
   }
   config.offloads = optimizer.to_host;
   const JsonValue* old = zero.find("cpu_offload");
   if (old != nullptr && old->as<bool>() != nullptr) config.offloads |= *old->as<bool>();
   const OffloadTarget weights = offload_target(zero, "offload_param");
   if (!weights.known || weights.to_host) {
-    return Error{ErrorKind::kBadInput, "offload_param makes another plan of it", path_of(file),
-                 "tpsim's plans keep the weights on the GPU: offload the optimizer alone"};
+    return bad_input("offload_param makes another plan of it", path_of(file),
+                     "tpsim's plans keep the weights on the GPU: offload the optimizer alone");
   }
   return Ok{};
 }
@@ -157,8 +108,7 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file) {
     TPSIM_TRY_STATUS(read_zero(*zero, file, config));
   }
   if (config.stage < 0 || config.stage > 3) {
-    return Error{ErrorKind::kBadInput, "the ZeRO stage is missing or not 0 to 3", path_of(file),
-                 ""};
+    return bad_input("the ZeRO stage is missing or not 0 to 3", path_of(file));
   }
   config.bf16 = enabled_at(json, "bf16");
   config.fp16 = enabled_at(json, "fp16");
@@ -167,23 +117,19 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file) {
     config.precision_is_auto |= section != nullptr && is_auto(section->find("enabled"));
   }
   for (const JsonMember& member : *json.as<JsonValue::Object>()) {
-    constexpr std::string_view kRead[] = {"train_batch_size",
-                                          "train_micro_batch_size_per_gpu",
-                                          "gradient_accumulation_steps",
-                                          "zero_optimization",
-                                          "bf16",
-                                          "fp16"};
-    const bool is_read =
-        std::find(std::begin(kRead), std::end(kRead), member.key) != std::end(kRead);
-    if (!is_read) config.outside.push_back(member.key);
+    constexpr std::string_view kRead =
+        "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps "
+        "zero_optimization "
+        "bf16 fp16";
+    if (!matches_any(member.key, kRead)) config.outside.push_back(member.key);
   }
   return config;
 }
 
 Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file) {
   if (config.train_batch >= 1 && config.micro_batch >= 1) return Ok{};
-  return Error{ErrorKind::kBadInput, "batch sizes are missing or out of range", path_of(file),
-               "train_batch_size and train_micro_batch_size_per_gpu"};
+  return bad_input("batch sizes are missing or out of range", path_of(file),
+                   "train_batch_size and train_micro_batch_size_per_gpu");
 }
 
 void check_config(LaunchOptionReader& in, const DeepSpeedConfig& config, const Plan& plan) {

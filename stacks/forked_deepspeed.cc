@@ -1,21 +1,18 @@
 // Microsoft's Megatron-DeepSpeed: the arguments of Megatron-LM, DeepSpeed's engine and JSON.
 #include <algorithm>
 
+#include "core/text.h"
 #include "stacks/deepspeed_config.h"
 #include "stacks/launch_settings.h"
 
 namespace tpsim {
 
 bool speaks_megatron_core(const std::vector<LaunchOption>& options) {
-  constexpr std::string_view kCore[] = {"--no-pipeline-parallel",
-                                        "--normalization",
-                                        "--swiglu",
-                                        "--disable-bias-linear",
-                                        "--use-flash-attn",
-                                        "--num-query-groups",
-                                        "--untie-embeddings-and-output-weights"};
+  constexpr std::string_view kCore =
+      "--no-pipeline-parallel --normalization --swiglu --disable-bias-linear --use-flash-attn "
+      "--num-query-groups --untie-embeddings-and-output-weights";
   return std::any_of(options.begin(), options.end(), [&](const LaunchOption& one) {
-    return std::find(std::begin(kCore), std::end(kCore), one.name) != std::end(kCore) ||
+    return matches_any(one.name, kCore) ||
            (one.name == "--position-embedding-type" && one.value == "rope");
   });
 }
@@ -26,18 +23,13 @@ Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFil
                                       const ModelSpec& model) {
   TPSIM_TRY(const DeepSpeedConfig config, read_deepspeed_config(config_file));
   TPSIM_TRY_STATUS(check_batches(config, config_file));
-  constexpr std::string_view kEngine[] = {"--deepspeed",
-                                          "--deepspeed-activation-checkpointing",
-                                          "--deepspeed-config",
-                                          "--zero-stage",
-                                          "--no-pipeline-parallel",
-                                          "--cpu-optimizer"};
+  constexpr std::string_view kEngine =
+      "--deepspeed --deepspeed-activation-checkpointing --deepspeed-config --zero-stage "
+      "--no-pipeline-parallel --cpu-optimizer";
   LaunchOptionReader engine([&] {
     std::vector<LaunchOption> own;
     for (const LaunchOption& option : shell.options) {
-      const bool is_own =
-          std::find(std::begin(kEngine), std::end(kEngine), option.name) != std::end(kEngine);
-      if (is_own) own.push_back(option);
+      if (matches_any(option.name, kEngine)) own.push_back(option);
     }
     return own;
   }());

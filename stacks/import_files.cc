@@ -31,11 +31,10 @@ Result<T> located(const LaunchFile& file, Result<T> result) {
 Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs) {
   if (inputs.gpus > 0) return LaunchSize{1, inputs.gpus};
   if (command.size.nodes > 0) return command.size;
-  if (command.is_whole) {
-    return Error{ErrorKind::kBadInput, command.size_unknown, "", "add --gpus N"};
-  }
-  return Error{ErrorKind::kBadInput, command.size_unknown, "",
-               "say it with --gpus N, or set what the script takes from outside: --set NAME=VALUE"};
+  if (command.is_whole) return bad_input(command.size_unknown, "", "add --gpus N");
+  return bad_input(
+      command.size_unknown, "",
+      "say it with --gpus N, or set what the script takes from outside: --set NAME=VALUE");
 }
 
 // Options that went before fused attention was Megatron's default.
@@ -137,8 +136,8 @@ namespace {
 
 Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const ImportInputs& inputs) {
   if (!inputs.model) {
-    return Error{ErrorKind::kBadInput, "which model? torchtitan's options name a flavour alone", "",
-                 "add --model NAME or its config.json"};
+    return bad_input("which model? torchtitan's options name a flavour alone", "",
+                     "add --model NAME or its config.json");
   }
   ImportedPlan result;
   result.stack = "torchtitan";
@@ -173,9 +172,8 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
   if (beside.ok() || !inputs.open) return beside;
   auto text = inputs.open(name);
   if (text.ok()) return LaunchFile{name, *std::move(text)};
-  return Error{ErrorKind::kBadInput,
-               fmt::format("the script names DeepSpeed's {}, which is not there", name), "",
-               "run what writes it first, or put one of that name beside the script"};
+  return bad_input(fmt::format("the script names DeepSpeed's {}, which is not there", name), "",
+                   "run what writes it first, or put one of that name beside the script");
 }
 
 Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
@@ -220,9 +218,8 @@ Status ask_for_layout(const std::vector<FlatSetting>& settings, const std::strin
     example += fmt::format("{}{}=N", example.empty() ? "" : ",", key);
   }
   if (missing.empty()) return Ok{};
-  return Error{ErrorKind::kBadInput,
-               fmt::format("overrides a recipe, which alone knows its {}", missing), file,
-               "say it with --set " + example};
+  return bad_input(fmt::format("overrides a recipe, which alone knows its {}", missing), file,
+                   "say it with --set " + example);
 }
 
 // What all of its recipes for training from the start choose, where the file says nothing else.
@@ -260,8 +257,8 @@ Result<ImportedPlan> import_nemo(const Files& files, const ImportInputs& inputs)
     command.size_unknown = "the YAML does not say on how many GPUs it runs";
   }
   if (!inputs.model) {
-    return Error{ErrorKind::kBadInput, "which model? The YAML overrides a recipe", path_of(yaml),
-                 "add --model NAME or its config.json"};
+    return bad_input("which model? The YAML overrides a recipe", path_of(yaml),
+                     "add --model NAME or its config.json");
   }
   ImportedPlan result;
   result.stack = "nemo";
@@ -293,8 +290,8 @@ Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, c
   add_given_options(inputs, command);
   if (is_trainer_command(command)) return import_trainer_command(command, file, inputs);
   if (!inputs.more.empty()) {
-    return Error{ErrorKind::kBadInput, "stands beside a script that takes no configuration",
-                 path_of(inputs.more.front()), "configurations are read beside each other"};
+    return bad_input("stands beside a script that takes no configuration",
+                     path_of(inputs.more.front()), "configurations are read beside each other");
   }
   if (stack == LaunchStack::kMegatronDeepSpeed) {
     return import_deepspeed(std::move(command), files, inputs);

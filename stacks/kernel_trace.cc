@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <map>
-#include <optional>
-#include <set>
 
 #include "core/json_document.h"
 #include "core/text.h"
@@ -92,8 +88,8 @@ Result<TracedRank> events_of(std::string_view text, const std::string& file) {
     if (at == std::string_view::npos || text[at] == ']') break;
     const std::string_view event = object_at(text, at);
     if (event.empty()) {
-      return Error{ErrorKind::kBadInput, "ends in the middle of an event", file,
-                   "the profiler was stopped before it had written all"};
+      return bad_input("ends in the middle of an event", file,
+                       "the profiler was stopped before it had written all");
     }
     at += event.size();
     const bool matters =
@@ -185,11 +181,11 @@ Result<KernelTimes> kernel_times(const TracedRank& rank, const std::string& file
                                  const char* how_to_mark) {
   const std::vector<TracedSpan> steps = steps_of(rank);
   if (steps.empty()) {
-    return Error{ErrorKind::kBadInput,
-                 "is a trace that marks no steps: what is one, nobody can tell", file, how_to_mark};
+    return bad_input("is a trace that marks no steps: what is one, nobody can tell", file,
+                     how_to_mark);
   }
   if (!(steps.back().end > steps.front().begin)) {
-    return Error{ErrorKind::kBadInput, "is a trace whose steps take no time", file, ""};
+    return bad_input("is a trace whose steps take no time", file);
   }
   return summed(rank, steps);
 }
@@ -218,7 +214,7 @@ bool is_kernel_trace(std::string_view text) {
 Result<KernelTimes> read_kernel_trace(std::string_view text, const std::string& file) {
   TPSIM_TRY(const TracedRank trace, events_of(text, file));
   const auto bad = [&](std::string message, std::string hint) {
-    return Error{ErrorKind::kBadInput, std::move(message), file, std::move(hint)};
+    return bad_input(std::move(message), file, std::move(hint));
   };
   if (trace.kernels.empty()) {
     return bad("is a trace without a kernel of a GPU",

@@ -289,7 +289,7 @@ std::string called_script(std::string_view text) {
 }
 
 Error too_many(const LaunchFile& file) {
-  return Error{ErrorKind::kBadInput, "holds more options than any program has", path_of(file), ""};
+  return bad_input("holds more options than any program has", path_of(file));
 }
 
 }  // namespace
@@ -318,13 +318,14 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file,
   }
   if (command.options.empty() && command.configs.empty()) {
     const std::string other = called_script(file.text);
-    return Error{ErrorKind::kBadInput, "holds no training command and no options", path_of(file),
-                 other.empty()
-                     ? "a script that calls torchrun, deepspeed, srun or python is read, a file of "
-                       "options, and the arguments that Megatron prints in its log"
-                     : fmt::format("it starts {}: import that, with --set for what it takes from "
-                                   "outside",
-                                   other)};
+    return bad_input(
+        "holds no training command and no options", path_of(file),
+        other.empty()
+            ? "a script that calls torchrun, deepspeed, srun or python is read, a file of "
+              "options, and the arguments that Megatron prints in its log"
+            : fmt::format("it starts {}: import that, with --set for what it takes from "
+                          "outside",
+                          other));
   }
   read_size(launcher, script, command);
   const auto* blocking = script.variables.find("CUDA_LAUNCH_BLOCKING");

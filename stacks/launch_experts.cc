@@ -2,8 +2,6 @@
 // megatron/core/transformer/transformer_config.py.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/stack_spec.h"
 #include "stacks/launch_settings.h"
 
@@ -60,16 +58,15 @@ Status add_megatron_dispatch(const PlanFile& file, LaunchOptions& out) {
   const Dispatcher dispatcher = stack.parts.dispatcher;
   const bool is_flex = dispatcher == Dispatcher::kDeepEp || dispatcher == Dispatcher::kHybridEp;
   if (!file.model.experts.dropless && dispatcher != Dispatcher::kAllToAll) {
-    return Error{
-        ErrorKind::kBadInput,
+    return bad_input(
         fmt::format("experts with a capacity behind the {} dispatcher", name_of(dispatcher)), "",
-        "there, slots are padded by alltoall alone: --dispatcher alltoall"};
+        "there, slots are padded by alltoall alone: --dispatcher alltoall");
   }
   const bool is_seq = stack.parts.permutation == Permutation::kUnfusedSeq;
   if (is_seq && dispatcher != Dispatcher::kAllToAll) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("permute unfused_seq behind the {} dispatcher", name_of(dispatcher)),
-                 "", "it is a way of alltoall alone: --dispatcher alltoall"};
+    return bad_input(
+        fmt::format("permute unfused_seq behind the {} dispatcher", name_of(dispatcher)), "",
+        "it is a way of alltoall alone: --dispatcher alltoall");
   }
   out.add(kDispatcherType, is_flex ? kFlex : is_seq ? kSeq : std::string(name_of(dispatcher)));
   if (is_flex) out.add(kFlexBackend, std::string(name_of(dispatcher)));

@@ -95,8 +95,7 @@ Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSi
 // Whose arguments a job holds: the launcher that the plan's stack names, else what the catalogue's
 // stacks are versions of.
 std::optional<LaunchStack> own_stack_of(const PlanFile& file, Launcher launcher) {
-  for (int i = 0; i < kLaunchStackCount; ++i) {
-    const auto stack = static_cast<LaunchStack>(i);
+  for (const LaunchStack stack : all_of<LaunchStack>()) {
     const bool is_named = launcher != Launcher::kNone && launcher_of(stack) == launcher;
     if (is_named || is_version_of(file.stack, name_of(stack))) return stack;
   }
@@ -125,20 +124,6 @@ Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize
 
 }  // namespace
 
-std::string_view name_of(LaunchStack stack) {
-  switch (stack) {
-    case LaunchStack::kMegatronLm: return "megatron-lm";
-    case LaunchStack::kMegatronDeepSpeed: return "megatron-deepspeed";
-    case LaunchStack::kNemo: return "nemo";
-    case LaunchStack::kTorchTitan: return "torchtitan";
-    case LaunchStack::kNanotron: return "nanotron";
-    case LaunchStack::kAccelerate: return "accelerate";
-    case LaunchStack::kSlurm: return "slurm";
-    case LaunchStack::kKubernetes: return "kubernetes";
-  }
-  return "?";
-}
-
 std::vector<std::string> launch_file_names(LaunchStack stack) {
   switch (stack) {
     case LaunchStack::kMegatronLm:
@@ -160,8 +145,7 @@ Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t 
   TPSIM_TRY_STATUS(validate(file.plan, file.model));
   const std::int64_t gpus = gpu_count(file.plan);
   if (gpus > gpus_per_node && gpus % gpus_per_node != 0) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("{} GPUs do not fill nodes of {}", gpus, gpus_per_node), "", ""};
+    return bad_input(fmt::format("{} GPUs do not fill nodes of {}", gpus, gpus_per_node));
   }
   const LaunchSize size = launch_size(gpus, gpus_per_node);
   const bool is_job = stack == LaunchStack::kSlurm || stack == LaunchStack::kKubernetes;

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/enum_words.h"
 #include "core/launch_rules.h"
 #include "core/plan_file.h"
 #include "core/result.h"
@@ -31,8 +32,10 @@ enum class LaunchStack : std::uint8_t {
   kSlurm,              // a job script around the files of the plan's own stack
   kKubernetes,         // a JobSet around them
 };
+template <>
+inline constexpr auto kWordsOf<LaunchStack> =
+    words<8>("megatron-lm megatron-deepspeed nemo torchtitan nanotron accelerate slurm kubernetes");
 inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kKubernetes) + 1;
-std::string_view name_of(LaunchStack stack);  // "megatron-lm"
 
 struct LaunchFile {
   std::string name;

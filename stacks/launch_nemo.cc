@@ -98,8 +98,8 @@ Error unknown(std::string_view section, std::string_view key, std::string_view v
   for (const NemoKey& row : kNemoKeys) names.push_back(joined(row.section, row.key));
   const std::string name = joined(section, key);
   const std::string near = nearest(name, std::span<const std::string>(names));
-  return Error{ErrorKind::kBadInput, fmt::format("unknown setting {}: {}", name, value), "",
-               near.empty() ? "" : fmt::format("did you mean {}?", near)};
+  return bad_input(fmt::format("unknown setting {}: {}", name, value), "",
+                   near.empty() ? "" : fmt::format("did you mean {}?", near));
 }
 
 // Nothing for a switch that is off, which it is too where it is left out. What no plan is made of
@@ -162,9 +162,9 @@ Status add_precision(const std::string& name, std::vector<LaunchOption>& options
     options.push_back({"--" + name.substr(0, 4), ""});
     return Ok{};
   }
-  return Error{ErrorKind::kBadInput, fmt::format("mixed_precision is {}", name), "",
-               "bf16_mixed and fp16_mixed are read; of 8 bits say model.bf16, model.fp8 and "
-               "model.fp8_recipe"};
+  return bad_input(fmt::format("mixed_precision is {}", name), "",
+                   "bf16_mixed and fp16_mixed are read; of 8 bits say model.bf16, model.fp8 and "
+                   "model.fp8_recipe");
 }
 
 }  // namespace

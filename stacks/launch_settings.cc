@@ -89,9 +89,7 @@ std::int64_t LaunchOptionReader::integer(std::string_view name, std::int64_t fal
   const auto value = text(name);
   if (!value) return fallback;
   std::int64_t number = 0;
-  if (!parse_whole(*value, number)) {
-    fail(fmt::format("{} is '{}', no whole number", name, *value));
-  }
+  if (!parse_whole(*value, number)) fail(fmt::format("{} is '{}', no whole number", name, *value));
   return number;
 }
 
@@ -126,7 +124,7 @@ void LaunchOptionReader::refuse_other(std::span<const char* const> switches,
 }
 
 void LaunchOptionReader::fail(std::string message, std::string hint) {
-  if (!error_) error_ = Error{ErrorKind::kBadInput, std::move(message), "", std::move(hint)};
+  if (!error_) error_ = bad_input(std::move(message), "", std::move(hint));
 }
 
 std::vector<std::string> LaunchOptionReader::left() const {
@@ -142,13 +140,13 @@ Status LaunchOptionReader::finish() const {
   // A name that nothing knows is likelier the cause of an error than its effect.
   const std::string& name = left_.front().name;
   if (std::find(known_.begin(), known_.end(), name) != known_.end()) {
-    return Error{ErrorKind::kBadInput, fmt::format("{} is given twice", name), "", "give it once"};
+    return bad_input(fmt::format("{} is given twice", name), "", "give it once");
   }
   const std::string near = nearest(name, std::span<const std::string>(known_));
-  return Error{ErrorKind::kBadInput, fmt::format("unknown setting '{}'", name), "",
-               near.empty() ? "only what a plan is made of is read; leave data, optimizer and "
-                              "checkpoints out"
-                            : fmt::format("did you mean {}?", near)};
+  return bad_input(fmt::format("unknown setting '{}'", name), "",
+                   near.empty() ? "only what a plan is made of is read; leave data, optimizer and "
+                                  "checkpoints out"
+                                : fmt::format("did you mean {}?", near));
 }
 
 LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node) {
@@ -180,7 +178,7 @@ Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_
   for (const LaunchFile& file : files) {
     if (file.name == name) return file;
   }
-  return Error{ErrorKind::kBadInput, fmt::format("the file {} is missing", name), "", ""};
+  return bad_input(fmt::format("the file {} is missing", name));
 }
 
 Launcher launcher_of(LaunchStack stack) {
@@ -203,8 +201,7 @@ Status check_launch_rules(LaunchStack stack, const PlanFile& file) {
 }
 
 Error cannot_express(LaunchStack stack, std::string what, std::string why) {
-  return Error{ErrorKind::kBadInput, fmt::format("{} cannot run {}", name_of(stack), what), "--to",
-               std::move(why)};
+  return bad_input(fmt::format("{} cannot run {}", name_of(stack), what), "--to", std::move(why));
 }
 
 }  // namespace tpsim

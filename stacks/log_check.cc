@@ -240,10 +240,9 @@ Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const Train
       steps.push_back(time_of_step(step, plan, seq));
   }
   if (steps.empty()) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("the log's steps have {} sequences, the plan's {}",
-                             log.steps.back().global_batch, plan.global_batch),
-                 "", "give the plan that is running, or a log past its batch ramp"};
+    return bad_input(fmt::format("the log's steps have {} sequences, the plan's {}",
+                                 log.steps.back().global_batch, plan.global_batch),
+                     "", "give the plan that is running, or a log past its batch ramp");
   }
   if (steps.size() > 2 * kWarmUpSteps) {
     steps.erase(steps.begin(), steps.begin() + kWarmUpSteps);
@@ -298,10 +297,9 @@ Status check_layout(const Plan& plan, const LoggedLayout& logged) {
                        d.cp > 1 ? fmt::format(" cp {}", d.cp) : "");
   };
   const ParallelDegrees ran{.tp = logged.tp, .pp = logged.pp, .dp = logged.dp, .cp = logged.cp};
-  return Error{ErrorKind::kBadInput,
-               fmt::format("the log ran {} on {} GPUs, the plan is {} on {}", layout(ran),
-                           logged.gpus, layout(degrees), gpu_count(plan)),
-               "", "give the plan that is running"};
+  return bad_input(fmt::format("the log ran {} on {} GPUs, the plan is {} on {}", layout(ran),
+                               logged.gpus, layout(degrees), gpu_count(plan)),
+                   "", "give the plan that is running");
 }
 
 Bytes allocator_share(const StageMemory& memory) {
@@ -314,9 +312,9 @@ Result<std::vector<StageReserved>> reserved_by_stage(const Plan& plan, const Pre
   std::map<std::int64_t, Bytes> stages;
   for (const auto& [rank, bytes] : log.reserved) {
     if (rank >= gpu_count(plan)) {
-      return Error{ErrorKind::kBadInput,
-                   fmt::format("the log has a rank {}, the plan {} GPUs", rank, gpu_count(plan)),
-                   "", "give the plan that is running"};
+      return bad_input(
+          fmt::format("the log has a rank {}, the plan {} GPUs", rank, gpu_count(plan)), "",
+          "give the plan that is running");
     }
     const std::int64_t stage = coordinates(plan, rank).pp;
     stages[stage] = std::max(stages[stage], bytes);
@@ -364,21 +362,6 @@ void add_experts(const Scenario& scenario, const Plan& plan, const TrainingLog& 
 }
 
 }  // namespace
-
-std::string_view name_of(GapCause cause) {
-  switch (cause) {
-    case GapCause::kSlowerCompute: return "slower compute";
-    case GapCause::kSlowerLinks: return "slower links";
-    case GapCause::kStraggler: return "a straggler";
-    case GapCause::kHostBound: return "host-bound";
-    case GapCause::kMemory: return "memory";
-    case GapCause::kFaster: return "faster than predicted";
-    case GapCause::kUnexplained: return "unexplained";
-    case GapCause::kUnsound: return "unsound run";
-    case GapCause::kImpossible: return "impossible rate";
-  }
-  return "?";
-}
 
 Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
                            const TrainingLog& log) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/enum_words.h"
 #include "core/plan.h"
 #include "core/report.h"
 #include "core/result.h"
@@ -29,7 +30,10 @@ enum class GapCause : std::uint8_t {
   kUnsound,     // losses that are no numbers, steps that were skipped
   kImpossible,  // rates that no such GPU has
 };
-std::string_view name_of(GapCause cause);  // "slower compute"
+template <>
+inline constexpr auto kWordsOf<GapCause> = std::to_array<std::string_view>(
+    {"slower compute", "slower links", "a straggler", "host-bound", "memory",
+     "faster than predicted", "unexplained", "unsound run", "impossible rate"});
 
 struct Finding {
   GapCause cause;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "core/leading_number.h"
 #include "stacks/launch_settings.h"
@@ -107,8 +106,8 @@ constexpr RareSwitch kRareSwitches[] = {
 };
 
 Error other_model(std::string message) {
-  return Error{ErrorKind::kBadInput, std::move(message), "",
-               "name the model that the file trains: --model NAME or its config.json"};
+  return bad_input(std::move(message), "",
+                   "name the model that the file trains: --model NAME or its config.json");
 }
 
 // "([0]*3+[1]*58)": which layers have experts; empty where all have, or none.
@@ -191,9 +190,8 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   const bool states = model.layers > 0 && model.hidden > 0 && model.seq > 0 &&
                       number_of<std::int64_t>(options, "--num-attention-heads", 0) > 0;
   if (!states) {
-    return Error{ErrorKind::kBadInput,
-                 "which model? The file does not state its layers, width, heads and sequence", "",
-                 "add --model NAME or its config.json"};
+    return bad_input("which model? The file does not state its layers, width, heads and sequence",
+                     "", "add --model NAME or its config.json");
   }
   model.mlp = has_option(options, "--swiglu") || has_option(options, "--glu-activation")
                   ? MlpKind::kSwiglu

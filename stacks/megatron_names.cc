@@ -1,7 +1,6 @@
 #include "stacks/megatron_names.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "core/text.h"
@@ -164,9 +163,7 @@ PartValues take_parts(std::vector<LaunchOption>& options) {
   PartValues parts;
   // Of graphs that are not recorded the scope says nothing.
   const LaunchOption* const graphs = find_option(options, "--cuda-graph-impl");
-  if (graphs != nullptr && graphs->value == "none") {
-    drop_option(options, "--cuda-graph-scope");
-  }
+  if (graphs != nullptr && graphs->value == "none") drop_option(options, "--cuda-graph-scope");
   for (const PartOption& row : kParts) {
     LaunchOption* const option = find_option(options, row.option);
     if (option == nullptr || (!row.value.empty() && option->value != row.value)) continue;

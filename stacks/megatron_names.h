@@ -2,7 +2,6 @@
 // which parts the software has; and a log's block of arguments as the options that led to it.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "core/stack_parts.h"

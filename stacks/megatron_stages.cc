@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <optional>
-#include <string>
 
 #include "core/leading_number.h"
 #include "core/pipeline_layout.h"

@@ -89,52 +89,21 @@ void add_option(std::string name, std::string value, LaunchCommand& command) {
 }
 
 // What NeMo says of a model and no plan is made of, beside what Megatron says.
-constexpr std::string_view kNoPlan[] = {"apex-transformer-log-level",
-                                        "bias-activation-fusion",
-                                        "bias-dropout-add-fusion",
-                                        "bias-dropout-fusion",
-                                        "bias-gelu-fusion",
-                                        "attention-type",
-                                        "batch-p2p-comm",
-                                        "dist-ckpt-*",
-                                        "do-layer-norm-weight-decay",
-                                        "ffn-dropout",
-                                        "gc-interval",
-                                        "get-attention-mask-from-fusion",
-                                        "grad-allreduce-chunk-size-mb",
-                                        "grad-div-ar-fusion",
-                                        "gradient-as-bucket-view",
-                                        "headscale",
-                                        "make-vocab-size-divisible-by",
-                                        "mcore-gpt",
-                                        "megatron-amp-O2",
-                                        "native-amp-*",
-                                        "nsys-profile",
-                                        "normalize-attention-scores",
-                                        "num-micro-batches-with-partial-activation-checkpoints",
-                                        "activations-checkpoint-layers-per-pipeline",
-                                        "persist-layer-norm",
-                                        "post-process",
-                                        "pre-process",
-                                        "reduce-amax",
-                                        "resume-from-checkpoint",
-                                        "seq-len-interpolation-factor",
-                                        "transformer-block-type",
-                                        "use-scaled-init-method",
-                                        "gradient-accumulation-fusion",
-                                        "masked-softmax-fusion",
-                                        "share-embeddings-and-output-weights",
-                                        "overlap-p2p-comm",
-                                        "rampup-batch-size",
-                                        "name",
-                                        "precision",
-                                        "optim"};
+constexpr std::string_view kNoPlan =
+    "apex-transformer-log-level bias-activation-fusion bias-dropout-add-fusion bias-dropout-fusion "
+    "bias-gelu-fusion attention-type batch-p2p-comm dist-ckpt-* do-layer-norm-weight-decay "
+    "ffn-dropout gc-interval get-attention-mask-from-fusion grad-allreduce-chunk-size-mb "
+    "grad-div-ar-fusion gradient-as-bucket-view headscale make-vocab-size-divisible-by mcore-gpt "
+    "megatron-amp-O2 native-amp-* nsys-profile normalize-attention-scores "
+    "num-micro-batches-with-partial-activation-checkpoints "
+    "activations-checkpoint-layers-per-pipeline persist-layer-norm post-process pre-process "
+    "reduce-amax resume-from-checkpoint seq-len-interpolation-factor transformer-block-type "
+    "use-scaled-init-method gradient-accumulation-fusion masked-softmax-fusion "
+    "share-embeddings-and-output-weights overlap-p2p-comm rampup-batch-size name precision optim";
 
 bool changes_no_plan(const std::string& option) {
   if (is_outside(LaunchStack::kMegatronLm, option)) return true;
-  const std::string_view name = std::string_view(option).substr(2);
-  return std::any_of(std::begin(kNoPlan), std::end(kNoPlan),
-                     [&](std::string_view known) { return matches_pattern(name, known); });
+  return matches_any(std::string_view(option).substr(2), kNoPlan);
 }
 
 // What is left goes by the file's own names; of the model's section nothing may be unknown.
@@ -145,10 +114,10 @@ Status name_left(const std::map<std::string, std::string>& keys, ImportedPlan& p
     const bool is_of_model =
         key->second.starts_with("model.") && key->second.find('.', 6) == std::string::npos;
     if (is_of_model && !changes_no_plan(option)) {
-      return Error{ErrorKind::kBadInput, fmt::format("unknown setting '{}'", key->second), "",
-                   "it may change the plan, and nothing here knows it: leave it out, or say "
-                   "--set " +
-                       key->second + "=null"};
+      return bad_input(fmt::format("unknown setting '{}'", key->second), "",
+                       "it may change the plan, and nothing here knows it: leave it out, or say "
+                       "--set " +
+                           key->second + "=null");
     }
     option = key->second;
   }
@@ -216,23 +185,12 @@ std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& setti
 
 // Settings that are on unless a file switches them off.
 bool says_by_false(std::string_view key) {
-  const std::string name = argument_name(key);
-  constexpr std::string_view kOn[] = {"bias",
-                                      "share-embeddings-and-output-weights",
-                                      "add-bias-linear",
-                                      "apply-rope-fusion",
-                                      "bias-dropout-fusion",
-                                      "bias-gelu-fusion",
-                                      "bias-swiglu-fusion",
-                                      "bias-activation-fusion",
-                                      "bias-dropout-add-fusion",
-                                      "gradient-accumulation-fusion",
-                                      "masked-softmax-fusion",
-                                      "overlap-p2p-comm",
-                                      "scatter-gather-tensors-in-pipeline",
-                                      "transformer-engine",
-                                      "async-tensor-model-parallel-allreduce"};
-  return has_nemo_key(key) || std::find(std::begin(kOn), std::end(kOn), name) != std::end(kOn);
+  constexpr std::string_view kOn =
+      "bias share-embeddings-and-output-weights add-bias-linear apply-rope-fusion "
+      "bias-dropout-fusion bias-gelu-fusion bias-swiglu-fusion bias-activation-fusion "
+      "bias-dropout-add-fusion gradient-accumulation-fusion masked-softmax-fusion overlap-p2p-comm "
+      "scatter-gather-tensors-in-pipeline transformer-engine async-tensor-model-parallel-allreduce";
+  return has_nemo_key(key) || matches_any(argument_name(key), kOn);
 }
 
 Result<ImportedPlan> import_model_args(const std::vector<FlatSetting>& settings,

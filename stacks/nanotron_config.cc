@@ -10,39 +10,17 @@ namespace tpsim {
 namespace {
 
 constexpr LeftOver kNanotronRows[] = {
-    {"checkpoints.*"},
-    {"data_stages.*"},
-    {"general.*"},
-    {"lighteval.*"},
-    {"logging.*"},
-    {"profiler.*"},
-    {"tokenizer.*"},
-    {"s3_upload.*"},
-    {"metrics_logging.*"},
-    {"optimizer.clip_grad"},
-    {"optimizer.learning_rate_scheduler.*"},
-    {"optimizer.optimizer_factory.*"},
-    {"optimizer.weight_decay*"},
-    {"tokens.limit_*"},
-    {"tokens.train_steps"},
-    {"tokens.val_*"},
-    {"model.ddp_bucket_cap_mb"},
-    {"model.init_method.*"},
-    {"model.model_config.*_token_id"},
-    {"model.model_config.bos_token_id"},
-    {"model.model_config.eos_token_id"},
-    {"model.model_config.pad_token_id"},
-    {"model.model_config.initializer_range"},
-    {"model.model_config.max_position_embeddings"},
-    {"model.model_config.pretraining_tp"},
-    {"model.model_config.rope_interleaved"},
-    {"model.model_config.rope_scaling*"},
-    {"model.model_config.use_cache"},
-    {"model.model_config.hidden_act"},
-    {"model.model_config._*"},
-    {"model.model_config.z_loss*"},
-    {"parallelism.tp_linear_async_communication"},
-    {"parallelism.tp_recompute_allgather"},
+    {"checkpoints.* data_stages.* general.* lighteval.* logging.* profiler.* tokenizer.* "
+     "s3_upload.* metrics_logging.* optimizer.clip_grad optimizer.learning_rate_scheduler.* "
+     "optimizer.optimizer_factory.* optimizer.weight_decay* tokens.limit_* tokens.train_steps "
+     "tokens.val_* model.ddp_bucket_cap_mb model.init_method.* model.model_config.*_token_id "
+     "model.model_config.bos_token_id model.model_config.eos_token_id "
+     "model.model_config.pad_token_id model.model_config.initializer_range "
+     "model.model_config.max_position_embeddings model.model_config.pretraining_tp "
+     "model.model_config.rope_interleaved model.model_config.rope_scaling* "
+     "model.model_config.use_cache model.model_config.hidden_act model.model_config._* "
+     "model.model_config.z_loss* parallelism.tp_linear_async_communication "
+     "parallelism.tp_recompute_allgather"},
     {"parallelism.moe_layer_recompute", "tpsim recomputes blocks or core attention"},
     {"parallelism.domino*", "tpsim's tensor-parallel batches are whole"},
     {"parallelism.context_parallel_size*", "nanotron's context parallelism is a ring"},
@@ -54,9 +32,8 @@ Result<ModelSpec> model_of_nanotron(FlatReader& in, const LaunchFile& file) {
   const bool llama = in.flag(key("is_llama_config"), false);
   const bool qwen = in.flag(key("is_qwen2_config"), false);
   if (!llama && !qwen) {
-    return Error{ErrorKind::kBadInput,
-                 "its model_config is neither is_llama_config nor is_qwen2_config", path_of(file),
-                 "nanotron's LLaMA and Qwen are read"};
+    return bad_input("its model_config is neither is_llama_config nor is_qwen2_config",
+                     path_of(file), "nanotron's LLaMA and Qwen are read");
   }
   ModelSpec model;
   model.layers = in.integer(key("num_hidden_layers"), 0);

@@ -213,12 +213,10 @@ Result<NcclTest> parse_nccl_test(std::string_view text, const std::string& file)
       rows.push_back(*row);
     }
   }
-  if (rows.empty()) {
-    return Error{ErrorKind::kBadInput, "has no row of nccl-tests with a size and a time", file, ""};
-  }
+  if (rows.empty()) return bad_input("has no row of nccl-tests with a size and a time", file);
   if (ranks.count < 2) {
-    return Error{ErrorKind::kBadInput, "does not say which ranks took part", file,
-                 "keep the lines '#  Rank  0 ... on HOST device 0' of the output"};
+    return bad_input("does not say which ranks took part", file,
+                     "keep the lines '#  Rank  0 ... on HOST device 0' of the output");
   }
   test.ranks = ranks.count;
   test.nodes = static_cast<std::int64_t>(ranks.hosts.size());
@@ -237,15 +235,14 @@ Result<FittedLink> fit_link(const std::vector<NcclTest>& tests, const ClusterSpe
   std::vector<Message> messages;
   for (const NcclTest& test : tests) {
     if ((test.nodes > 1) != fitted.between_nodes) {
-      return Error{ErrorKind::kBadInput, "some tests ran inside a node, some between nodes", "",
-                   "calibrate the links inside first, then those between nodes"};
+      return bad_input("some tests ran inside a node, some between nodes", "",
+                       "calibrate the links inside first, then those between nodes");
     }
     const std::int64_t on_a_node = (test.ranks + test.nodes - 1) / test.nodes;
     if (on_a_node > cluster.gpus_per_node) {
-      return Error{ErrorKind::kBadInput,
-                   fmt::format("{} ranks ran on one node; {} has {} GPUs on each", on_a_node,
-                               cluster.name, cluster.gpus_per_node),
-                   "", "choose the cluster that the test ran on"};
+      return bad_input(fmt::format("{} ranks ran on one node; {} has {} GPUs on each", on_a_node,
+                                   cluster.name, cluster.gpus_per_node),
+                       "", "choose the cluster that the test ran on");
     }
     for (const TimedMessage& message : test.messages) messages.push_back({&test, message});
   }

@@ -2,360 +2,122 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <span>
+#include "core/text.h"
+#include "stacks/config_files.h"
 
 namespace tpsim {
 namespace {
 
-// A name, or the beginning of names where it ends in '*'.
-using Pattern = std::string_view;
+// Names, or beginnings of names that end in '*', between spaces.
 
 // Of Megatron-LM and of BigScience's fork: optimizer, schedule, data, files and logging.
-constexpr Pattern kMegatron[] = {"--abort-on-unmet-fused-kernel-constraints",
-                                 "--adam-*",
-                                 "--align-*",
-                                 "--apply-layernorm-1p",
-                                 "--apply-query-key-layer-scaling",
-                                 "--async-save",
-                                 "--attention-softmax-in-fp32",
-                                 "--auto-detect-ckpt-format",
-                                 "--bert-*",
-                                 "--bf16-lm-cross-entropy",
-                                 "--bias-dropout-fusion",
-                                 "--bias-gelu-fusion",
-                                 "--bias-swiglu-fusion",
-                                 "--calculate-per-token-loss",
-                                 "--check-*",
-                                 "--checkpoint-in-cpu",
-                                 "--ckpt-assume-constant-structure",
-                                 "--ckpt-convert-*",
-                                 "--ckpt-fully-*",
-                                 "--clip-grad",
-                                 "--codecarbon-dir",
-                                 "--contigious-checkpointing",
-                                 "--create-attention-mask*",
-                                 "--create-moe-param-group",
-                                 "--cross-entropy-fusion-impl",
-                                 "--cross-entropy-loss-fusion",
-                                 "--cuda-graph-warmup-steps",
-                                 "--custom-token-counting",
-                                 "--cyclic-*",
-                                 "--data-args-path",
-                                 "--data-cache-path",
-                                 "--data-efficiency-*",
-                                 "--data-impl",
-                                 "--data-parallel-random-init",
-                                 "--data-path",
-                                 "--data-sharding",
-                                 "--dataloader-type",
-                                 "--ddp-*",
-                                 "--DDP-impl",
-                                 "--decoupled-*",
-                                 "--defer-embedding-wgrad-compute",
-                                 "--delay-grad-reduce",
-                                 "--deterministic-mode",
-                                 "--disable-mmap",
-                                 "--disable-moe-token-dropping",
-                                 "--disable-straggler-on-startup",
-                                 "--dist-ckpt-*",
-                                 "--dist-signal-handler",
-                                 "--distributed-backend",
-                                 "--distributed-timeout-*",
-                                 "--empty-unused-memory-level",
-                                 "--enable-experimental",
-                                 "--enable-one-logger",
-                                 "--end-of-*",
-                                 "--end-weight-decay",
-                                 "--eod-mask-loss",
-                                 "--error-injection-*",
-                                 "--eval-*",
-                                 "--exit-*",
-                                 "--fim-*",
-                                 "--finetune",
-                                 "--fp16-lm-cross-entropy",
-                                 "--full-validation",
-                                 "--gradient-accumulation-fusion",
-                                 "--hf-*",
-                                 "--high-priority-stream-groups",
-                                 "--hysteresis",
-                                 "--inference-*",
-                                 "--init-method-*",
-                                 "--initial-loss-scale",
-                                 "--iteration",
-                                 "--kill-switch-path",
-                                 "--lazy-mpu-init",
-                                 "--legacy-*",
-                                 "--load",
-                                 "--local-rank",
-                                 "--log-*",
-                                 "--logging-*",
-                                 "--loss-scale",
-                                 "--loss-scale-window",
-                                 "--lr",
-                                 "--lr-*",
-                                 "--manual-gc*",
-                                 "--mask-prob",
-                                 "--masked-softmax-fusion",
-                                 "--master-*",
-                                 "--max-tokens-to-oom",
-                                 "--merge-file",
-                                 "--min-loss-scale",
-                                 "--min-lr",
-                                 "--mmap-warmup",
-                                 "--mock-data",
-                                 "--moe-aux-loss-coeff",
-                                 "--moe-eval-*",
-                                 "--moe-grouped-gemm",
-                                 "--moe-input-jitter-eps",
-                                 "--moe-loss-coeff",
-                                 "--moe-min-capacity",
-                                 "--moe-per-layer-logging",
-                                 "--moe-router-bias-update-rate",
-                                 "--moe-router-dtype",
-                                 "--moe-router-enable-expert-bias",
-                                 "--moe-router-group-topk",
-                                 "--moe-router-load-balancing-type",
-                                 "--moe-router-num-groups",
-                                 "--moe-router-padding-*",
-                                 "--moe-router-pre-softmax",
-                                 "--moe-router-score-function",
-                                 "--moe-router-topk-scaling-factor",
-                                 "--moe-shared-expert-gate",
-                                 "--moe-use-legacy-grouped-gemm",
-                                 "--moe-z-loss-coeff",
-                                 "--mscale*",
-                                 "--mtp-loss-scaling-factor",
-                                 "--nccl-*",
-                                 "--no-align-*",
-                                 "--no-check-*",
-                                 "--no-ckpt-*",
-                                 "--no-create-attention-mask-in-dataloader",
-                                 "--no-gradient-reduce-div-fusion",
-                                 "--no-initialization",
-                                 "--no-load-*",
-                                 "--no-log-*",
-                                 "--no-masked-softmax-fusion",
-                                 "--no-mmap-bin-files",
-                                 "--no-persist-layer-norm",
-                                 "--no-position-embedding",
-                                 "--no-query-key-layer-scaling",
-                                 "--no-save-*",
-                                 "--no-scaled-init",
-                                 "--no-use-*",
-                                 "--no-weight-decay-*",
-                                 "--node-rank",
-                                 "--num-ckpt-*",
-                                 "--num-dataset-builder-threads",
-                                 "--num-distributed-ckpt-*",
-                                 "--num-workers",
-                                 "--nvtx*",
-                                 "--one-logger-*",
-                                 "--optimizer",
-                                 "--original-max-position-embeddings",
-                                 "--overlap-param-gather-with-optimizer-step",
-                                 "--override-lr*",
-                                 "--override-opt*",
-                                 "--padded-vocab-size",
-                                 "--per-split-data-args-path",
-                                 "--profile",
-                                 "--profile-*",
-                                 "--qk-clip*",
-                                 "--rampup-batch-size",
-                                 "--rank",
-                                 "--record-memory-history",
-                                 "--replication-*",
-                                 "--rerun-*",
-                                 "--reset-attention-mask",
-                                 "--reset-iteration",
-                                 "--reset-position-ids",
-                                 "--rope-*",
-                                 "--rotary-interleaved",
-                                 "--rotary-percent",
-                                 "--rotary-scaling-factor",
-                                 "--rotary-seq-len-interpolation-factor",
-                                 "--run-workload-*",
-                                 "--s3-*",
-                                 "--sample-rate",
-                                 "--save",
-                                 "--save-interval",
-                                 "--seed",
-                                 "--seq-aux",
-                                 "--sft*",
-                                 "--sharp-*",
-                                 "--skip-*",
-                                 "--spec",
-                                 "--split",
-                                 "--start-weight-decay",
-                                 "--straggler-*",
-                                 "--strict-*",
-                                 "--suggested-communication-unit-size",
-                                 "--te-rng-tracker",
-                                 "--tensorboard-*",
-                                 "--test-data-path",
-                                 "--test-mode",
-                                 "--test-weighted-split-paths*",
-                                 "--tiktoken-*",
-                                 "--timer-*",
-                                 "--timing-log-*",
-                                 "--tokenizer-*",
-                                 "--tp-comm-bootstrap-backend",
-                                 "--tp-comm-overlap-*",
-                                 "--train-data-path",
-                                 "--train-iters",
-                                 "--train-samples",
-                                 "--train-sync-interval",
-                                 "--train-tokens",
-                                 "--train-weighted-split-paths*",
-                                 "--trust-remote-code",
-                                 "--universal-checkpoint",
-                                 "--use-checkpoint-opt*",
-                                 "--use-cpu-initialization",
-                                 "--use-dataset-only",
-                                 "--use-dist-ckpt",
-                                 "--use-legacy-models",
-                                 "--use-mcore-models",
-                                 "--use-mp-args-from-checkpoint-args",
-                                 "--use-one-sent-docs",
-                                 "--use-persistent-ckpt-worker",
-                                 "--use-pin-memory",
-                                 "--use-pytorch-profiler",
-                                 "--use-rope-scaling",
-                                 "--use-sharp",
-                                 "--use-tensorboard",
-                                 "--use-tokenizer-*",
-                                 "--valid-*",
-                                 "--vocab-extra-ids",
-                                 "--vocab-file",
-                                 "--wandb-*",
-                                 "--weight-decay",
-                                 "--weight-decay-*",
-                                 "--wgrad-deferral-limit",
-                                 "--fp8-amax-*",
-                                 "--fp8-margin",
-                                 "--fp8-interval",
-                                 "--num-layers-at-start-in-bf16",
-                                 "--num-layers-at-end-in-bf16",
-                                 "--world-size"};
+constexpr std::string_view kMegatron =
+    "--abort-on-unmet-fused-kernel-constraints --adam-* --align-* --apply-layernorm-1p "
+    "--apply-query-key-layer-scaling --async-save --attention-softmax-in-fp32 "
+    "--auto-detect-ckpt-format --bert-* --bf16-lm-cross-entropy --bias-dropout-fusion "
+    "--bias-gelu-fusion --bias-swiglu-fusion --calculate-per-token-loss --check-* "
+    "--checkpoint-in-cpu --ckpt-assume-constant-structure --ckpt-convert-* --ckpt-fully-* "
+    "--clip-grad --codecarbon-dir --contigious-checkpointing --create-attention-mask* "
+    "--create-moe-param-group --cross-entropy-fusion-impl --cross-entropy-loss-fusion "
+    "--cuda-graph-warmup-steps --custom-token-counting --cyclic-* --data-args-path "
+    "--data-cache-path --data-efficiency-* --data-impl --data-parallel-random-init --data-path "
+    "--data-sharding --dataloader-type --ddp-* --DDP-impl --decoupled-* "
+    "--defer-embedding-wgrad-compute --delay-grad-reduce --deterministic-mode --disable-mmap "
+    "--disable-moe-token-dropping --disable-straggler-on-startup --dist-ckpt-* "
+    "--dist-signal-handler --distributed-backend --distributed-timeout-* "
+    "--empty-unused-memory-level --enable-experimental --enable-one-logger --end-of-* "
+    "--end-weight-decay --eod-mask-loss --error-injection-* --eval-* --exit-* --fim-* --finetune "
+    "--fp16-lm-cross-entropy --full-validation --gradient-accumulation-fusion --hf-* "
+    "--high-priority-stream-groups --hysteresis --inference-* --init-method-* --initial-loss-scale "
+    "--iteration --kill-switch-path --lazy-mpu-init --legacy-* --load --local-rank --log-* "
+    "--logging-* --loss-scale --loss-scale-window --lr --lr-* --manual-gc* --mask-prob "
+    "--masked-softmax-fusion --master-* --max-tokens-to-oom --merge-file --min-loss-scale --min-lr "
+    "--mmap-warmup --mock-data --moe-aux-loss-coeff --moe-eval-* --moe-grouped-gemm "
+    "--moe-input-jitter-eps --moe-loss-coeff --moe-min-capacity --moe-per-layer-logging "
+    "--moe-router-bias-update-rate --moe-router-dtype --moe-router-enable-expert-bias "
+    "--moe-router-group-topk --moe-router-load-balancing-type --moe-router-num-groups "
+    "--moe-router-padding-* --moe-router-pre-softmax --moe-router-score-function "
+    "--moe-router-topk-scaling-factor --moe-shared-expert-gate --moe-use-legacy-grouped-gemm "
+    "--moe-z-loss-coeff --mscale* --mtp-loss-scaling-factor --nccl-* --no-align-* --no-check-* "
+    "--no-ckpt-* --no-create-attention-mask-in-dataloader --no-gradient-reduce-div-fusion "
+    "--no-initialization --no-load-* --no-log-* --no-masked-softmax-fusion --no-mmap-bin-files "
+    "--no-persist-layer-norm --no-position-embedding --no-query-key-layer-scaling --no-save-* "
+    "--no-scaled-init --no-use-* --no-weight-decay-* --node-rank --num-ckpt-* "
+    "--num-dataset-builder-threads --num-distributed-ckpt-* --num-workers --nvtx* --one-logger-* "
+    "--optimizer --original-max-position-embeddings --overlap-param-gather-with-optimizer-step "
+    "--override-lr* --override-opt* --padded-vocab-size --per-split-data-args-path --profile "
+    "--profile-* --qk-clip* --rampup-batch-size --rank --record-memory-history --replication-* "
+    "--rerun-* --reset-attention-mask --reset-iteration --reset-position-ids --rope-* "
+    "--rotary-interleaved --rotary-percent --rotary-scaling-factor "
+    "--rotary-seq-len-interpolation-factor --run-workload-* --s3-* --sample-rate --save "
+    "--save-interval --seed --seq-aux --sft* --sharp-* --skip-* --spec --split "
+    "--start-weight-decay --straggler-* --strict-* --suggested-communication-unit-size "
+    "--te-rng-tracker --tensorboard-* --test-data-path --test-mode --test-weighted-split-paths* "
+    "--tiktoken-* --timer-* --timing-log-* --tokenizer-* --tp-comm-bootstrap-backend "
+    "--tp-comm-overlap-* --train-data-path --train-iters --train-samples --train-sync-interval "
+    "--train-tokens --train-weighted-split-paths* --trust-remote-code --universal-checkpoint "
+    "--use-checkpoint-opt* --use-cpu-initialization --use-dataset-only --use-dist-ckpt "
+    "--use-legacy-models --use-mcore-models --use-mp-args-from-checkpoint-args --use-one-sent-docs "
+    "--use-persistent-ckpt-worker --use-pin-memory --use-pytorch-profiler --use-rope-scaling "
+    "--use-sharp --use-tensorboard --use-tokenizer-* --valid-* --vocab-extra-ids --vocab-file "
+    "--wandb-* --weight-decay --weight-decay-* --wgrad-deferral-limit --fp8-amax-* --fp8-margin "
+    "--fp8-interval --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --world-size";
 
 // The optimizer's part of DeepSpeed's side of the same arguments.
-constexpr Pattern kDeepSpeed[] = {"--sync-tp-duplicated-parameters", "--inference",
-                                  "--make-vocab-size-divisible-by", "--deepscale*",
-                                  "--deepspeed-mpi"};
+constexpr std::string_view kDeepSpeed =
+    "--sync-tp-duplicated-parameters --inference --make-vocab-size-divisible-by --deepscale* "
+    "--deepspeed-mpi";
 
-constexpr Pattern kNemo[] = {"optimizer.*",
-                             "scheduler.*",
-                             "dataset.*",
-                             "logger.*",
-                             "tokenizer.*",
-                             "rng.*",
-                             "validation.*",
-                             "profiling.*",
-                             "train.train_*",
-                             "train.eval_*",
-                             "model.fp8_amax_*",
-                             "model.cross_entropy_*",
-                             "model.init_*",
-                             "model.moe_router_load_balancing_*",
-                             "model.rotary_percent",
-                             "checkpoint.*",
-                             "dist.distributed_timeout*",
-                             "ddp.average_in_collective",
-                             "ddp.check_for_*",
-                             "rerun_state_machine.*",
-                             "straggler.*",
-                             "nvrx_straggler.*",
-                             "model.fp8_margin",
-                             "model.fp8_interval",
-                             "train.exit_*",
-                             "train.manual_gc*",
-                             "checkpoint.save*",
-                             "checkpoint.load*",
-                             "model.moe_aux_loss_coeff",
-                             "model.moe_z_loss_coeff",
-                             "model.moe_grouped_gemm",
-                             "model.moe_router_dtype",
-                             "model.moe_router_bias_update_rate",
-                             "model.moe_per_layer_logging"};
+constexpr std::string_view kNemo =
+    "optimizer.* scheduler.* dataset.* logger.* tokenizer.* rng.* validation.* profiling.* "
+    "train.train_* train.eval_* model.fp8_amax_* model.cross_entropy_* model.init_* "
+    "model.moe_router_load_balancing_* model.rotary_percent checkpoint.* dist.distributed_timeout* "
+    "ddp.average_in_collective ddp.check_for_* rerun_state_machine.* straggler.* nvrx_straggler.* "
+    "model.fp8_margin model.fp8_interval train.exit_* train.manual_gc* checkpoint.save* "
+    "checkpoint.load* model.moe_aux_loss_coeff model.moe_z_loss_coeff model.moe_grouped_gemm "
+    "model.moe_router_dtype model.moe_router_bias_update_rate model.moe_per_layer_logging";
 
-constexpr Pattern kTorchTitan[] = {"--optimizer.*",
-                                   "--lr_scheduler.*",
-                                   "--checkpoint.*",
-                                   "--metrics.*",
-                                   "--profiling.*",
-                                   "--validation.*",
-                                   "--debug.*",
-                                   "--comm.*",
-                                   "--job.*",
-                                   "--dataloader.*",
-                                   "--dataset.*",
-                                   "--training.steps",
-                                   "--training.dataset*",
-                                   "--training.max_norm",
-                                   "--training.seed",
-                                   "--training.gc_*",
-                                   "--model.*",
-                                   "--hf_assets_path",
-                                   "--dump_folder",
-                                   "--activation_checkpoint.per_op_*",
-                                   "--activation_checkpoint.early_stop",
-                                   "--training.deterministic",
-                                   "--training.debug_*",
-                                   "--memory_estimation.*",
-                                   "--fault_tolerance.*",
-                                   "--experimental.*",
-                                   "--parallelism.context_parallel_rotate_method",
-                                   "--parallelism.enable_compiled_autograd",
-                                   "--lr_scheduler*",
-                                   "--profiler.*"};
+constexpr std::string_view kTorchTitan =
+    "--optimizer.* --lr_scheduler.* --checkpoint.* --metrics.* --profiling.* --validation.* "
+    "--debug.* --comm.* --job.* --dataloader.* --dataset.* --training.steps --training.dataset* "
+    "--training.max_norm --training.seed --training.gc_* --model.* --hf_assets_path --dump_folder "
+    "--activation_checkpoint.per_op_* --activation_checkpoint.early_stop --training.deterministic "
+    "--training.debug_* --memory_estimation.* --fault_tolerance.* --experimental.* "
+    "--parallelism.context_parallel_rotate_method --parallelism.enable_compiled_autograd "
+    "--lr_scheduler* --profiler.*";
 
-struct Refused {
-  Pattern pattern;
-  const char* why;
-  std::string_view harmless = {};  // the value that it may have
-};
 constexpr const char* kAllLinear =
     "tpsim's recipes are those of the blocks' linear layers, all of them and nothing else";
-constexpr Refused kRefused[] = {
-    Refused{"--parallelism.expert_*", "tpsim gives torchtitan dense models only", "1"},
-    Refused{"--training.dtype", "tpsim's weights have an fp32 copy", "float32"},
-    Refused{"--training.enable_cpu_offload", "tpsim's plans keep the weights on the GPU"},
-    Refused{"--fp8-dot-product-attention", kAllLinear},
-    Refused{"--fp8-multi-head-attention", kAllLinear},
-    Refused{"--first-last-layers-bf16", kAllLinear},
-    Refused{"--te-precision-config-file", kAllLinear},
-    Refused{"--fp4-param-gather", "tpsim's plans keep weights in 16 or 8 bits"},
-    Refused{"model.fp8_dot_product_attention", kAllLinear},
-    Refused{"model.fp8_multi_head_attention", kAllLinear},
-    Refused{"model.first_last_layers_bf16", kAllLinear},
-    Refused{"--quantize.linear.float8.filter_fqns*", kAllLinear},
-    Refused{"--quantize.linear.float8.enable_fsdp_float8_all_gather",
-            "tpsim's torchtitan gathers weights in their dtype"},
-    Refused{"--cpu-offloading*", "tpsim's plans keep activations on the device"},
-    Refused{"--partition-activations", "tpsim's plans keep what is recomputed from whole"},
-    Refused{"--distribute-saved-activations", "tpsim's plans keep what is recomputed from whole"},
-    Refused{"--use-torch-fsdp2", "tpsim reads Megatron's own FSDP: --use-megatron-fsdp"},
-    Refused{"--num-distributed-optimizer-instances", "tpsim shards over all data-parallel ranks",
-            "1"},
-    Refused{"--hierarchical-context-parallel-sizes", "tpsim's context-parallel groups are flat"},
-    Refused{"--curriculum-learning", "its sequences grow during the run"},
-    Refused{"--fp32-residual-connection", "tpsim's activations have the plan's dtype"},
-    Refused{"--standalone-embedding-stage", "tpsim's embedding lies on the first stage's GPUs"},
-    Refused{"--pipeline-model-parallel-split-rank", "tpsim plans decoders, no encoders"},
-    Refused{"--pipeline-model-parallel-comm-backend", "tpsim's stages talk by NCCL", "nccl"},
-    Refused{"--moe-shared-expert-overlap", "tpsim's shared expert runs after the others"},
-    Refused{"--moe-layer-recompute", "tpsim recomputes blocks or core attention"},
-    Refused{"--moe-extended-tp",
-            "say how experts lie: --expert-tensor-parallel-size and "
-            "--expert-model-parallel-size"},
-    Refused{"--window-size", "name a model that has the window: --model NAME", "(-1,-1)"},
-    Refused{"--ds-sequence-parallel-size", "tpsim shares sequences by context parallelism", "1"},
+constexpr LeftOver kRefused[] = {
+    {"--parallelism.expert_*", "tpsim gives torchtitan dense models only", "1"},
+    {"--training.dtype", "tpsim's weights have an fp32 copy", "float32"},
+    {"--training.enable_cpu_offload", "tpsim's plans keep the weights on the GPU"},
+    {"--fp8-dot-product-attention --fp8-multi-head-attention --first-last-layers-bf16 "
+     "--te-precision-config-file model.fp8_dot_product_attention model.fp8_multi_head_attention "
+     "model.first_last_layers_bf16 --quantize.linear.float8.filter_fqns*",
+     kAllLinear},
+    {"--fp4-param-gather", "tpsim's plans keep weights in 16 or 8 bits"},
+    {"--quantize.linear.float8.enable_fsdp_float8_all_gather",
+     "tpsim's torchtitan gathers weights in their dtype"},
+    {"--cpu-offloading*", "tpsim's plans keep activations on the device"},
+    {"--partition-activations --distribute-saved-activations",
+     "tpsim's plans keep what is recomputed from whole"},
+    {"--use-torch-fsdp2", "tpsim reads Megatron's own FSDP: --use-megatron-fsdp"},
+    {"--num-distributed-optimizer-instances", "tpsim shards over all data-parallel ranks", "1"},
+    {"--hierarchical-context-parallel-sizes", "tpsim's context-parallel groups are flat"},
+    {"--curriculum-learning", "its sequences grow during the run"},
+    {"--fp32-residual-connection", "tpsim's activations have the plan's dtype"},
+    {"--standalone-embedding-stage", "tpsim's embedding lies on the first stage's GPUs"},
+    {"--pipeline-model-parallel-split-rank", "tpsim plans decoders, no encoders"},
+    {"--pipeline-model-parallel-comm-backend", "tpsim's stages talk by NCCL", "nccl"},
+    {"--moe-shared-expert-overlap", "tpsim's shared expert runs after the others"},
+    {"--moe-layer-recompute", "tpsim recomputes blocks or core attention"},
+    {"--moe-extended-tp",
+     "say how experts lie: --expert-tensor-parallel-size and "
+     "--expert-model-parallel-size"},
+    {"--window-size", "name a model that has the window: --model NAME", "(-1,-1)"},
+    {"--ds-sequence-parallel-size", "tpsim shares sequences by context parallelism", "1"},
 };
-
-bool matches_any(std::string_view name, std::span<const Pattern> patterns) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](Pattern pattern) { return matches_pattern(name, pattern); });
-}
 
 }  // namespace
 
@@ -382,12 +144,11 @@ bool is_outside(LaunchStack stack, std::string_view name) {
 Status refuse_logged(const std::vector<LaunchOption>& options) {
   for (const LaunchOption& option : options) {
     const bool narrow = option.name == "--fp8" || option.name == "--fp4";
-    for (const Refused& refused : kRefused) {
-      if (!matches_pattern(option.name, refused.pattern) || (!option.value.empty() && !narrow))
+    for (const LeftOver& refused : kRefused) {
+      if (!matches_any(option.name, refused.patterns) || (!option.value.empty() && !narrow))
         continue;
       if (option.name.starts_with("--fp8-") || option.name.starts_with("--fp4-")) continue;
-      return Error{ErrorKind::kBadInput, fmt::format("{} makes another plan of it", option.name),
-                   "", refused.why};
+      return bad_input(fmt::format("{} makes another plan of it", option.name), "", refused.why);
     }
   }
   return Ok{};
@@ -399,12 +160,11 @@ Result<std::vector<std::string>> take_outside(LaunchStack stack,
   std::vector<LaunchOption> kept;
   for (LaunchOption& option : options) {
     bool harmless = is_outside(stack, option.name);
-    for (const Refused& refused : kRefused) {
-      if (!matches_pattern(option.name, refused.pattern)) continue;
+    for (const LeftOver& refused : kRefused) {
+      if (!matches_any(option.name, refused.patterns)) continue;
       harmless = !refused.harmless.empty() && option.value == refused.harmless;
       if (harmless) continue;
-      return Error{ErrorKind::kBadInput, fmt::format("{} makes another plan of it", option.name),
-                   "", refused.why};
+      return bad_input(fmt::format("{} makes another plan of it", option.name), "", refused.why);
     }
     if (harmless) names.push_back(option.name);
     if (!harmless) kept.push_back(std::move(option));

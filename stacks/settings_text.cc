@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "core/json_document.h"
 #include "core/leading_number.h"
@@ -104,7 +103,7 @@ std::vector<std::string> FlatReader::list(std::string_view key) {
 }
 
 void FlatReader::fail(std::string message, std::string hint) {
-  if (!error_) error_ = Error{ErrorKind::kBadInput, std::move(message), "", std::move(hint)};
+  if (!error_) error_ = bad_input(std::move(message), "", std::move(hint));
 }
 
 Status FlatReader::error() const { return error_ ? Status(*error_) : Ok{}; }

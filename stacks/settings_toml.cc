@@ -77,9 +77,8 @@ Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::str
                      [](const FlatSetting& a, const FlatSetting& b) { return a.line < b.line; });
     return std::move(flattener.out);
   } catch (const toml::parse_error& error) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("cannot be read as TOML: {}", error.description()),
-                 fmt::format("{}:{}", file, error.source().begin.line), ""};
+    return bad_input(fmt::format("cannot be read as TOML: {}", error.description()),
+                     fmt::format("{}:{}", file, error.source().begin.line));
   }
 }
 

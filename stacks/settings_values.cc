@@ -1,6 +1,5 @@
 #include "stacks/settings_values.h"
 
-#include <algorithm>
 #include <optional>
 #include <set>
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <yaml.h>
 
-#include <algorithm>
 #include <set>
 
 #include "stacks/settings_text.h"
@@ -37,10 +36,10 @@ class YamlParser {
     const std::string_view context = parser_.context == nullptr ? "" : parser_.context;
     const bool is_open = context.starts_with("while scanning");
     const yaml_mark_t& mark = is_open ? parser_.context_mark : parser_.problem_mark;
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("cannot be read as YAML: {}{}{}", context, context.empty() ? "" : ", ",
-                             parser_.problem == nullptr ? "no memory" : parser_.problem),
-                 fmt::format("{}:{}", file, mark.line + 1), ""};
+    return bad_input(
+        fmt::format("cannot be read as YAML: {}{}{}", context, context.empty() ? "" : ", ",
+                    parser_.problem == nullptr ? "no memory" : parser_.problem),
+        fmt::format("{}:{}", file, mark.line + 1));
   }
   yaml_document_t& document() { return document_; }
 
@@ -91,8 +90,8 @@ class YamlFlattener {
   };
 
   Error wrong(const yaml_node_t& node, std::string message, std::string hint = "") const {
-    return Error{ErrorKind::kBadInput, std::move(message),
-                 fmt::format("{}:{}", file_, line_of(node)), std::move(hint)};
+    return bad_input(std::move(message), fmt::format("{}:{}", file_, line_of(node)),
+                     std::move(hint));
   }
 
   const yaml_node_t& at(int index) { return *yaml_document_get_node(&document_, index); }
@@ -168,8 +167,7 @@ Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::str
   TPSIM_TRY_STATUS(flattener.flatten(*root, ""));
   TPSIM_TRY_STATUS(parser.load(file));
   if (const yaml_node_t* next = yaml_document_get_root_node(&parser.document())) {
-    return Error{ErrorKind::kBadInput, "a second document is not read",
-                 fmt::format("{}:{}", file, line_of(*next)), ""};
+    return bad_input("a second document is not read", fmt::format("{}:{}", file, line_of(*next)));
   }
   return std::move(flattener.out);
 }

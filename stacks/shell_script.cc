@@ -1,7 +1,5 @@
 #include "stacks/shell_script.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <memory>

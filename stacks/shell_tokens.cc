@@ -14,9 +14,7 @@ class ShellTokenizer {
   ShellTokenizer(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
 
   Result<std::vector<ShellToken>> all() {
-    while (at_ < text_.size()) {
-      TPSIM_TRY_STATUS(take());
-    }
+    while (at_ < text_.size()) TPSIM_TRY_STATUS(take());
     TPSIM_TRY_STATUS(read_documents());
     return std::move(tokens_);
   }
@@ -26,7 +24,7 @@ class ShellTokenizer {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
   Error wrong(int line, std::string message) const {
-    return Error{ErrorKind::kBadInput, std::move(message), fmt::format("{}:{}", file_, line), ""};
+    return bad_input(std::move(message), fmt::format("{}:{}", file_, line));
   }
 
   Status take() {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "stacks/config_files.h"
 #include "stacks/launch_command.h"
@@ -34,8 +33,8 @@ Result<std::string> opened(const std::string& name, const LaunchFile& by,
     if (text.ok()) return text;
     place.insert(0, "../");
   }
-  return Error{ErrorKind::kBadInput, fmt::format("names {}, which is not there", name), path_of(by),
-               "put it where the name leads from this file"};
+  return bad_input(fmt::format("names {}, which is not there", name), path_of(by),
+                   "put it where the name leads from this file");
 }
 
 }  // namespace

@@ -25,162 +25,43 @@ constexpr const char* kFewBits =
 
 // Patterns are tried in order.
 constexpr LeftOver kTrainerRows[] = {
-    {"adapter", kWholeModel},
-    {"lora_*", kWholeModel},
-    {"peft*", kWholeModel},
-    {"use_peft", kWholeModel},
-    {"load_in_8bit", kWholeBits},
-    {"load_in_4bit", kWholeBits},
-    {"bnb_4bit*", kWholeBits},
-    {"unfrozen_parameters*", kWholeModel},
-    {"relora*", kWholeModel},
-    {"gptq", kWholeModel},
+    {"adapter lora_* peft* use_peft unfrozen_parameters* relora* gptq", kWholeModel},
+    {"load_in_8bit load_in_4bit bnb_4bit*", kWholeBits},
     {"rl", "tpsim plans the training on a loss of words"},
-    {"fsdp_config.*offload_params", kNoOffload},
-    {"fsdp_config.fsdp_offload_params", kNoOffload},
-    {"fsdp_config.offload_params", kNoOffload},
-    {"fsdp_offload_params", kNoOffload},
-    {"deepspeed_config.offload_param_device", kNoOffload},
+    {"fsdp_config.*offload_params fsdp_config.fsdp_offload_params fsdp_config.offload_params "
+     "fsdp_offload_params deepspeed_config.offload_param_device",
+     kNoOffload},
     {"fp8", "tpsim's plans compute in bf16, fp16 or fp32"},
     {"fp8_*"},  // of what is off
-    {"tensor_parallel_size", "tpsim reads Trainer's data parallelism", "1"},
-    {"context_parallel_size", "tpsim reads Trainer's data parallelism", "1"},
-    {"sequence_parallel_degree", "tpsim reads Trainer's data parallelism", "1"},
-    {"parallelism_config*", "tpsim reads Trainer's data parallelism", "1"},
+    {"tensor_parallel_size context_parallel_size sequence_parallel_degree parallelism_config*",
+     "tpsim reads Trainer's data parallelism", "1"},
     {"flex_attention",
      "its kernel is timed nowhere here; --set flex_attention=false reads it as "
      "FlashAttention"},
-    {"torch_dtype", kFewBits},
-    {"dtype", kFewBits},
+    {"torch_dtype dtype", kFewBits},
     {"optim_target_modules*", kAdam},
     {"torch_empty_cache_steps", "it frees memory between steps"},
-    {"adam_*"},
-    {"assistant_only_loss"},
-    {"average_tokens_across_devices"},
-    {"beta"},
-    {"columns*"},
-    {"completion_only_loss"},
-    {"eos_token"},
-    {"pad_token"},
-    {"flex_attn_compile_kwargs*"},
-    {"liger_*"},
-    {"loss_type"},
-    {"packing_*"},
-    {"per_device_eval_batch_size"},
-    {"lazy_preprocess"},
-    {"padding_free"},
-    {"max_prompt_length"},
-    {"model_init_kwargs*"},
-    {"warmup"},
-    {"config"},
-    {"auto_resume*"},
-    {"base_model_*"},
-    {"chat_template*"},
-    {"ckpt*"},
-    {"compute_environment"},
-    {"cosine_*"},
-    {"data_*"},
-    {"dataloader_*"},
-    {"dataset*"},
-    {"datasets*"},
-    {"ddp_*"},
-    {"debug"},
-    {"default_system_message"},
-    {"disable_tqdm"},
-    {"do_eval"},
-    {"do_train"},
-    {"downcast_bf16"},
-    {"dynamo_*"},
-    {"early_stopping*"},
-    {"embeddings_*"},
-    {"enable_cpu_affinity"},
-    {"epochs"},
-    {"eval_*"},
-    {"evals_per_epoch"},
-    {"evaluation_*"},
-    {"float16"},
-    {"fsdp_config.*"},
-    {"fsdp_*"},
-    {"gpu_ids"},
-    {"gradient_checkpointing_kwargs*"},
-    {"group_by_length"},
-    {"hf_*"},
-    {"hub_*"},
-    {"include_*"},
-    {"is_*"},
-    {"jinja*"},
-    {"label*"},
-    {"learning_rate*"},
-    {"load_best_model*"},
-    {"local_rank"},
-    {"log_*"},
-    {"logging_*"},
-    {"loss_watchdog*"},
-    {"lr_*"},
-    {"machine_rank"},
-    {"main_*"},
-    {"max_grad_norm"},
-    {"max_steps"},
-    {"metric*"},
-    {"min_lr*"},
-    {"mlflow*"},
-    {"model_revision"},
-    {"model_type"},
-    {"neftune*"},
-    {"num_epochs"},
-    {"num_train_epochs"},
-    {"optim_args*"},
-    {"output_dir"},
-    {"overwrite_*"},
-    {"pad_to_sequence_len"},
-    {"packing"},
-    {"plugins*"},
-    {"prediction_loss_only"},
-    {"preprocessing_*"},
-    {"push_to_hub*"},
-    {"rdzv_backend"},
-    {"remove_unused_columns"},
-    {"report_to*"},
-    {"resume_*"},
-    {"run_name"},
-    {"s2_attention"},
-    {"same_network"},
-    {"sample_packing*"},
-    {"save_*"},
-    {"saves_per_epoch"},
-    {"seed"},
-    {"shuffle*"},
-    {"special_tokens*"},
-    {"strict"},
-    {"system_prompt"},
-    {"test_*"},
-    {"tf32"},
-    {"token*"},
-    {"tokens*"},
-    {"tokenizer*"},
-    {"total_num_steps"},
-    {"tpu_*"},
-    {"train_on_*"},
-    {"trust_remote_code"},
-    {"type"},
-    {"use_cpu"},
-    {"use_tensorboard"},
-    {"val_*"},
-    {"wandb*"},
-    {"warmup_*"},
-    {"weight_decay"},
-    {"xformers_attention"},
-    {"deepspeed_config.*"},
-    {"dpo*"},
-    {"bf16_full_eval"},
-    {"fp16_full_eval"},
-    {"fp16_*"},
-    {"half_precision_backend"},
-    {"gradient_clipping"},
+    {"adam_* assistant_only_loss average_tokens_across_devices beta columns* completion_only_loss "
+     "eos_token pad_token flex_attn_compile_kwargs* liger_* loss_type packing_* "
+     "per_device_eval_batch_size lazy_preprocess padding_free max_prompt_length model_init_kwargs* "
+     "warmup config auto_resume* base_model_* chat_template* ckpt* compute_environment cosine_* "
+     "data_* dataloader_* dataset* datasets* ddp_* debug default_system_message disable_tqdm "
+     "do_eval do_train downcast_bf16 dynamo_* early_stopping* embeddings_* enable_cpu_affinity "
+     "epochs eval_* evals_per_epoch evaluation_* float16 fsdp_config.* fsdp_* gpu_ids "
+     "gradient_checkpointing_kwargs* group_by_length hf_* hub_* include_* is_* jinja* label* "
+     "learning_rate* load_best_model* local_rank log_* logging_* loss_watchdog* lr_* machine_rank "
+     "main_* max_grad_norm max_steps metric* min_lr* mlflow* model_revision model_type neftune* "
+     "num_epochs num_train_epochs optim_args* output_dir overwrite_* pad_to_sequence_len packing "
+     "plugins* prediction_loss_only preprocessing_* push_to_hub* rdzv_backend "
+     "remove_unused_columns report_to* resume_* run_name s2_attention same_network sample_packing* "
+     "save_* saves_per_epoch seed shuffle* special_tokens* strict system_prompt test_* tf32 token* "
+     "tokens* tokenizer* total_num_steps tpu_* train_on_* trust_remote_code type use_cpu "
+     "use_tensorboard val_* wandb* warmup_* weight_decay xformers_attention deepspeed_config.* "
+     "dpo* bf16_full_eval fp16_full_eval fp16_* half_precision_backend gradient_clipping"},
 };
 
 // What no question should precede.
-constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 11);
+constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 3);
 
 // The first of these keys that the file has.
 std::optional<std::string> any_text(FlatReader& in, std::initializer_list<const char*> keys) {
@@ -256,9 +137,10 @@ Result<std::string> named_file(const std::string& name, const std::string& by,
     auto text = inputs.open(name);
     if (text.ok()) return text;
   }
-  return Error{ErrorKind::kBadInput, fmt::format("names {}, which is not there", name), by,
-               "put it where the name leads from this file, or import it beside: tpsim import " +
-                   by + " FILE"};
+  return bad_input(
+      fmt::format("names {}, which is not there", name), by,
+      "put it where the name leads from this file, or import it beside: tpsim import " + by +
+          " FILE");
 }
 
 // Weights are loaded in fewer bits; what shards them keeps its copy in fp32.
@@ -383,12 +265,10 @@ Result<TrainerSize> trainer_size(FlatReader& in, const DeepSpeedConfig& config,
     size.gpus = config.train_batch / (size.micro * size.accumulation);
   }
   if (size.gpus < 1) {
-    return Error{ErrorKind::kBadInput, "the file does not say on how many GPUs it runs", "",
-                 "add --gpus N"};
+    return bad_input("the file does not say on how many GPUs it runs", "", "add --gpus N");
   }
   if (size.micro < 1) {
-    return Error{ErrorKind::kBadInput, "the file leaves the batch of a GPU open", "",
-                 "add --micro-batch N"};
+    return bad_input("the file leaves the batch of a GPU open", "", "add --micro-batch N");
   }
   const std::int64_t whole = inputs.global_batch > 0 ? inputs.global_batch : config.train_batch;
   if (size.accumulation < 1 && whole > 0) size.accumulation = whole / (size.micro * size.gpus);
@@ -402,11 +282,10 @@ Result<ModelSpec> trainer_model(FlatReader& in, const ImportInputs& inputs) {
   if (name && inputs.load) {
     Result<ModelSpec> model = inputs.load(*name);
     if (model.ok()) return model;
-    return Error{ErrorKind::kBadInput, fmt::format("the catalogue has no model '{}'", *name), "",
-                 "add --model NAME or its config.json"};
+    return bad_input(fmt::format("the catalogue has no model '{}'", *name), "",
+                     "add --model NAME or its config.json");
   }
-  return Error{ErrorKind::kBadInput, "which model? The file names none", "",
-               "add --model NAME or its config.json"};
+  return bad_input("which model? The file names none", "", "add --model NAME or its config.json");
 }
 
 }  // namespace

@@ -200,9 +200,10 @@ Result<TrainingLog> parse_training_log(std::string_view text, const std::string&
   }
   if (log.steps.empty() && log.summed_up > Seconds()) log.steps.push_back({1, 0, log.summed_up});
   if (log.steps.empty()) {
-    return Error{ErrorKind::kBadInput, "holds no training step", file,
-                 "logs of Megatron-LM, Megatron-DeepSpeed, NeMo, torchtitan, nanotron, Trainer and "
-                 "tpsim are read"};
+    return bad_input(
+        "holds no training step", file,
+        "logs of Megatron-LM, Megatron-DeepSpeed, NeMo, torchtitan, nanotron, Trainer and "
+        "tpsim are read");
   }
   return log;
 }
