@@ -9,8 +9,6 @@
 #include "cli/inputs.h"
 #include "cli/table.h"
 #include "core/catalogue.h"
-#include "core/json_document.h"
-#include "core/rank_layout.h"
 #include "sim/normal.h"
 #include "sim/predict.h"
 #include "sim/simulate.h"

@@ -1,8 +1,6 @@
 // tpsim calibrate: constants of a stack and a cluster from what was measured with them.
 #include "cli/calibrate.h"
 
-#include <fmt/format.h>
-
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
@@ -47,8 +45,8 @@ Status save(const Arguments& arguments, const CalibrationAnswer& answer) {
 
 Status run_calibrate(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.positional.empty()) {
-    return Error{ErrorKind::kBadInput, "what was measured? Nothing was given", "calibrate",
-                 "tpsim calibrate runs.csv --save-stack stack.json"};
+    return bad_input("what was measured? Nothing was given", "calibrate",
+                     "tpsim calibrate runs.csv --save-stack stack.json");
   }
   if (!arguments.positional.ends_with(".csv")) {
     TPSIM_TRY_STATUS(refuse_reports(arguments.positional));

@@ -1,7 +1,6 @@
 // What `calibrate` reads, finds and writes.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

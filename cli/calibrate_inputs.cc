@@ -1,7 +1,6 @@
 // Measured steps of `calibrate`: rows of run tables, and logs of plans.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -90,8 +89,8 @@ bool is_plan_file(const std::string& path) {
 }
 
 Error no_plan(const std::string& log) {
-  return Error{ErrorKind::kBadInput, "says no layout: which plan did it run?", log,
-               "name the plan file behind the log or trace, or --plan for all"};
+  return bad_input("says no layout: which plan did it run?", log,
+                   "name the plan file behind the log or trace, or --plan for all");
 }
 
 // "a.log a.json b.log b.json", or logs of one --plan, or logs that print their arguments.
@@ -102,8 +101,7 @@ Result<std::vector<PlannedLog>> planned_logs(const Arguments& arguments) {
       logs.push_back({file, std::nullopt});
       continue;
     }
-    if (logs.empty())
-      return Error{ErrorKind::kBadInput, "is a plan without a log before it", file, ""};
+    if (logs.empty()) return bad_input("is a plan without a log before it", file);
     TPSIM_TRY(logs.back().plan, read_plan(file));
   }
   for (PlannedLog& one : logs) {
@@ -141,7 +139,7 @@ Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments) {
                             log.plan->plan, checked.check.measured});
   }
   if (inputs.steps.empty()) {
-    return Error{ErrorKind::kBadInput, "no log can be learned from", "", inputs.skipped.front()};
+    return bad_input("no log can be learned from", "", inputs.skipped.front());
   }
   TPSIM_TRY_STATUS(load_owners(arguments, owners, inputs));
   inputs.of = fmt::format("{} {} ({})", inputs.steps.size(),
@@ -154,12 +152,10 @@ Result<CalibrationInputs> inputs_of_tables(const Arguments& arguments) {
   CalibrationInputs inputs;
   Owners owners;
   const std::vector<std::string> files = files_of(arguments);
-  for (const std::string& file : files) {
-    TPSIM_TRY_STATUS(add_rows(file, loader, inputs, owners));
-  }
+  for (const std::string& file : files) TPSIM_TRY_STATUS(add_rows(file, loader, inputs, owners));
   if (inputs.steps.empty()) {
-    return Error{ErrorKind::kBadInput, "no row can be priced", arguments.positional,
-                 inputs.skipped.empty() ? "it has no rows" : inputs.skipped.front()};
+    return bad_input("no row can be priced", arguments.positional,
+                     inputs.skipped.empty() ? "it has no rows" : inputs.skipped.front());
   }
   TPSIM_TRY_STATUS(load_owners(arguments, owners, inputs));
   inputs.of = fmt::format("{} {} of {}", inputs.steps.size(),

@@ -1,9 +1,6 @@
 // `calibrate` of output of nccl-tests: what a cluster's links reach.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "cli/calibrate.h"
 #include "cli/log_text.h"
 #include "cli/plan_view.h"
@@ -12,7 +9,6 @@
 #include "core/cluster_json.h"
 #include "core/files.h"
 #include "core/json_document.h"
-#include "core/standard_streams.h"
 #include "stacks/nccl_tests.h"
 
 namespace tpsim::cli {

@@ -9,7 +9,6 @@
 #include "cli/plan_view.h"
 #include "cli/table.h"
 #include "cli/values.h"
-#include "core/json_document.h"
 #include "core/numbers.h"
 
 namespace tpsim::cli {
@@ -99,12 +98,7 @@ Scenario owners_of(const CalibrationInputs& inputs) {
 }
 
 Table constants_table(const Calibration& found) {
-  Table table({{"constant", Align::kLeft},
-               {"before"},
-               {"after"},
-               {"+-"},
-               {"told"},
-               {"what it is", Align::kLeft}});
+  Table table(columns_of("<constant|before|after|+-|told|<what it is"));
   for (const FittedConstant& fitted : found.constants) {
     if (!is_shown(fitted)) continue;
     const TunableConstant& constant = *fitted.constant;

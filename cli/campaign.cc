@@ -15,7 +15,6 @@
 #include "core/json_document.h"
 #include "core/leading_number.h"
 #include "core/plan_json.h"
-#include "sim/simulate.h"
 
 namespace tpsim::cli {
 namespace {

@@ -210,8 +210,8 @@ void add_kernels(CheckedLog& checked) {
 
 Status refuse_reports(const std::string& file) {
   if (!file.ends_with(".nsys-rep")) return Ok{};
-  return Error{ErrorKind::kBadInput, "is a report of Nsight Systems in a form of its own", file,
-               "nsys export --type sqlite writes one that is read, with its plan.json"};
+  return bad_input("is a report of Nsight Systems in a form of its own", file,
+                   "nsys export --type sqlite writes one that is read, with its plan.json");
 }
 
 bool is_report_file(const std::string& path) {
@@ -296,8 +296,8 @@ Result<TrainingLog> log_at(const std::string& path, std::optional<KernelTimes>& 
 
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file) {
   if (arguments.positional.empty()) {
-    return Error{ErrorKind::kBadInput, "which log? None was given", "check-log",
-                 "tpsim check-log training.log plan.json"};
+    return bad_input("which log? None was given", "check-log",
+                     "tpsim check-log training.log plan.json");
   }
   TPSIM_TRY_STATUS(refuse_reports(arguments.positional));
   CheckedLog checked;

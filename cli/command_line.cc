@@ -14,10 +14,6 @@
 namespace tpsim::cli {
 namespace {
 
-Error bad_argument(std::string message, std::string where = "", std::string hint = "") {
-  return Error{ErrorKind::kBadInput, std::move(message), std::move(where), std::move(hint)};
-}
-
 // "none|full" where one value is wanted, "none,full" where a list may stand.
 std::string placeholder(Command command, const OptionRow& row) {
   std::string text = row.value;
@@ -155,28 +151,28 @@ Error unexpected(Command command, const std::string& argument) {
   const char* where = row_of(command).name;
   const std::string help = fmt::format("see tpsim {} --help", where);
   if (!argument.starts_with("-")) {
-    return bad_argument(fmt::format("unexpected argument '{}'", argument), where, help);
+    return bad_input(fmt::format("unexpected argument '{}'", argument), where, help);
   }
   if (const OptionRow* row = find_option(name)) {
     const bool sized = row->opt == Opt::kGpus && takes(command, row_of(opt_of(Setting::kDp)));
-    return bad_argument(fmt::format("takes no {}", name), where,
-                        sized ? "say --dp: the GPUs are tp x pp x dp x cp"
-                              : fmt::format("it belongs to {}", takers(*row)));
+    return bad_input(fmt::format("takes no {}", name), where,
+                     sized ? "say --dp: the GPUs are tp x pp x dp x cp"
+                           : fmt::format("it belongs to {}", takers(*row)));
   }
   if (const std::string_view instead = written_instead(name); !instead.empty()) {
-    return bad_argument(fmt::format("unknown option '{}'", name), where, std::string(instead));
+    return bad_input(fmt::format("unknown option '{}'", name), where, std::string(instead));
   }
   const std::string near = nearest_option(command, name);
-  return bad_argument(fmt::format("unknown option '{}'", name), where,
-                      near.empty() ? help : fmt::format("did you mean {}?", near));
+  return bad_input(fmt::format("unknown option '{}'", name), where,
+                   near.empty() ? help : fmt::format("did you mean {}?", near));
 }
 
 // `tpsim --model x plan`
 Error unexpected_before_command(const std::string& argument) {
   const bool known = find_option(argument.substr(0, argument.find('='))) != nullptr;
-  return bad_argument(known ? fmt::format("{} stands before the command", argument)
-                            : fmt::format("unexpected argument '{}'", argument),
-                      "", "write tpsim COMMAND [OPTIONS]; see tpsim --help");
+  return bad_input(known ? fmt::format("{} stands before the command", argument)
+                         : fmt::format("unexpected argument '{}'", argument),
+                   "", "write tpsim COMMAND [OPTIONS]; see tpsim --help");
 }
 
 // `tpsim plna`: a first word that is no command.
@@ -199,8 +195,8 @@ std::string command_line_text(int argc, const char* const* argv) {
 Status check_once(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() < 2 || option->get_positional()) continue;
-    return bad_argument(fmt::format("is given {} times", option->count()), option->get_name(),
-                        "give it once");
+    return bad_input(fmt::format("is given {} times", option->count()), option->get_name(),
+                     "give it once");
   }
   return Ok{};
 }
@@ -295,9 +291,9 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
     return help_of(parser.app);
   } catch (const CLI::ArgumentMismatch&) {
     // An option takes whatever follows it, so only the last word can be left without its value.
-    return bad_argument("needs a value", argv[argc - 1]);
+    return bad_input("needs a value", argv[argc - 1]);
   } catch (const CLI::ParseError& error) {
-    return bad_argument(error.what(), "", "see tpsim --help");
+    return bad_input(error.what(), "", "see tpsim --help");
   }
   if (parser.app.get_subcommands().empty()) return help_of(parser.app);
   parser.arguments.program = shell_quoted(argv[0]);

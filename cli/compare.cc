@@ -57,10 +57,9 @@ Result<std::vector<Compared>> load_all(const Arguments& arguments) {
   std::vector<std::string> paths = arguments.more;
   if (!arguments.positional.empty()) paths.insert(paths.begin(), arguments.positional);
   if (paths.size() < 2 || paths.size() > kMostPlans) {
-    return Error{
-        ErrorKind::kBadInput,
+    return bad_input(
         paths.size() == 1 ? "one plan was given" : fmt::format("{} plans were given", paths.size()),
-        "compare", fmt::format("two to {}: tpsim compare a.json b.json", kMostPlans)};
+        "compare", fmt::format("two to {}: tpsim compare a.json b.json", kMostPlans));
   }
   std::vector<Compared> all;
   for (const std::string& path : paths) {

@@ -44,7 +44,7 @@ constexpr std::array kFacts = {
 constexpr double kVectorShare = 1.0 / 16;
 
 Error bad_fact(std::string message, std::string hint = "") {
-  return Error{ErrorKind::kBadInput, std::move(message), std::string(kOption), std::move(hint)};
+  return bad_input(std::move(message), std::string(kOption), std::move(hint));
 }
 
 // Amounts may stand without the space that files have before a unit.

@@ -217,8 +217,8 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
     if (!meant) TPSIM_TRY_STATUS(refuse(arguments, std::array{option.opt}, "the row says it"));
   }
   if (file) {
-    return Error{ErrorKind::kBadInput, "a plan file and --runs are two things to explain", "--runs",
-                 "give one of them"};
+    return bad_input("a plan file and --runs are two things to explain", "--runs",
+                     "give one of them");
   }
   TPSIM_TRY(const ExplainedRow row, explained_row(arguments));
   return Explanation{explain_report(row.named, row.planned),

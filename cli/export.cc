@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <filesystem>
 #include <system_error>
 
@@ -13,8 +12,6 @@
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/files.h"
-#include "core/plan_json.h"
-#include "core/standard_streams.h"
 #include "stacks/launch_files.h"
 
 namespace tpsim::cli {
@@ -40,10 +37,7 @@ Status write_all(const std::filesystem::path& folder, const std::vector<LaunchFi
 }  // namespace
 
 Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt) {
-  std::array<std::string_view, kLaunchStackCount> names;
-  for (int i = 0; i < kLaunchStackCount; ++i) {
-    names[static_cast<std::size_t>(i)] = name_of(static_cast<LaunchStack>(i));
-  }
+  constexpr auto& names = kWordsOf<LaunchStack>;
   if (!arguments.has(opt)) {
     return option_error(opt, "is missing: which stack?", fmt::format("{}", fmt::join(names, ", ")));
   }
@@ -69,8 +63,8 @@ Status run_export(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(launch_stack_of(arguments, Opt::kTo));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (!file) {
-    return Error{ErrorKind::kBadInput, "which plan? No plan file was given", "export",
-                 "tpsim plan ... --save plan.json writes one"};
+    return bad_input("which plan? No plan file was given", "export",
+                     "tpsim plan ... --save plan.json writes one");
   }
   TPSIM_TRY(const std::vector<LaunchFile> files, export_answer(arguments, *file));
   if (arguments.has(Opt::kOutputFolder)) return write_all(*arguments[Opt::kOutputFolder], files);

@@ -191,13 +191,13 @@ Error conflict(const Scenario& scenario, const SearchSpace& space,
   const std::string why = !reason.empty()
                               ? reason
                               : fmt::format("tp x pp x dp x cp makes no {}", gpus_text(space.gpus));
-  return Error{ErrorKind::kBadInput,
-               fmt::format("no layout of {} over {} with a global batch of {} obeys {}: {}",
-                           scenario.model.name, gpus_text(space.gpus), space.global_batch,
-                           alone ? "it" : "them together", why),
-               fmt::format("{}", fmt::join(options, " with ")),
-               (alone ? "without it there are some" : "without any one of them there are some") +
-                   (stacks.empty() ? "" : "; so there are with --stack " + stacks)};
+  return bad_input(
+      fmt::format("no layout of {} over {} with a global batch of {} obeys {}: {}",
+                  scenario.model.name, gpus_text(space.gpus), space.global_batch,
+                  alone ? "it" : "them together", why),
+      fmt::format("{}", fmt::join(options, " with ")),
+      (alone ? "without it there are some" : "without any one of them there are some") +
+          (stacks.empty() ? "" : "; so there are with --stack " + stacks));
 }
 
 Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
@@ -209,11 +209,10 @@ Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const Se
     }
   }
   if (!conflicting.empty()) return conflict(scenario, space, conflicting, reason);
-  return Error{
-      ErrorKind::kBadInput,
+  return bad_input(
       fmt::format("no layout fills {} with {} and a global batch of {}{}{}", gpus_text(space.gpus),
                   scenario.model.name, space.global_batch, reason.empty() ? "" : ": ", reason),
-      "--gpus", nearest_legal_counts(scenario, space)};
+      "--gpus", nearest_legal_counts(scenario, space));
 }
 
 }  // namespace

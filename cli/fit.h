@@ -1,7 +1,6 @@
 // What does not fit, by how much, and what would.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

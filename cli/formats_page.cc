@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "core/cluster_json.h"
 #include "core/model_json.h"

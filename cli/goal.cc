@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "cli/plan_view.h"
-#include "cli/report_json.h"
 #include "cli/scaling.h"
 #include "cli/table.h"
 #include "cli/values.h"
@@ -66,14 +65,7 @@ const char* standing_text(GoalStanding standing) {
 }
 
 std::string sizes_view(const Terminal& terminal, const GoalAnswer& answer) {
-  Table table({{""},
-               {"GPUs"},
-               {"spare"},
-               {"days"},
-               {"90 % interval"},
-               {"USD"},
-               {"plan", Align::kLeft},
-               {"goal", Align::kLeft}});
+  Table table(columns_of("|GPUs|spare|days|90 % interval|USD|<plan|<goal"));
   for (std::size_t i = 0; i < answer.sizes.size(); ++i) {
     const GoalSize& size = answer.sizes[i];
     const bool chosen = answer.chosen == i;

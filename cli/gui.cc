@@ -1,6 +1,5 @@
 // tpsim gui: hands its options on to the program with the window. Pictures in pixels are drawn by
 // that program too.
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,7 +95,7 @@ Status write_png_of(const gui::Drawing& drawing, const std::string& path) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Ok{};
-  return Error{ErrorKind::kBadInput, "was not written: tpsim-gui failed", path, ""};
+  return bad_input("was not written: tpsim-gui failed", path);
 }
 
 }  // namespace tpsim::cli

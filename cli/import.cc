@@ -42,8 +42,8 @@ Result<LaunchStack> stack_of_folder(const fs::path& folder) {
     const auto stack = static_cast<LaunchStack>(i);
     if (fs::exists(folder / launch_file_names(stack).front(), code)) return stack;
   }
-  return Error{ErrorKind::kBadInput, "holds no launch files that export writes", folder.string(),
-               "name the script itself, or the stack with --from"};
+  return bad_input("holds no launch files that export writes", folder.string(),
+                   "name the script itself, or the stack with --from");
 }
 
 // One file of any name is the first of the stack's files; the others lie beside it.
@@ -61,11 +61,10 @@ Result<Source> source_at(const Arguments& arguments) {
     TPSIM_TRY(text, read_file(path, kMostFileBytes));
   }
   if (kind == ".py") {
-    return Error{
-        ErrorKind::kBadInput, "is a program, and what it computes only running it tells",
-        arguments.positional,
+    return bad_input(
+        "is a program, and what it computes only running it tells", arguments.positional,
         "import the configuration that it writes as YAML, or the log of a run, which prints "
-        "its arguments"};
+        "its arguments");
   }
   if (source.is_config) {
     source.files.push_back({path.filename().string(), std::move(text), path.string()});
@@ -91,7 +90,7 @@ Result<Source> source_at(const Arguments& arguments) {
       TPSIM_TRY(std::string other, read_file(place, kMostFileBytes));
       source.files.push_back({name, std::move(other), place.string()});
     } else if (is_folder && name == names.front()) {
-      return Error{ErrorKind::kBadInput, "cannot open the file", place.string(), ""};
+      return bad_input("cannot open the file", place.string());
     }
   }
   return source;
@@ -176,11 +175,10 @@ Status name_model(const Arguments& arguments, ImportedPlan& read) {
     break;
   }
   if (!read.has_vocab) {
-    return Error{
-        ErrorKind::kBadInput,
+    return bad_input(
         "leaves the vocabulary to a tokenizer, and the catalogue has no model of this shape",
         arguments.positional,
-        "say it with --set vocab-size=N, or add --model NAME or its config.json"};
+        "say it with --set vocab-size=N, or add --model NAME or its config.json");
   }
   return validate(read.model);
 }
@@ -198,8 +196,8 @@ PartValues parts_beside(const StackSpec& stack, const PartValues& parts) {
 
 Result<ImportAnswer> import_answer(const Arguments& arguments) {
   if (arguments.positional.empty()) {
-    return Error{ErrorKind::kBadInput, "which launch files? None were given", "import",
-                 "tpsim import my-script.sh, or the folder that export wrote"};
+    return bad_input("which launch files? None were given", "import",
+                     "tpsim import my-script.sh, or the folder that export wrote");
   }
   TPSIM_TRY(const Source source, source_at(arguments));
   TPSIM_TRY(ImportInputs inputs, inputs_of(arguments, source));
@@ -229,9 +227,7 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const ImportAnswer answer, import_answer(arguments));
   const PlanFile& file = answer.file;
   const bool saves = arguments.has(Opt::kSave);
-  if (saves) {
-    TPSIM_TRY_STATUS(save_with_contents(*arguments[Opt::kSave], file));
-  }
+  if (saves) TPSIM_TRY_STATUS(save_with_contents(*arguments[Opt::kSave], file));
   if (!answer.outside.empty() && !arguments.has(Opt::kQuiet)) {
     say(fmt::format("tpsim: left out, no part of a plan: {}\n",
                     printable(fmt::format("{}", fmt::join(answer.outside, ", ")))));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -84,10 +83,9 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
     return Ok{};
   }
   if (chunks > model.layers + 2) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("pp x virtual_stages = {} are more than the {} layers of {}", chunks,
-                             model.layers, model.name),
-                 "--pp", ""};
+    return bad_input(fmt::format("pp x virtual_stages = {} are more than the {} layers of {}",
+                                 chunks, model.layers, model.name),
+                     "--pp");
   }
   if (asks_for_cut(arguments)) {
     const bool counts = arguments.has(Opt::kCountEmbedding);
@@ -327,9 +325,7 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
   if (arguments.has(Opt::kIgnoreStackLimits)) {
     scenario.stack = without_limits(std::move(scenario.stack));
   }
-  if (needs_cluster(arguments.command)) {
-    TPSIM_TRY_STATUS(check_stack_runs(catalogue, scenario));
-  }
+  if (needs_cluster(arguments.command)) TPSIM_TRY_STATUS(check_stack_runs(catalogue, scenario));
   scenario.stack = stack_as_measured(std::move(scenario.stack), scenario.profile);
   if (named.cluster == kThisMachine) {
     scenario.stack = stack_on_machine(std::move(scenario.stack), scenario.profile);

@@ -124,9 +124,7 @@ PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
 template <class Options>
 Status refuse(const Arguments& arguments, const Options& options, const char* why) {
   for (const Opt opt : options) {
-    if (arguments.has(opt)) {
-      return Error{ErrorKind::kBadInput, "is of no use here", row_of(opt).name, why};
-    }
+    if (arguments.has(opt)) return bad_input("is of no use here", row_of(opt).name, why);
   }
   return Ok{};
 }

@@ -6,7 +6,6 @@
 
 #include "cli/plan_view.h"
 #include "cli/table.h"
-#include "core/json_document.h"
 #include "core/numbers.h"
 
 namespace tpsim::cli {
@@ -65,8 +64,7 @@ const KernelRow& largest_excess(const std::vector<KernelRow>& rows) {
 std::string kernel_view(const Terminal& terminal, const KernelTimes& kernels,
                         const std::vector<KernelRow>& rows) {
   const TimeScale scale = time_scale(kernels.step);
-  Table table(
-      {{"", Align::kLeft}, {fmt::format("measured {}", scale.unit)}, {"predicted"}, {"off"}});
+  Table table(columns_of(fmt::format("<|measured {}|predicted|off", scale.unit)));
   for (const KernelRow& row : rows) {
     const Seconds off = row.measured - row.predicted;
     table.add_row(
@@ -82,8 +80,7 @@ std::string kernel_view(const Terminal& terminal, const KernelTimes& kernels,
                           counted_text(std::ssize(kernels.steps), "step"))) +
       table.text(terminal);
   if (kernels.collectives.empty()) return text;
-  Table calls(
-      {{"collective", Align::kLeft}, {"calls"}, {fmt::format("all of them {}", scale.unit)}});
+  Table calls(columns_of(fmt::format("<collective|calls|all of them {}", scale.unit)));
   for (const TracedCollective& one : kernels.collectives) {
     calls.add_row({Cell(printable(one.name)), Cell(fmt::format("{:.0f}", one.calls)),
                    Cell(scaled_text(one.time, scale))});

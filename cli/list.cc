@@ -15,7 +15,6 @@
 #include "core/json_document.h"
 #include "core/json_value.h"
 #include "core/model_index.h"
-#include "core/model_json.h"
 #include "core/numbers.h"
 #include "core/text.h"
 #include "plans/assumptions.h"
@@ -158,77 +157,33 @@ Status add_assumptions(const Catalogue& catalogue, const std::string& name, List
 
 struct ListKind {
   std::string_view name;
-  std::vector<Column> columns;
+  std::string_view columns;
   Status (*add)(const Catalogue&, const std::string&, Listing&);
   std::optional<CatalogueKind> kind = {};  // none: of campaigns
 };
 
-std::vector<ListKind> list_kinds() {
-  return {{"models",
-           {{"family", Align::kLeft},
-            {"model", Align::kLeft},
-            {"parameters"},
-            {"active"},
-            {"layers"},
-            {"hidden"},
-            {"heads/kv"},
-            {"context"},
-            {"vocab"},
-            {"mlp", Align::kLeft}},
-           add_model,
-           CatalogueKind::kModels},
-          {"clusters",
-           {{"cluster", Align::kLeft},
-            {"GPUs"},
-            {"nodes"},
-            {"per node"},
-            {"profile", Align::kLeft},
-            {"stack", Align::kLeft},
-            {"between nodes", Align::kLeft}},
-           add_cluster,
-           CatalogueKind::kClusters},
-          {"profiles",
-           {{"profile", Align::kLeft},
-            {"provenance", Align::kLeft},
-            {"memory"},
-            {"matmul peak"},
-            {"memory rate"},
-            {"ops"},
-            {"collectives"},
-            {"date", Align::kLeft}},
-           add_profile,
-           CatalogueKind::kProfiles},
-          {"stacks",
-           {{"stack", Align::kLeft},
-            {"host time per block"},
-            {"context"},
-            {"ZeRO 2, 3 with pipeline"},
-            {"overlapped reduction"},
-            {"launched by", Align::kLeft}},
-           add_stack,
-           CatalogueKind::kStacks},
-          {"assumptions",
-           {{"assumptions", Align::kLeft},
-            {"GPU"},
-            {"rest of a node"},
-            {"PUE"},
-            {"grid"},
-            {"price"},
-            {"node MTBF"}},
-           add_assumptions}};
-}
+constexpr ListKind kListKinds[] = {
+    {"models", "<family|<model|parameters|active|layers|hidden|heads/kv|context|vocab|<mlp",
+     add_model, CatalogueKind::kModels},
+    {"clusters", "<cluster|GPUs|nodes|per node|<profile|<stack|<between nodes", add_cluster,
+     CatalogueKind::kClusters},
+    {"profiles", "<profile|<provenance|memory|matmul peak|memory rate|ops|collectives|<date",
+     add_profile, CatalogueKind::kProfiles},
+    {"stacks",
+     "<stack|host time per block|context|ZeRO 2, 3 with pipeline|overlapped reduction|<launched by",
+     add_stack, CatalogueKind::kStacks},
+    {"assumptions", "<assumptions|GPU|rest of a node|PUE|grid|price|node MTBF", add_assumptions}};
 
 Result<ListKind> chosen_kind(const std::string& text) {
-  const std::vector<ListKind> kinds = list_kinds();
   std::vector<std::string_view> names;
-  for (const ListKind& kind : kinds) names.push_back(kind.name);
+  for (const ListKind& kind : kListKinds) names.push_back(kind.name);
   if (text.empty()) {
-    return Error{ErrorKind::kBadInput, "what to list is missing", "list",
-                 "models, clusters, profiles, stacks or assumptions"};
+    return bad_input("what to list is missing", "list",
+                     "models, clusters, profiles, stacks or assumptions");
   }
   TPSIM_TRY(const std::size_t index,
             choose("kind", text, std::span<const std::string_view>(names)));
-  return kinds[index];
+  return kListKinds[index];
 }
 
 // Models of a family together, in the order of their parameters; all else by name.
@@ -246,7 +201,7 @@ Result<std::vector<std::string>> names_in_order(const Catalogue& catalogue, cons
 Status run_list(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const ListKind chosen, chosen_kind(arguments.positional));
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  Listing listing{Table(chosen.columns)};
+  Listing listing{Table(columns_of(chosen.columns))};
   TPSIM_TRY(const std::vector<std::string> names, names_in_order(catalogue, chosen));
   const auto is_asked = [&](const std::string& name) {
     return arguments.more.empty() ||
@@ -261,10 +216,9 @@ Status run_list(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(chosen.add(catalogue, name, listing));
   }
   if (!holds_any) {
-    return Error{
-        ErrorKind::kBadInput,
+    return bad_input(
         fmt::format("no name of {} holds '{}'", chosen.name, fmt::join(arguments.more, "' or '")),
-        "list", fmt::format("tpsim list {} shows all", chosen.name)};
+        "list", fmt::format("tpsim list {} shows all", chosen.name));
   }
   if (!arguments.has(Opt::kJson)) return print(listing.table.text(terminal));
   return print(to_text(json_object({{"version", "tpsim-list/1"},

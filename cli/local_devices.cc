@@ -7,10 +7,9 @@ namespace {
 
 Status check_number(const RankStarter& starter, std::int64_t wanted, const std::string& why) {
   if (starter.started == 0 || starter.started == wanted) return Ok{};
-  return Error{ErrorKind::kBadInput,
-               fmt::format("{}, but {} process{} started", why, starter.started,
-                           starter.started == 1 ? " was" : "es were"),
-               "", fmt::format("{} {}", starter.launch, wanted)};
+  return bad_input(fmt::format("{}, but {} process{} started", why, starter.started,
+                               starter.started == 1 ? " was" : "es were"),
+                   "", fmt::format("{} {}", starter.launch, wanted));
 }
 
 }  // namespace
@@ -18,8 +17,7 @@ Status check_number(const RankStarter& starter, std::int64_t wanted, const std::
 Result<LocalDevices> local_devices(std::string_view device) {
   if (device == "cpu") return cpu_devices();
   if (device == "cuda") return cuda_devices();
-  return Error{ErrorKind::kBadInput, fmt::format("unknown device '{}'", device), "--device",
-               "use cpu or cuda"};
+  return bad_input(fmt::format("unknown device '{}'", device), "--device", "use cpu or cuda");
 }
 
 Status check_started(const RankStarter& starter, const Plan& plan) {

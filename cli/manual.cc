@@ -23,10 +23,7 @@ std::vector<std::string> words_of(const OptionRow& row) {
   std::vector<std::string> words;
   std::string_view rest = row.value;
   if (row.opt == Opt::kTo || row.opt == Opt::kFrom) {
-    for (int i = 0; i < kLaunchStackCount; ++i) {
-      words.emplace_back(name_of(static_cast<LaunchStack>(i)));
-    }
-    return words;
+    return {kWordsOf<LaunchStack>.begin(), kWordsOf<LaunchStack>.end()};
   }
   if (rest.find('|') == std::string_view::npos) return words;
   while (!rest.empty()) {
@@ -200,9 +197,7 @@ std::string roff(std::string_view text) {
 
 Result<std::string> completion_script(const std::string& shell) {
   constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
-  if (shell.empty()) {
-    return Error{ErrorKind::kBadInput, "which shell?", "completion", "bash, zsh or fish"};
-  }
+  if (shell.empty()) return bad_input("which shell?", "completion", "bash, zsh or fish");
   TPSIM_TRY(const std::size_t index,
             choose("shell", shell, std::span<const std::string_view>(kShells)));
   return index == 0 ? bash_script() : index == 1 ? zsh_script() : fish_script();

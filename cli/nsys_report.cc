@@ -48,7 +48,7 @@ class Report {
   }
 
   Error bad(std::string message, std::string hint = "") const {
-    return Error{ErrorKind::kBadInput, std::move(message), file_, std::move(hint)};
+    return bad_input(std::move(message), file_, std::move(hint));
   }
 
   Result<std::unique_ptr<sqlite3_stmt, Finisher>> prepared(const std::string& query) const {
@@ -231,8 +231,7 @@ Result<KernelTimes> times_of(const Report& report, const std::string& file) {
 }
 
 Error cannot_open(const std::string& file, const char* why) {
-  return Error{ErrorKind::kBadInput, fmt::format("cannot be read as a database: {}", why), file,
-               ""};
+  return bad_input(fmt::format("cannot be read as a database: {}", why), file);
 }
 
 }  // namespace

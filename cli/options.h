@@ -34,7 +34,6 @@ enum class Command : std::uint8_t {
   kCompletion,
   kCalibrate,
 };
-inline constexpr int kCommandCount = static_cast<int>(Command::kCalibrate) + 1;
 
 struct CommandRow {
   Command command;

@@ -1,56 +1,37 @@
 // What options are called by other programs and in everyday speech.
 #include "cli/options.h"
+#include "core/text.h"
 
 namespace tpsim::cli {
 namespace {
 
-struct OtherName {
-  std::string_view name;
+struct OtherNames {
+  std::string_view names;  // with spaces between them
   std::string_view option;
 };
 // Of Megatron-LM, DeepSpeed, torchtitan and of everyday speech.
-constexpr OtherName kOtherNames[] = {
-    {"--mbs", "--micro-batch"},
-    {"--micro-batch-size", "--micro-batch"},
-    {"--gbs", "--global-batch"},
-    {"--global-batch-size", "--global-batch"},
-    {"--batch-size", "--global-batch"},
-    {"--seq-len", "--seq"},
-    {"--seq-length", "--seq"},
-    {"--sequence-length", "--seq"},
-    {"--context-length", "--seq"},
-    {"--tp-size", "--tp"},
-    {"--tensor-parallel", "--tp"},
-    {"--tensor-model-parallel-size", "--tp"},
-    {"--pp-size", "--pp"},
-    {"--pipeline-parallel", "--pp"},
-    {"--pipeline-model-parallel-size", "--pp"},
-    {"--dp-size", "--dp"},
-    {"--data-parallel", "--dp"},
-    {"--data-parallel-size", "--dp"},
-    {"--cp-size", "--cp"},
-    {"--context-parallel-size", "--cp"},
-    {"--ep-size", "--ep"},
-    {"--expert-model-parallel-size", "--ep"},
-    {"--expert-parallel-size", "--ep"},
-    {"--vpp", "--virtual-stages"},
-    {"--num-virtual-stages-per-pipeline-rank", "--virtual-stages"},
+constexpr OtherNames kOtherNames[] = {
+    {"--mbs --micro-batch-size", "--micro-batch"},
+    {"--gbs --global-batch-size --batch-size", "--global-batch"},
+    {"--seq-len --seq-length --sequence-length --context-length", "--seq"},
+    {"--tp-size --tensor-parallel --tensor-model-parallel-size", "--tp"},
+    {"--pp-size --pipeline-parallel --pipeline-model-parallel-size", "--pp"},
+    {"--dp-size --data-parallel --data-parallel-size", "--dp"},
+    {"--cp-size --context-parallel-size", "--cp"},
+    {"--ep-size --expert-model-parallel-size --expert-parallel-size", "--ep"},
+    {"--vpp --num-virtual-stages-per-pipeline-rank", "--virtual-stages"},
     {"--zero-stage", "--zero"},
     {"--sp", "--sequence-parallel"},
-    {"--recompute-granularity", "--recompute"},
-    {"--activation-checkpointing", "--recompute"},
+    {"--recompute-granularity --activation-checkpointing", "--recompute"},
     {"--attention-backend", "--attention"},
-    {"--num-gpus", "--gpus"},
-    {"--world-size", "--gpus"},
+    {"--num-gpus --world-size", "--gpus"},
     {"--memory", "--max-memory"},
     {"--hardware", "--cluster"},
     {"--out", "--save"},
     {"--output", "-o"},
 };
-constexpr OtherName kInstead[] = {
-    {"--nodes", "write --gpus: the nodes times the GPUs of each"},
-    {"--nnodes", "write --gpus: the nodes times the GPUs of each"},
-    {"--num-nodes", "write --gpus: the nodes times the GPUs of each"},
+constexpr OtherNames kInstead[] = {
+    {"--nodes --nnodes --num-nodes", "write --gpus: the nodes times the GPUs of each"},
     {"--bf16", "write --dtype bf16"},
     {"--fp16", "write --dtype fp16"},
     {"--fp32", "write --dtype fp32"},
@@ -64,8 +45,8 @@ constexpr OtherName kInstead[] = {
     {"--lora", "tpsim plans the training of all weights: its plan bounds a LoRA run from above"},
     {"--qlora", "tpsim plans weights of 16 or 32 bits: take --precision fp8 for 8-bit products"},
     {"--load-in-4bit", "tpsim plans weights of 16 or 32 bits: see --precision nvfp4 for products"},
-    {"--offload-params", "weights stay on the GPU: --offload optimizer moves what is larger"},
-    {"--offload-param", "weights stay on the GPU: --offload optimizer moves what is larger"},
+    {"--offload-params --offload-param",
+     "weights stay on the GPU: --offload optimizer moves what is larger"},
     {"--load-in-8bit", "tpsim plans weights of 16 or 32 bits: --precision fp8 multiplies in 8"},
     {"--cpu-offload", "write --offload optimizer"},
 };
@@ -89,8 +70,8 @@ constexpr OtherValue kOtherValues[] = {
 }  // namespace
 
 const OptionRow* option_called(std::string_view name) {
-  for (const OtherName& other : kOtherNames) {
-    if (name != other.name) continue;
+  for (const OtherNames& other : kOtherNames) {
+    if (!matches_any(name, other.names)) continue;
     for (const OptionRow& row : option_rows()) {
       if (row.name == other.option) return &row;
     }
@@ -108,8 +89,8 @@ std::string_view possible_instead(std::string_view option, std::string_view valu
 }
 
 std::string_view written_instead(std::string_view name) {
-  for (const OtherName& other : kInstead) {
-    if (name == other.name) return other.option;
+  for (const OtherNames& other : kInstead) {
+    if (matches_any(name, other.names)) return other.option;
   }
   return "";
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/assumed.h"
-#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
 #include "cli/gui_program.h"
@@ -24,7 +23,6 @@
 #include "core/files.h"
 #include "core/json_document.h"
 #include "core/numbers.h"
-#include "core/plan_json.h"
 #include "core/text.h"
 #include "gui/plan_picture.h"
 

@@ -17,8 +17,11 @@ namespace {
 constexpr int kBarWidth = 40;
 constexpr int kGaugeWidth = 20;
 
-std::string row(const Terminal& terminal, std::string_view label, const std::string& rest) {
-  return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<13}", label), Ink::kDim), rest);
+template <class... Values>
+std::string row(const Terminal& terminal, std::string_view label,
+                fmt::format_string<const Values&...> text, const Values&... values) {
+  return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<13}", label), Ink::kDim),
+                     fmt::format(text, values...));
 }
 
 // Cores reach a hundredth of a TFLOP/s.
@@ -166,12 +169,10 @@ std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set
                                  d.ep > 1 ? fmt::format(", ep {}", d.ep) : "",
                                  d.etp > 0 ? fmt::format(", etp {}", d.etp) : ""),
                      Ink::kBold);
-  return row(terminal, "layout",
-             fmt::format("{}, ZeRO {}{}, {} micro-batch{} of {}{}, {}", degrees, plan.zero,
-                         mark(Setting::kZero), micro_batches(plan),
-                         micro_batches(plan) == 1 ? "" : "es", plan.micro_batch,
-                         mark(Setting::kMicroBatch), schedule)) +
-         row(terminal, "kernels",
+  return row(terminal, "layout", "{}, ZeRO {}{}, {} micro-batch{} of {}{}, {}", degrees, plan.zero,
+             mark(Setting::kZero), micro_batches(plan), micro_batches(plan) == 1 ? "" : "es",
+             plan.micro_batch, mark(Setting::kMicroBatch), schedule) +
+         row(terminal, "kernels", "{}",
              wrapped(
                  fmt::format(
                      "{} recompute{}, {} attention{}, sequence parallel {}{}, {}{}, gradients {}",
@@ -188,8 +189,8 @@ std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set
                  terminal.room(15, 85), 15)) +
          (plan.rank_order == RankOrder::kTpDpPp
               ? ""
-              : row(terminal, "ranks", "pipeline stages inside data parallel: tp-pp-dp")) +
-         row(terminal, "blocks",
+              : row(terminal, "ranks", "{}", "pipeline stages inside data parallel: tp-pp-dp")) +
+         row(terminal, "blocks", "{}",
              layers_text(plan.stage_layers) +
                  (plan.virtual_stages > 1 ? " by chunk" : " by stage"));
 }
@@ -199,27 +200,24 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
   const TimeScale scale = time_scale(predicted.step);
   std::string text =
       row(terminal, "step time",
-          fmt::format(
-              "{}, 90 % interval {} to {} {}; {} tokens/s",
-              terminal.paint(fmt::format("{} {}", scaled_text(predicted.step, scale), scale.unit),
-                             Ink::kBold),
-              scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
-              scale.unit, count_text(std::llround(predicted.tokens_per_s))));
-  text +=
-      row(terminal, "speed",
-          fmt::format("{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
-                      terminal.paint(rate_text(predicted.hardware_tflops_per_gpu), Ink::kBold),
-                      terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
-                      percent_text(predicted.mfu)));
-  text += row(terminal, "memory", memory_line(terminal, predicted));
+
+          "{}, 90 % interval {} to {} {}; {} tokens/s",
+          terminal.paint(fmt::format("{} {}", scaled_text(predicted.step, scale), scale.unit),
+                         Ink::kBold),
+          scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
+          scale.unit, count_text(std::llround(predicted.tokens_per_s)));
+  text += row(terminal, "speed",
+              "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
+              terminal.paint(rate_text(predicted.hardware_tflops_per_gpu), Ink::kBold),
+              terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
+              percent_text(predicted.mfu));
+  text += row(terminal, "memory", "{}", memory_line(terminal, predicted));
   if (predicted.host_memory > Bytes()) {
-    text += row(terminal, "host",
-                fmt::format("{} of {} GiB of a node's memory for the optimizer of its GPUs",
-                            gib_text(predicted.host_memory), gib_text(predicted.host_capacity)));
+    text += row(terminal, "host", "{} of {} GiB of a node's memory for the optimizer of its GPUs",
+                gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
   }
-  text += row(terminal, "rests on",
-              fmt::format("profile {} ({}): {}", printable(profile.name),
-                          name_of(profile.provenance), sources_text(predicted.sources)));
+  text += row(terminal, "rests on", "profile {} ({}): {}", printable(profile.name),
+              name_of(profile.provenance), sources_text(predicted.sources));
   return text;
 }
 
@@ -267,20 +265,8 @@ std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> r
                          bool marks_ties, const UsedColumns& used) {
   const Prediction& best = runs.front().predicted;
   const TimeScale scale = time_scale(best.step);
-  std::vector<Column> columns = {{""},
-                                 {"tp"},
-                                 {"pp"},
-                                 {"dp"},
-                                 {"zero"},
-                                 {"mb"},
-                                 {"recomp.", Align::kLeft},
-                                 {"kernels", Align::kLeft},
-                                 {fmt::format("step {}", scale.unit)},
-                                 {"90 % interval"},
-                                 {"hw"},
-                                 {"model"},
-                                 {"GiB"},
-                                 {"p(OOM)"}};
+  std::vector<Column> columns = columns_of(fmt::format(
+      "|tp|pp|dp|zero|mb|<recomp.|<kernels|step {}|90 % interval|hw|model|GiB|p(OOM)", scale.unit));
   if (!used.columns.empty()) columns.insert(columns.begin() + 1, {"GPUs"});
   for (const UsedColumns::Column& column : used.columns) columns.push_back({column.title});
   Table table(std::move(columns));

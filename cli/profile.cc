@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <map>
 #include <set>
 
@@ -75,8 +74,8 @@ Result<Subject> subject_of(const Arguments& arguments, const LocalDevices& devic
     enumerate_plans(scenario, space, [&](const Plan& plan) { subject.plans.push_back(plan); });
     subject.ranks = space.gpus;
     if (subject.plans.empty()) {
-      return Error{ErrorKind::kBadInput, "no plan of this space is legal", "",
-                   "tpsim plan with the same options says why"};
+      return bad_input("no plan of this space is legal", "",
+                       "tpsim plan with the same options says why");
     }
   }
   return subject;
@@ -165,13 +164,12 @@ Status check_one_node(World& ranks, Device& device) {
   const std::vector<std::string> hosts = gathered(ranks, device, own);
   for (const std::string& host : hosts) {
     if (host == hosts.front()) continue;
-    return Error{
-        ErrorKind::kBadInput,
+    return bad_input(
         fmt::format("ranks were started on {} and on {}", hosts.front(), host), "profile",
         fmt::format("a profile is of one node: start all of them there; hosts of one NVLink "
                     "domain are one where {} names it; links between nodes are the "
                     "cluster file's",
-                    kDomainVariable)};
+                    kDomainVariable));
   }
   return Ok{};
 }
@@ -327,8 +325,8 @@ Status write_datasheet_profile(const Arguments& arguments) {
 Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.has(Opt::kFromDatasheet)) return write_datasheet_profile(arguments);
   if (!arguments.more.empty()) {
-    return Error{ErrorKind::kBadInput, fmt::format("unexpected argument '{}'", arguments.more[0]),
-                 "profile", "KEY=VALUE goes with --from-datasheet NAME"};
+    return bad_input(fmt::format("unexpected argument '{}'", arguments.more[0]), "profile",
+                     "KEY=VALUE goes with --from-datasheet NAME");
   }
   if (!arguments.has(Opt::kOutputFolder)) {
     return option_error(Opt::kOutputFolder, "is missing: where to?", "give -o profile.json");
@@ -339,9 +337,7 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   sum.add(ops_to_profile(subject.model, subject.options, subject.plans));
   const DType own = devices.facts.asynchronous ? DType::kBFloat16 : DType::kFloat32;
   const DType dtype = subject.plans.empty() ? own : subject.plans.front().dtype;
-  for (const OpRecord& probe : probe_ops(dtype, devices.facts)) {
-    sum.add(probe, Seconds());
-  }
+  for (const OpRecord& probe : probe_ops(dtype, devices.facts)) sum.add(probe, Seconds());
   const StepTimes work = sum.times();
 
   const std::int64_t world = devices.ranks.started > 0

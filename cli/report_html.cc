@@ -75,8 +75,8 @@ Status run_report(const Arguments& arguments, const Terminal&) {
   }
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (!file) {
-    return Error{ErrorKind::kBadInput, "which plan? No plan file was given", "tpsim report",
-                 "tpsim plan ... --save plan.json writes one"};
+    return bad_input("which plan? No plan file was given", "tpsim report",
+                     "tpsim plan ... --save plan.json writes one");
   }
   TPSIM_TRY(const JsonValue files, files_of(*file, arguments));
   TPSIM_TRY(std::string page, page_without_plan());

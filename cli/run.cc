@@ -84,11 +84,10 @@ Status check_digits(const TrainingRun& run) {
   constexpr std::int64_t kMostTokens = 100'000;
   const std::int64_t tokens = run.plan.global_batch * run.model.seq;
   if (run.plan.dtype != DType::kFloat16 || tokens <= kMostTokens) return Ok{};
-  return Error{
-      ErrorKind::kBadInput,
+  return bad_input(
       fmt::format("fp16 has no digits left for gradients of {} tokens a step: {} are the most",
                   tokens, kMostTokens),
-      "--dtype", "choose bf16, or a smaller --global-batch"};
+      "--dtype", "choose bf16, or a smaller --global-batch");
 }
 
 // Of what runs beside products, sums of input gradients alone are executed.

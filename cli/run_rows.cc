@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -22,8 +21,8 @@ Result<PublishedRun> row_of_table(const std::vector<PublishedRun>& runs, const s
     ids.push_back(run.id);
   }
   const std::string near = nearest(id, ids);
-  return Error{ErrorKind::kBadInput, fmt::format("the table has no row '{}'", id), "--row",
-               near.empty() ? "" : fmt::format("did you mean {}?", near)};
+  return bad_input(fmt::format("the table has no row '{}'", id), "--row",
+                   near.empty() ? "" : fmt::format("did you mean {}?", near));
 }
 
 // What every row would be skipped for is an error of the command.
@@ -63,7 +62,7 @@ Result<std::filesystem::path> run_table(const Arguments& arguments) {
 
 Result<ExplainedRow> explained_row(const Arguments& arguments) {
   if (!arguments.has(Opt::kRow)) {
-    return Error{ErrorKind::kBadInput, "is missing: which row?", "--row", "an id of the table"};
+    return bad_input("is missing: which row?", "--row", "an id of the table");
   }
   TPSIM_TRY(const std::filesystem::path table, run_table(arguments));
   TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(table));

@@ -114,15 +114,7 @@ Result<std::vector<Size>> all_sizes(const Arguments& arguments, const NamedScena
 
 std::string scaling_text(const Terminal& terminal, const NamedScenario& named,
                          const std::vector<Size>& sizes) {
-  Table table({{"GPUs"},
-               {"sequences"},
-               {"step"},
-               {"tokens/s"},
-               {"a GPU"},
-               {"efficiency"},
-               {"MFU"},
-               {"GiB"},
-               {"best plan", Align::kLeft}});
+  Table table(columns_of("GPUs|sequences|step|tokens/s|a GPU|efficiency|MFU|GiB|<best plan"));
   const Size* const first = reference(sizes);
   for (const Size& size : sizes) {
     if (!size.best) {

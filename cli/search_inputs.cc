@@ -63,9 +63,7 @@ Result<int> threads_of(const Arguments& arguments) {
 Arguments searched_as(Arguments arguments, const std::optional<PlanFile>& file) {
   if (!file) return arguments;
   const Opt batch = opt_of(Setting::kGlobalBatch);
-  if (!arguments.has(Opt::kGpus)) {
-    arguments.set(Opt::kGpus, std::to_string(gpu_count(file->plan)));
-  }
+  if (!arguments.has(Opt::kGpus)) arguments.set(Opt::kGpus, std::to_string(gpu_count(file->plan)));
   if (!arguments.has(batch)) arguments.set(batch, std::to_string(file->plan.global_batch));
   return arguments;
 }
@@ -81,9 +79,7 @@ Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& sce
   TPSIM_TRY(space.gpus, integer_of(arguments, Opt::kGpus, 1));
   TPSIM_TRY(space.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch),
                                            searched_global_batch(scenario.model, space.gpus)));
-  for (const SettingRow& row : setting_rows()) {
-    TPSIM_TRY_STATUS(ask_for(arguments, row, space));
-  }
+  for (const SettingRow& row : setting_rows()) TPSIM_TRY_STATUS(ask_for(arguments, row, space));
   TPSIM_TRY(space.excluded, settings_of(arguments, Opt::kExclude));
   TPSIM_TRY_STATUS(check_excluded(space));
   TPSIM_TRY(space.uneven_ends,

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "cli/table.h"
-#include "core/json_document.h"
 #include "core/numbers.h"
 #include "core/text.h"
 
@@ -18,9 +17,8 @@ Result<std::vector<PartValues>> combinations(const PartLists& lists) {
   std::vector<PartValues> all = {{}};
   for (const auto& [part, values] : lists) {
     if (all.size() * values.size() > kMostCombinations) {
-      return Error{ErrorKind::kBadInput,
-                   fmt::format("parts have more than {} combinations", kMostCombinations),
-                   std::string(option_of(part)), "leave fewer of them open"};
+      return bad_input(fmt::format("parts have more than {} combinations", kMostCombinations),
+                       std::string(option_of(part)), "leave fewer of them open");
     }
     std::vector<PartValues> longer;
     for (const PartValues& one : all) {

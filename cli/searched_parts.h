@@ -2,9 +2,7 @@
 // values that a stack lists among its choices.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "cli/inputs.h"
 #include "cli/terminal.h"

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,7 +22,7 @@ namespace tpsim::cli {
 namespace {
 
 Error not_named(std::string_view kind, std::string hint) {
-  return Error{ErrorKind::kBadInput, fmt::format("which {}?", kind), "show", std::move(hint)};
+  return bad_input(fmt::format("which {}?", kind), "show", std::move(hint));
 }
 
 // "clusters" is a cluster too.
@@ -75,14 +74,14 @@ Status run_show(const Arguments& arguments, const Terminal&) {
   constexpr std::array<std::string_view, 8> kKinds = {
       "model", "cluster", "profile", "stack", "assumptions", "schema", "formats", "families"};
   if (arguments.positional.empty()) {
-    return Error{ErrorKind::kBadInput, "show what?", "show",
-                 "model, cluster, profile, stack, assumptions, schema, formats or families"};
+    return bad_input("show what?", "show",
+                     "model, cluster, profile, stack, assumptions, schema, formats or families");
   }
   const std::string kind = singular(arguments.positional);
   TPSIM_TRY_STATUS(choose("kind", kind, std::span<const std::string_view>(kKinds)));
   if (arguments.more.size() > 1) {
-    return Error{ErrorKind::kBadInput, fmt::format("'{}' is one name too many", arguments.more[1]),
-                 "show", "show one at a time"};
+    return bad_input(fmt::format("'{}' is one name too many", arguments.more[1]), "show",
+                     "show one at a time");
   }
   const std::string name = arguments.more.empty() ? "" : arguments.more.front();
   if (kind == "formats") return print(formats_page());

@@ -15,7 +15,6 @@
 #include "cli/trace_json.h"
 #include "core/files.h"
 #include "core/json_document.h"
-#include "core/plan_json.h"
 
 namespace tpsim::cli {
 namespace {

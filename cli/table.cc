@@ -6,6 +6,18 @@
 
 namespace tpsim::cli {
 
+std::vector<Column> columns_of(std::string_view titles) {
+  std::vector<Column> columns;
+  for (std::size_t begin = 0; begin <= titles.size();) {
+    const std::size_t end = std::min(titles.find('|', begin), titles.size());
+    const bool left = begin < end && titles[begin] == '<';
+    columns.push_back({std::string(titles.substr(begin + left, end - begin - left)),
+                       left ? Align::kLeft : Align::kRight});
+    begin = end + 1;
+  }
+  return columns;
+}
+
 void Table::add_row(std::vector<Cell> cells) {
   TPSIM_CHECK(cells.size() == columns_.size(), "a row with another number of cells than columns");
   rows_.push_back(std::move(cells));

@@ -15,6 +15,9 @@ struct Column {
   Align align = Align::kRight;
 };
 
+// By their titles, with bars between them; '<' stands before one whose cells begin at the left.
+std::vector<Column> columns_of(std::string_view titles);
+
 struct Cell {
   std::string text;
   Ink ink = Ink::kPlain;

@@ -141,8 +141,7 @@ Status print(std::string_view text) {
   errno = 0;
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return Ok{};
-  return Error{ErrorKind::kBadInput, fmt::format("cannot write: {}", std::strerror(errno)),
-               "standard output", ""};
+  return bad_input(fmt::format("cannot write: {}", std::strerror(errno)), "standard output");
 }
 
 Status print(const Terminal& terminal, std::string_view report) {

@@ -1,9 +1,6 @@
 // What a search for cost or energy has least of, plan by plan, in money and kWh.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "cli/inputs.h"
 #include "cli/plan_view.h"
 #include "plans/search.h"

@@ -150,17 +150,9 @@ std::vector<std::pair<std::string, std::int64_t>> skip_counts(
 }
 
 Table rows_table(const std::vector<RunOutcome>& outcomes) {
-  Table table({{"row", Align::kLeft},
-               {"", Align::kLeft},
-               {"measured"},
-               {"predicted"},
-               {"90 % interval"},
-               {"error"},
-               {"GiB measured"},
-               {"predicted"},
-               {"p(OOM)"},
-               {"on", Align::kLeft},
-               {"skipped because", Align::kLeft}});
+  Table table(
+      columns_of("<row|<|measured|predicted|90 % interval|error|GiB "
+                 "measured|predicted|p(OOM)|<on|<skipped because"));
   const auto shown = [](bool there, std::string text) { return there ? text : std::string("-"); };
   for (const RunOutcome& run : outcomes) {
     const auto error = run.error();
@@ -259,9 +251,7 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
   std::vector<RunOutcome> outcomes;
   for (const PublishedRun& run : runs) {
     outcomes.push_back(predict_run(loader, run));
-    if (progress) {
-      progress(static_cast<double>(outcomes.size()) / static_cast<double>(runs.size()));
-    }
+    if (progress) progress(static_cast<double>(outcomes.size()) / static_cast<double>(runs.size()));
   }
   return outcomes;
 }

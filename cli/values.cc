@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <ctime>
@@ -63,7 +61,7 @@ Status append_range(Opt opt, std::string_view text, ValueRange range,
 }
 
 Error option_error(Opt opt, std::string message, std::string hint) {
-  return Error{ErrorKind::kBadInput, std::move(message), row_of(opt).name, std::move(hint)};
+  return bad_input(std::move(message), row_of(opt).name, std::move(hint));
 }
 
 Status check_single(const Arguments& arguments, Opt opt, std::size_t values) {

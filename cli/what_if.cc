@@ -6,12 +6,10 @@
 
 #include <cmath>
 
-#include "cli/commands.h"
 #include "cli/counterfactuals.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/table.h"
-#include "core/json_document.h"
 #include "core/numbers.h"
 #include "plans/precision_break_even.h"
 #include "plans/shape_advice.h"

@@ -4,13 +4,11 @@
 
 #include <fmt/format.h>
 
-#include "cli/commands.h"
 #include "cli/counterfactuals.h"
 #include "cli/fit.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/table.h"
-#include "core/json_document.h"
 #include "core/numbers.h"
 
 namespace tpsim::cli {
