@@ -14,7 +14,7 @@
 namespace tpsim::gui {
 namespace {
 
-Error no_plan() { return Error{ErrorKind::kBadInput, "there is no plan", "", "choose one first"}; }
+Error no_plan() { return bad_input("there is no plan", "", "choose one first"); }
 
 // Each returns what was done.
 Result<std::string> save_view(const ViewComputer& computer, const AppState& state) {
@@ -46,9 +46,7 @@ Result<std::string> export_files(const ViewComputer& computer, const AppState& s
   const std::filesystem::path folder = state.export_folder;
   std::error_code code;
   std::filesystem::create_directories(folder, code);
-  if (code) {
-    return Error{ErrorKind::kBadInput, "is no folder: " + code.message(), folder.string(), ""};
-  }
+  if (code) return bad_input("is no folder: " + code.message(), folder.string());
   std::string names;
   for (const LaunchFile& launch : files) {
     TPSIM_TRY_STATUS(write_file_atomically(folder / launch.name, launch.text));
@@ -63,8 +61,8 @@ Result<std::string> model_words(const ViewComputer& computer, const PlanFile& fi
   if (!state.choice.opened_model) return "--model " + shell_quoted(state.choice.model);
   if (computer.catalogue_holds(file.model)) return "--model " + shell_quoted(file.model.name);
   if (!state.opened_file.empty()) return shell_quoted(state.opened_file);
-  return Error{ErrorKind::kBadInput, "no file holds this model", file.model.name,
-               "save the plan: tpsim simulate plan.json predicts it"};
+  return bad_input("no file holds this model", file.model.name,
+                   "save the plan: tpsim simulate plan.json predicts it");
 }
 
 Result<std::string> copy_command(const ViewComputer& computer, const AppState& state) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 
 #include "gui/ui.h"
 #include "gui/views.h"

@@ -69,8 +69,6 @@ std::vector<Tick> ticks(const AxisScale& scale, int most_ticks) {
   return scale.logarithmic ? logarithmic_ticks(scale, most_ticks) : linear_ticks(scale, most_ticks);
 }
 
-AxisScale scale_from_zero(double most) { return {0, most > 0 ? most * 1.04 : 1, false}; }
-
 AxisScale scale_around(double least, double most) {
   if (!(most > least)) return {least * 0.9, least * 1.1 + 1e-12, false};
   if (least > 0 && most / least > 3) return {least / 1.08, most * 1.08, true};

@@ -25,9 +25,8 @@ struct AxisScale {
 // labelled with as many decimals as they need.
 std::vector<Tick> ticks(const AxisScale& scale, int most_ticks);
 
-// The least scale from zero, or from the data with some air, that holds the values. Logarithmic
-// where the largest is more than three times the smallest.
-AxisScale scale_from_zero(double most);
+// The least scale, with some air, that holds the values. Logarithmic where the largest is more than
+// three times the smallest.
 AxisScale scale_around(double least, double most);
 
 // "1.25 s", "340 ms", "12.5 us": a time on an axis whose ticks are `step` apart, in the unit of its

@@ -1,7 +1,5 @@
 #include "gui/comparison_picture.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/numbers.h"

@@ -1,7 +1,6 @@
 #include "gui/critical_path.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace tpsim::gui {
 namespace {

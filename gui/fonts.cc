@@ -35,9 +35,7 @@ ImFont* add_font(ImFontAtlas& atlas, bool is_bold, float pixels) {
 void align_digits(ImFont& font) {
   float widest = 0;
   for (ImFontGlyph& glyph : font.Glyphs) {
-    if (glyph.Codepoint >= '0' && glyph.Codepoint <= '9') {
-      widest = std::max(widest, glyph.AdvanceX);
-    }
+    if (glyph.Codepoint >= '0' && glyph.Codepoint <= '9') widest = std::max(widest, glyph.AdvanceX);
   }
   for (ImFontGlyph& glyph : font.Glyphs) {
     if (glyph.Codepoint < '0' || glyph.Codepoint > '9') continue;

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cctype>
-#include <string>
 
 #include "core/text.h"
 

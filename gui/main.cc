@@ -2,7 +2,6 @@
 // on, already checked, so it has no help of its own.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <string>
@@ -10,7 +9,6 @@
 #include "core/files.h"
 #include "core/json_document.h"
 #include "core/standard_streams.h"
-#include "gui/actions.h"
 #include "gui/drawing_pixels.h"
 #include "gui/start_options.h"
 #include "gui/window.h"

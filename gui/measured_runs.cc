@@ -42,16 +42,16 @@ Result<MeasuredRuns> runs_of(const std::string& file) {
   TPSIM_TRY(const JsonValue root, read_json_file(file));
   const JsonValue* rows = root.find("rows");
   if (rows == nullptr || rows->as<JsonValue::Array>() == nullptr) {
-    return Error{ErrorKind::kBadInput, "holds no rows of measured runs", file,
-                 "tpsim validate --runs runs.csv --json > report.json writes such a file"};
+    return bad_input("holds no rows of measured runs", file,
+                     "tpsim validate --runs runs.csv --json > report.json writes such a file");
   }
   MeasuredRuns runs;
   for (const JsonValue& row : *rows->as<JsonValue::Array>()) {
     if (const auto read = row_of(row)) runs.rows.push_back(*read);
   }
   if (runs.rows.empty()) {
-    return Error{ErrorKind::kBadInput, "no row has both a measured and a predicted step", file,
-                 "the table of runs needs a column of times"};
+    return bad_input("no row has both a measured and a predicted step", file,
+                     "the table of runs needs a column of times");
   }
   summarize(runs);
   return runs;

@@ -113,6 +113,12 @@ const char* memory_part_name(int part) {
   return name_of(static_cast<MemoryCategory>(part)).data();  // a literal
 }
 
+Bytes part_of(const StageMemory& stage, int part) {
+  if (part == kMemoryCategoryCount) return stage.context;
+  if (part == kMemoryCategoryCount + 1) return stage.fragmentation;
+  return stage.by_category[static_cast<std::size_t>(part)];
+}
+
 Rgba mix(Rgba from, Rgba to, double share) {
   const auto channel = [&](std::uint8_t a, std::uint8_t b) {
     return static_cast<std::uint8_t>(std::lround(a + (b - a) * std::clamp(share, 0.0, 1.0)));

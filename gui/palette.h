@@ -31,6 +31,7 @@ const char* name_of(TermClass);
 inline constexpr int kMemoryPartCount = kMemoryCategoryCount + 2;  // and context, fragmentation
 inline constexpr int kSpanKindCount = static_cast<int>(SpanKind::kOther) + 1;
 const char* memory_part_name(int part);
+Bytes part_of(const StageMemory& stage, int part);
 
 struct Palette {
   Rgba window;  // behind everything

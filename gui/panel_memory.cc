@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/numbers.h"
 #include "gui/panels.h"
@@ -11,12 +10,6 @@
 
 namespace tpsim::gui {
 namespace {
-
-Bytes part_of(const StageMemory& stage, int part) {
-  if (part == kMemoryCategoryCount) return stage.context;
-  if (part == kMemoryCategoryCount + 1) return stage.fragmentation;
-  return stage.by_category[static_cast<std::size_t>(part)];
-}
 
 std::string stage_text(const StageMemory& stage, Bytes capacity) {
   std::string text = fmt::format("Stage {}: {} of {} GiB\n", stage.stage, gib_text(stage.total()),

@@ -1,5 +1,4 @@
 // What the buttons of the top bar open: export, files, help.
-#include <fmt/format.h>
 
 #include <array>
 

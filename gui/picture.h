@@ -1,9 +1,7 @@
 // A picture in memory, and PNG files.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include "core/result.h"

@@ -102,12 +102,6 @@ void draw_scatter(Drawing& out, Area area, const std::vector<PlannedRun>& all) {
            fmt::format("capacity {} GiB", gib_text(best.capacity)));
 }
 
-Bytes part_of(const StageMemory& stage, int part) {
-  if (part == kMemoryCategoryCount) return stage.context;
-  if (part == kMemoryCategoryCount + 1) return stage.fragmentation;
-  return stage.by_category[static_cast<std::size_t>(part)];
-}
-
 // Names of the parts, in two lines below the bars.
 void draw_memory_legend(Drawing& out, Area area) {
   double x = area.left - 30, y = area.bottom + 42;

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <thread>
 
 #include "core/text.h"
 #include "gui/keys.h"
@@ -46,9 +45,7 @@ Result<std::vector<std::string>> words_of(std::string_view line, const std::stri
     }
     if (line[i] == '"') {
       const std::size_t end = line.find('"', i + 1);
-      if (end == std::string_view::npos) {
-        return Error{ErrorKind::kBadInput, "a quote without its end", where, ""};
-      }
+      if (end == std::string_view::npos) return bad_input("a quote without its end", where);
       words.emplace_back(line.substr(i + 1, end - i - 1));
       i = end + 1;
       continue;
@@ -64,16 +61,13 @@ Status check_action(const ScriptLine& line, const std::string& where) {
   std::vector<std::string_view> names;
   for (const ActionRow& row : kActions) names.push_back(row.name);
   const auto index = choose("action", line.words.front(), std::span<const std::string_view>(names));
-  if (!index.ok()) {
-    return Error{ErrorKind::kBadInput, index.error().message, where, index.error().hint};
-  }
+  if (!index.ok()) return bad_input(index.error().message, where, index.error().hint);
   const std::size_t given = line.words.size() - 1;
   const ActionRow& row = kActions[*index];
   if (given >= row.least && given <= row.most) return Ok{};
-  return Error{
-      ErrorKind::kBadInput,
+  return bad_input(
       fmt::format("'{}' takes {} to {} words, not {}", row.name, row.least, row.most, given), where,
-      "docs/gui.md lists the actions"};
+      "docs/gui.md lists the actions");
 }
 
 double number_in(const std::string& word) { return std::strtod(word.c_str(), nullptr); }
@@ -132,8 +126,8 @@ class Runner {
     std::vector<std::string> names;
     for (const auto& [name, rect] : items) names.push_back(name);
     const std::string near = nearest(label, std::span<const std::string>(names));
-    return Error{ErrorKind::kBadInput, fmt::format("nothing on the screen is called '{}'", label),
-                 "", near.empty() ? "" : "did you mean '" + near + "'?"};
+    return bad_input(fmt::format("nothing on the screen is called '{}'", label), "",
+                     near.empty() ? "" : "did you mean '" + near + "'?");
   }
 
   Status move_to(const std::string& label, double x, double y) {
@@ -233,7 +227,7 @@ class Runner {
       std::vector<std::string> names;
       for (const auto& fact : all) names.push_back(fact.first);
       const auto known = choose("fact", word(1), std::span<const std::string>(names));
-      return Error{ErrorKind::kBadInput, known.error().message, "", known.error().hint};
+      return bad_input(known.error().message, "", known.error().hint);
     }
     const bool has_op = has(3);
     const std::string& wanted = word(has_op ? 3 : 2);
@@ -245,10 +239,9 @@ class Runner {
                          : op == ">"   ? left > right
                                        : false;
     if (is_true) return Ok{};
-    return Error{
-        ErrorKind::kBadInput,
+    return bad_input(
         fmt::format("expected {} {} {}, but it is '{}'", word(1), op, wanted, found->second), "",
-        op == "is" || op == "not" || op == "<" || op == ">" ? "" : "known: not, <, >"};
+        op == "is" || op == "not" || op == "<" || op == ">" ? "" : "known: not, <, >");
   }
 
   Status screenshot() {
@@ -295,7 +288,7 @@ Status wait_for_search(ScriptHost& host) {
   host.frame();
   while (host.session().needs_frames()) {
     if (Clock::now() - start > kPatience) {
-      return Error{ErrorKind::kBadInput, "the search goes on for more than two minutes", "", ""};
+      return bad_input("the search goes on for more than two minutes");
     }
     host.frame();
   }

@@ -1,7 +1,6 @@
 #include "gui/search_job.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "plans/enumerate.h"
 
@@ -39,10 +38,7 @@ void SearchJob::step() {
 }
 
 void SearchJob::find_best() {
-  const auto start = std::chrono::steady_clock::now();
   Result<SearchResult> found = search(*scenario_, space_, kBestPlans, {});
-  findings_.first_answer =
-      Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   findings_.has_best = true;
   if (!found.ok()) {
     findings_.error = found.error();

@@ -21,7 +21,6 @@ struct Findings {
   std::vector<PlannedRun> plans;           // fastest first
   std::vector<std::size_t> pareto_front;   // indices into plans, by falling step time
   std::optional<PlannedRun> nearest_miss;  // when nothing fits
-  Seconds first_answer;                    // wall time until the best plans were known
   bool has_best = false;                   // the best plans are known
   bool is_complete = false;                // and all others
 };

@@ -18,8 +18,8 @@ Status set_size(const std::string& text, StartOptions& options) {
   const std::int64_t width = x == std::string::npos ? -1 : whole(text.substr(0, x));
   const std::int64_t height = x == std::string::npos ? -1 : whole(text.substr(x + 1));
   if (width < 320 || height < 240 || width > 8192 || height > 8192) {
-    return Error{ErrorKind::kBadInput, "'" + text + "' is no size of a window", "--size",
-                 "from 320x240 to 8192x8192, as 1280x800"};
+    return bad_input("'" + text + "' is no size of a window", "--size",
+                     "from 320x240 to 8192x8192, as 1280x800");
   }
   options.width = static_cast<int>(width);
   options.height = static_cast<int>(height);
@@ -29,8 +29,7 @@ Status set_size(const std::string& text, StartOptions& options) {
 Status set_count(std::string_view name, const std::string& text, std::int64_t& out) {
   out = whole(text);
   if (out >= 1) return Ok{};
-  return Error{ErrorKind::kBadInput, "'" + text + "' is no whole number of at least 1",
-               std::string(name), ""};
+  return bad_input("'" + text + "' is no whole number of at least 1", std::string(name));
 }
 
 Status set_option(std::string_view name, const std::string& value, StartOptions& options) {
@@ -44,8 +43,7 @@ Status set_option(std::string_view name, const std::string& value, StartOptions&
   if (name == "--script") return options.script = value, Ok{};
   if (name == "--size") return set_size(value, options);
   if (name == "--theme") return options.is_dark = value == "dark", Ok{};
-  return Error{ErrorKind::kBadInput, "unknown option '" + std::string(name) + "'", "",
-               "tpsim gui --help lists them"};
+  return bad_input("unknown option '" + std::string(name) + "'", "", "tpsim gui --help lists them");
 }
 
 }  // namespace
@@ -58,9 +56,7 @@ Result<StartOptions> start_options(int argc, const char* const* argv) {
       options.file = name;
       continue;
     }
-    if (i + 1 == argc) {
-      return Error{ErrorKind::kBadInput, "needs a value", std::string(name), ""};
-    }
+    if (i + 1 == argc) return bad_input("needs a value", std::string(name));
     TPSIM_TRY_STATUS(set_option(name, argv[++i], options));
   }
   return options;

@@ -49,8 +49,9 @@ Status load_machine(const Catalogue& catalogue, const Choice& choice, Scenario& 
     TPSIM_TRY(scenario.profile, catalogue.load_profile(choice.profile));
   }
   if (scenario.profile.machine.devices == 0) {
-    return Error{ErrorKind::kBadInput, "no profile says what this machine is", choice.profile,
-                 "open a plan that was made with a profile of tpsim profile, or choose a cluster"};
+    return bad_input(
+        "no profile says what this machine is", choice.profile,
+        "open a plan that was made with a profile of tpsim profile, or choose a cluster");
   }
   scenario.cluster = machine_cluster(scenario.profile);
   TPSIM_TRY(StackSpec stack,

@@ -80,8 +80,8 @@ Error wrong_text(const AssumptionRow& row, std::string_view text) {
   const bool usable = typed && typed->length == text.size() && typed->value >= row.least &&
                       typed->value <= row.most;
   const double example = usable ? typed->value : std::max(1.0, row.least);
-  return Error{ErrorKind::kBadInput, fmt::format("'{}' is no number {}", text, unit), "",
-               fmt::format("write it as \"{}\"", assumption_text(row, example))};
+  return bad_input(fmt::format("'{}' is no number {}", text, unit), "",
+                   fmt::format("write it as \"{}\"", assumption_text(row, example)));
 }
 
 }  // namespace
@@ -101,10 +101,8 @@ Result<double> parse_assumption(const AssumptionRow& row, std::string_view text)
   if (unit != row.unit) return wrong_text(row, text);
   const bool whole = !row.whole || value == std::floor(value);
   if (!(value >= row.least && value <= row.most) || !whole) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("{} is out of range: {} from {} to {}", text,
-                             row.whole ? "a whole number" : "a number", row.least, row.most),
-                 "", ""};
+    return bad_input(fmt::format("{} is out of range: {} from {} to {}", text,
+                                 row.whole ? "a whole number" : "a number", row.least, row.most));
   }
   return value;
 }

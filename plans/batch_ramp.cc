@@ -9,8 +9,7 @@ namespace tpsim {
 Status validate(const BatchRamp& ramp, std::int64_t full_batch) {
   if (ramp.start == 0) return Ok{};
   const auto wrong = [](std::string message) {
-    return Error{ErrorKind::kBadInput, std::move(message), "--ramp",
-                 "START,INCREMENT,SAMPLES as 192,16,9765625"};
+    return bad_input(std::move(message), "--ramp", "START,INCREMENT,SAMPLES as 192,16,9765625");
   };
   if (ramp.start < 1 || ramp.increment < 1 || ramp.samples < 1) {
     return wrong("a ramp needs a start, an increment and a number of samples above zero");

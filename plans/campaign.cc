@@ -34,8 +34,8 @@ Status check_request(const Scenario& scenario, const Plan& plan, const CampaignR
   TPSIM_TRY_STATUS(validate(request.ramp, plan.global_batch));
   const double samples = request.tokens / static_cast<double>(scenario.model.seq);
   if (!(samples >= 1 && samples < 1e15)) {
-    return Error{ErrorKind::kBadInput, fmt::format("{} tokens make no campaign", request.tokens),
-                 "--tokens", fmt::format("a sequence has {}", scenario.model.seq)};
+    return bad_input(fmt::format("{} tokens make no campaign", request.tokens), "--tokens",
+                     fmt::format("a sequence has {}", scenario.model.seq));
   }
   return Ok{};
 }
@@ -94,10 +94,9 @@ Status check_async(const CampaignCheckpoints& checkpoints, const HostSpec& host,
                  "--checkpoint", "write them with --checkpoint sync"};
   }
   if (checkpoints.interval + checkpoints.stop < checkpoints.write) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("an async checkpoint is due every {} and takes {} to write",
-                             to_string(checkpoints.interval), to_string(checkpoints.write)),
-                 "--checkpoint-every", "take a longer interval, or faster storage"};
+    return bad_input(fmt::format("an async checkpoint is due every {} and takes {} to write",
+                                 to_string(checkpoints.interval), to_string(checkpoints.write)),
+                     "--checkpoint-every", "take a longer interval, or faster storage");
   }
   return Ok{};
 }
@@ -156,11 +155,10 @@ Status check_failures(const FailureModel& model, const CampaignRequest& request)
   }
   const double failures = expected_wall(model) / model.mtbf;
   if (failures * static_cast<double>(request.replays) > kMostFailures) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("{} replays with about {:.0f} failures each take too long",
-                             request.replays, failures),
-                 "--replays",
-                 fmt::format("{:.0f} at most", std::max(2.0, kMostFailures / failures))};
+    return bad_input(fmt::format("{} replays with about {:.0f} failures each take too long",
+                                 request.replays, failures),
+                     "--replays",
+                     fmt::format("{:.0f} at most", std::max(2.0, kMostFailures / failures)));
   }
   return Ok{};
 }
@@ -291,10 +289,9 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
 Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const Plan& plan) {
   const std::int64_t left = nodes_left(cluster, plan);
   if (spare <= left) return Ok{};
-  return Error{ErrorKind::kBadInput,
-               fmt::format("{} are more than the {} that {} has beside the plan's", spare, left,
-                           cluster.name),
-               "", fmt::format("from 0 to {}", left)};
+  return bad_input(fmt::format("{} are more than the {} that {} has beside the plan's", spare, left,
+                               cluster.name),
+                   "", fmt::format("from 0 to {}", left));
 }
 
 Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
@@ -318,9 +315,8 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   const std::int64_t nodes = nodes_of(scenario.cluster, plan);
   const std::int64_t node = node_size(scenario.cluster, gpu_count(plan));
   if (most_lost < 1 || most_lost >= nodes) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("{} of {} nodes cannot be lost", most_lost, nodes), "--lost-nodes",
-                 nodes > 1 ? fmt::format("from 1 to {}", nodes - 1) : "the plan has one node"};
+    return bad_input(fmt::format("{} of {} nodes cannot be lost", most_lost, nodes), "--lost-nodes",
+                     nodes > 1 ? fmt::format("from 1 to {}", nodes - 1) : "the plan has one node");
   }
   const auto least_for = [&](std::int64_t lost) {
     return std::max<std::int64_t>(1, (nodes - lost) * 3 / 4);
@@ -332,9 +328,7 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
     const SearchSpace space = space_like(plan, used * node);
     TPSIM_TRY(SearchResult result, search(scenario, space, 1, {}));
     found[static_cast<std::size_t>(used)] = std::move(result.plans);
-    if (progress) {
-      progress(static_cast<double>(nodes - used) / static_cast<double>(nodes - least));
-    }
+    if (progress) progress(static_cast<double>(nodes - used) / static_cast<double>(nodes - least));
   }
   std::vector<Replanned> table;
   for (std::int64_t lost = 1; lost <= most_lost; ++lost) {

@@ -128,9 +128,7 @@ const char* FamilyWalk::reason_against(const ParallelDegrees& degrees) const {
   if (!divides_by_etp(model, degrees.etp == 0 ? degrees.tp : degrees.etp)) {
     return "experts' widths do not divide by etp";
   }
-  if (degrees.cp > 1 && has_recurrences(model)) {
-    return "recurrences go through whole sequences";
-  }
+  if (degrees.cp > 1 && has_recurrences(model)) return "recurrences go through whole sequences";
   if (degrees.cp > 1 && model.seq % (2 * degrees.cp) != 0) {
     return "the sequence does not divide by 2 x cp";
   }
@@ -224,9 +222,7 @@ void FamilyWalk::arrange_ranks(PlanGroup& group) {
 // Settings that are illegal here, or that do nothing and would only repeat another plan.
 const char* FamilyWalk::reason_against_family() const {
   const std::int64_t tp = plan_.degrees.tp;
-  if (plan_.sequence_parallel && tp == 1) {
-    return "sequence parallelism without tensor parallelism";
-  }
+  if (plan_.sequence_parallel && tp == 1) return "sequence parallelism without tensor parallelism";
   const StackSpec& stack = scenario_.stack;
   if (const LaunchRule* rule =
           broken_rule(stack.launcher, RuleScope::kModel, scenario_.model, plan_)) {
@@ -246,9 +242,7 @@ const char* FamilyWalk::reason_against_family() const {
     return "experts with tensor parallelism need sequence parallelism";
   }
   const bool is_flash = plan_.attention == AttentionKind::kFlash;
-  if (is_flash && scenario_.model.attention_dropout > 0) {
-    return "the flash core has no dropout";
-  }
+  if (is_flash && scenario_.model.attention_dropout > 0) return "the flash core has no dropout";
   if (is_flash && plan_.recompute == Recompute::kSelective && !space_.asks_for_selective_) {
     return "flash attention keeps no probabilities to recompute";
   }

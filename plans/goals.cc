@@ -1,7 +1,6 @@
 #include "plans/goals.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace tpsim {
 namespace {

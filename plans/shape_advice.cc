@@ -186,10 +186,6 @@ ModelSpec with_heads(ModelSpec model, std::int64_t heads) {
   return model;
 }
 
-double gain_of(const Scenario& scenario, const Plan& plan, const ModelSpec& other) {
-  return Linter(scenario, plan).gain(other);
-}
-
 std::vector<ShapeFinding> shape_findings(const Scenario& scenario, const Plan& plan) {
   return Linter(scenario, plan).run();
 }

@@ -31,10 +31,6 @@ struct ShapeFinding {
 // Findings in the order hidden, heads, FFN, vocabulary, waves. Empty for a shape without any.
 std::vector<ShapeFinding> shape_findings(const Scenario& scenario, const Plan& plan);
 
-// Model FLOP/s per GPU of a plan for another shape of the same scenario over that of its own, less
-// one. Both must be legal.
-double gain_of(const Scenario& scenario, const Plan& plan, const ModelSpec& other);
-
 // The model with another hidden size and the same number of heads; with other heads and the same
 // hidden size. FFN widths follow the hidden size where they were a multiple of it.
 ModelSpec with_hidden(ModelSpec model, std::int64_t hidden);

@@ -184,9 +184,7 @@ void time_collectives(World& world, Device& device, RankBarrier& barrier,
     if (need.ranks < 2 || need.ranks > world.size()) continue;
     const GroupKind kind = kind_of_group(need);
     std::unique_ptr<Communicator>& group = groups[{kind, need.ranks}];
-    if (group == nullptr) {
-      group = world.communicator(device, kind, block_of(world, need.ranks));
-    }
+    if (group == nullptr) group = world.communicator(device, kind, block_of(world, need.ranks));
     Exercise exercise(device, *group, need, settings);
     const std::vector<double> seconds = times_of(device, barrier, exercise, settings);
     if (group->size() == 1) continue;

@@ -1,7 +1,6 @@
 // The constants of a device, from its samples: what stands where no sample does.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "core/profile.h"

@@ -59,9 +59,7 @@ double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::siz
   const double hold = kHostSeconds * static_cast<double>(count + 2);
   device_.delay(soaks ? std::min(hold, kShortHold) : hold);
   const DeviceMark begin = device_.mark();
-  for (std::size_t i = 0; i < count; ++i) {
-    device_.run(sets[(first + i) % sets.size()]);
-  }
+  for (std::size_t i = 0; i < count; ++i) device_.run(sets[(first + i) % sets.size()]);
   const DeviceMark end = device_.mark();
   if (settings_.at_work) settings_.at_work(soaked);
   return device_.seconds_between(begin, end);

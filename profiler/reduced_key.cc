@@ -1,7 +1,6 @@
 #include "profiler/reduced_key.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 namespace tpsim {

@@ -18,14 +18,6 @@ constexpr Label kOutputGate{ModelPart::kActivation, "attention.gate"};
 // In checkpoints a part of the queries' projection.
 constexpr const char* kGateWeight = "self_attn.q_proj.gate";
 
-// Adjacent columns of a tensor's rows.
-Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count) {
-  Matrix columns = matrix_of(x);
-  columns.cols = count;
-  columns.offset = first;
-  return columns;
-}
-
 AttentionCore::Weights core_weights(const ModelSpec& model, ParameterUnit& unit,
                                     const std::string& block) {
   const WeightNames names = names_of(model);
@@ -153,9 +145,7 @@ Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
     const Tensor inside =
         enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"});
     saved.core.qkv = project_qkv(inside);
-    if (gate_ != nullptr) {
-      saved.gate = linear_forward(context_, inside, *gate_, kGateLinear);
-    }
+    if (gate_ != nullptr) saved.gate = linear_forward(context_, inside, *gate_, kGateLinear);
     core_.prepare(saved.core);
   }
   core_.forward(saved.core);

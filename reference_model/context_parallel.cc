@@ -49,9 +49,7 @@ std::vector<SequenceRun> share_runs(const RankContext& context) {
   for (const SequenceRun& run : sequence_runs(context)) {
     const std::int64_t begin = std::max(run.row, first);
     const std::int64_t end = std::min(run.row + run.count, first + count);
-    if (begin < end) {
-      shares.push_back({begin - first, end - begin, run.position + begin - run.row});
-    }
+    if (begin < end) shares.push_back({begin - first, end - begin, run.position + begin - run.row});
   }
   return shares;
 }

@@ -23,13 +23,6 @@ std::vector<Joined> joined(const std::vector<Parameter*>& parameters, Tensor Par
   return parts;
 }
 
-Matrix some_columns(const Tensor& x, std::int64_t first, std::int64_t count) {
-  Matrix columns = matrix_of(x);
-  columns.cols = count;
-  columns.offset = first;
-  return columns;
-}
-
 // All are fresh, or none.
 float common_beta(const std::vector<Parameter*>& weights) {
   float beta = 0;
@@ -76,6 +69,13 @@ Matmul weight_gradient(const RankContext& context, Matrix dy, const Tensor& x,
 }
 
 }  // namespace
+
+Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count) {
+  Matrix columns = matrix_of(x);
+  columns.cols = count;
+  columns.offset = first;
+  return columns;
+}
 
 Matmul with_recipe(const RankContext& context, Matmul product, const Tensor& scales) {
   const ModelPart part = product.label.part;
@@ -145,7 +145,7 @@ void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const Label& label) {
   std::int64_t column = 0;
   for (const Joined& weight : joined(weights, &Parameter::weight)) {
-    const Matrix out = some_columns(y, column, weight.tensor.rows());
+    const Matrix out = columns_of(y, column, weight.tensor.rows());
     context.device.run(with_recipe(
         context,
         Matmul{.a = matrix_of(x), .b = matrix_of(weight.tensor, true), .c = out, .label = label},
@@ -161,7 +161,7 @@ Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy,
   std::int64_t column = 0;
   for (const Joined& matrix : matrices) {
     const std::int64_t rows = matrix.tensor.rows();
-    Matmul product = input_gradient(context, some_columns(dy, column, rows), matrix, dx, label);
+    Matmul product = input_gradient(context, columns_of(dy, column, rows), matrix, dx, label);
     context.device.run(matrices.size() == 1 ? first_of_pair(product) : product);
     column += rows;
   }
@@ -176,7 +176,7 @@ void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, 
   for (const Joined& gradient : gradients) {
     const std::int64_t rows = gradient.tensor.rows();
     Matmul product =
-        weight_gradient(context, some_columns(dy, column, rows), x, {gradient, beta}, label);
+        weight_gradient(context, columns_of(dy, column, rows), x, {gradient, beta}, label);
     context.device.run(gradients.size() == 1 ? second_of_pair(product) : product);
     column += rows;
   }
@@ -192,7 +192,7 @@ Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const
   std::int64_t column = 0;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     const std::int64_t rows = matrices[i].tensor.rows();
-    const Matrix part = some_columns(dy, column, rows);
+    const Matrix part = columns_of(dy, column, rows);
     context.device.run(first_of_pair(input_gradient(context, part, matrices[i], dx, label)));
     context.device.run(
         second_of_pair(weight_gradient(context, part, x, {gradients[i], beta}, label)));

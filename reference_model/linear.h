@@ -26,6 +26,9 @@ Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const
 void linear_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
                             Parameter& weight, const Label& label);
 
+// Adjacent columns of a tensor's rows.
+Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count);
+
 // Both, dx first: dy is rounded once for the two.
 Tensor linear_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
                        Parameter& weight, const Label& label);

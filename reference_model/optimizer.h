@@ -41,7 +41,6 @@ class Optimizer {
   // Updates the weights; `step` counts from 1. The global norm before clipping.
   double update(std::int64_t step);
 
-  void set_rate(double rate) { settings_.rate = rate; }
   // By unit, in the store's order.
   std::vector<OptimizerState>& states() { return states_; }
 

@@ -122,9 +122,7 @@ void RankModel::run_backward(const PipelineTask& task) {
   }
   store_.set_last_backward(--backwards_left_[static_cast<std::size_t>(task.chunk)] == 0);
   const Tensor dx = chunk.backward(task.micro_batch, std::move(dy), loss_scale());
-  if (!chunk.is_first()) {
-    send_to_stage(context_, pipeline, dx, neighbour(-1), "pipeline.gradient");
-  }
+  if (!chunk.is_first()) send_to_stage(context_, pipeline, dx, neighbour(-1), "pipeline.gradient");
 }
 
 MicroBatch RankModel::load(const PipelineTask& task, const DataSource& data) {

@@ -343,8 +343,7 @@ Status write_merged(RankModel& model, const std::vector<TensorBlock>& blocks,
     std::error_code failed;
     std::filesystem::create_directories(parts, failed);
     if (!failed) return Ok{};
-    return Error{ErrorKind::kBadInput, "cannot create the folder: " + failed.message(),
-                 parts.string(), ""};
+    return bad_input("cannot create the folder: " + failed.message(), parts.string());
   };
   TPSIM_TRY_STATUS(agree(model, is_first(model) ? clear() : Status(Ok{})));
   const Status mine = write_rank_file(model, blocks, parts);

@@ -95,10 +95,9 @@ Status check_model(const RunFacts& saved, const RunFacts& now) {
   for (const RunFact& fact : now) {
     const RunFact* before = find(saved, fact.name);
     if (!fact.name.starts_with(kModel) || before == nullptr || *before == fact) continue;
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("the saved state is of another model: {} {}, now {}", fact.name,
-                             before->value, fact.value),
-                 "", "give another --state"};
+    return bad_input(fmt::format("the saved state is of another model: {} {}, now {}", fact.name,
+                                 before->value, fact.value),
+                     "", "give another --state");
   }
   return Ok{};
 }

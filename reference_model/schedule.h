@@ -9,7 +9,6 @@
 //                2.2 of the same paper); warm-up 2(p - 1 - stage) + (v - 1)p
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "core/plan.h"

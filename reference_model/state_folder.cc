@@ -37,7 +37,7 @@ struct Manifest {
 };
 
 Error bad(const fs::path& path, std::string message, std::string hint = "") {
-  return Error{ErrorKind::kBadInput, std::move(message), path.string(), std::move(hint)};
+  return bad_input(std::move(message), path.string(), std::move(hint));
 }
 
 std::string hex_of(std::uint64_t number) { return fmt::format("{:016x}", number); }

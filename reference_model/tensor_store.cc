@@ -84,14 +84,8 @@ Result<BlockReader> BlockReader::open(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
     if (entry.path().extension() == ".safetensors") paths.push_back(entry.path());
   }
-  if (failed) {
-    return Error{ErrorKind::kBadInput, "cannot read the folder: " + failed.message(),
-                 folder.string(), ""};
-  }
-  if (paths.empty()) {
-    return Error{ErrorKind::kBadInput, "the folder holds no .safetensors file", folder.string(),
-                 ""};
-  }
+  if (failed) return bad_input("cannot read the folder: " + failed.message(), folder.string());
+  if (paths.empty()) return bad_input("the folder holds no .safetensors file", folder.string());
   std::sort(paths.begin(), paths.end());
   for (const auto& path : paths) TPSIM_TRY_STATUS(reader.add_file(path));
   return reader;
@@ -105,9 +99,8 @@ Status BlockReader::add_file(const std::filesystem::path& path) {
     const auto text = file.metadata().find(stored);
     const auto place = place_of(entry, text == file.metadata().end() ? nullptr : &text->second);
     if (!place) {
-      return Error{ErrorKind::kBadInput,
-                   fmt::format("tensor '{}': its place in the whole tensor is none", stored),
-                   path.string(), ""};
+      return bad_input(fmt::format("tensor '{}': its place in the whole tensor is none", stored),
+                       path.string());
     }
     parts_[name].push_back({files_.size(), stored, *place, entry.shape.size() > 1});
   }
@@ -125,8 +118,7 @@ std::vector<std::string> BlockReader::names() const {
 Status BlockReader::check_covered(const std::string& name, const std::vector<Part>& parts,
                                   const BlockPlace& region) const {
   const auto bad = [&](const std::string& why) {
-    return Error{ErrorKind::kBadInput, fmt::format("tensor '{}': {}", name, why), folder_.string(),
-                 ""};
+    return bad_input(fmt::format("tensor '{}': {}", name, why), folder_.string());
   };
   std::int64_t missing = region.rows * region.cols;
   for (const Part& part : parts) {
@@ -170,8 +162,7 @@ Result<std::vector<float>> BlockReader::read(const std::string& name,
                                              const BlockPlace& region) const {
   const auto found = parts_.find(name);
   if (found == parts_.end()) {
-    return Error{ErrorKind::kBadInput, fmt::format("tensor '{}': not in the checkpoint", name),
-                 folder_.string(), ""};
+    return bad_input(fmt::format("tensor '{}': not in the checkpoint", name), folder_.string());
   }
   TPSIM_TRY_STATUS(check_covered(name, found->second, region));
   for (const Part& part : found->second) {

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <memory>
 #include <optional>
 
 #include "core/rank_layout.h"
@@ -49,28 +47,21 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
                  "", "choose --tp 1"};
   }
   if (gpu_count(run.plan) != world.size()) {
-    return Error{
-        ErrorKind::kBadInput,
-        fmt::format("the plan needs {} ranks; {} were started", gpu_count(run.plan), world.size()),
-        "", ""};
+    return bad_input(
+        fmt::format("the plan needs {} ranks; {} were started", gpu_count(run.plan), world.size()));
   }
   if (tokens.seq() != run.model.seq) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("the tokens have sequences of {}, the model of {}", tokens.seq(),
-                             run.model.seq),
-                 "", ""};
+    return bad_input(fmt::format("the tokens have sequences of {}, the model of {}", tokens.seq(),
+                                 run.model.seq));
   }
   if (tokens.batch() > 0 && tokens.batch() < run.plan.global_batch) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("the token file holds {} samples a step; the global batch is {}",
-                             tokens.batch(), run.plan.global_batch),
-                 "", "choose a smaller --global-batch"};
+    return bad_input(fmt::format("the token file holds {} samples a step; the global batch is {}",
+                                 tokens.batch(), run.plan.global_batch),
+                     "", "choose a smaller --global-batch");
   }
   if (tokens.largest() >= run.model.vocab) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("token id {} is outside the vocabulary of {}", tokens.largest(),
-                             run.model.vocab),
-                 "", ""};
+    return bad_input(fmt::format("token id {} is outside the vocabulary of {}", tokens.largest(),
+                                 run.model.vocab));
   }
   return Ok{};
 }
@@ -82,12 +73,12 @@ bool counts_experts(const TrainingRun& run) {
 Status check_balance(const TrainingRun& run) {
   const ExpertShape& experts = run.model.experts;
   if (run.balance.auxiliary_loss > 0 && !has_experts(run.model)) {
-    return Error{ErrorKind::kBadInput, "an auxiliary loss of experts; the model has none", "",
-                 "leave --aux-loss-coeff out"};
+    return bad_input("an auxiliary loss of experts; the model has none", "",
+                     "leave --aux-loss-coeff out");
   }
   if (run.balance.bias_rate > 0 && !experts.router.correction_bias) {
-    return Error{ErrorKind::kBadInput, "the model's router has no bias of its choice to move", "",
-                 "leave --bias-update-rate out, or balance with --aux-loss-coeff"};
+    return bad_input("the model's router has no bias of its choice to move", "",
+                     "leave --bias-update-rate out, or balance with --aux-loss-coeff");
   }
   return Ok{};
 }
@@ -113,9 +104,8 @@ Status check_recordable(const TrainingRun& run) {
     obstacle = "the times of single ops, which --json, --rank and validate ask for";
   }
   if (obstacle == nullptr) return Ok{};
-  return Error{ErrorKind::kBadInput,
-               fmt::format("a micro-batch of this plan cannot be recorded: {}", obstacle),
-               "--cuda-graphs", "leave it out"};
+  return bad_input(fmt::format("a micro-batch of this plan cannot be recorded: {}", obstacle),
+                   "--cuda-graphs", "leave it out");
 }
 
 void tell(const SavedState& state, const RunFacts& run, std::int64_t steps,

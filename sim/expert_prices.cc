@@ -80,10 +80,9 @@ double parts_of_kept_group(const ExpertShape& experts, std::int64_t parts) {
 Status check_load(const StackSpec& stack, const ModelSpec& model) {
   if (stack.parts.expert_load != kCountedLoad || !has_experts(model)) return Ok{};
   if (!model.experts.counts.empty()) return Ok{};
-  return Error{
-      ErrorKind::kBadInput,
+  return bad_input(
       fmt::format("expert_load is counted, and {} has no counts of its experts", model.name), "",
-      "--expert-load FILE reads them; or say natural, balanced or a number"};
+      "--expert-load FILE reads them; or say natural, balanced or a number");
 }
 
 double counted_load(const ExpertShape& experts, std::int64_t ranks) {
@@ -106,9 +105,7 @@ double counted_load(const ExpertShape& experts, std::int64_t ranks) {
 
 double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
   if (!has_experts(model) || plan.degrees.ep == 1) return 1;
-  if (stack.parts.expert_load == kCountedLoad) {
-    return counted_load(model.experts, plan.degrees.ep);
-  }
+  if (stack.parts.expert_load == kCountedLoad) return counted_load(model.experts, plan.degrees.ep);
   if (stack.parts.expert_load != kNaturalLoad) {
     return static_cast<double>(stack.parts.expert_load) / static_cast<double>(kBalancedLoad);
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include "reference_model/rotary_table.h"
@@ -48,9 +47,7 @@ double moments_traffic(const OpRecord& op, const StackSpec& stack) {
 // The plan whose data-parallel ranks are those of one shard group.
 Plan shard_plan(const Scenario& scenario, Plan plan) {
   const std::int64_t shards = shard_ranks(scenario, plan);
-  if (plan.zero > 0 && shards < data_ranks(plan)) {
-    plan.degrees.dp = shards / plan.degrees.cp;
-  }
+  if (plan.zero > 0 && shards < data_ranks(plan)) plan.degrees.dp = shards / plan.degrees.cp;
   return plan;
 }
 
@@ -392,9 +389,7 @@ const TransferCost& LayerPricer::transfer(const Plan& plan) {
   traced.degrees.pp = traced.degrees.dp = traced.virtual_stages = 0;
   traced.rank_order = {};
   const auto [trace, traced_now] = transfer_traces_.try_emplace(traced);
-  if (traced_now) {
-    trace->second = trace_transfer(scenario().model, plan, scenario().stack.training);
-  }
+  if (traced_now) trace->second = trace_transfer(scenario().model, plan, scenario().stack.training);
   return place->second = price_transfer(trace->second.program, plan);
 }
 

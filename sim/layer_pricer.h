@@ -2,7 +2,6 @@
 // and the word embeddings cost in time and memory on one rank. A plan is arithmetic over these.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -130,8 +129,6 @@ class LayerPricer {
   const OpCostModel& ops() const { return prices_->ops; }
   const CollectiveCostModel& collectives() const { return prices_->collectives; }
   const std::shared_ptr<const PriceLists>& prices() const { return prices_; }
-  // Traced so far.
-  std::size_t distinct_layers() const { return layers_.size() + fixed_.size(); }
 
  private:
   // What is the same wherever the groups lie.

@@ -80,11 +80,10 @@ Status check_precision(const DeviceFacts& device, Precision precision) {
   plan.precision = precision;
   const DType operands = product_dtype(plan);
   if (!is_narrow(operands) || matrix_peak(device, operands) > FlopsPerSecond()) return Ok{};
-  return Error{ErrorKind::kBadInput,
-               fmt::format("precision {}: {} multiplies no {}", name_of(precision), device.name,
-                           name_of(operands)),
-               std::string(option_of(Setting::kPrecision)),
-               fmt::format("it has {}", narrow_types_text(device))};
+  return bad_input(fmt::format("precision {}: {} multiplies no {}", name_of(precision), device.name,
+                               name_of(operands)),
+                   std::string(option_of(Setting::kPrecision)),
+                   fmt::format("it has {}", narrow_types_text(device)));
 }
 
 // cuBLASLt multiplies blocks of 128 on compute capability 9.0 alone; units of MXFP8 came after it.
@@ -94,11 +93,10 @@ Status check_precision(const Scenario& scenario, Precision precision) {
   const bool lacks = scenario.stack.rounds_in_products && precision == Precision::kFp8Block &&
                      device.mxfp8_peak > FlopsPerSecond();
   if (!lacks) return Ok{};
-  return Error{ErrorKind::kBadInput,
-               fmt::format("precision {}: stack {} multiplies it by cuBLASLt, which has it for "
-                           "compute capability 9.0 alone; {} is newer",
-                           name_of(precision), scenario.stack.name, device.name),
-               std::string(option_of(Setting::kPrecision)), "use mxfp8"};
+  return bad_input(fmt::format("precision {}: stack {} multiplies it by cuBLASLt, which has it for "
+                               "compute capability 9.0 alone; {} is newer",
+                               name_of(precision), scenario.stack.name, device.name),
+                   std::string(option_of(Setting::kPrecision)), "use mxfp8");
 }
 
 std::string name_of_pass(const OpRecord& op) {
@@ -157,9 +155,7 @@ RoundedOperands::RoundedOperands(const Scenario& scenario, const Plan& plan)
 double RoundedOperands::bytes_per_input(const OpRecord& product) const {
   const double narrow = bytes_per_element(operands_);
   const double part = is_gathered_ ? 1 / gathered_parts_ : 1;
-  if (!is_by_tensor(recipe_)) {
-    return part * (2 + 2 * narrow);
-  }
+  if (!is_by_tensor(recipe_)) return part * (2 + 2 * narrow);
   const bool is_written =
       !rounds_anew_ && from_norm_ && recipe_ == Precision::kFp8 && is_forward(product);
   const double greatest = recipe_ == Precision::kFp8Current ? 2 : 0;

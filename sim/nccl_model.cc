@@ -87,24 +87,6 @@ CollectiveEstimate direct_estimate(Bytes bytes, const CollectivePath& path,
 
 }  // namespace
 
-std::string_view name_of(CollectiveAlgorithm algorithm) {
-  switch (algorithm) {
-    case CollectiveAlgorithm::kRing: return "ring";
-    case CollectiveAlgorithm::kTree: return "tree";
-    case CollectiveAlgorithm::kDirect: return "direct";
-  }
-  return "?";
-}
-
-std::string_view name_of(CollectiveProtocol protocol) {
-  switch (protocol) {
-    case CollectiveProtocol::kLl: return "LL";
-    case CollectiveProtocol::kLl128: return "LL128";
-    case CollectiveProtocol::kSimple: return "Simple";
-  }
-  return "?";
-}
-
 double bus_factor(CollectiveKind kind, std::int64_t ranks) {
   switch (kind) {
     case CollectiveKind::kAllReduce: return 2 * fraction_of_others(ranks);

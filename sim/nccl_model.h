@@ -8,17 +8,19 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
+#include "core/enum_words.h"
 #include "core/program.h"
 #include "core/units.h"
 
 namespace tpsim {
 
 enum class CollectiveAlgorithm : std::uint8_t { kRing, kTree, kDirect };
+template <>
+inline constexpr auto kWordsOf<CollectiveAlgorithm> = words<3>("ring tree direct");
 enum class CollectiveProtocol : std::uint8_t { kLl, kLl128, kSimple };
-std::string_view name_of(CollectiveAlgorithm);
-std::string_view name_of(CollectiveProtocol);
+template <>
+inline constexpr auto kWordsOf<CollectiveProtocol> = words<3>("LL LL128 Simple");
 
 // The machine as one group sees it: shares are taken already.
 struct CollectivePath {

@@ -34,15 +34,6 @@ std::vector<OpSample> memory_bound_samples(std::vector<OpSample> samples) {
 
 }  // namespace
 
-std::string_view name_of(PriceSource source) {
-  switch (source) {
-    case PriceSource::kExact: return "exact";
-    case PriceSource::kInterpolated: return "interpolated";
-    case PriceSource::kModel: return "model";
-  }
-  return "?";
-}
-
 OpCostModel::OpCostModel(const Profile& profile)
     : source_(fmt::format("profile {}, {}", profile.name, profile.source)),
       device_(profile.device),

@@ -14,9 +14,9 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
+#include "core/enum_words.h"
 #include "core/profile.h"
 #include "core/stack_parts.h"
 #include "sim/flash_model.h"
@@ -26,7 +26,8 @@
 namespace tpsim {
 
 enum class PriceSource : std::uint8_t { kExact, kInterpolated, kModel };
-std::string_view name_of(PriceSource);
+template <>
+inline constexpr auto kWordsOf<PriceSource> = words<3>("exact interpolated model");
 
 struct OpPrice {
   Seconds time;

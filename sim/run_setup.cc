@@ -17,7 +17,7 @@ constexpr std::string_view kModules = "mod:";
 constexpr std::string_view kUnstatedModules = "mod";
 constexpr const char* kOwnZeroOne = "BF16_Optimizer";
 
-Error cannot(std::string reason) { return Error{ErrorKind::kBadInput, std::move(reason), "", ""}; }
+Error cannot(std::string reason) { return bad_input(std::move(reason)); }
 
 Result<DType> dtype_of(const std::string& text, DType otherwise) {
   if (text.empty()) return otherwise;
@@ -194,9 +194,7 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
     assumed.emplace_back("flash attention");
   }
   if (run.recompute.empty()) assumed.emplace_back("no recompute");
-  if (has_recurrences(scenario.model)) {
-    assumed.emplace_back("scans by their bytes and FLOPs");
-  }
+  if (has_recurrences(scenario.model)) assumed.emplace_back("scans by their bytes and FLOPs");
   return assumed;
 }
 

@@ -162,18 +162,16 @@ void add_memory(Prediction& p, const Scenario& scenario, const Plan& plan, const
 Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
   const std::int64_t available = gpus_for(scenario.cluster, gpu_count(plan));
   if (gpu_count(plan) > available) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("the plan needs {} GPUs; cluster {} has {}", gpu_count(plan),
-                             scenario.cluster.name, available),
-                 "", "choose a larger cluster or a smaller plan"};
+    return bad_input(fmt::format("the plan needs {} GPUs; cluster {} has {}", gpu_count(plan),
+                                 scenario.cluster.name, available),
+                     "", "choose a larger cluster or a smaller plan");
   }
   TPSIM_TRY_STATUS(check_precision(scenario, plan.precision));
   TPSIM_TRY_STATUS(check_load(scenario.stack, scenario.model));
   const StackLimit limit = limit_against(scenario.stack, scenario.model, plan);
   if (!limit.reason.empty()) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("stack {}: {}", scenario.stack.name, limit.reason), "",
-                 limit.hint + "; --ignore-stack-limits predicts it all the same"};
+    return bad_input(fmt::format("stack {}: {}", scenario.stack.name, limit.reason), "",
+                     limit.hint + "; --ignore-stack-limits predicts it all the same");
   }
   return Ok{};
 }
@@ -269,12 +267,11 @@ bool is_countable(const StackSpec& stack, Seconds one_by_one) {
 }
 
 Error step_too_long(const Scenario& scenario) {
-  return Error{
-      ErrorKind::kBadInput,
+  return bad_input(
       fmt::format("at the prices of {} and {} on {} a step may take more than {} days: no more "
                   "are counted",
                   scenario.profile.name, scenario.stack.name, scenario.cluster.name, kMostDays),
-      "", "one of the three is not of a machine for this model"};
+      "", "one of the three is not of a machine for this model");
 }
 
 Result<Prediction> predict(LayerPricer& pricer, const Plan& plan) {

@@ -1,7 +1,6 @@
 #include "sim/step.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "sim/normal.h"
 #include "sim/step_end.h"

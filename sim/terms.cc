@@ -193,43 +193,35 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
 
 }  // namespace
 
+namespace {
+template <StackPart... parts>
+constexpr std::array kParts = {parts...};
+}  // namespace
+
 std::span<const StackPart> parts_behind(StepTerm term) {
   using P = StackPart;
-  static constexpr std::array kMatmul = {P::kGradientAccumulation};
-  static constexpr std::array kAttention = {P::kAttentionKernel};
-  static constexpr std::array kElementwise = {
-      P::kNormKernel,     P::kRotaryKernel,         P::kActivationKernel,
-      P::kResidualKernel, P::kResidualGradient,     P::kLossHead,
-      P::kLogitsDtype,    P::kGradientAccumulation, P::kCompile};
-  static constexpr std::array kTensor = {P::kTensorOverlap, P::kLossHead};
-  static constexpr std::array kZero = {P::kOverlapParameterGather, P::kOverlapGradientReduction,
-                                       P::kShardGroup};
-  static constexpr std::array kHost = {P::kBlockingLaunches, P::kCudaGraphs, P::kCompile};
-  static constexpr std::array kTransfers = {P::kPipelineSends, P::kP2pCalls, P::kOverlapP2p};
-  static constexpr std::array kReduction = {P::kDataParallelSync, P::kOverlapGradientReduction,
-                                            P::kShardGroup};
-  static constexpr std::array kGather = {P::kDataParallelSync, P::kOverlapParameterGather,
-                                         P::kShardGroup};
-  static constexpr std::array kOptimizer = {P::kOptimizerKernel, P::kShardGroup, P::kMomentsDtype};
-  static constexpr std::array kDispatch = {P::kDispatcher, P::kExpertOverlap,
-                                           P::kDelayedWeightGradients};
-  static constexpr std::array kRouting = {P::kRouterKernel, P::kPermutation};
-  static constexpr std::array kLoad = {P::kExpertLoad};
   switch (term) {
-    case StepTerm::kMatmul: return kMatmul;
-    case StepTerm::kAttention: return kAttention;
-    case StepTerm::kElementwise: return kElementwise;
-    case StepTerm::kTensorCommunication: return kTensor;
-    case StepTerm::kZeroCommunication: return kZero;
-    case StepTerm::kHostWait: return kHost;
-    case StepTerm::kTransfer: return kTransfers;
-    case StepTerm::kGradientReduction: return kReduction;
-    case StepTerm::kWeightGather: return kGather;
-    case StepTerm::kOptimizer: return kOptimizer;
-    case StepTerm::kExpertCommunication: return kDispatch;
-    case StepTerm::kPermutation: return kRouting;
+    case StepTerm::kMatmul: return kParts<P::kGradientAccumulation>;
+    case StepTerm::kAttention: return kParts<P::kAttentionKernel>;
+    case StepTerm::kElementwise:
+      return kParts<P::kNormKernel, P::kRotaryKernel, P::kActivationKernel, P::kResidualKernel,
+                    P::kResidualGradient, P::kLossHead, P::kLogitsDtype, P::kGradientAccumulation,
+                    P::kCompile>;
+    case StepTerm::kTensorCommunication: return kParts<P::kTensorOverlap, P::kLossHead>;
+    case StepTerm::kZeroCommunication:
+      return kParts<P::kOverlapParameterGather, P::kOverlapGradientReduction, P::kShardGroup>;
+    case StepTerm::kHostWait: return kParts<P::kBlockingLaunches, P::kCudaGraphs, P::kCompile>;
+    case StepTerm::kTransfer: return kParts<P::kPipelineSends, P::kP2pCalls, P::kOverlapP2p>;
+    case StepTerm::kGradientReduction:
+      return kParts<P::kDataParallelSync, P::kOverlapGradientReduction, P::kShardGroup>;
+    case StepTerm::kWeightGather:
+      return kParts<P::kDataParallelSync, P::kOverlapParameterGather, P::kShardGroup>;
+    case StepTerm::kOptimizer: return kParts<P::kOptimizerKernel, P::kShardGroup, P::kMomentsDtype>;
+    case StepTerm::kExpertCommunication:
+      return kParts<P::kDispatcher, P::kExpertOverlap, P::kDelayedWeightGradients>;
+    case StepTerm::kPermutation: return kParts<P::kRouterKernel, P::kPermutation>;
     case StepTerm::kGroupedProducts:
-    case StepTerm::kImbalance: return kLoad;
+    case StepTerm::kImbalance: return kParts<P::kExpertLoad>;
     case StepTerm::kRecurrence:
     case StepTerm::kContextCommunication:
     case StepTerm::kBubble:

@@ -1,7 +1,6 @@
 // Tracing: the reference model, run on the meta device.
 #pragma once
 
-#include <memory>
 #include <utility>
 
 #include "core/plan.h"

@@ -1,7 +1,6 @@
 #include "ranks/mpi/mpi_communicator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "ranks/mpi/mpi_values.h"

@@ -20,7 +20,7 @@ Result<int> number(const Environment& environment, const char* name, int fallbac
   if (!text) return fallback;
   const std::optional<int> value = whole_number(text);
   if (value && *value >= 0) return *value;
-  return Error{ErrorKind::kBadInput, fmt::format("'{}' is no whole number", *text), name, ""};
+  return bad_input(fmt::format("'{}' is no whole number", *text), name);
 }
 
 // Of Slurm's number of the job, steps of it apart; the usual one without.
@@ -40,8 +40,8 @@ Result<int> port_of(const Environment& environment) {
   const int most = given ? kMostPort : kMostPort - 1;
   TPSIM_TRY(const int port, number(environment, name, port_of_job(environment) - 1));
   if (port >= 1 && port <= most) return given ? port : port + 1;
-  return Error{ErrorKind::kBadInput, fmt::format("{} is no port: 1 to {}", port, most), name,
-               given ? "" : "ranks meet at the port after it; TPSIM_PORT names another"};
+  return bad_input(fmt::format("{} is no port: 1 to {}", port, most), name,
+                   given ? "" : "ranks meet at the port after it; TPSIM_PORT names another");
 }
 
 Result<std::string> address_of(const Environment& environment, const LauncherVariables& names,
@@ -54,8 +54,8 @@ Result<std::string> address_of(const Environment& environment, const LauncherVar
     TPSIM_TRY(const int local_size, number(environment, names.local_size, 0));
     if (local_size == size) return std::string("127.0.0.1");
   }
-  return Error{ErrorKind::kBadInput, "no environment variable says where rank 0 is", "MASTER_ADDR",
-               "set MASTER_ADDR to its host, or TPSIM_RENDEZVOUS to an empty shared folder"};
+  return bad_input("no environment variable says where rank 0 is", "MASTER_ADDR",
+                   "set MASTER_ADDR to its host, or TPSIM_RENDEZVOUS to an empty shared folder");
 }
 
 // One for all ranks of a job, and another for other jobs.
@@ -75,9 +75,8 @@ Result<Launch> read_launch(const Environment& environment, const LauncherVariabl
   TPSIM_TRY(launch.size, number(environment, names.size, 1));
   TPSIM_TRY(launch.local_rank, number(environment, names.local_rank, 0));
   if (launch.rank >= launch.size) {
-    return Error{ErrorKind::kBadInput,
-                 fmt::format("rank {} of {}, counted from 0", launch.rank, launch.size), names.rank,
-                 ""};
+    return bad_input(fmt::format("rank {} of {}, counted from 0", launch.rank, launch.size),
+                     names.rank);
   }
   launch.folder = environment("TPSIM_RENDEZVOUS").value_or("");
   launch.under_mpi = environment("TPSIM_UNDER_MPI").has_value();
@@ -87,8 +86,7 @@ Result<Launch> read_launch(const Environment& environment, const LauncherVariabl
   launch.bind = environment("TPSIM_BIND").value_or(launch.address);
   launch.token = token_of(environment, launch.size);
   if (launch.token.empty() || launch.token.size() > kLongestToken) {
-    return Error{ErrorKind::kBadInput, fmt::format("must have 1 to {} characters", kLongestToken),
-                 "TPSIM_TOKEN", ""};
+    return bad_input(fmt::format("must have 1 to {} characters", kLongestToken), "TPSIM_TOKEN");
   }
   return launch;
 }

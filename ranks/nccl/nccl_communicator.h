@@ -8,7 +8,6 @@
 // 16-bit sums are rounded at every hop.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <memory>
 

@@ -29,8 +29,8 @@ class FolderRendezvous final : public Rendezvous {
     std::filesystem::create_directories(folder_, ignored);
     const Status written = write_file_atomically(folder_ / key, value);
     if (written.ok()) return Ok{};
-    return Error{ErrorKind::kBadInput, to_string(written.error()), "TPSIM_RENDEZVOUS",
-                 "name a folder that all ranks may write to"};
+    return bad_input(to_string(written.error()), "TPSIM_RENDEZVOUS",
+                     "name a folder that all ranks may write to");
   }
 
  protected:

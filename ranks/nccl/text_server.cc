@@ -238,12 +238,11 @@ Result<std::unique_ptr<TextServer>> TextServer::start(const std::string& host, i
     return std::unique_ptr<TextServer>(
         std::make_unique<ThreadedServer>(std::move(listeners), token));
   }
-  return Error{ErrorKind::kBadInput,
-               fmt::format("cannot listen at {}:{}: {}", host, port,
-                           failed != 0 ? ::gai_strerror(failed) : std::strerror(code)),
-               "MASTER_ADDR",
-               "set TPSIM_PORT to a free port; TPSIM_BIND to an address of this machine, if "
-               "MASTER_ADDR is none"};
+  return bad_input(fmt::format("cannot listen at {}:{}: {}", host, port,
+                               failed != 0 ? ::gai_strerror(failed) : std::strerror(code)),
+                   "MASTER_ADDR",
+                   "set TPSIM_PORT to a free port; TPSIM_BIND to an address of this machine, if "
+                   "MASTER_ADDR is none");
 }
 
 }  // namespace tpsim
