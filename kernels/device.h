@@ -109,7 +109,6 @@ class Device {
 
   std::int64_t allocated_bytes() const { return allocated_; }
   std::int64_t peak_allocated_bytes() const { return peak_; }
-  void reset_peak() { peak_ = allocated_; }
 
  protected:
   virtual void execute(const Op& op) = 0;

@@ -1,8 +1,6 @@
 // One function per kind of op, from its key to its operands.
 #include "kernels/op_cases.h"
 
-#include <cmath>
-
 #include "kernels/op_cases_attention.h"
 #include "kernels/op_operands.h"
 

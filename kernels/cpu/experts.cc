@@ -1,7 +1,6 @@
 // Routing to experts, and the way of tokens to their slots and back.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -169,9 +168,7 @@ void compute(const RouteBackward& op, CpuState& state) {
       // With one choice the weight is a share of all: weight * exp(difference) is another's share.
       out[e] = k == 1 ? -mean * weights[0] * std::exp(row[e] - row[chosen[0]]) : 0.0F;
     }
-    for (std::int64_t j = 0; j < k; ++j) {
-      out[chosen[j]] = weights[j] * (dweights[j] - mean);
-    }
+    for (std::int64_t j = 0; j < k; ++j) out[chosen[j]] = weights[j] * (dweights[j] - mean);
     dlogits.store(t * count, count);
   }
 }

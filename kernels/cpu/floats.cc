@@ -90,12 +90,7 @@ void load_floats(const void* from, DType dtype, std::int64_t count, float* to) {
       return;
     case DType::kBFloat16: return load_bfloat16(half, count, to);
     case DType::kFloat16: return load_float16(half, count, to);
-    case DType::kInt32:
-    case DType::kUInt8:
-    case DType::kFloat8:
-    case DType::kFloat8Block:
-    case DType::kMxFloat8:
-    case DType::kNvFloat4: break;
+    default: break;
   }
   refuse(dtype);
 }
@@ -108,12 +103,7 @@ void store_floats(const float* from, std::int64_t count, DType dtype, void* to) 
       return;
     case DType::kBFloat16: return store_bfloat16(from, count, half);
     case DType::kFloat16: return store_float16(from, count, half);
-    case DType::kInt32:
-    case DType::kUInt8:
-    case DType::kFloat8:
-    case DType::kFloat8Block:
-    case DType::kMxFloat8:
-    case DType::kNvFloat4: break;
+    default: break;
   }
   refuse(dtype);
 }

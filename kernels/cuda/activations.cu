@@ -55,7 +55,7 @@ struct GeluForward : WithBias<T> {
   const T* x;
   T* y;
   static GeluForward of(const BiasGeluForward& op) {
-    return {{elements_of<T>(op.bias)}, elements_of<T>(op.x), elements_of<T>(op.y)};
+    return {{elements_of(op.bias)}, elements_of(op.x), elements_of(op.y)};
   }
   template <int V>
   __device__ Raw<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
@@ -75,10 +75,7 @@ struct GeluBackward : WithBias<T> {
   const T* x;
   T* dx;
   static GeluBackward of(const BiasGeluBackward& op) {
-    return {{elements_of<T>(op.bias)},
-            elements_of<T>(op.dy),
-            elements_of<T>(op.x),
-            elements_of<T>(op.dx)};
+    return {{elements_of(op.bias)}, elements_of(op.dy), elements_of(op.x), elements_of(op.dx)};
   }
   template <int V>
   __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
@@ -94,20 +91,23 @@ struct GeluBackward : WithBias<T> {
   }
 };
 
+// What is added to a bypass that may be absent.
 template <class T>
-struct BiasResidualBody : WithBias<T> {
+struct WithResidual : WithBias<T> {
   const T* x;
   const T* residual;
   T* y;
-  static BiasResidualBody of(const BiasResidual& op) {
-    return {{elements_of<T>(op.bias)},
-            elements_of<T>(op.x),
-            elements_of<T>(op.residual),
-            elements_of<T>(op.y)};
-  }
   template <int V>
   __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
     return {raw_at<T, V>(x + at), raw_or_zeros<T, V>(residual, at)};
+  }
+};
+
+template <class T>
+struct BiasResidualBody : WithResidual<T> {
+  static BiasResidualBody of(const BiasResidual& op) {
+    return {
+        {{elements_of(op.bias)}, elements_of(op.x), elements_of(op.residual), elements_of(op.y)}};
   }
   template <int V>
   __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, V> packs,
@@ -115,7 +115,7 @@ struct BiasResidualBody : WithBias<T> {
     auto& [values, bypass] = packs;
 #pragma unroll
     for (int i = 0; i < V; ++i) values.set(i, values[i] + bias[i] + bypass[i]);
-    values.write(y + at);
+    values.write(this->y + at);
   }
 };
 
@@ -125,26 +125,17 @@ std::uint64_t keep_threshold(float rate) {
 }
 
 template <class T>
-struct DropoutBody : WithBias<T> {
-  const T* x;
-  const T* residual;
-  T* y;
+struct DropoutBody : WithResidual<T> {
   std::uint8_t* mask;
   std::uint64_t seed, threshold;  // kept from this many bits on: dropout_keeps in whole numbers
   float scale;
   static DropoutBody of(const DropoutForward& op) {
-    return {{elements_of<T>(op.bias)},
-            elements_of<T>(op.x),
-            elements_of<T>(op.residual),
-            elements_of<T>(op.y),
-            elements_of<std::uint8_t>(op.mask),
-            op.seed,
-            keep_threshold(op.rate),
-            1.0F / (1.0F - op.rate)};
-  }
-  template <int V>
-  __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
-    return {raw_at<T, V>(x + at), raw_or_zeros<T, V>(residual, at)};
+    return {
+        {{elements_of(op.bias)}, elements_of(op.x), elements_of(op.residual), elements_of(op.y)},
+        elements_of(op.mask),
+        op.seed,
+        keep_threshold(op.rate),
+        1.0F / (1.0F - op.rate)};
   }
   template <int V>
   __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, V> packs,
@@ -157,7 +148,7 @@ struct DropoutBody : WithBias<T> {
       flags.elements[i] = keeps ? 1 : 0;
       values.set(i, (keeps ? (values[i] + bias[i]) * scale : 0.0F) + bypass[i]);
     }
-    values.write(y + at);
+    values.write(this->y + at);
     flags.write(mask + at);
   }
 };
@@ -183,9 +174,7 @@ struct DropoutSlope {
   __device__ void write(Width<V>, MaskedPack<T, V> pack, std::int64_t at) const {
     auto& [slope, flags] = pack;
 #pragma unroll
-    for (int i = 0; i < V; ++i) {
-      slope.set(i, flags.elements[i] != 0 ? slope[i] * scale : 0.0F);
-    }
+    for (int i = 0; i < V; ++i) slope.set(i, flags.elements[i] != 0 ? slope[i] * scale : 0.0F);
     slope.write(dx + at);
   }
 };
@@ -208,7 +197,7 @@ struct SwigluForwardBody : GateColumn {
   T* y;
   std::int64_t cols;
   static SwigluForwardBody of(const SwigluForward& op) {
-    return {{}, elements_of<T>(op.x), elements_of<T>(op.y), op.y.cols()};
+    return {{}, elements_of(op.x), elements_of(op.y), op.y.cols()};
   }
   template <int V>
   __device__ TwoPacks<T, V> read(Width<V>, std::int64_t column, std::int64_t at) const {
@@ -236,7 +225,7 @@ struct SwigluBackwardBody : GateColumn {
   T* dx;
   std::int64_t cols;
   static SwigluBackwardBody of(const SwigluBackward& op) {
-    return {{}, elements_of<T>(op.dy), elements_of<T>(op.x), elements_of<T>(op.dx), op.dy.cols()};
+    return {{}, elements_of(op.dy), elements_of(op.x), elements_of(op.dx), op.dy.cols()};
   }
   template <int V>
   __device__ ThreePacks<T, V> read(Width<V>, std::int64_t column, std::int64_t at) const {
@@ -266,8 +255,7 @@ struct SwigluBackwardBody : GateColumn {
 template <template <class> class Body, class AnyOp>
 void launch_body(const AnyOp& op, const Tensor& like, std::initializer_list<Tensor> operands,
                  const CudaState& state) {
-  with_type(like.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(like.dtype(), [&]<class T>(Type<T>) {
     launch_matrix(Body<T>::of(op), like.rows(), like.cols(), pack_width(like.cols(), operands),
                   state);
   });
@@ -300,10 +288,9 @@ void compute(const DropoutForward& op, CudaState& state) {
 }
 
 void compute(const DropoutBackward& op, CudaState& state) {
-  with_type(op.dy.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const DropoutSlope<T> body{elements_of<T>(op.dy), elements_of<std::uint8_t>(op.mask),
-                               elements_of<T>(op.dx), 1.0F / (1.0F - op.rate)};
+  with_type(op.dy.dtype(), [&]<class T>(Type<T>) {
+    const DropoutSlope<T> body{elements_of(op.dy), elements_of(op.mask), elements_of(op.dx),
+                               1.0F / (1.0F - op.rate)};
     launch_flat(body, op.dy.elements(), pack_width(kPack, {op.dy, op.mask, op.dx}) == kPack, state);
   });
 }

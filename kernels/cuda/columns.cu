@@ -104,10 +104,9 @@ void compute(const ColumnBias& op, CudaState& state) {
   const Matrix& x = op.x;
   const bool packed = pack_width(x.cols, {x.tensor, op.bias}) == kPack && x.offset % kPack == 0 &&
                       x.row_stride % kPack == 0;
-  with_type(x.tensor.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const ColumnBiasBody<T> body{elements_of<T>(x.tensor) + x.offset, elements_of<T>(op.bias),
-                                 x.cols, x.row_stride};
+  with_type(x.tensor.dtype(), [&]<class T>(Type<T>) {
+    const ColumnBiasBody<T> body{elements_of<T>(x.tensor) + x.offset, elements_of(op.bias), x.cols,
+                                 x.row_stride};
     launch_flat(body, x.rows * x.cols, packed, state);
   });
 }
@@ -120,8 +119,7 @@ void compute(const ColumnBiasGradient& op, CudaState& state) {
   auto* const partial = state.scratch.array<float>(pieces * dy.cols);
   const dim3 grid(static_cast<unsigned>((dy.cols + kColumnThreads - 1) / kColumnThreads),
                   static_cast<unsigned>(pieces));
-  with_type(dy.tensor.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(dy.tensor.dtype(), [&]<class T>(Type<T>) {
     column_slice_kernel<T><<<grid, kColumnThreads, 0, state.stream>>>(
         elements_of<T>(dy.tensor) + dy.offset, dy.rows, dy.cols, dy.row_stride, rows_each, partial);
   });
@@ -129,17 +127,15 @@ void compute(const ColumnBiasGradient& op, CudaState& state) {
 }
 
 void compute(const SoftCapForward& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const SoftCapBody<T> body{elements_of<T>(op.x), elements_of<T>(op.y), op.scale, op.cap};
+  with_type(op.x.dtype(), [&]<class T>(Type<T>) {
+    const SoftCapBody<T> body{elements_of(op.x), elements_of(op.y), op.scale, op.cap};
     launch_flat(body, op.x.elements(), pack_width(kPack, {op.x, op.y}) == kPack, state);
   });
 }
 
 void compute(const SoftCapBackward& op, CudaState& state) {
-  with_type(op.y.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const SoftCapSlope<T> body{elements_of<T>(op.y), elements_of<T>(op.dy), op.scale, op.cap};
+  with_type(op.y.dtype(), [&]<class T>(Type<T>) {
+    const SoftCapSlope<T> body{elements_of(op.y), elements_of(op.dy), op.scale, op.cap};
     launch_flat(body, op.y.elements(), pack_width(kPack, {op.y, op.dy}) == kPack, state);
   });
 }

@@ -27,8 +27,8 @@ Result<bool> uses_warpgroups(const cudaDeviceProp& gpu) {
   const std::string_view wish = asked == nullptr ? "" : asked;
   if (wish.empty() || wish == "0") return false;
   if (wish != "1") {
-    return Error{ErrorKind::kBadInput, fmt::format("{}={}: it is neither 0 nor 1", kVariable, wish),
-                 kVariable, "give 1 for attention by warpgroups, 0 for attention by warps"};
+    return bad_input(fmt::format("{}={}: it is neither 0 nor 1", kVariable, wish), kVariable,
+                     "give 1 for attention by warpgroups, 0 for attention by warps");
   }
   if (!has_warpgroup_kernels()) {
     return Error{ErrorKind::kMissing, "this build has no kernels of sm_90a", kVariable,

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "kernels/block_cache.h"

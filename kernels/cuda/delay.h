@@ -3,8 +3,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstdint>
-
 namespace tpsim {
 
 // What follows on the stream begins about so much later, 10 s at most.

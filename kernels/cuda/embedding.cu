@@ -253,48 +253,43 @@ unsigned blocks(std::int64_t rows) { return static_cast<unsigned>(rows); }
 
 void compute(const EmbeddingForward& op, CudaState& state) {
   const std::int64_t cols = op.y.cols();
-  with_type_and_width(op.y.dtype(), pack_width(cols, {op.table, op.y}), [&](auto type, auto v) {
-    using T = typename decltype(type)::type;
-    embedding_forward_kernel<T, v.value><<<blocks(op.y.rows()), kTableThreads, 0, state.stream>>>(
-        elements_of<std::int32_t>(op.tokens), elements_of<T>(op.table), elements_of<T>(op.y), cols,
-        op.vocab_begin, op.table.rows());
-  });
+  with_type_and_width(
+      op.y.dtype(), pack_width(cols, {op.table, op.y}), [&]<class T, int V>(Type<T>, Width<V>) {
+        embedding_forward_kernel<T, V><<<blocks(op.y.rows()), kTableThreads, 0, state.stream>>>(
+            elements_of(op.tokens), elements_of(op.table), elements_of(op.y), cols, op.vocab_begin,
+            op.table.rows());
+      });
 }
 
 void compute(const EmbeddingBackward& op, CudaState& state) {
   const std::int64_t cols = op.dy.cols();
-  const TableRows a{elements_of<std::int32_t>(op.tokens),
-                    static_cast<int>(op.dy.rows()),
-                    any_floats(op.dtable),
-                    cols,
-                    op.vocab_begin,
-                    op.dtable.rows()};
+  const TableRows a{elements_of(op.tokens), static_cast<int>(op.dy.rows()),
+                    any_floats(op.dtable),  cols,
+                    op.vocab_begin,         op.dtable.rows()};
   const bool packed =
       op.dtable.dtype() == DType::kFloat32 && pack_width(cols, {op.dy, op.dtable}) == kPack;
-  with_type_and_width(op.dy.dtype(), packed ? kPack : 1, [&](auto type, auto v) {
-    using T = typename decltype(type)::type;
-    const std::int64_t wide = std::int64_t{kTableThreads} * v.value;
+  with_type_and_width(op.dy.dtype(), packed ? kPack : 1, [&]<class T, int V>(Type<T>, Width<V>) {
+    const std::int64_t wide = std::int64_t{kTableThreads} * V;
     const dim3 grid(static_cast<unsigned>(op.dy.rows()),
                     static_cast<unsigned>((cols + wide - 1) / wide));
-    embedding_backward_kernel<T, v.value>
-        <<<grid, kTableThreads, 0, state.stream>>>(a, elements_of<T>(op.dy));
+    embedding_backward_kernel<T, V>
+        <<<grid, kTableThreads, 0, state.stream>>>(a, elements_of(op.dy));
   });
 }
 
 void compute(const PositionForward& op, CudaState& state) {
   const std::int64_t cols = op.x.cols();
-  with_type_and_width(op.x.dtype(), pack_width(cols, {op.x, op.table}), [&](auto type, auto v) {
-    using T = typename decltype(type)::type;
-    position_forward_kernel<T, v.value><<<blocks(op.x.rows()), kTableThreads, 0, state.stream>>>(
-        elements_of<T>(op.x), elements_of<T>(op.table), op.x.shape()[1], cols);
-  });
+  with_type_and_width(
+      op.x.dtype(), pack_width(cols, {op.x, op.table}), [&]<class T, int V>(Type<T>, Width<V>) {
+        position_forward_kernel<T, V><<<blocks(op.x.rows()), kTableThreads, 0, state.stream>>>(
+            elements_of(op.x), elements_of(op.table), op.x.shape()[1], cols);
+      });
 }
 
 void compute(const PositionBackward& op, CudaState& state) {
-  with_type(op.dy.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(op.dy.dtype(), [&]<class T>(Type<T>) {
     position_backward_kernel<T><<<blocks(op.dy.shape()[0]), kTableThreads, 0, state.stream>>>(
-        elements_of<T>(op.dy), any_floats(op.dtable), op.dy.shape()[1], op.dy.cols());
+        elements_of(op.dy), any_floats(op.dtable), op.dy.shape()[1], op.dy.cols());
   });
 }
 
@@ -303,10 +298,9 @@ namespace {
 void turn_freely(const Rotary& op, CudaState& state) {
   const AttentionDims& d = op.dims;
   const std::int64_t half = d.head_dim / 2;
-  with_type(op.x.tensor.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(op.x.tensor.dtype(), [&]<class T>(Type<T>) {
     const FreeRotaryRows<T> a{
-        {elements_of<T>(op.x.tensor) + op.x.offset, elements_of<float>(op.frequencies), d.batch,
+        {elements_of<T>(op.x.tensor) + op.x.offset, elements_of(op.frequencies), d.batch,
          op.x.position_stride, op.x.sample_stride, op.x.head_stride, static_cast<int>(d.heads),
          static_cast<int>(half), op.inverse ? -1.0F : 1.0F},
         op.first_position,
@@ -321,9 +315,7 @@ void turn_freely(const Rotary& op, CudaState& state) {
 }  // namespace
 
 void compute(const Rotary& op, CudaState& state) {
-  if (op.frequencies.defined() || op.neighbours || op.magnitude != 1) {
-    return turn_freely(op, state);
-  }
+  if (op.frequencies.defined() || op.neighbours || op.magnitude != 1) return turn_freely(op, state);
   const AttentionDims& d = op.dims;
   const RotaryTable& table = rotary_table(op, state);
   const std::int64_t half = d.head_dim / 2;
@@ -332,19 +324,19 @@ void compute(const Rotary& op, CudaState& state) {
        {op.x.offset, op.x.position_stride, op.x.sample_stride, op.x.head_stride}) {
     packed = packed && stride % kPack == 0;
   }
-  with_type_and_width(op.x.tensor.dtype(), packed ? kPack : 1, [&](auto type, auto v) {
-    using T = typename decltype(type)::type;
-    const RotaryRows<T> a{elements_of<T>(op.x.tensor) + op.x.offset,
-                          table.data + op.first_position * d.head_dim,
-                          d.batch,
-                          op.x.position_stride,
-                          op.x.sample_stride,
-                          op.x.head_stride,
-                          static_cast<int>(d.heads),
-                          static_cast<int>(half),
-                          op.inverse ? -1.0F : 1.0F};
-    rotary_kernel<T, v.value><<<blocks(d.batch * d.seq), kTableThreads, 0, state.stream>>>(a);
-  });
+  with_type_and_width(
+      op.x.tensor.dtype(), packed ? kPack : 1, [&]<class T, int V>(Type<T>, Width<V>) {
+        const RotaryRows<T> a{elements_of<T>(op.x.tensor) + op.x.offset,
+                              table.data + op.first_position * d.head_dim,
+                              d.batch,
+                              op.x.position_stride,
+                              op.x.sample_stride,
+                              op.x.head_stride,
+                              static_cast<int>(d.heads),
+                              static_cast<int>(half),
+                              op.inverse ? -1.0F : 1.0F};
+        rotary_kernel<T, V><<<blocks(d.batch * d.seq), kTableThreads, 0, state.stream>>>(a);
+      });
 }
 
 }  // namespace tpsim

@@ -200,73 +200,55 @@ unsigned blocks_of(std::int64_t threads) {
 }  // namespace
 
 void compute(const RouteForward& op, CudaState& state) {
-  const Routing a{elements_of<float>(op.logits),
-                  elements_of<float>(op.weights),
-                  elements_of<std::int32_t>(op.experts),
-                  elements_of<std::int32_t>(op.slots),
-                  elements_of<std::int32_t>(op.choices),
-                  op.logits.rows(),
-                  op.logits.cols(),
-                  op.weights.cols(),
-                  op.choices.cols()};
+  const Routing a{elements_of(op.logits), elements_of(op.weights), elements_of(op.experts),
+                  elements_of(op.slots),  elements_of(op.choices), op.logits.rows(),
+                  op.logits.cols(),       op.weights.cols(),       op.choices.cols()};
   choose_kernel<<<blocks_of(a.tokens), kElementwiseThreads, 0, state.stream>>>(a);
   take_slots_kernel<<<static_cast<unsigned>(a.count), kSlotThreads, 0, state.stream>>>(a);
 }
 
 void compute(const RouteBackward& op, CudaState& state) {
-  with_type(op.dlogits.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const RouteSlopes<T> a{elements_of<float>(op.logits),
-                           elements_of<float>(op.weights),
-                           elements_of<float>(op.dweights),
-                           elements_of<std::int32_t>(op.experts),
-                           elements_of<T>(op.dlogits),
-                           op.logits.rows(),
-                           op.logits.cols(),
-                           op.weights.cols()};
+  with_type(op.dlogits.dtype(), [&]<class T>(Type<T>) {
+    const RouteSlopes<T> a{elements_of(op.logits),   elements_of(op.weights),
+                           elements_of(op.dweights), elements_of(op.experts),
+                           elements_of(op.dlogits),  op.logits.rows(),
+                           op.logits.cols(),         op.weights.cols()};
     route_backward_kernel<<<blocks_of(a.tokens), kElementwiseThreads, 0, state.stream>>>(a);
   });
 }
 
 void compute(const DispatchTokens& op, CudaState& state) {
   const int width = pack_width(op.x.cols(), {op.x, op.y});
-  with_type_and_width(op.x.dtype(), width, [&](auto type, auto v) {
-    using T = typename decltype(type)::type;
-    const TokenRows<T> a{elements_of<T>(op.x),
-                         elements_of<float>(op.weights),
-                         elements_of<std::int32_t>(op.choices),
-                         elements_of<T>(op.y),
+  with_type_and_width(op.x.dtype(), width, [&]<class T, int V>(Type<T>, Width<V>) {
+    const TokenRows<T> a{elements_of(op.x),
+                         elements_of(op.weights),
+                         elements_of(op.choices),
+                         elements_of(op.y),
                          op.x.cols(),
                          op.per_token};
-    dispatch_kernel<T, v.value><<<static_cast<unsigned>(op.choices.elements()),
-                                  threads_of(a.cols, width), 0, state.stream>>>(a);
+    dispatch_kernel<T, V><<<static_cast<unsigned>(op.choices.elements()), threads_of(a.cols, width),
+                            0, state.stream>>>(a);
   });
 }
 
 void compute(const CombineTokens& op, CudaState& state) {
   const int width = pack_width(op.y.cols(), {op.x, op.y});
-  with_type_and_width(op.y.dtype(), width, [&](auto type, auto v) {
-    using T = typename decltype(type)::type;
-    const TokenRows<T> a{elements_of<T>(op.x),
-                         elements_of<float>(op.weights),
-                         elements_of<std::int32_t>(op.slots),
-                         elements_of<T>(op.y),
-                         op.y.cols(),
-                         op.slots.cols()};
-    combine_kernel<T, v.value>
+  with_type_and_width(op.y.dtype(), width, [&]<class T, int V>(Type<T>, Width<V>) {
+    const TokenRows<T> a{elements_of(op.x),     elements_of(op.weights),
+                         elements_of(op.slots), elements_of(op.y),
+                         op.y.cols(),           op.slots.cols()};
+    combine_kernel<T, V>
         <<<static_cast<unsigned>(op.y.rows()), threads_of(a.cols, width), 0, state.stream>>>(a);
   });
 }
 
 void compute(const RouteWeightGradient& op, CudaState& state) {
   const int width = pack_width(op.dy.cols(), {op.dy, op.x});
-  with_type_and_width(op.dy.dtype(), width, [&](auto type, auto v) {
-    using T = typename decltype(type)::type;
-    const WeightSlopes<T> a{
-        elements_of<T>(op.dy),           elements_of<T>(op.x), elements_of<std::int32_t>(op.slots),
-        elements_of<float>(op.dweights), op.dy.cols(),         op.slots.cols()};
-    weight_gradient_kernel<T, v.value><<<static_cast<unsigned>(op.slots.elements()),
-                                         threads_of(a.cols, width), 0, state.stream>>>(a);
+  with_type_and_width(op.dy.dtype(), width, [&]<class T, int V>(Type<T>, Width<V>) {
+    const WeightSlopes<T> a{elements_of(op.dy),       elements_of(op.x), elements_of(op.slots),
+                            elements_of(op.dweights), op.dy.cols(),      op.slots.cols()};
+    weight_gradient_kernel<T, V><<<static_cast<unsigned>(op.slots.elements()),
+                                   threads_of(a.cols, width), 0, state.stream>>>(a);
   });
 }
 

@@ -3,7 +3,6 @@
 // each; those and the sums of them lie in shared memory.
 #include "kernels/cuda/block_sums.cuh"
 #include "kernels/cuda/cuda_check.h"
-#include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/flash.cuh"
 #include "kernels/cuda/packs.cuh"
 
@@ -112,9 +111,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
   }
   store_vector(out, 1.0F / sum, s.head_dim,
                a.o.at(at.sample, at.head) + at.position * a.o.position);
-  if (lane_of_thread() == 0) {
-    a.log_sum[s.row(at.sample, at.head) + at.position] = max + logf(sum);
-  }
+  if (lane_of_thread() == 0) a.log_sum[s.row(at.sample, at.head) + at.position] = max + logf(sum);
 }
 
 template <class T>
@@ -223,8 +220,7 @@ void launch(Kernel kernel, const Args& args, std::int64_t rows, int vectors, con
 
 void flash_forward_plainly(const FlashForward& op, CudaState& state) {
   const std::int64_t rows = op.dims.batch * op.dims.heads * op.dims.seq;
-  with_type(op.q.tensor.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(op.q.tensor.dtype(), [&]<class T>(Type<T>) {
     launch(flash_forward_plain_kernel<T>, forward_args<T>(op), rows, 2, state);
   });
 }
@@ -232,8 +228,7 @@ void flash_forward_plainly(const FlashForward& op, CudaState& state) {
 void flash_along(const FlashBackward& op, float* along, Cleared cleared, CudaState& state) {
   const std::int64_t rows = op.dims.batch * op.dims.heads * op.dims.seq;
   TPSIM_CHECK(cleared.count <= rows * kWarp, "a thread for each number that is cleared");
-  with_type(op.q.tensor.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(op.q.tensor.dtype(), [&]<class T>(Type<T>) {
     launch(flash_along_kernel<T>, backward_args<T>(op, along), rows, 0, state, cleared);
   });
 }
@@ -241,8 +236,7 @@ void flash_along(const FlashBackward& op, float* along, Cleared cleared, CudaSta
 void flash_backward_plainly(const FlashBackward& op, float* along, CudaState& state) {
   const std::int64_t queries = op.dims.batch * op.dims.heads * op.dims.seq;
   const std::int64_t keys = op.dims.batch * op.dims.kv_heads * key_count(op.dims);
-  with_type(op.q.tensor.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(op.q.tensor.dtype(), [&]<class T>(Type<T>) {
     const FlashBackwardArgs<T> args = backward_args<T>(op, along);
     launch(flash_dq_plain_kernel<T>, args, queries, 3, state);
     launch(flash_dkv_plain_kernel<T>, args, keys, 4, state);

@@ -205,10 +205,8 @@ void with_two_types(DType first, DType second, Launch launch) {
 // Body<From, To> over the elements of both.
 template <template <class, class> class Body>
 void launch_pair(const Tensor& from, const Tensor& to, const CudaState& state) {
-  with_two_types(from.dtype(), to.dtype(), [&](auto one, auto other) {
-    using From = typename decltype(one)::type;
-    using To = typename decltype(other)::type;
-    launch_flat(Body<From, To>{elements_of<From>(from), elements_of<To>(to)}, from.elements(),
+  with_two_types(from.dtype(), to.dtype(), [&]<class From, class To>(Type<From>, Type<To>) {
+    launch_flat(Body<From, To>{elements_of(from), elements_of(to)}, from.elements(),
                 is_packed({from, to}), state);
   });
 }
@@ -218,17 +216,15 @@ void launch_pair(const Tensor& from, const Tensor& to, const CudaState& state) {
 void compute(const Add& op, CudaState& state) { launch_pair<AddBody>(op.x, op.into, state); }
 
 void compute(const Scale& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    launch_flat(ScaleBody<T>{elements_of<T>(op.x), op.factor}, op.x.elements(), is_packed({op.x}),
+  with_type(op.x.dtype(), [&]<class T>(Type<T>) {
+    launch_flat(ScaleBody<T>{elements_of(op.x), op.factor}, op.x.elements(), is_packed({op.x}),
                 state);
   });
 }
 
 void compute(const Fill& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    launch_flat(FillBody<T>{elements_of<T>(op.x), op.value}, op.x.elements(), is_packed({op.x}),
+  with_type(op.x.dtype(), [&]<class T>(Type<T>) {
+    launch_flat(FillBody<T>{elements_of(op.x), op.value}, op.x.elements(), is_packed({op.x}),
                 state);
   });
 }
@@ -248,35 +244,32 @@ void compute(const SumSquares& op, CudaState& state) {
   const unsigned grid = blocks_for(blocks, state.limits);
   auto* partial = state.scratch.array<double>(grid);
   const bool packed = is_packed({op.x});
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(op.x.dtype(), [&]<class T>(Type<T>) {
     const auto kernel = packed ? sum_squares_kernel<T, kPackOf<T>> : sum_squares_kernel<T, 1>;
-    kernel<<<grid, kElementwiseThreads, 0, state.stream>>>(elements_of<T>(op.x), count, partial);
+    kernel<<<grid, kElementwiseThreads, 0, state.stream>>>(elements_of(op.x), count, partial);
   });
   add_partial_sums_kernel<<<1, kElementwiseThreads, 0, state.stream>>>(
-      partial, static_cast<int>(grid), elements_of<float>(op.sum));
+      partial, static_cast<int>(grid), elements_of(op.sum));
 }
 
 void compute(const AdamW& op, CudaState& state) {
   const bool separate = op.weights.raw() != op.master.raw();
-  with_two_types(op.gradient.dtype(), op.weights.dtype(), [&](auto gradient, auto weight) {
-    using Gradient = typename decltype(gradient)::type;
-    using Weight = typename decltype(weight)::type;
-    const AdamWBody<Gradient, Weight> body{factors_of(op),
-                                           elements_of<float>(op.master),
-                                           elements_of<float>(op.momentum),
-                                           elements_of<float>(op.variance),
-                                           elements_of<Gradient>(op.gradient),
-                                           separate ? elements_of<Weight>(op.weights) : nullptr};
-    launch_flat(body, op.master.elements(),
-                is_packed({op.master, op.momentum, op.variance, op.gradient, op.weights}), state);
-  });
+  with_two_types(op.gradient.dtype(), op.weights.dtype(),
+                 [&]<class Gradient, class Weight>(Type<Gradient>, Type<Weight>) {
+                   const AdamWBody<Gradient, Weight> body{
+                       factors_of(op),           elements_of(op.master),
+                       elements_of(op.momentum), elements_of(op.variance),
+                       elements_of(op.gradient), elements_of(separate ? op.weights : Tensor())};
+                   launch_flat(
+                       body, op.master.elements(),
+                       is_packed({op.master, op.momentum, op.variance, op.gradient, op.weights}),
+                       state);
+                 });
 }
 
 void compute(const InitNormal& op, CudaState& state) {
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const NormalBody<T> body{elements_of<T>(op.x),
+  with_type(op.x.dtype(), [&]<class T>(Type<T>) {
+    const NormalBody<T> body{elements_of(op.x),
                              stream_key(op.seed, op.tensor_id),
                              static_cast<double>(op.deviation),
                              op.row_begin * op.global_cols + op.col_begin,

@@ -68,7 +68,7 @@ struct HeadGain {
 
 template <class T, class Norm>
 HeadGain<T> head_gain(const Norm& op) {
-  return {elements_of<T>(op.gain), op.gain.defined() && op.gain.elements() > op.dims.head_dim,
+  return {elements_of(op.gain), op.gain.defined() && op.gain.elements() > op.dims.head_dim,
           op.offset};
 }
 
@@ -254,13 +254,13 @@ void add_gain_gradient(const HeadNormBackward& op, const HeadNormRows<T>& a, std
 
 void compute(const HeadNormForward& op, CudaState& state) {
   const bool packed = in_packs(op.x, op.dims, {op.gain, op.raw});
-  with_type_and_width(op.x.tensor.dtype(), packed ? kPack : 1, [&](auto type, auto v) {
-    using T = typename decltype(type)::type;
-    const HeadNormRows<T> a{head_rows<T>(op.x, op.dims, op.dims.heads), elements_of<T>(op.raw),
-                            head_gain<T>(op), op.kind == NormKind::kLayerNorm, op.epsilon};
-    head_norm_forward_kernel<T, v.value>
-        <<<blocks_of_rows(op.dims), kHeadThreads, 0, state.stream>>>(a);
-  });
+  with_type_and_width(
+      op.x.tensor.dtype(), packed ? kPack : 1, [&]<class T, int V>(Type<T>, Width<V>) {
+        const HeadNormRows<T> a{head_rows<T>(op.x, op.dims, op.dims.heads), elements_of(op.raw),
+                                head_gain<T>(op), op.kind == NormKind::kLayerNorm, op.epsilon};
+        head_norm_forward_kernel<T, V>
+            <<<blocks_of_rows(op.dims), kHeadThreads, 0, state.stream>>>(a);
+      });
 }
 
 void compute(const HeadNormBackward& op, CudaState& state) {
@@ -271,23 +271,22 @@ void compute(const HeadNormBackward& op, CudaState& state) {
   const std::int64_t gains = op.gain.defined() ? op.gain.elements() : 0;
   auto* const partial = state.scratch.array<float>(pieces * gains + 2 * rows);
   auto* const statistics = reinterpret_cast<HeadStatistics*>(partial + pieces * gains);
-  with_type_and_width(op.dx.tensor.dtype(), packed ? kPack : 1, [&](auto type, auto v) {
-    using T = typename decltype(type)::type;
-    const HeadNormRows<T> a{head_rows<T>(op.dx, op.dims, op.dims.heads), elements_of<T>(op.raw),
-                            head_gain<T>(op), op.kind == NormKind::kLayerNorm, op.epsilon};
-    const unsigned blocks = blocks_of_rows(op.dims);
-    head_statistics_kernel<T, v.value><<<blocks, kHeadThreads, 0, state.stream>>>(a, statistics);
-    if (gains > 0 && op.dgain.defined()) {
-      add_gain_gradient(op, a, pieces, statistics, partial, state);
-    }
-    head_norm_backward_kernel<T, v.value><<<blocks, kHeadThreads, 0, state.stream>>>(a, statistics);
-  });
+  with_type_and_width(
+      op.dx.tensor.dtype(), packed ? kPack : 1, [&]<class T, int V>(Type<T>, Width<V>) {
+        const HeadNormRows<T> a{head_rows<T>(op.dx, op.dims, op.dims.heads), elements_of(op.raw),
+                                head_gain<T>(op), op.kind == NormKind::kLayerNorm, op.epsilon};
+        const unsigned blocks = blocks_of_rows(op.dims);
+        head_statistics_kernel<T, V><<<blocks, kHeadThreads, 0, state.stream>>>(a, statistics);
+        if (gains > 0 && op.dgain.defined()) {
+          add_gain_gradient(op, a, pieces, statistics, partial, state);
+        }
+        head_norm_backward_kernel<T, V><<<blocks, kHeadThreads, 0, state.stream>>>(a, statistics);
+      });
 }
 
 void compute(const PositionScale& op, CudaState& state) {
   const auto tokens = static_cast<unsigned>(op.dims.seq * op.dims.batch);
-  with_type(op.x.tensor.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(op.x.tensor.dtype(), [&]<class T>(Type<T>) {
     position_scale_kernel<T><<<tokens, kHeadThreads, 0, state.stream>>>(
         head_rows<T>(op.x, op.dims, op.dims.heads),
         Temperature{op.strength, op.floor, op.first_position});
@@ -296,8 +295,7 @@ void compute(const PositionScale& op, CudaState& state) {
 
 void compute(const HeadSum& op, CudaState& state) {
   const auto tokens = static_cast<unsigned>(op.dims.seq * op.dims.batch);
-  with_type(op.x.tensor.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(op.x.tensor.dtype(), [&]<class T>(Type<T>) {
     head_sum_kernel<T><<<tokens, kHeadThreads, 0, state.stream>>>(
         head_rows<T>(op.x, op.dims, op.dims.heads), head_rows<T>(op.y, op.dims, 1));
   });

@@ -202,30 +202,29 @@ __global__ void __launch_bounds__(kWarp* kStrands)
   into.set(column, static_cast<float>(static_cast<double>(into.get(column)) + total));
 }
 
-template <class AnyOp>
-auto logit_rows(const AnyOp& op, auto type) {
-  using T = typename decltype(type)::type;
+template <class T, class AnyOp>
+LogitRows<T> logit_rows(const AnyOp& op) {
   LogitRows<T> a{};
-  a.logits = elements_of<T>(op.logits);
-  a.max = elements_of<float>(op.max);
+  a.logits = elements_of(op.logits);
+  a.max = elements_of(op.max);
   a.rows = op.logits.rows();
   a.cols = op.logits.cols();
   a.columns = op.columns;
   if constexpr (requires { op.sums; }) {
-    a.sums = elements_of<float>(op.sums);
-    a.labels = elements_of<std::int32_t>(op.labels);
+    a.sums = elements_of(op.sums);
+    a.labels = elements_of(op.labels);
     a.vocab_begin = op.vocab_begin;
   }
   if constexpr (requires { op.scale; }) a.scale = op.scale;
   return a;
 }
 
-// launch(arguments, Width<V>, blocks, threads).
+// launch(LogitRows<T>, Width<V>, blocks, threads).
 template <class AnyOp, class Launch>
 void for_logits(const AnyOp& op, Launch launch) {
   const int width = pack_width(op.logits.cols(), {op.logits});
-  with_type_and_width(op.logits.dtype(), width, [&](auto type, auto v) {
-    launch(type, logit_rows(op, type), v, static_cast<unsigned>(op.logits.rows()),
+  with_type_and_width(op.logits.dtype(), width, [&]<class T, int V>(Type<T>, Width<V> v) {
+    launch(logit_rows<T>(op), v, static_cast<unsigned>(op.logits.rows()),
            row_threads(op.logits.cols(), width));
   });
 }
@@ -238,46 +237,42 @@ void add_partial_sums(const PartialSums& sums, const AnyFloats& into, const Cuda
 }
 
 void compute(const VocabMax& op, CudaState& state) {
-  for_logits(op, [&](auto type, const auto& a, auto v, unsigned rows, int threads) {
-    using T = typename decltype(type)::type;
+  for_logits(op, [&]<class T, int V>(const LogitRows<T>& a, Width<V>, unsigned rows, int threads) {
     if (op.sums.defined()) {
-      vocab_online_kernel<T, v.value><<<rows, threads, 0, state.stream>>>(a);
+      vocab_online_kernel<T, V><<<rows, threads, 0, state.stream>>>(a);
     } else {
-      vocab_max_kernel<T, v.value><<<rows, threads, 0, state.stream>>>(a);
+      vocab_max_kernel<T, V><<<rows, threads, 0, state.stream>>>(a);
     }
   });
 }
 
 void compute(const VocabRescale& op, CudaState& state) {
   LogitRows<float> a{};
-  a.max = elements_of<float>(op.max);
-  a.sums = elements_of<float>(op.sums);
-  a.labels = elements_of<std::int32_t>(op.labels);
+  a.max = elements_of(op.max);
+  a.sums = elements_of(op.sums);
+  a.labels = elements_of(op.labels);
   a.rows = op.max.elements();
   a.columns = op.columns;
   a.vocab_begin = op.vocab_begin;
   const auto blocks =
       static_cast<unsigned>((a.rows + kElementwiseThreads - 1) / kElementwiseThreads);
-  vocab_rescale_kernel<<<blocks, kElementwiseThreads, 0, state.stream>>>(elements_of<float>(op.own),
-                                                                         a);
+  vocab_rescale_kernel<<<blocks, kElementwiseThreads, 0, state.stream>>>(elements_of(op.own), a);
 }
 
 void compute(const VocabSums& op, CudaState& state) {
-  for_logits(op, [&](auto type, const auto& a, auto v, unsigned rows, int threads) {
-    using T = typename decltype(type)::type;
-    vocab_sums_kernel<T, v.value><<<rows, threads, 0, state.stream>>>(a);
+  for_logits(op, [&]<class T, int V>(const LogitRows<T>& a, Width<V>, unsigned rows, int threads) {
+    vocab_sums_kernel<T, V><<<rows, threads, 0, state.stream>>>(a);
   });
 }
 
 void compute(const CrossEntropyBackward& op, CudaState& state) {
-  for_logits(op, [&](auto type, const auto& a, auto v, unsigned rows, int threads) {
-    using T = typename decltype(type)::type;
-    cross_entropy_backward_kernel<T, v.value><<<rows, threads, 0, state.stream>>>(a);
+  for_logits(op, [&]<class T, int V>(const LogitRows<T>& a, Width<V>, unsigned rows, int threads) {
+    cross_entropy_backward_kernel<T, V><<<rows, threads, 0, state.stream>>>(a);
   });
 }
 
 void compute(const CrossEntropyLoss& op, CudaState& state) {
-  const LossBody body{elements_of<float>(op.sums), elements_of<float>(op.loss), op.loss.elements()};
+  const LossBody body{elements_of(op.sums), elements_of(op.loss), op.loss.elements()};
   launch_flat(body, op.loss.elements(), false, state);
 }
 
@@ -293,10 +288,9 @@ void compute(const ColumnSum& op, CudaState& state) {
   const std::int64_t rows_each = (rows + pieces - 1) / pieces;
   auto* partial = state.scratch.array<float>(pieces * cols);
   const dim3 grid(static_cast<unsigned>(across), static_cast<unsigned>(pieces));
-  with_type_and_width(op.x.dtype(), width, [&](auto type, auto v) {
-    using T = typename decltype(type)::type;
-    column_sum_kernel<T, v.value><<<grid, dim3(kWarp, kStrands), 0, state.stream>>>(
-        elements_of<T>(op.x), rows, cols, rows_each, partial);
+  with_type_and_width(op.x.dtype(), width, [&]<class T, int V>(Type<T>, Width<V>) {
+    column_sum_kernel<T, V><<<grid, dim3(kWarp, kStrands), 0, state.stream>>>(
+        elements_of(op.x), rows, cols, rows_each, partial);
   });
   add_partial_sums({partial, pieces, cols, cols}, any_floats(op.sums), state);
 }

@@ -244,9 +244,7 @@ __device__ void write_columns(const Held<T>& held, const NarrowMatrix& to, const
   const Place at;
   const bool by_column = scales == ScalesOf::kVector128 || scales == ScalesOf::kVector32;
   if (scales == ScalesOf::kTile128) set_tile_scale(to, tile, unit);
-  if (by_column) {
-    find_column_units<kFormat>(held, to, tile, scales, of_warp, inverse_units);
-  }
+  if (by_column) find_column_units<kFormat>(held, to, tile, scales, of_warp, inverse_units);
   const int vector = scales == ScalesOf::kVector32 ? at.warp / kWarpsOfVector : 0;
   const float common = 1.0F / unit;
   auto* const words = reinterpret_cast<unsigned*>(turned);
@@ -368,8 +366,7 @@ void narrow(const Narrowing& narrowing, const CudaState& state) {
 
 void add_sums(const float* sums, std::int64_t stride, float beta, const Matrix& c,
               const CudaState& state) {
-  with_type(c.tensor.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(c.tensor.dtype(), [&]<class T>(Type<T>) {
     add_sums_kernel<T><<<blocks_for(c.rows, state.limits), kThreads, 0, state.stream>>>(
         sums, stride, beta, static_cast<T*>(c.tensor.raw()) + c.offset, c.rows, c.cols,
         c.row_stride);

@@ -1,7 +1,6 @@
 // Matrix products as strided batches, as few as the operands' layout allows.
 #include <algorithm>
 
-#include "core/check.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/matmul_8_bits.h"
 
@@ -54,12 +53,6 @@ std::byte* address(const Matrix& m, std::int64_t element) {
   return static_cast<std::byte*>(m.tensor.raw()) + (m.offset + element) * size_of(m.tensor.dtype());
 }
 
-std::int64_t alignment_of(const void* address, std::int64_t at_most) {
-  const auto bits = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address));
-  const std::int64_t lowest = bits & -bits;
-  return std::min(lowest, at_most);
-}
-
 // The matrices of one batch alone.
 Matmul one_of(const Matmul& op, std::int64_t outer, std::int64_t inner) {
   Matmul one = op;
@@ -88,7 +81,8 @@ void compute(const Matmul& op, CudaState& state) {
     call.a = address(op.a, i * batches.call_strides[0]);
     call.b = address(op.b, i * batches.call_strides[1]);
     call.c = address(op.c, i * batches.call_strides[2]);
-    call.key.alignment = alignment_of(call.a, alignment_of(call.b, alignment_of(call.c, 256)));
+    call.key.alignment =
+        std::min({alignment_of(call.a), alignment_of(call.b), alignment_of(call.c)});
     state.matmuls.run(call, workspace, state.stream);
   }
 }

@@ -185,12 +185,6 @@ bool finds_scales(const OperandRounding& rounding) {
          (rounding.recipe == Precision::kFp8 && rounding.finds_scales);
 }
 
-std::int64_t alignment_of(const void* address) {
-  constexpr std::int64_t kMost = 256;
-  const auto bits = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address));
-  return std::min(bits & -bits, kMost);
-}
-
 }  // namespace
 
 std::string reason_against(Precision recipe, const NarrowGpu& gpu) {

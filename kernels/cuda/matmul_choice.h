@@ -1,6 +1,7 @@
 // Which algorithm of cuBLASLt serves which matrix product: a line of text each, for a profile.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -32,6 +33,12 @@ struct MatmulKey {
   std::array<ScalesOf, 2> scales{};  // of a and b in 8 bits
   friend auto operator<=>(const MatmulKey&, const MatmulKey&) = default;
 };
+
+// What an address is a multiple of, 256 bytes at most.
+inline std::int64_t alignment_of(const void* address) {
+  const auto bits = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address));
+  return std::min<std::int64_t>(bits & -bits, 256);
+}
 
 struct MatmulChoice {
   MatmulKey key;

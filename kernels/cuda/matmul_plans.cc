@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -23,11 +22,7 @@ cudaDataType_t type_of(DType dtype, bool is_e5m2 = false) {
     case DType::kBFloat16: return CUDA_R_16BF;
     case DType::kFloat16: return CUDA_R_16F;
     case DType::kFloat32: return CUDA_R_32F;
-    case DType::kInt32:
-    case DType::kUInt8:
-    case DType::kFloat8Block:
-    case DType::kMxFloat8:
-    case DType::kNvFloat4: break;
+    default: break;
   }
   TPSIM_CHECK(false, "no products of " + std::string(name_of(dtype)));
 }
@@ -178,7 +173,6 @@ MatmulPlans::MatmulPlans(const CublasLt& lt) : lt_(lt) {
 MatmulPlans::MatmulPlans(MatmulPlans&& other) noexcept
     : lt_(other.lt_),
       handle_(std::exchange(other.handle_, nullptr)),
-      measures_(other.measures_),
       plans_(std::move(other.plans_)),
       given_(std::move(other.given_)) {}
 
@@ -213,8 +207,7 @@ const MatmulPlans::Plan& MatmulPlans::plan_for(const MatmulCall& call, void* wor
   if (given == given_.end() || !adopts(given->second, *fresh)) {
     const auto found = candidates(call.key, *fresh);
     if (found.empty()) throw CudaFailure("cuBLASLt has no algorithm for " + to_string(call.key));
-    const std::size_t best =
-        measures_ ? fastest(found, call, *fresh, workspace, stream) : std::size_t{0};
+    const std::size_t best = fastest(found, call, *fresh, workspace, stream);
     fresh->algorithm = found[best].algo;
     fresh->workspace = found[best].workspaceSize;
   }

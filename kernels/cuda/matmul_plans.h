@@ -44,9 +44,6 @@ class MatmulPlans {
   // the candidates, and of memory as much as c for a moment when the product accumulates.
   void run(const MatmulCall& call, void* workspace, cudaStream_t stream);
 
-  // Takes the library's first guess instead of measuring, for products not met so far.
-  void set_measures(bool measures) { measures_ = measures; }
-
   // The choices so far, and choices to start from: one that this library or GPU does not support is
   // measured anew when it is met.
   std::vector<MatmulChoice> choices() const;
@@ -66,7 +63,6 @@ class MatmulPlans {
 
   const CublasLt& lt_;
   cublasLtHandle_t handle_ = nullptr;
-  bool measures_ = true;
   std::map<MatmulKey, std::unique_ptr<Plan>> plans_;
   std::map<MatmulKey, MatmulChoice> given_;
 };

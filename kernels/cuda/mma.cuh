@@ -41,9 +41,7 @@ __device__ inline void add_product_by_column(float (&sums)[kM][N / 8][4], const 
   for (int k = 0; k < D / 16; ++k) {
     unsigned left[kM][4];
 #pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      load_fragments((a_place ^ (k * 32)) + m * 16 * kRowBytes, left[m]);
-    }
+    for (int m = 0; m < kM; ++m) load_fragments((a_place ^ (k * 32)) + m * 16 * kRowBytes, left[m]);
 #pragma unroll
     for (int n = 0; n < N / 16; ++n) {
       unsigned right[4];

@@ -340,14 +340,13 @@ void compute(const NormForward& op, CudaState& state) {
   const std::int64_t cols = op.x.cols();
   const auto rows = static_cast<unsigned>(op.x.rows());
   const bool packed = pack_width(cols, {op.x, op.y, op.gain, op.bias}) == kPack;
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const ForwardRows<T> a{elements_of<T>(op.x),
-                           elements_of<T>(op.gain),
-                           elements_of<T>(op.bias),
-                           elements_of<T>(op.y),
-                           elements_of<float>(op.mean),
-                           elements_of<float>(op.rstd),
+  with_type(op.x.dtype(), [&]<class T>(Type<T>) {
+    const ForwardRows<T> a{elements_of(op.x),
+                           elements_of(op.gain),
+                           elements_of(op.bias),
+                           elements_of(op.y),
+                           elements_of(op.mean),
+                           elements_of(op.rstd),
                            static_cast<int>(cols),
                            op.epsilon,
                            op.kind == NormKind::kLayerNorm,
@@ -368,17 +367,16 @@ void compute(const NormBackward& op, CudaState& state) {
   // The kernels of packs have no register left for an offset.
   const bool packed = in_shared && op.offset == 0 &&
                       pack_width(cols, {op.x, op.dy, op.dx, op.gain, op.residual}) == kPack;
-  with_type(op.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(op.x.dtype(), [&]<class T>(Type<T>) {
     constexpr bool kNarrow = sizeof(T) == 2;  // two rows of packs fit the registers
     const bool centred = op.kind == NormKind::kLayerNorm;
-    const BackwardRows<T> a{elements_of<T>(op.dy),
-                            elements_of<T>(op.x),
-                            elements_of<T>(op.gain),
-                            elements_of<T>(op.residual),
-                            centred ? elements_of<float>(op.mean) : nullptr,
-                            elements_of<float>(op.rstd),
-                            elements_of<T>(op.dx),
+    const BackwardRows<T> a{elements_of(op.dy),
+                            elements_of(op.x),
+                            elements_of(op.gain),
+                            elements_of(op.residual),
+                            elements_of(centred ? op.mean : Tensor()),
+                            elements_of(op.rstd),
+                            elements_of(op.dx),
                             nullptr,
                             op.x.rows(),
                             static_cast<int>(cols),

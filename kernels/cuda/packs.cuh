@@ -161,6 +161,18 @@ T* elements_of(const Tensor& tensor) {
   return tensor.defined() ? static_cast<T*>(tensor.raw()) : nullptr;
 }
 
+// The same of the type that is asked for where it goes: a kernel's argument, a member.
+struct Elements {
+  void* data;
+  template <class T>
+  operator T*() const {  // NOLINT(google-explicit-constructor)
+    return static_cast<T*>(data);
+  }
+};
+inline Elements elements_of(const Tensor& tensor) {
+  return {tensor.defined() ? tensor.raw() : nullptr};
+}
+
 // kPack when every row of `cols` elements of these tensors starts at a multiple of 16 bytes;
 // else 1.
 inline int pack_width(std::int64_t cols, std::initializer_list<Tensor> tensors) {

@@ -161,11 +161,10 @@ void with_row_kernel(std::int64_t keys, bool packed, Launch launch) {
 void compute(const SoftmaxForward& op, CudaState& state) {
   const Shape& shape = op.scores.shape();
   const auto rows = static_cast<unsigned>(op.scores.rows());
-  with_type(op.scores.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const ScoreRows<T> a{elements_of<T>(op.scores),
+  with_type(op.scores.dtype(), [&]<class T>(Type<T>) {
+    const ScoreRows<T> a{elements_of(op.scores),
                          nullptr,
-                         elements_of<float>(op.slopes),
+                         elements_of(op.slopes),
                          op.heads,
                          static_cast<int>(shape[1]),
                          static_cast<int>(shape[2]),
@@ -186,9 +185,8 @@ void compute(const SoftmaxForward& op, CudaState& state) {
 void compute(const SoftmaxBackward& op, CudaState& state) {
   const Shape& shape = op.probs.shape();
   const auto rows = static_cast<unsigned>(op.probs.rows());
-  with_type(op.probs.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const ScoreRows<T> a{elements_of<T>(op.probs),   elements_of<T>(op.dprobs),  nullptr,  1,
+  with_type(op.probs.dtype(), [&]<class T>(Type<T>) {
+    const ScoreRows<T> a{elements_of(op.probs),      elements_of(op.dprobs),     nullptr,  1,
                          static_cast<int>(shape[1]), static_cast<int>(shape[2]), op.scale, {}};
     TPSIM_CHECK(!op.dsinks.defined(), "scores without sinks");
     const bool packed = pack_width(shape[2], {op.probs, op.dprobs}) == kPack;

@@ -216,9 +216,7 @@ void compute_slowly(const PositionScale& op, const SlowMemory& memory) {
     const Index reached = (op.first_position + at.position + 1) / op.floor;
     const double factor =
         1.0 + static_cast<double>(op.strength) * std::log(1.0 + static_cast<double>(reached));
-    for (Index d = 0; d < op.dims.head_dim; ++d) {
-      x.at(at.position, at.sample, at.head, d) *= factor;
-    }
+    for (Index d = 0; d < op.dims.head_dim; ++d) x.at(at.position, at.sample, at.head, d) *= factor;
   });
 }
 

@@ -5,9 +5,6 @@
 // other device against this one; it is far too slow for anything else.
 #pragma once
 
-#include <map>
-#include <memory>
-
 #include "kernels/device.h"
 #include "kernels/slow/slow_ops.h"
 
