@@ -10,8 +10,6 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
-#include <numeric>
-#include <string>
 #include <vector>
 
 #include "kernels/cpu/cpu_device.h"

@@ -12,14 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "core/catalogue.h"
 #include "plans/enumerate.h"
 #include "plans/search.h"
 #include "sim/plan_bounds.h"
-#include "sim/predict.h"
 #include "sim/step.h"
 
 namespace tpsim {

@@ -15,9 +15,9 @@ import json
 import math
 import statistics
 
-from build_profiles import (AICONFIGURATOR, DATA, FITTED, LARGEST_TILE, ROOT, TRANSPOSE_B,
-                            MatmulBound, fit_matmul, is_large, order_of, rate_in_units, rows_of,
-                            seconds_text, text_of, write_or_check)
+from build_profiles import (AICONFIGURATOR, DATA, FITTED, ROOT, TRANSPOSE_B, MatmulBound, aligned,
+                            fit_matmul, groups_by_collective, is_large, members_of_fit, op_group,
+                            order_of, profile_head, rate_in_units, rows_of, text_of, write_or_check)
 from newer_devices import BEST_SUSTAINED, DATASHEET, MEASURED
 
 KEPT = {"bf16": (700, 150), "fp8": (350, 60), "fp8_block": (350, 60), "nvfp4": (350, 60)}
@@ -106,8 +106,7 @@ def is_held_out(shape):
 
 
 def split(samples, kind):
-    rows = sorted((s for s in samples if s[0][0] % 8 == 0 or s[0][0] <= 4),
-                  key=lambda s: order_of(s[0]))
+    rows = aligned(samples)
     kept = [s for s in rows if not is_held_out(s[0])]
     large = [s for s in kept if is_large(s[0])][:KEPT[kind][0]]
     other = [s for s in kept if not is_large(s[0])][:KEPT[kind][1]]
@@ -116,8 +115,8 @@ def split(samples, kind):
 
 
 def group(kind, samples):
-    return {"op": "matmul", "variant": TRANSPOSE_B, "dtype": kind, "dims": 4,
-            "samples": sorted([1, *shape, float(f"{t:.5g}")] for shape, t in samples)}
+    return op_group("matmul", TRANSPOSE_B, 4,
+                    sorted([1, *shape, float(f"{t:.5g}")] for shape, t in samples), kind)
 
 
 def flash_dims(batch, seq, heads, kv_heads, qk_dim, v_dim, window):
@@ -129,8 +128,7 @@ def flash_dims(batch, seq, heads, kv_heads, qk_dim, v_dim, window):
 
 
 def grouped_by_dims(op, samples):
-    return [{"op": op, "variant": 0, "dtype": "bf16", "dims": dims,
-             "samples": sorted([*s, t] for s, t in samples if len(s) == dims)}
+    return [op_group(op, 0, dims, sorted([*s, t] for s, t in samples if len(s) == dims))
             for dims in sorted({len(s) for s, _ in samples})]
 
 
@@ -173,8 +171,7 @@ def collective_groups(rows, gpu):
     for r in rows:
         if r["gpu"] == gpu and r["dtype"] == "half" and r["nccl"] == newest:
             groups.setdefault((r["collective"], int(r["gpus"])), {})[int(r["bytes"])] = float(r["seconds"])
-    return [{"collective": collective, "ranks": ranks, "samples": [[b, t] for b, t in sorted(g.items())]}
-            for (collective, ranks), g in sorted(groups.items())]
+    return groups_by_collective(groups)
 
 
 # Tables of one software, timed in short bursts and for a second: those that sustained clocks are of.
@@ -231,10 +228,7 @@ def model_of(gpu, fit, fitted_on):
     model = {"source": gpu["sources"], "provenance": "published"}
     if fit:
         model["source"] = f"{', '.join(FITTED)}: fitted on {fitted_on} of the samples below; {gpu['sources']}"
-        model |= {"matmul_efficiency": fit["matmul_efficiency"], "tile_m": LARGEST_TILE[0],
-                  "tile_n": LARGEST_TILE[1], "matmul_latency": seconds_text(fit["matmul_latency"]),
-                  "matmul": {key: fit[key] for key in ("wave_rounding", "small_tile_exponent",
-                                                       "epilogue_exposed", "traffic_efficiency")}}
+        model |= members_of_fit(fit)
     return model | constants
 
 
@@ -257,14 +251,13 @@ def measured_profile(gpu, tables, held_out):
         ops += flash_groups(tables["flash"], gpu["flash"])
     elif any(r["gpu"] == gpu["table"] for r in tables["latent"]):
         ops += latent_groups(tables["latent"], gpu["table"], tables["latent_held_out"], gpu["name"])
-    return {"format": "tpsim-profile/1", "name": gpu["name"],
-            "source": ("ROCm/aiter, hipBLASLt and Primus: products by their tuned kernels"
-                       if gpu["name"].startswith("mi") else
-                       f"{AICONFIGURATOR}: products timed in CUDA graphs with random operands, NCCL "
-                       "collectives in half precision")
-                      + (f"; attention of cuDNN, {gpu['flash']}: NVIDIA/cudnn-frontend" if "flash" in gpu else
-                         "; latent attention, forward" if ops[-1]["op"] == "flash_forward" else ""),
-            "date": "not stated", "provenance": "published", "device": device,
+    source = ("ROCm/aiter, hipBLASLt and Primus: products by their tuned kernels"
+              if gpu["name"].startswith("mi") else
+              f"{AICONFIGURATOR}: products timed in CUDA graphs with random operands, NCCL "
+              "collectives in half precision")
+    source += (f"; attention of cuDNN, {gpu['flash']}: NVIDIA/cudnn-frontend" if "flash" in gpu else
+               "; latent attention, forward" if ops[-1]["op"] == "flash_forward" else "")
+    return {**profile_head(gpu["name"], source), "device": device,
             "model": model_of(gpu, fit, fitted_on), "burst_clocks": gpu.get("burst_clocks", True),
             "ops": ops, **({"link": gpu["link"]} if "link" in gpu else {}),
             "collectives": collective_groups(tables["nccl"], gpu["table"])
@@ -273,9 +266,8 @@ def measured_profile(gpu, tables, held_out):
 
 def datasheet_profile(gpu, profiles, tables):
     device = facts_of(gpu)
-    profile = {"format": "tpsim-profile/1", "name": gpu["name"],
-               "source": "datasheet; no op was timed on this GPU here", "date": "not stated",
-               "provenance": "datasheet", "device": device}
+    profile = profile_head(gpu["name"], "datasheet; no op was timed on this GPU here", "datasheet")
+    profile["device"] = device
     ops, machine = [], {"collectives": []}
     if "like" in gpu:
         sibling = profiles[gpu["like"]]
@@ -339,7 +331,7 @@ def hopper_profile(name, table, tables, held_out):
     fitted = model_of({"name": name, "model": clocks, "sources": ""}, fit, 500)
     profile["model"] = fitted | {key: value for key, value in profile["model"].items()
                                  if key not in fitted} | {"source": source}
-    profile["model"]["matmul"] |= {key: value for key, value in HOPPER_MATMUL.items()}
+    profile["model"]["matmul"] |= HOPPER_MATMUL
     profile["source"] = (f"{AICONFIGURATOR}: products y = x W^T timed in CUDA graphs with random operands, "
                          "NCCL collectives in half precision on one node"
                          + ("; vllm_flash_attn_fa3 forward" if name == "h200" else "")

@@ -123,10 +123,14 @@ def is_large(shape):
     return m >= 512 and n >= 1024 and k >= 1024
 
 
+def aligned(samples):
+    """In a fixed shuffle; with odd numbers of tokens the tables hold every shape twice."""
+    return sorted((s for s in samples if s[0][0] % 8 == 0 or s[0][0] <= 4), key=lambda s: order_of(s[0]))
+
+
 def split_products(samples):
-    """Rows to keep and rows to judge by: aligned ones, as with odd numbers of tokens the tables hold
-    every shape twice."""
-    rows = sorted((s for s in samples if s[0][0] % 8 == 0 or s[0][0] <= 4), key=lambda s: order_of(s[0]))
+    """Rows to keep and rows to judge by."""
+    rows = aligned(samples)
     large = [s for s in rows if is_large(s[0])]
     other = [s for s in rows if not is_large(s[0])]
     kept_large = min(LARGE_PRODUCTS, 2 * len(large) // 3)
@@ -176,10 +180,8 @@ def report_fit(name, gpu, constants, held_out):
               f"{sizes[int(0.9 * len(sizes))]:6.1%}  bias {statistics.fmean(errors):+6.1%}")
 
 
-def matmul_group(kept):
-    """Forward products."""
-    return {"op": "matmul", "variant": TRANSPOSE_B, "dtype": "bf16", "dims": 4,
-            "samples": sorted([1, *shape, t] for shape, t in kept)}
+def op_group(op, variant, dims, samples, dtype="bf16"):
+    return {"op": op, "variant": variant, "dtype": dtype, "dims": dims, "samples": samples}
 
 
 def split_flash(gpu, rows):
@@ -217,13 +219,33 @@ def collective_groups(gpu, rows):
         collective = row["collective"].replace("alltoall", "all_to_all")
         group = times.setdefault((collective, int(row["ranks"])), {})
         group.setdefault(int(row["bytes"]), []).append(float(row["seconds"]))
-    return [{"collective": collective, "ranks": ranks,
-             "samples": [[size, statistics.median(t)] for size, t in sorted(group.items())]}
+    return groups_by_collective({key: {size: statistics.median(t) for size, t in group.items()}
+                                 for key, group in times.items()})
+
+
+def groups_by_collective(times):
+    """From seconds by size by (collective, ranks)."""
+    return [{"collective": collective, "ranks": ranks, "samples": [[size, t] for size, t in sorted(group.items())]}
             for (collective, ranks), group in sorted(times.items())]
 
 
 def seconds_text(seconds):
     return f"{round(seconds * 1e6, 2):g} us"
+
+
+BOUND = ("wave_rounding", "small_tile_exponent", "epilogue_exposed", "traffic_efficiency")
+
+
+def members_of_fit(fit, **more):
+    """What a model holds of the fit of matrix products, in the order of its file."""
+    return {"matmul_efficiency": fit["matmul_efficiency"], "tile_m": LARGEST_TILE[0], "tile_n": LARGEST_TILE[1],
+            "matmul_latency": seconds_text(fit["matmul_latency"]),
+            "matmul": {key: fit[key] for key in BOUND} | more}
+
+
+def profile_head(name, source, provenance="published"):
+    return {"format": "tpsim-profile/1", "name": name, "source": source, "date": "not stated",
+            "provenance": provenance}
 
 
 def model_of(gpu, fit, flash, fitted_on=FITTED_PRODUCTS):
@@ -237,30 +259,13 @@ def model_of(gpu, fit, flash, fitted_on=FITTED_PRODUCTS):
             constants["flash_forward_efficiency"] * constants.pop("flash_backward_ratio"), 3)
     fitted = (f"{', '.join(FITTED)}: fitted by tools/build_profiles.py on {fitted_on} of the "
               "samples below")
-    return {
-        "source": "; ".join([fitted] + sources),
-        "provenance": "published",
-        "matmul_efficiency": fit["matmul_efficiency"],
-        "tile_m": LARGEST_TILE[0],
-        "tile_n": LARGEST_TILE[1],
-        "matmul_latency": seconds_text(fit["matmul_latency"]),
-        "matmul": {
-            "wave_rounding": fit["wave_rounding"],
-            "small_tile_exponent": fit["small_tile_exponent"],
-            "epilogue_exposed": fit["epilogue_exposed"],
-            "traffic_efficiency": fit["traffic_efficiency"],
-            "unaligned_rate": constants["unaligned_rate"],
-            "unaligned_batched_rate": constants["unaligned_batched_rate"],
-            "nn_layout_factor": constants["nn_layout_factor"],
-            "tn_layout_factor": constants["tn_layout_factor"],
-        },
-        "sustained_clock": constants["sustained_clock"],
-        "streaming_efficiency": constants["streaming_efficiency"],
-        "reduction_efficiency": constants["reduction_efficiency"],
-        "flash_forward_efficiency": constants["flash_forward_efficiency"],
-        "flash_backward_efficiency": constants["flash_backward_efficiency"],
-        "kernel_latency": seconds_text(constants["kernel_latency"]),
-    }
+    of_products = ("unaligned_rate", "unaligned_batched_rate", "nn_layout_factor", "tn_layout_factor")
+    of_others = ("sustained_clock", "streaming_efficiency", "reduction_efficiency",
+                 "flash_forward_efficiency", "flash_backward_efficiency")
+    return {"source": "; ".join([fitted] + sources), "provenance": "published",
+            **members_of_fit(fit, **{key: constants[key] for key in of_products}),
+            **{key: constants[key] for key in of_others},
+            "kernel_latency": seconds_text(constants["kernel_latency"])}
 
 
 def fields_of(text):
@@ -324,8 +329,8 @@ def simumax_collectives(rows):
 
 
 def group_of(op, variant, dims, samples):
-    return {"op": op, "variant": variant, "dtype": "bf16", "dims": dims,
-            "samples": [[*key, float(f"{t:.6g}")] for key, t in sorted(samples.items())]}
+    return op_group(op, variant, dims,
+                    [[*key, float(f"{t:.6g}")] for key, t in sorted(samples.items())])
 
 
 def simumax_profile(gpu, table):
@@ -339,13 +344,9 @@ def simumax_profile(gpu, table):
     backward = simumax_flash(by_kind["flash_attention_bwd"], 5)
     fit = fit_matmul(gpu, [(shape[1:], t) for shape, t in products[TRANSPOSE_B].items()])
     report_fit(gpu["name"], gpu, fit, [(shape[1:], t) for shape, t in products[TRANSPOSE_B].items()])
-    return {
-        "format": "tpsim-profile/1",
-        "name": gpu["name"],
-        "source": f"{SIMUMAX}: bf16 products in three layouts, flash attention forward and backward; "
-                  "collectives by its fits of NCCL on that machine",
-        "date": "not stated",
-        "provenance": "published",
+    return profile_head(
+        gpu["name"], f"{SIMUMAX}: bf16 products in three layouts, flash attention forward and backward; "
+                     "collectives by its fits of NCCL on that machine") | {
         "device": gpu["device"],
         "model": model_of(gpu, fit, forward, len(products[TRANSPOSE_B])),
         "burst_clocks": gpu["burst_clocks"],
@@ -372,18 +373,13 @@ def profile_of(gpu, tables, held_out):
     flash, flash_left_out = split_flash(gpu, tables["flash"])
     held_out["products"] += [[gpu["name"], *shape, t] for shape, t in sorted(left_out)]
     held_out["flash"] += [[gpu["name"], *key, t] for key, t in flash_left_out.items()]
-    ops = [matmul_group(kept)]
+    ops = [op_group("matmul", TRANSPOSE_B, 4, sorted([1, *shape, t] for shape, t in kept))]
     if flash:
-        ops.append({"op": "flash_forward", "variant": 0, "dtype": "bf16", "dims": 5,
-                    "samples": [[*key, seconds] for key, seconds in flash.items()]})
-    return {
-        "format": "tpsim-profile/1",
-        "name": gpu["name"],
-        "source": f"{AICONFIGURATOR}: bf16 products y = x W^T timed in CUDA graphs with random "
-                  "inputs, NCCL collectives in half precision on one node"
-                  + (f", {gpu['flash_kernel']} forward" if flash else ""),
-        "date": "not stated",
-        "provenance": "published",
+        ops.append(op_group("flash_forward", 0, 5, [[*key, seconds] for key, seconds in flash.items()]))
+    return profile_head(
+        gpu["name"], f"{AICONFIGURATOR}: bf16 products y = x W^T timed in CUDA graphs with random "
+                     "inputs, NCCL collectives in half precision on one node"
+                     + (f", {gpu['flash_kernel']} forward" if flash else "")) | {
         "device": gpu["device"],
         "model": model_of(gpu, fit, flash),
         "burst_clocks": True,

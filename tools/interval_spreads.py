@@ -12,11 +12,10 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
-from write_accuracy import ROOT, rows_of
+from write_accuracy import ROOT, rows_of, validated
 
 NORMAL_90 = 1.645
 # Student's t for 90 % two-sided, by degrees of freedom.
@@ -73,9 +72,8 @@ def read_tables(binary, folder):
     environment = dict(os.environ, TPSIM_DATA=str(without_residuals(folder)))
     tables = {}
     for name, _ in TABLES:
-        done = subprocess.run([binary, "validate", "--runs", str(rows_of(name, folder)), "--json"],
-                              check=True, capture_output=True, text=True, env=environment)
-        tables[name] = [Row(row) for row in json.loads(done.stdout)["rows"]
+        report = json.loads(validated(binary, rows_of(name, folder), "--json", env=environment))
+        tables[name] = [Row(row) for row in report["rows"]
                         if row["error_pct"] is not None and not row["skipped_because"]]
     return tables
 

@@ -4,7 +4,6 @@
 // Usage: tpsim_refit_constants DATA_FOLDER [TABLE]
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>

@@ -5,24 +5,17 @@ The op samples of the profiles were timed with weights that nobody had filled, w
 power. A second table timed the same shapes with random weights; the share of the burst rate that is
 left at full efficiency (`sustained_clock`, see sim/op_cost.h for the form) is fitted to the shapes
 that both have. Products below 8.6 GFLOP say nothing of clocks. Usage: tools/sustained_clocks.py"""
-import csv
-import gzip
 import json
 import math
-import pathlib
 import statistics
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from build_profiles import DATA, rate_in_units, rows_of
+
 LEAST_FLOPS = 2 * 1024 * 2048 * 2048
 EXPONENT = 8  # kPowerExponent of sim/op_cost.cc
 GPUS = {
     "A100-SXM4-80GB": ("gemm_a100_sxm4_80gb", "a100-sxm4-80gb"),
 }
-
-
-def products(name):
-    with gzip.open(ROOT / "data/microbench" / f"{name}.csv.gz", "rt") as table:
-        yield from csv.DictReader(table)
 
 
 def shape_of(row):
@@ -43,15 +36,14 @@ def fitted_clock(pairs):
 
 def main():
     random = {}
-    for row in products("gemm_bf16_random_a100_h100_h200"):
+    for row in rows_of("gemm_bf16_random_a100_h100_h200.csv.gz"):
         key = row["gpu"], row["source"], row["inputs"], row["timing"]
         random.setdefault(key, {})[shape_of(row)] = float(row["seconds"])
     for key, times in random.items():
         table, profile = GPUS[key[0]]
-        facts = json.loads((ROOT / "data/profiles" / f"{profile}.json").read_text())
-        rate = float(facts["device"]["matmul_peak"].split()[0]) * 1e12
-        rate *= facts["model"]["matmul_efficiency"]
-        burst = {shape_of(row): float(row["seconds"]) for row in products(table)}
+        facts = json.loads((DATA / "profiles" / f"{profile}.json").read_text())
+        rate = rate_in_units(facts["device"]["matmul_peak"]) * facts["model"]["matmul_efficiency"]
+        burst = {shape_of(row): float(row["seconds"]) for row in rows_of(f"{table}.csv.gz")}
         pairs = []
         for shape, seconds in times.items():
             flops = 2 * math.prod(shape)

@@ -81,6 +81,12 @@ KNOWN = """## What is known about the worst rows
 """
 
 
+def validated(binary, runs, *options, **environment):
+    """What `tpsim validate` prints of a table."""
+    return subprocess.run([binary, "validate", "--runs", str(runs), *options], check=True,
+                          capture_output=True, text=True, **environment).stdout
+
+
 def value_of(path, key):
     value = json.loads((ROOT / "data" / path).read_text())
     for part in key.split("."):
@@ -110,9 +116,7 @@ def foreign(binary, folder):
             "| table | options | software fitted on | n | mean | of \"50 % of peak\" | median | bias | 90 % interval holds |\n"
             "|---|---|---|---|---|---|---|---|---|\n")
     for name, options, fitted_on in FOREIGN:
-        done = subprocess.run([binary, "validate", "--runs", str(rows_of(name, folder)), "--json", *options],
-                              check=True, capture_output=True, text=True)
-        s = json.loads(done.stdout)["summary"]
+        s = json.loads(validated(binary, rows_of(name, folder), "--json", *options))["summary"]
         text += (f"| {name.replace(':', ', ')} | `{' '.join(options)}` | {fitted_on} | {s['n']} | "
                  f"{s['mape']:.1f} % | {s['half_peak_mape']:.1f} % | {s['median_ape']:.1f} % | {s['bias_pct']:+.1f} % | "
                  f"{100 * s['interval_coverage_90']:.0f} % |\n")
@@ -124,9 +128,7 @@ def experts(binary):
     table = ROOT / "data" / "strangers" / "moe_rows.csv"
     with open(table, newline="") as source:
         model_of = {row["id"]: row["model"] for row in csv.DictReader(source)}
-    done = subprocess.run([binary, "validate", "--runs", str(table), "--json"], check=True, capture_output=True,
-                          text=True)
-    report = json.loads(done.stdout)
+    report = json.loads(validated(binary, table, "--json"))
     priced = [row for row in report["rows"] if row["error_pct"] is not None]
     models = {}
     for row in priced:
@@ -171,9 +173,7 @@ def strangers(binary, folder):
             csv.writer(target, lineterminator="\n").writerows([row[i] for i in keep] for row in rows)
         cells = ""
         for runs, total in zip((plain, table), sums):
-            done = subprocess.run([binary, "validate", "--runs", str(runs), "--json"], check=True,
-                                  capture_output=True, text=True)
-            report = json.loads(done.stdout)
+            report = json.loads(validated(binary, runs, "--json"))
             s = report["summary"]
             total += [row for row in report["rows"] if row["error_pct"] is not None]
             tau = "-" if s["kendall_tau"] is None else f"{s['kendall_tau']:.2f}"
@@ -216,10 +216,7 @@ def main():
             "needs no program.\n\n")
     with tempfile.TemporaryDirectory() as folder:
         for name in ORDER:
-            table = rows_of(name, pathlib.Path(folder))
-            done = subprocess.run([binary, "validate", "--runs", str(table), "--markdown"],
-                                  check=True, capture_output=True, text=True)
-            text += done.stdout + "\n"
+            text += validated(binary, rows_of(name, pathlib.Path(folder)), "--markdown") + "\n"
         text += foreign(binary, pathlib.Path(folder))
         text += strangers(binary, pathlib.Path(folder))
     text += experts(binary)

@@ -227,8 +227,8 @@ class TriedParts:
 
 
 @dataclass(frozen=True)
-class PlanReport(Report):
-    """The best plans of a search, best first."""
+class ScenarioReport(Report):
+    """What is said of the model, the machine and the software beside any plans for them."""
 
     model: str
     parameters: int
@@ -237,6 +237,12 @@ class PlanReport(Report):
     stack: str
     gpus: int
     profile: Profile
+
+
+@dataclass(frozen=True)
+class PlanReport(ScenarioReport):
+    """The best plans of a search, best first."""
+
     search: Search
     plans: Tuple[Plan, ...]
     assumed: Optional[Assumed] = None
@@ -249,16 +255,9 @@ class PlanReport(Report):
 
 
 @dataclass(frozen=True)
-class SimulateReport(Report):
+class SimulateReport(ScenarioReport):
     """One plan with its prediction."""
 
-    model: str
-    parameters: int
-    active_parameters: int
-    cluster: str
-    stack: str
-    gpus: int
-    profile: Profile
     plan: Plan
     assumed: Optional[Assumed] = None
 
