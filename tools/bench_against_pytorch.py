@@ -15,20 +15,17 @@ import struct
 import sys
 import time
 
+import torch
+import torch.nn.functional as F
+
 WARM_UP = 2  # steps of each round that are not counted
-NAMES = {  # per block: Hugging Face's name -> shape in units of hidden
-    "input_layernorm.weight": (1,),
-    "input_layernorm.bias": (1,),
-    "self_attention.query_key_value.weight": (3, 1),
-    "self_attention.query_key_value.bias": (3,),
-    "self_attention.dense.weight": (1, 1),
-    "self_attention.dense.bias": (1,),
-    "post_attention_layernorm.weight": (1,),
-    "post_attention_layernorm.bias": (1,),
-    "mlp.dense_h_to_4h.weight": (4, 1),
-    "mlp.dense_h_to_4h.bias": (4,),
-    "mlp.dense_4h_to_h.weight": (1, 4),
-    "mlp.dense_4h_to_h.bias": (1,),
+NAMES = {  # per block: Hugging Face's name -> shape of its weight in units of hidden
+    "input_layernorm": (1,),
+    "self_attention.query_key_value": (3, 1),
+    "self_attention.dense": (1, 1),
+    "post_attention_layernorm": (1,),
+    "mlp.dense_h_to_4h": (4, 1),
+    "mlp.dense_4h_to_h": (1, 4),
 }
 
 
@@ -46,8 +43,6 @@ def write_safetensors(path, arrays, dtype):
 
 
 def read_safetensors(path):
-    import torch
-
     kinds = {"F32": torch.float32, "I64": torch.int64}
     with open(path, "rb") as file:
         raw = bytearray(file.read())
@@ -61,8 +56,6 @@ def read_safetensors(path):
 
 
 def initial_weights(shape):
-    import torch
-
     torch.manual_seed(1)
     hidden = shape.hidden
 
@@ -76,13 +69,12 @@ def initial_weights(shape):
         dims[norm + ".weight"] = dims[norm + ".bias"] = (hidden,)
     for layer in range(shape.layers):
         for name, units in NAMES.items():
-            dims[f"h.{layer}.{name}"] = tuple(unit * hidden for unit in units)
+            dims[f"h.{layer}.{name}.weight"] = tuple(unit * hidden for unit in units)
+            dims[f"h.{layer}.{name}.bias"] = (units[0] * hidden,)
     return {name: value(name, d) for name, d in dims.items()}
 
 
 def prepare(shape):
-    import torch
-
     os.makedirs(shape.folder, exist_ok=True)
     config = {"architectures": ["BloomForCausalLM"], "model_type": "bloom",
               "layer_norm_epsilon": 1e-5, "initializer_range": 0.02,
@@ -101,8 +93,6 @@ def prepare(shape):
 
 def attention_bias(shape):
     """ALiBi and the causal mask in one tensor, made once."""
-    import torch
-
     power = 2 ** math.floor(math.log2(shape.heads))
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
     slopes += [2 ** (-4 * (2 * i + 1) / power) for i in range(shape.heads - power)]
@@ -113,9 +103,6 @@ def attention_bias(shape):
 
 def loss_of(w, tokens, bias, shape):
     """Mean loss of a micro-batch, with PyTorch's fused ops throughout."""
-    import torch
-    import torch.nn.functional as F
-
     b, s, hidden, heads = shape.micro_batch, shape.seq, shape.hidden, shape.heads
     width = hidden // heads
     has_fused_attention = hasattr(F, "scaled_dot_product_attention")
@@ -148,19 +135,7 @@ def loss_of(w, tokens, bias, shape):
     return F.cross_entropy(logits.view(-1, shape.vocab), tokens[:, 1:].reshape(-1))
 
 
-def clip(parameters):
-    import torch
-
-    gradients = [p.grad for p in parameters]
-    total = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-    scale = 1.0 / (float(total) + 1e-6)
-    if scale < 1:
-        torch._foreach_mul_(gradients, scale)
-
-
 def train(shape):
-    import torch
-
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     weights = {name: t.requires_grad_() for name, t in
@@ -179,7 +154,7 @@ def train(shape):
             part_loss = loss_of(weights, part, bias, shape) / parts
             part_loss.backward()
             loss += float(part_loss.detach())
-        clip(list(weights.values()))
+        torch.nn.utils.clip_grad_norm_(weights.values(), 1.0, foreach=True)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         report.append({"loss": loss, "step_s": time.perf_counter() - start})

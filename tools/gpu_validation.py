@@ -9,12 +9,11 @@ import sys
 
 
 def row_of(report):
+    plan, spread = report["plan"], report["step_spread"]
     if "rank" in report:
-        plan = f"{report['plan']}, rank {report['rank']}"
+        plan += f", rank {report['rank']}"
         predicted_memory, memory = report["predicted_peak_memory_gib"], report["peak_memory_gib"]
-        spread = report["step_spread"]
     else:
-        plan, spread = report["plan"], report["step_spread"]
         fullest = max(report["memory"], key=lambda stage: stage["measured_gib"])
         predicted_memory, memory = fullest["predicted_gib"], fullest["measured_gib"]
     predicted, measured = report["predicted_step_s"], report.get("measured_step_s", report.get("step_s"))

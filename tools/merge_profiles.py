@@ -40,16 +40,13 @@ def merged(profiles):
     first["collectives"] = merged_groups(profiles, "collectives", ("collective", "ranks"))
     chosen_by = first.get("algorithms_chosen_by", "")
     choices = {}
-    for profile in profiles:
-        if profile.get("algorithms_chosen_by", "") != chosen_by:
-            continue
-        for one in profile.get("algorithms", []):
-            # A choice's text: what is multiplied, in 14 words, then what was chosen.
-            choices.setdefault(tuple(one["choice"].split()[:14]), one)
+    alike = [one for one in profiles if one.get("algorithms_chosen_by", "") == chosen_by]
+    for one in (one for profile in alike for one in profile.get("algorithms", [])):
+        # A choice's text: what is multiplied, in 14 words, then what was chosen.
+        choices.setdefault(tuple(one["choice"].split()[:14]), one)
     first["algorithms"] = list(choices.values())
-    first["device"] = dict(first["device"])
-    for rate in ("matmul_peak", "vector_peak", "memory_bandwidth"):
-        first["device"][rate] = fastest(profiles, rate)
+    rates = {name: fastest(profiles, name) for name in ("matmul_peak", "vector_peak", "memory_bandwidth")}
+    first["device"] = {**first["device"], **rates}
     return first
 
 

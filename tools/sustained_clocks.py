@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what is left of the clock under products of random numbers, by GPU and software.
+"""Prints what is left of the clock under products of random numbers, by software.
 
 The op samples of the profiles were timed with weights that nobody had filled, which draws less
 power. A second table timed the same shapes with random weights; the share of the burst rate that is
@@ -13,9 +13,7 @@ from build_profiles import DATA, rate_in_units, rows_of
 
 LEAST_FLOPS = 2 * 1024 * 2048 * 2048
 EXPONENT = 8  # kPowerExponent of sim/op_cost.cc
-GPUS = {
-    "A100-SXM4-80GB": ("gemm_a100_sxm4_80gb", "a100-sxm4-80gb"),
-}
+GPU, PROFILE = "A100-SXM4-80GB", "a100-sxm4-80gb"  # of the others no bursts are at hand
 
 
 def shape_of(row):
@@ -37,13 +35,13 @@ def fitted_clock(pairs):
 def main():
     random = {}
     for row in rows_of("gemm_bf16_random_a100_h100_h200.csv.gz"):
-        key = row["gpu"], row["source"], row["inputs"], row["timing"]
-        random.setdefault(key, {})[shape_of(row)] = float(row["seconds"])
+        if row["gpu"] == GPU:
+            key = row["source"], row["inputs"], row["timing"]
+            random.setdefault(key, {})[shape_of(row)] = float(row["seconds"])
+    facts = json.loads((DATA / "profiles" / f"{PROFILE}.json").read_text())
+    rate = rate_in_units(facts["device"]["matmul_peak"]) * facts["model"]["matmul_efficiency"]
+    burst = {shape_of(row): float(row["seconds"]) for row in rows_of("gemm_a100_sxm4_80gb.csv.gz")}
     for key, times in random.items():
-        table, profile = GPUS[key[0]]
-        facts = json.loads((DATA / "profiles" / f"{profile}.json").read_text())
-        rate = rate_in_units(facts["device"]["matmul_peak"]) * facts["model"]["matmul_efficiency"]
-        burst = {shape_of(row): float(row["seconds"]) for row in rows_of(f"{table}.csv.gz")}
         pairs = []
         for shape, seconds in times.items():
             flops = 2 * math.prod(shape)
