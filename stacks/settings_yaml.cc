@@ -14,13 +14,35 @@ constexpr std::size_t kMostYamlValues = 16000;
 constexpr int kDeepestYaml = 32;
 constexpr std::string_view kCoreTag = "tag:yaml.org,2002:";
 
+void start(yaml_parser_t& parser, std::string_view text) {
+  TPSIM_CHECK(yaml_parser_initialize(&parser) != 0, "no memory for a parser");
+  yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text.data()),
+                               text.size());
+}
+
+// Whether brackets open within brackets beyond what is read: at each of them libyaml looks at all
+// that are open, which takes minutes of a few hundred thousand.
+bool nests_too_deep(std::string_view text) {
+  yaml_parser_t parser{};
+  start(parser, text);
+  int depth = 0;
+  bool goes_on = true;
+  while (goes_on && depth <= kDeepestYaml + 1) {
+    yaml_event_t event;
+    if (yaml_parser_parse(&parser, &event) == 0) break;  // load() says why
+    const yaml_event_type_t type = event.type;
+    yaml_event_delete(&event);
+    if (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT) ++depth;
+    if (type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT) --depth;
+    goes_on = type != YAML_STREAM_END_EVENT;
+  }
+  yaml_parser_delete(&parser);
+  return depth > kDeepestYaml + 1;
+}
+
 class YamlParser {
  public:
-  explicit YamlParser(std::string_view text) {
-    TPSIM_CHECK(yaml_parser_initialize(&parser_) != 0, "no memory for a parser");
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
-                                 text.size());
-  }
+  explicit YamlParser(std::string_view text) { start(parser_, text); }
   YamlParser(const YamlParser&) = delete;
   YamlParser& operator=(const YamlParser&) = delete;
   ~YamlParser() {
@@ -159,6 +181,7 @@ class YamlFlattener {
 }  // namespace
 
 Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file) {
+  if (nests_too_deep(text)) return bad_input("nests deeper than any configuration does", file);
   YamlParser parser(text);
   TPSIM_TRY_STATUS(parser.load(file));
   YamlFlattener flattener(parser.document(), file);
