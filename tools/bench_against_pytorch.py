@@ -135,6 +135,13 @@ def loss_of(w, tokens, bias, shape):
     return F.cross_entropy(logits.view(-1, shape.vocab), tokens[:, 1:].reshape(-1))
 
 
+def clip(gradients):
+    """clip_grad_norm_, whose releases of Debian's age take the gradients one by one."""
+    total = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    if (scale := 1.0 / (float(total) + 1e-6)) < 1:
+        torch._foreach_mul_(gradients, scale)
+
+
 def train(shape):
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
@@ -154,7 +161,7 @@ def train(shape):
             part_loss = loss_of(weights, part, bias, shape) / parts
             part_loss.backward()
             loss += float(part_loss.detach())
-        torch.nn.utils.clip_grad_norm_(weights.values(), 1.0, foreach=True)
+        clip([p.grad for p in weights.values()])
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         report.append({"loss": loss, "step_s": time.perf_counter() - start})

@@ -22,6 +22,14 @@ if ! "$python" -c 'import torch' 2>/dev/null; then
   echo "tools/bench_against_pytorch.sh: PyTorch is not here: apt-get install python3-torch" >&2
   exit 4
 fi
+# Debian's PyTorch multiplies by whatever BLAS is there: its users have a fast one.
+if ! "$python" -c 'import torch
+torch.ones(2, 2) @ torch.ones(2, 2)
+maps = open("/proc/self/maps").read()
+exit(not (torch.backends.mkl.is_available() or "libopenblas" in maps or "libblis" in maps))'; then
+  echo "tools/bench_against_pytorch.sh: PyTorch multiplies by the reference BLAS here, which none of its users does: apt-get install libopenblas0-pthread" >&2
+  exit 4
+fi
 if [[ ! -x $tpsim ]]; then
   echo "tools/bench_against_pytorch.sh: no $tpsim: make build" >&2
   exit 4
