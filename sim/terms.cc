@@ -191,11 +191,9 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
   return {};
 }
 
-}  // namespace
-
-namespace {
 template <StackPart... parts>
 constexpr std::array kParts = {parts...};
+
 }  // namespace
 
 std::span<const StackPart> parts_behind(StepTerm term) {

@@ -20,24 +20,28 @@ void start(yaml_parser_t& parser, std::string_view text) {
                                text.size());
 }
 
-// Whether brackets open within brackets beyond what is read: at each of them libyaml looks at all
-// that are open, which takes minutes of a few hundred thousand.
-bool nests_too_deep(std::string_view text) {
+// No brackets open within brackets beyond what is read: at each of them libyaml looks at all that
+// are open, which takes minutes of a few hundred thousand. What is no YAML load() tells.
+Status check_nesting(std::string_view text, const std::string& file) {
+  constexpr int kDeepestEvent = kDeepestYaml + 1;  // the root is one
   yaml_parser_t parser{};
   start(parser, text);
   int depth = 0;
+  std::size_t line = 0;
   bool goes_on = true;
-  while (goes_on && depth <= kDeepestYaml + 1) {
+  while (goes_on && depth <= kDeepestEvent) {
     yaml_event_t event;
-    if (yaml_parser_parse(&parser, &event) == 0) break;  // load() says why
+    if (yaml_parser_parse(&parser, &event) == 0) break;
     const yaml_event_type_t type = event.type;
+    line = event.start_mark.line + 1;
     yaml_event_delete(&event);
     if (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT) ++depth;
     if (type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT) --depth;
     goes_on = type != YAML_STREAM_END_EVENT;
   }
   yaml_parser_delete(&parser);
-  return depth > kDeepestYaml + 1;
+  if (depth <= kDeepestEvent) return Ok{};
+  return bad_input("nests deeper than any configuration does", fmt::format("{}:{}", file, line));
 }
 
 class YamlParser {
@@ -181,7 +185,7 @@ class YamlFlattener {
 }  // namespace
 
 Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file) {
-  if (nests_too_deep(text)) return bad_input("nests deeper than any configuration does", file);
+  TPSIM_TRY_STATUS(check_nesting(text, file));
   YamlParser parser(text);
   TPSIM_TRY_STATUS(parser.load(file));
   YamlFlattener flattener(parser.document(), file);
