@@ -102,7 +102,7 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
   model.layers = run.layers;
   model.hidden = run.hidden;
   model.ffn_hidden = stated_or(run.ffn_hidden, 4 * run.hidden);
-  model.vocab = stated_or(run.vocab, stated_or(environment.vocab, kUsualVocabulary));
+  model.vocab = stated_or(run.vocab, kUsualVocabulary);
   if (environment.unpadded_vocabulary && run.tp == 1) model.vocab_multiple = 1;
   model.seq = run.seq;
   model.attention.heads = run.heads;

@@ -337,6 +337,13 @@ Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& envir
   return static_cast<const Machine*>(slot.get());
 }
 
+PublishedRun RunLoader::completed(const PublishedRun& run) {
+  PublishedRun all = with_degrees(models_.completed(run));
+  const RunEnvironment* where = environment(all);
+  if (all.vocab == 0 && where != nullptr) all.vocab = where->vocab;
+  return all;
+}
+
 Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   const PublishedRun run = completed(stated);
   const RunEnvironment* where = environment(run);

@@ -44,8 +44,8 @@ class RunLoader {
   RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environments, RunOverrides overrides);
 
   // The row with what follows from what it states: sizes of the model that it names, and of tensor,
-  // pipeline and data parallelism what is left of its GPUs.
-  PublishedRun completed(const PublishedRun& run) { return with_degrees(models_.completed(run)); }
+  // pipeline and data parallelism what is left of its GPUs; then the vocabulary of its environment.
+  PublishedRun completed(const PublishedRun& run);
   // The entry that applies to the row; null when none does and nothing was overridden.
   const RunEnvironment* environment(const PublishedRun& run) const;
   // Of the completed row. An error says why it cannot be modelled.
