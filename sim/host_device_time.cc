@@ -5,13 +5,6 @@
 
 namespace tpsim {
 
-HostDeviceTime then(const HostDeviceTime& first, const HostDeviceTime& second) {
-  return {std::max(first.host + second.host, first.path + second.wait),
-          std::max(first.device + second.device, first.wait + second.path),
-          std::max(first.path + second.device, first.host + second.path),
-          std::max(first.wait + second.host, first.device + second.wait)};
-}
-
 // The longest way through n in a row changes queues once, in any of them.
 HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n) {
   if (n == 0) return {};
@@ -24,10 +17,6 @@ HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n) {
   const auto times = static_cast<double>(n);
   return {times * once.host, times * once.device,
           once.path + (times - 1) * std::max(once.host, once.device)};
-}
-
-Seconds period(const HostDeviceTime& once) {
-  return std::max({once.host, once.device, 0.5 * (once.path + once.wait)});
 }
 
 }  // namespace tpsim

@@ -11,6 +11,7 @@
 // power.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include "core/units.h"
@@ -29,11 +30,18 @@ struct HostDeviceTime {
 };
 
 // `first`, then `second`.
-HostDeviceTime then(const HostDeviceTime& first, const HostDeviceTime& second);
+inline HostDeviceTime then(const HostDeviceTime& first, const HostDeviceTime& second) {
+  return {std::max(first.host + second.host, first.path + second.wait),
+          std::max(first.device + second.device, first.wait + second.path),
+          std::max(first.path + second.device, first.host + second.path),
+          std::max(first.wait + second.host, first.device + second.wait)};
+}
 // n times in a row.
 HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n);
 // What each one more of many in a row adds.
-Seconds period(const HostDeviceTime& once);
+inline Seconds period(const HostDeviceTime& once) {
+  return std::max({once.host, once.device, 0.5 * (once.path + once.wait)});
+}
 
 // One op: `issue` seconds of host time, then `run` seconds on the device.
 inline HostDeviceTime op_cost(Seconds issue, Seconds run) { return {issue, run, issue + run}; }

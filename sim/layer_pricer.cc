@@ -110,22 +110,22 @@ HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
   return host_waits ? blocking_op_cost(issue, run) : op_cost(issue, run);
 }
 
-PhaseCost PhaseCost::then(const PhaseCost& first, const PhaseCost& second) {
+PhaseCost then(const PhaseCost& first, const PhaseCost& second) {
   PhaseCost result = first;
-  result.time = tpsim::then(first.time, second.time);
+  result.time = then(first.time, second.time);
   result.work += second.work;
   result.by_source += second.by_source;
-  result.memory = MemoryChange::then(first.memory, second.memory);
+  result.memory = then(first.memory, second.memory);
   return result;
 }
 
-PhaseCost PhaseCost::repeat(const PhaseCost& once, std::int64_t n) {
+PhaseCost repeat(const PhaseCost& once, std::int64_t n) {
   PhaseCost result;
-  result.time = tpsim::repeat(once.time, n);
+  result.time = repeat(once.time, n);
   const auto times = static_cast<double>(n);
   result.work = times * once.work;
   result.by_source = times * once.by_source;
-  result.memory = MemoryChange::repeat(once.memory, n);
+  result.memory = repeat(once.memory, n);
   return result;
 }
 
@@ -304,14 +304,14 @@ LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key
 // Searches ask for all layouts of a micro-batch before those of the next.
 LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
                                               std::int64_t block) {
-  const auto [place, is_new] = layers_.try_emplace(key_of(kind, plan, block));
-  Layer& layer = place->second;
-  if (!is_new && (layer.cost || layer.trace)) return layer;
+  const LayerKey placed = key_of(kind, plan, block);
+  Layer& layer = layers_.place(placed).first;
+  if (layer.cost || layer.trace) return layer;
   if (std::exchange(traced_micro_batch_, plan.micro_batch) != plan.micro_batch) traced_.clear();
-  const LayerKey key = placeless(place->first);
+  const LayerKey key = placeless(placed);
   auto found = traced_.find(key);
   if (found == traced_.end()) {
-    Traced traced = trace_layer(kind, place->first, plan, block);
+    Traced traced = trace_layer(kind, placed, plan, block);
     found = traced_.emplace(key, std::move(traced)).first;
   }
   static_cast<Traced&>(layer) = found->second;
@@ -320,8 +320,8 @@ LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
 }
 
 const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan, std::int64_t block) {
-  const auto found = layers_.find(key_of(kind, plan, block));
-  return found != layers_.end() ? found->second.memory : traced_layer(kind, plan, block).memory;
+  const auto [layer, is_new] = layers_.place(key_of(kind, plan, block));
+  return is_new ? traced_layer(kind, plan, block).memory : layer.memory;
 }
 
 const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64_t block) {
@@ -355,13 +355,12 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   LayerKey key = fixed_key(kind, plan, block);
   // What an owner broadcasts at once depends on its stage.
   if (scenario().stack.parts.sync == DataParallelSync::kOwners) key.degrees.pp = plan.degrees.pp;
-  const auto [place, is_new] = fixed_.try_emplace(key);
-  if (!is_new) return place->second;
+  const auto [fixed, is_new] = fixed_.place(key);
+  if (!is_new) return fixed;
   const StepEndTrace trace =
       trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
                      scenario().stack.training);
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
-  FixedCost& fixed = place->second;
   fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;
   fixed.update = memory_change(trace.program, trace.reduce, trace.end, granularity).highest;
   fixed.end = price_end(trace, plan);
@@ -383,14 +382,14 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
 
 const TransferCost& LayerPricer::transfer(const Plan& plan) {
   const LayerKey key = transfer_key(plan);
-  const auto [place, is_new] = transfers_.try_emplace(key);
-  if (!is_new) return place->second;
+  const auto [transfer, is_new] = transfers_.place(key);
+  if (!is_new) return transfer;
   LayerKey traced = key;  // what is sent does not depend on where it goes
   traced.degrees.pp = traced.degrees.dp = traced.virtual_stages = 0;
   traced.rank_order = {};
-  const auto [trace, traced_now] = transfer_traces_.try_emplace(traced);
-  if (traced_now) trace->second = trace_transfer(scenario().model, plan, scenario().stack.training);
-  return place->second = price_transfer(trace->second.program, plan);
+  const auto [trace, traced_now] = transfer_traces_.place(traced);
+  if (traced_now) trace = trace_transfer(scenario().model, plan, scenario().stack.training);
+  return transfer = price_transfer(trace.program, plan);
 }
 
 TransferCost LayerPricer::price_transfer(const Program& program, const Plan& plan) const {

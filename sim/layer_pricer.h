@@ -2,6 +2,7 @@
 // and the word embeddings cost in time and memory on one rank. A plan is arithmetic over these.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -25,10 +26,9 @@ struct PhaseCost {
   MemoryChange memory;
   double load = 1;           // of the busiest rank's experts (sim/expert_prices.h)
   std::int64_t experts = 1;  // of a block that one rank holds
-
-  static PhaseCost then(const PhaseCost& first, const PhaseCost& second);
-  static PhaseCost repeat(const PhaseCost& once, std::int64_t n);
 };
+PhaseCost then(const PhaseCost& first, const PhaseCost& second);
+PhaseCost repeat(const PhaseCost& once, std::int64_t n);
 
 // What one micro-batch costs.
 struct LayerCost {
@@ -88,6 +88,31 @@ struct LayerKeyHash {
   std::size_t operator()(const LayerKey& key) const noexcept;
 };
 
+// What was made of layers so far; references stay valid. Neighbouring plans ask for the same: the
+// last answer for each kind of layer, recomputed whole or not, needs no search.
+template <class T>
+class LayerCache {
+ public:
+  // The value of the key, and whether it was made just now.
+  std::pair<T&, bool> place(const LayerKey& key) {
+    Entry*& recent = recent_of(key);
+    if (recent && recent->first == key) return {recent->second, false};
+    const auto [entry, is_new] = entries_.try_emplace(key);
+    recent = &*entry;
+    return {entry->second, is_new};
+  }
+
+ private:
+  using Entry = std::pair<const LayerKey, T>;
+
+  Entry*& recent_of(const LayerKey& key) {
+    return recent_[static_cast<std::size_t>(key.kind)][key.recompute == Recompute::kFull ? 1 : 0];
+  }
+
+  std::unordered_map<LayerKey, T, LayerKeyHash> entries_;
+  std::array<std::array<Entry*, 2>, static_cast<std::size_t>(LayerKind::kHead) + 1> recent_{};
+};
+
 // The price lists of a scenario: built once, read by any number of threads.
 struct PriceLists {
   explicit PriceLists(const Scenario& scenario);
@@ -139,9 +164,6 @@ class LayerPricer {
   struct Layer : Traced {  // with its trace until it is priced
     std::optional<LayerCost> cost;
   };
-  template <class T>
-  using Cache = std::unordered_map<LayerKey, T, LayerKeyHash>;
-
   LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan, std::int64_t block);
@@ -189,13 +211,13 @@ class LayerPricer {
   std::vector<bool> lacks_experts_;  // by kind of block, where others have some
   std::unordered_map<OpKey, OpPrice> op_prices_;
   std::unordered_map<std::int64_t, double> loads_;  // of the busiest rank's experts, by ep
-  Cache<Layer> layers_;
-  std::vector<Layer*> unpriced_;  // layers that still hold a trace
-  Cache<Traced> traced_;          // of the micro-batch at hand
+  LayerCache<Layer> layers_;
+  std::vector<Layer*> unpriced_;                               // layers that still hold a trace
+  std::unordered_map<LayerKey, Traced, LayerKeyHash> traced_;  // of the micro-batch at hand
   std::int64_t traced_micro_batch_ = 0;
-  Cache<FixedCost> fixed_;
-  Cache<TransferTrace> transfer_traces_;
-  Cache<TransferCost> transfers_;
+  LayerCache<FixedCost> fixed_;
+  LayerCache<TransferTrace> transfer_traces_;
+  LayerCache<TransferCost> transfers_;
 };
 
 }  // namespace tpsim

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace tpsim {
 namespace {
@@ -15,11 +14,7 @@ BytesByCategory sum(const BytesByCategory& a, const BytesByCategory& b) {
 
 }  // namespace
 
-double total(const BytesByCategory& bytes) {
-  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
-}
-
-MemoryChange MemoryChange::then(const MemoryChange& first, const MemoryChange& second) {
+MemoryChange then(const MemoryChange& first, const MemoryChange& second) {
   MemoryChange result{sum(first.left, second.left), first.highest, {}};
   const BytesByCategory later = sum(first.left, second.highest);
   if (total(later) > total(result.highest)) result.highest = later;
@@ -28,7 +23,7 @@ MemoryChange MemoryChange::then(const MemoryChange& first, const MemoryChange& s
   return result;
 }
 
-MemoryChange MemoryChange::repeat(const MemoryChange& once, std::int64_t n) {
+MemoryChange repeat(const MemoryChange& once, std::int64_t n) {
   MemoryChange result;
   if (n == 0) return result;
   // A stretch that leaves something is highest the last time, else the first.

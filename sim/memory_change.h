@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <numeric>
 
 #include "core/program.h"
 #include "core/units.h"
@@ -10,19 +11,20 @@ namespace tpsim {
 
 using BytesByCategory = std::array<double, kMemoryCategoryCount>;
 
-double total(const BytesByCategory& bytes);
+inline double total(const BytesByCategory& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
+}
 
 // Relative to what is allocated when the stretch begins.
 struct MemoryChange {
   BytesByCategory left{};     // still allocated at the end; negative where it freed more
   BytesByCategory highest{};  // at the moment of the largest total; zero if it never rises
   BytesByCategory each{};     // the highest of every category by itself
-
-  // `first`, then `second`.
-  static MemoryChange then(const MemoryChange& first, const MemoryChange& second);
-  // n times in a row.
-  static MemoryChange repeat(const MemoryChange& once, std::int64_t n);
 };
+// `first`, then `second`.
+MemoryChange then(const MemoryChange& first, const MemoryChange& second);
+// n times in a row.
+MemoryChange repeat(const MemoryChange& once, std::int64_t n);
 
 // Replays the allocations and frees of events [begin, end), each rounded up to `granularity`. What
 // lies in the host's memory is left out.

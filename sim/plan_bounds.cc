@@ -6,7 +6,6 @@
 
 #include "sim/normal.h"
 #include "sim/predict.h"
-#include "sim/step_end.h"
 
 namespace tpsim {
 namespace {
@@ -68,15 +67,23 @@ const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind
   return chunk.memory;
 }
 
-const PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind& kind) {
+PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind& kind) {
   Chunk& chunk = chunk_of(*family_, plan, kind);
   if (chunk.times_of != family_->number) {
-    const ChunkCost cost = chunk_cost(pricer_, plan, kind);
-    chunk.forward = cost.forward.time;
-    chunk.backward = cost.backward.time;
+    chunk.times = chunk_times(pricer_, plan, kind);
     chunk.times_of = family_->number;
+    chunk.pass_among = 0;
   }
   return chunk;
+}
+
+const PassTimes& PlanBounds::pass_of(Chunk& chunk, std::int64_t chunks) const {
+  if (chunk.pass_among != chunks) {
+    chunk.pass =
+        pass_times(pricer_.scenario().stack, chunk.times.forward, chunk.times.backward, chunks);
+    chunk.pass_among = chunks;
+  }
+  return chunk.pass;
 }
 
 PlanBounds::Fixed& PlanBounds::fixed_of(const Plan& plan) {
@@ -225,9 +232,8 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   Seconds backwards;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const ChunkKind& kind = cut.chunks[static_cast<std::size_t>(stage.chunks[i])];
-    const Chunk& chunk = times_of(plan, kind);
-    const PassTimes pass =
-        pass_times(stack, chunk.forward, chunk.backward, std::ssize(stage.chunks));
+    Chunk& chunk = times_of(plan, kind);
+    const PassTimes& pass = pass_of(chunk, std::ssize(stage.chunks));
     const Seconds forward = pass.forward + (kind.is_first ? Seconds() : transfer_.gather);
     const Seconds backward = pass.backward + (kind.is_last ? Seconds() : transfer_.gather);
     if (i == 0) {
@@ -235,7 +241,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
       bound.backward = backward;
     }
     backwards += backward;
-    bound.device += m * (chunk.forward.device + chunk.backward.device);
+    bound.device += m * (chunk.times.forward.device + chunk.times.backward.device);
     bound.own += m * (forward + backward);
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
     // What comes first is received on the way in.
@@ -254,8 +260,9 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
 }
 
 Seconds PlanBounds::own_without_pipeline(const Plan& plan, const Chunk& chunk) const {
-  const HostDeviceTime forward = single_stage_forward(pricer_.scenario().stack, chunk.forward);
-  return repeat(then(forward, chunk.backward), micro_batches(plan)).alone();
+  const HostDeviceTime forward =
+      single_stage_forward(pricer_.scenario().stack, chunk.times.forward);
+  return repeat(then(forward, chunk.times.backward), micro_batches(plan)).alone();
 }
 
 Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {

@@ -14,6 +14,7 @@
 #include "sim/layer_pricer.h"
 #include "sim/stage_cut.h"
 #include "sim/stage_memory.h"
+#include "sim/step_end.h"
 
 namespace tpsim {
 
@@ -44,7 +45,9 @@ class PlanBounds {
     // Of the family that the costs are for; another number means none yet.
     std::uint32_t memory_of = 0, times_of = 0;
     ChunkMemory memory;
-    HostDeviceTime forward, backward;
+    ChunkTimes times;
+    PassTimes pass;  // on a stage of so many chunks; 0: of none yet
+    std::int64_t pass_among = 0;
   };
   // What depends on layer_key() alone.
   struct Family {
@@ -90,7 +93,8 @@ class PlanBounds {
   Family& family_of(const Plan& plan);
   Chunk& chunk_of(Family& family, const Plan& plan, const ChunkKind& kind) const;
   const ChunkMemory& memory_of(const Plan& plan, const ChunkKind& kind);
-  const Chunk& times_of(const Plan& plan, const ChunkKind& kind);
+  Chunk& times_of(const Plan& plan, const ChunkKind& kind);
+  const PassTimes& pass_of(Chunk& chunk, std::int64_t chunks) const;
   Fixed& fixed_of(const Plan& plan);
   const FixedCost& stage_total(Fixed& fixed, const StageKind& stage) const;
   void prepare(const Plan& plan, const StageCut& cut);

@@ -9,22 +9,22 @@
 namespace tpsim {
 namespace {
 
-// `n` equal blocks; Phase is of time or of memory.
+// `n` equal blocks; Phase is of both, or of time or memory alone.
 template <class Phase>
 struct Blocks {
   Phase forward, backward, accumulate;
 
   template <class Layer>
   Blocks(const Layer& block, std::int64_t n)
-      : forward(Phase::repeat(block.forward, n)),
-        backward(Phase::repeat(block.backward, n)),
-        accumulate(Phase::repeat(block.accumulate, n)) {}
+      : forward(repeat(block.forward, n)),
+        backward(repeat(block.backward, n)),
+        accumulate(repeat(block.accumulate, n)) {}
 
   // In the order of the model: forward runs through these first, backward last.
   void followed_by(const Blocks& later) {
-    forward = Phase::then(forward, later.forward);
-    backward = Phase::then(later.backward, backward);
-    accumulate = Phase::then(accumulate, later.accumulate);
+    forward = then(forward, later.forward);
+    backward = then(later.backward, backward);
+    accumulate = then(accumulate, later.accumulate);
   }
 };
 
@@ -74,16 +74,16 @@ Blocks<Phase> blocks_of(const ModelSpec& model, const Plan& plan, const ChunkKin
   return blocks;
 }
 
-// A chunk's forward and backward from those of its layers; Phase is of time or of memory.
+// A chunk's forward and backward from those of its layers.
 template <class Phase, class Layers>
 std::pair<Phase, Phase> composed(const ModelSpec& model, const Plan& plan, const ChunkKind& kind,
                                  const Layers& layers_of) {
   auto [forward, backward, accumulate] = blocks_of<Phase>(model, plan, kind, layers_of);
   if (kind.is_first) {
     const auto& embedding = layers_of(LayerKind::kEmbedding, plan, 0);
-    forward = Phase::then(embedding.forward, forward);
-    backward = Phase::then(backward, embedding.backward);
-    accumulate = Phase::then(embedding.accumulate, accumulate);  // in the store's order
+    forward = then(embedding.forward, forward);
+    backward = then(backward, embedding.backward);
+    accumulate = then(embedding.accumulate, accumulate);  // in the store's order
   }
   if (kind.is_last) {
     const auto& head = layers_of(LayerKind::kHead, plan, 0);
@@ -96,15 +96,15 @@ std::pair<Phase, Phase> composed(const ModelSpec& model, const Plan& plan, const
         predictions.followed_by(Blocks<Phase>(layers_of(LayerKind::kBlock, plan, kinds[i]), more));
       }
       predictions.followed_by(Blocks<Phase>(head, more));
-      forward = Phase::then(forward, predictions.forward);
-      backward = Phase::then(predictions.backward, backward);
-      accumulate = Phase::then(accumulate, predictions.accumulate);
+      forward = then(forward, predictions.forward);
+      backward = then(predictions.backward, backward);
+      accumulate = then(accumulate, predictions.accumulate);
     }
-    forward = Phase::then(forward, head.forward);
-    backward = Phase::then(head.backward, backward);
-    accumulate = Phase::then(accumulate, head.accumulate);
+    forward = then(forward, head.forward);
+    backward = then(head.backward, backward);
+    accumulate = then(accumulate, head.accumulate);
   }
-  return {forward, Phase::then(backward, accumulate)};
+  return {forward, then(backward, accumulate)};
 }
 
 // Whole gradients of a layer on their way to this rank's share while the next layer's are made.
@@ -128,7 +128,7 @@ class GradientsInReduction {
     const std::vector<BlockRun> runs = runs_of(pricer_.scenario().model, plan_, chunk);
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) add(all, *run);
     if (!chunk.is_first) return all;
-    return MemoryChange::then(all, pricer_.layer_memory(LayerKind::kEmbedding, plan_, 0).backward);
+    return then(all, pricer_.layer_memory(LayerKind::kEmbedding, plan_, 0).backward);
   }
 
  private:
@@ -137,13 +137,12 @@ class GradientsInReduction {
     const bool varies = plan_.recompute == Recompute::kBlocks;
     const LayerMemory& block = pricer_.layer_memory(
         LayerKind::kBlock, varies ? with_whole_recompute(plan_, run.recomputes) : plan_, run.kind);
-    all = then(all, block.backward);
+    all = followed(all, block.backward);
     behind_ = block.gradients;
-    all = then(all, MemoryChange::repeat(block.backward, run.count - 1));
+    all = followed(all, repeat(block.backward, run.count - 1));
   }
-  MemoryChange then(const MemoryChange& first, const MemoryChange& second) const {
-    return MemoryChange::then(MemoryChange::then(first, of_gradients(behind_)),
-                              MemoryChange::then(second, of_gradients(-behind_)));
+  MemoryChange followed(const MemoryChange& first, const MemoryChange& second) const {
+    return then(then(first, of_gradients(behind_)), then(second, of_gradients(-behind_)));
   }
   static MemoryChange of_gradients(double bytes) {
     constexpr auto kGradients = static_cast<std::size_t>(MemoryCategory::kGradients);
@@ -176,12 +175,25 @@ ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kin
         return pricer.layer(layer, of, block);
       });
   const PhaseCost scales = pricer.scale_exchange(plan, kind.blocks);
-  ChunkCost cost{kind, PhaseCost::then(phases.first, scales),
-                 PhaseCost::then(phases.second, scales)};
+  ChunkCost cost{kind, then(phases.first, scales), then(phases.second, scales)};
   if (GradientsInReduction::stay(pricer.scenario().stack, plan)) {
     cost.backward.memory = GradientsInReduction(pricer, plan).backward(kind);
   }
   return cost;
+}
+
+ChunkTimes chunk_times(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
+  struct LayerTimes {
+    HostDeviceTime forward, backward, accumulate;
+  };
+  const auto passes = composed<HostDeviceTime>(
+      pricer.scenario().model, plan, kind,
+      [&](LayerKind layer, const Plan& of, std::int64_t block) {
+        const LayerCost& cost = pricer.layer(layer, of, block);
+        return LayerTimes{cost.forward.time, cost.backward.time, cost.accumulate.time};
+      });
+  const HostDeviceTime scales = pricer.scale_exchange(plan, kind.blocks).time;
+  return {then(passes.first, scales), then(passes.second, scales)};
 }
 
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {

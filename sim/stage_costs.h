@@ -15,6 +15,11 @@ struct ChunkCost : ChunkKind {
   PhaseCost forward, backward;
 };
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
+// The same, its times alone.
+struct ChunkTimes {
+  HostDeviceTime forward, backward;
+};
+ChunkTimes chunk_times(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 // The same, memory alone: needs no prices.
 struct ChunkMemory {
   MemoryChange forward, backward;

@@ -20,8 +20,7 @@ MemoryChange of_activations(double bytes) {
 }
 
 MemoryChange task(double received, const MemoryChange& work, double sent) {
-  return MemoryChange::then(MemoryChange::then(of_activations(received), work),
-                            of_activations(-sent));
+  return then(then(of_activations(received), work), of_activations(-sent));
 }
 
 void consider(const BytesByCategory& level, const BytesByCategory& above,
