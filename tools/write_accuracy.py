@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/accuracy.md: every table of data/published_runs and data/strangers through `tpsim validate --markdown`,
-and the constants that were fitted. Usage: tools/write_accuracy.py BUILD/tpsim"""
+"""Writes docs/accuracy.md, every table of data/published_runs and data/strangers through `tpsim validate --markdown` and
+the constants that were fitted, and README.md's table of it. Usage: tools/write_accuracy.py BUILD/tpsim"""
 import csv
 import json
 import pathlib
@@ -41,6 +41,17 @@ FOREIGN = [
     ("mosaic_fsdp", ["--stack", "megatron-lm"], "none"),
     ("simumax_b200_a100pcie", ["--stack", "nemo"], "dgxc_h100, and its own clock"),
 ]
+# Tables of ORDER that README.md shows, and what it calls them.
+HEADLINES = {
+    "bloom_jean_zay, numa-fixed": "BLOOM's sweep on 384 A100 (`bloom_jean_zay`, after the NUMA fix)",
+    "vtrain_a100_multi": "Megatron-DeepSpeed on 64 to 512 A100 (`vtrain_a100_multi`)",
+    "vtrain_a100_single": "the same on one node (`vtrain_a100_single`)",
+    "megatron_selene": "Megatron-LM's papers (`megatron_selene`)",
+    "dgxc_h100": "NVIDIA's recipes on H100, bf16 and fp8 (`dgxc_h100`)",
+    "mosaic_fsdp": "FSDP on A100 and H100 (`mosaic_fsdp`)",
+    "pipeline_a100": "Pipeline schedules on A100 (`pipeline_a100`)",
+    "simumax_b200_a100pcie": "B200 and A100-PCIe (`simumax_b200_a100pcie`)",
+}
 STRANGERS = ["lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100", "mlperf_nemo",
              "megatron_bridge", "moe_blackwell_dense", "nemo_summary", "torchtitan_a100"]
 KNOWN = """## What is known about the worst rows
@@ -206,6 +217,34 @@ def rows_of(name, folder):
     return path
 
 
+def cells_of(accuracy, section, row):
+    """Of the first row of that name in a section: its cells without the name."""
+    lines = accuracy[accuracy.index(f"## {section}\n"):].split("\n")
+    line = next(line for line in lines if line.startswith(f"| {row} |"))
+    return [cell.strip() for cell in line.strip("| ").split("|")][1:]
+
+
+def headlines(accuracy):
+    """README.md's rows out of docs/accuracy.md."""
+    rounded = lambda percent: f"{float(percent.split()[0]):.1f} %"
+    n, half, usual, *_, stated, _, _ = [cell for cell in cells_of(accuracy, "Strangers", "all") if cell]
+    yield f"strangers, of {len(STRANGERS)} sources, with all that they state (`data/strangers`); \"50 % of peak\": {half}", n, stated, "-", "-"
+    yield "the same with the usual columns alone", n, usual, "-", "-"
+    n, mean, *_ = cells_of(accuracy, "Mixtures of experts", "all")
+    yield "mixtures of experts, H100 to GB300 (`data/strangers/moe_rows`)", n, mean, "-", "-"
+    for section, label in HEADLINES.items():
+        n, mean, _, median, *_, memory, _ = cells_of(accuracy, section, "test")
+        yield label, n, rounded(mean), rounded(median), memory.split(" of ")[0]
+
+
+def write_readme(accuracy):
+    path = ROOT / "README.md"
+    before, header, rest = path.read_text().partition("| runs | test rows |")
+    table, _, after = rest.partition("\n\n")
+    rows = ["| " + " | ".join(row) + " |" for row in headlines(accuracy)]
+    path.write_text(before + header + "\n".join(table.split("\n")[:2] + rows) + "\n\n" + after)
+
+
 def main():
     binary = sys.argv[1]
     text = ("# How wrong the predictions are\n\nWritten by `tools/write_accuracy.py`; do not edit. "
@@ -220,7 +259,9 @@ def main():
         text += foreign(binary, pathlib.Path(folder))
         text += strangers(binary, pathlib.Path(folder))
     text += experts(binary)
-    (ROOT / "docs" / "accuracy.md").write_text(text + KNOWN + "\n" + constants())
+    text += KNOWN + "\n" + constants()
+    (ROOT / "docs" / "accuracy.md").write_text(text)
+    write_readme(text)
 
 
 if __name__ == "__main__":
