@@ -69,7 +69,7 @@ Process::~Process() {
 }
 
 bool Process::prints(const std::string& text) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(4);
   while (std::chrono::steady_clock::now() < end) {
     if (text_of(folder_ / "out").find(text) != std::string::npos) return true;
     if (::waitpid(pid_, &status_, WNOHANG) == pid_) {

@@ -14,6 +14,7 @@
 
 #include "tests/emulated_gpu/counts.h"
 #include "tests/emulated_gpu/thread_block.h"
+#include "tests/emulated_gpu/tile_product.h"
 
 namespace tpsim {
 
@@ -92,26 +93,23 @@ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, uns
   const auto sums =
       emulated::warp_together<std::array<float, 4>>(mine, [](const auto& lanes, auto& out) {
         emulated::count(&emulated::Counts::tile_products);
-        std::array<std::array<float, 16>, 16> left{};  // [row][k]
-        std::array<std::array<float, 16>, 8> right{};  // [column][k]
+        emulated::Tile<16> left{};  // [k][row]
+        emulated::Tile<8> right{};  // [k][column]
         for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
           const std::size_t group = lane / 4, pair = lane % 4 * 2;
           for (std::size_t i = 0; i < 2; ++i) {
             for (std::size_t r = 0; r < 4; ++r) {
-              left[group + r % 2 * 8][pair + r / 2 * 8 + i] = value_of(lanes[lane].a[r][i], T{});
+              left[pair + r / 2 * 8 + i][group + r % 2 * 8] = value_of(lanes[lane].a[r][i], T{});
             }
             for (std::size_t r = 0; r < 2; ++r) {
-              right[group][pair + r * 8 + i] = value_of(lanes[lane].b[r][i], T{});
+              right[pair + r * 8 + i][group] = value_of(lanes[lane].b[r][i], T{});
             }
           }
         }
+        const auto products = emulated::tile_product(left, right);  // [row][column]
         for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
           for (std::size_t i = 0; i < 4; ++i) {
-            const auto& row = left[lane / 4 + i / 2 * 8];
-            const auto& column = right[lane % 4 * 2 + i % 2];
-            float sum = 0;
-            for (std::size_t k = 0; k < 16; ++k) sum += row[k] * column[k];
-            out[lane][i] = lanes[lane].c[i] + sum;
+            out[lane][i] = lanes[lane].c[i] + products[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
           }
         }
       });
