@@ -54,7 +54,8 @@ constexpr double kTreeCrossings = 2.0;
 // of rings on eight nodes with InfiniBand (NVIDIA/nccl issue 319) is 0.92 of the grant, 150 against
 // 190 on five nodes of eight GPUs with four NICs of RoCE (issue 1368) 0.86.
 constexpr double kTreeReached = 0.9;
-// Beyond it the tuner's table says nothing, and trees are granted all.
+// Beyond it (in its newest releases beyond twice as much) the tuner's table says nothing, and trees
+// are granted all.
 constexpr Bytes kLastCorrection(256.0 * 1024 * 1024);
 
 // All-reduce up and down two binary trees of nodes, a chain inside each node; `reached` of the
