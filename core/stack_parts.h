@@ -25,11 +25,12 @@ template <>
 inline constexpr auto kWordsOf<KernelFusion> = std::to_array<std::string_view>({"fused", "torch"});
 
 // kFusedUnscaled: the kernel takes cosines and sines of magnitude 1, as Transformer Engine's does;
-// scaled ones (YaRN's attention factor) are plain ops.
-enum class RotaryKernel : std::uint8_t { kFused, kFusedUnscaled, kTorch };
+// scaled ones (YaRN's attention factor) are plain ops. kTorchComplex: pairs are multiplied as
+// complex numbers, which torch.compile leaves as it finds them.
+enum class RotaryKernel : std::uint8_t { kFused, kFusedUnscaled, kTorch, kTorchComplex };
 template <>
 inline constexpr auto kWordsOf<RotaryKernel> =
-    std::to_array<std::string_view>({"fused", "fused_unscaled", "torch"});
+    std::to_array<std::string_view>({"fused", "fused_unscaled", "torch", "torch_complex"});
 
 // kFusedGelu: GELU with its bias is one kernel, SwiGLU is plain ops. kFusedSwiglu: both are one, a
 // clamped SwiGLU and biases of experts are some of each (Megatron-Core).

@@ -2,9 +2,10 @@
 //
 // A collective is priced as latency + traffic / bandwidth for each algorithm (ring, double binary
 // tree; an all-to-all sends directly to every peer at once) and protocol (LL, LL128, Simple); the
-// least time wins, which is what NCCL's own tuner does (src/graph/tuning.cc, v2.28). Not modelled:
-// in-network reduction (SHARP), NVLink multicast (NVLS, which enters only through measured
-// samples), and the tuner choosing wrongly.
+// least time wins, which is what NCCL's own tuner does (src/graph/tuning.cc, v2.28). Where the
+// tuner is known to choose wrongly, its choice is priced: broadcasts, and trees of large
+// all-reduces. Not modelled: in-network reduction (SHARP), NVLink multicast (NVLS, which enters
+// only through measured samples).
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,9 @@ constexpr Passes kFusedNormBackward{3, 0, 1};  // without the gradient that bypa
 // have twice the time of the fused kernel for 4096 to 8192 columns on H200, GB200 and GB300, and
 // the same forward (NVIDIA/cudnn-frontend, norms).
 constexpr Passes kCompiledNormBackward{6, 0, 2};
-constexpr Passes kRotary{12.5, 0, 9};            // between forward (10) and backward (15)
+constexpr Passes kRotary{12.5, 0, 9};  // between forward (10) and backward (15)
+// To fp32, multiplied as complex numbers, and back; of queries and of keys.
+constexpr Passes kComplexRotary{2, 4, 6};
 constexpr Passes kSwigluForward{5, 0, 2, 1, 0};  // kept: silu of the gate
 constexpr Passes kSwigluBackward{13, 0, 4};
 // Clamps of gate and up apart from a compiled rest.
@@ -121,7 +123,9 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kNormBackward: return norm_backward_passes(op, stack);
     case OpKind::kColumnBias: return weighs_biases ? kExpertBias : Passes{};
     case OpKind::kColumnBiasGradient: return weighs_biases ? kExpertBiasGradient : Passes{};
-    case OpKind::kRotary: return is_plain(parts.rotary, stack) ? kRotary : Passes{};
+    case OpKind::kRotary:
+      if (parts.rotary == RotaryKernel::kTorchComplex) return kComplexRotary;
+      return is_plain(parts.rotary, stack) ? kRotary : Passes{};
     case OpKind::kSwigluForward:
       if (part_fused) return kClampedForward;
       return plain_swiglu ? kSwigluForward : Passes{};

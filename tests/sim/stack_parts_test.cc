@@ -155,6 +155,23 @@ TEST_CASE("a rotary kernel that takes no scale leaves YaRN's to plain ops") {
   CHECK(step(RotaryKernel::kFusedUnscaled) == step(RotaryKernel::kFused));
 }
 
+TEST_CASE("complex products of rotary positions are what torch.compile finds them to be") {
+  constexpr double kElements = 1024.0 * 32 * 128;
+  OpRecord rotary{.key = {OpKind::kRotary, DType::kBFloat16, 0, {1024, 32, 128}},
+                  .bytes = 2 * 2 * kElements,
+                  .label = {ModelPart::kRotary, "rotary"}};
+  StackSpec stack;
+  stack.parts.rotary = RotaryKernel::kTorchComplex;
+  // Read and written in bf16, and in fp32 four times, in place of a read and a write.
+  CHECK(plain_kernel(rotary, stack).traffic == Approx(5));
+  stack.parts.compile = true;
+  CHECK(plain_kernel(rotary, stack).traffic == Approx(5));
+  CHECK(plain_kernel(rotary, stack).launches == 6);
+  stack.parts.rotary = RotaryKernel::kTorch;
+  CHECK(plain_kernel(rotary, stack).traffic == 1);
+  CHECK(plain_kernel(rotary, stack).launches == 1);
+}
+
 TEST_CASE("a part changes the terms that it is about and no other") {
   const Scenario scenario = scenario_of(test::small_llama());
   const Plan plan = plan_for(scenario.model);
