@@ -9,8 +9,7 @@
 
 #include "core/text.h"
 #include "stacks/launch_settings.h"
-#include "stacks/outside_settings.h"
-#include "stacks/settings_values.h"
+#include "stacks/settings_text.h"
 
 namespace tpsim {
 namespace {

@@ -8,9 +8,7 @@
 #include "stacks/launch_command.h"
 #include "stacks/launch_files.h"
 #include "stacks/launch_settings.h"
-#include "stacks/megatron_names.h"
-#include "stacks/outside_settings.h"
-#include "stacks/settings_values.h"
+#include "stacks/settings_text.h"
 #include "stacks/shell_words.h"
 
 namespace tpsim {

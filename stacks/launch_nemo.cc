@@ -7,7 +7,6 @@
 
 #include "core/text.h"
 #include "stacks/launch_settings.h"
-#include "stacks/outside_settings.h"
 #include "stacks/settings_text.h"
 
 namespace tpsim {

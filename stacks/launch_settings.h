@@ -110,6 +110,17 @@ Launcher launcher_of(LaunchStack stack);  // none for Slurm: the plan's own stac
 Status check_launch_rules(LaunchStack stack, const PlanFile& file);
 Error cannot_express(LaunchStack stack, std::string what, std::string why);
 
+// Settings that a plan is not made of: reading a file sets aside what changes neither time nor
+// memory of a step, or belongs to the cluster or the stack, and refuses what would make another
+// plan of it. Takes them out of `options`; their names. An error names the first that changes what
+// the plan means, and why tpsim cannot express it.
+Result<std::vector<std::string>> take_outside(LaunchStack stack,
+                                              std::vector<LaunchOption>& options);
+// An error for an argument in a log that is switched on and changes what the plan means.
+Status refuse_logged(const std::vector<LaunchOption>& options);
+// Whether a setting of that name is set aside: "--lr", or "optimizer.lr" for kNemo.
+bool is_outside(LaunchStack stack, std::string_view name);
+
 // Each stack writes its files and reads its settings.
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const TrainingOptions& training);
@@ -137,6 +148,15 @@ Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& optio
 bool runs_flash(const std::vector<LaunchOption>& options);
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
                               std::vector<std::string>* left = nullptr);
+// Virtual stages, cut and schedule of `plan`, whose pp is known, in every spelling that Megatron
+// has: a layout, layers or stages for each virtual stage, other numbers for the first and last
+// stage, ends that count as a block.
+void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& plan);
+// Blocks by chunk of "Et*3|(tt|)*29,|L": E embedding, t one block, L loss, | between chunks,
+// (...)*n and x*n repeat, commas and blanks say nothing. Empty for any other text, for one with m
+// (a block that predicts later tokens), and where embedding and loss do not stand at the ends.
+std::vector<std::int64_t> chunks_of_layout(std::string_view text);
+
 // Experts, in Megatron and in NeMo: what they are, and how tokens reach them as the file's parts
 // say.
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out);

@@ -1,11 +1,10 @@
-#include "stacks/megatron_stages.h"
-
 #include <fmt/format.h>
 
 #include <optional>
 
 #include "core/leading_number.h"
 #include "core/pipeline_layout.h"
+#include "stacks/launch_settings.h"
 
 namespace tpsim {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "stacks/config_files.h"
 #include "stacks/launch_command.h"
-#include "stacks/outside_settings.h"
+#include "stacks/launch_settings.h"
 
 namespace tpsim {
 namespace {

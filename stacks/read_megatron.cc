@@ -5,7 +5,6 @@
 #include <array>
 
 #include "stacks/launch_settings.h"
-#include "stacks/megatron_stages.h"
 
 namespace tpsim {
 namespace {

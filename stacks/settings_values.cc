@@ -1,9 +1,8 @@
-#include "stacks/settings_values.h"
-
 #include <optional>
 #include <set>
 
 #include "core/text.h"
+#include "stacks/settings_text.h"
 #include "stacks/shell_words.h"
 
 namespace tpsim {

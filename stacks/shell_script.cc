@@ -6,8 +6,7 @@
 
 #include "core/leading_number.h"
 #include "core/text.h"
-#include "stacks/shell_conditions.h"
-#include "stacks/slurm_lines.h"
+#include "stacks/shell_words.h"
 
 namespace tpsim {
 namespace {

@@ -1,8 +1,7 @@
-#include "stacks/slurm_lines.h"
-
 #include <algorithm>
 
 #include "core/text.h"
+#include "stacks/shell_script.h"
 
 namespace tpsim {
 

@@ -6,7 +6,7 @@
 
 #include "stacks/config_files.h"
 #include "stacks/launch_command.h"
-#include "stacks/settings_values.h"
+#include "stacks/settings_text.h"
 #include "stacks/shell_words.h"
 
 namespace tpsim {

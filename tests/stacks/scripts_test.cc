@@ -9,7 +9,7 @@
 #include "core/files.h"
 #include "stacks/launch_command.h"
 #include "stacks/launch_files.h"
-#include "stacks/megatron_stages.h"
+#include "stacks/launch_settings.h"
 #include "stacks/shell_script.h"
 
 namespace tpsim {
