@@ -9,7 +9,6 @@
 #include "cli/campaign_view.h"
 #include "cli/inputs.h"
 #include "cli/kernel_view.h"
-#include "cli/log_causes.h"
 #include "cli/options.h"
 #include "core/json_value.h"
 #include "core/plan_file.h"
@@ -54,6 +53,10 @@ struct CheckedLog {
   std::optional<KernelTimes> kernels;  // of a trace
   std::vector<KernelRow> kernel_rows;  // likewise
 };
+// The text of a log: a file, one that gzip compressed, or with "-" what comes in on standard input.
+// What unpacks to more than 256 MiB is an error, as a larger file is.
+Result<std::string> read_log_text(const std::string& path);
+
 // An error for a file that holds a run in a form that is not read.
 Status refuse_reports(const std::string& file);
 // Whether the file is a report of Nsight Systems that was exported as a database.
@@ -67,5 +70,26 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
                                                 const Progress& progress);
 // {"version": "tpsim-validate-report/1", ...}
 JsonValue validate_json(const std::vector<RunOutcome>& outcomes);
+
+// What `tpsim explain`, --why-not and --what-if say, in both forms, and the plan that they speak
+// of.
+struct Explanation {
+  JsonValue document;
+  std::string text;
+  PlanFile plan;
+};
+
+// By the options: every term of a plan, or an answer to --why-not or --what-if.
+Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
+                                   const Terminal& terminal);
+
+// Compares the best plan of the search that the options describe with the best that has what
+// --why-not asks for.
+Result<Explanation> explain_why_not(const Arguments& arguments, const NamedScenario& named,
+                                    const Terminal& terminal);
+
+// Sensitivities and shape advice of a plan; break-even points where --gpus says what to search.
+Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
+                                    const PlannedRun& run, const Terminal& terminal);
 
 }  // namespace tpsim::cli

@@ -8,7 +8,6 @@
 #include "cli/campaign_view.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
-#include "cli/goal.h"
 #include "cli/inputs.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
@@ -201,7 +200,7 @@ Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_option(arguments));
   const Result<CampaignReport> report = [&] {
     ProgressBar progress(terminal, "planning");
-    return campaign_answer(arguments, file, [&](double share) { progress.show(share); });
+    return campaign_answer(arguments, file, progress.shower());
   }();
   if (!report.ok()) return report.error();
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(campaign_json(*report))

@@ -8,7 +8,6 @@
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/log_text.h"
 #include "cli/nsys_report.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
@@ -73,9 +72,8 @@ std::string memory_view(const Terminal& terminal, const LogCheck& check) {
   if (check.memory.empty()) return "  memory     not in the log\n";
   Table table({{"stage"}, {"reserved"}, {"predicted"}, {"off"}});
   for (const StageReserved& row : check.memory) {
-    table.add_row({Cell(std::to_string(row.stage)), Cell(gib_text(row.measured)),
-                   Cell(gib_text(row.predicted)),
-                   Cell(fmt::format("{:+.1f} %", 100 * (row.measured / row.predicted - 1)))});
+    table.add_row({std::to_string(row.stage), gib_text(row.measured), gib_text(row.predicted),
+                   fmt::format("{:+.1f} %", 100 * (row.measured / row.predicted - 1))});
   }
   return fmt::format("  memory     {}, GiB held by the allocator:\n",
                      verdict(terminal, check.memory_as_predicted)) +
@@ -87,8 +85,8 @@ std::string causes_view(const Terminal& terminal, const CheckedLog& checked) {
   Table table({{"changed alone", Align::kLeft}, {"step"}, {"of the gap"}});
   const Seconds gap = checked.check.measured - checked.check.predicted;
   for (const LikelyCause& cause : checked.likely) {
-    table.add_row({Cell(cause.what), Cell(time_text(cause.step)),
-                   Cell(percent_text((cause.step - checked.check.predicted) / gap))});
+    table.add_row({cause.what, time_text(cause.step),
+                   percent_text((cause.step - checked.check.predicted) / gap)});
   }
   return "\n" +
          heading(terminal, "WHAT WOULD EXPLAIN IT",

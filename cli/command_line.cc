@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/manual.h"
-#include "cli/version.h"
 #include "core/text.h"
 
 namespace tpsim::cli {
@@ -162,9 +161,8 @@ Error unexpected(Command command, const std::string& argument) {
   if (const std::string_view instead = written_instead(name); !instead.empty()) {
     return bad_input(fmt::format("unknown option '{}'", name), where, std::string(instead));
   }
-  const std::string near = nearest_option(command, name);
   return bad_input(fmt::format("unknown option '{}'", name), where,
-                   near.empty() ? help : fmt::format("did you mean {}?", near));
+                   meant(nearest_option(command, name), help));
 }
 
 // `tpsim --model x plan`

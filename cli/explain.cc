@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/answers.h"
 #include "cli/assumed.h"
 #include "cli/commands.h"
-#include "cli/counterfactuals.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
 #include "cli/plan_view.h"
@@ -189,8 +189,7 @@ Result<PlannedRun> best_run(const Arguments& arguments, const Scenario& scenario
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
   TPSIM_TRY(const int threads, threads_of(arguments));
   ProgressBar progress(terminal, "searching");
-  const auto show = [&](double share) { progress.show(share); };
-  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, show, threads));
+  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, progress.shower(), threads));
   if (found.plans.empty()) return nothing_fits(scenario, space, found);
   return found.plans.front();
 }

@@ -8,7 +8,6 @@
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/plan_contents.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/files.h"

@@ -1,12 +1,10 @@
-#include "cli/goal.h"
-
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
 
+#include "cli/campaign_view.h"
 #include "cli/plan_view.h"
-#include "cli/scaling.h"
 #include "cli/table.h"
 #include "cli/values.h"
 #include "core/leading_number.h"
@@ -70,16 +68,15 @@ std::string sizes_view(const Terminal& terminal, const GoalAnswer& answer) {
     const GoalSize& size = answer.sizes[i];
     const bool chosen = answer.chosen == i;
     if (!size.campaign) {
-      table.add_row({Cell(""), Cell(count_text(size.gpus)), Cell("-"), Cell("-"), Cell("-"),
-                     Cell("-"), Cell(printable(size.why_none)), Cell("")});
+      table.add_row({"", count_text(size.gpus), "-", "-", "-", "-", printable(size.why_none), ""});
       continue;
     }
     const Campaign& campaign = *size.campaign;
     table.add_row(
-        {Cell(chosen ? ">" : ""), Cell(count_text(size.gpus)),
-         Cell(count_text(campaign.spare_nodes)), Cell(days_text(campaign.time.wall())),
-         Cell(fmt::format("{}-{}", days_text(campaign.wall_low), days_text(campaign.wall_high))),
-         Cell(money_text(campaign.cost.usd)), Cell(short_name(size.best->plan)),
+        {chosen ? ">" : "", count_text(size.gpus), count_text(campaign.spare_nodes),
+         days_text(campaign.time.wall()),
+         fmt::format("{}-{}", days_text(campaign.wall_low), days_text(campaign.wall_high)),
+         money_text(campaign.cost.usd), short_name(size.best->plan),
          Cell(standing_text(size.standing),
               size.standing == GoalStanding::kMissed ? Ink::kDim : Ink::kPlain)});
   }

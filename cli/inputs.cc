@@ -7,8 +7,6 @@
 #include <numeric>
 
 #include "cli/assumed.h"
-#include "cli/expert_load.h"
-#include "cli/plan_contents.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/checked_product.h"

@@ -10,6 +10,7 @@
 #include "cli/assumed.h"
 #include "cli/options.h"
 #include "core/catalogue.h"
+#include "core/plan_contents.h"
 #include "core/plan_file.h"
 #include "core/result.h"
 #include "core/scenario.h"
@@ -61,6 +62,14 @@ Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
 
 // The plan file that the command line names, if it names one.
 Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments);
+
+// What the names in a saved plan stood for: "profile h100-sxm", each that has other contents here
+// than when the plan was saved and that no option replaces. Empty for a plan that notes none.
+std::vector<std::string> changed_contents(const Arguments& arguments, const Catalogue& catalogue,
+                                          const PlanFile& file);
+// Says so on stderr, once for each, where a person called the program.
+void say_changed_contents(const Arguments& arguments, const Catalogue& catalogue,
+                          const PlanFile& file);
 
 // What a command knows of its inputs besides options and plan file.
 struct KnownInputs {

@@ -7,7 +7,6 @@
 #include "cli/command_line.h"
 #include "cli/mpi_launch.h"
 #include "cli/program.h"
-#include "cli/supervisor.h"
 #include "core/standard_streams.h"
 #include "ranks/launcher.h"
 

@@ -71,7 +71,7 @@ std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, boo
   const Plan& plan = run.plan;
   const Prediction& p = run.predicted;
   return {
-      Cell(ties ? "=" : ""),
+      ties ? "=" : "",
       Cell(std::to_string(plan.degrees.tp), ink),
       Cell(std::to_string(plan.degrees.pp), ink),
       Cell(std::to_string(plan.degrees.dp), ink),
@@ -231,8 +231,7 @@ std::string breakdown_view(const Terminal& terminal, const Prediction& predicted
       std::clamp(static_cast<int>(terminal.room(kBeside, kBarWidth)), kLeastBar, kBarWidth);
   const Seconds longest = rows.empty() ? Seconds(1) : std::max(rows.front().time, rows.back().time);
   for (const BreakdownRow& term : rows) {
-    table.add_row({Cell(term.name),
-                   Cell(fmt::format("{} {}", scaled_text(term.time, scale), scale.unit)),
+    table.add_row({term.name, fmt::format("{} {}", scaled_text(term.time, scale), scale.unit),
                    Cell(percent_text(term.time / predicted.step), Ink::kDim),
                    Cell(terminal.bar(term.time / longest, width), Ink::kGood)});
   }

@@ -5,18 +5,19 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <csignal>
+#include <ctime>
 #include <optional>
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
-#include "cli/run_rank.h"
-#include "cli/stop_signals.h"
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
 #include "core/leading_number.h"
 #include "core/standard_streams.h"
+#include "reference_model/training.h"
 
 namespace tpsim::cli {
 namespace {
@@ -215,6 +216,44 @@ void print_note(const std::string& note) { say(fmt::format("tpsim: {}\n", printa
 Terminal beside(Terminal terminal, bool json) {
   if (json && ::isatty(STDOUT_FILENO) == 1) terminal.progress = false;
   return terminal;
+}
+
+// SIGINT and SIGTERM as a wish to stop after the step that is running.
+std::atomic<int> first_signal{0};
+std::atomic<std::time_t> arrived_at{0};
+
+static_assert(std::atomic<std::time_t>::is_always_lock_free, "used in a signal handler");
+
+std::time_t seconds_now() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
+void note(int signal) {
+  int none = 0;
+  if (first_signal.compare_exchange_strong(none, signal)) {
+    arrived_at.store(seconds_now());
+  } else if (seconds_now() - arrived_at.load() > 1) {
+    ::_exit(128 + signal);
+  }
+}
+
+// From now on the first such signal is remembered; one that comes more than a second later ends the
+// process at once. (Terminals, timeout(1) and batch systems send the first one several times.)
+void catch_stop_signals() {
+  struct sigaction action = {};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+}
+
+// Whether one has arrived.
+bool stop_requested() { return first_signal.load() != 0; }
+
+// For a run that stopped: which signal it was, as an exit code.
+ErrorKind stop_kind() {
+  return first_signal.load() == SIGINT ? ErrorKind::kInterrupted : ErrorKind::kTerminated;
 }
 
 Error stopped_error(const TrainingRun& run, std::int64_t done) {

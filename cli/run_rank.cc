@@ -1,15 +1,16 @@
-#include "cli/run_rank.h"
-
 #include <fmt/format.h>
 
 #include <array>
 
+#include "cli/commands.h"
+#include "cli/inputs.h"
 #include "cli/local_devices.h"
 #include "cli/measured_steps.h"
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
 #include "ranks/modelled/modelled_world.h"
+#include "reference_model/training.h"
 #include "sim/predict.h"
 #include "sim/rank_times.h"
 #include "sim/reserved_memory.h"

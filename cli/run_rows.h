@@ -7,7 +7,6 @@
 #include "cli/options.h"
 #include "core/result.h"
 #include "core/run_table.h"
-#include "plans/search.h"
 #include "sim/validation.h"
 
 namespace tpsim::cli {

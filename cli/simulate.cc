@@ -9,10 +9,8 @@
 #include "cli/commands.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
-#include "cli/plan_contents.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
-#include "cli/trace_json.h"
 #include "core/files.h"
 #include "core/json_document.h"
 

@@ -51,9 +51,9 @@ std::string compared_table(const Terminal& terminal, const std::string& title,
     const ComparedTime& row = rows[i];
     const bool measured = row.measured > Seconds();
     const double residual = row.residual().value();
-    table.add_row({Cell(row.what), Cell(std::to_string(row.count)), Cell(to_string(row.predicted)),
-                   Cell(to_string(row.measured)), Cell(fmt::format("{:+.3f} ms", 1e3 * residual)),
-                   Cell(measured ? error_text(row.error()) : "-")});
+    table.add_row({row.what, std::to_string(row.count), to_string(row.predicted),
+                   to_string(row.measured), fmt::format("{:+.3f} ms", 1e3 * residual),
+                   measured ? error_text(row.error()) : "-"});
   }
   std::string text = table.text(terminal);
   if (rows.size() > most) text += fmt::format("  and {} more\n", rows.size() - most);

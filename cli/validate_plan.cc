@@ -1,10 +1,9 @@
-#include "cli/validate_plan.h"
-
 #include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
 
+#include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
 #include "cli/measured_steps.h"

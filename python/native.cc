@@ -14,7 +14,6 @@
 
 #include "cli/answers.h"
 #include "cli/campaign_view.h"
-#include "cli/counterfactuals.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
 #include "cli/report_json.h"

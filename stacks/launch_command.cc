@@ -246,9 +246,7 @@ LaunchCommand command_of_log(std::string_view text, std::size_t most) {
   LaunchCommand command;
   command.is_log = true;
   while (!text.empty() && command.options.size() < most) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    auto option = argument_of(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    auto option = argument_of(cut_off(text, "\n"));
     if (!option || option->value == "None" || option->value == "[]") continue;
     if (has_option(command.options, option->name)) continue;
     if (option->name == "--world-size") {

@@ -35,6 +35,8 @@ struct LaunchOption {
 const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name);
 LaunchOption* find_option(std::vector<LaunchOption>& options, std::string_view name);
 bool has_option(const std::vector<LaunchOption>& options, std::string_view name);
+bool has_any_option(const std::vector<LaunchOption>& options,
+                    std::initializer_list<std::string_view> names);
 void drop_option(std::vector<LaunchOption>& options, std::string_view name);
 
 class LaunchOptions {
@@ -102,6 +104,14 @@ struct ShellOptions {
   bool is_log = false;  // of a log, which prints what nobody asked for too
 };
 
+// An error that says no place is one of the file.
+template <class T>
+Result<T> located(const LaunchFile& file, Result<T> result) {
+  if (result.ok() || !result.error().where.empty()) return result;
+  Error error = result.error();
+  error.where = path_of(file);
+  return error;
+}
 // The file of that name among `files`.
 Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_view name);
 
@@ -148,15 +158,6 @@ Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& optio
 bool runs_flash(const std::vector<LaunchOption>& options);
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
                               std::vector<std::string>* left = nullptr);
-// Virtual stages, cut and schedule of `plan`, whose pp is known, in every spelling that Megatron
-// has: a layout, layers or stages for each virtual stage, other numbers for the first and last
-// stage, ends that count as a block.
-void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& plan);
-// Blocks by chunk of "Et*3|(tt|)*29,|L": E embedding, t one block, L loss, | between chunks,
-// (...)*n and x*n repeat, commas and blanks say nothing. Empty for any other text, for one with m
-// (a block that predicts later tokens), and where embedding and loss do not stand at the ends.
-std::vector<std::int64_t> chunks_of_layout(std::string_view text);
-
 // Experts, in Megatron and in NeMo: what they are, and how tokens reach them as the file's parts
 // say.
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out);

@@ -229,9 +229,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   std::map<std::string, std::string> keys;  // by the option that each became
   bool is_nemo = false;
   // What a program wrote of itself says everything, as a log does.
-  const bool is_dump = std::any_of(settings.begin(), settings.end(), [](const FlatSetting& one) {
-    return one.key == "model._target_";
-  });
+  const bool is_dump = has_key(settings, "model._target_");
   for (const FlatSetting& setting : with_lists_joined(settings)) {
     if (setting.value.empty() || is_of_python(setting.key)) continue;
     if (setting.key == "ENV_VARS.PYTORCH_CUDA_ALLOC_CONF") {
@@ -259,10 +257,8 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   }
   ImportInputs whole = inputs;
   // What has more parts than such a file can describe is the model that it names.
-  const auto model = std::find_if(settings.begin(), settings.end(), [](const FlatSetting& one) {
-    return one.key == "model.hf_model_id" && !one.value.empty();
-  });
-  if (!whole.model && model != settings.end() && inputs.load) {
+  const FlatSetting* model = find_setting(settings, "model.hf_model_id");
+  if (!whole.model && model != nullptr && !model->value.empty() && inputs.load) {
     const auto named = inputs.load(model->value);
     if (named.ok()) whole.model = *named;
   }

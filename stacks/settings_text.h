@@ -27,6 +27,8 @@ Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file);
 Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file);
 Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::string& file);
 
+// The setting of that key; null where there is none.
+const FlatSetting* find_setting(const std::vector<FlatSetting>& settings, std::string_view key);
 bool has_key(const std::vector<FlatSetting>& settings, std::string_view key);
 
 // Takes settings out by name; what is left was not asked for.

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <memory>
 
-#include "core/leading_number.h"
 #include "core/text.h"
 #include "stacks/shell_words.h"
 

@@ -1,5 +1,4 @@
 // A step that took as long as it does with one thing changed is explained by that thing first.
-#include "cli/log_causes.h"
 
 #include <fmt/format.h>
 
