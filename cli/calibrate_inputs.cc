@@ -7,7 +7,6 @@
 #include "cli/answers.h"
 #include "cli/calibrate.h"
 #include "cli/inputs.h"
-#include "cli/run_rows.h"
 #include "cli/values.h"
 #include "core/plan_json.h"
 #include "core/run_table.h"

@@ -137,13 +137,13 @@ Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
 Result<Plan> plan_of(const Arguments& arguments, const Scenario& scenario,
                      const std::optional<PlanFile>& file) {
   if (!arguments.has(Opt::kGpus)) {
-    TPSIM_TRY_STATUS(refuse(
-        arguments,
-        std::array{Opt::kObjective, Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude, Opt::kUnevenEnds},
-        "it steers a search: give --gpus"));
+    TPSIM_TRY_STATUS(
+        refuse(arguments,
+               {Opt::kObjective, Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude, Opt::kUnevenEnds},
+               "it steers a search: give --gpus"));
     return single_plan(arguments, scenario.model, file, plan_defaults(scenario));
   }
-  if (file) return refuse(arguments, std::array{Opt::kGpus}, "the plan file says how many").error();
+  if (file) return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
   TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
   if (found.plans.empty()) return nothing_fits(scenario, space, found);

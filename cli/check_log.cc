@@ -1,7 +1,6 @@
 // tpsim check-log: a training log held against the plan's prediction.
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <fstream>
 
@@ -40,7 +39,7 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
                   terminal.paint(scaled_text(check.measured, scale), Ink::kBold), scale.unit,
                   steps_text(check.steps_used), scaled_text(check.predicted, scale),
                   scaled_text(check.low, scale), scaled_text(check.high, scale), 100 * check.gap());
-  if (check.few_steps) text += "             of so few steps none is left out as warm-up\n";
+  if (check.warm_up == 0) text += "             of so few steps none is left out as warm-up\n";
   return text;
 }
 
@@ -158,7 +157,7 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments) {
     return option_error(Opt::kPlanFile, "is one plan", "tpsim check-log training.log plan.json");
   }
   if (named || !arguments.more.empty()) {
-    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kModel, Opt::kGpus}, "the plan says it"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel, Opt::kGpus}, "the plan says it"));
     TPSIM_TRY(PlanFile file,
               read_plan(named ? *arguments[Opt::kPlanFile] : arguments.more.front()));
     return PlanOfLog{std::move(file), false};

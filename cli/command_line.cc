@@ -1,5 +1,3 @@
-#include "cli/command_line.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "cli/manual.h"
+#include "cli/program.h"
 #include "core/text.h"
 
 namespace tpsim::cli {

@@ -32,7 +32,7 @@ std::string formats_page();
 // What keys mean, by their path in a kind of file: "cluster.intra_node.bandwidth". Those of
 // settings and parts are told by their own tables.
 struct KeyMeaning {
-  std::string_view path;
+  std::string_view paths;  // with spaces between them
   std::string_view meaning;
 };
 std::span<const KeyMeaning> key_meanings();

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 
 #include "cli/campaign_view.h"
@@ -134,7 +133,7 @@ Result<GoalAnswer> goal_answer(const Arguments& arguments, const Scenario& scena
                                const CampaignRequest& request, const Assumptions& assumptions,
                                const CampaignGoal& goal,
                                const std::function<void(double)>& progress) {
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kStepTime, Opt::kObjective},
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kStepTime, Opt::kObjective},
                           "a goal compares plans that nobody has measured, by time and money"));
   std::vector<std::int64_t> sizes;
   if (arguments.has(Opt::kGpus)) {

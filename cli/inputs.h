@@ -130,12 +130,26 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
 
 // An error for the first of `options` that was given; `why` says what stands against it.
-template <class Options>
+template <class Options = std::initializer_list<Opt>>
 Status refuse(const Arguments& arguments, const Options& options, const char* why) {
   for (const Opt opt : options) {
     if (arguments.has(opt)) return bad_input("is of no use here", row_of(opt).name, why);
   }
   return Ok{};
 }
+
+// Parts of software that plans may have in several ways: `--dispatcher alltoall,deepep`, or the
+// values that a stack lists among its choices.
+//
+// Searches with every combination of the values that `named` leaves open and gives it the one whose
+// best plan has the shortest step, so that what follows is planned with that; notes all of them in
+// named.tried, the best first. Nothing happens where nothing is open. Fails beyond 64 combinations.
+Status choose_parts(NamedScenario& named, const SearchSpace& space, int threads,
+                    const Terminal& terminal = {});
+
+// "dispatcher=deepep 10.2 s, dispatcher=alltoall 11.4 s"; empty where nothing was open.
+std::string tried_view(const Terminal& terminal, const NamedScenario& named);
+// Adds them as "parts_searched".
+void add_tried(JsonValue& report, const NamedScenario& named);
 
 }  // namespace tpsim::cli

@@ -1,9 +1,8 @@
-#include "cli/kernel_view.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "cli/answers.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
 #include "core/numbers.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/kernel_view.h"
+#include "cli/answers.h"
 #include "core/stack_parts.h"
 #include "sim/simulate.h"
 

@@ -4,7 +4,6 @@
 
 #include <variant>
 
-#include "cli/command_line.h"
 #include "cli/mpi_launch.h"
 #include "cli/program.h"
 #include "core/standard_streams.h"

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +12,6 @@
 #include "cli/inputs.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
-#include "cli/searched_parts.h"
 #include "cli/table.h"
 #include "cli/values.h"
 #include "core/files.h"
@@ -154,7 +152,7 @@ Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenar
   TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
   const bool shows_front = arguments.has(Opt::kPareto);
   if (shows_front) {
-    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kTop}, "--pareto shows the whole front"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop}, "--pareto shows the whole front"));
   }
   FoundPlans found;
   if (!arguments.has(Opt::kPlot)) {
@@ -195,7 +193,7 @@ Status write_picture(const std::string& path, const Scenario& scenario,
 Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (asks_for_scaling(arguments)) return run_scaling(arguments, file, terminal);
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kScaling}, "give several --gpus: 64,128,256"));
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling}, "give several --gpus: 64,128,256"));
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const SearchSpace space, search_space(searched_as(arguments, file), named.scenario));
   TPSIM_TRY_STATUS(check_picture(arguments));

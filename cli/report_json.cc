@@ -3,8 +3,8 @@
 #include <string>
 
 #include "cli/assumed.h"
+#include "cli/inputs.h"
 #include "cli/plan_view.h"
-#include "cli/searched_parts.h"
 #include "core/plan_json.h"
 #include "sim/order.h"
 #include "sim/terms.h"

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -66,7 +65,7 @@ constexpr const char* kStackOfRuns = "reference";
 // The tokens of --tokens, if it is given.
 Result<std::optional<TokenSource>> read_tokens(const Arguments& arguments) {
   if (!arguments.has(Opt::kTokens)) return std::optional<TokenSource>();
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kSeq}, "the tokens' sequences have a length"));
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kSeq}, "the tokens' sequences have a length"));
   Result<TokenSource> tokens = TokenSource::open(*arguments[Opt::kTokens]);
   if (!tokens.ok()) return tokens.error();
   std::optional<TokenSource> read;
@@ -106,10 +105,10 @@ Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
 Status refuse_machines(const Arguments& arguments) {
   if (arguments.has(Opt::kRank)) return Ok{};
   constexpr const char* kWhy = "the run is on this machine; --rank models the others of a cluster";
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kCluster, Opt::kNodeGbps}, kWhy));
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kCluster, Opt::kNodeGbps}, kWhy));
   // A GPU's profile says which algorithms were the fastest.
   if (arguments[Opt::kDevice].value_or("cpu") == "cuda") return Ok{};
-  return refuse(arguments, std::array{Opt::kProfile}, kWhy);
+  return refuse(arguments, {Opt::kProfile}, kWhy);
 }
 
 Result<Prepared> prepare(const Arguments& arguments) {
@@ -120,7 +119,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   if (!file) known.stack = kStackOfRuns;
   if (tokens) known.seq = tokens->seq();
   if (arguments.has(Opt::kCheckpoint)) {
-    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kModel}, "the checkpoint has its own"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel}, "the checkpoint has its own"));
     known.model = *arguments[Opt::kCheckpoint] + "/config.json";
   }
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file, known));

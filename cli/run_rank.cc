@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
-
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
@@ -101,10 +99,9 @@ std::string report_text(const Terminal& terminal, const RankMeasurement& m,
 
 // What needs the other ranks' data.
 Status check_options(const Arguments& arguments) {
-  return refuse(
-      arguments,
-      std::array{Opt::kStateFolder, Opt::kSaveEvery, Opt::kDumpGradients, Opt::kCudaGraphs},
-      "--rank runs one rank alone: its weights soon mean nothing, and its ops are timed");
+  return refuse(arguments,
+                {Opt::kStateFolder, Opt::kSaveEvery, Opt::kDumpGradients, Opt::kCudaGraphs},
+                "--rank runs one rank alone: its weights soon mean nothing, and its ops are timed");
 }
 
 }  // namespace

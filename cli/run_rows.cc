@@ -1,11 +1,10 @@
-#include "cli/run_rows.h"
-
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <utility>
 #include <vector>
 
+#include "cli/answers.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/text.h"

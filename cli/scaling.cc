@@ -205,7 +205,7 @@ Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
 
 Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                    const Terminal& terminal) {
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kTop, Opt::kPareto, Opt::kSave},
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop, Opt::kPareto, Opt::kSave},
                           "a curve shows the best plan of each size"));
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const std::vector<Size> sizes,

@@ -45,8 +45,7 @@ std::string error_text(double share) { return fmt::format("{:+.1f} %", 100 * sha
 
 std::string compared_table(const Terminal& terminal, const std::string& title,
                            const std::vector<ComparedTime>& rows, std::size_t most) {
-  Table table(
-      {{title, Align::kLeft}, {"runs"}, {"predicted"}, {"measured"}, {"residual"}, {"error"}});
+  Table table(columns_of("<" + title + "|runs|predicted|measured|residual|error"));
   for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
     const ComparedTime& row = rows[i];
     const bool measured = row.measured > Seconds();

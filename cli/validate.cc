@@ -2,14 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/run_rows.h"
 #include "cli/table.h"
 #include "cli/times_view.h"
 #include "cli/values.h"
@@ -238,8 +236,8 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
     return option_error(Opt::kRuns, "is missing: which runs?",
                         "a table like data/published_runs/bloom_jean_zay.csv, or give a plan.json");
   }
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kSteps, Opt::kDevice},
-                          "the runs of a table are not run again"));
+  TPSIM_TRY_STATUS(
+      refuse(arguments, {Opt::kSteps, Opt::kDevice}, "the runs of a table are not run again"));
   TPSIM_TRY(const std::filesystem::path table, run_table(arguments));
   TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(table));
   TPSIM_TRY(RunLoader loader, run_loader(arguments));
@@ -271,8 +269,8 @@ Status check_priced(const std::vector<RunOutcome>& outcomes) {
 
 Status run_validate(const Arguments& arguments, const Terminal& terminal) {
   if (!arguments.positional.empty()) {
-    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kRuns, Opt::kMarkdown},
-                            "the plan is run here, and nothing else"));
+    TPSIM_TRY_STATUS(
+        refuse(arguments, {Opt::kRuns, Opt::kMarkdown}, "the plan is run here, and nothing else"));
     return validate_plan(arguments, terminal);
   }
   const Result<std::vector<RunOutcome>> outcomes = [&] {

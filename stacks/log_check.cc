@@ -374,7 +374,6 @@ Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Pre
   judge_run(scenario, log, check);
   add_experts(scenario, plan, log, check);
   check.warm_up = usable.warm_up;
-  check.few_steps = usable.warm_up == 0;
   check.steps_used = static_cast<std::int64_t>(steps.size());
   check.measured = median(steps);
   check.predicted = predicted.step;

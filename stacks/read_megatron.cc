@@ -206,16 +206,14 @@ bool has_place(LaunchStack stack, std::string_view option) {
 // What changes neither time nor memory, or what a tokenizer and a named model say too: taken as the
 // model's where it is left out.
 bool may_be_left_out(std::string_view option) {
-  constexpr std::string_view kLeftOut[] = {"--vocab-size", "--rotary-base", "--norm-epsilon",
-                                           "--max-position-embeddings"};
-  return std::find(std::begin(kLeftOut), std::end(kLeftOut), option) != std::end(kLeftOut);
+  return matches_any(option, "--vocab-size --rotary-base --norm-epsilon --max-position-embeddings");
 }
 
 // What experts take: read_capacity().
 bool is_of_capacity(std::string_view option) {
-  return option == "--moe-expert-capacity-factor" || option == "--moe-token-drop-policy" ||
-         option == "--moe-pad-expert-input-to-capacity" ||
-         option == "--moe-router-load-balancing-type";
+  return matches_any(option,
+                     "--moe-expert-capacity-factor --moe-token-drop-policy "
+                     "--moe-pad-expert-input-to-capacity --moe-router-load-balancing-type");
 }
 
 // What Megatron-LM takes for an option that is left out; empty for one that it wants.

@@ -15,7 +15,6 @@
 namespace tpsim {
 
 struct ShellCommand {
-  int line = 0;
   std::vector<std::string> words;  // as expanded
 };
 

@@ -1,5 +1,3 @@
-#include "stacks/tunable_constants.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <cmath>
 
 #include "core/units.h"
+#include "stacks/calibration.h"
 
 namespace tpsim {
 namespace {

@@ -5,7 +5,6 @@
 #include <catch2/catch.hpp>
 
 #include "cli/answers.h"
-#include "cli/kernel_view.h"
 #include "core/files.h"
 #include "sim/simulate.h"
 #include "tests/sim/small_scenario.h"
