@@ -99,32 +99,6 @@ Result<std::string> assumptions_name(const Arguments& arguments, const std::stri
                                      : cluster;
 }
 
-}  // namespace
-
-Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster) {
-  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  TPSIM_TRY(const std::string name, assumptions_name(arguments, cluster));
-  Result<Assumptions> loaded = load_assumptions(catalogue, name);
-  if (!loaded.ok()) {
-    return loaded.error().where.empty() ? about(Opt::kAssumptions, loaded.error()) : loaded.error();
-  }
-  Assumptions assumptions = std::move(loaded).value();
-  for (const AssumptionRow& row : assumption_rows()) {
-    const Opt opt = kAssumptionOptions[static_cast<std::size_t>(row.assumption)];
-    if (!arguments.has(opt)) continue;
-    if (row.assumption == Assumption::kSpareNodes && chooses_spares(arguments)) {
-      assumptions.set(row.assumption, 0, "");
-      continue;
-    }
-    const Result<double> value = parse_assumption(row, *arguments[opt]);
-    if (!value.ok()) return about(opt, value.error());
-    assumptions.set(row.assumption, *value, fmt::format("given with {}", row_of(opt).name));
-  }
-  return assumptions;
-}
-
-namespace {
-
 Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
   if (!arguments.has(Opt::kPlanFile)) return read_plan_argument(arguments);
   if (!arguments.positional.empty()) {
@@ -158,6 +132,28 @@ Result<std::vector<Replanned>> replanned_of(const Arguments& arguments, const Sc
 }
 
 }  // namespace
+
+Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  TPSIM_TRY(const std::string name, assumptions_name(arguments, cluster));
+  Result<Assumptions> loaded = load_assumptions(catalogue, name);
+  if (!loaded.ok()) {
+    return loaded.error().where.empty() ? about(Opt::kAssumptions, loaded.error()) : loaded.error();
+  }
+  Assumptions assumptions = std::move(loaded).value();
+  for (const AssumptionRow& row : assumption_rows()) {
+    const Opt opt = kAssumptionOptions[static_cast<std::size_t>(row.assumption)];
+    if (!arguments.has(opt)) continue;
+    if (row.assumption == Assumption::kSpareNodes && chooses_spares(arguments)) {
+      assumptions.set(row.assumption, 0, "");
+      continue;
+    }
+    const Result<double> value = parse_assumption(row, *arguments[opt]);
+    if (!value.ok()) return about(opt, value.error());
+    assumptions.set(row.assumption, *value, fmt::format("given with {}", row_of(opt).name));
+  }
+  return assumptions;
+}
 
 Result<CampaignReport> campaign_answer(const Arguments& arguments,
                                        const std::optional<PlanFile>& file,

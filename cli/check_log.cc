@@ -203,6 +203,23 @@ void add_kernels(CheckedLog& checked) {
                                             time_text(most.measured), time_text(most.predicted))});
 }
 
+// The log or trace at `path`; of a trace its kernels too.
+Result<TrainingLog> log_at(const std::string& path, std::optional<KernelTimes>& kernels) {
+  if (is_report_file(path)) {
+    TPSIM_TRY(kernels, read_nsys_report_file(path));
+    return log_of(*kernels);
+  }
+  TPSIM_TRY(const std::string text, read_log_text(path));
+  if (is_nsys_report(text)) {  // unpacked, or from standard input
+    TPSIM_TRY(kernels, read_nsys_report(text, path));
+  } else if (is_kernel_trace(text)) {
+    TPSIM_TRY(kernels, read_kernel_trace(text, path));
+  } else {
+    return parse_training_log(text, path);
+  }
+  return log_of(*kernels);
+}
+
 }  // namespace
 
 Status refuse_reports(const std::string& file) {
@@ -269,27 +286,6 @@ std::optional<PlanFile> plan_printed_in_log(const Arguments& arguments) {
   const Result<ImportAnswer> read = import_answer(log);
   return read.ok() ? std::optional(read->file) : std::nullopt;
 }
-
-namespace {
-
-// The log or trace at `path`; of a trace its kernels too.
-Result<TrainingLog> log_at(const std::string& path, std::optional<KernelTimes>& kernels) {
-  if (is_report_file(path)) {
-    TPSIM_TRY(kernels, read_nsys_report_file(path));
-    return log_of(*kernels);
-  }
-  TPSIM_TRY(const std::string text, read_log_text(path));
-  if (is_nsys_report(text)) {  // unpacked, or from standard input
-    TPSIM_TRY(kernels, read_nsys_report(text, path));
-  } else if (is_kernel_trace(text)) {
-    TPSIM_TRY(kernels, read_kernel_trace(text, path));
-  } else {
-    return parse_training_log(text, path);
-  }
-  return log_of(*kernels);
-}
-
-}  // namespace
 
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file) {
   if (arguments.positional.empty()) {

@@ -243,10 +243,6 @@ CommandLine help_of(const CLI::App& app) {
   return Printout{std::move(text)};
 }
 
-}  // namespace
-
-namespace {
-
 // `tpsim help plan` is `tpsim plan --help`; names of other programs become this one's.
 std::vector<std::string> settled_words(int argc, const char* const* argv) {
   std::vector<std::string> words(argv, argv + argc);

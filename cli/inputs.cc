@@ -266,10 +266,6 @@ Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
           "--ignore-stack-limits plans it all the same");
 }
 
-}  // namespace
-
-namespace {
-
 // A file that a saved plan names and that is not there: who names it, and what mends it.
 template <class T>
 Result<T> named_in_plan(const std::optional<PlanFile>& file, const Arguments& arguments, Opt option,

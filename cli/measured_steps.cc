@@ -1,9 +1,8 @@
-#include "cli/measured_steps.h"
-
 #include <algorithm>
 #include <tuple>
 #include <type_traits>
 
+#include "cli/times_view.h"
 #include "core/packed.h"
 #include "profiler/samples.h"
 

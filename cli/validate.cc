@@ -219,6 +219,22 @@ std::string markdown_text(const std::string& file, const std::vector<RunOutcome>
   return text;
 }
 
+// What was printed says so row by row; a script has only this.
+Status check_priced(const std::vector<RunOutcome>& outcomes) {
+  const bool any = std::any_of(outcomes.begin(), outcomes.end(),
+                               [](const RunOutcome& run) { return run.predicted; });
+  if (any) return Ok{};
+  const auto reasons = skip_counts(outcomes);
+  const auto commonest =
+      std::max_element(reasons.begin(), reasons.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::string why =
+      commonest == reasons.end()
+          ? "it has no rows"
+          : fmt::format("{} of {}: {}", commonest->second, outcomes.size(), commonest->first);
+  return option_error(Opt::kRuns, "no row could be priced", why);
+}
+
 }  // namespace
 
 JsonValue validate_json(const std::vector<RunOutcome>& outcomes) {
@@ -248,24 +264,6 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
   }
   return outcomes;
 }
-
-namespace {
-// What was printed says so row by row; a script has only this.
-Status check_priced(const std::vector<RunOutcome>& outcomes) {
-  const bool any = std::any_of(outcomes.begin(), outcomes.end(),
-                               [](const RunOutcome& run) { return run.predicted; });
-  if (any) return Ok{};
-  const auto reasons = skip_counts(outcomes);
-  const auto commonest =
-      std::max_element(reasons.begin(), reasons.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  const std::string why =
-      commonest == reasons.end()
-          ? "it has no rows"
-          : fmt::format("{} of {}: {}", commonest->second, outcomes.size(), commonest->first);
-  return option_error(Opt::kRuns, "no row could be priced", why);
-}
-}  // namespace
 
 Status run_validate(const Arguments& arguments, const Terminal& terminal) {
   if (!arguments.positional.empty()) {

@@ -6,7 +6,6 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
-#include "cli/measured_steps.h"
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"

@@ -65,10 +65,6 @@ std::string as_python(const std::string& value) {
   return value == "true" ? "True" : value == "false" ? "False" : value;
 }
 
-}  // namespace
-
-namespace {
-
 // "MODEL_ARGS: {--tp: 2}": options of the command line as keys, beside its environment.
 constexpr std::string_view kModelArgs = "MODEL_ARGS.--";
 

@@ -131,19 +131,25 @@ void read_fsdp(FlatReader& in, bool asked, ImportedPlan& result) {
   }
 }
 
-Result<std::string> named_file(const std::string& name, const std::string& by,
-                               const ImportInputs& inputs) {
+// As its owner called it, from the folder of what names it, or from so many folders above; nothing
+// where it is not there.
+std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs,
+                                         int above) {
   for (const LaunchFile& more : inputs.more) {
     if (path_of(more) == name) return more.text;
   }
-  if (inputs.open) {
-    auto text = inputs.open(name);
-    if (text.ok()) return text;
+  std::string place = name;
+  for (int i = 0; inputs.open && i <= above; ++i) {
+    auto text = inputs.open(place);
+    if (text.ok()) return *std::move(text);
+    place.insert(0, "../");
   }
-  return bad_input(
-      fmt::format("names {}, which is not there", name), by,
-      "put it where the name leads from this file, or import it beside: tpsim import " + by +
-          " FILE");
+  return std::nullopt;
+}
+
+Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "") {
+  return bad_input(fmt::format("names {}, which is not there", name), by,
+                   "put it where the name leads from this file" + otherwise);
 }
 
 // Weights are loaded in fewer bits; what shards them keeps its copy in fp32.
@@ -186,7 +192,12 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
   if (named || own) {
     LaunchFile json{named.value_or(file.name), file.text, named ? "" : path_of(file)};
     if (named) {
-      TPSIM_TRY(json.text, named_file(*named, path_of(file), inputs));
+      const auto text = text_of_named(*named, inputs, 0);
+      if (!text) {
+        return not_there(*named, path_of(file),
+                         ", or import it beside: tpsim import " + path_of(file) + " FILE");
+      }
+      json.text = *text;
     }
     TPSIM_TRY(config, read_deepspeed_config(json));
     result.outside.insert(result.outside.end(), config.outside.begin(), config.outside.end());
@@ -336,22 +347,13 @@ std::string key_of(std::string_view option) {
   return key;
 }
 
-// As its owner called it, from the folder of the script, or from a folder above: scripts are
-// started from the top of their repository.
+// Scripts are started from the top of their repository.
 Result<std::string> opened(const std::string& name, const LaunchFile& by,
                            const ImportInputs& inputs) {
-  for (const LaunchFile& more : inputs.more) {
-    if (path_of(more) == name) return more.text;
-  }
-  constexpr int kAbove = 5;
-  std::string place = name;
-  for (int i = 0; inputs.open && i < kAbove; ++i) {
-    auto text = inputs.open(place);
-    if (text.ok()) return text;
-    place.insert(0, "../");
-  }
-  return bad_input(fmt::format("names {}, which is not there", name), path_of(by),
-                   "put it where the name leads from this file");
+  constexpr int kAbove = 4;
+  auto text = text_of_named(name, inputs, kAbove);
+  if (!text) return not_there(name, path_of(by));
+  return *std::move(text);
 }
 
 }  // namespace

@@ -141,10 +141,6 @@ bool read_own(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 // Without the colours of a terminal.
 std::string uncoloured(std::string_view line) {
   std::string plain;
