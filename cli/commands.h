@@ -13,7 +13,7 @@ namespace tpsim {
 class TokenSource;
 struct TrainingRun;
 namespace gui {
-struct Drawing;
+class Drawing;
 }
 }  // namespace tpsim
 
