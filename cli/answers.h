@@ -2,19 +2,22 @@
 // that both give the same answers.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/campaign_view.h"
 #include "cli/inputs.h"
-#include "cli/kernel_view.h"
-#include "cli/log_causes.h"
 #include "cli/options.h"
 #include "core/json_value.h"
 #include "core/plan_file.h"
+#include "core/report.h"
 #include "core/result.h"
+#include "core/run_table.h"
 #include "sim/validation.h"
+#include "stacks/kernel_trace.h"
 #include "stacks/launch_files.h"
 #include "stacks/log_check.h"
 
@@ -22,6 +25,14 @@ namespace tpsim::cli {
 
 // Hears the done share in [0, 1]; may be empty.
 using Progress = std::function<void(double)>;
+
+// One plan, predicted.
+struct SimulatedPlan {
+  NamedScenario named;
+  PlannedRun run;
+};
+Result<SimulatedPlan> simulate_answer(const Arguments& arguments,
+                                      const std::optional<PlanFile>& file);
 
 // `file` is the plan of --plan, when there is one.
 Result<CampaignReport> campaign_answer(const Arguments& arguments,
@@ -44,6 +55,37 @@ Result<ImportAnswer> import_answer(const Arguments& arguments);
 // The plan whose arguments the log at the positional prints; nothing where it prints none.
 std::optional<PlanFile> plan_printed_in_log(const Arguments& arguments);
 
+// What would make a step take as long as it took: the prediction with one thing changed at a time.
+struct LikelyCause {
+  std::string what;  // "norm_kernel=torch", "links between nodes at a half"
+  Seconds step;      // predicted with it
+};
+
+// What a cause acts on, as far as a log can tell it apart.
+enum class CauseClass { kAny, kCompute, kLinks, kHost };
+
+// Those that move the prediction towards `measured` by a tenth of the gap at least, nearest first,
+// at most `most` of them, of one class unless it is kAny. Each is tried alone.
+Result<std::vector<LikelyCause>> likely_causes(const Scenario& scenario, const Plan& plan,
+                                               Seconds predicted, Seconds measured,
+                                               CauseClass acts_on, std::size_t most);
+
+struct KernelRow {
+  std::string what;
+  Seconds measured, predicted;  // of a step
+  CauseClass explained_by;      // what to look for where it takes longer
+};
+// The parts of a step: they add up to it but for what runs side by side.
+std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
+                                   const Prediction& predicted);
+
+// What takes longest over its prediction.
+const KernelRow& largest_excess(const std::vector<KernelRow>& rows);
+
+std::string kernel_view(const Terminal& terminal, const KernelTimes& kernels,
+                        const std::vector<KernelRow>& rows);
+JsonValue kernel_json(const KernelTimes& kernels, const std::vector<KernelRow>& rows);
+
 // The log is the positional.
 struct CheckedLog {
   PlanFile file;
@@ -54,6 +96,10 @@ struct CheckedLog {
   std::optional<KernelTimes> kernels;  // of a trace
   std::vector<KernelRow> kernel_rows;  // likewise
 };
+// The text of a log: a file, one that gzip compressed, or with "-" what comes in on standard input.
+// What unpacks to more than 256 MiB is an error, as a larger file is.
+Result<std::string> read_log_text(const std::string& path);
+
 // An error for a file that holds a run in a form that is not read.
 Status refuse_reports(const std::string& file);
 // Whether the file is a report of Nsight Systems that was exported as a database.
@@ -62,10 +108,48 @@ Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& 
 // {"version": "tpsim-log-report/1", ...}
 JsonValue check_log_json(const CheckedLog& checked);
 
+// Rows of a table of measured runs, as the command line names them.
+// Over the shipped environments; --cluster, --stack and --profile come before theirs.
+Result<RunLoader> run_loader(const Arguments& arguments);
+
+// The table that --runs names: a file, or one that ships.
+Result<std::filesystem::path> run_table(const Arguments& arguments);
+
+// One row, set up and predicted.
+struct ExplainedRow {
+  PublishedRun run;
+  RunOutcome outcome;
+  NamedScenario named;
+  PlannedRun planned;
+};
+// The row --row of the table --runs. An error where it cannot be priced.
+Result<ExplainedRow> explained_row(const Arguments& arguments);
+
 // Every row of --runs.
 Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
                                                 const Progress& progress);
 // {"version": "tpsim-validate-report/1", ...}
 JsonValue validate_json(const std::vector<RunOutcome>& outcomes);
+
+// What `tpsim explain`, --why-not and --what-if say, in both forms, and the plan that they speak
+// of.
+struct Explanation {
+  JsonValue document;
+  std::string text;
+  PlanFile plan;
+};
+
+// By the options: every term of a plan, or an answer to --why-not or --what-if.
+Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
+                                   const Terminal& terminal);
+
+// Compares the best plan of the search that the options describe with the best that has what
+// --why-not asks for.
+Result<Explanation> explain_why_not(const Arguments& arguments, const NamedScenario& named,
+                                    const Terminal& terminal);
+
+// Sensitivities and shape advice of a plan; break-even points where --gpus says what to search.
+Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
+                                    const PlannedRun& run, const Terminal& terminal);
 
 }  // namespace tpsim::cli

@@ -4,7 +4,6 @@
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/log_text.h"
 #include "core/cluster_json.h"
 #include "core/files.h"
 #include "core/json_document.h"
@@ -26,7 +25,7 @@ Result<CalibrationAnswer> answer_of(const Arguments& arguments, const Terminal& 
   choices.stack = answer.moves_stack;
   choices.cluster = answer.moves_cluster;
   TPSIM_TRY(choices.threads, threads_of(arguments));
-  choices.progress = [&](double share) { progress.show(share); };
+  choices.progress = progress.shower();
   TPSIM_TRY(answer.found, calibrate(answer.inputs.steps, choices));
   return answer;
 }

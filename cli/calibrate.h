@@ -6,7 +6,6 @@
 
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "core/catalogue.h"
 #include "core/json_value.h"
 #include "core/result.h"
 #include "stacks/calibration.h"
@@ -40,6 +39,9 @@ std::string calibration_text(const Terminal& terminal, const Arguments& argument
                              const CalibrationAnswer& answer);
 // Of output of nccl-tests.
 Status calibrate_link(const Arguments& arguments, const Terminal& terminal);
+
+// "a.log, b.log": without their folders.
+std::string file_names(const std::vector<std::string>& files);
 
 // As the files say who wrote them, and when; and as they hold numbers.
 std::string calibrated_name(const std::string& name);

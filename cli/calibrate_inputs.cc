@@ -7,26 +7,20 @@
 #include "cli/answers.h"
 #include "cli/calibrate.h"
 #include "cli/inputs.h"
-#include "cli/run_rows.h"
 #include "cli/values.h"
 #include "core/plan_json.h"
 #include "core/run_table.h"
 #include "core/text.h"
 
 namespace tpsim::cli {
-namespace {
-
-std::vector<std::string> files_of(const Arguments& arguments) {
-  std::vector<std::string> files = {arguments.positional};
-  files.insert(files.end(), arguments.more.begin(), arguments.more.end());
-  return files;
-}
 
 std::string file_names(const std::vector<std::string>& files) {
   return joined_text(files, ", ", [](const std::string& file) {
     return std::filesystem::path(file).filename().string();
   });
 }
+
+namespace {
 
 // Names of the stacks and clusters that the rows ran on, as they can be loaded again.
 struct Owners {
@@ -96,7 +90,7 @@ Error no_plan(const std::string& log) {
 // "a.log a.json b.log b.json", or logs of one --plan, or logs that print their arguments.
 Result<std::vector<PlannedLog>> planned_logs(const Arguments& arguments) {
   std::vector<PlannedLog> logs;
-  for (const std::string& file : files_of(arguments)) {
+  for (const std::string& file : arguments.words()) {
     if (!is_plan_file(file)) {
       logs.push_back({file, std::nullopt});
       continue;
@@ -151,7 +145,7 @@ Result<CalibrationInputs> inputs_of_tables(const Arguments& arguments) {
   TPSIM_TRY(RunLoader loader, run_loader(arguments));
   CalibrationInputs inputs;
   Owners owners;
-  const std::vector<std::string> files = files_of(arguments);
+  const std::vector<std::string> files = arguments.words();
   for (const std::string& file : files) TPSIM_TRY_STATUS(add_rows(file, loader, inputs, owners));
   if (inputs.steps.empty()) {
     return bad_input("no row can be priced", arguments.positional,

@@ -1,8 +1,8 @@
 // `calibrate` of output of nccl-tests: what a cluster's links reach.
 #include <fmt/format.h>
 
+#include "cli/answers.h"
 #include "cli/calibrate.h"
-#include "cli/log_text.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
 #include "cli/values.h"
@@ -36,16 +36,13 @@ Result<LinkAnswer> answer_of(const Arguments& arguments) {
   TPSIM_TRY(answer.cluster, catalogue.load_cluster(*arguments[Opt::kCluster]));
   TPSIM_TRY(const Profile profile, catalogue.load_profile(answer.cluster.profile));
   std::vector<NcclTest> tests;
-  std::vector<std::string> files = {arguments.positional};
-  files.insert(files.end(), arguments.more.begin(), arguments.more.end());
-  for (const std::string& file : files) {
+  for (const std::string& file : arguments.words()) {
     TPSIM_TRY(const std::string text, read_log_text(file));
     TPSIM_TRY(NcclTest test, parse_nccl_test(text, file));
     answer.messages += static_cast<std::int64_t>(test.messages.size());
     tests.push_back(std::move(test));
-    answer.files +=
-        (answer.files.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
   }
+  answer.files = file_names(arguments.words());
   TPSIM_TRY(answer.link, fit_link(tests, answer.cluster, profile));
   return answer;
 }
@@ -68,13 +65,12 @@ std::string link_text(const Terminal& terminal, const Arguments& arguments,
                       const LinkAnswer& answer) {
   const FittedLink& link = answer.link;
   Table table({{"constant", Align::kLeft}, {"before"}, {"after"}, {"+-"}});
-  table.add_row({Cell(answer.key() + ".efficiency"),
-                 Cell(fmt::format("{:.3g}", link.before.efficiency)),
-                 Cell(fmt::format("{:.3g}", link.after.efficiency)),
-                 Cell(fmt::format("{:.2g}", link.efficiency_error * link.after.efficiency))});
-  table.add_row({Cell(answer.key() + ".latency"), Cell(to_string(link.before.latency)),
-                 Cell(to_string(link.after.latency)),
-                 Cell(to_string(link.latency_error * link.after.latency))});
+  table.add_row({answer.key() + ".efficiency", fmt::format("{:.3g}", link.before.efficiency),
+                 fmt::format("{:.3g}", link.after.efficiency),
+                 fmt::format("{:.2g}", link.efficiency_error * link.after.efficiency)});
+  table.add_row({answer.key() + ".latency", to_string(link.before.latency),
+                 to_string(link.after.latency),
+                 to_string(link.latency_error * link.after.latency)});
   std::string text = heading(terminal, "CALIBRATION",
                              fmt::format("cluster {} on {} messages of {}", answer.cluster.name,
                                          answer.messages, printable(answer.files))) +
@@ -103,15 +99,14 @@ JsonValue link_json(const LinkAnswer& answer) {
                link.efficiency_error * link.after.efficiency),
       constant("latency", link.before.latency.value(), link.after.latency.value(),
                link.latency_error * link.after.latency.value())};
-  return json_object(
-      {{"version", "tpsim-calibrate-report/1"},
-       {"stack", JsonValue()},
-       {"cluster", answer.cluster.name},
-       {"on", fmt::format("{} messages of {}", answer.messages, answer.files)},
-       {"constants", json_array(constants, [](const JsonValue& value) { return value; })},
-       {"mean_error_before", link.error_before},
-       {"mean_error_after", link.error_after},
-       {"mean_error_left_out", link.error_left_out}});
+  return json_object({{"version", "tpsim-calibrate-report/1"},
+                      {"stack", JsonValue()},
+                      {"cluster", answer.cluster.name},
+                      {"on", fmt::format("{} messages of {}", answer.messages, answer.files)},
+                      {"constants", json_array(constants)},
+                      {"mean_error_before", link.error_before},
+                      {"mean_error_after", link.error_after},
+                      {"mean_error_left_out", link.error_left_out}});
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 
 #include "cli/calibrate.h"
 #include "cli/plan_view.h"
@@ -102,10 +101,9 @@ Table constants_table(const Calibration& found) {
   for (const FittedConstant& fitted : found.constants) {
     if (!is_shown(fitted)) continue;
     const TunableConstant& constant = *fitted.constant;
-    table.add_row({Cell(fmt::format("{} {}", name_of(constant.owner), constant.key)),
-                   Cell(constant.text(fitted.before)), Cell(constant.text(fitted.after)),
-                   Cell(fitted.error_text()), Cell(percent_text(fitted.told())),
-                   Cell(std::string(constant.meaning))});
+    table.add_row({fmt::format("{} {}", name_of(constant.owner), constant.key),
+                   constant.text(fitted.before), constant.text(fitted.after), fitted.error_text(),
+                   percent_text(fitted.told()), std::string(constant.meaning)});
   }
   return table;
 }
@@ -234,8 +232,7 @@ JsonValue calibration_json(const CalibrationAnswer& answer) {
        {"mean_error_after", found.error_after()},
        {"mean_error_left_out", found.error_left_out()},
        {"residual_spread", found.spread},
-       {"skipped",
-        json_array(answer.inputs.skipped, [](const std::string& row) { return JsonValue(row); })}});
+       {"skipped", json_array(answer.inputs.skipped)}});
 }
 
 }  // namespace tpsim::cli

@@ -8,7 +8,6 @@
 #include "cli/campaign_view.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
-#include "cli/goal.h"
 #include "cli/inputs.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
@@ -100,6 +99,38 @@ Result<std::string> assumptions_name(const Arguments& arguments, const std::stri
                                      : cluster;
 }
 
+Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
+  if (!arguments.has(Opt::kPlanFile)) return read_plan_argument(arguments);
+  if (!arguments.positional.empty()) {
+    return option_error(Opt::kPlanFile, "names a second plan", "give one");
+  }
+  TPSIM_TRY(PlanFile file, read_plan(*arguments[Opt::kPlanFile]));
+  return std::optional<PlanFile>(std::move(file));
+}
+
+Result<Plan> plan_of(const Arguments& arguments, const Scenario& scenario,
+                     const std::optional<PlanFile>& file) {
+  if (!arguments.has(Opt::kGpus)) {
+    TPSIM_TRY_STATUS(
+        refuse(arguments,
+               {Opt::kObjective, Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude, Opt::kUnevenEnds},
+               "it steers a search: give --gpus"));
+    return single_plan(arguments, scenario.model, file, plan_defaults(scenario));
+  }
+  if (file) return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
+  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
+  if (found.plans.empty()) return nothing_fits(scenario, space, found);
+  return found.plans.front().plan;
+}
+
+Result<std::vector<Replanned>> replanned_of(const Arguments& arguments, const Scenario& scenario,
+                                            const Plan& plan, const Progress& progress) {
+  TPSIM_TRY(const std::int64_t lost, integer_of(arguments, Opt::kLostNodes, 0, {0, 1 << 20}));
+  if (lost == 0) return std::vector<Replanned>();
+  return replan(scenario, plan, lost, progress);
+}
+
 }  // namespace
 
 Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster) {
@@ -123,42 +154,6 @@ Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string
   }
   return assumptions;
 }
-
-namespace {
-
-Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
-  if (!arguments.has(Opt::kPlanFile)) return read_plan_argument(arguments);
-  if (!arguments.positional.empty()) {
-    return option_error(Opt::kPlanFile, "names a second plan", "give one");
-  }
-  TPSIM_TRY(PlanFile file, read_plan(*arguments[Opt::kPlanFile]));
-  return std::optional<PlanFile>(std::move(file));
-}
-
-Result<Plan> plan_of(const Arguments& arguments, const Scenario& scenario,
-                     const std::optional<PlanFile>& file) {
-  if (!arguments.has(Opt::kGpus)) {
-    TPSIM_TRY_STATUS(refuse(
-        arguments,
-        std::array{Opt::kObjective, Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude, Opt::kUnevenEnds},
-        "it steers a search: give --gpus"));
-    return single_plan(arguments, scenario.model, file, plan_defaults(scenario));
-  }
-  if (file) return refuse(arguments, std::array{Opt::kGpus}, "the plan file says how many").error();
-  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
-  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
-  if (found.plans.empty()) return nothing_fits(scenario, space, found);
-  return found.plans.front().plan;
-}
-
-Result<std::vector<Replanned>> replanned_of(const Arguments& arguments, const Scenario& scenario,
-                                            const Plan& plan, const Progress& progress) {
-  TPSIM_TRY(const std::int64_t lost, integer_of(arguments, Opt::kLostNodes, 0, {0, 1 << 20}));
-  if (lost == 0) return std::vector<Replanned>();
-  return replan(scenario, plan, lost, progress);
-}
-
-}  // namespace
 
 Result<CampaignReport> campaign_answer(const Arguments& arguments,
                                        const std::optional<PlanFile>& file,
@@ -201,7 +196,7 @@ Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_option(arguments));
   const Result<CampaignReport> report = [&] {
     ProgressBar progress(terminal, "planning");
-    return campaign_answer(arguments, file, [&](double share) { progress.show(share); });
+    return campaign_answer(arguments, file, progress.shower());
   }();
   if (!report.ok()) return report.error();
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(campaign_json(*report))

@@ -72,7 +72,7 @@ std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
 std::string time_view(const Terminal& terminal, const CampaignTime& time, CheckpointKind kind) {
   Table table({{"", Align::kLeft}, {"days"}, {"share"}, {"", Align::kLeft}});
   const auto add = [&](const char* name, Seconds part, const char* note) {
-    table.add_row({name, Cell(fmt::format("{:.2f}", days(part))),
+    table.add_row({name, fmt::format("{:.2f}", days(part)),
                    Cell(percent_text(part / time.wall()), Ink::kDim), Cell(note, Ink::kDim)});
   };
   add("training steps", time.steps, "");
@@ -132,7 +132,7 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
   Table table({{"lost"}, {"GPUs"}, {"plan", Align::kLeft}, {"step"}, {"slower"}, {"GiB"}});
   for (const Replanned& row : report.replanned) {
     if (row.best.empty()) {
-      table.add_row({Cell(std::to_string(row.lost_nodes)), "-", "nothing fits", "-", "-", "-"});
+      table.add_row({std::to_string(row.lost_nodes), "-", "nothing fits", "-", "-", "-"});
       continue;
     }
     const PlannedRun& run = row.best.front();
@@ -141,9 +141,9 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
     const double own =
         static_cast<double>(report.plan.global_batch * report.named.scenario.model.seq) /
         report.campaign.predicted_step.value();
-    table.add_row({Cell(std::to_string(row.lost_nodes)), Cell(std::to_string(gpu_count(run.plan))),
-                   Cell(short_name(run.plan)), Cell(time_text(run.predicted.step)),
-                   Cell(percent_text(own / speed - 1)), Cell(gib_text(run.predicted.peak))});
+    table.add_row({std::to_string(row.lost_nodes), std::to_string(gpu_count(run.plan)),
+                   short_name(run.plan), time_text(run.predicted.step),
+                   percent_text(own / speed - 1), gib_text(run.predicted.peak)});
   }
   return table.text(terminal);
 }

@@ -1,14 +1,12 @@
 // tpsim check-log: a training log held against the plan's prediction.
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <fstream>
 
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/log_text.h"
 #include "cli/nsys_report.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
@@ -41,7 +39,7 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
                   terminal.paint(scaled_text(check.measured, scale), Ink::kBold), scale.unit,
                   steps_text(check.steps_used), scaled_text(check.predicted, scale),
                   scaled_text(check.low, scale), scaled_text(check.high, scale), 100 * check.gap());
-  if (check.few_steps) text += "             of so few steps none is left out as warm-up\n";
+  if (check.warm_up == 0) text += "             of so few steps none is left out as warm-up\n";
   return text;
 }
 
@@ -73,9 +71,8 @@ std::string memory_view(const Terminal& terminal, const LogCheck& check) {
   if (check.memory.empty()) return "  memory     not in the log\n";
   Table table({{"stage"}, {"reserved"}, {"predicted"}, {"off"}});
   for (const StageReserved& row : check.memory) {
-    table.add_row({Cell(std::to_string(row.stage)), Cell(gib_text(row.measured)),
-                   Cell(gib_text(row.predicted)),
-                   Cell(fmt::format("{:+.1f} %", 100 * (row.measured / row.predicted - 1)))});
+    table.add_row({std::to_string(row.stage), gib_text(row.measured), gib_text(row.predicted),
+                   fmt::format("{:+.1f} %", 100 * (row.measured / row.predicted - 1))});
   }
   return fmt::format("  memory     {}, GiB held by the allocator:\n",
                      verdict(terminal, check.memory_as_predicted)) +
@@ -87,8 +84,8 @@ std::string causes_view(const Terminal& terminal, const CheckedLog& checked) {
   Table table({{"changed alone", Align::kLeft}, {"step"}, {"of the gap"}});
   const Seconds gap = checked.check.measured - checked.check.predicted;
   for (const LikelyCause& cause : checked.likely) {
-    table.add_row({Cell(cause.what), Cell(time_text(cause.step)),
-                   Cell(percent_text((cause.step - checked.check.predicted) / gap))});
+    table.add_row({cause.what, time_text(cause.step),
+                   percent_text((cause.step - checked.check.predicted) / gap)});
   }
   return "\n" +
          heading(terminal, "WHAT WOULD EXPLAIN IT",
@@ -160,7 +157,7 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments) {
     return option_error(Opt::kPlanFile, "is one plan", "tpsim check-log training.log plan.json");
   }
   if (named || !arguments.more.empty()) {
-    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kModel, Opt::kGpus}, "the plan says it"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel, Opt::kGpus}, "the plan says it"));
     TPSIM_TRY(PlanFile file,
               read_plan(named ? *arguments[Opt::kPlanFile] : arguments.more.front()));
     return PlanOfLog{std::move(file), false};
@@ -204,6 +201,23 @@ void add_kernels(CheckedLog& checked) {
   check.findings.insert(check.findings.begin(),
                         {cause, fmt::format("{}: {} of a step, predicted {}", most.what,
                                             time_text(most.measured), time_text(most.predicted))});
+}
+
+// The log or trace at `path`; of a trace its kernels too.
+Result<TrainingLog> log_at(const std::string& path, std::optional<KernelTimes>& kernels) {
+  if (is_report_file(path)) {
+    TPSIM_TRY(kernels, read_nsys_report_file(path));
+    return log_of(*kernels);
+  }
+  TPSIM_TRY(const std::string text, read_log_text(path));
+  if (is_nsys_report(text)) {  // unpacked, or from standard input
+    TPSIM_TRY(kernels, read_nsys_report(text, path));
+  } else if (is_kernel_trace(text)) {
+    TPSIM_TRY(kernels, read_kernel_trace(text, path));
+  } else {
+    return parse_training_log(text, path);
+  }
+  return log_of(*kernels);
 }
 
 }  // namespace
@@ -272,27 +286,6 @@ std::optional<PlanFile> plan_printed_in_log(const Arguments& arguments) {
   const Result<ImportAnswer> read = import_answer(log);
   return read.ok() ? std::optional(read->file) : std::nullopt;
 }
-
-namespace {
-
-// The log or trace at `path`; of a trace its kernels too.
-Result<TrainingLog> log_at(const std::string& path, std::optional<KernelTimes>& kernels) {
-  if (is_report_file(path)) {
-    TPSIM_TRY(kernels, read_nsys_report_file(path));
-    return log_of(*kernels);
-  }
-  TPSIM_TRY(const std::string text, read_log_text(path));
-  if (is_nsys_report(text)) {  // unpacked, or from standard input
-    TPSIM_TRY(kernels, read_nsys_report(text, path));
-  } else if (is_kernel_trace(text)) {
-    TPSIM_TRY(kernels, read_kernel_trace(text, path));
-  } else {
-    return parse_training_log(text, path);
-  }
-  return log_of(*kernels);
-}
-
-}  // namespace
 
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file) {
   if (arguments.positional.empty()) {

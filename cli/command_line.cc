@@ -1,5 +1,3 @@
-#include "cli/command_line.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,7 +6,7 @@
 #include <vector>
 
 #include "cli/manual.h"
-#include "cli/version.h"
+#include "cli/program.h"
 #include "core/text.h"
 
 namespace tpsim::cli {
@@ -162,9 +160,8 @@ Error unexpected(Command command, const std::string& argument) {
   if (const std::string_view instead = written_instead(name); !instead.empty()) {
     return bad_input(fmt::format("unknown option '{}'", name), where, std::string(instead));
   }
-  const std::string near = nearest_option(command, name);
   return bad_input(fmt::format("unknown option '{}'", name), where,
-                   near.empty() ? help : fmt::format("did you mean {}?", near));
+                   meant(nearest_option(command, name), help));
 }
 
 // `tpsim --model x plan`
@@ -245,10 +242,6 @@ CommandLine help_of(const CLI::App& app) {
   if (!text.ends_with('\n')) text += '\n';
   return Printout{std::move(text)};
 }
-
-}  // namespace
-
-namespace {
 
 // `tpsim help plan` is `tpsim plan --help`; names of other programs become this one's.
 std::vector<std::string> settled_words(int argc, const char* const* argv) {

@@ -2,11 +2,24 @@
 // prints and turns into the exit code.
 #pragma once
 
+#include <optional>
+
 #include "cli/options.h"
 #include "cli/terminal.h"
+#include "core/plan_file.h"
 #include "core/result.h"
 
+namespace tpsim {
+class TokenSource;
+struct TrainingRun;
+namespace gui {
+class Drawing;
+}
+}  // namespace tpsim
+
 namespace tpsim::cli {
+
+struct NamedScenario;
 
 // Fails with kDoesNotFit when no plan fits.
 Status run_plan(const Arguments& arguments, const Terminal& terminal);
@@ -60,5 +73,29 @@ Status run_compare(const Arguments& arguments, const Terminal& terminal);
 Status run_calibrate(const Arguments& arguments, const Terminal& terminal);
 
 Status run_completion(const Arguments& arguments, const Terminal& terminal);
+
+// validate plan.json: predicts at the prices of the profile, trains for some steps on all ranks,
+// and prints both side by side: the step, memory by stage, waiting, each kind of op, each
+// collective, and which entries of the profile to measure again.
+Status validate_plan(const Arguments& arguments, const Terminal& terminal);
+
+// run --rank: runs the program of one rank alone, with collectives that wait as long as the
+// scenario's model says, and reports where its time and memory went.
+Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
+                      const NamedScenario& planned, const TrainingRun& run,
+                      const TokenSource& tokens);
+
+// plan --gpus 64,128,...,4096: the best plan of each size, as a curve, drawn with --plot. Fails
+// with kDoesNotFit where no size has a plan.
+Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
+                   const Terminal& terminal);
+// Whether --gpus lists several sizes.
+bool asks_for_scaling(const Arguments& arguments);
+
+// The program with the window (gui/main.cc), which stands beside this one, is the only one that
+// needs Dear ImGui, GLFW and a typeface: it draws a picture as PNG. Both fail with kMissing where
+// it is not built.
+Status check_png_program();
+Status write_png_of(const gui::Drawing& drawing, const std::string& path);
 
 }  // namespace tpsim::cli

@@ -54,8 +54,7 @@ Result<Compared> load(const Arguments& arguments, const std::string& path) {
 }
 
 Result<std::vector<Compared>> load_all(const Arguments& arguments) {
-  std::vector<std::string> paths = arguments.more;
-  if (!arguments.positional.empty()) paths.insert(paths.begin(), arguments.positional);
+  const std::vector<std::string> paths = arguments.words();
   if (paths.size() < 2 || paths.size() > kMostPlans) {
     return bad_input(
         paths.size() == 1 ? "one plan was given" : fmt::format("{} plans were given", paths.size()),
@@ -180,7 +179,7 @@ std::string table_of(const Terminal& terminal, const std::vector<Compared>& all,
   }
   Table table(std::move(columns));
   for (const Line& line : lines) {
-    std::vector<Cell> row = {Cell(line.name)};
+    std::vector<Cell> row = {line.name};
     for (const std::string& value : line.values) row.emplace_back(printable(value));
     table.add_row(std::move(row));
   }

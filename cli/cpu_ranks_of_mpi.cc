@@ -1,7 +1,7 @@
 // Linked into tpsim-mpi in place of cpu_ranks_of_threads.cc.
 #include <fmt/format.h>
 
-#include "cli/cpu_ranks.h"
+#include "cli/local_devices.h"
 #include "kernels/cpu/cpu_device.h"
 #include "ranks/launcher.h"
 #include "ranks/mpi/mpi_world.h"

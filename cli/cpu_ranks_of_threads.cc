@@ -1,4 +1,4 @@
-#include "cli/cpu_ranks.h"
+#include "cli/local_devices.h"
 #include "kernels/cpu/cpu_device.h"
 #include "ranks/threads/thread_world.h"
 

@@ -89,10 +89,9 @@ Result<std::map<std::string_view, std::string>> stated(const std::vector<std::st
       return key == one.key || key == one.name;
     });
     if (fact == kFacts.end()) {
-      const std::string near = nearest(key, std::span<const std::string_view>(keys));
       return bad_fact(fmt::format("unknown fact '{}'", key),
-                      near.empty() ? fmt::format("it takes {}", fmt::join(keys, ", "))
-                                   : fmt::format("did you mean {}?", near));
+                      meant(nearest(key, std::span<const std::string_view>(keys)),
+                            fmt::format("it takes {}", fmt::join(keys, ", "))));
     }
     if (equals == std::string::npos || equals + 1 == text.size()) {
       return bad_fact(fmt::format("{} needs a value", key),

@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/answers.h"
 #include "cli/assumed.h"
 #include "cli/commands.h"
-#include "cli/counterfactuals.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
-#include "cli/run_rows.h"
 #include "cli/table.h"
 #include "core/json_document.h"
 #include "core/numbers.h"
@@ -189,8 +188,7 @@ Result<PlannedRun> best_run(const Arguments& arguments, const Scenario& scenario
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
   TPSIM_TRY(const int threads, threads_of(arguments));
   ProgressBar progress(terminal, "searching");
-  const auto show = [&](double share) { progress.show(share); };
-  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, show, threads));
+  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, progress.shower(), threads));
   if (found.plans.empty()) return nothing_fits(scenario, space, found);
   return found.plans.front();
 }
@@ -199,7 +197,7 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, const Scenario& scenar
                               const std::optional<PlanFile>& file, const Terminal& terminal) {
   if (arguments.has(Opt::kGpus)) {
     if (!file) return best_run(arguments, scenario, terminal);
-    return refuse(arguments, std::array{Opt::kGpus}, "the plan file says how many").error();
+    return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
   }
   TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "it steers a search: give --gpus"));
   PlannedRun run;
@@ -214,7 +212,7 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
                                   Opt::kProfile, Opt::kNodeGbps, Opt::kJson};
   for (const OptionRow& option : option_rows()) {
     const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
-    if (!meant) TPSIM_TRY_STATUS(refuse(arguments, std::array{option.opt}, "the row says it"));
+    if (!meant) TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row says it"));
   }
   if (file) {
     return bad_input("a plan file and --runs are two things to explain", "--runs",
@@ -231,7 +229,7 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
 Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
                                    const Terminal& terminal) {
   if (arguments.has(Opt::kRuns)) return explain_row(arguments, file, terminal);
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kRow}, "it names a row of --runs"));
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kRow}, "it names a row of --runs"));
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   if (arguments.has(Opt::kWhyNot) && arguments.has(Opt::kGpus)) {
     return explain_why_not(arguments, named, terminal);

@@ -8,7 +8,6 @@
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/plan_contents.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/files.h"
@@ -37,13 +36,9 @@ Status write_all(const std::filesystem::path& folder, const std::vector<LaunchFi
 }  // namespace
 
 Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt) {
-  constexpr auto& names = kWordsOf<LaunchStack>;
-  if (!arguments.has(opt)) {
-    return option_error(opt, "is missing: which stack?", fmt::format("{}", fmt::join(names, ", ")));
-  }
-  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, opt, names));
-  TPSIM_TRY_STATUS(check_single(arguments, opt, chosen.size()));
-  return static_cast<LaunchStack>(chosen.front());
+  if (arguments.has(opt)) return choice_of(arguments, opt, LaunchStack{});
+  return option_error(opt, "is missing: which stack?",
+                      fmt::format("{}", fmt::join(kWordsOf<LaunchStack>, ", ")));
 }
 
 Result<std::vector<LaunchFile>> export_answer(const Arguments& arguments, const PlanFile& file) {

@@ -54,7 +54,7 @@ constexpr std::array kFormats = {
 
 std::string_view meaning_of(const std::string& path) {
   for (const KeyMeaning& row : key_meanings()) {
-    if (row.path == path) return row.meaning;
+    if (matches_any(path, row.paths)) return row.meaning;
   }
   for (const AssumptionRow& row : assumption_rows()) {
     if (path == std::string("assumptions.") + row.key) return row.meaning;

@@ -1,4 +1,5 @@
-// Every kind of file that tpsim reads, told from the lists of fields that read it.
+// Every kind of file that tpsim reads, told from the lists of fields that read it, and every family
+// of models.
 #pragma once
 
 #include <span>
@@ -6,6 +7,11 @@
 #include <string_view>
 
 #include "core/json_value.h"
+#include "core/result.h"
+
+namespace tpsim {
+class Catalogue;
+}
 
 namespace tpsim::cli {
 
@@ -26,9 +32,13 @@ std::string formats_page();
 // What keys mean, by their path in a kind of file: "cluster.intra_node.bandwidth". Those of
 // settings and parts are told by their own tables.
 struct KeyMeaning {
-  std::string_view path;
+  std::string_view paths;  // with spaces between them
   std::string_view meaning;
 };
 std::span<const KeyMeaning> key_meanings();
+
+// docs/models.md: one row for each family of the catalogue and each model_type that is read: how it
+// is read, whether it is planned and trained, which launchers carry its models.
+Result<std::string> models_page(const Catalogue& catalogue);
 
 }  // namespace tpsim::cli

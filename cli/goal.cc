@@ -1,12 +1,9 @@
-#include "cli/goal.h"
-
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 
+#include "cli/campaign_view.h"
 #include "cli/plan_view.h"
-#include "cli/scaling.h"
 #include "cli/table.h"
 #include "cli/values.h"
 #include "core/leading_number.h"
@@ -70,16 +67,15 @@ std::string sizes_view(const Terminal& terminal, const GoalAnswer& answer) {
     const GoalSize& size = answer.sizes[i];
     const bool chosen = answer.chosen == i;
     if (!size.campaign) {
-      table.add_row({Cell(""), Cell(count_text(size.gpus)), Cell("-"), Cell("-"), Cell("-"),
-                     Cell("-"), Cell(printable(size.why_none)), Cell("")});
+      table.add_row({"", count_text(size.gpus), "-", "-", "-", "-", printable(size.why_none), ""});
       continue;
     }
     const Campaign& campaign = *size.campaign;
     table.add_row(
-        {Cell(chosen ? ">" : ""), Cell(count_text(size.gpus)),
-         Cell(count_text(campaign.spare_nodes)), Cell(days_text(campaign.time.wall())),
-         Cell(fmt::format("{}-{}", days_text(campaign.wall_low), days_text(campaign.wall_high))),
-         Cell(money_text(campaign.cost.usd)), Cell(short_name(size.best->plan)),
+        {chosen ? ">" : "", count_text(size.gpus), count_text(campaign.spare_nodes),
+         days_text(campaign.time.wall()),
+         fmt::format("{}-{}", days_text(campaign.wall_low), days_text(campaign.wall_high)),
+         money_text(campaign.cost.usd), short_name(size.best->plan),
          Cell(standing_text(size.standing),
               size.standing == GoalStanding::kMissed ? Ink::kDim : Ink::kPlain)});
   }
@@ -137,7 +133,7 @@ Result<GoalAnswer> goal_answer(const Arguments& arguments, const Scenario& scena
                                const CampaignRequest& request, const Assumptions& assumptions,
                                const CampaignGoal& goal,
                                const std::function<void(double)>& progress) {
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kStepTime, Opt::kObjective},
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kStepTime, Opt::kObjective},
                           "a goal compares plans that nobody has measured, by time and money"));
   std::vector<std::int64_t> sizes;
   if (arguments.has(Opt::kGpus)) {

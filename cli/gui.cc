@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/gui_program.h"
 #include "cli/values.h"
 #include "core/files.h"
 #include "core/json_document.h"
+#include "gui/drawing.h"
 
 namespace tpsim::cli {
 namespace {

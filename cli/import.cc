@@ -9,7 +9,6 @@
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/plan_contents.h"
 #include "cli/plan_view.h"
 #include "cli/values.h"
 #include "core/catalogue.h"

@@ -7,8 +7,6 @@
 #include <numeric>
 
 #include "cli/assumed.h"
-#include "cli/expert_load.h"
-#include "cli/plan_contents.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/checked_product.h"
@@ -267,10 +265,6 @@ Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
       (others.empty() ? "" : names_text(others) + " can run the model; ") +
           "--ignore-stack-limits plans it all the same");
 }
-
-}  // namespace
-
-namespace {
 
 // A file that a saved plan names and that is not there: who names it, and what mends it.
 template <class T>

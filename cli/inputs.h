@@ -10,6 +10,7 @@
 #include "cli/assumed.h"
 #include "cli/options.h"
 #include "core/catalogue.h"
+#include "core/plan_contents.h"
 #include "core/plan_file.h"
 #include "core/result.h"
 #include "core/scenario.h"
@@ -61,6 +62,14 @@ Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
 
 // The plan file that the command line names, if it names one.
 Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments);
+
+// What the names in a saved plan stood for: "profile h100-sxm", each that has other contents here
+// than when the plan was saved and that no option replaces. Empty for a plan that notes none.
+std::vector<std::string> changed_contents(const Arguments& arguments, const Catalogue& catalogue,
+                                          const PlanFile& file);
+// Says so on stderr, once for each, where a person called the program.
+void say_changed_contents(const Arguments& arguments, const Catalogue& catalogue,
+                          const PlanFile& file);
 
 // What a command knows of its inputs besides options and plan file.
 struct KnownInputs {
@@ -121,12 +130,26 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
 
 // An error for the first of `options` that was given; `why` says what stands against it.
-template <class Options>
+template <class Options = std::initializer_list<Opt>>
 Status refuse(const Arguments& arguments, const Options& options, const char* why) {
   for (const Opt opt : options) {
     if (arguments.has(opt)) return bad_input("is of no use here", row_of(opt).name, why);
   }
   return Ok{};
 }
+
+// Parts of software that plans may have in several ways: `--dispatcher alltoall,deepep`, or the
+// values that a stack lists among its choices.
+//
+// Searches with every combination of the values that `named` leaves open and gives it the one whose
+// best plan has the shortest step, so that what follows is planned with that; notes all of them in
+// named.tried, the best first. Nothing happens where nothing is open. Fails beyond 64 combinations.
+Status choose_parts(NamedScenario& named, const SearchSpace& space, int threads,
+                    const Terminal& terminal = {});
+
+// "dispatcher=deepep 10.2 s, dispatcher=alltoall 11.4 s"; empty where nothing was open.
+std::string tried_view(const Terminal& terminal, const NamedScenario& named);
+// Adds them as "parts_searched".
+void add_tried(JsonValue& report, const NamedScenario& named);
 
 }  // namespace tpsim::cli

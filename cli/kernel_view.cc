@@ -1,9 +1,8 @@
-#include "cli/kernel_view.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "cli/answers.h"
 #include "cli/plan_view.h"
 #include "cli/table.h"
 #include "core/numbers.h"
@@ -68,8 +67,7 @@ std::string kernel_view(const Terminal& terminal, const KernelTimes& kernels,
   for (const KernelRow& row : rows) {
     const Seconds off = row.measured - row.predicted;
     table.add_row(
-        {Cell(row.what), Cell(scaled_text(row.measured, scale)),
-         Cell(scaled_text(row.predicted, scale)),
+        {row.what, scaled_text(row.measured, scale), scaled_text(row.predicted, scale),
          Cell((off < Seconds() ? "-" : "+") + scaled_text(Seconds(std::abs(off.value())), scale),
               off > Seconds() ? Ink::kBad : Ink::kGood)});
   }
@@ -82,8 +80,8 @@ std::string kernel_view(const Terminal& terminal, const KernelTimes& kernels,
   if (kernels.collectives.empty()) return text;
   Table calls(columns_of(fmt::format("<collective|calls|all of them {}", scale.unit)));
   for (const TracedCollective& one : kernels.collectives) {
-    calls.add_row({Cell(printable(one.name)), Cell(fmt::format("{:.0f}", one.calls)),
-                   Cell(scaled_text(one.time, scale))});
+    calls.add_row(
+        {printable(one.name), fmt::format("{:.0f}", one.calls), scaled_text(one.time, scale)});
   }
   return text + "\n" + calls.text(terminal);
 }

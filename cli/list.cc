@@ -50,11 +50,10 @@ Status add_model(const Catalogue& catalogue, const std::string& name, Listing& l
   TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
   const auto& [family, own_name, all, active, context] = entry_of(model, name);
   const bool goes_on = std::exchange(listing.group, family) == family;
-  listing.table.add_row({Cell(goes_on ? "" : family), Cell(own_name), Cell(parameters_text(all)),
-                         Cell(active == all ? "" : parameters_text(active)),
-                         Cell(std::to_string(model.layers)), Cell(std::to_string(model.hidden)),
-                         Cell(attention_text(model.attention)), Cell(count_text(context)),
-                         Cell(count_text(model.vocab)), Cell(mlp_text(model))});
+  listing.table.add_row({goes_on ? "" : family, own_name, parameters_text(all),
+                         active == all ? "" : parameters_text(active), std::to_string(model.layers),
+                         std::to_string(model.hidden), attention_text(model.attention),
+                         count_text(context), count_text(model.vocab), mlp_text(model)});
   listing.entries.push(json_object({{"name", name},
                                     {"family", family},
                                     {"parameters", all},
@@ -77,10 +76,9 @@ Status add_model(const Catalogue& catalogue, const std::string& name, Listing& l
 Status add_cluster(const Catalogue& catalogue, const std::string& name, Listing& listing) {
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(name));
   const std::int64_t gpus = cluster.nodes * cluster.gpus_per_node;
-  listing.table.add_row({Cell(name), Cell(count_text(gpus)), Cell(std::to_string(cluster.nodes)),
-                         Cell(std::to_string(cluster.gpus_per_node)),
-                         Cell(printable(cluster.profile)), Cell(printable(cluster.stack)),
-                         Cell(printable(cluster.inter_node.kind))});
+  listing.table.add_row({name, count_text(gpus), std::to_string(cluster.nodes),
+                         std::to_string(cluster.gpus_per_node), printable(cluster.profile),
+                         printable(cluster.stack), printable(cluster.inter_node.kind)});
   listing.entries.push(json_object({{"name", name},
                                     {"gpus", gpus},
                                     {"nodes", cluster.nodes},
@@ -99,10 +97,9 @@ Status add_profile(const Catalogue& catalogue, const std::string& name, Listing&
   const DeviceFacts& device = profile.device;
   const auto ops = static_cast<std::int64_t>(profile.ops.size());
   const auto collectives = static_cast<std::int64_t>(profile.collectives.size());
-  listing.table.add_row({Cell(name), Cell(std::string(name_of(profile.provenance))),
-                         Cell(to_string(device.memory)), Cell(to_string(device.matmul_peak)),
-                         Cell(to_string(device.memory_bandwidth)), Cell(count_text(ops)),
-                         Cell(count_text(collectives)), Cell(printable(profile.date))});
+  listing.table.add_row({name, std::string(name_of(profile.provenance)), to_string(device.memory),
+                         to_string(device.matmul_peak), to_string(device.memory_bandwidth),
+                         count_text(ops), count_text(collectives), printable(profile.date)});
   listing.entries.push(
       json_object({{"name", name},
                    {"provenance", name_of(profile.provenance)},
@@ -126,10 +123,10 @@ std::string launched_by(const StackSpec& stack) {
 Status add_stack(const Catalogue& catalogue, const std::string& name, Listing& listing) {
   TPSIM_TRY(const StackSpec stack, catalogue.load_stack(name));
   const Seconds per_block = stack.host.per_block_forward + stack.host.per_block_backward;
-  listing.table.add_row(
-      {Cell(name), Cell(time_text(per_block)), Cell(to_string(stack.memory.context)),
-       Cell(stack.zero_2_and_3_with_pipeline ? "yes" : "no"),
-       Cell(stack.training.overlap_gradient_reduction ? "yes" : "no"), Cell(launched_by(stack))});
+  listing.table.add_row({name, time_text(per_block), to_string(stack.memory.context),
+                         stack.zero_2_and_3_with_pipeline ? "yes" : "no",
+                         stack.training.overlap_gradient_reduction ? "yes" : "no",
+                         launched_by(stack)});
   listing.entries.push(
       json_object({{"name", name},
                    {"host_s_per_block", per_block.value()},
@@ -143,7 +140,7 @@ Status add_stack(const Catalogue& catalogue, const std::string& name, Listing& l
 
 Status add_assumptions(const Catalogue& catalogue, const std::string& name, Listing& listing) {
   TPSIM_TRY(const Assumptions assumed, load_assumptions(catalogue, name));
-  std::vector<Cell> cells = {Cell(name)};
+  std::vector<Cell> cells = {name};
   JsonValue entry = json_object({{"name", name}});
   for (const Assumption one : kListedAssumptions) {
     const AssumptionRow& row = row_of(one);

@@ -50,6 +50,11 @@ Result<LocalDevices> local_devices(std::string_view device);
 Result<LocalDevices> cpu_devices();
 Result<LocalDevices> cuda_devices();
 
+// Ranks on the cores of CPUs. What they are is the program's choice at link time: threads of this
+// process, or processes that mpirun started, of which this is one: then between MPI's start and its
+// end. kMissing when MPI and the launcher do not understand each other.
+Result<RankStarter> cpu_ranks();
+
 // kBadInput, naming the plan's degrees, when a launcher started another number of processes.
 Status check_started(const RankStarter& starter, const Plan& plan);
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "cli/cpu_ranks.h"
+#include "cli/local_devices.h"
 
 namespace tpsim::cli {
 namespace {

@@ -1,10 +1,9 @@
-#include "cli/log_causes.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "cli/answers.h"
 #include "core/stack_parts.h"
 #include "sim/simulate.h"
 

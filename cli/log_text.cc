@@ -1,10 +1,9 @@
-#include "cli/log_text.h"
-
 #include <fmt/format.h>
 #include <zlib.h>
 
 #include <cstdio>
 
+#include "cli/answers.h"
 #include "core/files.h"
 
 namespace tpsim::cli {

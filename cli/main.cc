@@ -4,10 +4,8 @@
 
 #include <variant>
 
-#include "cli/command_line.h"
 #include "cli/mpi_launch.h"
 #include "cli/program.h"
-#include "cli/supervisor.h"
 #include "core/standard_streams.h"
 #include "ranks/launcher.h"
 

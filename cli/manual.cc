@@ -8,7 +8,9 @@
 
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "core/catalogue.h"
 #include "core/text.h"
+#include "generated/tpsim_config.h"
 #include "stacks/launch_files.h"
 
 namespace tpsim::cli {
@@ -27,12 +29,11 @@ std::vector<std::string> words_of(const OptionRow& row) {
   }
   if (rest.find('|') == std::string_view::npos) return words;
   while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('|'), rest.size());
-    const std::string_view word = rest.substr(0, std::min(end, rest.find('[')));
+    const std::string_view choice = cut_off(rest, "|");
+    const std::string_view word = choice.substr(0, choice.find('['));
     const bool is_word =
         std::none_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
     if (is_word) words.emplace_back(word);  // "N" and "FILE.svg" stand for any
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return words;
 }
@@ -229,6 +230,16 @@ std::string manual_page() {
 Status run_completion(const Arguments& arguments, const Terminal&) {
   TPSIM_TRY(const std::string script, completion_script(arguments.positional));
   return print(script);
+}
+
+std::string version_text() {
+  std::string text = fmt::format("tpsim {} ({}, {})\n", kVersion, kBuildType, kCompiler);
+  for (const BuiltFeature& feature : kBuiltFeatures) {
+    text += fmt::format("  {:<7} {}\n", fmt::format("{}:", feature.name), feature.state);
+  }
+  const auto catalogue = Catalogue::open();
+  if (catalogue.ok()) text += fmt::format("  {:<7} {}\n", "data:", catalogue->directory().string());
+  return text;
 }
 
 }  // namespace tpsim::cli

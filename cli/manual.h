@@ -14,4 +14,8 @@ Result<std::string> completion_script(const std::string& shell);
 // All commands and options, in the format of man.
 std::string manual_page();
 
+// What `tpsim --version` says: version, compiler and which optional parts were built in, one to a
+// line.
+std::string version_text();
+
 }  // namespace tpsim::cli

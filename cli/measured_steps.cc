@@ -1,7 +1,8 @@
-#include "cli/measured_steps.h"
-
 #include <algorithm>
+#include <tuple>
+#include <type_traits>
 
+#include "cli/times_view.h"
 #include "core/packed.h"
 #include "profiler/samples.h"
 
@@ -10,6 +11,12 @@ namespace {
 
 // Of what another rank ran: times are joined by their keys, and labels stay with the rank.
 constexpr Label kOfRank{ModelPart::kMeasurement, ""};
+
+// What is packed beside the times of ops and collectives.
+constexpr std::tuple kNumbers{
+    &MeasuredSteps::step,          &MeasuredSteps::mean,      &MeasuredSteps::spread,
+    &MeasuredSteps::count,         &MeasuredSteps::warm_up,   &MeasuredSteps::least,
+    &MeasuredSteps::share_on_core, &MeasuredSteps::allocated, &MeasuredSteps::used};
 
 }  // namespace
 
@@ -28,12 +35,7 @@ StepTimes divided(const StepTimes& times, std::int64_t by) {
 
 std::string packed(const MeasuredSteps& steps) {
   Packer packer;
-  for (const double number :
-       {steps.step.value(), steps.mean.value(), steps.spread, static_cast<double>(steps.count),
-        static_cast<double>(steps.warm_up), steps.least.value(), steps.share_on_core,
-        steps.allocated.value(), steps.used.value()}) {
-    packer.put(number);
-  }
+  std::apply([&](auto... number) { (packer.put(steps.*number), ...); }, kNumbers);
   packer.put(steps.times.ops.size());
   for (const OpTime& op : steps.times.ops) {
     packer.put(op.record.key);
@@ -57,15 +59,8 @@ std::string packed(const MeasuredSteps& steps) {
 MeasuredSteps unpacked_steps(std::string_view bytes) {
   Unpacker from(bytes);
   MeasuredSteps steps;
-  steps.step = Seconds(from.get<double>());
-  steps.mean = Seconds(from.get<double>());
-  steps.spread = from.get<double>();
-  steps.count = static_cast<std::int64_t>(from.get<double>());
-  steps.warm_up = static_cast<std::int64_t>(from.get<double>());
-  steps.least = Seconds(from.get<double>());
-  steps.share_on_core = from.get<double>();
-  steps.allocated = Bytes(from.get<double>());
-  steps.used = Bytes(from.get<double>());
+  const auto take = [&](auto& number) { number = from.get<std::decay_t<decltype(number)>>(); };
+  std::apply([&](auto... number) { (take(steps.*number), ...); }, kNumbers);
   // Braces are read from left to right, in the order of packed().
   for (auto left = from.get<std::size_t>(); left > 0; --left) {
     const OpRecord record{from.get<OpKey>(), from.get<double>(), from.get<double>(), kOfRank};

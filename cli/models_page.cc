@@ -1,11 +1,10 @@
-#include "cli/models_page.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <vector>
 
+#include "cli/formats_page.h"
 #include "core/catalogue.h"
 #include "core/launch_rules.h"
 #include "core/model_support.h"

@@ -1,5 +1,8 @@
-// From tpsim to the program that mpirun's processes run.
+// From tpsim to the program that mpirun's processes run, and to a child that is watched.
 #pragma once
+
+#include <functional>
+#include <string>
 
 #include "core/result.h"
 #include "ranks/launcher.h"
@@ -20,5 +23,11 @@ int report_once(const Error& error);
 // For a process of several that cannot know of each other: the exit code, the reason being printed
 // by the first of them.
 int refuse_lone_task(const LoneTask& task);
+
+// Runs `work` in a child process and returns its exit code. A child that dies of a signal, killed
+// by hand or for the memory it took, is reported on stderr as `name`: 128 + the signal's number.
+// SIGINT and SIGTERM go to the child, which may die of them without a word; when this process dies,
+// so does the child.
+int supervised(const std::string& name, const std::function<int()>& work);
 
 }  // namespace tpsim::cli

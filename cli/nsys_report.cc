@@ -10,7 +10,7 @@
 #include <memory>
 #include <set>
 
-#include "stacks/kernel_spans.h"
+#include "stacks/kernel_trace.h"
 
 namespace tpsim::cli {
 namespace {
@@ -235,10 +235,6 @@ Error cannot_open(const std::string& file, const char* why) {
 }
 
 }  // namespace
-
-bool is_nsys_report(std::string_view bytes) {
-  return bytes.starts_with(std::string_view("SQLite format 3\0", 16));
-}
 
 Result<KernelTimes> read_nsys_report(std::string_view bytes, const std::string& file) {
   sqlite3* raw = nullptr;

@@ -16,7 +16,9 @@
 namespace tpsim::cli {
 
 // Whether a file begins as every SQLite database does.
-bool is_nsys_report(std::string_view bytes);
+inline bool is_nsys_report(std::string_view bytes) {
+  return bytes.starts_with(std::string_view("SQLite format 3\0", 16));
+}
 
 // An error for what is no whole database, no such report, without kernels or marked steps; and
 // where tpsim was built without SQLite.

@@ -12,9 +12,6 @@ Error without_sqlite(const std::string& file) {
 
 }  // namespace
 
-bool is_nsys_report(std::string_view bytes) {
-  return bytes.starts_with(std::string_view("SQLite format 3\0", 16));
-}
 Result<KernelTimes> read_nsys_report(std::string_view, const std::string& file) {
   return without_sqlite(file);
 }

@@ -186,6 +186,12 @@ class Arguments {
   std::string program;            // tpsim as it was called, quoted for a shell
   std::string command_line;       // all of it as typed, quoted likewise
 
+  // All words that are no options: the positional, if there is one, and what follows it.
+  std::vector<std::string> words() const {
+    std::vector<std::string> all = more;
+    if (!positional.empty()) all.insert(all.begin(), positional);
+    return all;
+  }
   bool has(Opt opt) const { return texts_[static_cast<std::size_t>(opt)].has_value(); }
   const std::optional<std::string>& operator[](Opt opt) const {
     return texts_[static_cast<std::size_t>(opt)];

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,15 +9,10 @@
 #include "cli/assumed.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
-#include "cli/gui_program.h"
 #include "cli/inputs.h"
-#include "cli/plan_contents.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
-#include "cli/scaling.h"
-#include "cli/searched_parts.h"
 #include "cli/table.h"
-#include "cli/used_columns.h"
 #include "cli/values.h"
 #include "core/files.h"
 #include "core/json_document.h"
@@ -139,52 +133,35 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   return text + "\n" + next_view(terminal, arguments, named.scenario.stack.launcher);
 }
 
-// What the options ask for, and how: with a bar, on the threads that they allow.
-class Searcher {
- public:
-  Searcher(const Scenario& scenario, const SearchSpace& space, const Terminal& terminal,
-           int threads)
-      : scenario_(scenario), space_(space), terminal_(terminal), threads_(threads) {}
-
-  Result<SearchResult> best(std::int64_t top) const {
-    ProgressBar progress(terminal_, "searching");
-    const auto show = [&](double share) { progress.show(share); };
-    return search(scenario_, space_, static_cast<int>(top), show, threads_);
-  }
-
-  Result<SearchResult> front() const {
-    ProgressBar progress(terminal_, "searching the Pareto front");
-    const auto show = [&](double share) { progress.show(share); };
-    return pareto_front(scenario_, space_, show, threads_);
-  }
-
- private:
-  const Scenario& scenario_;
-  const SearchSpace& space_;
-  const Terminal& terminal_;
-  int threads_;
-};
-
 struct FoundPlans {
   SearchResult shown;                // in the table
   std::vector<PlannedRun> pictured;  // where there is a picture: many, and all of the Pareto front
 };
 
-Result<FoundPlans> find_plans(const Arguments& arguments, const Searcher& searcher) {
+Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenario,
+                              const SearchSpace& space, const Terminal& terminal, int threads) {
   constexpr std::int64_t kPlansInPicture = 1500;
+  const auto best_of = [&](std::int64_t most) {
+    ProgressBar progress(terminal, "searching");
+    return search(scenario, space, static_cast<int>(most), progress.shower(), threads);
+  };
+  const auto whole_front = [&] {
+    ProgressBar progress(terminal, "searching the Pareto front");
+    return pareto_front(scenario, space, progress.shower(), threads);
+  };
   TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
   const bool shows_front = arguments.has(Opt::kPareto);
   if (shows_front) {
-    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kTop}, "--pareto shows the whole front"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop}, "--pareto shows the whole front"));
   }
   FoundPlans found;
   if (!arguments.has(Opt::kPlot)) {
-    TPSIM_TRY(found.shown, shows_front ? searcher.front() : searcher.best(top));
+    TPSIM_TRY(found.shown, shows_front ? whole_front() : best_of(top));
     return found;
   }
   // The best of many begin with the best of few, so one search serves table and picture.
-  TPSIM_TRY(SearchResult best, searcher.best(std::max(top, kPlansInPicture)));
-  TPSIM_TRY(SearchResult front, searcher.front());
+  TPSIM_TRY(SearchResult best, best_of(std::max(top, kPlansInPicture)));
+  TPSIM_TRY(SearchResult front, whole_front());
   found.pictured = best.plans;
   found.pictured.insert(found.pictured.end(), front.plans.begin(), front.plans.end());
   found.shown = std::move(shows_front ? front : best);
@@ -216,14 +193,13 @@ Status write_picture(const std::string& path, const Scenario& scenario,
 Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (asks_for_scaling(arguments)) return run_scaling(arguments, file, terminal);
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kScaling}, "give several --gpus: 64,128,256"));
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling}, "give several --gpus: 64,128,256"));
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const SearchSpace space, search_space(searched_as(arguments, file), named.scenario));
   TPSIM_TRY_STATUS(check_picture(arguments));
   TPSIM_TRY(const int threads, threads_of(arguments));
   TPSIM_TRY_STATUS(choose_parts(named, space, threads, terminal));
-  const Searcher searcher(named.scenario, space, terminal, threads);
-  TPSIM_TRY(FoundPlans findings, find_plans(arguments, searcher));
+  TPSIM_TRY(FoundPlans findings, find_plans(arguments, named.scenario, space, terminal, threads));
   widen_intervals(named, findings.shown.plans);
   for (PlannedRun& run : findings.pictured) widen_interval(run.predicted, named.assumed);
   const SearchResult& found = findings.shown;

@@ -1,9 +1,8 @@
-#include "cli/plan_contents.h"
-
 #include <fmt/format.h>
 
 #include <array>
 
+#include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "core/standard_streams.h"
 
@@ -31,16 +30,15 @@ bool has_changed(const Catalogue& catalogue, const PlanFile& file, const Part& p
   return here.ok() && *here != noted;  // one that is missing is an error of its own
 }
 
-std::string words_of(const PlanFile& file, const Part& part) {
-  return fmt::format("{} {}", part.word, printable(file.*part.name));
-}
-
 }  // namespace
 
-std::vector<std::string> changed_contents(const Catalogue& catalogue, const PlanFile& file) {
+std::vector<std::string> changed_contents(const Arguments& arguments, const Catalogue& catalogue,
+                                          const PlanFile& file) {
   std::vector<std::string> changed;
   for (const Part& part : kParts) {
-    if (has_changed(catalogue, file, part)) changed.push_back(words_of(file, part));
+    const bool replaced = arguments.has(part.option) || arguments.has(Opt::kCluster);
+    if (replaced || !has_changed(catalogue, file, part)) continue;
+    changed.push_back(fmt::format("{} {}", part.word, printable(file.*part.name)));
   }
   return changed;
 }
@@ -48,11 +46,8 @@ std::vector<std::string> changed_contents(const Catalogue& catalogue, const Plan
 void say_changed_contents(const Arguments& arguments, const Catalogue& catalogue,
                           const PlanFile& file) {
   if (arguments.program.empty() || arguments.has(Opt::kQuiet)) return;
-  for (const Part& part : kParts) {
-    const bool replaced = arguments.has(part.option) || arguments.has(Opt::kCluster);
-    if (replaced || !has_changed(catalogue, file, part)) continue;
-    say(fmt::format("tpsim: the {} has other contents here than when the plan was saved\n",
-                    words_of(file, part)));
+  for (const std::string& entry : changed_contents(arguments, catalogue, file)) {
+    say(fmt::format("tpsim: the {} has other contents here than when the plan was saved\n", entry));
   }
 }
 

@@ -71,7 +71,7 @@ std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, boo
   const Plan& plan = run.plan;
   const Prediction& p = run.predicted;
   return {
-      Cell(ties ? "=" : ""),
+      ties ? "=" : "",
       Cell(std::to_string(plan.degrees.tp), ink),
       Cell(std::to_string(plan.degrees.pp), ink),
       Cell(std::to_string(plan.degrees.dp), ink),
@@ -117,6 +117,8 @@ bool is_shown(std::size_t index, std::size_t count, std::size_t fullest, std::si
   return index < most - 2;
 }
 
+const char* default_mark(bool nobody_chose) { return nobody_chose ? " (default)" : ""; }
+
 }  // namespace
 
 std::string heading(const Terminal& terminal, std::string_view title, std::string_view note) {
@@ -124,10 +126,6 @@ std::string heading(const Terminal& terminal, std::string_view title, std::strin
   if (!note.empty()) text += "   " + terminal.paint(note, Ink::kDim);
   return text + "\n";
 }
-
-namespace {
-const char* default_mark(bool nobody_chose) { return nobody_chose ? " (default)" : ""; }
-}  // namespace
 
 // What the model's file says that is not planned.
 std::string notes_text(const ModelSpec& model) {
@@ -199,9 +197,7 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
                             const Profile& profile) {
   const TimeScale scale = time_scale(predicted.step);
   std::string text =
-      row(terminal, "step time",
-
-          "{}, 90 % interval {} to {} {}; {} tokens/s",
+      row(terminal, "step time", "{}, 90 % interval {} to {} {}; {} tokens/s",
           terminal.paint(fmt::format("{} {}", scaled_text(predicted.step, scale), scale.unit),
                          Ink::kBold),
           scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
@@ -231,8 +227,7 @@ std::string breakdown_view(const Terminal& terminal, const Prediction& predicted
       std::clamp(static_cast<int>(terminal.room(kBeside, kBarWidth)), kLeastBar, kBarWidth);
   const Seconds longest = rows.empty() ? Seconds(1) : std::max(rows.front().time, rows.back().time);
   for (const BreakdownRow& term : rows) {
-    table.add_row({Cell(term.name),
-                   Cell(fmt::format("{} {}", scaled_text(term.time, scale), scale.unit)),
+    table.add_row({term.name, fmt::format("{} {}", scaled_text(term.time, scale), scale.unit),
                    Cell(percent_text(term.time / predicted.step), Ink::kDim),
                    Cell(terminal.bar(term.time / longest, width), Ink::kGood)});
   }

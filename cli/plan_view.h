@@ -45,6 +45,11 @@ struct UsedColumns {
   std::string note;  // behind the heading
 };
 
+// For the ranking of what was found by cost or energy; no columns for time and memory, whose own
+// are there. A cluster whose price or power nobody states (data/campaigns) has GPU-hours alone.
+UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
+                         const SearchResult& found);
+
 // Plans side by side, best first. Those whose step lies within the interval of the best one's may
 // be marked as ties. Where something else than time was least, fewer GPUs may be used: how many
 // stands beside.

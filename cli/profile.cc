@@ -11,7 +11,6 @@
 #include "cli/datasheet.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
-#include "cli/table.h"
 #include "cli/values.h"
 #include "core/files.h"
 #include "core/model_support.h"
@@ -225,12 +224,11 @@ Result<Findings> measured(const LocalDevices& devices, ProfileRequest request, s
     TPSIM_TRY_STATUS(check_one_node(ranks, device));
     if (first) {
       ProgressBar progress(terminal, "checking");
-      TPSIM_TRY_STATUS(check_ops(device, request.ops, [&](double share) { progress.show(share); }));
+      TPSIM_TRY_STATUS(check_ops(device, request.ops, progress.shower()));
     }
     ProgressBar progress(first ? terminal : Terminal{}, "timing");
     const std::unique_ptr<LoadMeter> meter = devices.meter();
-    TPSIM_TRY(const Samples mine, profile_rank(ranks, device, *meter, request,
-                                               [&](double share) { progress.show(share); }));
+    TPSIM_TRY(const Samples mine, profile_rank(ranks, device, *meter, request, progress.shower()));
     for (const std::string& text : gathered(ranks, device, mine.packed())) {
       if (first) found.samples.add(Samples::unpacked(text));
     }
@@ -303,10 +301,8 @@ std::string summary(const Profile& profile, const StepTimes& work, std::int64_t 
 
 // Prints the profile where no file is named for it.
 Status write_datasheet_profile(const Arguments& arguments) {
-  std::vector<std::string> facts = arguments.more;
-  if (!arguments.positional.empty()) facts.insert(facts.begin(), arguments.positional);
   const std::string& name = *arguments[Opt::kFromDatasheet];
-  TPSIM_TRY(const DatasheetProfile made, datasheet_profile(name, facts, today()));
+  TPSIM_TRY(const DatasheetProfile made, datasheet_profile(name, arguments.words(), today()));
   if (!arguments.has(Opt::kOutputFolder)) return print(made.text + "\n");
   const std::string& path = *arguments[Opt::kOutputFolder];
   TPSIM_TRY_STATUS(write_file_atomically(path, made.text + "\n"));

@@ -1,12 +1,28 @@
-// The program from what was typed to its exit code, for every main() of tpsim.
+// The program from what was typed to its exit code, for every main() of tpsim. From argv to
+// Arguments it goes by CLI11 and the table in cli/options.h; their texts are turned into values
+// elsewhere (cli/values.h).
 #pragma once
 
 #include <functional>
+#include <string>
+#include <variant>
 
-#include "cli/command_line.h"
+#include "cli/options.h"
 #include "core/result.h"
 
 namespace tpsim::cli {
+
+// --help and --version, and tpsim alone: what to print instead of working.
+struct Printout {
+  std::string text;
+  bool is_prose = true;  // else the file of another program: a manual page
+};
+
+using CommandLine = std::variant<Arguments, Printout>;
+
+// An unknown command or option, one that this command does not take, and a missing value are errors
+// that name the nearest valid choice.
+Result<CommandLine> parse_command_line(int argc, const char* const* argv);
 
 // Runs the command, or prints what was asked for instead.
 Status run_program(const CommandLine& line);

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "cli/assumed.h"
+#include "cli/inputs.h"
 #include "cli/plan_view.h"
-#include "cli/searched_parts.h"
 #include "core/plan_json.h"
 #include "sim/order.h"
 #include "sim/terms.h"
@@ -101,15 +101,6 @@ JsonValue term_json(const Term& term, const NamedScenario& named) {
                       {"source", term.source}});
 }
 
-}  // namespace
-
-JsonValue run_json(const PlannedRun& run) {
-  JsonValue json = plan_to_json(run.plan);
-  json.set("predicted", prediction_json(run.predicted));
-  return json;
-}
-
-namespace {
 // Of time alone is it known how much of the error two plans share.
 JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective objective) {
   JsonValue json = run_json(run);
@@ -118,7 +109,14 @@ JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective o
   json.set("ties", &run != &best && is_tie(best.predicted.step, run.predicted.step));
   return json;
 }
+
 }  // namespace
+
+JsonValue run_json(const PlannedRun& run) {
+  JsonValue json = plan_to_json(run.plan);
+  json.set("predicted", prediction_json(run.predicted));
+  return json;
+}
 
 JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
                       const SearchResult& found) {

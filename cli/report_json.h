@@ -4,6 +4,7 @@
 #include "cli/inputs.h"
 #include "core/json_value.h"
 #include "core/report.h"
+#include "core/timeline.h"
 #include "plans/search.h"
 
 namespace tpsim::cli {
@@ -20,5 +21,10 @@ JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run);
 
 // The same with every term and where the numbers come from: "tpsim-explain-report/1".
 JsonValue explain_report(const NamedScenario& named, const PlannedRun& run);
+
+// A timeline in the Chrome trace event format, which Perfetto and chrome://tracing open: one track
+// for each pipeline stage with complete events in microseconds. Transfers overlap what a stage
+// computes, so they have tracks of their own below it, as many as run at once.
+std::string trace_json(const Timeline& timeline, std::string_view title);
 
 }  // namespace tpsim::cli

@@ -2,21 +2,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cmath>
+#include <csignal>
+#include <ctime>
 #include <optional>
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
-#include "cli/run_rank.h"
-#include "cli/stop_signals.h"
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
 #include "core/leading_number.h"
 #include "core/standard_streams.h"
+#include "reference_model/training.h"
 
 namespace tpsim::cli {
 namespace {
@@ -65,7 +65,7 @@ constexpr const char* kStackOfRuns = "reference";
 // The tokens of --tokens, if it is given.
 Result<std::optional<TokenSource>> read_tokens(const Arguments& arguments) {
   if (!arguments.has(Opt::kTokens)) return std::optional<TokenSource>();
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kSeq}, "the tokens' sequences have a length"));
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kSeq}, "the tokens' sequences have a length"));
   Result<TokenSource> tokens = TokenSource::open(*arguments[Opt::kTokens]);
   if (!tokens.ok()) return tokens.error();
   std::optional<TokenSource> read;
@@ -105,10 +105,10 @@ Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
 Status refuse_machines(const Arguments& arguments) {
   if (arguments.has(Opt::kRank)) return Ok{};
   constexpr const char* kWhy = "the run is on this machine; --rank models the others of a cluster";
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kCluster, Opt::kNodeGbps}, kWhy));
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kCluster, Opt::kNodeGbps}, kWhy));
   // A GPU's profile says which algorithms were the fastest.
   if (arguments[Opt::kDevice].value_or("cpu") == "cuda") return Ok{};
-  return refuse(arguments, std::array{Opt::kProfile}, kWhy);
+  return refuse(arguments, {Opt::kProfile}, kWhy);
 }
 
 Result<Prepared> prepare(const Arguments& arguments) {
@@ -119,7 +119,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   if (!file) known.stack = kStackOfRuns;
   if (tokens) known.seq = tokens->seq();
   if (arguments.has(Opt::kCheckpoint)) {
-    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kModel}, "the checkpoint has its own"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel}, "the checkpoint has its own"));
     known.model = *arguments[Opt::kCheckpoint] + "/config.json";
   }
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file, known));
@@ -215,6 +215,44 @@ void print_note(const std::string& note) { say(fmt::format("tpsim: {}\n", printa
 Terminal beside(Terminal terminal, bool json) {
   if (json && ::isatty(STDOUT_FILENO) == 1) terminal.progress = false;
   return terminal;
+}
+
+// SIGINT and SIGTERM as a wish to stop after the step that is running.
+std::atomic<int> first_signal{0};
+std::atomic<std::time_t> arrived_at{0};
+
+static_assert(std::atomic<std::time_t>::is_always_lock_free, "used in a signal handler");
+
+std::time_t seconds_now() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
+void note(int signal) {
+  int none = 0;
+  if (first_signal.compare_exchange_strong(none, signal)) {
+    arrived_at.store(seconds_now());
+  } else if (seconds_now() - arrived_at.load() > 1) {
+    ::_exit(128 + signal);
+  }
+}
+
+// From now on the first such signal is remembered; one that comes more than a second later ends the
+// process at once. (Terminals, timeout(1) and batch systems send the first one several times.)
+void catch_stop_signals() {
+  struct sigaction action = {};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+}
+
+// Whether one has arrived.
+bool stop_requested() { return first_signal.load() != 0; }
+
+// For a run that stopped: which signal it was, as an exit code.
+ErrorKind stop_kind() {
+  return first_signal.load() == SIGINT ? ErrorKind::kInterrupted : ErrorKind::kTerminated;
 }
 
 Error stopped_error(const TrainingRun& run, std::int64_t done) {

@@ -1,15 +1,13 @@
-#include "cli/run_rank.h"
-
 #include <fmt/format.h>
 
-#include <array>
-
+#include "cli/commands.h"
+#include "cli/inputs.h"
 #include "cli/local_devices.h"
-#include "cli/measured_steps.h"
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
 #include "ranks/modelled/modelled_world.h"
+#include "reference_model/training.h"
 #include "sim/predict.h"
 #include "sim/rank_times.h"
 #include "sim/reserved_memory.h"
@@ -100,10 +98,9 @@ std::string report_text(const Terminal& terminal, const RankMeasurement& m,
 
 // What needs the other ranks' data.
 Status check_options(const Arguments& arguments) {
-  return refuse(
-      arguments,
-      std::array{Opt::kStateFolder, Opt::kSaveEvery, Opt::kDumpGradients, Opt::kCudaGraphs},
-      "--rank runs one rank alone: its weights soon mean nothing, and its ops are timed");
+  return refuse(arguments,
+                {Opt::kStateFolder, Opt::kSaveEvery, Opt::kDumpGradients, Opt::kCudaGraphs},
+                "--rank runs one rank alone: its weights soon mean nothing, and its ops are timed");
 }
 
 }  // namespace

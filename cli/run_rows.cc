@@ -1,11 +1,10 @@
-#include "cli/run_rows.h"
-
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <utility>
 #include <vector>
 
+#include "cli/answers.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/text.h"
@@ -20,9 +19,7 @@ Result<PublishedRun> row_of_table(const std::vector<PublishedRun>& runs, const s
     if (run.id == id) return run;
     ids.push_back(run.id);
   }
-  const std::string near = nearest(id, ids);
-  return bad_input(fmt::format("the table has no row '{}'", id), "--row",
-                   near.empty() ? "" : fmt::format("did you mean {}?", near));
+  return bad_input(fmt::format("the table has no row '{}'", id), "--row", meant(nearest(id, ids)));
 }
 
 // What every row would be skipped for is an error of the command.

@@ -1,11 +1,11 @@
-#include "cli/scaling.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "cli/commands.h"
+#include "cli/inputs.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/table.h"
@@ -118,16 +118,15 @@ std::string scaling_text(const Terminal& terminal, const NamedScenario& named,
   const Size* const first = reference(sizes);
   for (const Size& size : sizes) {
     if (!size.best) {
-      table.add_row({Cell(count_text(size.gpus)), Cell(count_text(size.global_batch)), Cell("-"),
-                     Cell("-"), Cell("-"), Cell("-"), Cell("-"), Cell("-"), Cell(size.why_none)});
+      table.add_row({count_text(size.gpus), count_text(size.global_batch), "-", "-", "-", "-", "-",
+                     "-", size.why_none});
       continue;
     }
     const Prediction& p = size.best->predicted;
-    table.add_row({Cell(count_text(size.gpus)), Cell(count_text(size.global_batch)),
-                   Cell(time_text(p.step)), Cell(count_text(std::llround(p.tokens_per_s))),
-                   Cell(count_text(std::llround(rate(size)))),
-                   Cell(percent_text(rate(size) / rate(*first))), Cell(percent_text(p.mfu)),
-                   Cell(gib_text(p.peak)), Cell(short_name(size.best->plan))});
+    table.add_row({count_text(size.gpus), count_text(size.global_batch), time_text(p.step),
+                   count_text(std::llround(p.tokens_per_s)), count_text(std::llround(rate(size))),
+                   percent_text(rate(size) / rate(*first)), percent_text(p.mfu), gib_text(p.peak),
+                   short_name(size.best->plan)});
   }
   const std::string note =
       fmt::format("{} on {} ({}, {}); efficiency: tokens/s of a GPU against the first row's",
@@ -206,7 +205,7 @@ Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
 
 Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                    const Terminal& terminal) {
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kTop, Opt::kPareto, Opt::kSave},
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop, Opt::kPareto, Opt::kSave},
                           "a curve shows the best plan of each size"));
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const std::vector<Size> sizes,

@@ -1,9 +1,8 @@
-#include "cli/searched_parts.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "cli/inputs.h"
 #include "cli/table.h"
 #include "core/numbers.h"
 #include "core/text.h"

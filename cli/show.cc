@@ -7,7 +7,6 @@
 
 #include "cli/commands.h"
 #include "cli/formats_page.h"
-#include "cli/models_page.h"
 #include "core/catalogue.h"
 #include "core/cluster_json.h"
 #include "core/files.h"

@@ -3,16 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
+#include "cli/answers.h"
 #include "cli/assumed.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
-#include "cli/plan_contents.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
-#include "cli/trace_json.h"
 #include "core/files.h"
 #include "core/json_document.h"
 
@@ -64,18 +61,25 @@ Result<std::string> write_files(const Arguments& arguments, const NamedScenario&
 
 }  // namespace
 
+Result<SimulatedPlan> simulate_answer(const Arguments& arguments,
+                                      const std::optional<PlanFile>& file) {
+  SimulatedPlan answer;
+  TPSIM_TRY(answer.named, load_scenario(arguments, file));
+  const Scenario& scenario = answer.named.scenario;
+  TPSIM_TRY(answer.run.plan, single_plan(arguments, scenario.model, file, plan_defaults(scenario)));
+  TPSIM_TRY(answer.run.predicted, simulate(scenario, answer.run.plan));
+  widen_intervals(answer.named, std::span(&answer.run, 1));
+  return answer;
+}
+
 Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
-  PlannedRun run;
-  TPSIM_TRY(run.plan,
-            single_plan(arguments, named.scenario.model, file, plan_defaults(named.scenario)));
-  TPSIM_TRY(run.predicted, simulate(named.scenario, run.plan));
-  widen_intervals(named, std::span(&run, 1));
+  TPSIM_TRY(const SimulatedPlan answer, simulate_answer(arguments, file));
+  const auto& [named, run] = answer;
   const bool json = arguments.has(Opt::kJson);
   const bool prints_trace = arguments[Opt::kTrace] == kHere;
   if (prints_trace) {
-    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kJson}, "--trace - prints the timeline"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kJson}, "--trace - prints the timeline"));
   } else {
     TPSIM_TRY_STATUS(print(
         terminal, json ? to_text(simulate_report(named, run)) : report_text(terminal, named, run)));

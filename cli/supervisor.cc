@@ -1,5 +1,3 @@
-#include "cli/supervisor.h"
-
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/mpi_launch.h"
 #include "core/standard_streams.h"
 
 namespace tpsim::cli {

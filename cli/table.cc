@@ -3,17 +3,17 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/text.h"
 
 namespace tpsim::cli {
 
 std::vector<Column> columns_of(std::string_view titles) {
   std::vector<Column> columns;
-  for (std::size_t begin = 0; begin <= titles.size();) {
-    const std::size_t end = std::min(titles.find('|', begin), titles.size());
-    const bool left = begin < end && titles[begin] == '<';
-    columns.push_back({std::string(titles.substr(begin + left, end - begin - left)),
-                       left ? Align::kLeft : Align::kRight});
-    begin = end + 1;
+  for (bool goes_on = true; goes_on;) {
+    goes_on = titles.find('|') != std::string_view::npos;
+    const std::string_view title = cut_off(titles, "|");
+    const bool left = title.starts_with('<');
+    columns.push_back({std::string(title.substr(left)), left ? Align::kLeft : Align::kRight});
   }
   return columns;
 }
@@ -59,8 +59,7 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
   std::string out;
   std::size_t column = 0;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
+    const std::string_view word = cut_off(text, " ");
     const std::size_t taken = display_width(word);
     if (column > 0 && column + 1 + taken > width) {
       out.erase(out.find_last_not_of(' ') + 1);
@@ -72,7 +71,6 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
     }
     out += word;
     column += taken;
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
 }

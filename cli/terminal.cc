@@ -63,6 +63,15 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// "12 s left", where enough is done to tell.
+std::string left_text(double share, double spent) {
+  constexpr double kTold = 0.02, kMinute = 60;
+  if (share < kTold || share >= 1) return "";
+  const double left = spent * (1 - share) / share;
+  return left < 2 * kMinute ? fmt::format(", {:.0f} s left", left)
+                            : fmt::format(", {:.0f} min left", left / kMinute);
+}
+
 }  // namespace
 
 Terminal Terminal::detect() {
@@ -157,19 +166,6 @@ void ProgressBar::clear() {
   if (shown_at_ > 0) say("\r\033[K");
   shown_at_ = 0;
 }
-
-namespace {
-
-// "12 s left", where enough is done to tell.
-std::string left_text(double share, double spent) {
-  constexpr double kTold = 0.02, kMinute = 60;
-  if (share < kTold || share >= 1) return "";
-  const double left = spent * (1 - share) / share;
-  return left < 2 * kMinute ? fmt::format(", {:.0f} s left", left)
-                            : fmt::format(", {:.0f} min left", left / kMinute);
-}
-
-}  // namespace
 
 void ProgressBar::show(double share) {
   const double time = now();

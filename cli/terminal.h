@@ -2,6 +2,7 @@
 // piped, a progress bar on stderr while someone watches.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -55,6 +56,10 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void show(double share);
+  // The same, for what wants to be told of progress; lives as long as this.
+  std::function<void(double)> shower() {
+    return [this](double share) { show(share); };
+  }
   // Wipes the bar until it is next shown, to let other lines through.
   void clear();
 

@@ -45,15 +45,14 @@ std::string error_text(double share) { return fmt::format("{:+.1f} %", 100 * sha
 
 std::string compared_table(const Terminal& terminal, const std::string& title,
                            const std::vector<ComparedTime>& rows, std::size_t most) {
-  Table table(
-      {{title, Align::kLeft}, {"runs"}, {"predicted"}, {"measured"}, {"residual"}, {"error"}});
+  Table table(columns_of("<" + title + "|runs|predicted|measured|residual|error"));
   for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
     const ComparedTime& row = rows[i];
     const bool measured = row.measured > Seconds();
     const double residual = row.residual().value();
-    table.add_row({Cell(row.what), Cell(std::to_string(row.count)), Cell(to_string(row.predicted)),
-                   Cell(to_string(row.measured)), Cell(fmt::format("{:+.3f} ms", 1e3 * residual)),
-                   Cell(measured ? error_text(row.error()) : "-")});
+    table.add_row({row.what, std::to_string(row.count), to_string(row.predicted),
+                   to_string(row.measured), fmt::format("{:+.3f} ms", 1e3 * residual),
+                   measured ? error_text(row.error()) : "-"});
   }
   std::string text = table.text(terminal);
   if (rows.size() > most) text += fmt::format("  and {} more\n", rows.size() - most);

@@ -1,12 +1,14 @@
-// Recorded and compared times, as tables and as JSON.
+// Recorded and compared times of a run, as tables and as JSON.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/terminal.h"
 #include "core/json_value.h"
 #include "core/op_times.h"
+#include "reference_model/training.h"
 #include "sim/comparison.h"
 
 namespace tpsim::cli {
@@ -24,5 +26,33 @@ std::string compared_table(const Terminal& terminal, const std::string& title,
 
 // "+4.2 %"
 std::string error_text(double share);
+
+// What a run's steps say together, once the first, which warm caches and allocators up, are left
+// out.
+struct MeasuredSteps {
+  Seconds step;       // median
+  Seconds mean;       // of the same steps
+  double spread = 0;  // median absolute deviation over median
+  std::int64_t count = 0;
+  std::int64_t warm_up = 0;  // steps left out before these
+  Seconds least;             // of the same steps
+  double share_on_core = 1;  // mean, StepReport's
+  StepTimes times;           // of one step, on average
+  Bytes allocated;           // at most
+  Bytes used;                // on the device altogether; 0 where nobody says
+  // What predictions of memory are about: all that is in use where the device tells, else what was
+  // allocated.
+  Bytes peak() const { return used.value() > 0 ? used : allocated; }
+};
+
+// Leaves out the first two steps, where there are more.
+MeasuredSteps measured_steps(const std::vector<StepReport>& reports);
+
+// As bytes, for another process of this program. Labels stay behind: they point into this one.
+std::string packed(const MeasuredSteps& steps);
+MeasuredSteps unpacked_steps(std::string_view bytes);
+
+// Times divided by `by`, counts too.
+StepTimes divided(const StepTimes& times, std::int64_t by);
 
 }  // namespace tpsim::cli

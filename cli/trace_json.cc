@@ -1,10 +1,9 @@
-#include "cli/trace_json.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "cli/report_json.h"
 #include "core/json_document.h"
 
 namespace tpsim::cli {

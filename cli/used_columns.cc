@@ -1,8 +1,7 @@
-#include "cli/used_columns.h"
-
 #include <fmt/format.h>
 
 #include "cli/campaign_view.h"
+#include "cli/plan_view.h"
 
 namespace tpsim::cli {
 namespace {

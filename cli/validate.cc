@@ -2,16 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 
 #include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/run_rows.h"
 #include "cli/table.h"
-#include "cli/validate_plan.h"
+#include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
 #include "core/numbers.h"
@@ -49,9 +47,7 @@ JsonValue row_json(const RunOutcome& run) {
                       {"cluster", run.cluster},
                       {"stack", run.stack},
                       {"parts", run.parts},
-                      {"assumed", json_array(run.assumed, [](const std::string& text) {
-                         return JsonValue(text);
-                       })}});
+                      {"assumed", json_array(run.assumed)}});
 }
 
 JsonValue summary_json(const ValidationSummary& s) {
@@ -81,8 +77,6 @@ std::vector<RunOutcome> part_of(const std::vector<RunOutcome>& outcomes, bool ca
                [&](const RunOutcome& run) { return run.calibration == calibration; });
   return part;
 }
-
-std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 std::string time_figures(const ValidationSummary& s) {
   if (s.n == 0) return "no row with a time\n";
@@ -156,22 +150,21 @@ Table rows_table(const std::vector<RunOutcome>& outcomes) {
   const auto shown = [](bool there, std::string text) { return there ? text : std::string("-"); };
   for (const RunOutcome& run : outcomes) {
     const auto error = run.error();
-    table.add_row(
-        {Cell(printable(run.id)),
-         Cell(run.outcome == "oom" ? "oom"
-              : run.calibration    ? "fit"
-                                   : ""),
-         Cell(shown(run.measured_step_s.has_value(),
-                    fmt::format("{:.3f} s", run.measured_step_s.value_or(0)))),
-         Cell(shown(run.predicted, fmt::format("{:.3f} s", run.step_s))),
-         Cell(shown(run.predicted, fmt::format("{:.2f} - {:.2f}", run.low_s, run.high_s))),
-         Cell(shown(error.has_value(), signed_percent(error.value_or(0)))),
-         Cell(shown(run.measured_memory_gib.has_value(),
-                    fmt::format("{:.1f}", run.measured_memory_gib.value_or(0)))),
-         Cell(shown(run.predicted, fmt::format("{:.1f}", run.memory_gib))),
-         Cell(shown(run.predicted, chance_text(run.p_oom))),
-         Cell(run.cluster.empty() ? "" : printable(run.cluster + ", " + run.stack)),
-         Cell(printable(run.skipped_because))});
+    table.add_row({printable(run.id),
+                   run.outcome == "oom" ? "oom"
+                   : run.calibration    ? "fit"
+                                        : "",
+                   shown(run.measured_step_s.has_value(),
+                         fmt::format("{:.3f} s", run.measured_step_s.value_or(0))),
+                   shown(run.predicted, fmt::format("{:.3f} s", run.step_s)),
+                   shown(run.predicted, fmt::format("{:.2f} - {:.2f}", run.low_s, run.high_s)),
+                   shown(error.has_value(), error_text(error.value_or(0))),
+                   shown(run.measured_memory_gib.has_value(),
+                         fmt::format("{:.1f}", run.measured_memory_gib.value_or(0))),
+                   shown(run.predicted, fmt::format("{:.1f}", run.memory_gib)),
+                   shown(run.predicted, chance_text(run.p_oom)),
+                   run.cluster.empty() ? "" : printable(run.cluster + ", " + run.stack),
+                   printable(run.skipped_because)});
   }
   return table;
 }
@@ -215,7 +208,7 @@ std::string markdown_text(const std::string& file, const std::vector<RunOutcome>
   if (const auto worst = worst_of(outcomes); !worst.empty()) {
     text += "\nThe worst rows:";
     for (const RunOutcome* run : worst) {
-      text += fmt::format(" {} {},", run->id, signed_percent(*run->error()));
+      text += fmt::format(" {} {},", run->id, error_text(*run->error()));
     }
     text.back() = '.';
     text += "\n";
@@ -224,6 +217,22 @@ std::string markdown_text(const std::string& file, const std::vector<RunOutcome>
     text += fmt::format("\nNot counted: {} row{}: {}.\n", count, count == 1 ? "" : "s", reason);
   }
   return text;
+}
+
+// What was printed says so row by row; a script has only this.
+Status check_priced(const std::vector<RunOutcome>& outcomes) {
+  const bool any = std::any_of(outcomes.begin(), outcomes.end(),
+                               [](const RunOutcome& run) { return run.predicted; });
+  if (any) return Ok{};
+  const auto reasons = skip_counts(outcomes);
+  const auto commonest =
+      std::max_element(reasons.begin(), reasons.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::string why =
+      commonest == reasons.end()
+          ? "it has no rows"
+          : fmt::format("{} of {}: {}", commonest->second, outcomes.size(), commonest->first);
+  return option_error(Opt::kRuns, "no row could be priced", why);
 }
 
 }  // namespace
@@ -243,8 +252,8 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
     return option_error(Opt::kRuns, "is missing: which runs?",
                         "a table like data/published_runs/bloom_jean_zay.csv, or give a plan.json");
   }
-  TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kSteps, Opt::kDevice},
-                          "the runs of a table are not run again"));
+  TPSIM_TRY_STATUS(
+      refuse(arguments, {Opt::kSteps, Opt::kDevice}, "the runs of a table are not run again"));
   TPSIM_TRY(const std::filesystem::path table, run_table(arguments));
   TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(table));
   TPSIM_TRY(RunLoader loader, run_loader(arguments));
@@ -256,33 +265,15 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
   return outcomes;
 }
 
-namespace {
-// What was printed says so row by row; a script has only this.
-Status check_priced(const std::vector<RunOutcome>& outcomes) {
-  const bool any = std::any_of(outcomes.begin(), outcomes.end(),
-                               [](const RunOutcome& run) { return run.predicted; });
-  if (any) return Ok{};
-  const auto reasons = skip_counts(outcomes);
-  const auto commonest =
-      std::max_element(reasons.begin(), reasons.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  const std::string why =
-      commonest == reasons.end()
-          ? "it has no rows"
-          : fmt::format("{} of {}: {}", commonest->second, outcomes.size(), commonest->first);
-  return option_error(Opt::kRuns, "no row could be priced", why);
-}
-}  // namespace
-
 Status run_validate(const Arguments& arguments, const Terminal& terminal) {
   if (!arguments.positional.empty()) {
-    TPSIM_TRY_STATUS(refuse(arguments, std::array{Opt::kRuns, Opt::kMarkdown},
-                            "the plan is run here, and nothing else"));
+    TPSIM_TRY_STATUS(
+        refuse(arguments, {Opt::kRuns, Opt::kMarkdown}, "the plan is run here, and nothing else"));
     return validate_plan(arguments, terminal);
   }
   const Result<std::vector<RunOutcome>> outcomes = [&] {
     ProgressBar progress(terminal, "predicting");
-    return validate_answer(arguments, [&](double share) { progress.show(share); });
+    return validate_answer(arguments, progress.shower());
   }();
   if (!outcomes.ok()) return outcomes.error();
   const std::string report = arguments.has(Opt::kJson) ? to_text(validate_json(*outcomes))

@@ -1,13 +1,11 @@
-#include "cli/validate_plan.h"
-
 #include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
 
+#include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
-#include "cli/measured_steps.h"
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "core/model_spec.h"
 #include "core/result.h"
 #include "core/units.h"
 
@@ -38,6 +39,9 @@ Result<std::int64_t> integer_of(const Arguments& arguments, Opt opt, std::int64_
 // "1,2,8" and "1-4" (both ends included), in any mixture, in the order written; empty when absent.
 Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt opt,
                                               ValueRange range = {});
+// --gpus "64,128,...,4096": what stands before the dots goes on, by the same factor or else by the
+// same step, up to what stands behind them.
+Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments);
 // Which of `names` the option lists, in the order of `names`; empty when absent.
 Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt opt,
                                               std::span<const std::string_view> names);
@@ -53,6 +57,10 @@ struct SettingChoices {
 };
 Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setting);
 
+// A part of the software. --expert-load may also name a file of counts, which the model has from
+// then on: kCountedLoad. Errors name the option, or the file with its line.
+Result<std::int64_t> part_value(const PartRow& row, std::string_view text, ModelSpec& model);
+
 // One of the names of an enumeration with words; `fallback` when the option is absent.
 template <HasWords E>
 Result<E> choice_of(const Arguments& arguments, Opt opt, E fallback) {
@@ -61,9 +69,9 @@ Result<E> choice_of(const Arguments& arguments, Opt opt, E fallback) {
   return chosen.empty() ? fallback : static_cast<E>(chosen.front());
 }
 
-// "5%" or "0.05": a probability above 0 and below 1.
 // What leaves a node in Gb/s, 0 where nobody says.
 Result<double> node_gbps_of(const Arguments& arguments);
+// "5%" or "0.05": a probability above 0 and below 1.
 Result<double> probability_of(const Arguments& arguments, Opt opt, double fallback);
 
 // "72GiB"; zero when absent.

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "cli/counterfactuals.h"
+#include "cli/answers.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
 #include "cli/table.h"
@@ -40,7 +40,7 @@ std::string change_text(double change) {
 std::string sensitivity_view(const Terminal& terminal, const Answers& answers) {
   Table table({{"", Align::kLeft}, {"step"}, {"change"}});
   for (const Sensitivity& one : answers.sensitivities) {
-    table.add_row({Cell(std::string(name_of(one.constant))), Cell(time_text(one.step)),
+    table.add_row({std::string(name_of(one.constant)), time_text(one.step),
                    Cell(change_text(one.change), one.change > 0 ? Ink::kBad : Ink::kGood)});
   }
   return table.text(terminal);

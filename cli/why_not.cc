@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/counterfactuals.h"
+#include "cli/answers.h"
 #include "cli/fit.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
@@ -26,8 +26,8 @@ std::string waterfall_view(const Terminal& terminal, const WhyNot& answer) {
   Table table({{"", Align::kLeft}, {"best " + std::string(scale.unit)}, {"asked for"}, {"change"}});
   for (const TermDifference& term : answer.waterfall) {
     if (term.best.value() == 0 && term.other.value() == 0) continue;
-    table.add_row({Cell(printable(term.name)), Cell(scaled_text(term.best, scale)),
-                   Cell(scaled_text(term.other, scale)),
+    table.add_row({printable(term.name), scaled_text(term.best, scale),
+                   scaled_text(term.other, scale),
                    Cell(signed_text(term.difference(), scale),
                         term.difference() > Seconds() ? Ink::kBad : Ink::kGood)});
   }
@@ -120,8 +120,7 @@ Result<Explanation> explain_why_not(const Arguments& arguments, const NamedScena
   TPSIM_TRY(const std::vector<SettingValue> asked, settings_of(arguments, Opt::kWhyNot));
   TPSIM_TRY(const int threads, threads_of(arguments));
   ProgressBar progress(terminal, "searching");
-  const auto show = [&](double share) { progress.show(share); };
-  TPSIM_TRY(const WhyNot answer, why_not(named.scenario, space, asked, threads, show));
+  TPSIM_TRY(const WhyNot answer, why_not(named.scenario, space, asked, threads, progress.shower()));
   return Explanation{report_json(answer), report_text(terminal, named, space, answer),
                      plan_file_of(named, answer.best.plan)};
 }

@@ -116,6 +116,16 @@ std::uint64_t fnv1a(std::string_view text, std::uint64_t hash) {
   return hash;
 }
 
+std::string_view cut_off(std::string_view& text, std::string_view ends) {
+  const std::string_view front = text.substr(0, text.find_first_of(ends));
+  text.remove_prefix(std::min(front.size() + 1, text.size()));
+  return front;
+}
+
+std::string meant(const std::string& near, std::string otherwise) {
+  return near.empty() ? std::move(otherwise) : fmt::format("did you mean {}?", near);
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) {

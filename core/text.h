@@ -53,6 +53,13 @@ std::vector<std::string> words_in(const std::string& text);
 inline constexpr std::uint64_t kFnvStart = 14695981039346656037ULL;
 std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = kFnvStart);
 
+// Takes off the front of a text, and returns, what stands before the first of these characters; the
+// character goes too.
+std::string_view cut_off(std::string_view& text, std::string_view ends);
+
+// A hint: "did you mean tp?", or `otherwise` where nearest() found nothing.
+std::string meant(const std::string& near, std::string otherwise = "");
+
 // Without spaces, tabs and a carriage return around it.
 std::string_view trimmed(std::string_view text);
 

@@ -14,18 +14,15 @@
 
 #include "cli/answers.h"
 #include "cli/campaign_view.h"
-#include "cli/counterfactuals.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
 #include "cli/report_json.h"
-#include "cli/searched_parts.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/json_document.h"
 #include "core/plan_json.h"
 #include "generated/tpsim_config.h"
 #include "plans/search.h"
-#include "sim/simulate.h"
 
 namespace tpsim::cli {
 namespace {
@@ -192,21 +189,9 @@ std::pair<Text, std::vector<Text>> plan(const Options& options) {
   return {to_text(plan_report(all.named, all.space, all.found)), files};
 }
 
-using Predicted = std::pair<NamedScenario, PlannedRun>;
-
-Predicted single(const Arguments& arguments, const std::optional<PlanFile>& file) {
-  NamedScenario named = value_of(load_scenario(arguments, file));
-  PlannedRun run;
-  run.plan =
-      value_of(single_plan(arguments, named.scenario.model, file, plan_defaults(named.scenario)));
-  run.predicted = value_of(simulate(named.scenario, run.plan));
-  widen_intervals(named, std::span(&run, 1));
-  return {named, run};
-}
-
 std::pair<Text, Text> simulate_plan(const Options& options, const std::optional<Text>& file) {
   const Arguments arguments = arguments_of(Command::kSimulate, options);
-  const auto [named, run] = single(arguments, plan_file(file));
+  const auto [named, run] = value_of(simulate_answer(arguments, plan_file(file)));
   if (run.predicted.p_oom > kRefusedChance && !arguments.has(Opt::kAllowOom)) {
     throw Failure{does_not_fit(named.scenario, run)};
   }

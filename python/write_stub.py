@@ -15,13 +15,7 @@ import os
 from typing import Any, Dict, Iterable, Literal, Optional, Tuple, Union, overload
 
 from tpsim._results import *
-from tpsim._results import PathLike, Plan
-
-Ints = Union[int, str, Iterable[int], None]
-Texts = Union[str, Iterable[str], None]
-Bools = Union[bool, str, Iterable[bool], None]
-Number = Union[int, float, str, None]
-AnyPlan = Union[Plan, PathLike]
+from tpsim._results import AnyPlan, Bools, Ints, Number, PathLike, Texts
 
 '''
 

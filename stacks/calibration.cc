@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "sim/usual_spreads.h"
@@ -34,9 +33,9 @@ class Fitter {
       : steps_(steps), choices_(choices), at_(steps, choices), spreads_(at_.spreads()) {}
 
   Result<Calibration> fit() {
-    here_.moved.assign(spreads_.size(), 0.0);
-    TPSIM_TRY(residuals_, at_.residuals_at(here_));
-    start_ = residuals_;
+    now_.here.moved.assign(spreads_.size(), 0.0);
+    TPSIM_TRY(now_.residuals, at_.residuals_at(now_.here));
+    start_ = now_.residuals;
     TPSIM_TRY_STATUS(descend());
     bool changed = choices_.stack && steps_.size() >= kLeastRowsForParts;
     while (changed && parts_.size() < kMostParts) {
@@ -60,32 +59,32 @@ class Fitter {
   // Gauss and Newton's steps, each as long as it helps.
   Status descend() {
     for (int round = 0; round < kMostDescents; ++round) {
-      TPSIM_TRY(problem_, at_.linear_at(here_, residuals_));
-      const std::vector<double> wanted = fit_within(problem_, at_.limits());
-      const double before = badness_of(residuals_, here_.moved);
+      TPSIM_TRY(now_.problem, at_.linear_at(now_.here, now_.residuals));
+      const std::vector<double> wanted = fit_within(now_.problem, at_.limits());
+      const double before = badness_of(now_.residuals, now_.here.moved);
       bool better = false;
       double furthest = 0;
       for (double length = 1; length > 0.1 && !better; length /= 2) {
-        Point next = here_;
+        Point next = now_.here;
         furthest = 0;
         for (std::size_t k = 0; k < spreads_.size(); ++k) {
-          const double step = length * (wanted[k] - here_.moved[k]);
+          const double step = length * (wanted[k] - now_.here.moved[k]);
           next.moved[k] =
-              std::clamp(here_.moved[k] + step, at_.limits()[k].least, at_.limits()[k].most);
+              std::clamp(now_.here.moved[k] + step, at_.limits()[k].least, at_.limits()[k].most);
           furthest = std::max(furthest, std::fabs(step) / spreads_[k]);
         }
         TPSIM_TRY(Residuals there, at_.residuals_at(next));
         if (badness_of(there, next.moved) >= before) continue;
         better = true;
-        here_ = std::move(next);
-        residuals_ = std::move(there);
+        now_.here = std::move(next);
+        now_.residuals = std::move(there);
       }
       show(std::min(0.95, 0.15 * (round + 1)));
       constexpr double kNothing = 0.05;
       if (!better || furthest < kNothing) break;
     }
-    TPSIM_TRY(problem_, at_.linear_at(here_, residuals_));
-    fit_ = robust_fit(problem_);
+    TPSIM_TRY(now_.problem, at_.linear_at(now_.here, now_.residuals));
+    now_.fit = robust_fit(now_.problem);
     return Ok{};
   }
 
@@ -103,7 +102,7 @@ class Fitter {
     std::vector<std::pair<StackPart, std::int64_t>> all;
     for (const PartRow& row : part_rows()) {
       const std::optional<std::int64_t> own = unstated_value(row);
-      if (!own || here_.parts.contains(row.part) || row.is_set || row.is_ratio) continue;
+      if (!own || now_.here.parts.contains(row.part) || row.is_set || row.is_ratio) continue;
       for (const PartWord& word : row.words) {
         if (word.value != *own) all.emplace_back(row.part, word.value);
       }
@@ -111,23 +110,7 @@ class Fitter {
     return all;
   }
 
-  // What the fit stands at, to return to.
-  struct Standing {
-    Point here;
-    Residuals residuals;
-    LinearProblem problem;
-    RobustFit fit;
-    double worth;
-  };
-  Standing standing() const {
-    return {here_, residuals_, problem_, fit_, badness_of(residuals_, here_.moved)};
-  }
-  void stand_at(Standing at) {
-    here_ = std::move(at.here);
-    residuals_ = std::move(at.residuals);
-    problem_ = std::move(at.problem);
-    fit_ = std::move(at.fit);
-  }
+  double worth() const { return badness_of(now_.residuals, now_.here.moved); }
 
   struct Change {
     Point point;
@@ -164,12 +147,12 @@ class Fitter {
   Result<std::vector<Change>> changes() const {
     std::vector<Change> all;
     for (const auto& [part, value] : other_parts()) {
-      Change change{here_, {}};
+      Change change{now_.here, {}};
       change.point.parts[part] = value;
       Result<Residuals> there = at_.residuals_at(change.point);
-      if (!there.ok() || *there == residuals_) continue;
+      if (!there.ok() || *there == now_.residuals) continue;
       change.residuals = *std::move(there);
-      LinearProblem problem = problem_;
+      LinearProblem problem = now_.problem;
       for (std::size_t r = 0; r < steps_.size(); ++r) {
         problem.rows[r].residual = change.residuals[r];
       }
@@ -196,22 +179,23 @@ class Fitter {
 
   // Changes the part that explains the rows best, with all constants moved anew, if it is worth it.
   Result<bool> changed_for_the_better() {
-    const Standing before = standing();
+    const Standing before = now_;
+    const double worth_before = worth();
     Standing best = before;
     double gain = 0;
     TPSIM_TRY(std::vector<Change> all, changes());
     for (Change& change : all) {
-      here_ = std::move(change.point);
-      residuals_ = std::move(change.residuals);
+      now_.here = std::move(change.point);
+      now_.residuals = std::move(change.residuals);
       TPSIM_TRY_STATUS(descend());
-      const double after = before.worth - change.cost - standing().worth;
+      const double after = worth_before - change.cost - worth();
       if (after <= gain) continue;
-      best = standing();
+      best = now_;
       gain = after;
     }
-    stand_at(gain > 0 ? best : before);
+    now_ = gain > 0 ? best : before;
     if (gain <= 0) return false;
-    for (const auto& [part, value] : here_.parts) {
+    for (const auto& [part, value] : now_.here.parts) {
       if (before.here.parts.contains(part)) continue;
       parts_.push_back({part, unstated_value(row_of(part)).value_or(value), value, gain});
     }
@@ -232,15 +216,15 @@ class Fitter {
     Residuals left = start_;  // a single layout has no others
     if (fold_of.size() < 2) return left;
     for (std::int64_t fold = 0; fold < kMostFolds; ++fold) {
-      LinearProblem others = problem_;
+      LinearProblem others = now_.problem;
       others.rows.clear();
       for (std::size_t r = 0; r < steps_.size(); ++r) {
-        if (folds[r] != fold) others.rows.push_back(problem_.rows[r]);
+        if (folds[r] != fold) others.rows.push_back(now_.problem.rows[r]);
       }
       if (others.rows.size() == steps_.size()) continue;
       const RobustFit fit = robust_fit(others);
       for (std::size_t r = 0; r < steps_.size(); ++r) {
-        if (folds[r] == fold) left[r] = residual_at(problem_, r, fit.unknowns);
+        if (folds[r] == fold) left[r] = residual_at(now_.problem, r, fit.unknowns);
       }
     }
     return left;
@@ -250,12 +234,12 @@ class Fitter {
   double group_spread(ConstantGroup group, double usual) const {
     const auto constants = tunable_constants();
     double told = 1 / (usual * usual);
-    for (const LinearRow& row : problem_.rows) {
+    for (const LinearRow& row : now_.problem.rows) {
       double share = 0;
       for (std::size_t k = 0; k < spreads_.size(); ++k) {
         if (constants[k].group == group) share += std::fabs(row.slopes[k]) * scale_of(k);
       }
-      told += std::pow(std::min(1.0, share) / fit_.noise, 2);
+      told += std::pow(std::min(1.0, share) / now_.fit.noise, 2);
     }
     return 1 / std::sqrt(told);
   }
@@ -272,21 +256,21 @@ class Fitter {
     for (std::size_t r = 0; r < steps_.size(); ++r) {
       const double measured = steps_[r].measured.value();
       c.steps.push_back({steps_[r].id, measured, measured * std::exp(-start_[r]),
-                         measured * std::exp(-residuals_[r]), measured * std::exp(-left[r])});
+                         measured * std::exp(-now_.residuals[r]), measured * std::exp(-left[r])});
     }
     const Scenario& first = steps_.front().scenario;
-    const Scenario after = moved_to(first, here_, {});
+    const Scenario after = moved_to(first, now_.here, {});
     const auto constants = tunable_constants();
     for (std::size_t k = 0; k < constants.size(); ++k) {
       const bool is_owned =
           constants[k].owner == ConstantOwner::kStack ? choices_.stack : choices_.cluster;
       if (!is_owned) continue;
       c.constants.push_back({&constants[k], constants[k].value(first), constants[k].value(after),
-                             here_.moved[k], fit_.errors[k], spreads_[k]});
+                             now_.here.moved[k], now_.fit.errors[k], spreads_[k]});
     }
     c.parts = parts_;
-    c.noise = fit_.noise;
-    c.freedom = fit_.freedom;
+    c.noise = now_.fit.noise;
+    c.freedom = now_.fit.freedom;
     c.host_spread = group_spread(ConstantGroup::kHost, kHostSpread);
     c.network_spread = group_spread(ConstantGroup::kNetwork, kNetworkSpread);
     c.kernel_spread = group_spread(ConstantGroup::kKernels, kKernelSpread);
@@ -301,7 +285,7 @@ class Fitter {
     double squares = 0;
     for (const double r : left) squares += r * r;
     const auto n = static_cast<double>(left.size());
-    const double degrees = std::max(1.0, n - fit_.freedom);
+    const double degrees = std::max(1.0, n - now_.fit.freedom);
     // The 95 % quantile of Student's t over the normal's, to second order (Abramowitz and Stegun,
     // 26.7.5).
     constexpr double kNormal = 1.645;
@@ -315,10 +299,14 @@ class Fitter {
   const CalibrationChoices& choices_;
   FitSteps at_;
   const std::vector<double>& spreads_;
-  Point here_;
-  Residuals start_, residuals_;
-  LinearProblem problem_;
-  RobustFit fit_;
+  struct Standing {
+    Point here;
+    Residuals residuals;
+    LinearProblem problem;
+    RobustFit fit;
+  };
+  Standing now_;
+  Residuals start_;
   std::vector<FittedPart> parts_;
 };
 

@@ -1,22 +1,57 @@
 // Constants and parts of a stack and a cluster, fitted to measured steps.
 //
 // The logarithm of measured over predicted is brought down by moving the constants of
-// stacks/tunable_constants.h away from where they stand, each at a cost by its prior, and by
+// tunable_constants() away from where they stand, each at a cost by its prior, and by
 // changing single parts of the software where the rows say clearly that it is another one. No row
 // has a constant of its own, and a run that lies far off moves little (stacks/robust_fit.h).
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/plan.h"
 #include "core/result.h"
 #include "core/scenario.h"
 #include "core/stack_parts.h"
-#include "stacks/tunable_constants.h"
+#include "stacks/robust_fit.h"
 
 namespace tpsim {
+
+// The constants of a stack and a cluster that measured steps may move: few, and each of them
+// something physical. A constant moves along a coordinate, 0 where it stands: the logarithm of a
+// factor, or a sum in the constant's own unit.
+
+enum class ConstantOwner : std::uint8_t { kStack, kCluster };
+std::string_view name_of(ConstantOwner owner);  // "stack"
+
+// What of a step it prices, as far as intervals tell it apart.
+enum class ConstantGroup : std::uint8_t { kHost, kKernels, kNetwork, kWhole };
+
+struct TunableConstant {
+  std::string_view key;      // in the file: "host.per_op"
+  std::string_view meaning;  // "issue one kernel"
+  ConstantOwner owner{};
+  ConstantGroup group{};
+  // Standard deviation of the coordinate, before anything was measured there.
+  double spread = 0;
+  // The coordinate is a sum and no factor's logarithm.
+  bool is_sum = false;
+  double least = 0, most = 1e9;  // of the value
+  double (*value)(const Scenario&) = nullptr;
+  void (*move)(Scenario&, double coordinate) = nullptr;
+  std::string (*text)(double value) = nullptr;
+  // How often the host pays it in a step of the plan, where that is not once.
+  std::int64_t (*times)(const Plan&) = nullptr;
+};
+
+std::span<const TunableConstant> tunable_constants();
+
+// The coordinates between which the constant's value stays within its limits.
+CoordinateRange range_of(const TunableConstant& constant, const Scenario& scenario);
 
 // A step that ran, and what it is predicted from.
 struct MeasuredStep {

@@ -9,8 +9,7 @@
 
 #include "core/text.h"
 #include "stacks/launch_settings.h"
-#include "stacks/outside_settings.h"
-#include "stacks/settings_values.h"
+#include "stacks/settings_text.h"
 
 namespace tpsim {
 namespace {
@@ -143,10 +142,8 @@ constexpr Flavours kFlavours[] = {
 };
 
 std::string value_at(const std::vector<FlatSetting>& settings, std::string_view key) {
-  for (const FlatSetting& one : settings) {
-    if (one.key == key) return one.value;
-  }
-  return "";
+  const FlatSetting* found = find_setting(settings, key);
+  return found == nullptr ? "" : found->value;
 }
 
 // The flavour that the file names: its weights' name says more than the registry's.
@@ -297,11 +294,9 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
                         setting.value == "none" || setting.value == "no";
     if (row == rows.end()) {
       if (is_off) continue;
-      const std::string near = nearest(setting.key, std::span<const std::string>(in.asked()));
       return bad_input(fmt::format("unknown setting '{}'", setting.key), where,
-                       near.empty()
-                           ? "it may change the plan, and nothing here knows it: leave it out"
-                           : fmt::format("did you mean {}?", near));
+                       meant(nearest(setting.key, std::span<const std::string>(in.asked())),
+                             "it may change the plan, and nothing here knows it: leave it out"));
     }
     if (row->why != nullptr) {
       if (is_off || (!row->harmless.empty() && setting.value == row->harmless)) continue;
@@ -320,12 +315,6 @@ Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& i
 
 Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
                                      const LaunchFile& file, const ImportInputs& inputs) {
-  const auto located = [&](Result<ImportedPlan> result) {
-    if (result.ok() || !result.error().where.empty()) return result;
-    Error error = result.error();
-    error.where = path_of(file);
-    return Result<ImportedPlan>(std::move(error));
-  };
   const std::optional<ConfigFormat> format = config_format(settings);
   if (!format) {
     return bad_input(
@@ -338,14 +327,15 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
                      "train.global_batch_size");
   }
   switch (*format) {
-    case ConfigFormat::kTorchTitan: return located(import_titan(settings, inputs));
-    case ConfigFormat::kNanotron: return located(import_nanotron(FlatReader(settings), file));
-    case ConfigFormat::kTrainer: return located(import_trainer(FlatReader(settings), file, inputs));
-    case ConfigFormat::kMegatron: return located(import_megatron_yaml(settings, inputs));
+    case ConfigFormat::kTorchTitan: return located(file, import_titan(settings, inputs));
+    case ConfigFormat::kNanotron: return located(file, import_nanotron(FlatReader(settings), file));
+    case ConfigFormat::kTrainer:
+      return located(file, import_trainer(FlatReader(settings), file, inputs));
+    case ConfigFormat::kMegatron: return located(file, import_megatron_yaml(settings, inputs));
     case ConfigFormat::kNemo: break;
   }
   if (!inputs.model && states_model(settings)) {
-    return located(import_megatron_yaml(settings, inputs));
+    return located(file, import_megatron_yaml(settings, inputs));
   }
   const LaunchFile yaml{std::string(kNemoYamlFile), file.text, path_of(file)};
   return import_plan(LaunchStack::kNemo, {yaml}, inputs);

@@ -54,10 +54,9 @@ Status check_keys(const JsonValue& json, std::string_view known, const std::stri
   if (members == nullptr) return bad_input("is no JSON object", file);
   for (const JsonMember& member : *members) {
     if (matches_any(member.key, known)) continue;
-    const std::string near = nearest(member.key, words_in(std::string(known)));
     return bad_input(fmt::format("unknown setting '{}'", member.key), file,
-                     near.empty() ? "tpsim's plans know nothing that it could stand for"
-                                  : fmt::format("did you mean {}?", near));
+                     meant(nearest(member.key, words_in(std::string(known))),
+                           "tpsim's plans know nothing that it could stand for"));
   }
   return Ok{};
 }
@@ -132,7 +131,16 @@ Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file) {
                    "train_batch_size and train_micro_batch_size_per_gpu");
 }
 
-void check_config(LaunchOptionReader& in, const DeepSpeedConfig& config, const Plan& plan) {
+void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pipelines,
+                 Plan& plan) {
+  in.drop("--deepspeed-config");
+  if (in.has("--zero-stage")) in.expect("--zero-stage", config.stage);
+  if (in.flag("--cpu-optimizer") != config.offloads) {
+    in.fail("--cpu-optimizer and offload_optimizer in DeepSpeed's JSON go together");
+  }
+  plan.zero = static_cast<int>(config.stage);
+  if (plan.dtype == DType::kBFloat16 && plan.zero == 0 && pipelines) plan.zero = 1;
+  plan.offload = config.offloads ? Offload::kOptimizer : Offload::kNone;
   if (config.train_batch != plan.global_batch || config.micro_batch != plan.micro_batch) {
     in.fail("batch sizes of arguments and DeepSpeed's JSON differ");
   }
@@ -144,7 +152,7 @@ void check_config(LaunchOptionReader& in, const DeepSpeedConfig& config, const P
       config.fp16 != (plan.dtype == DType::kFloat16)) {
     in.fail("precision of arguments and DeepSpeed's JSON differ");
   }
-  if (config.stage >= 2) in.fail("DeepSpeed's pipeline engine refuses ZeRO 2 and 3");
+  if (config.stage >= 2 && pipelines) in.fail("DeepSpeed's pipeline engine refuses ZeRO 2 and 3");
 }
 
 }  // namespace tpsim

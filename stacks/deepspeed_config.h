@@ -28,7 +28,8 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file);
 // Both batch sizes are there, as without Hugging Face they have to be.
 Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file);
 
-// That arguments and JSON agree, and that a pipeline shards the optimizer alone.
-void check_config(LaunchOptionReader& in, const DeepSpeedConfig& config, const Plan& plan);
+// ZeRO and offload of `plan`. Arguments and JSON have to agree, and a pipeline shards the optimizer
+// alone; of bf16 its engine always does.
+void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pipelines, Plan& plan);
 
 }  // namespace tpsim

@@ -8,24 +8,13 @@
 #include "stacks/launch_command.h"
 #include "stacks/launch_files.h"
 #include "stacks/launch_settings.h"
-#include "stacks/megatron_names.h"
-#include "stacks/outside_settings.h"
-#include "stacks/settings_values.h"
+#include "stacks/settings_text.h"
 #include "stacks/shell_words.h"
 
 namespace tpsim {
 namespace {
 
 using Files = std::vector<LaunchFile>;
-
-Error at(const LaunchFile& file, Error error) {
-  if (error.where.empty()) error.where = path_of(file);
-  return error;
-}
-template <class T>
-Result<T> located(const LaunchFile& file, Result<T> result) {
-  return result.ok() ? std::move(result) : Result<T>(at(file, result.error()));
-}
 
 // On how many GPUs: as asked, else as the file says.
 Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs) {
@@ -39,19 +28,15 @@ Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inp
 
 // Options that went before fused attention was Megatron's default.
 bool speaks_as_of_2021(const LaunchCommand& command) {
-  for (const char* option : {"--data-impl", "--checkpoint-activations", "--DDP-impl",
-                             "--activations-checkpoint-method", "--model-parallel-size"}) {
-    if (has_option(command.options, option)) return true;
-  }
-  return false;
+  return has_any_option(command.options,
+                        {"--data-impl", "--checkpoint-activations", "--DDP-impl",
+                         "--activations-checkpoint-method", "--model-parallel-size"});
 }
 
 // Megatron of the first years has one core of layers, and no name for it.
 std::string stack_of_megatron(const LaunchCommand& command) {
-  const bool core = has_option(command.options, "--use-mcore-models") ||
-                    has_option(command.options, "--spec") ||
-                    has_option(command.options, "--transformer-impl") ||
-                    has_option(command.options, "--attention-backend");
+  const bool core = has_any_option(command.options, {"--use-mcore-models", "--spec",
+                                                     "--transformer-impl", "--attention-backend"});
   return core ? "megatron-core" : "megatron-lm";
 }
 
@@ -97,9 +82,8 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   const bool is_early = speaks_as_of_2021(command);
   use_todays_names(command);
   result.stack = stack_of_megatron(command);
-  if (is_early && !has_option(command.options, "--use-flash-attn") &&
-      !has_option(command.options, "--attention-backend") &&
-      !has_option(command.options, "--transformer-impl")) {
+  if (is_early && !has_any_option(command.options, {"--use-flash-attn", "--attention-backend",
+                                                    "--transformer-impl"})) {
     command.options.push_back({"--transformer-impl", "local"});
   }
   TPSIM_TRY_STATUS(settle_model(command, inputs, result));

@@ -7,7 +7,6 @@
 
 #include "core/json_document.h"
 #include "core/text.h"
-#include "stacks/kernel_spans.h"
 
 namespace tpsim {
 namespace {
@@ -101,10 +100,11 @@ Result<TracedRank> events_of(std::string_view text, const std::string& file) {
   return trace;
 }
 
+bool begins_before(const TracedSpan& a, const TracedSpan& b) { return a.begin < b.begin; }
+
 // The time that the spans cover together.
 double covered(std::vector<TracedSpan> spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const TracedSpan& a, const TracedSpan& b) { return a.begin < b.begin; });
+  std::sort(spans.begin(), spans.end(), begins_before);
   double sum = 0, reached = -1e300;
   for (const TracedSpan& span : spans) {
     sum += std::max(0.0, span.end - std::max(span.begin, reached));
@@ -116,9 +116,8 @@ double covered(std::vector<TracedSpan> spans) {
 // Steps that follow each other: the host's, whose marks abut, else from one of the device's marks
 // to the next, since those leave out what lies between.
 std::vector<TracedSpan> steps_of(const TracedRank& trace) {
-  const auto by_begin = [](const TracedSpan& a, const TracedSpan& b) { return a.begin < b.begin; };
   std::vector<TracedSpan> steps = trace.host_steps.empty() ? trace.device_steps : trace.host_steps;
-  std::sort(steps.begin(), steps.end(), by_begin);
+  std::sort(steps.begin(), steps.end(), begins_before);
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) steps[i].end = steps[i + 1].begin;
   if (trace.host_steps.empty() && steps.size() > 1) steps.pop_back();
   return steps;

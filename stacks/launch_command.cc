@@ -227,9 +227,8 @@ std::optional<LaunchOption> argument_of(std::string_view line) {
   const std::size_t dots = line.find(" ...");
   if (dots == std::string_view::npos) return std::nullopt;
   const std::size_t start = line.find_last_of(" \t", dots - (dots > 0 ? 1 : 0));
-  const std::string_view name =
-      line.substr(start == std::string_view::npos || start > dots ? 0 : start + 1,
-                  dots - (start == std::string_view::npos || start > dots ? 0 : start + 1));
+  const std::size_t begin = start == std::string_view::npos || start > dots ? 0 : start + 1;
+  const std::string_view name = line.substr(begin, dots - begin);
   std::size_t end = dots + 1;
   while (end < line.size() && line[end] == '.') ++end;
   const bool is_word = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
@@ -246,9 +245,7 @@ LaunchCommand command_of_log(std::string_view text, std::size_t most) {
   LaunchCommand command;
   command.is_log = true;
   while (!text.empty() && command.options.size() < most) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    auto option = argument_of(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    auto option = argument_of(cut_off(text, "\n"));
     if (!option || option->value == "None" || option->value == "[]") continue;
     if (has_option(command.options, option->name)) continue;
     if (option->name == "--world-size") {
@@ -261,15 +258,6 @@ LaunchCommand command_of_log(std::string_view text, std::size_t most) {
   if (command.size.gpus_per_node == 0) command.size_unknown = "the log says no world_size";
   return command;
 }
-
-}  // namespace
-
-bool has_arguments_block(std::string_view text) {
-  const std::size_t at = text.find("tensor_model_parallel_size ..");
-  return at != std::string_view::npos;
-}
-
-namespace {
 
 constexpr std::size_t kMostOptions = 4096;
 
@@ -293,6 +281,11 @@ Error too_many(const LaunchFile& file) {
 }
 
 }  // namespace
+
+bool has_arguments_block(std::string_view text) {
+  const std::size_t at = text.find("tensor_model_parallel_size ..");
+  return at != std::string_view::npos;
+}
 
 Result<LaunchCommand> read_launch_command(const LaunchFile& file,
                                           const std::map<std::string, std::string>& given) {

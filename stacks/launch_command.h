@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/result.h"
+#include "core/stack_parts.h"
 #include "stacks/launch_settings.h"
 
 namespace tpsim {
@@ -35,6 +36,14 @@ void add_allocator(const LaunchCommand& command, ImportedPlan& plan);
 
 // The plan of Megatron-LM's options, whatever text they came from.
 Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs);
+
+// Megatron's options as its versions and forks write them, brought to the names of today:
+// "--checkpoint-activations" and "--tensor_model_parallel_size". A log's block becomes the options
+// that led to it.
+void use_todays_names(LaunchCommand& command);
+// Takes out the options that say how the software computes what the plan says: "--no-rope-fusion"
+// is rotary_kernel=torch. A named option that is left out says nothing.
+PartValues take_parts(std::vector<LaunchOption>& options);
 
 // Whether the options are those of Hugging Face's Trainer; and its plan, with the configurations
 // that they name.

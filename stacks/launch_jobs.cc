@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/plan_json.h"
+#include "core/text.h"
 #include "stacks/launch_settings.h"
 
 namespace tpsim {
@@ -79,11 +80,9 @@ std::string indented(const std::string& text, std::size_t by) {
   std::string out;
   std::string_view rest = text;
   while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
+    const std::string_view line = cut_off(rest, "\n");
     if (!line.empty()) out += std::string(by, ' ') + std::string(line);
     out += '\n';
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return out;
 }
@@ -155,9 +154,7 @@ std::vector<LaunchFile> block_texts(std::string_view yaml) {
   std::size_t own = 0;    // and of its text
   bool open = false;
   while (!yaml.empty()) {
-    const std::size_t end = std::min(yaml.find('\n'), yaml.size());
-    const std::string_view line = yaml.substr(0, end);
-    yaml.remove_prefix(std::min(end + 1, yaml.size()));
+    const std::string_view line = cut_off(yaml, "\n");
     const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
     if (open && (line.empty() || indent > above)) {
       if (blocks.back().text.empty()) own = indent;

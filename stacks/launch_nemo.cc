@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "core/text.h"
 #include "stacks/launch_settings.h"
-#include "stacks/outside_settings.h"
 #include "stacks/settings_text.h"
 
 namespace tpsim {
@@ -16,78 +14,61 @@ namespace {
 // Options of Megatron-LM and where Megatron-Bridge keeps them. A recipe already knows what has no
 // place: the kind of model and what follows from other settings.
 struct NemoKey {
-  const char* option;
-  const char* section;
-  const char* key;
+  std::string option, section, key;
   const char* when_set = "true";  // what a switch becomes
 };
-constexpr std::array kNemoKeys = {
-    NemoKey{"--num-layers", "model", "num_layers"},
-    NemoKey{"--hidden-size", "model", "hidden_size"},
-    NemoKey{"--ffn-hidden-size", "model", "ffn_hidden_size"},
-    NemoKey{"--num-attention-heads", "model", "num_attention_heads"},
-    NemoKey{"--num-query-groups", "model", "num_query_groups"},
-    NemoKey{"--kv-channels", "model", "kv_channels"},
-    NemoKey{"--seq-length", "model", "seq_length"},
-    NemoKey{"--attention-dropout", "model", "attention_dropout"},
-    NemoKey{"--hidden-dropout", "model", "hidden_dropout"},
-    NemoKey{"--vocab-size", "model", "vocab_size"},
-    NemoKey{"--make-vocab-size-divisible-by", "model", "make_vocab_size_divisible_by"},
-    NemoKey{"--tensor-model-parallel-size", "model", "tensor_model_parallel_size"},
-    NemoKey{"--pipeline-model-parallel-size", "model", "pipeline_model_parallel_size"},
-    NemoKey{"--context-parallel-size", "model", "context_parallel_size"},
-    NemoKey{"--cp-comm-type", "model", "cp_comm_type"},
-    NemoKey{"--num-experts", "model", "num_moe_experts"},
-    NemoKey{"--moe-ffn-hidden-size", "model", "moe_ffn_hidden_size"},
-    NemoKey{"--moe-router-topk", "model", "moe_router_topk"},
-    NemoKey{"--moe-router-pre-softmax", "model", "moe_router_pre_softmax"},
-    NemoKey{"--moe-router-load-balancing-type", "model", "moe_router_load_balancing_type"},
-    NemoKey{"--moe-token-dispatcher-type", "model", "moe_token_dispatcher_type"},
-    NemoKey{"--moe-flex-dispatcher-backend", "model", "moe_flex_dispatcher_backend"},
-    NemoKey{"--moe-enable-deepep", "model", "moe_enable_deepep"},
-    NemoKey{"--moe-permute-fusion", "model", "moe_permute_fusion"},
-    NemoKey{"--moe-router-fusion", "model", "moe_router_fusion"},
-    NemoKey{"--moe-router-force-load-balancing", "model", "moe_router_force_load_balancing"},
-    NemoKey{"--overlap-moe-expert-parallel-comm", "comm_overlap",
-            "overlap_moe_expert_parallel_comm"},
-    NemoKey{"--delay-wgrad-compute", "comm_overlap", "delay_wgrad_compute"},
-    NemoKey{"--moe-expert-capacity-factor", "model", "moe_expert_capacity_factor"},
-    NemoKey{"--moe-pad-expert-input-to-capacity", "model", "moe_pad_expert_input_to_capacity"},
-    NemoKey{"--moe-token-drop-policy", "model", "moe_token_drop_policy"},
-    NemoKey{"--expert-model-parallel-size", "model", "expert_model_parallel_size"},
-    NemoKey{"--expert-tensor-parallel-size", "model", "expert_tensor_parallel_size"},
-    NemoKey{"--num-virtual-stages-per-pipeline-rank", "model",
-            "virtual_pipeline_model_parallel_size"},
-    NemoKey{"--pipeline-model-parallel-layout", "model", "pipeline_model_parallel_layout"},
-    NemoKey{"--sequence-parallel", "model", "sequence_parallel"},
-    NemoKey{"--bf16", "model", "bf16"},
-    NemoKey{"--fp16", "model", "fp16"},
-    NemoKey{"--fp8-format", "model", "fp8"},
-    NemoKey{"--fp8-recipe", "model", "fp8_recipe"},
-    NemoKey{"--fp8-param-gather", "model", "fp8_param"},
-    NemoKey{"--fp8-param-gather", "ddp", "fp8_param_gather"},  // its mixed precision sets both
-    NemoKey{"--fp4-format", "model", "fp4"},
-    NemoKey{"--fp4-recipe", "model", "fp4_recipe"},
-    NemoKey{"--recompute-granularity", "model", "recompute_granularity"},
-    NemoKey{"--recompute-method", "model", "recompute_method"},
-    NemoKey{"--recompute-num-layers", "model", "recompute_num_layers"},
-    NemoKey{"--attention-backend", "model", "attention_backend"},
-    NemoKey{"--micro-batch-size", "train", "micro_batch_size"},
-    NemoKey{"--global-batch-size", "train", "global_batch_size"},
-    NemoKey{"--use-distributed-optimizer", "ddp", "use_distributed_optimizer"},
-    NemoKey{"--optimizer-cpu-offload", "optimizer", "optimizer_cpu_offload"},
-    NemoKey{"--optimizer-offload-fraction", "optimizer", "optimizer_offload_fraction"},
-    NemoKey{"--use-precision-aware-optimizer", "optimizer", "use_precision_aware_optimizer"},
-    NemoKey{"--use-megatron-fsdp", "ddp", "use_megatron_fsdp"},
-    NemoKey{"--data-parallel-sharding-strategy", "ddp", "data_parallel_sharding_strategy"},
-    NemoKey{"--accumulate-allreduce-grads-in-fp32", "ddp", "grad_reduce_in_fp32"},
-    NemoKey{"--grad-reduce-in-bf16", "ddp", "grad_reduce_in_fp32", "false"},
-    NemoKey{"--use-megatron-fsdp", "dist", "use_megatron_fsdp"},  // its guide wants both
-    NemoKey{"--overlap-grad-reduce", "ddp", "overlap_grad_reduce"},
-    NemoKey{"--overlap-param-gather", "ddp", "overlap_param_gather"},
-    NemoKey{"--ckpt-format", "checkpoint", "ckpt_format"},
-    NemoKey{"--use-tp-pp-dp-mapping", "dist", "use_tp_pp_dp_mapping"},
+
+// By section: the options that it keeps, under their own names or those behind a colon. Its mixed
+// precision sets fp8_param and fp8_param_gather; its guide wants use_megatron_fsdp in both
+// sections.
+struct NemoSection {
+  std::string_view name, options;
 };
+constexpr NemoSection kNemoSections[] = {
+    {"model",
+     "num-layers hidden-size ffn-hidden-size num-attention-heads num-query-groups "
+     "kv-channels seq-length attention-dropout hidden-dropout vocab-size "
+     "make-vocab-size-divisible-by tensor-model-parallel-size pipeline-model-parallel-size "
+     "context-parallel-size cp-comm-type num-experts:num_moe_experts moe-ffn-hidden-size "
+     "moe-router-topk moe-router-pre-softmax moe-router-load-balancing-type "
+     "moe-token-dispatcher-type moe-flex-dispatcher-backend moe-enable-deepep "
+     "moe-permute-fusion moe-router-fusion moe-router-force-load-balancing "
+     "moe-expert-capacity-factor moe-pad-expert-input-to-capacity moe-token-drop-policy "
+     "expert-model-parallel-size expert-tensor-parallel-size "
+     "num-virtual-stages-per-pipeline-rank:virtual_pipeline_model_parallel_size "
+     "pipeline-model-parallel-layout sequence-parallel bf16 fp16 fp8-format:fp8 fp8-recipe "
+     "fp8-param-gather:fp8_param fp4-format:fp4 fp4-recipe recompute-granularity "
+     "recompute-method recompute-num-layers attention-backend"},
+    {"train", "micro-batch-size global-batch-size"},
+    {"optimizer", "optimizer-cpu-offload optimizer-offload-fraction use-precision-aware-optimizer"},
+    {"ddp",
+     "fp8-param-gather use-distributed-optimizer use-megatron-fsdp "
+     "data-parallel-sharding-strategy "
+     "accumulate-allreduce-grads-in-fp32:grad_reduce_in_fp32 "
+     "grad-reduce-in-bf16:grad_reduce_in_fp32 overlap-grad-reduce overlap-param-gather"},
+    {"comm_overlap", "overlap-moe-expert-parallel-comm delay-wgrad-compute"},
+    {"checkpoint", "ckpt-format"},
+    {"dist", "use-megatron-fsdp use-tp-pp-dp-mapping"},
+};
+
+std::vector<NemoKey> all_nemo_keys() {
+  std::vector<NemoKey> keys;
+  for (const NemoSection& section : kNemoSections) {
+    for (const std::string& word : words_in(std::string(section.options))) {
+      const std::size_t colon = word.find(':');
+      NemoKey row{"--" + word.substr(0, colon), std::string(section.name), word};
+      std::replace(row.key.begin(), row.key.end(), '-', '_');
+      if (colon != std::string::npos) row.key = word.substr(colon + 1);
+      if (row.option == "--grad-reduce-in-bf16") row.when_set = "false";  // of sums in fp32
+      keys.push_back(std::move(row));
+    }
+  }
+  return keys;
+}
+const std::vector<NemoKey>& nemo_keys() {
+  static const std::vector<NemoKey> keys = all_nemo_keys();
+  return keys;
+}
 
 std::string joined(std::string_view section, std::string_view key) {
   return fmt::format("{}.{}", section, key);
@@ -95,11 +76,10 @@ std::string joined(std::string_view section, std::string_view key) {
 
 Error unknown(std::string_view section, std::string_view key, std::string_view value) {
   std::vector<std::string> names;
-  for (const NemoKey& row : kNemoKeys) names.push_back(joined(row.section, row.key));
+  for (const NemoKey& row : nemo_keys()) names.push_back(joined(row.section, row.key));
   const std::string name = joined(section, key);
-  const std::string near = nearest(name, std::span<const std::string>(names));
   return bad_input(fmt::format("unknown setting {}: {}", name, value), "",
-                   near.empty() ? "" : fmt::format("did you mean {}?", near));
+                   meant(nearest(name, std::span<const std::string>(names))));
 }
 
 // Nothing for a switch that is off, which it is too where it is left out. What no plan is made of
@@ -108,7 +88,7 @@ Result<std::optional<LaunchOption>> option_of(std::string_view section, std::str
                                               std::string_view value) {
   const bool is_switch = value == "true" || value == "false";
   bool is_known = false;
-  for (const NemoKey& row : kNemoKeys) {
+  for (const NemoKey& row : nemo_keys()) {
     if (section != row.section || key != row.key) continue;
     is_known = true;
     if (is_switch && value != row.when_set) continue;
@@ -132,24 +112,23 @@ void add_once(std::optional<LaunchOption> option, std::vector<LaunchOption>& opt
 }  // namespace
 
 bool nemo_has(std::string_view option) {
-  return std::any_of(kNemoKeys.begin(), kNemoKeys.end(),
+  return std::any_of(nemo_keys().begin(), nemo_keys().end(),
                      [&](const NemoKey& row) { return option == row.option; });
 }
 
 std::string nemo_yaml(const LaunchOptions& megatron) {
   std::string text;
-  for (const char* section :
-       {"model", "train", "optimizer", "ddp", "comm_overlap", "checkpoint", "dist"}) {
+  for (const NemoSection& section : kNemoSections) {
     std::string lines;
     for (const LaunchOption& option : megatron.all()) {
-      for (const NemoKey& row : kNemoKeys) {
-        if (option.name != row.option || std::string_view(section) != row.section) continue;
+      for (const NemoKey& row : nemo_keys()) {
+        if (option.name != row.option || section.name != row.section) continue;
         const std::string value = option.value.empty() ? row.when_set : option.value;
         const bool plain = value.find_first_of("|*") == std::string::npos;
         lines += fmt::format(fmt::runtime(plain ? "  {}: {}\n" : "  {}: \"{}\"\n"), row.key, value);
       }
     }
-    if (!lines.empty()) text += fmt::format("{}:\n{}", section, lines);
+    if (!lines.empty()) text += fmt::format("{}:\n{}", section.name, lines);
   }
   return text;
 }
@@ -170,7 +149,7 @@ Status add_precision(const std::string& name, std::vector<LaunchOption>& options
 }  // namespace
 
 std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view value) {
-  for (const NemoKey& row : kNemoKeys) {
+  for (const NemoKey& row : nemo_keys()) {
     if (name != joined(row.section, row.key)) continue;
     if (value != "true" && value != "false") return LaunchOption{row.option, std::string(value)};
     if (value == row.when_set) return LaunchOption{row.option, "True"};
@@ -179,7 +158,7 @@ std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view 
 }
 
 bool has_nemo_key(std::string_view name) {
-  return std::any_of(kNemoKeys.begin(), kNemoKeys.end(),
+  return std::any_of(nemo_keys().begin(), nemo_keys().end(),
                      [&](const NemoKey& row) { return name == joined(row.section, row.key); });
 }
 

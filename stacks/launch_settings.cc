@@ -43,6 +43,12 @@ bool has_option(const std::vector<LaunchOption>& options, std::string_view name)
   return find_option(options, name) != nullptr;
 }
 
+bool has_any_option(const std::vector<LaunchOption>& options,
+                    std::initializer_list<std::string_view> names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return has_option(options, name); });
+}
+
 void drop_option(std::vector<LaunchOption>& options, std::string_view name) {
   std::erase_if(options, [&](const LaunchOption& one) { return one.name == name; });
 }
@@ -142,11 +148,10 @@ Status LaunchOptionReader::finish() const {
   if (std::find(known_.begin(), known_.end(), name) != known_.end()) {
     return bad_input(fmt::format("{} is given twice", name), "", "give it once");
   }
-  const std::string near = nearest(name, std::span<const std::string>(known_));
-  return bad_input(fmt::format("unknown setting '{}'", name), "",
-                   near.empty() ? "only what a plan is made of is read; leave data, optimizer and "
-                                  "checkpoints out"
-                                : fmt::format("did you mean {}?", near));
+  return bad_input(
+      fmt::format("unknown setting '{}'", name), "",
+      meant(nearest(name, std::span<const std::string>(known_)),
+            "only what a plan is made of is read; leave data, optimizer and checkpoints out"));
 }
 
 LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node) {

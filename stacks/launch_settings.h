@@ -35,6 +35,8 @@ struct LaunchOption {
 const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name);
 LaunchOption* find_option(std::vector<LaunchOption>& options, std::string_view name);
 bool has_option(const std::vector<LaunchOption>& options, std::string_view name);
+bool has_any_option(const std::vector<LaunchOption>& options,
+                    std::initializer_list<std::string_view> names);
 void drop_option(std::vector<LaunchOption>& options, std::string_view name);
 
 class LaunchOptions {
@@ -102,6 +104,14 @@ struct ShellOptions {
   bool is_log = false;  // of a log, which prints what nobody asked for too
 };
 
+// An error that says no place is one of the file.
+template <class T>
+Result<T> located(const LaunchFile& file, Result<T> result) {
+  if (result.ok() || !result.error().where.empty()) return result;
+  Error error = result.error();
+  error.where = path_of(file);
+  return error;
+}
 // The file of that name among `files`.
 Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_view name);
 
@@ -109,6 +119,17 @@ Launcher launcher_of(LaunchStack stack);  // none for Slurm: the plan's own stac
 // An error where the stack, or what files say of it, breaks a rule of core/launch_rules.h.
 Status check_launch_rules(LaunchStack stack, const PlanFile& file);
 Error cannot_express(LaunchStack stack, std::string what, std::string why);
+
+// Settings that a plan is not made of: reading a file sets aside what changes neither time nor
+// memory of a step, or belongs to the cluster or the stack, and refuses what would make another
+// plan of it. Takes them out of `options`; their names. An error names the first that changes what
+// the plan means, and why tpsim cannot express it.
+Result<std::vector<std::string>> take_outside(LaunchStack stack,
+                                              std::vector<LaunchOption>& options);
+// An error for an argument in a log that is switched on and changes what the plan means.
+Status refuse_logged(const std::vector<LaunchOption>& options);
+// Whether a setting of that name is set aside: "--lr", or "optimizer.lr" for kNemo.
+bool is_outside(LaunchStack stack, std::string_view name);
 
 // Each stack writes its files and reads its settings.
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,

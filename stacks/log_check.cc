@@ -90,6 +90,13 @@ Seconds median(std::vector<Seconds> values) {
   return (values[half - 1] + values[half]) / 2;
 }
 
+// Of two in the middle the upper one; not of nothing.
+double upper_median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 // Of the slowest rank, after warm-up where there are enough.
 template <class Pick>
 Seconds timer_of(const std::vector<LoggedTimer>& timers, Pick pick) {
@@ -268,10 +275,7 @@ void judge_run(const Scenario& scenario, const TrainingLog& log, LogCheck& check
   }
   check.is_sound = check.findings.empty();
   if (log.tflops.empty()) return;
-  std::vector<double> rates = log.tflops;
-  std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2),
-                   rates.end());
-  check.logged_tflops = rates[rates.size() / 2];
+  check.logged_tflops = upper_median(log.tflops);
   const double peak = scenario.profile.device.matmul_peak.value() / 1e12;
   const bool narrow = scenario.profile.device.fp8_peak.value() > 0;
   if (check.logged_tflops > peak && !narrow) {
@@ -344,9 +348,7 @@ void judge_memory(double spread, LogCheck& check) {
 double settled(std::vector<double> values) {
   if (values.empty()) return -1;
   values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return upper_median(std::move(values));
 }
 
 // With scores in proportion to the tokens that follow them the loss is 1 + the square of the
@@ -372,7 +374,6 @@ Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Pre
   judge_run(scenario, log, check);
   add_experts(scenario, plan, log, check);
   check.warm_up = usable.warm_up;
-  check.few_steps = usable.warm_up == 0;
   check.steps_used = static_cast<std::int64_t>(steps.size());
   check.measured = median(steps);
   check.predicted = predicted.step;

@@ -48,8 +48,7 @@ struct StageReserved {
 
 struct LogCheck {
   std::int64_t steps_used = 0;
-  std::int64_t warm_up = 0;     // steps left out before them
-  bool few_steps = false;       // too few to leave warm-up out
+  std::int64_t warm_up = 0;     // steps left out before them; 0: there are too few for that
   std::int64_t nan_losses = 0;  // of all steps
   std::int64_t skipped = 0;
   // Medians of the log's last half; negative: not said.

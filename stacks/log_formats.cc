@@ -43,20 +43,34 @@ std::int64_t whole(std::optional<double> number) {
 }
 
 void add_step(TrainingLog& log, std::int64_t step, std::int64_t batch, double seconds) {
+  log.steps.push_back({.iteration = step, .global_batch = batch, .time = Seconds(seconds)});
+}
+
+// Of a program that prints a rate and no time; nothing without one.
+bool add_rate(TrainingLog& log, std::int64_t step, double LoggedStep::*kind,
+              std::optional<double> rate) {
+  if (!rate || *rate < kLeastRate) return false;
   LoggedStep one;
   one.iteration = step;
-  one.global_batch = batch;
-  one.time = Seconds(seconds);
+  one.*kind = *rate;
   log.steps.push_back(one);
+  return true;
+}
+
+// The number behind the first of these labels that has one.
+std::optional<double> number_after_any(std::string_view line,
+                                       std::initializer_list<std::string_view> labels) {
+  for (const std::string_view label : labels) {
+    if (const auto number = number_after(line, label)) return number;
+  }
+  return std::nullopt;
 }
 
 // NeMo's lines and its older bar, "train_step_timing in s=5.32".
 bool read_nemo_step(std::string_view line, TrainingLog& log) {
-  auto time = number_after(line, "train_step_timing in s:");
-  if (!time) time = number_after(line, "train_step_timing in s=");
+  const auto time = number_after_any(line, {"train_step_timing in s:", "train_step_timing in s="});
   if (!time || *time <= 0) return false;
-  auto step = number_after(line, "global_step:");
-  if (!step) step = number_after(line, "global_step=");
+  const auto step = number_after_any(line, {"global_step:", "global_step="});
   add_step(log, whole(step), whole(number_after(line, "global_batch_size:")), *time);
   return true;
 }
@@ -128,13 +142,8 @@ std::optional<double> time_after(std::string_view line, std::string_view label) 
 
 // NeMo Automodel: "step 9 | ... | tps 11278.56(1409.82/gpu) |"
 bool read_rate_of_all(std::string_view line, std::int64_t step, TrainingLog& log) {
-  const auto rate = count_after(line, "| tps ");
-  if (!rate || *rate < kLeastRate || line.find("/gpu)") == std::string_view::npos) return false;
-  LoggedStep one;
-  one.iteration = step;
-  one.tokens_per_s = *rate;
-  log.steps.push_back(one);
-  return true;
+  return has_label(line, "/gpu)") &&
+         add_rate(log, step, &LoggedStep::tokens_per_s, count_after(line, "| tps "));
 }
 
 // DeepSpeed's pipeline engine: "steps: 10 loss: 6.5 iter time (s): 2.341 samples/sec: 437.3".
@@ -147,9 +156,7 @@ bool read_engine_step(std::string_view line, TrainingLog& log) {
 }
 
 bool read_plain_step(std::string_view line, TrainingLog& log) {
-  auto step = number_after(line, "step ");
-  if (!step) step = number_after(line, "iter ");
-  if (!step) step = number_after(line, "step:");
+  const auto step = number_after_any(line, {"step ", "iter ", "step:"});
   if (!step) return false;
   for (const char* label : {"iter time:", "step_avg:", "step_time:", "iter_time:", "time:", "time ",
                             "dt:", "dt ", "time="}) {
@@ -164,12 +171,7 @@ bool read_plain_step(std::string_view line, TrainingLog& log) {
     if (at == std::string_view::npos) continue;
     const std::size_t start = line.find_last_of(" |", at - 1);
     const auto rate = count_after(line.substr(start == std::string_view::npos ? 0 : start + 1), "");
-    if (!rate || *rate < kLeastRate) continue;
-    LoggedStep one;
-    one.iteration = whole(step);
-    one.tokens_per_s = *rate;
-    log.steps.push_back(one);
-    return true;
+    if (add_rate(log, whole(step), &LoggedStep::tokens_per_s, rate)) return true;
   }
   return false;
 }
@@ -190,12 +192,7 @@ bool read_rate_of_gpu(std::string_view line, TrainingLog& log) {
         "throughput/device/TPS=", "throughput/device/tokens_per_sec:", "Tokens/s/GPU:",
         "Tokens/s/device:", "'tokens_per_second_per_gpu':", "'tokens/train_per_sec_per_gpu':"}) {
     const auto rate = count_after(line, label);
-    if (!rate || *rate < kLeastRate) continue;
-    LoggedStep one;
-    one.iteration = step_of(line, log);
-    one.tokens_per_s_gpu = *rate;
-    log.steps.push_back(one);
-    return true;
+    if (add_rate(log, step_of(line, log), &LoggedStep::tokens_per_s_gpu, rate)) return true;
   }
   return false;
 }
@@ -211,13 +208,8 @@ bool read_seconds(std::string_view line, TrainingLog& log) {
 
 // DeepSpeed's own timer, after a step each: sequences over seconds, of all GPUs.
 bool read_deepspeed_rate(std::string_view line, TrainingLog& log) {
-  const auto rate = count_after(line, "CurrSamplesPerSec=");
-  if (!rate || *rate < kLeastRate) return false;
-  LoggedStep one;
-  one.iteration = step_of(line, log);
-  one.samples_per_s = *rate;
-  log.steps.push_back(one);
-  return true;
+  return add_rate(log, step_of(line, log), &LoggedStep::samples_per_s,
+                  count_after(line, "CurrSamplesPerSec="));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/leading_number.h"
+#include "core/text.h"
 #include "stacks/launch_settings.h"
 
 namespace tpsim {
@@ -247,13 +248,11 @@ void add_rare_shapes(const ModelSpec& model, LaunchOptions& out) {
 
 bool is_rare_shape(std::string_view option) {
   const auto named = [&](const auto& row) { return row.option == option; };
-  constexpr std::string_view kOthers[] = {
-      "--rotary-percent",        "--window-size",
-      "--moe-layer-freq",        "--moe-router-score-function",
-      "--moe-router-num-groups", "--moe-router-topk-scaling-factor",
-      "--moe-router-group-topk"};
+  constexpr std::string_view kOthers =
+      "--rotary-percent --window-size --moe-layer-freq --moe-router-score-function "
+      "--moe-router-num-groups --moe-router-topk-scaling-factor --moe-router-group-topk";
   return std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), named) ||
-         std::find(std::begin(kOthers), std::end(kOthers), option) != std::end(kOthers);
+         matches_any(option, kOthers);
 }
 
 Status take_rare_shapes(const ModelSpec& model, Options& options) {

@@ -1,9 +1,8 @@
-#include "stacks/megatron_names.h"
-
 #include <algorithm>
 #include <string>
 
 #include "core/text.h"
+#include "stacks/launch_command.h"
 
 namespace tpsim {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "stacks/config_files.h"
 #include "stacks/launch_command.h"
-#include "stacks/outside_settings.h"
+#include "stacks/launch_settings.h"
 
 namespace tpsim {
 namespace {
@@ -64,10 +64,6 @@ std::string argument_name(std::string_view key) {
 std::string as_python(const std::string& value) {
   return value == "true" ? "True" : value == "false" ? "False" : value;
 }
-
-}  // namespace
-
-namespace {
 
 // "MODEL_ARGS: {--tp: 2}": options of the command line as keys, beside its environment.
 constexpr std::string_view kModelArgs = "MODEL_ARGS.--";
@@ -229,9 +225,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   std::map<std::string, std::string> keys;  // by the option that each became
   bool is_nemo = false;
   // What a program wrote of itself says everything, as a log does.
-  const bool is_dump = std::any_of(settings.begin(), settings.end(), [](const FlatSetting& one) {
-    return one.key == "model._target_";
-  });
+  const bool is_dump = has_key(settings, "model._target_");
   for (const FlatSetting& setting : with_lists_joined(settings)) {
     if (setting.value.empty() || is_of_python(setting.key)) continue;
     if (setting.key == "ENV_VARS.PYTORCH_CUDA_ALLOC_CONF") {
@@ -259,10 +253,8 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   }
   ImportInputs whole = inputs;
   // What has more parts than such a file can describe is the model that it names.
-  const auto model = std::find_if(settings.begin(), settings.end(), [](const FlatSetting& one) {
-    return one.key == "model.hf_model_id" && !one.value.empty();
-  });
-  if (!whole.model && model != settings.end() && inputs.load) {
+  const FlatSetting* model = find_setting(settings, "model.hf_model_id");
+  if (!whole.model && model != nullptr && !model->value.empty() && inputs.load) {
     const auto named = inputs.load(model->value);
     if (named.ok()) whole.model = *named;
   }

@@ -1,9 +1,8 @@
-#include "stacks/outside_settings.h"
-
 #include <fmt/format.h>
 
 #include "core/text.h"
 #include "stacks/config_files.h"
+#include "stacks/launch_settings.h"
 
 namespace tpsim {
 namespace {

@@ -4,6 +4,7 @@
 // types and a second document are refused by line. Scalars stay the text that the file holds.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file);
 Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file);
 Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::string& file);
 
+// The setting of that key; null where there is none.
+const FlatSetting* find_setting(const std::vector<FlatSetting>& settings, std::string_view key);
 bool has_key(const std::vector<FlatSetting>& settings, std::string_view key);
 
 // Takes settings out by name; what is left was not asked for.
@@ -51,5 +54,13 @@ class FlatReader {
   std::vector<std::string> asked_;
   std::optional<Error> error_;
 };
+
+// With every value in place that the file takes from elsewhere: ${a.b} of its own keys, as
+// OmegaConf resolves them, ${NAME} and ${oc.env:NAME,default} of the environment. `given` are
+// variables of the environment and settings: a name that no ${...} asks for replaces the setting of
+// that key, or is one. What nobody knows keeps its name behind kUnset (stacks/shell_words.h), for
+// whoever needs it to ask for.
+std::vector<FlatSetting> with_values(std::vector<FlatSetting> settings,
+                                     const std::map<std::string, std::string>& given);
 
 }  // namespace tpsim

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "stacks/settings_text.h"
 
 namespace tpsim {
@@ -27,11 +28,7 @@ std::size_t offset_of(std::string_view line, std::size_t column) {
 class TomlFlattener {
  public:
   explicit TomlFlattener(std::string_view text) {
-    while (!text.empty()) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
-      lines_.push_back(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
-    }
+    while (!text.empty()) lines_.push_back(cut_off(text, "\n"));
   }
 
   void flatten(const toml::node& node, const std::string& key) {

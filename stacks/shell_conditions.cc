@@ -1,9 +1,8 @@
-#include "stacks/shell_conditions.h"
-
 #include <algorithm>
 
 #include "core/leading_number.h"
 #include "core/text.h"
+#include "stacks/shell_words.h"
 
 namespace tpsim {
 namespace {

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
+#include <utility>
 
-#include "core/leading_number.h"
 #include "core/text.h"
-#include "stacks/shell_conditions.h"
-#include "stacks/slurm_lines.h"
+#include "stacks/shell_words.h"
 
 namespace tpsim {
 namespace {
@@ -74,18 +73,22 @@ class Interpreter {
   Status run_text(std::string_view text, int depth) {
     if (depth > kDeepestCommand || !afford(text.size())) return Ok{};
     TPSIM_TRY(Tokens tokens, shell_tokens(text, file_));
-    const Tokens* const outer = tokens_;
-    const std::size_t outer_at = at_;
     kept_.push_back(std::make_unique<Tokens>(std::move(tokens)));
-    tokens_ = kept_.back().get();
-    at_ = 0;
-    Status status = run_block({}, true, depth);
+    return elsewhere(*kept_.back(), 0, [&] { return run_block({}, true, depth); });
+  }
+
+ private:
+  // Runs from another place, and comes back.
+  template <class Work>
+  Status elsewhere(const Tokens& tokens, std::size_t at, const Work& work) {
+    const Tokens* const outer = std::exchange(tokens_, &tokens);
+    const std::size_t outer_at = std::exchange(at_, at);
+    Status status = work();
     tokens_ = outer;
     at_ = outer_at;
     return status;
   }
 
- private:
   // Scripts that grow by themselves end where no honest one gets to.
   bool afford(std::size_t bytes) {
     constexpr std::size_t kMostBytes = std::size_t{64} << 20;
@@ -277,13 +280,7 @@ class Interpreter {
     for (std::size_t i = 1; i < command.words.size(); ++i) {
       script_.variables.set(std::to_string(i), {command.words[i]});
     }
-    const Tokens* const outer = tokens_;
-    const std::size_t outer_at = at_;
-    tokens_ = tokens;
-    at_ = start;
-    Status status = run_body("}", true, depth);
-    tokens_ = outer;
-    at_ = outer_at;
+    Status status = elsewhere(*tokens, start, [&] { return run_body("}", true, depth); });
     for (std::size_t i = 1; i < command.words.size(); ++i) {
       script_.variables.erase(std::to_string(i));
     }
@@ -311,7 +308,7 @@ class Interpreter {
   }
 
   Result<std::optional<bool>> run_command(bool active, int depth) {
-    ShellCommand command{done() ? 0 : token().line, {}};
+    ShellCommand command;
     std::vector<std::string> raw;
     std::string target;
     const std::string* document = nullptr;

@@ -15,7 +15,6 @@
 namespace tpsim {
 
 struct ShellCommand {
-  int line = 0;
   std::vector<std::string> words;  // as expanded
 };
 
@@ -30,5 +29,10 @@ struct ShellScript {
 // the script in errors.
 Result<ShellScript> read_shell_script(std::string_view text, const std::string& file,
                                       const std::map<std::string, std::string>& given = {});
+
+// What a job script tells Slurm fills script.batch, and sets SLURM_NNODES and its kin where the
+// lines say them.
+void read_batch_lines(std::string_view text, ShellScript& script);
+void set_slurm_variables(ShellScript& script);
 
 }  // namespace tpsim

@@ -75,4 +75,11 @@ class ShellVariables {
 
 inline constexpr std::size_t kMostShellBytes = std::size_t{1} << 20;
 
+// Tests of strings and numbers: [ ... ], [[ ... ]], test. The words with their quotes, "[" and "]"
+// included; nothing for what depends on more than variables: files, other programs.
+std::optional<bool> shell_condition(const std::vector<std::string>& all, ShellVariables& variables);
+// Of truths that may be unknown.
+std::optional<bool> shell_and(std::optional<bool> a, std::optional<bool> b);
+std::optional<bool> shell_or(std::optional<bool> a, std::optional<bool> b);
+
 }  // namespace tpsim

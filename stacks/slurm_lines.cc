@@ -1,17 +1,13 @@
-#include "stacks/slurm_lines.h"
-
-#include <algorithm>
 
 #include "core/text.h"
+#include "stacks/shell_script.h"
 
 namespace tpsim {
 
 // "#SBATCH --nodes=4", "#SBATCH -N 4"
 void read_batch_lines(std::string_view text, ShellScript& script) {
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    std::string_view line = cut_off(text, "\n");
     if (!line.starts_with("#SBATCH")) continue;
     line = trimmed(line.substr(7));
     line = trimmed(line.substr(0, line.find('#')));

@@ -8,6 +8,9 @@
 #include "core/text.h"
 #include "stacks/config_files.h"
 #include "stacks/deepspeed_config.h"
+#include "stacks/launch_command.h"
+#include "stacks/settings_text.h"
+#include "stacks/shell_words.h"
 
 namespace tpsim {
 namespace {
@@ -128,19 +131,25 @@ void read_fsdp(FlatReader& in, bool asked, ImportedPlan& result) {
   }
 }
 
-Result<std::string> named_file(const std::string& name, const std::string& by,
-                               const ImportInputs& inputs) {
+// As its owner called it, from the folder of what names it, or from so many folders above; nothing
+// where it is not there.
+std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs,
+                                         int above) {
   for (const LaunchFile& more : inputs.more) {
     if (path_of(more) == name) return more.text;
   }
-  if (inputs.open) {
-    auto text = inputs.open(name);
-    if (text.ok()) return text;
+  std::string place = name;
+  for (int i = 0; inputs.open && i <= above; ++i) {
+    auto text = inputs.open(place);
+    if (text.ok()) return *std::move(text);
+    place.insert(0, "../");
   }
-  return bad_input(
-      fmt::format("names {}, which is not there", name), by,
-      "put it where the name leads from this file, or import it beside: tpsim import " + by +
-          " FILE");
+  return std::nullopt;
+}
+
+Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "") {
+  return bad_input(fmt::format("names {}, which is not there", name), by,
+                   "put it where the name leads from this file" + otherwise);
 }
 
 // Weights are loaded in fewer bits; what shards them keeps its copy in fp32.
@@ -183,7 +192,12 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
   if (named || own) {
     LaunchFile json{named.value_or(file.name), file.text, named ? "" : path_of(file)};
     if (named) {
-      TPSIM_TRY(json.text, named_file(*named, path_of(file), inputs));
+      const auto text = text_of_named(*named, inputs, 0);
+      if (!text) {
+        return not_there(*named, path_of(file),
+                         ", or import it beside: tpsim import " + path_of(file) + " FILE");
+      }
+      json.text = *text;
     }
     TPSIM_TRY(config, read_deepspeed_config(json));
     result.outside.insert(result.outside.end(), config.outside.begin(), config.outside.end());
@@ -320,6 +334,61 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   TPSIM_TRY_STATUS(settle_left(in, file, kTrainerRows, result.outside));
   TPSIM_TRY_STATUS(validate(plan, result.model));
   return result;
+}
+
+// As scripts start it: by accelerate, torchrun or deepspeed, with arguments of its own and the
+// configurations that the command names.
+namespace {
+
+// "--per-device-train-batch-size" is one of its arguments too.
+std::string key_of(std::string_view option) {
+  std::string key(option.substr(option.find_first_not_of('-')));
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+// Scripts are started from the top of their repository.
+Result<std::string> opened(const std::string& name, const LaunchFile& by,
+                           const ImportInputs& inputs) {
+  constexpr int kAbove = 4;
+  auto text = text_of_named(name, inputs, kAbove);
+  if (!text) return not_there(name, path_of(by));
+  return *std::move(text);
+}
+
+}  // namespace
+
+bool is_trainer_command(const LaunchCommand& command) {
+  return !command.configs.empty() ||
+         has_any_option(command.options, {"--per_device_train_batch_size",
+                                          "--per-device-train-batch-size", "--model_name_or_path"});
+}
+
+Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const LaunchFile& file,
+                                            const ImportInputs& inputs) {
+  std::vector<FlatSetting> settings;
+  const auto put = [&](FlatSetting setting) {
+    std::erase_if(settings, [&](const FlatSetting& one) { return one.key == setting.key; });
+    settings.push_back(std::move(setting));
+  };
+  for (const std::string& marked : command.configs) {
+    const std::string name = without_marks(marked);
+    TPSIM_TRY(std::string text, opened(name, file, inputs));
+    TPSIM_TRY(std::vector<FlatSetting> own, flat_settings({name, std::move(text)}));
+    for (FlatSetting& one : own) put(std::move(one));
+  }
+  for (const LaunchOption& option : command.options) {
+    const std::string key = key_of(option.name);
+    if (key == "config") continue;
+    put({key, option.value.empty() ? "true" : option.value, 0});
+  }
+  settings = with_values(std::move(settings), inputs.given);
+  ImportInputs all = inputs;
+  if (all.gpus == 0 && command.size.nodes > 0) {  // the command line goes first
+    all.gpus = command.size.nodes * command.size.gpus_per_node;
+  }
+  all.open = [&](const std::string& name) { return opened(name, file, inputs); };
+  return import_trainer(FlatReader(std::move(settings)), file, all);
 }
 
 }  // namespace tpsim

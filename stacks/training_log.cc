@@ -103,9 +103,7 @@ bool read_timer_row(std::string_view line, TrainingLog& log) {
   if (start == std::string_view::npos) return false;
   std::string_view rest = line.substr(start + 11);
   while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('|'), rest.size());
-    const std::string_view entry = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string_view entry = cut_off(rest, "|");
     const std::size_t colon = entry.find(':');
     if (colon == std::string_view::npos) continue;
     if (const auto value = number_in(entry.substr(colon + 1))) {
@@ -142,10 +140,6 @@ bool read_own(std::string_view line, TrainingLog& log) {
   add_memory(log, 0, *memory);
   return true;
 }
-
-}  // namespace
-
-namespace {
 
 // Without the colours of a terminal.
 std::string uncoloured(std::string_view line) {
@@ -189,9 +183,7 @@ Result<TrainingLog> parse_training_log(std::string_view text, const std::string&
   TrainingLog log;
   while (!text.empty()) {
     // Bars are drawn anew on one line.
-    const std::size_t end = std::min(text.find_first_of("\n\r"), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = cut_off(text, "\n\r");
     if (line.find('\033') == std::string_view::npos) {
       read_line(line, log);
     } else {

@@ -1,5 +1,3 @@
-#include "stacks/tunable_constants.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <cmath>
 
 #include "core/units.h"
+#include "stacks/calibration.h"
 
 namespace tpsim {
 namespace {
@@ -41,6 +40,36 @@ constexpr double kSecondsPerMicroBatch = 0.02;
 constexpr double kSecondsPerTransfer = 0.01;
 constexpr double kSecondsPerStep = 0.2;  // logging, data loading, metrics of all ranks
 
+using HostTime = Seconds HostCost::*;
+template <HostTime time>
+double seconds_of(const Scenario& scenario) {
+  return (scenario.stack.host.*time).value();
+}
+template <HostTime... times>
+void scale_host(Scenario& scenario, double coordinate) {
+  (scale(scenario.stack.host.*times, coordinate), ...);
+}
+template <HostTime time>
+void add_to_host(Scenario& scenario, double coordinate) {
+  Seconds& value = scenario.stack.host.*time;
+  value = std::max(Seconds(), value + Seconds(coordinate));
+}
+
+// A time of the host, and others that move with it.
+template <HostTime time, HostTime... others>
+constexpr TunableConstant host_factor(std::string_view key, std::string_view meaning,
+                                      double spread = kHostSpread) {
+  return {key, meaning, ConstantOwner::kStack, ConstantGroup::kHost,        spread,      false,
+          0,   10,      seconds_of<time>,      scale_host<time, others...>, time_of_host};
+}
+// A time to which something is added, since it may be none.
+template <HostTime time>
+constexpr TunableConstant host_sum(std::string_view key, std::string_view meaning, double spread,
+                                   std::int64_t (*times)(const Plan&) = nullptr) {
+  return {key, meaning, ConstantOwner::kStack, ConstantGroup::kHost, spread,       true,
+          0,   10,      seconds_of<time>,      add_to_host<time>,    time_of_host, times};
+}
+
 constexpr std::array kConstants = {
     TunableConstant{"unmodelled", "what a step takes beside all that is modelled",
                     ConstantOwner::kStack, ConstantGroup::kWhole, kWholeSpread, true, 0, 1,
@@ -65,67 +94,22 @@ constexpr std::array kConstants = {
                           std::clamp(s.stack.flash_speed * std::exp(x), 0.01, 10.0);
                     },
                     share_text},
-    TunableConstant{"host.per_op", "the host issues a kernel", ConstantOwner::kStack,
-                    ConstantGroup::kHost, kHostSpread, false, 0, 10,
-                    [](const Scenario& s) { return s.stack.host.per_op.value(); },
-                    [](Scenario& s, double x) { scale(s.stack.host.per_op, x); }, time_of_host},
-    TunableConstant{"host.per_collective", "the host issues a collective", ConstantOwner::kStack,
-                    ConstantGroup::kHost, kHostSpread, false, 0, 10,
-                    [](const Scenario& s) { return s.stack.host.per_collective.value(); },
-                    [](Scenario& s, double x) { scale(s.stack.host.per_collective, x); },
-                    time_of_host},
-    TunableConstant{"host.per_block_forward", "the host in a block, forward; backward with it",
-                    ConstantOwner::kStack, ConstantGroup::kHost, kHostSpread, false, 0, 10,
-                    [](const Scenario& s) { return s.stack.host.per_block_forward.value(); },
-                    [](Scenario& s, double x) {
-                      scale(s.stack.host.per_block_forward, x);
-                      scale(s.stack.host.per_block_backward, x);
-                    },
-                    time_of_host},
-    TunableConstant{"host.per_routing_forward", "the host at a router, forward; backward with it",
-                    ConstantOwner::kStack, ConstantGroup::kHost, kHostSpread, false, 0, 10,
-                    [](const Scenario& s) { return s.stack.host.per_routing_forward.value(); },
-                    [](Scenario& s, double x) {
-                      scale(s.stack.host.per_routing_forward, x);
-                      scale(s.stack.host.per_routing_backward, x);
-                      scale(s.stack.host.per_expert_forward, x);
-                      scale(s.stack.host.per_expert_backward, x);
-                    },
-                    time_of_host},
-    TunableConstant{"host.per_micro_batch", "the host between micro-batches", ConstantOwner::kStack,
-                    ConstantGroup::kHost, kSecondsPerMicroBatch, true, 0, 10,
-                    [](const Scenario& s) { return s.stack.host.per_micro_batch.value(); },
-                    [](Scenario& s, double x) {
-                      Seconds& time = s.stack.host.per_micro_batch;
-                      time = std::max(Seconds(), time + Seconds(x));
-                    },
-                    time_of_host, micro_batches},
-    TunableConstant{"host.per_transfer", "a send between stages, beside its traffic",
-                    ConstantOwner::kStack, ConstantGroup::kHost, kSecondsPerTransfer, true, 0, 10,
-                    [](const Scenario& s) { return s.stack.host.per_transfer.value(); },
-                    [](Scenario& s, double x) {
-                      Seconds& time = s.stack.host.per_transfer;
-                      time = std::max(Seconds(), time + Seconds(x));
-                    },
-                    time_of_host, passes_of_micro_batches},
-    TunableConstant{"host.per_step", "the host once a step", ConstantOwner::kStack,
-                    ConstantGroup::kHost, kSecondsPerStep, true, 0, 10,
-                    [](const Scenario& s) { return s.stack.host.per_step.value(); },
-                    [](Scenario& s, double x) {
-                      Seconds& time = s.stack.host.per_step;
-                      time = std::max(Seconds(), time + Seconds(x));
-                    },
-                    time_of_host},
-    TunableConstant{"host.blocking_op", "blocking launches: a kernel", ConstantOwner::kStack,
-                    ConstantGroup::kHost, kHostSpread, false, 0, 10,
-                    [](const Scenario& s) { return s.stack.host.blocking_op.value(); },
-                    [](Scenario& s, double x) { scale(s.stack.host.blocking_op, x); },
-                    time_of_host},
-    TunableConstant{"host.blocking_collective", "blocking launches: a collective",
-                    ConstantOwner::kStack, ConstantGroup::kHost, 1.0, false, 0, 10,
-                    [](const Scenario& s) { return s.stack.host.blocking_collective.value(); },
-                    [](Scenario& s, double x) { scale(s.stack.host.blocking_collective, x); },
-                    time_of_host},
+    host_factor<&HostCost::per_op>("host.per_op", "the host issues a kernel"),
+    host_factor<&HostCost::per_collective>("host.per_collective", "the host issues a collective"),
+    host_factor<&HostCost::per_block_forward, &HostCost::per_block_backward>(
+        "host.per_block_forward", "the host in a block, forward; backward with it"),
+    host_factor<&HostCost::per_routing_forward, &HostCost::per_routing_backward,
+                &HostCost::per_expert_forward, &HostCost::per_expert_backward>(
+        "host.per_routing_forward", "the host at a router, forward; backward with it"),
+    host_sum<&HostCost::per_micro_batch>("host.per_micro_batch", "the host between micro-batches",
+                                         kSecondsPerMicroBatch, micro_batches),
+    host_sum<&HostCost::per_transfer>("host.per_transfer",
+                                      "a send between stages, beside its traffic",
+                                      kSecondsPerTransfer, passes_of_micro_batches),
+    host_sum<&HostCost::per_step>("host.per_step", "the host once a step", kSecondsPerStep),
+    host_factor<&HostCost::blocking_op>("host.blocking_op", "blocking launches: a kernel"),
+    host_factor<&HostCost::blocking_collective>("host.blocking_collective",
+                                                "blocking launches: a collective", 1.0),
     TunableConstant{"overlap_slowdown", "compute while a collective runs beside it",
                     ConstantOwner::kStack, ConstantGroup::kKernels, 0.4, false, 1, 10,
                     [](const Scenario& s) { return s.stack.overlap_slowdown; },

@@ -15,9 +15,10 @@ import json
 import math
 import statistics
 
-from build_profiles import (AICONFIGURATOR, DATA, FITTED, ROOT, TRANSPOSE_B, MatmulBound, aligned,
-                            fit_matmul, groups_by_collective, is_large, members_of_fit, op_group,
-                            order_of, profile_head, rate_in_units, rows_of, text_of, write_or_check)
+from build_profiles import (AICONFIGURATOR, DATA, FITTED, ROOT, TRANSPOSE_B, MatmulBound, add_held_out,
+                            aligned, best_clock, fit_matmul, groups_by_collective, is_large, members_of_fit,
+                            op_group, order_of, profile_head, rate_in_units, rows_of, slowdown,
+                            text_of, write_or_check)
 from newer_devices import BEST_SUSTAINED, DATASHEET, MEASURED
 
 KEPT = {"bf16": (700, 150), "fp8": (350, 60), "fp8_block": (350, 60), "nvfp4": (350, 60)}
@@ -180,9 +181,7 @@ CLOCK_PAIRS = {"B200": ("trtllm-1.3.0rc20", "trtllm-1.3.0rc15"),
 
 
 def slowed(burst, shape, rate, clock):
-    """As sim/op_cost.h slows a product that reaches a share of `rate`."""
-    share = min(1.0, 2 * math.prod(shape) / rate / burst)
-    return burst * (1 + share**8 * (clock**-8 - 1)) ** (1 / 8)
+    return burst * slowdown(min(1.0, 2 * math.prod(shape) / rate / burst), clock)
 
 
 def fit_clock(rows, gpu, types, rates, casts):
@@ -196,12 +195,13 @@ def fit_clock(rows, gpu, types, rates, casts):
             off = casts.rounding(kind, shape) if kind != "bf16" else 0
             if burst[shape] - off > LEAST_PRODUCT * burst[shape] and is_large(shape):
                 pairs.append((burst[shape] - off, sustained[shape] - off, shape, rates[kind]))
-    errors = {clock: statistics.fmean(abs(math.log(slowed(b, shape, rate, clock) / s))
-                                      for b, s, shape, rate in pairs)
-              for clock in (i / 100 for i in range(60, 101)) if pairs}
-    clock = min(errors, key=errors.get)
-    print(f"{gpu} {'+'.join(types)}: sustained clock {clock}, mean |error| {errors[clock]:.1%} of "
-          f"{len(pairs)} pairs, {errors[1.0]:.1%} without")
+
+    def error(clock):
+        return statistics.fmean(abs(math.log(slowed(b, shape, rate, clock) / s))
+                                for b, s, shape, rate in pairs)
+    clock = best_clock(error)
+    print(f"{gpu} {'+'.join(types)}: sustained clock {clock}, mean |error| {error(clock):.1%} of "
+          f"{len(pairs)} pairs, {error(1.0):.1%} without")
     return clock
 
 
@@ -289,7 +289,7 @@ def clock_of_best(samples, rate, best):
     """The clock that slows the fastest burst product to the best sustained rate found."""
     def fastest(clock):
         return max(2 * math.prod(s) / slowed(t, s, rate, clock) for s, t in samples if max(s) <= 20480)
-    return min((i / 100 for i in range(60, 101)), key=lambda clock: abs(fastest(clock) - best))
+    return best_clock(lambda clock: abs(fastest(clock) - best))
 
 
 FITTED_WORDS = ", ".join(FITTED)
@@ -359,12 +359,9 @@ def outputs():
     del profiles["a100-sxm4-80gb"]
     texts = {DATA / "profiles" / f"{name}.json": text_of(profile) + "\n"
              for name, profile in profiles.items()}
-    lines = ["# rows that data/profiles does not hold (tools/build_newer_profiles.py)",
-             "profile,dtype,m,n,k,seconds", *(",".join(map(str, row)) for row in held_out)]
-    texts[ROOT / "tests" / "sim" / "held_out_newer.csv"] = "\n".join(lines) + "\n"
-    lines = [lines[0], "profile,batch,seq,heads,seconds",
-             *(",".join(map(str, row)) for row in tables["latent_held_out"])]
-    texts[ROOT / "tests" / "sim" / "held_out_latent.csv"] = "\n".join(lines) + "\n"
+    note = "rows that data/profiles does not hold (tools/build_newer_profiles.py)"
+    add_held_out(texts, "newer", note, "profile,dtype,m,n,k,seconds", held_out)
+    add_held_out(texts, "latent", note, "profile,batch,seq,heads,seconds", tables["latent_held_out"])
     return texts
 
 

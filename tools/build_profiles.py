@@ -180,6 +180,18 @@ def report_fit(name, gpu, constants, held_out):
               f"{sizes[int(0.9 * len(sizes))]:6.1%}  bias {statistics.fmean(errors):+6.1%}")
 
 
+def slowdown(use, clock):
+    """What a clock of this share makes of a product that uses so much of the matrix units, as
+    sim/op_cost.h has it."""
+    exponent = 8  # kPowerExponent of sim/op_cost.cc
+    return (1 + use**exponent * (clock**-exponent - 1)) ** (1 / exponent)
+
+
+def best_clock(error):
+    """The clock, in hundredths, of the least error."""
+    return min((i / 100 for i in range(60, 101)), key=error)
+
+
 def op_group(op, variant, dims, samples, dtype="bf16"):
     return {"op": op, "variant": variant, "dtype": dtype, "dims": dims, "samples": samples}
 
@@ -433,10 +445,15 @@ def outputs():
         path = DATA / "profiles" / f"{profile['name']}.json"
         texts[path] = text_of(with_stated(profile, path)) + "\n"
     for kind, rows in held_out.items():
-        lines = [f"# {AICONFIGURATOR}: rows that data/profiles does not hold (tools/build_profiles.py)",
-                 HELD_OUT_COLUMNS[kind], *(",".join(map(str, row)) for row in rows)]
-        texts[ROOT / "tests" / "sim" / f"held_out_{kind}.csv"] = "\n".join(lines) + "\n"
+        note = f"{AICONFIGURATOR}: rows that data/profiles does not hold (tools/build_profiles.py)"
+        add_held_out(texts, kind, note, HELD_OUT_COLUMNS[kind], rows)
     return texts
+
+
+def add_held_out(texts, kind, note, columns, rows):
+    """A table of rows to judge predictions by, to the texts by path."""
+    lines = [f"# {note}", columns, *(",".join(map(str, row)) for row in rows)]
+    texts[ROOT / "tests" / "sim" / f"held_out_{kind}.csv"] = "\n".join(lines) + "\n"
 
 
 def write_or_check(outputs, description, tool):

@@ -19,6 +19,24 @@ BLACKWELL = {
     "kernel_latency": "2.5 us",
     "attention_speeds": {"flash1": 0.25, "flash2": 0.4, "flash3": 0.6, "cudnn": 1.0},
 }
+# GPUs with FlashAttention-2 as the best kernel of its kind; what no sibling of a data centre measured.
+ADA = {
+    "sustained_clock": 0.85,
+    "streaming_efficiency": 0.85,
+    "reduction_efficiency": 0.75,
+    "flash_forward_efficiency": 0.5,
+    "flash_backward_efficiency": 0.4,
+    "kernel_latency": "2.5 us",
+    "attention_speeds": {"flash1": 0.55, "flash2": 1.0, "flash3": 1.0, "cudnn": 1.0},
+}
+CDNA = {
+    "sustained_clock": 1.0,
+    "streaming_efficiency": 0.75,
+    "reduction_efficiency": 0.65,
+    "flash_forward_efficiency": 0.4,
+    "flash_backward_efficiency": 0.3,
+    "kernel_latency": "4 us",
+}
 BLACKWELL_SOURCES = (
     "sustained_clock: least |log error| of products of GB200 and B200 timed for a second against the "
     f"same in short bursts, data/microbench/gemm_newer_gpus.csv.gz; {NARROW_CLOCK}; "
@@ -44,10 +62,7 @@ MEASURED = [
      "model": BLACKWELL | GB300_FLASH, "flash": "GB300",
      "sources": f"{BLACKWELL_SOURCES}; {FLASH.format('GB300')}"},
     {"name": "l40s", "facts": "L40S", "smi": "NVIDIA L40S", "table": "L40S", "collectives": False,
-     "model": {"sustained_clock": 0.85, "streaming_efficiency": 0.85, "reduction_efficiency": 0.75,
-               "flash_forward_efficiency": 0.5, "flash_backward_efficiency": 0.4,
-               "kernel_latency": "2.5 us",
-               "attention_speeds": {"flash1": 0.55, "flash2": 1.0, "flash3": 1.0, "cudnn": 1.0}},
+     "model": ADA,
      "sources": "sustained_clock, flash efficiencies, attention_speeds: judgement, FlashAttention-2 "
                 "being the best kernel of its kind; the rest as h200; collectives: none, as the "
                 "measured hosts had no peer access"},
@@ -55,16 +70,12 @@ MEASURED = [
      "smi": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
      "table": "RTX PRO 6000 Blackwell Server Edition", "block_scales": True,
      "link": {"kind": "PCIe 5.0 x16", "bandwidth": "64 GB/s", "latency": "1.5 us", "efficiency": 0.37},
-     "model": {"sustained_clock": 0.95, "streaming_efficiency": 0.85, "reduction_efficiency": 0.75,
-               "flash_forward_efficiency": 0.6, "flash_backward_efficiency": 0.48,
-               "kernel_latency": "2.5 us",
-               "attention_speeds": {"flash1": 0.55, "flash2": 1.0, "flash3": 1.0, "cudnn": 1.0}},
+     "model": ADA | {"sustained_clock": 0.95, "flash_forward_efficiency": 0.6,
+                     "flash_backward_efficiency": 0.48},
      "sources": "sustained_clock, flash efficiencies, attention_speeds: judgement; the rest as h200"},
     {"name": "mi355x", "facts": "MI355X", "smi": "AMD Instinct MI355X", "table": "MI355X",
      "memory": "288 GB", "mxfp8": True, "burst_clocks": False, "collectives": False,
-     "model": {"sustained_clock": 1.0, "streaming_efficiency": 0.75, "reduction_efficiency": 0.65,
-               "flash_forward_efficiency": 0.45, "flash_backward_efficiency": 0.35,
-               "kernel_latency": "4 us"},
+     "model": CDNA | {"flash_forward_efficiency": 0.45, "flash_backward_efficiency": 0.35},
      "sources": "sustained_clock: the best product sustained, 1565 TFLOP/s (stas00/ml-engineering), "
                 "is as fast as the best of the samples; the rest judgement; memory: datasheet, the "
                 "driver reports a little less"},
@@ -84,16 +95,12 @@ DATASHEET = [
      "memory": "32 GB", "block_scales": True,
      "sources": "constants as rtx-pro-6000, the same architecture; memory: datasheet"},
     {"name": "mi300x", "facts": "MI300X", "smi": "AMD Instinct MI300X", "table": "MI300X",
-     "model": {"matmul_efficiency": 0.52, "sustained_clock": 1.0, "streaming_efficiency": 0.75,
-               "reduction_efficiency": 0.65, "flash_forward_efficiency": 0.4,
-               "flash_backward_efficiency": 0.3, "kernel_latency": "4 us"},
+     "model": {"matmul_efficiency": 0.52} | CDNA,
      "sources": "matmul_efficiency: 668 TFLOP/s of the best bf16 product sustained "
                 "(stas00/ml-engineering at 744d01e), which sustained_clock then holds; the rest "
                 "judgement; blocks of 8 bits: samples"},
     {"name": "mi325x", "facts": "MI325X", "smi": "AMD Instinct MI325X", "memory": "256 GB",
-     "model": {"matmul_efficiency": 0.6, "sustained_clock": 1.0, "streaming_efficiency": 0.75,
-               "reduction_efficiency": 0.65, "flash_forward_efficiency": 0.4,
-               "flash_backward_efficiency": 0.3, "kernel_latency": "4 us"},
+     "model": {"matmul_efficiency": 0.6} | CDNA,
      "sources": "matmul_efficiency: 785 TFLOP/s of the best bf16 product sustained "
                 "(stas00/ml-engineering at 744d01e); the rest judgement, as mi300x; memory: datasheet"},
     {"name": "v100", "facts": "V100-SXM2-32GB", "smi": "Tesla V100-SXM2-32GB", "memory": "32 GB",

@@ -29,35 +29,8 @@ A100 = {
         "kernel_latency": (3e-6, "aiconfigurator adds 3 us to every memory operation"),
     },
 }
-H200 = {
-    "name": "h200",
-    "gemm": "gemm_h200.csv.gz",
-    "gpu": "NVIDIA H200",
-    "flash_kernel": "vllm_flash_attn_fa3",
-    "device": {
-        "name": "NVIDIA H200",
-        "source": "NVIDIA H200 SXM datasheet; memory: total_memory of torch.cuda.get_device_properties",
-        "memory": "143156 MiB",
-        "processors": 132,
-        "matmul_peak": "989 TFLOP/s",
-        "matmul_dtype": "bf16",
-        "fp8_peak": "1979 TFLOP/s",
-        "vector_peak": "66.9 TFLOP/s",
-        "memory_bandwidth": "4.8 TB/s",
-        "asynchronous": True,
-    },
-    "published": {
-        "sustained_clock": (0.9, "products of random numbers, tools/sustained_clocks.py: 0.90 with the operands of sglang, 0.95 with those of TensorRT-LLM; the lower one, since a step works for seconds (a second of work with weights that were never filled: 0.83)"),
-        "nn_layout_factor": (1.0, "183 products in three layouts on A100-PCIe, MooreThreads/SimuMax: dgrad and wgrad as fast as forward within 1 %, traffic of fp32 accumulation apart"),
-        "tn_layout_factor": (1.0, "the same"),
-        "unaligned_rate": (0.68, "MLP with d_ff 10922 at 273 TFLOP/s against 395-398 for multiples of 8 on H100, stas00/ml-engineering training/performance/README.md"),
-        "unaligned_batched_rate": (0.68, "as unaligned_rate: no batched product measured"),
-        "streaming_efficiency": (0.85, "copies reach 4.3 of 4.8 TB/s, other streaming kernels 0.80-0.85"),
-        "reduction_efficiency": (0.75, "RMSNorm 3.7-3.85 TB/s forward, 3.4-3.8 backward, NVIDIA/cudnn-frontend benchmark/"),
-        "flash_backward_ratio": (0.80, "flash_backward_efficiency over forward: 474 against 591 TFLOP/s of cuDNN 9.19 at 4096 tokens, NVIDIA/cudnn-frontend benchmark/"),
-        "kernel_latency": (2.5e-6, "kernels of 1-2 TB/s below 3 us of work, NVIDIA/cudnn-frontend benchmark/"),
-    },
-}
+# Its profile is built by build_newer_profiles.py.
+H200 = {"name": "h200", "gpu": "NVIDIA H200", "flash_kernel": "vllm_flash_attn_fa3"}
 A100_40GB = {
     "name": "a100-sxm4-40gb",
     "measured_on": "all measured on the A100 with 80 GB, which has the same processors and clocks",

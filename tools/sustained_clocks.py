@@ -9,10 +9,9 @@ import json
 import math
 import statistics
 
-from build_profiles import DATA, rate_in_units, rows_of
+from build_profiles import DATA, best_clock, rate_in_units, rows_of, slowdown
 
 LEAST_FLOPS = 2 * 1024 * 2048 * 2048
-EXPONENT = 8  # kPowerExponent of sim/op_cost.cc
 GPU, PROFILE = "A100-SXM4-80GB", "a100-sxm4-80gb"  # of the others no bursts are at hand
 
 
@@ -20,15 +19,11 @@ def shape_of(row):
     return int(row["m"]), int(row["n"]), int(row["k"])
 
 
-def slowdown(use, clock):
-    return (1 + use ** EXPONENT * (clock ** -EXPONENT - 1)) ** (1 / EXPONENT)
-
-
 def fitted_clock(pairs):
     """Of (use of the matrix units, time over burst time): the clock of the least mean error."""
     def error(clock):
         return statistics.mean(abs(math.log(slowdown(use, clock) / ratio)) for use, ratio in pairs)
-    clock = min((c / 100 for c in range(60, 101)), key=error)
+    clock = best_clock(error)
     return clock, error(clock)
 
 

@@ -153,14 +153,19 @@ def experts(binary):
             "one model's rows left out (docs/decisions/0067-hosts-round-tokens-expert-by-expert.md).\n\n"
             "| model | rows | mean | bias | 90 % interval holds |\n|---|---|---|---|---|\n")
     for name, rows in models.items():
-        bias = sum(row["error_pct"] for row in rows) / len(rows)
-        held = sum(row["low_s"] <= row["measured_step_s"] <= row["high_s"] for row in rows)
-        text += f"| {name} | {len(rows)} | {mean_error(rows):.1f} % | {bias:+.1f} % | {100 * held / len(rows):.0f} % |\n"
+        text += f"| {name} | {len(rows)} | {figures(rows)} |\n"
     return text + "\n"
 
 
 def mean_error(rows):
     return sum(abs(row["error_pct"]) for row in rows) / len(rows)
+
+
+def figures(rows):
+    """Mean error, bias and how many intervals hold, as cells."""
+    bias = sum(row["error_pct"] for row in rows) / len(rows)
+    held = sum(row["low_s"] <= row["measured_step_s"] <= row["high_s"] for row in rows)
+    return f"{mean_error(rows):.1f} % | {bias:+.1f} % | {100 * held / len(rows):.0f} %"
 
 
 def strangers(binary, folder):
@@ -193,10 +198,7 @@ def strangers(binary, folder):
         text += f"| {name} | {s['n']} of {len(rows) - 1} | {s['half_peak_mape']:.1f} % |{cells}\n"
     cells = ""
     for total in sums:
-        errors = [row["error_pct"] for row in total]
-        held = sum(row["low_s"] <= row["measured_step_s"] <= row["high_s"] for row in total)
-        cells += (f" {sum(map(abs, errors)) / len(errors):.1f} % | {sum(errors) / len(errors):+.1f} % | "
-                  f"{100 * held / len(errors):.0f} % | |")
+        cells += f" {figures(total)} | |"
     half = [abs(row["half_peak_s"] / row["measured_step_s"] - 1) for row in sums[1]]
     return text + f"| all | {len(sums[1])} | {100 * sum(half) / len(half):.1f} % |{cells}\n\n"
 

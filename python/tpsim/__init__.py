@@ -11,16 +11,11 @@ the same: report.to_dict() is what the command prints with --json. What goes wro
 with the command's text. docs/python.md has more.
 """
 
-from tpsim import _native
+from tpsim import _native, _results
 from tpsim._calls import (
     campaign, check_log, explain, export, import_plan, load_plan, plan, simulate, validate)
 from tpsim._errors import Error
-from tpsim._results import (
-    Assumption, CampaignCost, CampaignReport, CampaignTime, Checkpoints, ExplainReport, Finding,
-    LogReport, Memory, MemoryBreakEven, Mend, Phase, Plan, PlanBreakEven, PlanReport, Prediction,
-    Profile, Replanned, Replays, Report, Search, Sensitivity, ShapeChange, ShapeFinding,
-    SimulateReport, Sources, StageMemory, StageReserved, Term, TermDifference, TriedParts,
-    ValidatedRun, ValidationReport, ValidationSummary, WhatIfReport, WhyNotReport)
+from tpsim._results import *
 
 __version__: str = _native.version
 models = _native.models
@@ -29,11 +24,6 @@ profiles = _native.profiles
 stacks = _native.stacks
 
 __all__ = [
-    "Assumption", "CampaignCost", "CampaignReport", "CampaignTime", "Checkpoints", "Error",
-    "ExplainReport", "Finding", "LogReport", "Memory", "MemoryBreakEven", "Mend", "Phase", "Plan",
-    "PlanBreakEven", "PlanReport", "Prediction", "Profile", "Replanned", "Replays", "Report",
-    "Search", "Sensitivity", "ShapeChange", "ShapeFinding", "SimulateReport", "Sources",
-    "StageMemory", "StageReserved", "Term", "TermDifference", "TriedParts", "ValidatedRun",
-    "ValidationReport", "ValidationSummary", "WhatIfReport", "WhyNotReport", "campaign",
-    "check_log", "clusters", "explain", "export", "import_plan", "load_plan", "models", "plan",
-    "profiles", "simulate", "stacks", "validate"]
+    "Error", "campaign", "check_log", "clusters", "explain", "export", "import_plan", "load_plan",
+    "models", "plan", "profiles", "simulate", "stacks", "validate"]
+__all__ += _results.__all__

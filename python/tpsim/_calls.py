@@ -17,15 +17,11 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, TypeV
 
 from tpsim import _native
 from tpsim._results import (
-    CampaignReport, ExplainReport, LogReport, PathLike, Plan, PlanReport, SimulateReport,
-    ValidationReport, WhatIfReport, WhyNotReport, needed_plan_text, plan_from_file,
-    plan_report_from, plan_text, report_from, single_report_from)
+    AnyPlan, Bools, CampaignReport, ExplainReport, Ints, LogReport, Number, PathLike, Plan,
+    PlanReport, SimulateReport, Texts, ValidationReport, WhatIfReport, WhyNotReport,
+    needed_plan_text, plan_from_file, plan_report_from, plan_text, report_from,
+    single_report_from)
 
-Ints = Union[int, str, Iterable[int], None]
-Texts = Union[str, Iterable[str], None]
-Bools = Union[bool, str, Iterable[bool], None]
-Number = Union[int, float, str, None]
-AnyPlan = Union[Plan, PathLike]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -6,12 +6,33 @@ import json
 import os
 import typing
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, TypeVar, Union
 
 from tpsim import _native
 
+__all__ = [
+    "Assumption", "CampaignCost", "CampaignReport", "CampaignTime", "Checkpoints", "ExplainReport",
+    "Finding", "LogReport", "Memory", "MemoryBreakEven", "Mend", "Phase", "Plan", "PlanBreakEven",
+    "PlanReport", "Prediction", "Profile", "Replanned", "Replays", "Report", "Search",
+    "Sensitivity", "ShapeChange", "ShapeFinding", "SimulateReport", "Sources", "StageMemory",
+    "StageReserved", "Term", "TermDifference", "TriedParts", "ValidatedRun", "ValidationReport",
+    "ValidationSummary", "WhatIfReport", "WhyNotReport"]
+if typing.TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+    def dataclass_transform(**_):
+        return lambda kind: kind
+
 T = TypeVar("T")
 PathLike = Union[str, "os.PathLike[str]"]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Value:
+    """What its annotated fields hold, for good: every class of these is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
 def _value(kind: Any, data: Any) -> Any:
@@ -41,8 +62,7 @@ def _read(kind: Type[T], data: Mapping[str, Any], **own: Any) -> T:
     return kind(**values, **own)
 
 
-@dataclass(frozen=True)
-class StageMemory:
+class StageMemory(Value):
     """Memory of a device of one pipeline stage at the moment of its peak, in GiB."""
 
     stage: int
@@ -57,8 +77,7 @@ class StageMemory:
     total: float
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(Value):
     """Memory of one device in GiB: what it has, what its fullest stage needs, and by stage.
 
     host_of_node is what a node's host holds for the offloaded optimizers of its GPUs.
@@ -70,8 +89,7 @@ class Memory:
     by_stage: Tuple[StageMemory, ...]
 
 
-@dataclass(frozen=True)
-class Sources:
+class Sources(Value):
     """Shares of the device time that were priced from what."""
 
     exact_entries: float
@@ -79,8 +97,7 @@ class Sources:
     model: float
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(Value):
     """What tpsim says of a plan. The terms of breakdown_s add up to step_s."""
 
     step_s: float
@@ -97,8 +114,7 @@ class Prediction:
     sources: Sources
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Value):
     """A layout of a model over GPUs, complete with model and machine, and what is predicted of it.
 
     Every function that takes a plan takes one of these or the path of a saved one.
@@ -157,13 +173,20 @@ class Plan:
         return "<table><tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr></table>"
 
 
+# What keywords of the functions take.
+Ints = Union[int, str, Iterable[int], None]
+Texts = Union[str, Iterable[str], None]
+Bools = Union[bool, str, Iterable[bool], None]
+Number = Union[int, float, str, None]
+AnyPlan = Union[Plan, PathLike]
+
+
 def plan_from_file(text: str) -> Plan:
     """The plan of a plan file's text, without a prediction."""
     return _read(Plan, json.loads(text)["plan"], file=text)
 
 
-@dataclass(frozen=True)
-class Search:
+class Search(Value):
     """How a search went: combinations looked at, those that fit and were bounded one by one, and
     why others were ruled out: they cannot run, or cannot be as good as the plans shown."""
 
@@ -176,16 +199,14 @@ class Search:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(Value):
     """The profile that prices ops, and whether it was measured, published or a datasheet."""
 
     name: str
     provenance: str
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Value):
     """What every report has. to_dict() is the document that the command's --json prints."""
 
     document: str = field(repr=False, compare=False)
@@ -196,8 +217,7 @@ class Report:
         return document
 
 
-@dataclass(frozen=True)
-class Assumption:
+class OpenChoice(Value):
     """What nobody stated, what stands in for it, and how far the step moves over what it may be."""
 
     what: str
@@ -209,24 +229,21 @@ class Assumption:
     half_width_pct_if_stated: float
 
 
-@dataclass(frozen=True)
-class Assumed:
+class Assumed(Value):
     """The slow half of the 90 % interval with all of it stated and open, in percent of the step."""
 
     half_width_pct_all_stated: float
     half_width_pct_all_open: float
-    open: Tuple[Assumption, ...]
+    open: Tuple[OpenChoice, ...]
 
 
-@dataclass(frozen=True)
-class TriedParts:
+class TriedParts(Value):
     """Parts of software that a search tried, and the best plan's step with them; None: fits nowhere."""
 
     parts: Dict[str, str]
     step_s: Optional[float] = None
 
 
-@dataclass(frozen=True)
 class ScenarioReport(Report):
     """What is said of the model, the machine and the software beside any plans for them."""
 
@@ -239,7 +256,6 @@ class ScenarioReport(Report):
     profile: Profile
 
 
-@dataclass(frozen=True)
 class PlanReport(ScenarioReport):
     """The best plans of a search, best first."""
 
@@ -254,7 +270,6 @@ class PlanReport(ScenarioReport):
         return self.plans[0]
 
 
-@dataclass(frozen=True)
 class SimulateReport(ScenarioReport):
     """One plan with its prediction."""
 
@@ -268,8 +283,7 @@ class SimulateReport(ScenarioReport):
         return self.plan.predicted
 
 
-@dataclass(frozen=True)
-class TermPart:
+class TermPart(Value):
     """A part of the software that decides a term; asked_for in place of the stack's own."""
 
     name: str
@@ -277,8 +291,7 @@ class TermPart:
     asked_for: bool
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(Value):
     """A share of the step, with its formula, the values in it and where its constants come from."""
 
     name: str
@@ -289,15 +302,13 @@ class Term:
     source: str
 
 
-@dataclass(frozen=True)
 class ExplainReport(SimulateReport):
     """One plan with every term of its prediction."""
 
     terms: Tuple[Term, ...] = ()
 
 
-@dataclass(frozen=True)
-class TermDifference:
+class TermDifference(Value):
     """A share of the step in the best plan and in the other; the differences add up."""
 
     name: str
@@ -306,8 +317,7 @@ class TermDifference:
     difference_s: float
 
 
-@dataclass(frozen=True)
-class Mend:
+class Mend(Value):
     """A wish given up, what is there instead, and the best plan then."""
 
     given_up: str
@@ -315,7 +325,6 @@ class Mend:
     plan: Plan
 
 
-@dataclass(frozen=True)
 class WhyNotReport(Report):
     """The best plan against the best that has what was asked for; or what stands against that."""
 
@@ -330,8 +339,7 @@ class WhyNotReport(Report):
     enough_gpus: int = 0
 
 
-@dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(Value):
     """The step of the same plan where a constant of the machine is factor times as large."""
 
     constant: str
@@ -340,8 +348,7 @@ class Sensitivity:
     change: float
 
 
-@dataclass(frozen=True)
-class MemoryBreakEven:
+class MemoryBreakEven(Value):
     """With so much memory a device, another plan is the best."""
 
     memory_gib: float
@@ -349,8 +356,7 @@ class MemoryBreakEven:
     plan: Plan
 
 
-@dataclass(frozen=True)
-class PlanBreakEven:
+class PlanBreakEven(Value):
     """Where a constant is factor times as large, another plan, named here, is the best."""
 
     constant: str
@@ -358,8 +364,7 @@ class PlanBreakEven:
     plan: str
 
 
-@dataclass(frozen=True)
-class ShapeChange:
+class ShapeChange(Value):
     """Another size of the model and what it gains, in the step's time for the same work."""
 
     size: str
@@ -368,15 +373,13 @@ class ShapeChange:
     gain: float
 
 
-@dataclass(frozen=True)
-class ShapeFinding:
+class ShapeFinding(Value):
     """A size that suits this GPU and plan badly, and better ones near it."""
 
     what: str
     better: Tuple[ShapeChange, ...]
 
 
-@dataclass(frozen=True)
 class WhatIfReport(Report):
     """What other machines and shapes would change; break-even points with gpus or a plan."""
 
@@ -387,8 +390,7 @@ class WhatIfReport(Report):
     plan_break_evens: Tuple[PlanBreakEven, ...] = ()
 
 
-@dataclass(frozen=True)
-class CampaignTime:
+class CampaignTime(Value):
     """Days by what they are spent on; the parts add up to wall_days."""
 
     wall_days: float
@@ -402,8 +404,7 @@ class CampaignTime:
     downtime_days: float
 
 
-@dataclass(frozen=True)
-class CampaignCost:
+class CampaignCost(Value):
     """GPU-hours, energy, CO2 and money of a run, of the GPUs alone and in all."""
 
     gpu_hours: float
@@ -420,8 +421,7 @@ class CampaignCost:
     usd: float
 
 
-@dataclass(frozen=True)
-class Checkpoints:
+class Checkpoints(Value):
     """Checkpoints of a run, and the best interval by three formulas."""
 
     bytes: float
@@ -435,8 +435,7 @@ class Checkpoints:
     count: int
 
 
-@dataclass(frozen=True)
-class Replays:
+class Replays(Value):
     """Campaigns played with random failures."""
 
     campaigns: int
@@ -450,8 +449,7 @@ class Replays:
     waiting_h: float
 
 
-@dataclass(frozen=True)
-class Replanned:
+class Replanned(Value):
     """The best plan with some nodes lost for good; only lost_nodes when none fits."""
 
     lost_nodes: int
@@ -463,16 +461,14 @@ class Replanned:
     peak_gib: Optional[float] = None
 
 
-@dataclass(frozen=True)
-class Assumption:
+class Assumption(Value):
     """A number that a campaign rests on, with its unit, and where it comes from."""
 
     value: str
     source: str
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(Value):
     """Steps of one batch size."""
 
     global_batch: int
@@ -480,8 +476,7 @@ class Phase:
     step_s: float
 
 
-@dataclass(frozen=True)
-class GoalSize:
+class GoalSize(Value):
     """One size of the cluster, held against a goal; `none` says why there is no plan."""
 
     gpus: int
@@ -498,8 +493,7 @@ class GoalSize:
     none: str = ""
 
 
-@dataclass(frozen=True)
-class Goal:
+class Goal(Value):
     """A deadline, a budget or both, and every size that was tried for them."""
 
     standing: str
@@ -508,7 +502,6 @@ class Goal:
     budget_usd: Optional[float] = None
 
 
-@dataclass(frozen=True)
 class CampaignReport(Report):
     """What a whole run takes."""
 
@@ -534,8 +527,7 @@ class CampaignReport(Report):
     goal: Optional[Goal] = None
 
 
-@dataclass(frozen=True)
-class StageReserved:
+class StageReserved(Value):
     """GiB that the allocator held on the fullest rank of a stage that the log speaks of."""
 
     stage: int
@@ -543,24 +535,21 @@ class StageReserved:
     predicted: float
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Value):
     """What explains a gap, and the numbers that say so."""
 
     cause: str
     evidence: str
 
 
-@dataclass(frozen=True)
-class LikelyCause:
+class LikelyCause(Value):
     """One thing changed alone, and the step that is predicted with it."""
 
     what: str
     step_s: float
 
 
-@dataclass(frozen=True)
-class KernelPart:
+class KernelPart(Value):
     """A part of the step by a trace's kernels, beside the terms that it belongs to."""
 
     what: str
@@ -568,8 +557,7 @@ class KernelPart:
     predicted_s: float
 
 
-@dataclass(frozen=True)
-class TracedCollective:
+class TracedCollective(Value):
     """All calls of one kind of collective in a step of a trace, hidden or not."""
 
     name: str
@@ -577,8 +565,7 @@ class TracedCollective:
     time_s: float
 
 
-@dataclass(frozen=True)
-class TracedKernels:
+class TracedKernels(Value):
     """The kernels of one rank's steps."""
 
     steps: int
@@ -587,7 +574,6 @@ class TracedKernels:
     collectives: Tuple[TracedCollective, ...]
 
 
-@dataclass(frozen=True)
 class LogReport(Report):
     """A training log held against the prediction; the main cause of a gap comes first."""
 
@@ -614,8 +600,7 @@ class LogReport(Report):
     kernels: Optional[TracedKernels] = None  # of a trace of torch.profiler
 
 
-@dataclass(frozen=True)
-class ValidatedRun:
+class ValidatedRun(Value):
     """One measured run and its prediction; None where one of them has no value."""
 
     id: str
@@ -638,8 +623,7 @@ class ValidatedRun:
     assumed: List[str]
 
 
-@dataclass(frozen=True)
-class ValidationSummary:
+class ValidationSummary(Value):
     """Errors over many runs, in percent."""
 
     n: int
@@ -661,7 +645,6 @@ class ValidationSummary:
     false_oom: int
 
 
-@dataclass(frozen=True)
 class ValidationReport(Report):
     """Published or own runs, predicted."""
 

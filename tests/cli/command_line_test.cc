@@ -1,9 +1,8 @@
 // argv to arguments, and the nearest valid choice for what is none.
-#include "cli/command_line.h"
-
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "cli/program.h"
 #include "core/text.h"
 
 namespace tpsim::cli {

@@ -3,7 +3,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/searched_parts.h"
 #include "core/files.h"
 #include "sim/simulate.h"
 #include "tests/temporary_folder.h"

@@ -2,7 +2,6 @@
 #include <catch2/catch.hpp>
 
 #include "cli/report_json.h"
-#include "cli/trace_json.h"
 #include "core/json_document.h"
 #include "tests/cli/small_run.h"
 #include "tests/sim/small_scenario.h"

@@ -1,12 +1,10 @@
 // A step that took as long as it does with one thing changed is explained by that thing first.
-#include "cli/log_causes.h"
 
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 
 #include "cli/answers.h"
-#include "cli/kernel_view.h"
 #include "core/files.h"
 #include "sim/simulate.h"
 #include "tests/sim/small_scenario.h"

@@ -6,9 +6,9 @@
 #include <set>
 #include <sstream>
 
-#include "cli/command_line.h"
 #include "cli/fit.h"
 #include "cli/inputs.h"
+#include "cli/program.h"
 #include "core/plan_json.h"
 #include "gui/differences.h"
 #include "gui/knobs.h"

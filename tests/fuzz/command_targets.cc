@@ -1,8 +1,8 @@
 // What users, launchers and other people's software say.
 #include <map>
 
-#include "cli/command_line.h"
 #include "cli/nsys_report.h"
+#include "cli/program.h"
 #include "cli/values.h"
 #include "core/stack_spec.h"
 #include "ranks/nccl/launch_environment.h"

@@ -316,6 +316,13 @@ class TypesAndManners(unittest.TestCase):
         named |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
         self.assertEqual(named, {name for name in dir(_native) if not name.startswith("_")})
 
+    def test_no_two_results_have_one_name(self):
+        with open(_results.__file__, encoding="utf-8") as source:
+            tree = ast.parse(source.read())
+        names = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+        self.assertEqual(sorted(names), sorted(set(names)))
+        self.assertTrue(all(dataclasses.is_dataclass(kind) for kind in _results.Value.__subclasses__()))
+
     def test_values_are_values(self):
         plan = tpsim.simulate(model="bloom-560m", **SMALL).plan
         with self.assertRaises(dataclasses.FrozenInstanceError):

@@ -7,7 +7,7 @@
 #include "core/files.h"
 #include "stacks/config_files.h"
 #include "stacks/launch_command.h"
-#include "stacks/settings_values.h"
+#include "stacks/settings_text.h"
 
 namespace tpsim {
 namespace {

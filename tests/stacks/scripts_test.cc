@@ -7,9 +7,10 @@
 #include <filesystem>
 
 #include "core/files.h"
+#include "core/pipeline_layout.h"
 #include "stacks/launch_command.h"
 #include "stacks/launch_files.h"
-#include "stacks/megatron_stages.h"
+#include "stacks/launch_settings.h"
 #include "stacks/shell_script.h"
 
 namespace tpsim {
@@ -186,6 +187,10 @@ TEST_CASE("words are expanded as a shell expands them") {
 
 TEST_CASE("pipeline layouts are read in every spelling") {
   using Chunks = std::vector<std::int64_t>;
+  const auto chunks_of_layout = [](const char* text) {
+    const auto layout = parse_pipeline_layout(text);
+    return layout && layout->predictions == 0 ? layout->blocks : Chunks{};
+  };
   CHECK(chunks_of_layout("Et*2|t*3|tL") == Chunks{2, 3, 1});
   CHECK(chunks_of_layout("Ett|(tt|)*2,L") == Chunks{2, 2, 2, 0});
   CHECK(chunks_of_layout("E|(t|)*3 L") == Chunks{0, 1, 1, 1, 0});
