@@ -40,32 +40,32 @@ struct Candidates {
   }
 };
 
-Candidates other_software(const Catalogue& catalogue, const NamedScenario& named,
-                          const PlannedRun& run) {
+Result<Candidates> other_software(const Catalogue& catalogue, const NamedScenario& named,
+                                  const PlannedRun& run) {
   Candidates found;
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
-    Result<StackSpec> stack = catalogue.load_stack(name);
+    TPSIM_TRY(StackSpec stack, catalogue.load_stack(name));
     // What nobody calls by a name is a stand-in for this program or for one table's rows.
-    if (!stack.ok() || name == named.stack || stack->known_as.empty()) continue;
+    if (name == named.stack || stack.known_as.empty()) continue;
     Scenario other = named.scenario;
-    if (!limit_against(*stack, other.model, run.plan).reason.empty()) continue;
-    other.stack = std::move(*stack);
+    if (!limit_against(stack, other.model, run.plan).reason.empty()) continue;
+    other.stack = std::move(stack);
     found.add(step_with(std::move(other), run.plan), run.predicted.step);
   }
   return found;
 }
 
-Candidates other_networks(const Catalogue& catalogue, const NamedScenario& named,
-                          const PlannedRun& run) {
+Result<Candidates> other_networks(const Catalogue& catalogue, const NamedScenario& named,
+                                  const PlannedRun& run) {
   Candidates found;
   const ClusterSpec& taken = named.scenario.cluster;
   for (const std::string& name : catalogue.list(CatalogueKind::kClusters)) {
-    Result<ClusterSpec> cluster = catalogue.load_cluster(name);
-    if (!cluster.ok() || name == named.cluster || cluster->profile != taken.profile) continue;
-    if (cluster->nodes == 1 || cluster->gpus_per_node != taken.gpus_per_node) continue;
+    TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(name));
+    if (name == named.cluster || cluster.profile != taken.profile) continue;
+    if (cluster.nodes == 1 || cluster.gpus_per_node != taken.gpus_per_node) continue;
     Scenario other = named.scenario;
-    other.cluster.inter_node = cluster->inter_node;
-    other.cluster.nics_per_node = cluster->nics_per_node;
+    other.cluster.inter_node = cluster.inter_node;
+    other.cluster.nics_per_node = cluster.nics_per_node;
     found.add(step_with(std::move(other), run.plan), run.predicted.step);
   }
   return found;
@@ -77,7 +77,7 @@ double half_width(double own, double squares) {
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-Assumed assumed_of(const NamedScenario& named, const PlannedRun& run) {
+Result<Assumed> assumed_of(const NamedScenario& named, const PlannedRun& run) {
   const Scenario& scenario = named.scenario;
   Assumed assumed;
   if (!named.stack_is_default && !named.cluster_is_default) return assumed;
@@ -91,13 +91,13 @@ Assumed assumed_of(const NamedScenario& named, const PlannedRun& run) {
                             found.spread(found.slower), found.spread(found.faster), 0});
   };
   if (named.stack_is_default) {
-    add("software", scenario.stack.name, std::string(row_of(Opt::kStack).name),
-        other_software(catalogue, named, run));
+    TPSIM_TRY(const Candidates others, other_software(catalogue, named, run));
+    add("software", scenario.stack.name, std::string(row_of(Opt::kStack).name), others);
   }
   const bool spans_nodes = gpu_count(run.plan) > scenario.cluster.gpus_per_node;
   if (named.cluster_is_default && named.node_gbps == 0 && spans_nodes) {
-    add("network", "of " + scenario.cluster.name, std::string(row_of(Opt::kNodeGbps).name),
-        other_networks(catalogue, named, run));
+    TPSIM_TRY(const Candidates others, other_networks(catalogue, named, run));
+    add("network", "of " + scenario.cluster.name, std::string(row_of(Opt::kNodeGbps).name), others);
   }
   const double own = std::log(run.predicted.step_high / run.predicted.step);
   double all = 0;
@@ -125,10 +125,11 @@ std::set<Setting> settings_left(const Arguments& arguments, bool has_file) {
   return left;
 }
 
-void widen_intervals(NamedScenario& named, std::span<PlannedRun> runs) {
-  if (runs.empty()) return;
-  named.assumed = assumed_of(named, runs.front());
+Status widen_intervals(NamedScenario& named, std::span<PlannedRun> runs) {
+  if (runs.empty()) return Ok{};
+  TPSIM_TRY(named.assumed, assumed_of(named, runs.front()));
   for (PlannedRun& run : runs) widen_interval(run.predicted, named.assumed);
+  return Ok{};
 }
 
 void widen_interval(Prediction& prediction, const Assumed& assumed) {

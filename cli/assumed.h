@@ -39,8 +39,8 @@ struct Assumed {
 // Widens the intervals of plans by what nobody stated, and notes it in `named`: judged by the first
 // plan, since it moves all alike. Software: every stack with a launcher's rules or limits that
 // could run this very plan. Network: every cluster with these GPUs and as many of them a node,
-// where the plan has several nodes.
-void widen_intervals(NamedScenario& named, std::span<PlannedRun> runs);
+// where the plan has several nodes. Fails where one of them cannot be read.
+Status widen_intervals(NamedScenario& named, std::span<PlannedRun> runs);
 
 // Likewise the interval of another plan by the same.
 void widen_interval(Prediction& prediction, const Assumed& assumed);

@@ -238,7 +238,7 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
   if (arguments.has(Opt::kWhatIf)) {
     return explain_what_if(searched_as(arguments, file), named, run, terminal);
   }
-  widen_intervals(named, std::span(&run, 1));
+  TPSIM_TRY_STATUS(widen_intervals(named, std::span(&run, 1)));
   return Explanation{explain_report(named, run), explanation_text(terminal, named, run),
                      plan_file_of(named, run.plan)};
 }

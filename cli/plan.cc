@@ -200,7 +200,7 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const int threads, threads_of(arguments));
   TPSIM_TRY_STATUS(choose_parts(named, space, threads, terminal));
   TPSIM_TRY(FoundPlans findings, find_plans(arguments, named.scenario, space, terminal, threads));
-  widen_intervals(named, findings.shown.plans);
+  TPSIM_TRY_STATUS(widen_intervals(named, findings.shown.plans));
   for (PlannedRun& run : findings.pictured) widen_interval(run.predicted, named.assumed);
   const SearchResult& found = findings.shown;
   const bool found_one = !found.plans.empty();

@@ -48,8 +48,10 @@ Result<RunLoader> run_loader(const Arguments& arguments) {
     TPSIM_TRY(environments, read_run_environments(known));
   }
   TPSIM_TRY(const double node_gbps, node_gbps_of(arguments));
-  return RunLoader(std::move(catalogue), std::move(environments),
+  RunLoader loader(std::move(catalogue), std::move(environments),
                    {given(Opt::kCluster), given(Opt::kStack), given(Opt::kProfile), node_gbps});
+  TPSIM_TRY_STATUS(loader.knows_names());
+  return loader;
 }
 
 Result<std::filesystem::path> run_table(const Arguments& arguments) {

@@ -68,7 +68,7 @@ Result<SimulatedPlan> simulate_answer(const Arguments& arguments,
   const Scenario& scenario = answer.named.scenario;
   TPSIM_TRY(answer.run.plan, single_plan(arguments, scenario.model, file, plan_defaults(scenario)));
   TPSIM_TRY(answer.run.predicted, simulate(scenario, answer.run.plan));
-  widen_intervals(answer.named, std::span(&answer.run, 1));
+  TPSIM_TRY_STATUS(widen_intervals(answer.named, std::span(&answer.run, 1)));
   return answer;
 }
 

@@ -283,7 +283,7 @@ RunLoader::RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environmen
       environments_(std::move(environments)),
       overrides_(std::move(overrides)) {
   fallback_.runs_on = overrides_.cluster;
-  learn_names();
+  knows_names_ = learn_names();
 }
 
 const RunEnvironment* RunLoader::environment(const PublishedRun& run) const {
@@ -291,17 +291,17 @@ const RunEnvironment* RunLoader::environment(const PublishedRun& run) const {
   return found != nullptr || fallback_.runs_on.empty() ? found : &fallback_;
 }
 
-void RunLoader::learn_names() {
+Status RunLoader::learn_names() {
   for (const std::string& name : catalogue_.list(CatalogueKind::kStacks)) {
-    const Result<StackSpec> stack = catalogue_.load_stack(name);
-    if (stack.ok()) stacks_called_.add(stack->known_as, name);
+    TPSIM_TRY(const StackSpec stack, catalogue_.load_stack(name));
+    stacks_called_.add(stack.known_as, name);
   }
   for (const std::string& name : catalogue_.list(CatalogueKind::kClusters)) {
-    const Result<ClusterSpec> cluster = catalogue_.load_cluster(name);
-    if (!cluster.ok()) continue;
-    profile_of_[name] = cluster->profile;
-    clusters_called_.add(cluster->known_as, name);
+    TPSIM_TRY(const ClusterSpec cluster, catalogue_.load_cluster(name));
+    profile_of_[name] = cluster.profile;
+    clusters_called_.add(cluster.known_as, name);
   }
+  return Ok{};
 }
 
 // A place that the row names, where its GPUs are those of the usual one.

@@ -46,6 +46,9 @@ class RunLoader {
   // The row with what follows from what it states: sizes of the model that it names, and of tensor,
   // pipeline and data parallelism what is left of its GPUs; then the vocabulary of its environment.
   PublishedRun completed(const PublishedRun& run);
+  // Fails where a cluster or stack of the catalogue cannot be read: rows that mean it by a name of
+  // its own would be taken for something else.
+  const Status& knows_names() const { return knows_names_; }
   // The entry that applies to the row; null when none does and nothing was overridden.
   const RunEnvironment* environment(const PublishedRun& run) const;
   // Of the completed row. An error says why it cannot be modelled.
@@ -58,7 +61,7 @@ class RunLoader {
     StackSpec stack;
   };
   Result<const Machine*> machine(const RunEnvironment& environment, const PublishedRun& run);
-  void learn_names();
+  Status learn_names();
   const std::string& cluster_of(const RunEnvironment& environment, const PublishedRun& run);
 
   Catalogue catalogue_;
@@ -69,6 +72,7 @@ class RunLoader {
   std::map<std::string, std::unique_ptr<Machine>> machines_;
   KnownNames stacks_called_, clusters_called_;
   std::map<std::string, std::string> profile_of_;  // clusters' profiles
+  Status knows_names_ = Ok{};
 };
 
 // Seconds per step that the row states: its step, or its tokens per second, or its hardware TFLOPs
