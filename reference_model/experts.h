@@ -38,8 +38,7 @@ struct ExpertsSaved {
 class Experts {
  public:
   // What the router adds to the block's unit.
-  static void specify_router(const RankContext& context, const std::string& block,
-                             std::vector<ParameterSpec>& specs);
+  static void specify_router(SpecList& specs);
   // The unit of this rank's experts.
   static ParameterUnit& add_to(const RankContext& context, ParameterStore& store,
                                const std::string& block);
@@ -69,7 +68,6 @@ class Experts {
   Tensor from_experts(Tensor slots) const;
   // Between the order in which ranks send and that of experts.
   Tensor reordered(const Tensor& slots, bool by_expert) const;
-  Tensor activate(const ExpertsSaved& saved) const;
   // Gradient of `input` from that of the down projection's result; adds to the weights' gradients.
   Tensor experts_backward(Tensor ddown, ExpertsSaved& saved) const;
   void multiply(Matmul product, const Stack& stack) const;
