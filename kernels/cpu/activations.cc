@@ -60,55 +60,38 @@ Gated gated_activation(MlpKind kind, float limit, float gate, float up) {
   return {u * g * s, passes_gate * u * s * (1.0F + kSharpness * g * (1.0F - s)), passes_up * g * s};
 }
 
-// A row of zeros stands for an absent bias.
-const float* bias_or_zeros(const Tensor& bias, std::int64_t cols, Scratch& scratch) {
-  if (bias.defined()) return FloatWindow(bias, cols, scratch).load(0, cols);
-  float* zeros = scratch.floats(cols);
-  std::fill_n(zeros, cols, 0.0F);
-  return zeros;
-}
-
 }  // namespace
 
 void compute(const BiasGeluForward& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
-  const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
-  const float* bias = bias_or_zeros(op.bias, cols, state.scratch);
-  for (std::int64_t first = 0; first < op.x.elements(); first += cols) {
-    const float* x_row = x.load(first, cols);
-    float* y_row = y.blank(first);
+  const float* bias = row_or_zeros(op.bias, cols, state.scratch);
+  map_rows(op.x, op.y, state.scratch, [&](std::int64_t, const float* x, float* y) {
     if (op.kind == MlpKind::kGelu) {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = gelu(x_row[c] + bias[c]);
+      for (std::int64_t c = 0; c < cols; ++c) y[c] = gelu(x[c] + bias[c]);
     } else {
       for (std::int64_t c = 0; c < cols; ++c) {
-        y_row[c] = plain_activation(op.kind, x_row[c] + bias[c]).value;
+        y[c] = plain_activation(op.kind, x[c] + bias[c]).value;
       }
     }
-    y.store(first, cols);
-  }
+  });
 }
 
 void compute(const BiasGeluBackward& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
-  Scratch& scratch = state.scratch;
-  const FloatWindow x(op.x, cols, scratch), dy(op.dy, cols, scratch), dx(op.dx, cols, scratch);
-  const float* bias = bias_or_zeros(op.bias, cols, scratch);
-  for (std::int64_t first = 0; first < op.x.elements(); first += cols) {
-    const float* x_row = x.load(first, cols);
-    const float* dy_row = dy.load(first, cols);
-    float* dx_row = dx.blank(first);
+  const FloatWindow dy(op.dy, cols, state.scratch);
+  const float* bias = row_or_zeros(op.bias, cols, state.scratch);
+  map_rows(op.x, op.dx, state.scratch, [&](std::int64_t first, const float* x, float* dx) {
+    const float* slope = dy.load(first, cols);
     if (op.kind == MlpKind::kGelu) {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c)
-        dx_row[c] = dy_row[c] * gelu_slope(x_row[c] + bias[c]);
+      for (std::int64_t c = 0; c < cols; ++c) dx[c] = slope[c] * gelu_slope(x[c] + bias[c]);
     } else {
       for (std::int64_t c = 0; c < cols; ++c) {
-        dx_row[c] = dy_row[c] * plain_activation(op.kind, x_row[c] + bias[c]).slope;
+        dx[c] = slope[c] * plain_activation(op.kind, x[c] + bias[c]).slope;
       }
     }
-    dx.store(first, cols);
-  }
+  });
 }
 
 void compute(const SwigluForward& op, CpuState& state) {
@@ -186,15 +169,9 @@ void compute(const ColumnBiasGradient& op, CpuState& state) {
 
 void compute(const SoftCapForward& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
-  const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
-  for (std::int64_t first = 0; first < op.x.elements(); first += cols) {
-    const float* x_row = x.load(first, cols);
-    float* y_row = y.blank(first);
-    for (std::int64_t c = 0; c < cols; ++c) {
-      y_row[c] = op.cap * std::tanh(op.scale * x_row[c] / op.cap);
-    }
-    y.store(first, cols);
-  }
+  map_rows(op.x, op.y, state.scratch, [&](std::int64_t, const float* x, float* y) {
+    for (std::int64_t c = 0; c < cols; ++c) y[c] = op.cap * std::tanh(op.scale * x[c] / op.cap);
+  });
 }
 
 void compute(const SoftCapBackward& op, CpuState& state) {
@@ -213,22 +190,18 @@ void compute(const SoftCapBackward& op, CpuState& state) {
 
 void compute(const BiasResidual& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
-  const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
   const FloatWindow residual(op.residual, cols, state.scratch);
-  const float* bias = bias_or_zeros(op.bias, cols, state.scratch);
-  for (std::int64_t first = 0; first < op.x.elements(); first += cols) {
-    const float* x_row = x.load(first, cols);
-    const float* residual_row = residual.load(first, cols);
-    float* y_row = y.blank(first);
-    if (residual_row != nullptr) {
+  const float* bias = row_or_zeros(op.bias, cols, state.scratch);
+  map_rows(op.x, op.y, state.scratch, [&](std::int64_t first, const float* x, float* y) {
+    const float* bypass = residual.load(first, cols);
+    if (bypass != nullptr) {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = x_row[c] + bias[c] + residual_row[c];
+      for (std::int64_t c = 0; c < cols; ++c) y[c] = x[c] + bias[c] + bypass[c];
     } else {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = x_row[c] + bias[c];
+      for (std::int64_t c = 0; c < cols; ++c) y[c] = x[c] + bias[c];
     }
-    y.store(first, cols);
-  }
+  });
 }
 
 void compute(const ColumnSum& op, CpuState& state) {

@@ -49,4 +49,19 @@ class FloatWindow {
   float* buffer_ = nullptr;
 };
 
+// Runs row(first element, x's values, room for y's) for every row of x, and stores that of y.
+template <class Row>
+void map_rows(const Tensor& x, const Tensor& y, Scratch& scratch, Row row) {
+  const std::int64_t cols = x.cols();
+  const FloatWindow from(x, cols, scratch), to(y, cols, scratch);
+  for (std::int64_t first = 0; first < x.elements(); first += cols) {
+    const float* values = from.load(first, cols);
+    row(first, values, to.blank(first));
+    to.store(first, cols);
+  }
+}
+
+// The one row of an operand that may be absent: zeros.
+const float* row_or_zeros(const Tensor& row, std::int64_t cols, Scratch& scratch);
+
 }  // namespace tpsim

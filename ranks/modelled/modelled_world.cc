@@ -6,7 +6,7 @@ namespace tpsim {
 
 ModelledWorld::ModelledWorld(int rank, int size, CollectiveSeconds seconds,
                              std::int64_t integers_below)
-    : rank_(rank), size_(size), seconds_(std::move(seconds)), integers_below_(integers_below) {
+    : World(rank, size), seconds_(std::move(seconds)), integers_below_(integers_below) {
   TPSIM_CHECK(rank >= 0 && rank < size, "a rank of the world");
 }
 

@@ -23,18 +23,6 @@ std::byte* address(void* data, DType dtype, std::int64_t index) {
   return static_cast<std::byte*>(data) + index * size_of(dtype);
 }
 
-int rank_in(MPI_Comm comm) {
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  return rank;
-}
-
-int size_of_group(MPI_Comm comm) {
-  int size = 0;
-  MPI_Comm_size(comm, &size);
-  return size;
-}
-
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(Device& device, GroupKind group, MPI_Comm comm)
@@ -51,38 +39,23 @@ MpiCommunicator::~MpiCommunicator() {
     MPI_Request_free(&pending.request);
     abandoned.push_back(std::move(pending.data));
   }
-  if (begun_.empty()) {
+  if (!has_begun()) {
     MPI_Comm_free(&comm_);
   } else if (under_way_) {
     MpiReduction::abandon(std::move(*under_way_));
   }
 }
 
-void MpiCommunicator::do_begin(const Begun& call) {
-  begun_.push_back(call);
-  do_progress();
-}
-
-std::size_t MpiCommunicator::do_progress() {
-  advance(false);
-  return done_;
-}
-
 void MpiCommunicator::do_finish() {
   const MpiCall call("a reduction beside backward");
-  advance(true);
-  begun_.clear();
-  done_ = 0;
+  Communicator::do_finish();
 }
 
-void MpiCommunicator::advance(bool wait) {
-  while (done_ < begun_.size()) {
-    const Begun& call = begun_[done_];
-    if (!under_way_) under_way_.emplace(comm_, call.all, call.part, call.op);
-    if (!under_way_->advance(wait)) return;
-    under_way_.reset();
-    ++done_;
-  }
+bool MpiCommunicator::do_advance(const Begun& call, bool wait) {
+  if (!under_way_) under_way_.emplace(comm_, call.all, call.part, call.op);
+  const bool is_done = under_way_->advance(wait);
+  if (is_done) under_way_.reset();
+  return is_done;
 }
 
 std::byte* MpiCommunicator::scratch(std::int64_t bytes) {
@@ -129,7 +102,6 @@ void MpiCommunicator::all_reduce_small(const Tensor& x, ReduceOp op) {
 
 void MpiCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
   const MpiCall call("all_reduce");
-  TPSIM_CHECK(is_floating(x.dtype()), "reductions are of floating numbers");
   if (x.bytes() <= kSmallBytes) return all_reduce_small(x, op);
   for (std::int64_t first = 0; first < x.elements(); first += kPieceElements) {
     const Shares shares = even_shares(std::min(kPieceElements, x.elements() - first));
@@ -143,8 +115,7 @@ void MpiCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
 
 void MpiCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
   const MpiCall call("reduce_scatter");
-  TPSIM_CHECK(is_floating(part.dtype()), "reductions are of floating numbers");
-  TPSIM_CHECK(all.elements() <= std::numeric_limits<int>::max(), "MPI counts elements in an int");
+  count_of(all.elements());  // checks that MPI can
   const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / size());
   for (std::int64_t first = 0; first < part.elements(); first += piece) {
     const auto count = static_cast<int>(std::min(piece, part.elements() - first));

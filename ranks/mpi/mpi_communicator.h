@@ -30,10 +30,9 @@ class MpiCommunicator final : public Communicator {
   void do_broadcast(const Tensor& x, int root) override;
   void do_send(const Tensor& x, int to) override;
   void do_receive(const Tensor& x, int from) override;
-  void do_begin(const Begun& call) override;
   void do_finish() override;
   bool needs_host() const override { return true; }
-  std::size_t do_progress() override;
+  bool do_advance(const Begun& call, bool wait) override;
 
  private:
   // A message under way, with its own copy of the data.
@@ -53,13 +52,10 @@ class MpiCommunicator final : public Communicator {
   void all_reduce_small(const Tensor& x, ReduceOp op);
   std::byte* scratch(std::int64_t bytes);
   std::vector<std::byte> unused_buffer();
-  void advance(bool wait);
 
   MPI_Comm comm_;
   std::vector<std::byte> scratch_;
   std::vector<Pending> pending_;
-  std::vector<Begun> begun_;  // beside ops, since the last finish()
-  std::size_t done_ = 0;      // of begun_
   std::optional<MpiReduction> under_way_;
 };
 

@@ -15,9 +15,8 @@ constexpr int kReductionTag = 1;
 
 MpiReduction::MpiReduction(MPI_Comm comm, Tensor all, Tensor part, ReduceOp op)
     : comm_(comm), all_(std::move(all)), part_(std::move(part)), op_(op) {
-  TPSIM_CHECK(is_floating(all_.dtype()), "reductions are of floating numbers");
-  MPI_Comm_rank(comm_, &rank_);
-  MPI_Comm_size(comm_, &size_);
+  rank_ = rank_in(comm_);
+  size_ = size_of_group(comm_);
   step_ = part_.defined() ? std::max<std::int64_t>(1, kPieceElements / size_) : kPieceElements;
   if (all_.elements() > 0) exchange_shares();
 }

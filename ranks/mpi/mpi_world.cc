@@ -17,6 +17,7 @@
 
 #include "ranks/launcher.h"
 #include "ranks/mpi/mpi_communicator.h"
+#include "ranks/mpi/mpi_values.h"
 #include "ranks/mpi/mpi_watch.h"
 
 namespace tpsim {
@@ -24,18 +25,11 @@ namespace {
 
 class MpiWorld final : public World {
  public:
-  MpiWorld() {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
-  }
-
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  MpiWorld() : World(rank_in(MPI_COMM_WORLD), size_of_group(MPI_COMM_WORLD)) {}
 
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                              const std::vector<std::int64_t>& members) override {
-    TPSIM_CHECK(std::find(members.begin(), members.end(), rank_) != members.end(),
-                "a rank forms groups that it belongs to");
+    member_of(*this, group, members);  // checks that this rank is one
     const std::vector<int> ranks(members.begin(), members.end());
     MPI_Group world_group, some;
     MPI_Comm_group(MPI_COMM_WORLD, &world_group);
@@ -47,10 +41,6 @@ class MpiWorld final : public World {
     MPI_Group_free(&world_group);
     return std::make_unique<MpiCommunicator>(device, group, comm);
   }
-
- private:
-  int rank_ = 0;
-  int size_ = 1;
 };
 
 // A port that nobody listens on at this moment.
@@ -92,11 +82,11 @@ void give_up(int rank, std::chrono::seconds patience, const std::string& what,
 
 MpiPlace mpi_place() {
   MpiPlace place;
-  MPI_Comm_rank(MPI_COMM_WORLD, &place.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &place.size);
+  place.rank = rank_in(MPI_COMM_WORLD);
+  place.size = size_of_group(MPI_COMM_WORLD);
   MPI_Comm machine = MPI_COMM_NULL;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, place.rank, MPI_INFO_NULL, &machine);
-  MPI_Comm_rank(machine, &place.local_rank);
+  place.local_rank = rank_in(machine);
   MPI_Comm_free(&machine);
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);

@@ -49,7 +49,6 @@ ThreadCommunicator::~ThreadCommunicator() {
 }
 
 void ThreadCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
-  TPSIM_CHECK(is_floating(x.dtype()), "reductions are of floating numbers");
   const Share share = share_of(x.elements(), rank(), size());
   threads_->exchange(rank(), x.raw(), [&](Addresses all) { all_reduce_share(x, op, share, all); });
 }
@@ -65,26 +64,8 @@ void ThreadCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
 }
 
 void ThreadCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
-  TPSIM_CHECK(is_floating(part.dtype()), "reductions are of floating numbers");
   threads_->exchange(rank(), all.raw(),
                      [&](Addresses wholes) { reduce_part(part, rank(), wholes); });
-}
-
-void ThreadCommunicator::do_begin(const Begun& call) {
-  TPSIM_CHECK(is_floating(call.all.dtype()), "reductions are of floating numbers");
-  begun_.push_back(call);
-  advance(false);
-}
-
-std::size_t ThreadCommunicator::do_progress() {
-  advance(false);
-  return done_;
-}
-
-void ThreadCommunicator::do_finish() {
-  advance(true);
-  begun_.clear();
-  done_ = 0;
 }
 
 bool ThreadCommunicator::others_are_there(bool wait) {
@@ -92,30 +73,23 @@ bool ThreadCommunicator::others_are_there(bool wait) {
   return wait || threads_->reached(phase_);
 }
 
-void ThreadCommunicator::advance(bool wait) {
-  while (done_ < begun_.size()) {
-    const Begun& call = begun_[done_];
-    switch (stage_) {
-      case Stage::kNone:
-        phase_ = threads_->publish(rank(), call.all.raw());
-        stage_ = Stage::kOthersCome;
-        break;
-      case Stage::kOthersCome:
-        if (!others_are_there(wait)) return;
-        threads_->read([&](Addresses all) {
-          if (call.scatters()) return reduce_part(call.part, rank(), all);
-          all_reduce_share(call.all, call.op, share_of(call.all.elements(), rank(), size()), all);
-        });
-        phase_ = threads_->arrive();
-        stage_ = Stage::kOthersRead;
-        break;
-      case Stage::kOthersRead:
-        if (!others_are_there(wait)) return;
-        stage_ = Stage::kNone;
-        ++done_;
-        break;
-    }
+bool ThreadCommunicator::do_advance(const Begun& call, bool wait) {
+  if (stage_ == Stage::kNone) {
+    phase_ = threads_->publish(rank(), call.all.raw());
+    stage_ = Stage::kOthersCome;
   }
+  if (stage_ == Stage::kOthersCome) {
+    if (!others_are_there(wait)) return false;
+    threads_->read([&](Addresses all) {
+      if (call.scatters()) return reduce_part(call.part, rank(), all);
+      all_reduce_share(call.all, call.op, share_of(call.all.elements(), rank(), size()), all);
+    });
+    phase_ = threads_->arrive();
+    stage_ = Stage::kOthersRead;
+  }
+  if (!others_are_there(wait)) return false;
+  stage_ = Stage::kNone;
+  return true;
 }
 
 void ThreadCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {

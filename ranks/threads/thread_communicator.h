@@ -28,21 +28,16 @@ class ThreadCommunicator final : public Communicator {
   void do_broadcast(const Tensor& x, int root) override;
   void do_send(const Tensor& x, int to) override;
   void do_receive(const Tensor& x, int from) override;
-  void do_begin(const Begun& call) override;
-  void do_finish() override;
   bool needs_host() const override { return true; }
-  std::size_t do_progress() override;
+  bool do_advance(const Begun& call, bool wait) override;
 
  private:
   // Of the reduction that is under way: the others come, or they still use what was published.
   enum class Stage : std::uint8_t { kNone, kOthersCome, kOthersRead };
 
-  void advance(bool wait);
   bool others_are_there(bool wait);
 
   std::shared_ptr<ThreadGroup> threads_;
-  std::vector<Begun> begun_;  // beside ops, since the last finish()
-  std::size_t done_ = 0;      // of begun_
   Stage stage_ = Stage::kNone;
   ThreadGroup::Phase phase_ = 0;
 };

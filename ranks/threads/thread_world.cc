@@ -52,10 +52,7 @@ class ThreadTeam {
 
 class ThreadWorld final : public World {
  public:
-  ThreadWorld(ThreadTeam& team, int rank, int size) : team_(team), rank_(rank), size_(size) {}
-
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  ThreadWorld(ThreadTeam& team, int rank, int size) : World(rank, size), team_(team) {}
 
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                              const std::vector<std::int64_t>& members) override {
@@ -66,8 +63,6 @@ class ThreadWorld final : public World {
 
  private:
   ThreadTeam& team_;
-  int rank_;
-  int size_;
   std::map<std::pair<GroupKind, std::vector<std::int64_t>>, int> formed_;
 };
 
