@@ -1,5 +1,4 @@
-#include "core/huggingface_config.h"
-
+// The config.json of Hugging Face models, family by family.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -129,9 +129,7 @@ void read_sizes(Config& config, const SizeKeys& keys) {
 void read_activation(Config& config, std::string_view key, const Activations& known) {
   std::string name(known.front().first);
   config.in.text(key, name, kOptional);
-  std::vector<std::string_view> names;
-  for (const auto& [word, kind] : known) names.push_back(word);
-  const auto found = choose("activation", name, std::span<const std::string_view>(names));
+  const auto found = choose("activation", name, texts_of(known, &Activations::value_type::first));
   if (!found.ok()) return config.in.reject(key, found.error().message, found.error().hint);
   config.model.mlp = known[*found].second;
 }
