@@ -16,32 +16,11 @@
 #include <thread>
 
 #include "ranks/launcher.h"
-#include "ranks/mpi/mpi_communicator.h"
 #include "ranks/mpi/mpi_values.h"
 #include "ranks/mpi/mpi_watch.h"
 
 namespace tpsim {
 namespace {
-
-class MpiWorld final : public World {
- public:
-  MpiWorld() : World(rank_in(MPI_COMM_WORLD), size_of_group(MPI_COMM_WORLD)) {}
-
-  std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
-                                             const std::vector<std::int64_t>& members) override {
-    member_of(*this, group, members);  // checks that this rank is one
-    const std::vector<int> ranks(members.begin(), members.end());
-    MPI_Group world_group, some;
-    MPI_Comm_group(MPI_COMM_WORLD, &world_group);
-    MPI_Group_incl(world_group, static_cast<int>(ranks.size()), ranks.data(), &some);
-    MPI_Comm comm = MPI_COMM_NULL;
-    const MpiCall call("forming a group");
-    MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &comm);
-    MPI_Group_free(&some);
-    MPI_Group_free(&world_group);
-    return std::make_unique<MpiCommunicator>(device, group, comm);
-  }
-};
 
 // A port that nobody listens on at this moment.
 int free_port() {
@@ -102,20 +81,19 @@ MpiPlace mpi_place() {
   return place;
 }
 
-std::unique_ptr<World> mpi_world() { return std::make_unique<MpiWorld>(); }
-
 Status run_under_mpi(const RankBody& body, const MpiErrorReport& report) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-  MpiWorld world;
+  const std::unique_ptr<World> world = mpi_world();
   const auto patience = collective_patience(process_environment);
   std::optional<MpiWatch> watch;
   if (patience) {
-    watch.emplace(*patience,
-                  [&](const std::string& what) { give_up(world.rank(), *patience, what, report); });
+    watch.emplace(*patience, [&](const std::string& what) {
+      give_up(world->rank(), *patience, what, report);
+    });
   }
   bool thrown_out = false;
-  const Status status = outcome_of(world, [&](World& ranks) -> Status {
+  const Status status = outcome_of(*world, [&](World& ranks) -> Status {
     if (!patience) return patience.error();
     try {
       return body(ranks);
@@ -125,8 +103,8 @@ Status run_under_mpi(const RankBody& body, const MpiErrorReport& report) {
     }
   });
   if (!status) {
-    std::this_thread::sleep_for(patience_of(world.rank(), thrown_out));
-    MPI_Abort(MPI_COMM_WORLD, report(with_rank(world.rank(), status.error())));
+    std::this_thread::sleep_for(patience_of(world->rank(), thrown_out));
+    MPI_Abort(MPI_COMM_WORLD, report(with_rank(world->rank(), status.error())));
   }
   const MpiCall call("the end of the job");
   MPI_Finalize();

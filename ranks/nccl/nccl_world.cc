@@ -92,7 +92,7 @@ class NcclWorld final : public World {
   }
 
   std::unique_ptr<Communicator> made(const GroupMember& member, NcclComms comms) {
-    return std::make_unique<NcclCommunicator>(
+    return nccl_communicator(
         device_, member, *nccl_library(), std::move(comms),
         [this](std::shared_ptr<void> links) { unfinished_.push_back(std::move(links)); });
   }
