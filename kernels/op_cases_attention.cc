@@ -31,6 +31,12 @@ Heads heads_of(const Tensor& tensor, const AttentionDims& d, std::int64_t heads)
   return {tensor, 0, d.batch * heads * d.head_dim, heads * d.head_dim, d.head_dim};
 }
 
+// Of ops on rows of heads, whose keys hold {rows, heads, head_dim}.
+AttentionDims dims_of_rows(const OpKey& key) {
+  return {1, key.dims[0], key.dims[1], key.dims[1], key.dims[2]};
+}
+Shape shape_of(const AttentionDims& d) { return {d.seq, 1, d.heads * d.head_dim}; }
+
 }  // namespace
 
 SoftmaxForward op_case(Operands& make, const OpKey& key, Of<SoftmaxForward>) {
@@ -108,38 +114,32 @@ FlashBackward op_case(Operands& make, const OpKey& key, Of<FlashBackward>) {
 }
 
 Rotary op_case(Operands& make, const OpKey& key, Of<Rotary>) {
-  const auto [rows, heads, head_dim, x3, x4, x5, x6, x7] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  const Tensor x = make.normal({rows, 1, heads * head_dim}, key.dtype);
+  const AttentionDims d = dims_of_rows(key);
   return Rotary{.dims = d,
-                .x = heads_of(x, d, heads),
+                .x = heads_of(make.normal(shape_of(d), key.dtype), d, d.heads),
                 .frequencies = Tensor(),
                 .neighbours = key.variant != 0,
                 .label = kCase};
 }
 
 HeadNormForward op_case(Operands& make, const OpKey& key, Of<HeadNormForward>) {
-  const auto [rows, heads, head_dim, x3, x4, x5, x6, x7] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  return HeadNormForward{
-      .kind = NormKind::kRmsNorm,
-      .dims = d,
-      .x = heads_of(make.normal({rows, 1, heads * head_dim}, key.dtype), d, heads),
-      .gain = make.normal({head_dim}, key.dtype, 0.2, 1.0),
-      .raw = make.empty({rows, 1, heads * head_dim}, key.dtype),
-      .label = kCase};
+  const AttentionDims d = dims_of_rows(key);
+  return HeadNormForward{.kind = NormKind::kRmsNorm,
+                         .dims = d,
+                         .x = heads_of(make.normal(shape_of(d), key.dtype), d, d.heads),
+                         .gain = make.normal({d.head_dim}, key.dtype, 0.2, 1.0),
+                         .raw = make.empty(shape_of(d), key.dtype),
+                         .label = kCase};
 }
 
 HeadNormBackward op_case(Operands& make, const OpKey& key, Of<HeadNormBackward>) {
-  const auto [rows, heads, head_dim, x3, x4, x5, x6, x7] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  const Shape shape{rows, 1, heads * head_dim};
+  const AttentionDims d = dims_of_rows(key);
   return HeadNormBackward{.kind = NormKind::kRmsNorm,
                           .dims = d,
-                          .dx = heads_of(make.normal(shape, key.dtype), d, heads),
-                          .gain = make.normal({head_dim}, key.dtype, 0.2, 1.0),
-                          .raw = make.normal(shape, key.dtype, 2.0),
-                          .dgain = make.normal({head_dim}, kStatistic),
+                          .dx = heads_of(make.normal(shape_of(d), key.dtype), d, d.heads),
+                          .gain = make.normal({d.head_dim}, key.dtype, 0.2, 1.0),
+                          .raw = make.normal(shape_of(d), key.dtype, 2.0),
+                          .dgain = make.normal({d.head_dim}, kStatistic),
                           .label = kCase};
 }
 
@@ -156,18 +156,15 @@ SoftCapBackward op_case(Operands& make, const OpKey& key, Of<SoftCapBackward>) {
 }
 
 PositionScale op_case(Operands& make, const OpKey& key, Of<PositionScale>) {
-  const auto [rows, heads, head_dim, x3, x4, x5, x6, x7] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  return PositionScale{
-      d,    heads_of(make.normal({rows, 1, heads * head_dim}, key.dtype), d, heads), 0.1F, 4, 0,
-      kCase};
+  const AttentionDims d = dims_of_rows(key);
+  return PositionScale{d,    heads_of(make.normal(shape_of(d), key.dtype), d, d.heads), 0.1F, 4, 0,
+                       kCase};
 }
 
 HeadSum op_case(Operands& make, const OpKey& key, Of<HeadSum>) {
-  const auto [rows, heads, head_dim, x3, x4, x5, x6, x7] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  return HeadSum{d, heads_of(make.normal({rows, 1, heads * head_dim}, key.dtype), d, heads),
-                 heads_of(make.empty({rows, 1, head_dim}, key.dtype), d, 1), kCase};
+  const AttentionDims d = dims_of_rows(key);
+  return HeadSum{d, heads_of(make.normal(shape_of(d), key.dtype), d, d.heads),
+                 heads_of(make.empty({d.seq, 1, d.head_dim}, key.dtype), d, 1), kCase};
 }
 
 }  // namespace tpsim

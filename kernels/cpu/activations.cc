@@ -96,53 +96,43 @@ void compute(const BiasGeluBackward& op, CpuState& state) {
 
 void compute(const SwigluForward& op, CpuState& state) {
   const std::int64_t cols = op.y.cols();
-  const FloatWindow x(op.x, 2 * cols, state.scratch), y(op.y, cols, state.scratch);
-  for (std::int64_t row = 0; row < op.y.rows(); ++row) {
-    const float* gate = x.load(2 * row * cols, 2 * cols);
+  map_rows(op.x, op.y, state.scratch, [&](std::int64_t, const float* gate, float* y) {
     const float* up = gate + cols;
-    float* y_row = y.blank(row * cols);
     if (op.kind == MlpKind::kSwiglu) {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = gate[c] * fast_sigmoid(gate[c]) * up[c];
+      for (std::int64_t c = 0; c < cols; ++c) y[c] = gate[c] * fast_sigmoid(gate[c]) * up[c];
     } else {
       for (std::int64_t c = 0; c < cols; ++c) {
-        y_row[c] = gated_activation(op.kind, op.limit, gate[c], up[c]).y;
+        y[c] = gated_activation(op.kind, op.limit, gate[c], up[c]).y;
       }
     }
-    y.store(row * cols, cols);
-  }
+  });
 }
 
 void compute(const SwigluBackward& op, CpuState& state) {
   const std::int64_t cols = op.dy.cols();
-  Scratch& scratch = state.scratch;
-  const FloatWindow x(op.x, 2 * cols, scratch), dx(op.dx, 2 * cols, scratch);
-  const FloatWindow dy(op.dy, cols, scratch);
-  for (std::int64_t row = 0; row < op.dy.rows(); ++row) {
-    const float* gate = x.load(2 * row * cols, 2 * cols);
+  const FloatWindow dy(op.dy, cols, state.scratch);
+  map_rows(op.x, op.dx, state.scratch, [&](std::int64_t first, const float* gate, float* dgate) {
     const float* up = gate + cols;
-    const float* dy_row = dy.load(row * cols, cols);
-    float* dgate = dx.blank(2 * row * cols);
+    const float* slopes = dy.load(first / 2, cols);
     float* dup = dgate + cols;
     if (op.kind != MlpKind::kSwiglu) {
       for (std::int64_t c = 0; c < cols; ++c) {
         const Gated g = gated_activation(op.kind, op.limit, gate[c], up[c]);
-        dgate[c] = dy_row[c] * g.dgate;
-        dup[c] = dy_row[c] * g.dup;
+        dgate[c] = slopes[c] * g.dgate;
+        dup[c] = slopes[c] * g.dup;
       }
-      dx.store(2 * row * cols, 2 * cols);
-      continue;
+      return;
     }
 #pragma omp simd
     for (std::int64_t c = 0; c < cols; ++c) {
       const float s = fast_sigmoid(gate[c]);
       const float silu = gate[c] * s;
-      const float slope = dy_row[c];
+      const float slope = slopes[c];
       dgate[c] = slope * up[c] * (s + silu * (1.0F - s));
       dup[c] = slope * silu;
     }
-    dx.store(2 * row * cols, 2 * cols);
-  }
+  });
 }
 
 void compute(const ColumnBias& op, CpuState& state) {

@@ -49,15 +49,15 @@ class FloatWindow {
   float* buffer_ = nullptr;
 };
 
-// Runs row(first element, x's values, room for y's) for every row of x, and stores that of y.
+// Runs row(y's first element, x's values, room for y's) for every row, and stores that of y.
 template <class Row>
 void map_rows(const Tensor& x, const Tensor& y, Scratch& scratch, Row row) {
-  const std::int64_t cols = x.cols();
-  const FloatWindow from(x, cols, scratch), to(y, cols, scratch);
-  for (std::int64_t first = 0; first < x.elements(); first += cols) {
-    const float* values = from.load(first, cols);
-    row(first, values, to.blank(first));
-    to.store(first, cols);
+  const std::int64_t in = x.cols(), out = y.cols();
+  const FloatWindow from(x, in, scratch), to(y, out, scratch);
+  for (std::int64_t r = 0; r < x.rows(); ++r) {
+    const float* values = from.load(r * in, in);
+    row(r * out, values, to.blank(r * out));
+    to.store(r * out, out);
   }
 }
 
