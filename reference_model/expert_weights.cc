@@ -1,18 +1,18 @@
-#include "reference_model/expert_weights.h"
-
+// Which experts a rank has, and what their weights are called.
 #include "reference_model/experts.h"
 
 namespace tpsim {
 
-std::string expert_name(const WeightNames& names, std::int64_t expert, const std::string& matrix) {
+std::string Experts::expert_name(const WeightNames& names, std::int64_t expert,
+                                 const std::string& matrix) {
   return names.experts + std::to_string(expert) + "." + matrix;
 }
 
-std::int64_t first_expert(const RankContext& context) {
+std::int64_t Experts::first_expert(const RankContext& context) {
   return context.groups.expert.rank() * local_sizes(context).experts;
 }
 
-std::string latent_name(bool down) {
+std::string Experts::latent_name(bool down) {
   return down ? "mlp.fc1_latent_proj.weight" : "mlp.fc2_latent_proj.weight";
 }
 

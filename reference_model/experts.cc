@@ -6,11 +6,9 @@
 #include <unordered_map>
 
 #include "reference_model/expert_balance.h"
-#include "reference_model/expert_weights.h"
 #include "reference_model/linear.h"
 #include "reference_model/mlp.h"
 #include "reference_model/norm.h"
-#include "reference_model/weight_names.h"
 
 namespace tpsim {
 namespace {

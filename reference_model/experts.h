@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "reference_model/parameters.h"
+#include "reference_model/weight_names.h"
 
 namespace tpsim {
 
@@ -58,6 +59,13 @@ class Experts {
     std::int64_t rows = 0, cols = 0;
     const Parameter* first = nullptr;  // whose scales are those of all
   };
+  // Behind the block's prefix, without ".weight".
+  static std::string expert_name(const WeightNames& names, std::int64_t expert,
+                                 const std::string& matrix);
+  // Of the projection of latents, down or up, behind the block's prefix.
+  static std::string latent_name(bool down);
+  static std::int64_t first_expert(const RankContext& context);
+
   // A column range of [experts, N, width], as one matrix for each expert.
   static Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count);
   Matrix stacked(const Tensor& flat, const Stack& stack) const;
