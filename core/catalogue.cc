@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <span>
 
 #include "core/cluster_json.h"
 #include "core/json_document.h"
@@ -143,7 +142,7 @@ std::optional<fs::path> Catalogue::by_public_name(CatalogueKind kind, std::strin
 Result<fs::path> Catalogue::find(CatalogueKind kind, std::string_view name_or_path) const {
   if (const auto known = by_public_name(kind, name_or_path)) return *known;
   const std::vector<std::string> names = list(kind);
-  const auto index = choose(singular(kind), name_or_path, std::span<const std::string>(names));
+  const auto index = choose(singular(kind), name_or_path, names);
   if (index.ok()) return directory_ / name_of(kind) / (names[*index] + ".json");
   std::error_code ignored;
   const bool is_path = name_or_path.find('/') != std::string_view::npos ||
@@ -179,8 +178,7 @@ Result<fs::path> Catalogue::find_runs(std::string_view name_or_path) const {
   std::sort(tables.begin(), tables.end());
   std::vector<std::string> names;
   for (const fs::path& table : tables) names.push_back(table.stem().string());
-  TPSIM_TRY(const std::size_t index,
-            choose("table of runs", name_or_path, std::span<const std::string>(names)));
+  TPSIM_TRY(const std::size_t index, choose("table of runs", name_or_path, names));
   return tables[index];
 }
 

@@ -6,8 +6,6 @@
 namespace tpsim {
 namespace {
 
-using Activations = std::vector<std::pair<std::string_view, MlpKind>>;
-
 constexpr double kGpt2Dropout = 0.1;  // where the configuration says nothing
 
 // An integer that goes by one of two names; when both are missing the error names the first.
@@ -55,7 +53,7 @@ void read_bloom(Config& config) {
 void read_gpt2(Config& config) {
   FieldReader& in = config.in;
   ModelSpec& model = config.model;
-  read_gpt2_sizes(config);
+  read_sizes(config, kGpt2Sizes);
   in.integer("n_positions", model.seq, kPositionRange);
   model.ends.positions = model.context = model.seq;
   in.number("layer_norm_epsilon", model.norm_epsilon, {0, 1}, kOptional);

@@ -1,5 +1,4 @@
-#include "core/huggingface_config.h"
-
+// The config.json of Hugging Face models, family by family.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -131,14 +130,13 @@ void name_what_was_left(Config& config, const std::string& type) {
   if (!unknown.empty()) config.note("not read, as nothing here depends on it: " + unknown);
 }
 
-const Family* family_called(std::string_view type) {
+std::vector<Family> all_families() {
+  std::vector<Family> all;
   for (const auto& families : {dense_families(), classic_families(), expert_families(),
                                hybrid_families(), newer_families(), older_families()}) {
-    for (const Family& family : families) {
-      if (family.type == type) return &family;
-    }
+    all.insert(all.end(), families.begin(), families.end());
   }
-  return nullptr;
+  return all;
 }
 
 std::string supported_types() {
@@ -189,10 +187,7 @@ void name_other_parts(const JsonValue& root, ModelSpec& model) {
 
 std::vector<std::string_view> huggingface_types() {
   std::vector<std::string_view> types;
-  for (const auto& families : {dense_families(), classic_families(), expert_families(),
-                               hybrid_families(), newer_families(), older_families()}) {
-    for (const Family& family : families) types.push_back(family.type);
-  }
+  for (const Family& family : all_families()) types.push_back(family.type);
   std::sort(types.begin(), types.end());
   return types;
 }
@@ -201,7 +196,9 @@ Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::strin
   TPSIM_TRY(const TextPart part, text_part(root, file));
   FieldReader in(*part.root, file, part.is_part ? "text_config." : "");
   in.allow_foreign_keys();
-  const Family* family = family_called(part.type);
+  const std::vector<Family> families = all_families();
+  const auto family = std::find_if(families.begin(), families.end(),
+                                   [&](const Family& one) { return one.type == part.type; });
   const auto known = std::find_if(kKnownToDiffer.begin(), kKnownToDiffer.end(),
                                   [&](const auto& one) { return one.first == part.type; });
   if (known != kKnownToDiffer.end()) {
@@ -210,7 +207,7 @@ Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::strin
               "tpsim show families lists what is read");
     return in.finish().error();
   }
-  if (family == nullptr) {
+  if (family == families.end()) {
     in.reject("model_type", fmt::format("'{}' is not supported", part.type), supported_types());
     return in.finish().error();
   }

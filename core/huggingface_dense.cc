@@ -25,37 +25,25 @@ void read_mistral(Config& config) {
   window_everywhere(config, 4096);
 }
 
-const std::vector<std::pair<std::string_view, MlpKind>> kGeluTanh = {
-    {"gelu_pytorch_tanh", MlpKind::kGeglu}};
+const Activations kGeluTanh = {{"gelu_pytorch_tanh", MlpKind::kGeglu}};
 
-// What the three Gemmas share. The first one's files say "gelu" and mean the tanh form.
-void read_gemma_keys(Config& config, const Defaults& defaults) {
-  FieldReader& in = config.in;
-  ModelSpec& model = config.model;
-  in.integer("hidden_size", model.hidden, {});
-  in.integer("intermediate_size", model.ffn_hidden, {});
-  in.integer("num_hidden_layers", model.layers, kLayerRange);
-  AttentionShape& attention = model.attention;
-  in.integer("num_attention_heads", attention.heads, {});
-  model.vocab = config.integer("vocab_size", 262208);
-  attention.kv_heads = config.integer("num_key_value_heads", attention.heads);
-  attention.head_dim = config.integer("head_dim", 256);
-  read_attention_dropout(config);
-  read_positions(config, "max_position_embeddings", defaults.positions);
-  read_rotary(config, attention, defaults.rope_theta);
-  model.norm_epsilon = config.number("rms_norm_eps", 1e-6, {0, 1});
-  model.tied_embedding = config.flag("tie_word_embeddings", true);
-  model.linear_bias = model.fused_qkv = false;
-  attention.qkv_bias = attention.output_bias = config.flag("attention_bias", false);
-  model.norm = NormKind::kRmsNorm;
-  model.norm_plus_one = true;
-  model.ends.embedding_scale = std::sqrt(static_cast<double>(model.hidden));
+// What the three Gemmas share, but for their `positions` and rotary base.
+void read_gemma_keys(Config& config, Defaults defaults) {
+  defaults.head_dim = 256;
+  defaults.tied = true;
+  defaults.sizes.vocab = "";
+  defaults.vocab = 262208;
+  defaults.activation_key = "";
+  read_llama_keys(config, defaults);
+  attention_biases(config);
+  config.model.norm_plus_one = true;
+  config.model.ends.embedding_scale = std::sqrt(static_cast<double>(config.model.hidden));
 }
 
+// The first one's files say "gelu" and mean the tanh form.
 void read_gemma(Config& config) {
   read_gemma_keys(config, {.positions = 8192});
-  const std::vector<std::pair<std::string_view, MlpKind>> known = {
-      {"gelu_pytorch_tanh", MlpKind::kGeglu}, {"gelu", MlpKind::kGeglu}};
+  const Activations known = {{"gelu_pytorch_tanh", MlpKind::kGeglu}, {"gelu", MlpKind::kGeglu}};
   read_activation(config, "hidden_act", known);
   read_activation(config, "hidden_activation", known);
 }

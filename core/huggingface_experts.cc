@@ -20,17 +20,6 @@ void read_mixtral(Config& config) {
   read_experts(config, "num_local_experts", "num_experts_per_tok");
 }
 
-// Which layers of Qwen's have experts: every decoder_sparse_step-th but for mlp_only_layers.
-void qwen_dense_layers(Config& config, std::int64_t dense_width) {
-  std::vector<std::int64_t> dense;
-  config.in.integers("mlp_only_layers", dense, {0, 1 << 20}, kOptional);
-  const Layer step = config.integer("decoder_sparse_step", 1, {1, 1 << 20});
-  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
-    const bool listed = std::find(dense.begin(), dense.end(), i) != dense.end();
-    if (listed || (i + 1) % step != 0) make_dense(config, i, dense_width);
-  }
-}
-
 void qwen_experts(Config& config) {
   read_experts(config, "num_experts", "num_experts_per_tok");
   softmax_router(config, false);
@@ -239,6 +228,16 @@ void deepseek_dense_layers(Config& config, std::int64_t dense_width) {
   const Layer step = config.integer("moe_layer_freq", 1, {1, 1 << 20});
   for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
     if (i < dense || i % step != 0) make_dense(config, i, dense_width);
+  }
+}
+
+void qwen_dense_layers(Config& config, std::int64_t dense_width) {
+  std::vector<std::int64_t> dense;
+  config.in.integers("mlp_only_layers", dense, {0, 1 << 20}, kOptional);
+  const Layer step = config.integer("decoder_sparse_step", 1, {1, 1 << 20});
+  for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
+    const bool listed = std::find(dense.begin(), dense.end(), i) != dense.end();
+    if (listed || (i + 1) % step != 0) make_dense(config, i, dense_width);
   }
 }
 

@@ -103,6 +103,10 @@ void Config::require_text(std::string_view key, std::string_view only) {
   if (said != only) in.reject(key, fmt::format("'{}' is not supported here", said));
 }
 
+void Config::reject_length(std::string_view key, std::size_t length) {
+  in.reject(key, fmt::format("it names {} layers; num_hidden_layers is {}", length, model.layers));
+}
+
 void share_width(Config& config, std::string_view hidden_key) {
   AttentionShape& attention = config.model.attention;
   if (attention.heads < 1 || attention.head_dim > 0) return;
@@ -113,21 +117,19 @@ void share_width(Config& config, std::string_view hidden_key) {
   attention.head_dim = config.model.hidden / attention.heads;
 }
 
-void read_gpt2_sizes(Config& config) {
+void read_sizes(Config& config, const SizeKeys& keys) {
   ModelSpec& model = config.model;
-  config.in.integer("n_embd", model.hidden, {});
-  config.in.integer("n_layer", model.layers, kLayerRange);
-  config.in.integer("n_head", model.attention.heads, {});
-  config.in.integer("vocab_size", model.vocab, {});
+  config.in.integer(keys.hidden, model.hidden, {});
+  if (!keys.ffn.empty()) config.in.integer(keys.ffn, model.ffn_hidden, {});
+  config.in.integer(keys.layers, model.layers, kLayerRange);
+  config.in.integer(keys.heads, model.attention.heads, {});
+  if (!keys.vocab.empty()) config.in.integer(keys.vocab, model.vocab, {});
 }
 
-void read_activation(Config& config, std::string_view key,
-                     const std::vector<std::pair<std::string_view, MlpKind>>& known) {
+void read_activation(Config& config, std::string_view key, const Activations& known) {
   std::string name(known.front().first);
   config.in.text(key, name, kOptional);
-  std::vector<std::string_view> names;
-  for (const auto& [word, kind] : known) names.push_back(word);
-  const auto found = choose("activation", name, std::span<const std::string_view>(names));
+  const auto found = choose("activation", name, texts_of(known, &Activations::value_type::first));
   if (!found.ok()) return config.in.reject(key, found.error().message, found.error().hint);
   config.model.mlp = known[*found].second;
 }
@@ -186,14 +188,10 @@ void read_rotary(Config& config, AttentionShape& attention, double theta) {
 }
 
 void read_llama_keys(Config& config, const Defaults& defaults) {
-  FieldReader& in = config.in;
   ModelSpec& model = config.model;
   AttentionShape& attention = model.attention;
-  in.integer("hidden_size", model.hidden, {});
-  in.integer("intermediate_size", model.ffn_hidden, {});
-  in.integer(defaults.layers_key, model.layers, kLayerRange);
-  in.integer("num_attention_heads", attention.heads, {});
-  in.integer("vocab_size", model.vocab, {});
+  read_sizes(config, defaults.sizes);
+  if (defaults.vocab > 0) model.vocab = config.integer("vocab_size", defaults.vocab);
   attention.kv_heads = config.integer("num_key_value_heads", attention.heads);
   attention.head_dim = config.integer("head_dim", defaults.head_dim);
   share_width(config, "hidden_size");
@@ -205,6 +203,7 @@ void read_llama_keys(Config& config, const Defaults& defaults) {
   model.linear_bias = false;
   model.norm = NormKind::kRmsNorm;
   model.fused_qkv = false;
+  if (defaults.activation_key.empty()) return;
   const bool is_plain = defaults.mlp == MlpKind::kReluSquared;
   read_activation(config, defaults.activation_key, {{is_plain ? "relu2" : "silu", defaults.mlp}});
 }
@@ -223,8 +222,7 @@ std::vector<bool> layers_that_say(Config& config, std::string_view key, std::str
   std::vector<std::string> words;
   config.in.texts(key, words);
   if (words.size() != config.layers.size()) {
-    config.in.reject(key, fmt::format("it names {} layers; num_hidden_layers is {}", words.size(),
-                                      config.model.layers));
+    config.reject_length(key, words.size());
   }
   std::vector<bool> says(config.layers.size(), false);
   for (std::size_t i = 0; i < std::min(words.size(), says.size()); ++i) {
@@ -260,8 +258,7 @@ std::vector<bool> rotary_layers(Config& config) {
     }
   }
   if (turns.size() != config.layers.size()) {
-    config.in.reject("no_rope_layers", fmt::format("it names {} layers; num_hidden_layers is {}",
-                                                   turns.size(), config.model.layers));
+    config.reject_length("no_rope_layers", turns.size());
     turns.resize(config.layers.size());
   }
   return {turns.begin(), turns.end()};

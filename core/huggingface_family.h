@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "core/json_fields.h"
+#include "core/json_value.h"
 #include "core/model_spec.h"
+#include "core/result.h"
 
 namespace tpsim {
 
@@ -30,6 +32,8 @@ struct Config {
   // What cannot be expressed when it is anything but `only`.
   void require_flag(std::string_view key, bool only, std::string_view why);
   void require_text(std::string_view key, std::string_view only);
+  // A list of another length than that of the layers.
+  void reject_length(std::string_view key, std::size_t length);
   // A key that is known, and of which nothing here depends.
   void pass_over(std::string_view key) { in.has(key); }
   void note(std::string text) { model.notes.push_back(std::move(text)); }
@@ -40,6 +44,15 @@ inline constexpr IntRange kLayerRange{1, 1 << 14};
 inline constexpr IntRange kExpertRange{1, 1 << 16};
 inline constexpr IntRange kPositionRange{1, std::int64_t{1} << 24};
 
+// Under which keys a file says the sizes that no class has a default for; empty: not at all.
+struct SizeKeys {
+  std::string_view hidden = "hidden_size", ffn = "intermediate_size";
+  std::string_view layers = "num_hidden_layers", heads = "num_attention_heads";
+  std::string_view vocab = "vocab_size";
+};
+inline constexpr SizeKeys kGpt2Sizes{"n_embd", "", "n_layer", "n_head"};
+void read_sizes(Config& config, const SizeKeys& keys);
+
 // What a family's class takes where the file says nothing.
 struct Defaults {
   std::int64_t head_dim = 0;  // 0: hidden / heads
@@ -47,11 +60,12 @@ struct Defaults {
   double rope_theta = 10000;
   double epsilon = 1e-6;
   bool tied = false;
+  std::int64_t vocab = 0;  // 0: the file says it
   // Under which keys a file says these.
-  std::string_view layers_key = "num_hidden_layers";
+  SizeKeys sizes = {};
   std::string_view epsilon_key = "rms_norm_eps";
-  std::string_view activation_key = "hidden_act";
-  MlpKind mlp = MlpKind::kSwiglu;  // the only one that the family has
+  std::string_view activation_key = "hidden_act";  // empty: the family reads it by itself
+  MlpKind mlp = MlpKind::kSwiglu;                  // the only one that the family has
 };
 
 // Sizes, heads, head_dim, rotary base and scaling, norm epsilon, context, tied embedding: the keys
@@ -70,13 +84,10 @@ void attention_biases(Config& config, std::string_view key = "attention_bias",
                       bool otherwise = false);
 void llama_biases(Config& config);
 // The activation by its name, one of those that the family can have; the first where it is absent.
-void read_activation(Config& config, std::string_view key,
-                     const std::vector<std::pair<std::string_view, MlpKind>>& known);
+using Activations = std::vector<std::pair<std::string_view, MlpKind>>;
+void read_activation(Config& config, std::string_view key, const Activations& known);
 // head_dim where a family shares the width out evenly.
 void share_width(Config& config, std::string_view hidden_key);
-
-// Width, blocks, heads and words under GPT-2's keys.
-void read_gpt2_sizes(Config& config);
 
 // config.layers: as many of the model's block as there are layers.
 void spread(Config& config);
@@ -88,6 +99,8 @@ std::vector<bool> layers_that_say(Config& config, std::string_view key, std::str
 // it is absent; which they are.
 std::vector<bool> sliding_layers(Config& config, std::int64_t window,
                                  const std::function<bool(std::int64_t)>& slides);
+// mlp_only_layers and decoder_sparse_step of Qwen's, after spread(): the others have experts.
+void qwen_dense_layers(Config& config, std::int64_t dense_width);
 // no_rope_layers, after spread(): whether each layer turns its queries and keys; by default all but
 // every no_rope_layer_interval-th.
 std::vector<bool> rotary_layers(Config& config);
@@ -121,6 +134,13 @@ void read_prediction_layers(Config& config);
 // Qwen, after spread(): a number that counts only where use_sliding_window says so, in the layers
 // from max_window_layers on or those of layer_types.
 void qwen_windows(Config& config);
+
+// Such a file holds many keys that do not shape the training step; they are passed over. Keys that
+// do must have the right kind and range, and what ModelSpec cannot express is an error, as is a key
+// that shapes another family's step. What is left over is named in ModelSpec::notes. Of a model of
+// several senses the part under "text_config" is read. The training sequence is as long as the
+// context that the file states (bloom: seq_length or 2048). A config.json is named for its folder.
+Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::string& file);
 
 using FamilyReader = void (*)(Config&);
 struct Family {

@@ -11,14 +11,9 @@ namespace tpsim {
 namespace {
 
 void nemotron_h_sizes(Config& config) {
-  FieldReader& in = config.in;
   ModelSpec& model = config.model;
   AttentionShape& attention = model.attention;
-  in.integer("hidden_size", model.hidden, {});
-  in.integer("intermediate_size", model.ffn_hidden, {});
-  in.integer("num_hidden_layers", model.layers, kLayerRange);
-  in.integer("num_attention_heads", attention.heads, {});
-  in.integer("vocab_size", model.vocab, {});
+  read_sizes(config, {});
   attention.kv_heads = config.integer("num_key_value_heads", attention.heads);
   attention.head_dim = config.integer("attention_head_dim", config.integer("head_dim", 0));
   share_width(config, "hidden_size");
@@ -78,9 +73,7 @@ void read_nemotron_h(Config& config) {
   const bool has_experts = pattern.find('E') != std::string::npos;
   const BlockShape experts = has_experts ? nemotron_experts(config) : BlockShape{};
   if (pattern.size() != config.layers.size()) {
-    in.reject("hybrid_override_pattern", fmt::format("it names {} layers; num_hidden_layers is {}",
-                                                     pattern.size(), config.model.layers));
-    return;
+    return config.reject_length("hybrid_override_pattern", pattern.size());
   }
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     BlockShape& block = config.layers[i];
@@ -101,6 +94,12 @@ void read_nemotron_h(Config& config) {
     }
     block = bare;
   }
+}
+
+void make_recurrent(BlockShape& block, MixerKind mixer, const RecurrentShape& recurrent) {
+  block.mixer = mixer;
+  block.attention = {};
+  block.recurrent = recurrent;
 }
 
 void read_qwen3_next(Config& config) {
@@ -129,24 +128,14 @@ void read_qwen3_next(Config& config) {
   config.require_flag("use_sliding_window", false, "windows are not modelled here");
   spread(config);
   const std::int64_t period = config.integer("full_attention_interval", 4, {1, 1 << 20});
-  const std::int64_t step = config.integer("decoder_sparse_step", 1, {1, 1 << 20});
   const std::vector<bool> linear =
       layers_that_say(config, "layer_types", "linear_attention", "full_attention");
-  std::vector<std::int64_t> dense;
-  in.integers("mlp_only_layers", dense, {0, 1 << 20}, kOptional);
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    BlockShape& block = config.layers[i];
-    const auto number = static_cast<std::int64_t>(i);
-    if (linear.empty() ? (number + 1) % period != 0 : linear[i]) {
-      block.mixer = MixerKind::kDeltaNet;
-      block.attention = {};
-      block.recurrent = recurrent;
-    }
-    const bool listed = std::count(dense.begin(), dense.end(), number) > 0;
-    if (!listed && (number + 1) % step == 0) continue;
-    block.ffn_hidden = dense_width;
-    block.experts = {};
+    const bool is_linear =
+        linear.empty() ? (static_cast<std::int64_t>(i) + 1) % period != 0 : linear[i];
+    if (is_linear) make_recurrent(config.layers[i], MixerKind::kDeltaNet, recurrent);
   }
+  qwen_dense_layers(config, dense_width);
 }
 
 // Of Bamba and Granite 4, whose blocks all have a feed-forward part behind the mixer.
@@ -170,12 +159,6 @@ RecurrentShape mamba_keys(Config& config) {
   return recurrent;
 }
 
-void make_recurrent(BlockShape& block, const RecurrentShape& recurrent) {
-  block.mixer = MixerKind::kMamba2;
-  block.attention = {};
-  block.recurrent = recurrent;
-}
-
 void read_bamba(Config& config) {
   ModelSpec& model = config.model;
   model.attention.rotary.fraction = 0.5;
@@ -187,7 +170,7 @@ void read_bamba(Config& config) {
   spread(config);
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     const bool here = std::count(attends.begin(), attends.end(), static_cast<std::int64_t>(i)) > 0;
-    if (!here) make_recurrent(config.layers[i], recurrent);
+    if (!here) make_recurrent(config.layers[i], MixerKind::kMamba2, recurrent);
   }
 }
 
@@ -215,7 +198,8 @@ void read_granite_hybrid(Config& config) {
   spread(config);
   const std::vector<bool> recurs = layers_that_say(config, "layer_types", "mamba", "attention");
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    if (recurs.empty() || recurs[i]) make_recurrent(config.layers[i], recurrent);
+    if (!recurs.empty() && !recurs[i]) continue;
+    make_recurrent(config.layers[i], MixerKind::kMamba2, recurrent);
   }
 }
 

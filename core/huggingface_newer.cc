@@ -77,7 +77,7 @@ void read_ministral3(Config& config) {
 void read_exaone(Config& config) {
   read_llama_keys(config, {.positions = 2048,
                            .epsilon = 1e-5,
-                           .layers_key = "num_layers",
+                           .sizes = {.layers = "num_layers"},
                            .epsilon_key = "layer_norm_epsilon",
                            .activation_key = "activation_function"});
   config.model.hidden_dropout = config.number("embed_dropout", 0, kDropoutRange);
@@ -202,8 +202,7 @@ std::int64_t for_every_layer(Config& config, std::string_view key, std::int64_t 
   const bool same =
       std::all_of(each.begin(), each.end(), [&](std::int64_t n) { return n == each.front(); });
   if (each.size() < static_cast<std::size_t>(config.model.layers)) {
-    config.in.reject(key, fmt::format("it names {} layers; num_hidden_layers is {}", each.size(),
-                                      config.model.layers));
+    config.reject_length(key, each.size());
     return otherwise;
   }
   if (!same) {

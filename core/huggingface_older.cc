@@ -7,7 +7,6 @@
 namespace tpsim {
 namespace {
 
-using Activations = std::vector<std::pair<std::string_view, MlpKind>>;
 const Activations kGelus = {{"gelu_new", MlpKind::kGelu},
                             {"gelu_fast", MlpKind::kGelu},
                             {"gelu_pytorch_tanh", MlpKind::kGelu},
@@ -16,7 +15,7 @@ const Activations kGelus = {{"gelu_new", MlpKind::kGelu},
 // What of the keys of GPT-2 these took over; biases in the feed-forward part alone.
 void read_gpt_keys(Config& config) {
   ModelSpec& model = config.model;
-  read_gpt2_sizes(config);
+  read_sizes(config, kGpt2Sizes);
   model.norm_epsilon = config.number("layer_norm_epsilon", 1e-5, {0, 1});
   model.ffn_hidden = config.integer_or_none("n_inner", 0);
   if (model.ffn_hidden == 0) model.ffn_hidden = 4 * model.hidden;
@@ -50,12 +49,8 @@ void read_gptj(Config& config) {
 
 // GPT-Neo: every second layer sees 256 positions; scores are not scaled.
 void read_gpt_neo(Config& config) {
-  FieldReader& in = config.in;
   ModelSpec& model = config.model;
-  in.integer("hidden_size", model.hidden, {});
-  in.integer("num_layers", model.layers, kLayerRange);
-  in.integer("num_heads", model.attention.heads, {});
-  in.integer("vocab_size", model.vocab, {});
+  read_sizes(config, {.ffn = "", .layers = "num_layers", .heads = "num_heads"});
   model.ffn_hidden = config.integer_or_none("intermediate_size", 0);
   if (model.ffn_hidden == 0) model.ffn_hidden = 4 * model.hidden;
   model.norm_epsilon = config.number("layer_norm_epsilon", 1e-5, {0, 1});
@@ -124,12 +119,8 @@ bool mpt_attention(Config& config) {
 }
 
 void read_mpt(Config& config) {
-  FieldReader& in = config.in;
   ModelSpec& model = config.model;
-  in.integer("d_model", model.hidden, {});
-  in.integer("n_layers", model.layers, kLayerRange);
-  in.integer("n_heads", model.attention.heads, {});
-  in.integer("vocab_size", model.vocab, {});
+  read_sizes(config, {"d_model", "", "n_layers", "n_heads"});
   model.ffn_hidden = config.integer("expansion_ratio", 4, {1, 1 << 10}) * model.hidden;
   read_positions(config, "max_seq_len", 2048);
   model.norm_epsilon = config.number("layer_norm_epsilon", 1e-5, {0, 1});
@@ -188,14 +179,12 @@ void read_baichuan(Config& config) {
 
 // ChatGLM 2 and 3, and GLM-4 before it was called so.
 void read_chatglm(Config& config) {
-  FieldReader& in = config.in;
   ModelSpec& model = config.model;
   AttentionShape& attention = model.attention;
-  in.integer("hidden_size", model.hidden, {});
-  in.integer("ffn_hidden_size", model.ffn_hidden, {});
-  in.integer("num_layers", model.layers, kLayerRange);
-  in.integer("num_attention_heads", attention.heads, {});
-  in.integer(in.has("padded_vocab_size") ? "padded_vocab_size" : "vocab_size", model.vocab, {});
+  const bool is_padded = config.in.has("padded_vocab_size");
+  read_sizes(config, {.ffn = "ffn_hidden_size",
+                      .layers = "num_layers",
+                      .vocab = is_padded ? "padded_vocab_size" : "vocab_size"});
   attention.head_dim = config.integer("kv_channels", 0);
   share_width(config, "hidden_size");
   const std::int64_t groups = config.integer("multi_query_group_num", 1);

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/check.h"
-#include "core/text.h"
 
 namespace tpsim {
 
@@ -122,7 +121,7 @@ Status FieldReader::finish() {
   if (foreign_keys_) return Ok{};
   for (const JsonMember& member : *value_->as<JsonValue::Object>()) {
     if (std::find(asked_.begin(), asked_.end(), member.key) != asked_.end()) continue;
-    const std::string near = nearest(member.key, std::span<const std::string_view>(asked_));
+    const std::string near = nearest(member.key, asked_);
     fail(member.line, fmt::format("unknown key '{}{}'", path_, member.key),
          near.empty() ? "" : fmt::format("did you mean {}?", near));
     return *error_;
@@ -242,7 +241,7 @@ std::optional<std::size_t> FieldReader::read_choice(std::string_view key,
   if (!has(key) && presence == kOptional) return std::nullopt;
   text(key, name);
   if (error_ || value_->find(key) == nullptr) return std::nullopt;
-  const auto index = choose(key, name, std::span<const std::string_view>(names));
+  const auto index = choose(key, name, names);
   if (index.ok()) return *index;
   fail(value_->find(key)->line(), index.error().message, index.error().hint);
   return std::nullopt;
@@ -257,7 +256,7 @@ std::optional<std::vector<std::size_t>> FieldReader::read_choices(
       wrong_kind(key, item, "a name");
       return std::nullopt;
     }
-    const auto index = choose(key, *name, std::span<const std::string_view>(names));
+    const auto index = choose(key, *name, names);
     if (!index.ok()) {
       fail(item.line(), index.error().message, index.error().hint);
       return std::nullopt;

@@ -26,6 +26,7 @@
 #include "core/enum_words.h"
 #include "core/json_value.h"
 #include "core/result.h"
+#include "core/text.h"
 #include "core/units.h"
 
 namespace tpsim {
@@ -90,16 +91,14 @@ class FieldReader {
   template <class E>
   void choice(std::string_view key, E& out, const std::vector<std::type_identity_t<E>>& all,
               Presence presence = kRequired) {
-    std::vector<std::string_view> names;
-    for (const E value : all) names.push_back(name_of(value));
+    const auto names = texts_of(all, [](E value) { return name_of(value); });
     if (const auto index = read_choice(key, names, presence)) out = all[*index];
   }
   // One of several words that each stand for a number; `words` have .word and .value.
   template <class Words>
   void word(std::string_view key, std::int64_t& out, const Words& words,
             Presence presence = kRequired) {
-    std::vector<std::string_view> names;
-    for (const auto& one : words) names.push_back(one.word);
+    const auto names = texts_of(words, [](const auto& one) { return one.word; });
     if (const auto index = read_choice(key, names, presence)) out = words[*index].value;
   }
   // An array of such words, each once at most.
@@ -107,8 +106,7 @@ class FieldReader {
   void word_list(std::string_view key, std::vector<std::int64_t>& out, const Words& words,
                  Presence presence = kRequired) {
     if (presence == kOptional && !has(key)) return;
-    std::vector<std::string_view> names;
-    for (const auto& one : words) names.push_back(one.word);
+    const auto names = texts_of(words, [](const auto& one) { return one.word; });
     if (const auto indices = read_choices(key, names)) {
       out.clear();
       for (const std::size_t index : *indices) out.push_back(words[index].value);
@@ -118,8 +116,7 @@ class FieldReader {
   template <class E>
   void choices(std::string_view key, std::vector<E>& out,
                const std::vector<std::type_identity_t<E>>& all) {
-    std::vector<std::string_view> names;
-    for (const E value : all) names.push_back(name_of(value));
+    const auto names = texts_of(all, [](E value) { return name_of(value); });
     if (const auto indices = read_choices(key, names)) {
       out.clear();
       for (const std::size_t index : *indices) out.push_back(all[index]);

@@ -14,8 +14,7 @@ std::int64_t norm_parameters(const ModelSpec& model) {
 
 // Norms of a block: one or two for each of its branches, or one for both.
 std::int64_t norm_count(const ModelSpec& model) {
-  const std::int64_t branches =
-      (model.mixer == MixerKind::kNone ? 0 : 1) + (has_feed_forward(model) ? 1 : 0);
+  const std::int64_t branches = branch_count(model);
   if (model.norm_place == NormPlace::kAround) return 2 * branches;
   return model.norm_place == NormPlace::kOneParallel ? 1 : branches;
 }

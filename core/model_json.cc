@@ -2,7 +2,7 @@
 
 #include "core/field_schema.h"
 #include "core/files.h"
-#include "core/huggingface_config.h"
+#include "core/huggingface_family.h"
 #include "core/json_document.h"
 #include "core/json_fields.h"
 #include "core/model_fields.h"

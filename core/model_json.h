@@ -12,7 +12,7 @@
 namespace tpsim {
 
 // Reads either kind: a file with "format" is ours, one with "model_type" is Hugging Face's (see
-// core/huggingface_config.h). The model returned obeys validate().
+// core/huggingface_family.h). The model returned obeys validate().
 Result<ModelSpec> read_model(const std::filesystem::path& path);
 Result<ModelSpec> parse_model(std::string_view text, const std::string& file);
 

@@ -111,19 +111,12 @@ std::int64_t layers_of_kind(const ModelSpec& model, std::int64_t kind) {
 
 BlockShape block_of_kind(const ModelSpec& model, std::int64_t kind) {
   if (kind > 0) return model.other_blocks[static_cast<std::size_t>(kind - 1)];
-  return {model.mixer, model.attention, model.recurrent, model.ffn_hidden, model.experts};
+  return model;
 }
 
 ModelSpec with_block_kind(const ModelSpec& model, std::int64_t kind) {
   ModelSpec alike = model;
-  if (kind > 0) {
-    const BlockShape& block = model.other_blocks[static_cast<std::size_t>(kind - 1)];
-    alike.mixer = block.mixer;
-    alike.attention = block.attention;
-    alike.recurrent = block.recurrent;
-    alike.ffn_hidden = block.ffn_hidden;
-    alike.experts = block.experts;
-  }
+  static_cast<BlockShape&>(alike) = block_of_kind(model, kind);
   alike.other_blocks.clear();
   alike.block_kinds.clear();
   return alike;
@@ -148,11 +141,7 @@ void set_blocks(ModelSpec& model, const std::vector<BlockShape>& layers) {
   model.other_blocks.clear();
   model.block_kinds.clear();
   if (kinds.empty()) return;
-  model.mixer = kinds[0].first.mixer;
-  model.attention = kinds[0].first.attention;
-  model.recurrent = kinds[0].first.recurrent;
-  model.ffn_hidden = kinds[0].first.ffn_hidden;
-  model.experts = kinds[0].first.experts;
+  static_cast<BlockShape&>(model) = kinds[0].first;
   if (kinds.size() == 1) return;
   for (std::size_t i = 1; i < kinds.size(); ++i) model.other_blocks.push_back(kinds[i].first);
   for (const BlockShape& layer : layers) {

@@ -38,7 +38,9 @@ struct UsualRun {
   friend bool operator==(const UsualRun&, const UsualRun&) = default;
 };
 
-struct ModelSpec {
+// Its mixer, attention, recurrence, ffn_hidden and experts are those of the block that all layers
+// have, or those that `block_kinds` does not say otherwise of.
+struct ModelSpec : BlockShape {
   std::string name;
   std::string source;  // where the numbers come from
   std::string family;  // whose checkpoints its weights are named for, as model_type; may be empty
@@ -49,13 +51,7 @@ struct ModelSpec {
   std::int64_t vocab_multiple = 128;
   std::int64_t seq = 2048;   // training sequence length
   std::int64_t context = 0;  // positions that the model is made for; 0: not stated
-  // The block that all layers have, or those that `block_kinds` does not say otherwise of.
-  MixerKind mixer = MixerKind::kAttention;
-  AttentionShape attention;
-  RecurrentShape recurrent;
-  std::int64_t ffn_hidden = 0;  // see BlockShape
-  ExpertShape experts;
-  // Where blocks differ: further kinds, and the kind of every layer: 0 is the one above, n is
+  // Where blocks differ: further kinds, and the kind of every layer: 0 is its own block, n is
   // other_blocks[n - 1]. Empty where all are alike.
   std::vector<BlockShape> other_blocks;
   std::vector<std::int64_t> block_kinds;

@@ -55,9 +55,17 @@ Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
+// The divisor of `all` that is nearest to n.
+std::int64_t nearest_divisor(std::int64_t all, std::int64_t n) {
+  std::int64_t nearest = 1;
+  for (std::int64_t divisor = 2; divisor <= all; ++divisor) {
+    if (all % divisor == 0 && std::abs(divisor - n) < std::abs(nearest - n)) nearest = divisor;
+  }
+  return nearest;
+}
+
 // The width of every kind of experts.
-Status check_expert_tensor_parallel(const Plan& plan, const ModelSpec& model) {
-  const std::int64_t etp = expert_tensor_ranks(plan);
+Status check_experts_divide(const ModelSpec& model, std::int64_t etp) {
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     const ModelSpec block = with_block_kind(model, kind);
     if (!has_experts(block) || block.ffn_hidden % etp == 0) continue;
@@ -65,6 +73,12 @@ Status check_expert_tensor_parallel(const Plan& plan, const ModelSpec& model) {
         fmt::format("the experts' width {} does not divide by etp = {}", block.ffn_hidden, etp),
         "etp 1 keeps every expert whole");
   }
+  return Ok{};
+}
+
+Status check_expert_tensor_parallel(const Plan& plan, const ModelSpec& model) {
+  const std::int64_t etp = expert_tensor_ranks(plan);
+  TPSIM_TRY_STATUS(check_experts_divide(model, etp));
   if (stage_ranks(plan) % etp != 0) {
     return illegal(
         fmt::format("tp x cp x dp = {} does not divide by etp = {}", stage_ranks(plan), etp));
@@ -85,15 +99,12 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t ranks = stage_ranks(plan) / expert_tensor_ranks(plan);
   const std::int64_t all = std::gcd(ranks, model.experts.count);
   if (all % d.ep != 0) {
-    std::int64_t nearest = 1;
-    for (std::int64_t n = 2; n <= all; ++n) {
-      if (all % n == 0 && std::abs(n - d.ep) < std::abs(nearest - d.ep)) nearest = n;
-    }
     const bool by_ranks = ranks % d.ep != 0;
-    return illegal(fmt::format("{} = {} does not divide by ep = {}",
-                               by_ranks ? "tp x cp x dp / etp" : "experts",
-                               by_ranks ? ranks : model.experts.count, d.ep),
-                   fmt::format("the nearest ep that divides both is {}", nearest));
+    return illegal(
+        fmt::format("{} = {} does not divide by ep = {}",
+                    by_ranks ? "tp x cp x dp / etp" : "experts",
+                    by_ranks ? ranks : model.experts.count, d.ep),
+        fmt::format("the nearest ep that divides both is {}", nearest_divisor(all, d.ep)));
   }
   if (!experts_fit_ranks(plan)) {
     return illegal(
@@ -115,15 +126,10 @@ std::string nearest_tp(const ModelSpec& model, std::int64_t tp) {
       std::gcd(std::gcd(std::gcd(model.attention.heads, model.attention.kv_heads),
                         std::gcd(model.recurrent.heads, model.recurrent.key_heads)),
                has_experts(model) ? model.experts.shared_ffn : model.ffn_hidden);
-  std::int64_t nearest = 1;
-  for (std::int64_t n = 2; n <= all; ++n) {
-    if (all % n == 0 && std::abs(n - tp) < std::abs(nearest - tp)) nearest = n;
-  }
-  return fmt::format("the nearest tp that does is {}", nearest);
+  return fmt::format("the nearest tp that does is {}", nearest_divisor(all, tp));
 }
 
-Status check_block_parallel(const Plan& plan, const ModelSpec& model) {
-  const std::int64_t tp = plan.degrees.tp;
+Status check_block_divides(const ModelSpec& model, std::int64_t tp) {
   if (model.attention.heads % tp != 0) {
     return illegal(
         fmt::format("{} attention heads do not divide by tp = {}", model.attention.heads, tp),
@@ -153,11 +159,16 @@ Status check_block_parallel(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
+Status check_blocks_divide(const ModelSpec& model, std::int64_t tp) {
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    TPSIM_TRY_STATUS(check_block_divides(with_block_kind(model, kind), tp));
+  }
+  return Ok{};
+}
+
 Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t tp = plan.degrees.tp;
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    TPSIM_TRY_STATUS(check_block_parallel(plan, with_block_kind(model, kind)));
-  }
+  TPSIM_TRY_STATUS(check_blocks_divide(model, tp));
   if (plan.sequence_parallel && tp == 1) {
     return illegal("sequence parallelism needs tp > 1", "it shards over the tensor group");
   }
@@ -333,30 +344,12 @@ std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t
   return cut.empty() ? even_stage_layers(layers, chunks, false) : cut;
 }
 
-namespace {
-
-bool block_divides_by_tp(const ModelSpec& model, std::int64_t tp) {
-  const RecurrentShape& recurrent = model.recurrent;
-  return model.experts.shared_ffn % tp == 0 && model.attention.heads % tp == 0 &&
-         model.attention.kv_heads % tp == 0 && recurrent.heads % tp == 0 &&
-         recurrent.key_heads % tp == 0 && (has_experts(model) || model.ffn_hidden % tp == 0);
-}
-
-}  // namespace
-
 bool divides_by_tp(const ModelSpec& model, std::int64_t tp) {
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    if (!block_divides_by_tp(with_block_kind(model, kind), tp)) return false;
-  }
-  return true;
+  return check_blocks_divide(model, tp).ok();
 }
 
 bool divides_by_etp(const ModelSpec& model, std::int64_t etp) {
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    const ModelSpec block = with_block_kind(model, kind);
-    if (has_experts(block) && block.ffn_hidden % etp != 0) return false;
-  }
-  return true;
+  return check_experts_divide(model, etp).ok();
 }
 
 bool experts_fit_ranks(const Plan& plan) {

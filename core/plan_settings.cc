@@ -59,8 +59,7 @@ Result<SettingValue> parse_setting(std::string_view text) {
   // As files and JSON spell them, too.
   std::string name(text.substr(0, equals));
   std::replace(name.begin(), name.end(), '_', '-');
-  TPSIM_TRY(const std::size_t index,
-            choose("setting", name, std::span<const std::string_view>(searched_names())));
+  TPSIM_TRY(const std::size_t index, choose("setting", name, searched_names()));
   const SettingRow& row = setting_rows()[index];
   const std::string_view value = text.substr(equals + 1);
   const std::size_t colon = value.find(':');
@@ -179,10 +178,8 @@ bool is_usual(const Plan& plan, Setting setting) {
 
 Result<std::int64_t> parse_value(const SettingRow& row, std::string_view text) {
   if (row.words.empty()) return parse_number(row, text);
-  std::vector<std::string_view> words;
-  for (const SettingWord& word : row.words) words.push_back(word.word);
   TPSIM_TRY(const std::size_t chosen,
-            choose("value", text, std::span<const std::string_view>(words)));
+            choose("value", text, texts_of(row.words, &SettingWord::word)));
   return row.words[chosen].value;
 }
 

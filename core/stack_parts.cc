@@ -297,10 +297,7 @@ std::string placeholder_of(const PartRow& row) {
 namespace {
 
 Result<std::int64_t> word_of(const PartRow& row, std::string_view text) {
-  std::vector<std::string_view> words;
-  for (const PartWord& word : row.words) words.push_back(word.word);
-  TPSIM_TRY(const std::size_t chosen,
-            choose("value", text, std::span<const std::string_view>(words)));
+  TPSIM_TRY(const std::size_t chosen, choose("value", text, texts_of(row.words, &PartWord::word)));
   return row.words[chosen].value;
 }
 

@@ -13,8 +13,25 @@ namespace {
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
-template <class Text>
-std::string nearest_of(std::string_view text, std::span<const Text> choices) {
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // One row of the table of distances between all prefixes is enough.
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t substitute = diagonal + (lower(a[i]) == lower(b[j]) ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substitute, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string nearest(std::string_view text, const std::vector<std::string_view>& choices) {
   std::string best;
   // "h100" is h100-sxm rather than h200: the shortest name that holds it.
   constexpr std::size_t kLeastPart = 4;
@@ -35,49 +52,14 @@ std::string nearest_of(std::string_view text, std::span<const Text> choices) {
   return best;
 }
 
-template <class Text>
-Result<std::size_t> choose_of(std::string_view what, std::string_view text,
-                              std::span<const Text> choices) {
+Result<std::size_t> choose(std::string_view what, std::string_view text,
+                           const std::vector<std::string_view>& choices) {
   const auto found = std::find(choices.begin(), choices.end(), text);
   if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
-  const std::string near = nearest_of(text, choices);
+  const std::string near = nearest(text, choices);
   return bad_input(fmt::format("unknown {} '{}'", what, text), "",
                    near.empty() ? fmt::format("choose from {}", fmt::join(choices, ", "))
                                 : fmt::format("did you mean {}?", near));
-}
-
-}  // namespace
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // One row of the table of distances between all prefixes is enough.
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substitute = diagonal + (lower(a[i]) == lower(b[j]) ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substitute, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
-std::string nearest(std::string_view text, std::span<const std::string_view> choices) {
-  return nearest_of(text, choices);
-}
-std::string nearest(std::string_view text, std::span<const std::string> choices) {
-  return nearest_of(text, choices);
-}
-
-Result<std::size_t> choose(std::string_view what, std::string_view text,
-                           std::span<const std::string_view> choices) {
-  return choose_of(what, text, choices);
-}
-Result<std::size_t> choose(std::string_view what, std::string_view text,
-                           std::span<const std::string> choices) {
-  return choose_of(what, text, choices);
 }
 
 std::string in_lower_case(std::string text) {

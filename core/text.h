@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,15 +17,28 @@ namespace tpsim {
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 // The choice nearest to `text`; empty when nothing is near enough to be what was meant.
-std::string nearest(std::string_view text, std::span<const std::string_view> choices);
-std::string nearest(std::string_view text, std::span<const std::string> choices);
+std::string nearest(std::string_view text, const std::vector<std::string_view>& choices);
+template <class Texts>
+std::string nearest(std::string_view text, const Texts& choices) {
+  return nearest(text, std::vector<std::string_view>(std::begin(choices), std::end(choices)));
+}
 
 // Index of `text` among the choices, or an error "unknown <what> '<text>'" that names the nearest
 // choice, or all of them when none is near.
 Result<std::size_t> choose(std::string_view what, std::string_view text,
-                           std::span<const std::string_view> choices);
-Result<std::size_t> choose(std::string_view what, std::string_view text,
-                           std::span<const std::string> choices);
+                           const std::vector<std::string_view>& choices);
+template <class Texts>
+Result<std::size_t> choose(std::string_view what, std::string_view text, const Texts& choices) {
+  return choose(what, text, std::vector<std::string_view>(std::begin(choices), std::end(choices)));
+}
+
+// What `text_of`, a function or a member, gives of each value.
+template <class Values, class TextOf>
+std::vector<std::string_view> texts_of(const Values& values, TextOf text_of) {
+  std::vector<std::string_view> texts;
+  for (const auto& value : values) texts.push_back(std::invoke(text_of, value));
+  return texts;
+}
 
 // "a, b, c": what `text_of` makes of the values, with `between` them.
 template <class Values, class Text>

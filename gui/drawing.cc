@@ -76,25 +76,23 @@ void Drawing::rect(double x, double y, double width, double height, Rgba color) 
 }
 
 void Drawing::rects(std::vector<double> numbers, Rgba color) {
-  shapes_.push_back({ShapeKind::kRects, color, std::move(numbers), "", Anchor::kStart, false});
+  shapes_.push_back({ShapeKind::kRects, color, std::move(numbers)});
 }
 
 void Drawing::line(double x1, double y1, double x2, double y2, Rgba color, double thickness) {
-  shapes_.push_back(
-      {ShapeKind::kLine, color, {x1, y1, x2, y2, thickness}, "", Anchor::kStart, false});
+  shapes_.push_back({ShapeKind::kLine, color, {x1, y1, x2, y2, thickness}});
 }
 
 void Drawing::dashes(double x1, double y1, double x2, double y2, Rgba color, double thickness) {
-  shapes_.push_back(
-      {ShapeKind::kDashes, color, {x1, y1, x2, y2, thickness}, "", Anchor::kStart, false});
+  shapes_.push_back({ShapeKind::kDashes, color, {x1, y1, x2, y2, thickness}});
 }
 
 void Drawing::circle(double x, double y, double radius, Rgba color) {
-  shapes_.push_back({ShapeKind::kCircle, color, {x, y, radius}, "", Anchor::kStart, false});
+  shapes_.push_back({ShapeKind::kCircle, color, {x, y, radius}});
 }
 
 void Drawing::ring(double x, double y, double radius, Rgba color) {
-  shapes_.push_back({ShapeKind::kRing, color, {x, y, radius}, "", Anchor::kStart, false});
+  shapes_.push_back({ShapeKind::kRing, color, {x, y, radius}});
 }
 
 void Drawing::text(double x, double y, const TextStyle& style, std::string_view words) {

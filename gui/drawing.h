@@ -35,7 +35,7 @@ struct DrawnShape {
   ShapeKind kind{};
   Rgba color;
   std::vector<double> numbers;
-  std::string words;  // of a text
+  std::string words = {};  // of a text
   Anchor anchor = Anchor::kStart;
   bool is_bold = false;
 };

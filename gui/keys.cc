@@ -48,9 +48,7 @@ Result<KeyChord> parse_key(std::string_view name) {
     chord.key = std::toupper(static_cast<unsigned char>(name.front()));
     return chord;
   }
-  std::array<std::string_view, kNamedKeys.size()> names;
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kNamedKeys[i].name;
-  TPSIM_TRY(const std::size_t index, choose("key", name, std::span<const std::string_view>(names)));
+  TPSIM_TRY(const std::size_t index, choose("key", name, texts_of(kNamedKeys, &NamedKey::name)));
   chord.key = kNamedKeys[index].code;
   return chord;
 }

@@ -1,8 +1,7 @@
-#include "gui/measured_runs.h"
-
 #include <cmath>
 
 #include "core/json_document.h"
+#include "gui/views.h"
 
 namespace tpsim::gui {
 namespace {

@@ -58,9 +58,7 @@ Result<std::vector<std::string>> words_of(std::string_view line, const std::stri
 }
 
 Status check_action(const ScriptLine& line, const std::string& where) {
-  std::vector<std::string_view> names;
-  for (const ActionRow& row : kActions) names.push_back(row.name);
-  const auto index = choose("action", line.words.front(), std::span<const std::string_view>(names));
+  const auto index = choose("action", line.words.front(), texts_of(kActions, &ActionRow::name));
   if (!index.ok()) return bad_input(index.error().message, where, index.error().hint);
   const std::size_t given = line.words.size() - 1;
   const ActionRow& row = kActions[*index];
@@ -123,9 +121,7 @@ class Runner {
   Result<Rect> place_of(const std::string& label) const {
     const Items& items = host_.session().items();
     if (const auto found = items.find(label); found != items.end()) return found->second;
-    std::vector<std::string> names;
-    for (const auto& [name, rect] : items) names.push_back(name);
-    const std::string near = nearest(label, std::span<const std::string>(names));
+    const std::string near = nearest(label, texts_of(items, &Items::value_type::first));
     return bad_input(fmt::format("nothing on the screen is called '{}'", label), "",
                      near.empty() ? "" : "did you mean '" + near + "'?");
   }
@@ -224,9 +220,8 @@ class Runner {
     const auto found = std::find_if(all.begin(), all.end(),
                                     [&](const auto& fact) { return fact.first == word(1); });
     if (found == all.end()) {
-      std::vector<std::string> names;
-      for (const auto& fact : all) names.push_back(fact.first);
-      const auto known = choose("fact", word(1), std::span<const std::string>(names));
+      const auto names = texts_of(all, [](const auto& fact) { return fact.first; });
+      const auto known = choose("fact", word(1), names);
       return bad_input(known.error().message, "", known.error().hint);
     }
     const bool has_op = has(3);

@@ -10,15 +10,32 @@
 #include "core/catalogue.h"
 #include "core/model_index.h"
 #include "core/plan_file.h"
+#include "core/result.h"
 #include "core/scenario.h"
 #include "gui/app_state.h"
-#include "gui/measured_runs.h"
 #include "gui/search_job.h"
 #include "gui/timeline_layout.h"
 #include "sim/layer_pricer.h"
 #include "sim/stage_costs.h"
 
 namespace tpsim::gui {
+
+// Predictions beside measurements: the report that `tpsim validate --runs FILE --json` prints
+// (docs/json.md).
+struct MeasuredRow {
+  std::string id;
+  double measured = 0, predicted = 0, low = 0, high = 0;  // seconds
+};
+
+struct MeasuredRuns {
+  std::vector<MeasuredRow> rows;  // those with both times
+  double mean_error = 0;          // mean of |predicted / measured - 1|
+  std::size_t inside = 0;         // rows whose interval holds the measurement
+  std::optional<Error> error;     // why the file could not be read
+};
+
+// Never fails: what is wrong with the file is in `error`.
+MeasuredRuns read_measured_runs(const std::string& file);
 
 // One plan, looked at closely.
 struct PlanView {

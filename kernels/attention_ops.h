@@ -57,6 +57,10 @@ struct Heads {
   std::int64_t position_stride = 0;
   std::int64_t sample_stride = 0;
   std::int64_t head_stride = 0;
+
+  std::int64_t first(std::int64_t s, std::int64_t b, std::int64_t h) const {
+    return offset + s * position_stride + b * sample_stride + h * head_stride;
+  }
 };
 struct AttentionDims {
   std::int64_t batch = 0;

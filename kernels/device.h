@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/profile.h"
+#include "core/program.h"
 #include "core/result.h"
 #include "kernels/ops.h"
-#include "kernels/recorder.h"
 #include "kernels/tensor.h"
 
 namespace tpsim {
@@ -23,6 +23,24 @@ namespace tpsim {
 // returns, an event's index on an asynchronous device.
 struct DeviceMark {
   std::int64_t value = 0;
+};
+
+// Who listens to what a device does: the tracer, the timer, or nobody.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  // Around every op and collective. On an asynchronous device `finished` means issued.
+  virtual void op_started(const OpRecord&) {}
+  virtual void op_finished(const OpRecord&) {}
+  virtual void collective_started(const CollectiveRecord&) {}
+  virtual void collective_finished(const CollectiveRecord&) {}
+  // Around what the host does later for collectives that run beside ops, and around the wait for
+  // their end; `record` is that of the oldest.
+  virtual void collective_resumed(const CollectiveRecord&) {}
+  virtual void collective_paused(const CollectiveRecord&) {}
+  // `id` names the allocation until it is freed.
+  virtual void allocated(std::uint32_t id, const AllocationRecord&) { static_cast<void>(id); }
+  virtual void freed(std::uint32_t id) { static_cast<void>(id); }
 };
 
 // Work that goes on beside a device's ops and that the host has a part in.

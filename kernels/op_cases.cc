@@ -1,7 +1,6 @@
-// One function per kind of op, from its key to its operands.
+// Ops from their keys, but those of kernels/attention_ops.h.
 #include "kernels/op_cases.h"
 
-#include "kernels/op_cases_attention.h"
 #include "kernels/op_operands.h"
 
 namespace tpsim {
@@ -29,18 +28,6 @@ Matrix operand_matrix(const Tensor& tensor, std::int64_t rows, std::int64_t cols
           .transposed = transposed};
 }
 
-Op matmul(Operands& make, const OpKey& key) {
-  const auto [batch, m, n, k, x4, x5, x6, x7] = key.dims;
-  const auto has = [&](MatmulVariant bit) { return (key.variant & bit) != 0; };
-  const DType output = has(kOutputFloat32) ? kFloat : key.dtype;
-  return Matmul{.a = operand_matrix(make.normal({batch, m, k}, key.dtype), m, k, has(kTransposeA)),
-                .b = operand_matrix(make.normal({batch, k, n}, key.dtype), k, n, has(kTransposeB)),
-                .c = operand_matrix(make.normal({batch, m, n}, output), m, n, false),
-                .outer = batch,
-                .beta = has(kAccumulate) ? 1.0F : 0.0F,
-                .label = kLabel};
-}
-
 NormForward norm_forward(Operands& make, const OpKey& key, NormKind kind) {
   const auto [rows, cols, x2, x3, x4, x5, x6, x7] = key.dims;
   const bool centred = kind == NormKind::kLayerNorm;
@@ -52,117 +39,6 @@ NormForward norm_forward(Operands& make, const OpKey& key, NormKind kind) {
           .mean = centred ? make.empty({rows}, kFloat) : Tensor(),
           .rstd = make.empty({rows}, kFloat),
           .label = kLabel};
-}
-
-Op norm_backward(Operands& make, const OpKey& key) {
-  const auto kind = static_cast<NormKind>(key.variant & 1);
-  const auto gradients = static_cast<DType>(key.variant >> 2);
-  const NormForward f = norm_forward(make, key, kind);
-  make.device().run(f);
-  const Shape shape = rows_by_cols(key);
-  const bool with_residual = (key.variant & 2) != 0;
-  return NormBackward{.kind = kind,
-                      .dy = make.normal(shape, key.dtype),
-                      .x = f.x,
-                      .gain = f.gain,
-                      .mean = f.mean,
-                      .rstd = f.rstd,
-                      .residual = with_residual ? make.normal(shape, key.dtype) : Tensor(),
-                      .dx = make.empty(shape, key.dtype),
-                      .dgain = make.normal({key.dims[1]}, gradients),
-                      .dbias = f.bias.defined() ? make.normal({key.dims[1]}, gradients) : Tensor(),
-                      .label = kLabel};
-}
-
-Op bias_gelu_forward(Operands& make, const OpKey& key) {
-  return BiasGeluForward{make.normal(rows_by_cols(key), key.dtype, 2.0),
-                         (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
-                         make.empty(rows_by_cols(key), key.dtype), plain_kind(key), kLabel};
-}
-
-Op bias_gelu_backward(Operands& make, const OpKey& key) {
-  const Shape shape = rows_by_cols(key);
-  return BiasGeluBackward{make.normal(shape, key.dtype),
-                          make.normal(shape, key.dtype, 2.0),
-                          (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
-                          make.empty(shape, key.dtype),
-                          plain_kind(key),
-                          kLabel};
-}
-
-Op swiglu_forward(Operands& make, const OpKey& key) {
-  return SwigluForward{make.normal({key.dims[0], 2 * key.dims[1]}, key.dtype, 2.0),
-                       make.empty(rows_by_cols(key), key.dtype), gated_kind(key), kLimit, kLabel};
-}
-
-Op swiglu_backward(Operands& make, const OpKey& key) {
-  const Shape wide{key.dims[0], 2 * key.dims[1]};
-  return SwigluBackward{make.normal(rows_by_cols(key), key.dtype),
-                        make.normal(wide, key.dtype, 2.0),
-                        make.empty(wide, key.dtype),
-                        gated_kind(key),
-                        kLimit,
-                        kLabel};
-}
-
-Op bias_residual(Operands& make, const OpKey& key) {
-  const Shape shape = rows_by_cols(key);
-  const Tensor x = make.normal(shape, key.dtype);
-  const bool with_residual = (key.variant & 2) != 0;
-  return BiasResidual{x, (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
-                      with_residual ? make.normal(shape, key.dtype) : Tensor(),
-                      with_residual ? make.empty(shape, key.dtype) : x, kLabel};
-}
-
-DropoutForward dropout_forward(Operands& make, const OpKey& key) {
-  const Shape shape = rows_by_cols(key);
-  return {.x = make.normal(shape, key.dtype),
-          .bias = (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
-          .residual = (key.variant & 2) != 0 ? make.normal(shape, key.dtype) : Tensor(),
-          .y = make.empty(shape, key.dtype),
-          .mask = make.empty(shape, DType::kUInt8),
-          .rate = 0.1F,
-          .seed = 9,
-          .label = kLabel};
-}
-
-Op dropout_backward(Operands& make, const OpKey& key) {
-  const DropoutForward f = dropout_forward(make, key);
-  make.device().run(f);
-  return DropoutBackward{f.x, f.mask, f.y, f.rate, kLabel};
-}
-
-Op column_sum(Operands& make, const OpKey& key) {
-  return ColumnSum{make.normal(rows_by_cols(key), key.dtype),
-                   make.normal({key.dims[1]}, static_cast<DType>(key.variant)), kLabel};
-}
-
-Op embedding_forward(Operands& make, const OpKey& key) {
-  const auto [tokens, hidden, vocab, x3, x4, x5, x6, x7] = key.dims;
-  return EmbeddingForward{.tokens = make.integers({tokens}, vocab),
-                          .table = make.normal({vocab, hidden}, key.dtype),
-                          .y = make.empty({tokens, hidden}, key.dtype),
-                          .label = kLabel};
-}
-
-Op embedding_backward(Operands& make, const OpKey& key) {
-  const auto [tokens, hidden, vocab, x3, x4, x5, x6, x7] = key.dims;
-  return EmbeddingBackward{.tokens = make.integers({tokens}, vocab),
-                           .dy = make.normal({tokens, hidden}, key.dtype),
-                           .dtable = make.normal({vocab, hidden}, static_cast<DType>(key.variant)),
-                           .label = kLabel};
-}
-
-Op position_forward(Operands& make, const OpKey& key) {
-  const auto [rows, cols, x2, x3, x4, x5, x6, x7] = key.dims;
-  return PositionForward{make.normal({rows, 1, cols}, key.dtype),
-                         make.normal({rows, cols}, key.dtype), kLabel};
-}
-
-Op position_backward(Operands& make, const OpKey& key) {
-  const auto [rows, cols, x2, x3, x4, x5, x6, x7] = key.dims;
-  return PositionBackward{make.normal({rows, 1, cols}, key.dtype),
-                          make.normal({rows, cols}, static_cast<DType>(key.variant)), kLabel};
 }
 
 // As the variant of a routing key says.
@@ -193,7 +69,166 @@ RouteForward route_forward(Operands& make, std::int64_t tokens, std::int64_t exp
           .label = kLabel};
 }
 
-Op route_backward(Operands& make, const OpKey& key) {
+// What dispatch, combine and the weights' gradient follow: a routing.
+struct Routed {
+  RouteForward route;
+  Tensor weights;  // where the variant has them
+  Shape in_tokens, in_slots;
+};
+Routed routed(Operands& make, const OpKey& key) {
+  const auto [tokens, cols, experts, capacity, per_token, x5, x6, x7] = key.dims;
+  const RouteForward route = route_forward(make, tokens, experts, capacity, per_token, 0);
+  make.device().run(route);
+  return {route,
+          (key.variant & 1) != 0 ? route.weights : Tensor(),
+          {tokens, cols},
+          {experts, capacity, cols}};
+}
+
+}  // namespace
+
+Matmul op_case(Operands& make, const OpKey& key, Of<Matmul>) {
+  const auto [batch, m, n, k, x4, x5, x6, x7] = key.dims;
+  const auto has = [&](MatmulVariant bit) { return (key.variant & bit) != 0; };
+  const DType output = has(kOutputFloat32) ? kFloat : key.dtype;
+  return Matmul{.a = operand_matrix(make.normal({batch, m, k}, key.dtype), m, k, has(kTransposeA)),
+                .b = operand_matrix(make.normal({batch, k, n}, key.dtype), k, n, has(kTransposeB)),
+                .c = operand_matrix(make.normal({batch, m, n}, output), m, n, false),
+                .outer = batch,
+                .beta = has(kAccumulate) ? 1.0F : 0.0F,
+                .label = kLabel};
+}
+
+NormForward op_case(Operands& make, const OpKey& key, Of<NormForward>) {
+  return norm_forward(make, key, static_cast<NormKind>(key.variant));
+}
+
+NormBackward op_case(Operands& make, const OpKey& key, Of<NormBackward>) {
+  const auto kind = static_cast<NormKind>(key.variant & 1);
+  const auto gradients = static_cast<DType>(key.variant >> 2);
+  const NormForward f = norm_forward(make, key, kind);
+  make.device().run(f);
+  const Shape shape = rows_by_cols(key);
+  const bool with_residual = (key.variant & 2) != 0;
+  return NormBackward{.kind = kind,
+                      .dy = make.normal(shape, key.dtype),
+                      .x = f.x,
+                      .gain = f.gain,
+                      .mean = f.mean,
+                      .rstd = f.rstd,
+                      .residual = with_residual ? make.normal(shape, key.dtype) : Tensor(),
+                      .dx = make.empty(shape, key.dtype),
+                      .dgain = make.normal({key.dims[1]}, gradients),
+                      .dbias = f.bias.defined() ? make.normal({key.dims[1]}, gradients) : Tensor(),
+                      .label = kLabel};
+}
+
+BiasGeluForward op_case(Operands& make, const OpKey& key, Of<BiasGeluForward>) {
+  return BiasGeluForward{make.normal(rows_by_cols(key), key.dtype, 2.0),
+                         (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
+                         make.empty(rows_by_cols(key), key.dtype), plain_kind(key), kLabel};
+}
+
+BiasGeluBackward op_case(Operands& make, const OpKey& key, Of<BiasGeluBackward>) {
+  const Shape shape = rows_by_cols(key);
+  return BiasGeluBackward{make.normal(shape, key.dtype),
+                          make.normal(shape, key.dtype, 2.0),
+                          (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
+                          make.empty(shape, key.dtype),
+                          plain_kind(key),
+                          kLabel};
+}
+
+SwigluForward op_case(Operands& make, const OpKey& key, Of<SwigluForward>) {
+  return SwigluForward{make.normal({key.dims[0], 2 * key.dims[1]}, key.dtype, 2.0),
+                       make.empty(rows_by_cols(key), key.dtype), gated_kind(key), kLimit, kLabel};
+}
+
+SwigluBackward op_case(Operands& make, const OpKey& key, Of<SwigluBackward>) {
+  const Shape wide{key.dims[0], 2 * key.dims[1]};
+  return SwigluBackward{make.normal(rows_by_cols(key), key.dtype),
+                        make.normal(wide, key.dtype, 2.0),
+                        make.empty(wide, key.dtype),
+                        gated_kind(key),
+                        kLimit,
+                        kLabel};
+}
+
+BiasResidual op_case(Operands& make, const OpKey& key, Of<BiasResidual>) {
+  const Shape shape = rows_by_cols(key);
+  const Tensor x = make.normal(shape, key.dtype);
+  const bool with_residual = (key.variant & 2) != 0;
+  return BiasResidual{x, (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
+                      with_residual ? make.normal(shape, key.dtype) : Tensor(),
+                      with_residual ? make.empty(shape, key.dtype) : x, kLabel};
+}
+
+DropoutForward op_case(Operands& make, const OpKey& key, Of<DropoutForward>) {
+  const Shape shape = rows_by_cols(key);
+  return {.x = make.normal(shape, key.dtype),
+          .bias = (key.variant & 1) != 0 ? make.normal({key.dims[1]}, key.dtype) : Tensor(),
+          .residual = (key.variant & 2) != 0 ? make.normal(shape, key.dtype) : Tensor(),
+          .y = make.empty(shape, key.dtype),
+          .mask = make.empty(shape, DType::kUInt8),
+          .rate = 0.1F,
+          .seed = 9,
+          .label = kLabel};
+}
+
+DropoutBackward op_case(Operands& make, const OpKey& key, Of<DropoutBackward>) {
+  const DropoutForward f = op_case(make, key, Of<DropoutForward>());
+  make.device().run(f);
+  return DropoutBackward{f.x, f.mask, f.y, f.rate, kLabel};
+}
+
+ColumnSum op_case(Operands& make, const OpKey& key, Of<ColumnSum>) {
+  return ColumnSum{make.normal(rows_by_cols(key), key.dtype),
+                   make.normal({key.dims[1]}, static_cast<DType>(key.variant)), kLabel};
+}
+
+ColumnBias op_case(Operands& make, const OpKey& key, Of<ColumnBias>) {
+  const Tensor x = make.normal(rows_by_cols(key), key.dtype);
+  return {matrix_of(x), make.normal({key.dims[1]}, key.dtype), kLabel};
+}
+
+ColumnBiasGradient op_case(Operands& make, const OpKey& key, Of<ColumnBiasGradient>) {
+  const Tensor dy = make.normal(rows_by_cols(key), key.dtype);
+  return {matrix_of(dy), make.normal({key.dims[1]}, static_cast<DType>(key.variant)), kLabel};
+}
+
+EmbeddingForward op_case(Operands& make, const OpKey& key, Of<EmbeddingForward>) {
+  const auto [tokens, hidden, vocab, x3, x4, x5, x6, x7] = key.dims;
+  return EmbeddingForward{.tokens = make.integers({tokens}, vocab),
+                          .table = make.normal({vocab, hidden}, key.dtype),
+                          .y = make.empty({tokens, hidden}, key.dtype),
+                          .label = kLabel};
+}
+
+EmbeddingBackward op_case(Operands& make, const OpKey& key, Of<EmbeddingBackward>) {
+  const auto [tokens, hidden, vocab, x3, x4, x5, x6, x7] = key.dims;
+  return EmbeddingBackward{.tokens = make.integers({tokens}, vocab),
+                           .dy = make.normal({tokens, hidden}, key.dtype),
+                           .dtable = make.normal({vocab, hidden}, static_cast<DType>(key.variant)),
+                           .label = kLabel};
+}
+
+PositionForward op_case(Operands& make, const OpKey& key, Of<PositionForward>) {
+  const auto [rows, cols, x2, x3, x4, x5, x6, x7] = key.dims;
+  return PositionForward{make.normal({rows, 1, cols}, key.dtype),
+                         make.normal({rows, cols}, key.dtype), kLabel};
+}
+
+PositionBackward op_case(Operands& make, const OpKey& key, Of<PositionBackward>) {
+  const auto [rows, cols, x2, x3, x4, x5, x6, x7] = key.dims;
+  return PositionBackward{make.normal({rows, 1, cols}, key.dtype),
+                          make.normal({rows, cols}, static_cast<DType>(key.variant)), kLabel};
+}
+
+RouteForward op_case(Operands& make, const OpKey& key, Of<RouteForward>) {
+  return route_forward(make, key.dims[0], key.dims[1], key.dims[2], key.dims[3], key.variant);
+}
+
+RouteBackward op_case(Operands& make, const OpKey& key, Of<RouteBackward>) {
   const auto [tokens, experts, per_token, x3, x4, x5, x6, x7] = key.dims;
   const RouteForward f = route_forward(make, tokens, experts, tokens, per_token, key.variant);
   make.device().run(f);
@@ -206,26 +241,26 @@ Op route_backward(Operands& make, const OpKey& key) {
                        kLabel};
 }
 
-// Dispatch, combine and the weights' gradient, after a routing.
-Op slots_op(Operands& make, const OpKey& key) {
-  const auto [tokens, cols, experts, capacity, per_token, x5, x6, x7] = key.dims;
-  const RouteForward route = route_forward(make, tokens, experts, capacity, per_token, 0);
-  make.device().run(route);
-  const Tensor weights = (key.variant & 1) != 0 ? route.weights : Tensor();
-  const Shape in_tokens{tokens, cols}, in_slots{experts, capacity, cols};
-  if (key.kind == OpKind::kDispatchTokens) {
-    return DispatchTokens{make.normal(in_tokens, key.dtype), weights,   route.choices,
-                          make.empty(in_slots, key.dtype),   per_token, kLabel};
-  }
-  const Tensor slots = make.normal(in_slots, key.dtype);
-  if (key.kind == OpKind::kCombineTokens) {
-    return CombineTokens{slots, weights, route.slots, make.empty(in_tokens, key.dtype), kLabel};
-  }
-  return RouteWeightGradient{make.normal(in_tokens, key.dtype), slots, route.slots,
-                             make.empty({tokens, per_token}, kFloat), kLabel};
+DispatchTokens op_case(Operands& make, const OpKey& key, Of<DispatchTokens>) {
+  const Routed r = routed(make, key);
+  const Tensor x = make.normal(r.in_tokens, key.dtype);
+  return {x, r.weights, r.route.choices, make.empty(r.in_slots, key.dtype), key.dims[4], kLabel};
 }
 
-VocabMax vocab_max(Operands& make, const OpKey& key) {
+CombineTokens op_case(Operands& make, const OpKey& key, Of<CombineTokens>) {
+  const Routed r = routed(make, key);
+  const Tensor slots = make.normal(r.in_slots, key.dtype);
+  return {slots, r.weights, r.route.slots, make.empty(r.in_tokens, key.dtype), kLabel};
+}
+
+RouteWeightGradient op_case(Operands& make, const OpKey& key, Of<RouteWeightGradient>) {
+  const Routed r = routed(make, key);
+  const Tensor slots = make.normal(r.in_slots, key.dtype);
+  const Tensor dy = make.normal(r.in_tokens, key.dtype);
+  return {dy, slots, r.route.slots, make.empty({key.dims[0], key.dims[4]}, kFloat), kLabel};
+}
+
+VocabMax op_case(Operands& make, const OpKey& key, Of<VocabMax>) {
   VocabMax op{make.normal(rows_by_cols(key), key.dtype, 3.0), make.empty({key.dims[0]}, kFloat),
               key.dims[1], kLabel};
   if (key.variant == 0) return op;
@@ -235,7 +270,7 @@ VocabMax vocab_max(Operands& make, const OpKey& key) {
 }
 
 // Of half the labels, which lie in this shard.
-VocabRescale vocab_rescale(Operands& make, const OpKey& key) {
+VocabRescale op_case(Operands& make, const OpKey& key, Of<VocabRescale>) {
   const Shape tokens{key.dims[0]};
   const Tensor own = make.normal(tokens, kFloat), max = make.positive(tokens, kFloat);
   make.device().run(Add{own, max, kLabel});
@@ -247,8 +282,8 @@ VocabRescale vocab_rescale(Operands& make, const OpKey& key) {
           .label = kLabel};
 }
 
-VocabSums vocab_sums(Operands& make, const OpKey& key) {
-  const VocabMax max = vocab_max(make, key);
+VocabSums op_case(Operands& make, const OpKey& key, Of<VocabSums>) {
+  const VocabMax max = op_case(make, key, Of<VocabMax>());
   make.device().run(max);
   return {.logits = max.logits,
           .max = max.max,
@@ -258,13 +293,13 @@ VocabSums vocab_sums(Operands& make, const OpKey& key) {
           .label = kLabel};
 }
 
-Op cross_entropy_loss(Operands& make, const OpKey& key) {
+CrossEntropyLoss op_case(Operands& make, const OpKey& key, Of<CrossEntropyLoss>) {
   return CrossEntropyLoss{make.positive({2, key.dims[0]}, kFloat),
                           make.empty({key.dims[0]}, kFloat), kLabel};
 }
 
-Op cross_entropy_backward(Operands& make, const OpKey& key) {
-  const VocabSums f = vocab_sums(make, key);
+CrossEntropyBackward op_case(Operands& make, const OpKey& key, Of<CrossEntropyBackward>) {
+  const VocabSums f = op_case(make, key, Of<VocabSums>());
   make.device().run(f);
   return CrossEntropyBackward{.logits = f.logits,
                               .max = f.max,
@@ -275,7 +310,7 @@ Op cross_entropy_backward(Operands& make, const OpKey& key) {
                               .label = kLabel};
 }
 
-Op copy_matrices(Operands& make, const OpKey& key) {
+CopyMatrices op_case(Operands& make, const OpKey& key, Of<CopyMatrices>) {
   const auto [matrices, rows, cols, x3, x4, x5, x6, x7] = key.dims;
   const Tensor from = make.normal({matrices, rows, cols}, key.dtype);
   const Tensor to = make.normal({matrices, rows, cols}, key.dtype);
@@ -285,7 +320,7 @@ Op copy_matrices(Operands& make, const OpKey& key) {
                       .label = kLabel};
 }
 
-Op adamw(Operands& make, const OpKey& key) {
+AdamW op_case(Operands& make, const OpKey& key, Of<AdamW>) {
   const Shape shape{key.dims[0]};
   const Tensor master = make.normal(shape, kFloat);
   return AdamW{.master = master,
@@ -300,7 +335,7 @@ Op adamw(Operands& make, const OpKey& key) {
                .label = kLabel};
 }
 
-Op init_normal(Operands& make, const OpKey& key) {
+InitNormal op_case(Operands& make, const OpKey& key, Of<InitNormal>) {
   return InitNormal{.x = make.empty(rows_by_cols(key), key.dtype),
                     .seed = 7,
                     .tensor_id = 3,
@@ -309,78 +344,41 @@ Op init_normal(Operands& make, const OpKey& key) {
                     .label = kLabel};
 }
 
-Op make(Operands& make, const OpKey& key) {
-  const Shape flat{key.dims[0]};
-  const auto other = static_cast<DType>(key.variant);
-  const auto x = [&] { return make.normal(flat, key.dtype); };
-  switch (key.kind) {
-    case OpKind::kSoftmaxForward:
-    case OpKind::kSoftmaxBackward:
-    case OpKind::kFlashForward:
-    case OpKind::kFlashBackward:
-    case OpKind::kRotary:
-    case OpKind::kHeadNormForward:
-    case OpKind::kHeadNormBackward:
-    case OpKind::kSoftCapForward:
-    case OpKind::kSoftCapBackward:
-    case OpKind::kPositionScale:
-    case OpKind::kHeadSum: return make_attention_op(make, key);
-    case OpKind::kMatmul: return matmul(make, key);
-    case OpKind::kNormForward: return norm_forward(make, key, static_cast<NormKind>(key.variant));
-    case OpKind::kNormBackward: return norm_backward(make, key);
-    case OpKind::kBiasGeluForward: return bias_gelu_forward(make, key);
-    case OpKind::kBiasGeluBackward: return bias_gelu_backward(make, key);
-    case OpKind::kSwigluForward: return swiglu_forward(make, key);
-    case OpKind::kSwigluBackward: return swiglu_backward(make, key);
-    case OpKind::kBiasResidual: return bias_residual(make, key);
-    case OpKind::kDropoutForward: return dropout_forward(make, key);
-    case OpKind::kDropoutBackward: return dropout_backward(make, key);
-    case OpKind::kColumnSum: return column_sum(make, key);
-    case OpKind::kColumnBias:
-      return ColumnBias{matrix_of(make.normal(rows_by_cols(key), key.dtype)),
-                        make.normal({key.dims[1]}, key.dtype), kLabel};
-    case OpKind::kColumnBiasGradient:
-      return ColumnBiasGradient{matrix_of(make.normal(rows_by_cols(key), key.dtype)),
-                                make.normal({key.dims[1]}, other), kLabel};
-    case OpKind::kEmbeddingForward: return embedding_forward(make, key);
-    case OpKind::kEmbeddingBackward: return embedding_backward(make, key);
-    case OpKind::kPositionForward: return position_forward(make, key);
-    case OpKind::kPositionBackward: return position_backward(make, key);
-    case OpKind::kRouteForward:
-      return route_forward(make, key.dims[0], key.dims[1], key.dims[2], key.dims[3], key.variant);
-    case OpKind::kRouteBackward: return route_backward(make, key);
-    case OpKind::kDispatchTokens:
-    case OpKind::kCombineTokens:
-    case OpKind::kRouteWeightGradient: return slots_op(make, key);
-    case OpKind::kVocabMax: return vocab_max(make, key);
-    case OpKind::kVocabSums: return vocab_sums(make, key);
-    case OpKind::kVocabRescale: return vocab_rescale(make, key);
-    case OpKind::kCrossEntropyLoss: return cross_entropy_loss(make, key);
-    case OpKind::kCrossEntropyBackward: return cross_entropy_backward(make, key);
-    case OpKind::kCopyMatrices: return copy_matrices(make, key);
-    case OpKind::kAdamW: return adamw(make, key);
-    case OpKind::kInitNormal: return init_normal(make, key);
-    case OpKind::kAdd: return Add{x(), make.normal(flat, other), kLabel};
-    case OpKind::kScale: return Scale{x(), 0.3F, kLabel};
-    case OpKind::kFill: return Fill{x(), 0.3F, kLabel};
-    case OpKind::kCopy: return Copy{x(), make.empty(flat, key.dtype), kLabel};
-    case OpKind::kCast: return Cast{x(), make.empty(flat, other), kLabel};
-    case OpKind::kSumSquares: return SumSquares{x(), make.positive({1}, kFloat), kLabel};
-    case OpKind::kConvolutionForward:
-    case OpKind::kConvolutionBackward:
-    case OpKind::kScanForward:
-    case OpKind::kScanBackward:
-    case OpKind::kGateForward:
-    case OpKind::kGateBackward: break;  // known by their records alone
-  }
-  TPSIM_CHECK(false, "a kind of op");
+Add op_case(Operands& make, const OpKey& key, Of<Add>) {
+  const Tensor x = make.normal({key.dims[0]}, key.dtype);
+  return {x, make.normal({key.dims[0]}, static_cast<DType>(key.variant)), kLabel};
 }
 
-}  // namespace
+Scale op_case(Operands& make, const OpKey& key, Of<Scale>) {
+  return {make.normal({key.dims[0]}, key.dtype), 0.3F, kLabel};
+}
+
+Fill op_case(Operands& make, const OpKey& key, Of<Fill>) {
+  return {make.normal({key.dims[0]}, key.dtype), 0.3F, kLabel};
+}
+
+Copy op_case(Operands& make, const OpKey& key, Of<Copy>) {
+  const Tensor x = make.normal({key.dims[0]}, key.dtype);
+  return {x, make.empty({key.dims[0]}, key.dtype), kLabel};
+}
+
+Cast op_case(Operands& make, const OpKey& key, Of<Cast>) {
+  const Tensor x = make.normal({key.dims[0]}, key.dtype);
+  return {x, make.empty({key.dims[0]}, static_cast<DType>(key.variant)), kLabel};
+}
+
+SumSquares op_case(Operands& make, const OpKey& key, Of<SumSquares>) {
+  const Tensor x = make.normal({key.dims[0]}, key.dtype);
+  return {x, make.positive({1}, kFloat), kLabel};
+}
 
 Op make_op(Device& device, const OpKey& key, std::uint64_t seed) {
   Operands operands(device, seed);
-  return make(operands, key);
+#define TPSIM_MAKE_OP(AnyOp) \
+  if (key.kind == kKindOf<AnyOp>) return op_case(operands, key, Of<AnyOp>());
+  TPSIM_FOR_EACH_OP(TPSIM_MAKE_OP)
+#undef TPSIM_MAKE_OP
+  TPSIM_CHECK(false, "a kind of op that has operands");
 }
 
 }  // namespace tpsim

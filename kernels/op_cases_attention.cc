@@ -1,6 +1,7 @@
-#include "kernels/op_cases_attention.h"
-
+// Attention's ops from their keys.
 #include <cmath>
+
+#include "kernels/op_operands.h"
 
 namespace tpsim {
 namespace {
@@ -25,7 +26,24 @@ SoftmaxForward softmax_forward(Operands& make, const OpKey& key, bool alibi) {
           .label = kCase};
 }
 
-Op softmax_backward(Operands& make, const OpKey& key) {
+// [position, sample, head, d], as the layers hold activations.
+Heads heads_of(const Tensor& tensor, const AttentionDims& d, std::int64_t heads) {
+  return {tensor, 0, d.batch * heads * d.head_dim, heads * d.head_dim, d.head_dim};
+}
+
+// Of ops on rows of heads, whose keys hold {rows, heads, head_dim}.
+AttentionDims dims_of_rows(const OpKey& key) {
+  return {1, key.dims[0], key.dims[1], key.dims[1], key.dims[2]};
+}
+Shape shape_of(const AttentionDims& d) { return {d.seq, 1, d.heads * d.head_dim}; }
+
+}  // namespace
+
+SoftmaxForward op_case(Operands& make, const OpKey& key, Of<SoftmaxForward>) {
+  return softmax_forward(make, key, (key.variant & kAlibiBias) != 0);
+}
+
+SoftmaxBackward op_case(Operands& make, const OpKey& key, Of<SoftmaxBackward>) {
   const SoftmaxForward f = softmax_forward(make, key, false);
   make.device().run(f);
   return SoftmaxBackward{
@@ -38,12 +56,7 @@ Op softmax_backward(Operands& make, const OpKey& key) {
       .label = kCase};
 }
 
-// [position, sample, head, d], as the layers hold activations.
-Heads heads_of(const Tensor& tensor, const AttentionDims& d, std::int64_t heads) {
-  return {tensor, 0, d.batch * heads * d.head_dim, heads * d.head_dim, d.head_dim};
-}
-
-FlashForward flash_forward(Operands& make, const OpKey& key) {
+FlashForward op_case(Operands& make, const OpKey& key, Of<FlashForward>) {
   const auto [batch, queries, heads, kv_heads, head_dim, keys, x6, x7] = key.dims;
   const AttentionDims d{batch, queries, heads, kv_heads, head_dim, keys, x7};
   AttentionDims of_values = d;
@@ -70,8 +83,8 @@ FlashForward flash_forward(Operands& make, const OpKey& key) {
           .label = kCase};
 }
 
-Op flash_backward(Operands& make, const OpKey& key) {
-  const FlashForward f = flash_forward(make, key);
+FlashBackward op_case(Operands& make, const OpKey& key, Of<FlashBackward>) {
+  const FlashForward f = op_case(make, key, Of<FlashForward>());
   make.device().run(f);
   const auto gradient_of = [&](const Heads& x) {
     Heads gradient = x;
@@ -100,88 +113,58 @@ Op flash_backward(Operands& make, const OpKey& key) {
       .label = kCase};
 }
 
-Op rotary(Operands& make, const OpKey& key) {
-  const auto [rows, heads, head_dim, x3, x4, x5, x6, x7] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  const Tensor x = make.normal({rows, 1, heads * head_dim}, key.dtype);
+Rotary op_case(Operands& make, const OpKey& key, Of<Rotary>) {
+  const AttentionDims d = dims_of_rows(key);
   return Rotary{.dims = d,
-                .x = heads_of(x, d, heads),
+                .x = heads_of(make.normal(shape_of(d), key.dtype), d, d.heads),
                 .frequencies = Tensor(),
                 .neighbours = key.variant != 0,
                 .label = kCase};
 }
 
-Op head_norm_forward(Operands& make, const OpKey& key) {
-  const auto [rows, heads, head_dim, x3, x4, x5, x6, x7] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  return HeadNormForward{
-      .kind = NormKind::kRmsNorm,
-      .dims = d,
-      .x = heads_of(make.normal({rows, 1, heads * head_dim}, key.dtype), d, heads),
-      .gain = make.normal({head_dim}, key.dtype, 0.2, 1.0),
-      .raw = make.empty({rows, 1, heads * head_dim}, key.dtype),
-      .label = kCase};
+HeadNormForward op_case(Operands& make, const OpKey& key, Of<HeadNormForward>) {
+  const AttentionDims d = dims_of_rows(key);
+  return HeadNormForward{.kind = NormKind::kRmsNorm,
+                         .dims = d,
+                         .x = heads_of(make.normal(shape_of(d), key.dtype), d, d.heads),
+                         .gain = make.normal({d.head_dim}, key.dtype, 0.2, 1.0),
+                         .raw = make.empty(shape_of(d), key.dtype),
+                         .label = kCase};
 }
 
-Op head_norm_backward(Operands& make, const OpKey& key) {
-  const auto [rows, heads, head_dim, x3, x4, x5, x6, x7] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  const Shape shape{rows, 1, heads * head_dim};
+HeadNormBackward op_case(Operands& make, const OpKey& key, Of<HeadNormBackward>) {
+  const AttentionDims d = dims_of_rows(key);
   return HeadNormBackward{.kind = NormKind::kRmsNorm,
                           .dims = d,
-                          .dx = heads_of(make.normal(shape, key.dtype), d, heads),
-                          .gain = make.normal({head_dim}, key.dtype, 0.2, 1.0),
-                          .raw = make.normal(shape, key.dtype, 2.0),
-                          .dgain = make.normal({head_dim}, kStatistic),
+                          .dx = heads_of(make.normal(shape_of(d), key.dtype), d, d.heads),
+                          .gain = make.normal({d.head_dim}, key.dtype, 0.2, 1.0),
+                          .raw = make.normal(shape_of(d), key.dtype, 2.0),
+                          .dgain = make.normal({d.head_dim}, kStatistic),
                           .label = kCase};
 }
 
-Op soft_cap_forward(Operands& make, const OpKey& key) {
+SoftCapForward op_case(Operands& make, const OpKey& key, Of<SoftCapForward>) {
   const Tensor x = make.normal({key.dims[0]}, key.dtype, 5.0);
   return SoftCapForward{x, make.empty({key.dims[0]}, key.dtype), 0.5F, 3.0F, kCase};
 }
 
-Op soft_cap_backward(Operands& make, const OpKey& key) {
+SoftCapBackward op_case(Operands& make, const OpKey& key, Of<SoftCapBackward>) {
   const Shape flat{key.dims[0]};
   const Tensor x = make.normal(flat, key.dtype, 5.0), y = make.empty(flat, key.dtype);
   make.device().run(SoftCapForward{x, y, 0.5F, 3.0F, kCase});
   return SoftCapBackward{y, make.normal(flat, key.dtype), 0.5F, 3.0F, kCase};
 }
 
-Op position_scale(Operands& make, const OpKey& key) {
-  const auto [rows, heads, head_dim, x3, x4, x5, x6, x7] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  return PositionScale{
-      d,    heads_of(make.normal({rows, 1, heads * head_dim}, key.dtype), d, heads), 0.1F, 4, 0,
-      kCase};
+PositionScale op_case(Operands& make, const OpKey& key, Of<PositionScale>) {
+  const AttentionDims d = dims_of_rows(key);
+  return PositionScale{d,    heads_of(make.normal(shape_of(d), key.dtype), d, d.heads), 0.1F, 4, 0,
+                       kCase};
 }
 
-Op head_sum(Operands& make, const OpKey& key) {
-  const auto [rows, heads, head_dim, x3, x4, x5, x6, x7] = key.dims;
-  const AttentionDims d{1, rows, heads, heads, head_dim};
-  return HeadSum{d, heads_of(make.normal({rows, 1, heads * head_dim}, key.dtype), d, heads),
-                 heads_of(make.empty({rows, 1, head_dim}, key.dtype), d, 1), kCase};
-}
-
-}  // namespace
-
-Op make_attention_op(Operands& make, const OpKey& key) {
-  switch (key.kind) {
-    case OpKind::kSoftmaxForward:
-      return softmax_forward(make, key, (key.variant & kAlibiBias) != 0);
-    case OpKind::kSoftmaxBackward: return softmax_backward(make, key);
-    case OpKind::kFlashForward: return flash_forward(make, key);
-    case OpKind::kFlashBackward: return flash_backward(make, key);
-    case OpKind::kRotary: return rotary(make, key);
-    case OpKind::kHeadNormForward: return head_norm_forward(make, key);
-    case OpKind::kHeadNormBackward: return head_norm_backward(make, key);
-    case OpKind::kSoftCapForward: return soft_cap_forward(make, key);
-    case OpKind::kSoftCapBackward: return soft_cap_backward(make, key);
-    case OpKind::kPositionScale: return position_scale(make, key);
-    case OpKind::kHeadSum: return head_sum(make, key);
-    default: break;
-  }
-  TPSIM_CHECK(false, "an op of attention");
+HeadSum op_case(Operands& make, const OpKey& key, Of<HeadSum>) {
+  const AttentionDims d = dims_of_rows(key);
+  return HeadSum{d, heads_of(make.normal(shape_of(d), key.dtype), d, d.heads),
+                 heads_of(make.empty({d.seq, 1, d.head_dim}, key.dtype), d, 1), kCase};
 }
 
 }  // namespace tpsim

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/device.h"
+#include "kernels/ops.h"
 #include "kernels/tensor.h"
 
 namespace tpsim {
@@ -34,5 +35,12 @@ class Operands {
   std::uint64_t seed_;
   std::uint64_t drawn_ = 0;
 };
+
+// An op from its key: a function for every one.
+template <class AnyOp>
+struct Of {};
+#define TPSIM_OP_CASE(AnyOp) AnyOp op_case(Operands& make, const OpKey& key, Of<AnyOp> of);
+TPSIM_FOR_EACH_OP(TPSIM_OP_CASE)
+#undef TPSIM_OP_CASE
 
 }  // namespace tpsim

@@ -44,16 +44,8 @@ inline Work flat(const Tensor& x, std::uint8_t variant, double flops_per_element
               flops_per_element * static_cast<double>(x.elements()), bytes);
 }
 
-Work work_of(const SoftmaxForward& op);
-Work work_of(const SoftmaxBackward& op);
-Work work_of(const FlashForward& op);
-Work work_of(const FlashBackward& op);
-Work work_of(const Rotary& op);
-Work work_of(const HeadNormForward& op);
-Work work_of(const HeadNormBackward& op);
-Work work_of(const SoftCapForward& op);
-Work work_of(const SoftCapBackward& op);
-Work work_of(const PositionScale& op);
-Work work_of(const HeadSum& op);
+#define TPSIM_WORK_OF(AnyOp) Work work_of(const AnyOp& op);
+TPSIM_FOR_EACH_OP(TPSIM_WORK_OF)
+#undef TPSIM_WORK_OF
 
 }  // namespace tpsim

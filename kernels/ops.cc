@@ -40,6 +40,8 @@ Work slots_work(const Tensor& tokens, const Tensor& slots, std::int64_t per_toke
               (weighted ? 2 : 1) * moved, moved * width + bytes_of(written));
 }
 
+}  // namespace
+
 Work work_of(const Matmul& op) {
   const std::int64_t m = op.a.transposed ? op.a.cols : op.a.rows;
   const std::int64_t k = op.a.transposed ? op.a.rows : op.a.cols;
@@ -303,8 +305,6 @@ Work work_of(const AdamW& op) {
 }
 
 Work work_of(const InitNormal& op) { return rowwise(op.x, 0, 20, bytes_of(op.x)); }
-
-}  // namespace
 
 Matrix matrix_of(const Tensor& tensor, bool transposed) {
   return {.tensor = tensor,

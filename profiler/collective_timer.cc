@@ -19,6 +19,10 @@ constexpr double kHoldSeconds = 2e-3;  // for kSmallAtATime calls
 constexpr std::int64_t kShortBytes = std::int64_t{16} << 20;
 constexpr int kShortAtATime = 5;
 
+bool is_message(CollectiveKind kind) {
+  return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
+}
+
 // One rank's part in one need.
 class Exercise {
  public:
@@ -51,13 +55,14 @@ class Exercise {
   // Members go on from here at the same time, as their devices see it.
   void line_up() {
     if (is_alone()) return;
-    if (is_message()) return there_and_back(word_);
+    if (is_message(need_.kind)) return there_and_back(word_);
     group_.all_reduce(word_, ReduceOp::kMax, kLabel);
   }
 
   // What the member found that waited for no other.
   double least(double seconds) {
-    if (is_alone() || is_message()) return seconds;  // both ends of a message wait for each other
+    // Both ends of a message wait for each other.
+    if (is_alone() || is_message(need_.kind)) return seconds;
     const auto mine = static_cast<float>(-seconds);
     device_.upload(std::as_bytes(std::span(&mine, 1)), word_);
     group_.all_reduce(word_, ReduceOp::kMax, kLabel);
@@ -80,9 +85,6 @@ class Exercise {
   }
 
   bool is_alone() const { return group_.size() == 1; }
-  bool is_message() const {
-    return need_.kind == CollectiveKind::kSend || need_.kind == CollectiveKind::kReceive;
-  }
   std::int64_t bytes() const { return all().bytes(); }
   // Collectives that one run() makes up.
   double runs_at_once() const { return need_.kind == CollectiveKind::kSend ? 2 : 1; }
@@ -173,16 +175,11 @@ std::vector<std::int64_t> size_ladder(std::int64_t most) {
 void time_collectives(World& world, Device& device, RankBarrier& barrier,
                       const std::vector<CollectiveNeed>& needs,
                       const CollectiveTimerSettings& settings, Samples& samples) {
-  // Messages travel in pipeline groups alone.
-  const auto kind_of_group = [](const CollectiveNeed& need) {
-    const bool is_message =
-        need.kind == CollectiveKind::kSend || need.kind == CollectiveKind::kReceive;
-    return is_message ? GroupKind::kPipeline : GroupKind::kData;
-  };
   std::map<std::pair<GroupKind, std::int64_t>, std::unique_ptr<Communicator>> groups;
   for (const CollectiveNeed& need : needs) {
     if (need.ranks < 2 || need.ranks > world.size()) continue;
-    const GroupKind kind = kind_of_group(need);
+    // Messages travel in pipeline groups alone.
+    const GroupKind kind = is_message(need.kind) ? GroupKind::kPipeline : GroupKind::kData;
     std::unique_ptr<Communicator>& group = groups[{kind, need.ranks}];
     if (group == nullptr) group = world.communicator(device, kind, block_of(world, need.ranks));
     Exercise exercise(device, *group, need, settings);

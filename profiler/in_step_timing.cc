@@ -1,6 +1,5 @@
-#include "profiler/in_step_timing.h"
-
 #include "kernels/timing_recorder.h"
+#include "profiler/profiler.h"
 #include "ranks/modelled/modelled_world.h"
 #include "reference_model/process_groups.h"
 #include "reference_model/rank_model.h"

@@ -3,7 +3,7 @@
 // An asynchronous device is delayed until the ops of a sample have been issued, so that its time is
 // measured and not the host's. Right for a device whose ops start from its memory. Where caches
 // carry results from one op to the next, times in the middle of a step are shorter:
-// profiler/in_step_timing.h.
+// profiler/profiler.h.
 #pragma once
 
 #include <functional>

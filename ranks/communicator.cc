@@ -2,7 +2,16 @@
 
 #include <algorithm>
 
+#include "ranks/reduce.h"
+
 namespace tpsim {
+namespace {
+
+void require_floating(const Tensor& x) {
+  TPSIM_CHECK(is_floating(x.dtype()), "reductions are of floating numbers");
+}
+
+}  // namespace
 
 Communicator::~Communicator() {
   if (!pending_.empty()) device_.remove_beside(*this);
@@ -20,6 +29,7 @@ void Communicator::recorded(CollectiveKind kind, std::int64_t bytes, const Label
 }
 
 void Communicator::all_reduce(const Tensor& x, ReduceOp op, const Label& label) {
+  require_floating(x);
   recorded(CollectiveKind::kAllReduce, x.bytes(), label, [&] { do_all_reduce(x, op); });
 }
 
@@ -29,6 +39,7 @@ void Communicator::all_gather(const Tensor& part, const Tensor& all, const Label
 }
 
 void Communicator::reduce_scatter(const Tensor& all, const Tensor& part, const Label& label) {
+  require_floating(part);
   TPSIM_CHECK(part.elements() * size_ == all.elements(), "reduce_scatter: parts make up the whole");
   recorded(CollectiveKind::kReduceScatter, all.bytes(), label,
            [&] { do_reduce_scatter(all, part); });
@@ -44,6 +55,7 @@ void Communicator::begin_reduce_scatter(const Tensor& all, const Tensor& part, c
 }
 
 void Communicator::begin(const Begun& call, CollectiveKind kind, const Label& label) {
+  require_floating(call.all);
   if (size_ == 1) return;
   const CollectiveRecord record{kind, group_, size_, call.all.bytes(), label};
   if (pending_.empty() && needs_host()) device_.add_beside(*this);
@@ -55,7 +67,9 @@ void Communicator::begin(const Begun& call, CollectiveKind kind, const Label& la
 }
 
 void Communicator::do_begin(const Begun& call) {
-  if (call.scatters()) {
+  if (needs_host()) {
+    advance(false);
+  } else if (call.scatters()) {
     do_reduce_scatter(call.all, call.part);
   } else {
     do_all_reduce(call.all, call.op);
@@ -66,12 +80,16 @@ const CollectiveRecord& Communicator::oldest() const {
   return pending_[std::min(done_, pending_.size() - 1)].record;
 }
 
+void Communicator::advance(bool wait) {
+  while (done_ < pending_.size() && do_advance(pending_[done_].call, wait)) ++done_;
+}
+
 void Communicator::progress() {
   if (done_ == pending_.size()) return;
   const CollectiveRecord record = oldest();
   Recorder* recorder = device_.recorder();
   if (recorder != nullptr) recorder->collective_resumed(record);
-  done_ = do_progress();
+  advance(false);
   if (recorder != nullptr) recorder->collective_paused(record);
 }
 

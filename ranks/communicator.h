@@ -75,13 +75,15 @@ class Communicator : private WorkBeside {
 
     bool scatters() const { return part.defined(); }
   };
-  // Those that do not override these do it at once.
+  // Those that override none of these do it at once.
   virtual void do_begin(const Begun& call);
-  virtual void do_finish() {}
-  // Where the host moves the data: takes the oldest of them on as far as it goes without waiting.
-  // How many of those begun since the last finish() are done.
+  virtual void do_finish() { advance(true); }
+  // Where the host moves the data: takes a reduction on as far as it goes without waiting, or to
+  // its end. Whether it is done. One after the other, in the order in which they were begun.
   virtual bool needs_host() const { return false; }
-  virtual std::size_t do_progress() { return 0; }
+  virtual bool do_advance(const Begun& /*call*/, bool /*wait*/) { return true; }
+  // Since the last finish().
+  bool has_begun() const { return !pending_.empty(); }
 
   Device& device() const { return device_; }
 
@@ -93,6 +95,7 @@ class Communicator : private WorkBeside {
 
   void begin(const Begun& call, CollectiveKind kind, const Label& label);
   void progress() final;
+  void advance(bool wait);
   const CollectiveRecord& oldest() const;
   template <class Call>
   void recorded(CollectiveKind kind, std::int64_t bytes, const Label& label, Call call);

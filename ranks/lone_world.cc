@@ -1,30 +1,12 @@
 #include "ranks/lone_world.h"
 
+#include "ranks/meta/meta_communicator.h"
+
 namespace tpsim {
-namespace {
-
-// Communicator never gets here in a group of one.
-class LoneCommunicator final : public Communicator {
- public:
-  LoneCommunicator(Device& device, GroupKind group) : Communicator(device, group, 0, 1) {}
-
- protected:
-  void do_all_reduce(const Tensor&, ReduceOp) override { fail(); }
-  void do_all_gather(const Tensor&, const Tensor&) override { fail(); }
-  void do_reduce_scatter(const Tensor&, const Tensor&) override { fail(); }
-  void do_all_to_all(const Tensor&, const Tensor&) override { fail(); }
-  void do_broadcast(const Tensor&, int) override { fail(); }
-  void do_send(const Tensor&, int) override { fail(); }
-  void do_receive(const Tensor&, int) override { fail(); }
-
- private:
-  [[noreturn]] static void fail() { throw BugError("a lone rank has nobody to talk to"); }
-};
-
-}  // namespace
 
 std::unique_ptr<Communicator> lone_communicator(Device& device, GroupKind group) {
-  return std::make_unique<LoneCommunicator>(device, group);
+  // Communicator calls nothing of a group of one.
+  return std::make_unique<MetaCommunicator>(device, group, 0, 1);
 }
 
 std::unique_ptr<Communicator> LoneWorld::communicator(Device& device, GroupKind group,

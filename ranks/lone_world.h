@@ -7,8 +7,7 @@ namespace tpsim {
 
 class LoneWorld final : public World {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
+  LoneWorld() : World(0, 1) {}
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                              const std::vector<std::int64_t>& members) override;
 };

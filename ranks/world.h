@@ -20,10 +20,11 @@ struct MessageWays {
 
 class World {
  public:
+  World(int rank, int size) : rank_(rank), size_(size) {}
   virtual ~World() = default;
 
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
+  int rank() const { return rank_; }
+  int size() const { return size_; }
   // This rank's communicator of the group with these members: ranks of this world in group order,
   // this one among them. Every member calls this, all of them forming their groups in the same
   // order; each call forms a group of its own, whose messages mix with no other's.
@@ -33,6 +34,10 @@ class World {
   virtual std::unique_ptr<Communicator> message_group(Device& device,
                                                       const std::vector<std::int64_t>& members,
                                                       MessageWays ways);
+
+ private:
+  int rank_;
+  int size_;
 };
 
 // All ranks of a world, in order.

@@ -39,83 +39,40 @@ std::vector<Projection> projections_of(const ModelSpec& model) {
   return {{names.projections[0], q}, {names.projections[1], kv}, {names.projections[2], kv}};
 }
 
-void specify_projections(const RankContext& context, const std::string& block,
-                         std::vector<ParameterSpec>& specs) {
-  const ModelSpec& model = context.model;
-  const std::int64_t tp = context.plan.degrees.tp;
-  for (const auto& [name, rows] : projections_of(model)) {
-    specs.push_back({.name = block + name + ".weight",
-                     .shape = {rows / tp, model.hidden},
-                     .sharding = Sharding::kRows,
-                     .deviation = model.initializer_range,
-                     .global_rows = rows});
-    if (!has_qkv_bias(model)) continue;
-    specs.push_back({.name = block + name + ".bias",
-                     .shape = {rows / tp},
-                     .sharding = Sharding::kRows,
-                     .initial = InitialValue::kZeros,
-                     .global_rows = rows});
-  }
-}
-
 // Norms of q and k: a gain for every head's entries, or for all heads' of this rank.
-void specify_head_norms(const RankContext& context, const std::string& block,
-                        std::vector<ParameterSpec>& specs) {
-  const ModelSpec& model = context.model;
-  const AttentionShape& attention = model.attention;
+void specify_head_norms(SpecList& specs) {
+  const AttentionShape& attention = specs.model().attention;
   if (attention.qk_norm == QkNorm::kNone || attention.qk_norm == QkNorm::kPlain) return;
-  const WeightNames names = names_of(model);
-  const std::int64_t tp = context.plan.degrees.tp;
+  const WeightNames names = names_of(specs.model());
   const bool shared = attention.qk_norm == QkNorm::kHead;
   for (const auto& [name, heads] :
        {std::pair{names.q_norm, attention.heads}, {names.k_norm, attention.kv_heads}}) {
-    const std::int64_t rows = shared ? attention.head_dim : heads * attention.head_dim;
-    specs.push_back({.name = block + name + ".weight",
-                     .shape = {shared ? rows : rows / tp},
-                     .sharding = shared ? Sharding::kPartial : Sharding::kRows,
-                     .initial = model.norm_plus_one ? InitialValue::kZeros : InitialValue::kOnes,
-                     .global_rows = rows});
+    specs.gain(name + ".weight", (shared ? 1 : heads) * attention.head_dim,
+               shared ? Sharding::kPartial : Sharding::kRows);
   }
 }
 
 }  // namespace
 
-void Attention::specify(const RankContext& context, const std::string& block,
-                        std::vector<ParameterSpec>& specs) {
-  const ModelSpec& model = context.model;
-  const std::int64_t tp = context.plan.degrees.tp;
+void Attention::specify(SpecList& specs) {
+  const ModelSpec& model = specs.model();
   const WeightNames names = names_of(model);
   if (model.attention.latent.kv_rank > 0) {
-    LatentAttention::specify(context, block, specs);
+    LatentAttention::specify(specs);
   } else {
-    specify_projections(context, block, specs);
+    for (const auto& [name, rows] : projections_of(model)) {
+      specs.linear(name, {rows, model.hidden}, Sharding::kRows, has_qkv_bias(model));
+    }
   }
-  specify_head_norms(context, block, specs);
+  specify_head_norms(specs);
   if (model.attention.output_gate) {
-    specs.push_back({.name = block + kGateWeight,
-                     .shape = {query_width(model) / tp, model.hidden},
-                     .sharding = Sharding::kRows,
-                     .deviation = model.initializer_range,
-                     .global_rows = query_width(model)});
+    specs.matrix(kGateWeight, query_width(model), model.hidden, Sharding::kRows);
   }
   if (model.attention.score.sinks) {
-    specs.push_back({.name = block + names.sinks,
-                     .shape = {model.attention.heads / tp},
-                     .sharding = Sharding::kRows,
-                     .initial = InitialValue::kZeros,
-                     .global_rows = model.attention.heads});
+    specs.vector(names.sinks, model.attention.heads, InitialValue::kZeros, Sharding::kRows);
   }
-  specs.push_back({.name = block + names.output + ".weight",
-                   .shape = {model.hidden, attention_width(model) / tp},
-                   .sharding = Sharding::kColumns,
-                   .deviation = model.initializer_range,
-                   .global_rows = model.hidden});
-  if (has_output_bias(model)) {
-    specs.push_back({.name = block + names.output + ".bias",
-                     .shape = {model.hidden},
-                     .initial = InitialValue::kZeros,
-                     .global_rows = model.hidden});
-  }
+  specs.linear(names.output, {model.hidden, attention_width(model)}, Sharding::kColumns,
+               has_output_bias(model));
 }
 
 Attention::Attention(const RankContext& context, ParameterUnit& unit, const std::string& block)
@@ -173,14 +130,8 @@ Tensor Attention::gate_backward(Tensor dgated) const {
 
 void Attention::add_gate_gradient(const Tensor& x, const Tensor& dx, const Tensor& dgate) const {
   if (gate_ == nullptr) return;
-  context_.device.run(with_recipe(context_,
-                                  Matmul{.a = matrix_of(dgate),
-                                         .b = matrix_of(gate_->weight),
-                                         .c = matrix_of(dx),
-                                         .beta = 1,
-                                         .label = kGateLinear},
-                                  gate_->scales));
-  linear_weight_gradient(context_, dgate, x, *gate_, kGateLinear);
+  linear_input_gradient(context_, matrix_of(dgate), *gate_, matrix_of(dx), 1, kGateLinear);
+  linear_weight_gradient(context_, matrix_of(dgate), matrix_of(x), *gate_, kGateLinear);
 }
 
 // Separate matrices write adjacent columns of one output.
@@ -215,9 +166,8 @@ void Attention::bias_gradients(const Tensor& dqkv) const {
     if (bias != nullptr && width == dqkv.cols()) {
       bias_gradient(context_, dqkv, bias, kQkvBias.text);
     } else if (bias != nullptr) {
-      zero_if_fresh(context_.device, *bias);
-      context_.device.run(
-          ColumnBiasGradient{columns_of(dqkv, column, width), bias->gradient, kQkvBias});
+      context_.device.run(ColumnBiasGradient{columns_of(dqkv, column, width),
+                                             gradient_of(context_.device, bias), kQkvBias});
     }
     column += width;
   }
@@ -234,37 +184,24 @@ Tensor Attention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
   return dqkv;
 }
 
-Tensor Attention::partial_backward(const Tensor& dy, AttentionSaved saved) const {
-  const Tensor dqkv = core_backward(dy, saved);
+Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
+  Tensor dqkv = core_backward(dy, saved);
+  if (latent_) return latent_->backward(dqkv, saved.x, std::move(saved.latent), core_);
   core_.prepare_backward(dqkv, saved.core);
-  const Tensor x = enter_tensor_parallel(
-      context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
+  Tensor x = enter_tensor_parallel(context_, saved.x,
+                                   {ModelPart::kColumnParallelBackward, "attention.regather"});
+  if (leaves_beside(context_) && gate_ == nullptr) {
+    Tensor dx = side_by_side_input_gradient(context_, dqkv, x.shape(), projections_, kQkv);
+    return leave_beside(context_, std::move(dx), kInputReduced, [&] {
+      side_by_side_weight_gradient(context_, dqkv, x, projections_, kQkv);
+      bias_gradients(dqkv);
+    });
+  }
   Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, kQkv);
   add_gate_gradient(x, dx, saved.gate);
   bias_gradients(dqkv);
-  return dx;
-}
-
-// The same, added up over the tensor group beside the weights' products.
-Tensor Attention::summed_backward(const Tensor& dy, AttentionSaved saved) const {
-  const Tensor dqkv = core_backward(dy, saved);
-  core_.prepare_backward(dqkv, saved.core);
-  const Tensor x = enter_tensor_parallel(
-      context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
-  Tensor dx = side_by_side_input_gradient(context_, dqkv, x.shape(), projections_, kQkv);
-  return leave_beside(context_, std::move(dx), kInputReduced, [&] {
-    side_by_side_weight_gradient(context_, dqkv, x, projections_, kQkv);
-    bias_gradients(dqkv);
-  });
-}
-
-Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
-  if (latent_) {
-    const Tensor dqkv = core_backward(dy, saved);
-    return latent_->backward(dqkv, saved.x, std::move(saved.latent), core_);
-  }
-  if (leaves_beside(context_) && gate_ == nullptr) return summed_backward(dy, std::move(saved));
-  return leave_tensor_parallel(context_, partial_backward(dy, std::move(saved)), kInputReduced);
+  dqkv = x = Tensor();
+  return leave_tensor_parallel(context_, std::move(dx), kInputReduced);
 }
 
 }  // namespace tpsim

@@ -25,8 +25,7 @@ struct AttentionSaved {
 
 class Attention {
  public:
-  static void specify(const RankContext& context, const std::string& block,
-                      std::vector<ParameterSpec>& specs);
+  static void specify(SpecList& specs);
   Attention(const RankContext& context, ParameterUnit& unit, const std::string& block);
 
   // The output projection's partial sum over the tensor group, without its bias:
@@ -48,9 +47,6 @@ class Attention {
   Tensor gated_output(AttentionSaved& saved) const;
   Tensor gate_backward(Tensor dgated) const;
   void add_gate_gradient(const Tensor& x, const Tensor& dx, const Tensor& dgate) const;
-  // Of x inside the tensor-parallel region, still a partial sum over the tensor group.
-  Tensor partial_backward(const Tensor& dy, AttentionSaved saved) const;
-  Tensor summed_backward(const Tensor& dy, AttentionSaved saved) const;
 
   const RankContext& context_;
   AttentionCore core_;

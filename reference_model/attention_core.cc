@@ -199,7 +199,7 @@ Tensor AttentionCore::unfused_probs(const Run& run, const Operands& x,
                                      .heads = d.heads,
                                      .scale = scale,
                                      .visibility = visibility(),
-                                     .sinks = sinks(),
+                                     .sinks = weight_of(weights_.sinks),
                                      .label = kSoftmax});
   return scores;
 }
@@ -231,7 +231,7 @@ void AttentionCore::flash_forward(const Run& run, const Operands& x, CoreSaved::
                                    .scale = scale_,
                                    .visibility = visibility(),
                                    .cap = static_cast<float>(context_.model.attention.score.cap),
-                                   .sinks = sinks(),
+                                   .sinks = weight_of(weights_.sinks),
                                    .label = kFlash});
 }
 
@@ -344,21 +344,11 @@ void AttentionCore::softmax_backward(const Run& run, const Tensor& dprobs,
                                       .scale = cap > 0 ? 1.0F : scale_,
                                       .visibility = visibility(),
                                       .heads = run.dims.heads,
-                                      .dsinks = sinks_gradient(),
+                                      .dsinks = gradient_of(context_.device, weights_.sinks),
                                       .label = kSoftmax});
   saved.probs = Tensor();
   if (cap > 0) context_.device.run(SoftCapBackward{saved.capped, dprobs, scale_, cap, kSoftCap});
   saved.capped = Tensor();
-}
-
-Tensor AttentionCore::sinks() const {
-  return weights_.sinks != nullptr ? weights_.sinks->weight : Tensor();
-}
-
-Tensor AttentionCore::sinks_gradient() const {
-  if (weights_.sinks == nullptr) return {};
-  zero_if_fresh(context_.device, *weights_.sinks);
-  return weights_.sinks->gradient;
 }
 
 void AttentionCore::flash_backward(const Run& run, const Operands& x,
@@ -377,8 +367,8 @@ void AttentionCore::flash_backward(const Run& run, const Operands& x,
                                     .scale = scale_,
                                     .visibility = visibility(),
                                     .cap = static_cast<float>(context_.model.attention.score.cap),
-                                    .sinks = sinks(),
-                                    .dsinks = sinks_gradient(),
+                                    .sinks = weight_of(weights_.sinks),
+                                    .dsinks = gradient_of(context_.device, weights_.sinks),
                                     .label = kFlash});
 }
 

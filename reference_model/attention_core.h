@@ -82,8 +82,6 @@ class AttentionCore {
                     CoreSaved::Run& saved) const;
   Tensor unfused_probs(const Run& run, const Operands& x, CoreSaved::Run& saved) const;
   void softmax_backward(const Run& run, const Tensor& dprobs, CoreSaved::Run& saved) const;
-  Tensor sinks() const;
-  Tensor sinks_gradient() const;
   void unfused_values(const Run& run, const Operands& x, const Tensor& probs) const;
   void unfused_backward(const Run& run, const Operands& x, std::uint64_t seed,
                         CoreSaved::Run& saved) const;

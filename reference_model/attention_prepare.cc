@@ -94,7 +94,7 @@ void AttentionCore::normalise(CoreSaved& saved) const {
     context_.device.run(HeadNormForward{.kind = head_norm_kind(norm),
                                         .dims = normed_heads(layout_, norm, rows, heads),
                                         .x = x,
-                                        .gain = gain != nullptr ? gain->weight : Tensor(),
+                                        .gain = weight_of(gain),
                                         .raw = raw,
                                         .epsilon = static_cast<float>(context_.model.norm_epsilon),
                                         .offset = context_.model.norm_plus_one ? 1.0F : 0.0F,
@@ -108,14 +108,13 @@ void AttentionCore::normalise_backward(const Tensor& dqkv, CoreSaved& saved) con
   const QkvView view = view_of(layout_, dqkv);
   const QkNorm norm = context_.model.attention.qk_norm;
   const auto run = [&](const Heads& dx, std::int64_t heads, Parameter* gain, Tensor& raw) {
-    if (gain != nullptr) zero_if_fresh(context_.device, *gain);
     context_.device.run(
         HeadNormBackward{.kind = head_norm_kind(norm),
                          .dims = normed_heads(layout_, norm, dqkv.shape()[0], heads),
                          .dx = dx,
-                         .gain = gain != nullptr ? gain->weight : Tensor(),
+                         .gain = weight_of(gain),
                          .raw = raw,
-                         .dgain = gain != nullptr ? gain->gradient : Tensor(),
+                         .dgain = gradient_of(context_.device, gain),
                          .epsilon = static_cast<float>(context_.model.norm_epsilon),
                          .offset = context_.model.norm_plus_one ? 1.0F : 0.0F,
                          .label = kQkNorm});

@@ -37,25 +37,23 @@ BlockUnits Block::add_to(const RankContext& context, ParameterStore& store, std:
   const std::string prefix = block_prefix(context.model, layer);
   const bool with_experts = has_experts(context.model);
   const BlockNorms norms = norms_of(context.model);
-  std::vector<ParameterSpec> specs;
+  SpecList specs(context, prefix);
   const auto norm = [&](const std::string& name) {
-    if (!name.empty()) Norm::specify(context.model, prefix + name, specs);
+    if (!name.empty()) Norm::specify(name, specs);
   };
   norm(norms.before1);
-  if (is_recurrent(context.model)) Recurrence::specify(context, prefix, specs);
-  if (context.model.mixer == MixerKind::kAttention) Attention::specify(context, prefix, specs);
+  if (is_recurrent(context.model)) Recurrence::specify(specs);
+  if (context.model.mixer == MixerKind::kAttention) Attention::specify(specs);
   norm(norms.after1);
   norm(norms.before2);
   if (with_experts) {
-    Experts::specify_router(context, prefix, specs);
-    if (context.model.experts.shared_ffn > 0) {
-      Mlp::specify(context, shared_expert(context.model), prefix, specs);
-    }
+    Experts::specify_router(specs);
+    if (context.model.experts.shared_ffn > 0) Mlp::specify(shared_expert(context.model), specs);
   } else if (has_feed_forward(context.model)) {
-    Mlp::specify(context, dense_mlp(context.model), prefix, specs);
+    Mlp::specify(dense_mlp(context.model), specs);
   }
   norm(norms.after2);
-  BlockUnits units{.block = &store.add_unit(std::move(specs))};
+  BlockUnits units{.block = &store.add_unit(specs.take())};
   if (with_experts) units.experts = &Experts::add_to(context, store, prefix);
   return units;
 }
@@ -159,7 +157,7 @@ std::uint64_t Block::seed_of(const BlockSaved& saved, int place, bool by_rank) c
 }
 
 Tensor Block::add_residual(Tensor sum, const Tensor& residual, const Branch& branch) const {
-  const Tensor bias = branch.bias != nullptr ? branch.bias->weight : Tensor();
+  const Tensor bias = weight_of(branch.bias);
   const auto rate = static_cast<float>(context_.model.hidden_dropout);
   const Label label{ModelPart::kResidual, branch.label};
   if (branch.after != nullptr) {

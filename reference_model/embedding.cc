@@ -38,18 +38,14 @@ Embedding::Embedding(const RankContext& context, ParameterStore& store,
     : context_(context), store_(store), table_(word_embeddings) {
   const ModelSpec& model = context.model;
   const WeightNames names = names_of(model);
-  std::vector<ParameterSpec> specs;
+  SpecList specs(context, "");
   if (model.attention.position == PositionKind::kLearned) {
     const std::int64_t rows = std::max(tpsim::position_rows(model), model.seq);
-    specs.push_back({.name = names.positions,
-                     .shape = {rows, model.hidden},
-                     .deviation = model.initializer_range,
-                     .global_rows = rows,
-                     .is_multiplied = false});
+    specs.matrix(names.positions, rows, model.hidden).is_multiplied = false;
   }
-  if (model.embedding_norm) Norm::specify(model, names.embedding_norm, specs);
+  if (model.embedding_norm) Norm::specify(names.embedding_norm, specs);
   if (specs.empty()) return;
-  rest_ = &store.add_unit(std::move(specs));
+  rest_ = &store.add_unit(specs.take());
   if (model.embedding_norm) norm_ = std::make_unique<Norm>(*rest_, names.embedding_norm);
 }
 

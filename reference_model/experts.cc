@@ -6,10 +6,9 @@
 #include <unordered_map>
 
 #include "reference_model/expert_balance.h"
-#include "reference_model/expert_weights.h"
 #include "reference_model/linear.h"
+#include "reference_model/mlp.h"
 #include "reference_model/norm.h"
-#include "reference_model/weight_names.h"
 
 namespace tpsim {
 namespace {
@@ -167,7 +166,7 @@ Tensor Experts::project(const Tensor& x, const Parameter* by) const {
 
 Tensor Experts::project_backward(Tensor dy, const Tensor& x, Parameter* by) const {
   if (by == nullptr) return dy;
-  linear_weight_gradient(context_, dy, x, *by, kLatent);
+  linear_weight_gradient(context_, matrix_of(dy), matrix_of(x), *by, kLatent);
   return linear_input_gradient(context_, dy, *by, kLatent);
 }
 
@@ -198,7 +197,8 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
     column += part.rows;
   }
   for (const Biases& biases : up_biases_) add_biases(saved.up, biases, false);
-  saved.active = activate(saved);
+  saved.active = allocate_activation(context_, {sizes_.experts, count, sizes_.ffn}, kActive);
+  activate(context_, saved.up, Tensor(), saved.active, gated() ? kSwiglu : kGelu);
   Tensor down = allocate_activation(context_, saved.input.shape(), kDown.text);
   Matrix weights = stacked(unit_.weights, down_);
   weights.transposed = true;
@@ -239,18 +239,6 @@ void Experts::route(ExpertsSaved& saved) const {
   saved.choices = allocate({experts.count, capacity_}, DType::kInt32);
   device.run(RouteForward{saved.logits, saved.weights, saved.chosen, saved.slots, saved.choices,
                           experts.router, correction_, kRoute});
-}
-
-Tensor Experts::activate(const ExpertsSaved& saved) const {
-  const Shape& s = saved.up.shape();
-  Tensor active = allocate_activation(context_, {s[0], s[1], sizes_.ffn}, kActive);
-  if (gated()) {
-    const auto limit = static_cast<float>(context_.model.mlp_limit);
-    context_.device.run(SwigluForward{saved.up, active, context_.model.mlp, limit, kSwiglu});
-  } else {
-    context_.device.run(BiasGeluForward{saved.up, Tensor(), active, context_.model.mlp, kGelu});
-  }
-  return active;
 }
 
 Tensor Experts::to_experts(Tensor slots) const {
@@ -339,13 +327,7 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
                   kDown);
   saved.active = ddown = Tensor();
   const Tensor dup = allocate_activation(context_, saved.up.shape(), kSlopes);
-  if (gated()) {
-    const auto limit = static_cast<float>(context_.model.mlp_limit);
-    context_.device.run(SwigluBackward{dactive, saved.up, dup, context_.model.mlp, limit, kSwiglu});
-  } else {
-    context_.device.run(
-        BiasGeluBackward{dactive, saved.up, Tensor(), dup, context_.model.mlp, kGelu});
-  }
+  activate_backward(context_, dactive, saved.up, Tensor(), dup, gated() ? kSwiglu : kGelu);
   for (const Biases& biases : up_biases_) bias_gradients(dup, biases, false);
   dactive = saved.up = Tensor();
 
@@ -409,15 +391,14 @@ Tensor Experts::backward(const Tensor& dz, ExpertsSaved saved) const {
                            context_.model.experts.router, kRoute});
   balance(saved, dlogits);
   if (router_bias_ != nullptr) {
-    zero_if_fresh(device, *router_bias_);
-    device.run(ColumnBiasGradient{matrix_of(dlogits), router_bias_->gradient, kRouter});
+    device.run(ColumnBiasGradient{matrix_of(dlogits), gradient_of(device, router_bias_), kRouter});
   }
   device.run(Matmul{.a = matrix_of(dlogits),
                     .b = matrix_of(router_.weight),
                     .c = matrix_of(dx),
                     .beta = 1.0F,
                     .label = kRouter});
-  linear_weight_gradient(context_, dlogits, saved.x, router_, kRouter);
+  linear_weight_gradient(context_, matrix_of(dlogits), matrix_of(saved.x), router_, kRouter);
   return dx;
 }
 

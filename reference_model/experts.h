@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "reference_model/parameters.h"
+#include "reference_model/weight_names.h"
 
 namespace tpsim {
 
@@ -38,8 +39,7 @@ struct ExpertsSaved {
 class Experts {
  public:
   // What the router adds to the block's unit.
-  static void specify_router(const RankContext& context, const std::string& block,
-                             std::vector<ParameterSpec>& specs);
+  static void specify_router(SpecList& specs);
   // The unit of this rank's experts.
   static ParameterUnit& add_to(const RankContext& context, ParameterStore& store,
                                const std::string& block);
@@ -59,6 +59,13 @@ class Experts {
     std::int64_t rows = 0, cols = 0;
     const Parameter* first = nullptr;  // whose scales are those of all
   };
+  // Behind the block's prefix, without ".weight".
+  static std::string expert_name(const WeightNames& names, std::int64_t expert,
+                                 const std::string& matrix);
+  // Of the projection of latents, down or up, behind the block's prefix.
+  static std::string latent_name(bool down);
+  static std::int64_t first_expert(const RankContext& context);
+
   // A column range of [experts, N, width], as one matrix for each expert.
   static Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count);
   Matrix stacked(const Tensor& flat, const Stack& stack) const;
@@ -69,7 +76,6 @@ class Experts {
   Tensor from_experts(Tensor slots) const;
   // Between the order in which ranks send and that of experts.
   Tensor reordered(const Tensor& slots, bool by_expert) const;
-  Tensor activate(const ExpertsSaved& saved) const;
   // Gradient of `input` from that of the down projection's result; adds to the weights' gradients.
   Tensor experts_backward(Tensor ddown, ExpertsSaved& saved) const;
   void multiply(Matmul product, const Stack& stack) const;

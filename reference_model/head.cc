@@ -18,9 +18,9 @@ constexpr Label kHeadReduced{ModelPart::kColumnParallelBackward, "head.reduce"};
 std::string final_norm_name(const ModelSpec& model) { return names_of(model).final_norm; }
 
 ParameterUnit& add_final_norm(const RankContext& context, ParameterStore& store) {
-  std::vector<ParameterSpec> specs;
-  Norm::specify(context.model, final_norm_name(context.model), specs);
-  return store.add_unit(std::move(specs));
+  SpecList specs(context, "");
+  Norm::specify(final_norm_name(context.model), specs);
+  return store.add_unit(specs.take());
 }
 
 Tensor allocate_statistic(const RankContext& context, Shape shape, const char* label) {
@@ -145,7 +145,7 @@ Tensor Head::backward(float scale, HeadSaved saved) {
   Tensor x = enter_tensor_parallel(context_, saved.x,
                                    {ModelPart::kColumnParallelBackward, "head.regather"});
   dx = leave_beside(context_, std::move(dx), kHeadReduced, [&] {
-    linear_weight_gradient(context_, saved.logits, x, table, kLogits);
+    linear_weight_gradient(context_, matrix_of(saved.logits), matrix_of(x), table, kLogits);
     x = Tensor();
     store_.end_backward(table_);
     saved.logits = saved.x = Tensor();

@@ -13,12 +13,6 @@ constexpr Label kLatentNorm{ModelPart::kAttentionNorm, "attention.latent_norm"};
 constexpr Label kCopyHeads{ModelPart::kAttentionCore, "attention.latent_heads"};
 constexpr float kEpsilon = 1e-6F;  // of the norms of latents, whatever the other norms have
 
-Matrix first_columns(const Tensor& x, std::int64_t count, bool transposed = false) {
-  Matrix columns = matrix_of(x, transposed);
-  columns.cols = count;
-  return columns;
-}
-
 // The first `rank` entries of every row as one head.
 Heads as_head(const Tensor& x) {
   const std::int64_t width = x.cols();
@@ -31,37 +25,29 @@ AttentionDims one_head(const Tensor& x, std::int64_t width) {
 
 }  // namespace
 
-void LatentAttention::specify(const RankContext& context, const std::string& block,
-                              std::vector<ParameterSpec>& specs) {
-  const ModelSpec& model = context.model;
+void LatentAttention::specify(SpecList& specs) {
+  const ModelSpec& model = specs.model();
   const LatentShape& latent = model.attention.latent;
-  const std::int64_t tp = context.plan.degrees.tp, heads = model.attention.heads;
-  const auto matrix = [&](const std::string& name, std::int64_t rows, std::int64_t cols, bool cut) {
-    specs.push_back({.name = block + "self_attn." + name + ".weight",
-                     .shape = {cut ? rows / tp : rows, cols},
-                     .sharding = cut ? Sharding::kRows : Sharding::kReplicated,
-                     .deviation = model.initializer_range,
-                     .global_rows = rows});
-  };
-  const auto vector = [&](const std::string& name, std::int64_t rows, InitialValue initial) {
-    specs.push_back({.name = block + "self_attn." + name,
-                     .shape = {rows},
-                     .initial = initial,
-                     .global_rows = rows});
-  };
-  const std::int64_t down_rows = latent.kv_rank + latent.rope_dim;
+  const std::string self = "self_attn.";
   if (latent.q_rank > 0) {
-    matrix("q_a_proj", latent.q_rank, model.hidden, false);
-    matrix("q_b_proj", query_width(model), latent.q_rank, true);
-    vector("q_a_layernorm.weight", latent.q_rank, InitialValue::kOnes);
-    if (has_qkv_bias(model)) vector("q_a_proj.bias", latent.q_rank, InitialValue::kZeros);
+    specs.matrix(self + "q_a_proj.weight", latent.q_rank, model.hidden);
+    specs.matrix(self + "q_b_proj.weight", query_width(model), latent.q_rank, Sharding::kRows);
+    specs.vector(self + "q_a_layernorm.weight", latent.q_rank, InitialValue::kOnes);
+    if (has_qkv_bias(model)) {
+      specs.vector(self + "q_a_proj.bias", latent.q_rank, InitialValue::kZeros);
+    }
   } else {
-    matrix("q_proj", query_width(model), model.hidden, true);
+    specs.matrix(self + "q_proj.weight", query_width(model), model.hidden, Sharding::kRows);
   }
-  matrix("kv_a_proj_with_mqa", down_rows, model.hidden, false);
-  matrix("kv_b_proj", heads * (latent.nope_dim + latent.value_dim), latent.kv_rank, true);
-  vector("kv_a_layernorm.weight", latent.kv_rank, InitialValue::kOnes);
-  if (has_qkv_bias(model)) vector("kv_a_proj_with_mqa.bias", down_rows, InitialValue::kZeros);
+  const std::int64_t down_rows = latent.kv_rank + latent.rope_dim;
+  specs.matrix(self + "kv_a_proj_with_mqa.weight", down_rows, model.hidden);
+  specs.matrix(self + "kv_b_proj.weight",
+               model.attention.heads * (latent.nope_dim + latent.value_dim), latent.kv_rank,
+               Sharding::kRows);
+  specs.vector(self + "kv_a_layernorm.weight", latent.kv_rank, InitialValue::kOnes);
+  if (has_qkv_bias(model)) {
+    specs.vector(self + "kv_a_proj_with_mqa.bias", down_rows, InitialValue::kZeros);
+  }
 }
 
 LatentAttention::LatentAttention(const RankContext& context, ParameterUnit& unit,
@@ -119,12 +105,8 @@ Tensor LatentAttention::forward(const Tensor& x, LatentSaved& saved,
       enter_tensor_parallel(context_, saved.kv, {ModelPart::kTensorParallel, "attention.gather"});
   Tensor qkv = allocate_activation(
       context_, {kv.shape()[0], kv.shape()[1], qkv_width(core.layout())}, kLatentUp.text);
-  context_.device.run(with_recipe(context_,
-                                  Matmul{.a = matrix_of(q_input),
-                                         .b = matrix_of(q_up_.weight, true),
-                                         .c = first_columns(qkv, query_columns()),
-                                         .label = kLatentUp},
-                                  q_up_.scales));
+  linear_forward(context_, matrix_of(q_input), q_up_, columns_of(qkv, 0, query_columns()),
+                 kLatentUp);
   Heads turned = view_of(core.layout(), qkv).q;
   turned.offset += shape_.nope_dim;
   core.rotate(turned, sizes_.heads, false);
@@ -139,8 +121,7 @@ void LatentAttention::copy_heads(const Tensor& qkv, const Tensor& up, bool from_
   const std::int64_t both = shape_.nope_dim + shape_.value_dim;
   const auto heads_in = [&](const Tensor& tensor, std::int64_t offset, std::int64_t width,
                             std::int64_t stride) {
-    Matrix heads = first_columns(tensor, width);
-    heads.offset = offset;
+    Matrix heads = columns_of(tensor, offset, width);
     heads.inner_stride = stride;
     return heads;
   };
@@ -162,17 +143,10 @@ void LatentAttention::up_keys_and_values(const Tensor& kv, const Tensor& qkv,
   const std::int64_t width = kv_up_.weight.rows();
   const Tensor up =
       allocate_activation(context_, {kv.shape()[0], kv.shape()[1], width}, kLatentUp.text);
-  context_.device.run(with_recipe(context_,
-                                  Matmul{.a = first_columns(kv, shape_.kv_rank),
-                                         .b = matrix_of(kv_up_.weight, true),
-                                         .c = matrix_of(up),
-                                         .label = kLatentUp},
-                                  kv_up_.scales));
+  linear_forward(context_, columns_of(kv, 0, shape_.kv_rank), kv_up_, matrix_of(up), kLatentUp);
   copy_heads(qkv, up, true);
-  Matrix shared = first_columns(kv, shape_.rope_dim);
-  shared.offset = shape_.kv_rank;
-  Matrix keys = first_columns(qkv, shape_.rope_dim);
-  keys.offset = query_columns() + shape_.nope_dim;
+  const Matrix shared = columns_of(kv, shape_.kv_rank, shape_.rope_dim);
+  Matrix keys = columns_of(qkv, query_columns() + shape_.nope_dim, shape_.rope_dim);
   keys.inner_stride = context_.model.attention.head_dim;
   context_.device.run(
       CopyMatrices{.from = shared, .to = keys, .inner = sizes_.heads, .label = kCopyHeads});
@@ -190,19 +164,10 @@ Tensor LatentAttention::keys_and_values_backward(const Tensor& kv, const Tensor&
   const Tensor dup = allocate_activation(
       context_, {kv.shape()[0], kv.shape()[1], kv_up_.weight.rows()}, kLatentUp.text);
   copy_heads(dqkv, dup, false);
-  context_.device.run(with_recipe(context_,
-                                  Matmul{.a = matrix_of(dup),
-                                         .b = matrix_of(kv_up_.weight),
-                                         .c = first_columns(dkv, shape_.kv_rank),
-                                         .label = kLatentUp},
-                                  kv_up_.scales));
-  context_.device.run(with_recipe(context_,
-                                  Matmul{.a = matrix_of(dup, true),
-                                         .b = first_columns(kv, shape_.kv_rank),
-                                         .c = matrix_of(kv_up_.gradient),
-                                         .beta = accumulation_beta(kv_up_),
-                                         .label = kLatentUp},
-                                  kv_up_.scales));
+  linear_input_gradient(context_, matrix_of(dup), kv_up_, columns_of(dkv, 0, shape_.kv_rank), 0,
+                        kLatentUp);
+  linear_weight_gradient(context_, matrix_of(dup), columns_of(kv, 0, shape_.kv_rank), kv_up_,
+                         kLatentUp);
   return dkv;
 }
 
@@ -213,42 +178,25 @@ Tensor LatentAttention::queries_backward(const Tensor& dqkv, const Tensor& x,
       enter_tensor_parallel(context_, shape_.q_rank > 0 ? saved.q : x,
                             {ModelPart::kColumnParallelBackward, "attention.regather"});
   Tensor dinput = allocate_activation(context_, input.shape(), kLatentUp.text);
-  context_.device.run(with_recipe(context_,
-                                  Matmul{.a = first_columns(dqkv, query_columns()),
-                                         .b = matrix_of(q_up_.weight),
-                                         .c = matrix_of(dinput),
-                                         .label = kLatentUp},
-                                  q_up_.scales));
-  context_.device.run(with_recipe(context_,
-                                  Matmul{.a = first_columns(dqkv, query_columns(), true),
-                                         .b = matrix_of(input),
-                                         .c = matrix_of(q_up_.gradient),
-                                         .beta = accumulation_beta(q_up_),
-                                         .label = kLatentUp},
-                                  q_up_.scales));
+  const Matrix dqueries = columns_of(dqkv, 0, query_columns());
+  linear_input_gradient(context_, dqueries, q_up_, matrix_of(dinput), 0, kLatentUp);
+  linear_weight_gradient(context_, dqueries, matrix_of(input), q_up_, kLatentUp);
   return dinput;
 }
 
 void LatentAttention::down_backward(const Tensor& dlatent, const Tensor& x, const Down& by,
                                     const Tensor& raw, const Tensor& dx, float beta) const {
-  zero_if_fresh(context_.device, *by.norm);
   context_.device.run(HeadNormBackward{.kind = NormKind::kRmsNorm,
                                        .dims = one_head(dlatent, raw.cols()),
                                        .dx = as_head(dlatent),
                                        .gain = by.norm->weight,
                                        .raw = raw,
-                                       .dgain = by.norm->gradient,
+                                       .dgain = gradient_of(context_.device, by.norm),
                                        .epsilon = kEpsilon,
                                        .label = kLatentNorm});
   bias_gradient(context_, dlatent, by.bias, kLatentDown.text);
-  linear_weight_gradient(context_, dlatent, x, *by.weight, kLatentDown);
-  context_.device.run(with_recipe(context_,
-                                  Matmul{.a = matrix_of(dlatent),
-                                         .b = matrix_of(by.weight->weight),
-                                         .c = matrix_of(dx),
-                                         .beta = beta,
-                                         .label = kLatentDown},
-                                  by.weight->scales));
+  linear_weight_gradient(context_, matrix_of(dlatent), matrix_of(x), *by.weight, kLatentDown);
+  linear_input_gradient(context_, matrix_of(dlatent), *by.weight, matrix_of(dx), beta, kLatentDown);
 }
 
 Tensor LatentAttention::backward(const Tensor& dqkv, const Tensor& x, LatentSaved saved,

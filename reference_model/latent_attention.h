@@ -22,8 +22,7 @@ struct LatentSaved {
 
 class LatentAttention {
  public:
-  static void specify(const RankContext& context, const std::string& block,
-                      std::vector<ParameterSpec>& specs);
+  static void specify(SpecList& specs);
   LatentAttention(const RankContext& context, ParameterUnit& unit, const std::string& block);
 
   // q, k and v of this rank's heads side by side, rotated, from x [seq_share, batch, hidden].

@@ -40,32 +40,44 @@ Matmul second_of_pair(Matmul product) {
   return product;
 }
 
-// dx = dy weight of the first columns of all gradients, dx += dy weight of those behind them.
-Matmul input_gradient(const RankContext& context, const Matrix& dy, const Joined& weight,
-                      const Tensor& dx, const Label& label) {
+Matmul forward_product(const RankContext& context, const Matrix& x, const Joined& weight,
+                       const Matrix& y, const Label& label) {
   return with_recipe(context,
-                     Matmul{.a = dy,
-                            .b = matrix_of(weight.tensor),
-                            .c = matrix_of(dx),
-                            .beta = dy.offset == 0 ? 0.0F : 1.0F,
-                            .label = label},
+                     Matmul{.a = x, .b = matrix_of(weight.tensor, true), .c = y, .label = label},
                      weight.scales);
 }
 
-struct SummedGradient {
-  Joined of;
-  float beta = 1;
-};
-Matmul weight_gradient(const RankContext& context, Matrix dy, const Tensor& x,
-                       const SummedGradient& gradient, const Label& label) {
+Matmul input_gradient(const RankContext& context, const Matrix& dy, const Joined& weight,
+                      const Matrix& dx, float beta, const Label& label) {
+  return with_recipe(
+      context,
+      Matmul{.a = dy, .b = matrix_of(weight.tensor), .c = dx, .beta = beta, .label = label},
+      weight.scales);
+}
+
+Matmul weight_gradient(const RankContext& context, Matrix dy, const Matrix& x,
+                       const Joined& gradient, float beta, const Label& label) {
   dy.transposed = true;
-  return with_recipe(context,
-                     Matmul{.a = dy,
-                            .b = matrix_of(x),
-                            .c = matrix_of(gradient.of.tensor),
-                            .beta = gradient.beta,
-                            .label = label},
-                     gradient.of.scales);
+  return with_recipe(
+      context,
+      Matmul{.a = dy, .b = x, .c = matrix_of(gradient.tensor), .beta = beta, .label = label},
+      gradient.scales);
+}
+
+// dx = dy weight of the first columns of all gradients, dx += dy weight of those behind them.
+Matmul input_gradient(const RankContext& context, const Matrix& dy, const Joined& weight,
+                      const Tensor& dx, const Label& label) {
+  return input_gradient(context, dy, weight, matrix_of(dx), dy.offset == 0 ? 0.0F : 1.0F, label);
+}
+
+// Runs work(part, its columns of x): the parts' rows lie side by side in those of x.
+template <class Work>
+void for_each_columns(const std::vector<Joined>& parts, const Tensor& x, const Work& work) {
+  std::int64_t column = 0;
+  for (const Joined& part : parts) {
+    work(part, columns_of(x, column, part.tensor.rows()));
+    column += part.tensor.rows();
+  }
 }
 
 }  // namespace
@@ -94,16 +106,28 @@ Matmul with_recipe(const RankContext& context, Matmul product, const Tensor& sca
   return product;
 }
 
+void linear_forward(const RankContext& context, const Matrix& x, const Parameter& weight,
+                    const Matrix& y, const Label& label) {
+  context.device.run(forward_product(context, x, {weight.weight, weight.scales}, y, label));
+}
+
+void linear_input_gradient(const RankContext& context, const Matrix& dy, const Parameter& weight,
+                           const Matrix& dx, float beta, const Label& label) {
+  const Joined matrix{weight.weight, weight.scales};
+  context.device.run(input_gradient(context, dy, matrix, dx, beta, label));
+}
+
+void linear_weight_gradient(const RankContext& context, const Matrix& dy, const Matrix& x,
+                            Parameter& weight, const Label& label) {
+  const Joined gradient{weight.gradient, weight.scales};
+  context.device.run(weight_gradient(context, dy, x, gradient, accumulation_beta(weight), label));
+}
+
 Tensor linear_forward(const RankContext& context, const Tensor& x, const Parameter& weight,
                       const Label& label) {
   const Shape& s = x.shape();
   Tensor y = allocate_activation(context, {s[0], s[1], weight.weight.rows()}, label.text);
-  context.device.run(with_recipe(context,
-                                 Matmul{.a = matrix_of(x),
-                                        .b = matrix_of(weight.weight, true),
-                                        .c = matrix_of(y),
-                                        .label = label},
-                                 weight.scales));
+  linear_forward(context, matrix_of(x), weight, matrix_of(y), label);
   return y;
 }
 
@@ -111,60 +135,32 @@ Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const
                              const Label& label) {
   const Shape& s = dy.shape();
   Tensor dx = allocate_activation(context, {s[0], s[1], weight.weight.cols()}, label.text);
-  context.device.run(with_recipe(
-      context,
-      Matmul{.a = matrix_of(dy), .b = matrix_of(weight.weight), .c = matrix_of(dx), .label = label},
-      weight.scales));
+  linear_input_gradient(context, matrix_of(dy), weight, matrix_of(dx), 0, label);
   return dx;
-}
-
-void linear_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
-                            Parameter& weight, const Label& label) {
-  context.device.run(with_recipe(context,
-                                 Matmul{.a = matrix_of(dy, true),
-                                        .b = matrix_of(x),
-                                        .c = matrix_of(weight.gradient),
-                                        .beta = accumulation_beta(weight),
-                                        .label = label},
-                                 weight.scales));
 }
 
 Tensor linear_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
                        Parameter& weight, const Label& label) {
-  const Shape& s = dy.shape();
-  Tensor dx = allocate_activation(context, {s[0], s[1], weight.weight.cols()}, label.text);
-  const Joined matrix{weight.weight, weight.scales};
-  context.device.run(first_of_pair(input_gradient(context, matrix_of(dy), matrix, dx, label)));
-  const SummedGradient gradient{{weight.gradient, weight.scales}, accumulation_beta(weight)};
-  context.device.run(second_of_pair(weight_gradient(context, matrix_of(dy), x, gradient, label)));
-  return dx;
+  return side_by_side_backward(context, dy, x, {&weight}, label);
 }
 
 void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const std::vector<Parameter*>& weights, const Tensor& y,
                           const Label& label) {
-  std::int64_t column = 0;
-  for (const Joined& weight : joined(weights, &Parameter::weight)) {
-    const Matrix out = columns_of(y, column, weight.tensor.rows());
-    context.device.run(with_recipe(
-        context,
-        Matmul{.a = matrix_of(x), .b = matrix_of(weight.tensor, true), .c = out, .label = label},
-        weight.scales));
-    column += weight.tensor.rows();
-  }
+  for_each_columns(
+      joined(weights, &Parameter::weight), y, [&](const Joined& weight, const Matrix& columns) {
+        context.device.run(forward_product(context, matrix_of(x), weight, columns, label));
+      });
 }
 
 Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy, const Shape& x,
                                    const std::vector<Parameter*>& weights, const Label& label) {
   Tensor dx = allocate_activation(context, x, label.text);
   const std::vector<Joined> matrices = joined(weights, &Parameter::weight);
-  std::int64_t column = 0;
-  for (const Joined& matrix : matrices) {
-    const std::int64_t rows = matrix.tensor.rows();
-    Matmul product = input_gradient(context, columns_of(dy, column, rows), matrix, dx, label);
+  for_each_columns(matrices, dy, [&](const Joined& matrix, const Matrix& columns) {
+    Matmul product = input_gradient(context, columns, matrix, dx, label);
     context.device.run(matrices.size() == 1 ? first_of_pair(product) : product);
-    column += rows;
-  }
+  });
   return dx;
 }
 
@@ -172,14 +168,10 @@ void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, 
                                   const std::vector<Parameter*>& weights, const Label& label) {
   const float beta = common_beta(weights);
   const std::vector<Joined> gradients = joined(weights, &Parameter::gradient);
-  std::int64_t column = 0;
-  for (const Joined& gradient : gradients) {
-    const std::int64_t rows = gradient.tensor.rows();
-    Matmul product =
-        weight_gradient(context, columns_of(dy, column, rows), x, {gradient, beta}, label);
+  for_each_columns(gradients, dy, [&](const Joined& gradient, const Matrix& columns) {
+    Matmul product = weight_gradient(context, columns, matrix_of(x), gradient, beta, label);
     context.device.run(gradients.size() == 1 ? second_of_pair(product) : product);
-    column += rows;
-  }
+  });
 }
 
 Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
@@ -189,23 +181,20 @@ Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const
   const std::vector<Joined> gradients = joined(weights, &Parameter::gradient);
   TPSIM_CHECK(matrices.size() == gradients.size(), "weights and gradients lie differently");
   const float beta = common_beta(weights);
-  std::int64_t column = 0;
-  for (std::size_t i = 0; i < matrices.size(); ++i) {
-    const std::int64_t rows = matrices[i].tensor.rows();
-    const Matrix part = columns_of(dy, column, rows);
-    context.device.run(first_of_pair(input_gradient(context, part, matrices[i], dx, label)));
+  auto gradient = gradients.begin();
+  for_each_columns(matrices, dy, [&](const Joined& matrix, const Matrix& columns) {
+    context.device.run(first_of_pair(input_gradient(context, columns, matrix, dx, label)));
     context.device.run(
-        second_of_pair(weight_gradient(context, part, x, {gradients[i], beta}, label)));
-    column += rows;
-  }
+        second_of_pair(weight_gradient(context, columns, matrix_of(x), *gradient++, beta, label)));
+  });
   return dx;
 }
 
 void bias_gradient(const RankContext& context, const Tensor& dy, Parameter* bias,
                    const char* label) {
   if (bias == nullptr) return;
-  zero_if_fresh(context.device, *bias);
-  context.device.run(ColumnSum{dy, bias->gradient, {ModelPart::kBiasGradient, label}});
+  context.device.run(
+      ColumnSum{dy, gradient_of(context.device, bias), {ModelPart::kBiasGradient, label}});
 }
 
 }  // namespace tpsim

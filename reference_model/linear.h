@@ -22,12 +22,17 @@ Tensor linear_forward(const RankContext& context, const Tensor& x, const Paramet
 // dx[T, in] = dy weight.
 Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const Parameter& weight,
                              const Label& label);
-// weight_gradient (+)= dy' x.
-void linear_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
-                            Parameter& weight, const Label& label);
 
 // Adjacent columns of a tensor's rows.
 Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count);
+
+// The products by themselves: y = x weight'; dx = beta dx + dy weight; weight.gradient (+)= dy' x.
+void linear_forward(const RankContext& context, const Matrix& x, const Parameter& weight,
+                    const Matrix& y, const Label& label);
+void linear_input_gradient(const RankContext& context, const Matrix& dy, const Parameter& weight,
+                           const Matrix& dx, float beta, const Label& label);
+void linear_weight_gradient(const RankContext& context, const Matrix& dy, const Matrix& x,
+                            Parameter& weight, const Label& label);
 
 // Both, dx first: dy is rounded once for the two.
 Tensor linear_backward(const RankContext& context, const Tensor& dy, const Tensor& x,

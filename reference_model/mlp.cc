@@ -28,34 +28,34 @@ MlpShape shared_expert(const ModelSpec& model) {
   return {names.shared_up, names.shared_down, model.experts.shared_ffn, false};
 }
 
-void Mlp::specify(const RankContext& context, const MlpShape& shape, const std::string& block,
-                  std::vector<ParameterSpec>& specs) {
+void activate(const RankContext& context, const Tensor& up, const Tensor& bias,
+              const Tensor& active, const Label& label) {
   const ModelSpec& model = context.model;
-  const std::int64_t ffn = shape.width / context.plan.degrees.tp;
+  if (is_gated(model.mlp)) {
+    const auto limit = static_cast<float>(model.mlp_limit);
+    context.device.run(SwigluForward{up, active, model.mlp, limit, label});
+  } else {
+    context.device.run(BiasGeluForward{up, bias, active, model.mlp, label});
+  }
+}
+
+void activate_backward(const RankContext& context, const Tensor& dactive, const Tensor& up,
+                       const Tensor& bias, const Tensor& dup, const Label& label) {
+  const ModelSpec& model = context.model;
+  if (is_gated(model.mlp)) {
+    const auto limit = static_cast<float>(model.mlp_limit);
+    context.device.run(SwigluBackward{dactive, up, dup, model.mlp, limit, label});
+  } else {
+    context.device.run(BiasGeluBackward{dactive, up, bias, dup, model.mlp, label});
+  }
+}
+
+void Mlp::specify(const MlpShape& shape, SpecList& specs) {
+  const std::int64_t hidden = specs.model().hidden;
   for (const std::string& name : shape.up) {
-    specs.push_back({.name = block + name + ".weight",
-                     .shape = {ffn, model.hidden},
-                     .sharding = Sharding::kRows,
-                     .deviation = model.initializer_range,
-                     .global_rows = shape.width});
-    if (!shape.bias) continue;
-    specs.push_back({.name = block + name + ".bias",
-                     .shape = {ffn},
-                     .sharding = Sharding::kRows,
-                     .initial = InitialValue::kZeros,
-                     .global_rows = shape.width});
+    specs.linear(name, {shape.width, hidden}, Sharding::kRows, shape.bias);
   }
-  specs.push_back({.name = block + shape.down + ".weight",
-                   .shape = {model.hidden, ffn},
-                   .sharding = Sharding::kColumns,
-                   .deviation = model.initializer_range,
-                   .global_rows = model.hidden});
-  if (shape.bias) {
-    specs.push_back({.name = block + shape.down + ".bias",
-                     .shape = {model.hidden},
-                     .initial = InitialValue::kZeros,
-                     .global_rows = model.hidden});
-  }
+  specs.linear(shape.down, {hidden, shape.width}, Sharding::kColumns, shape.bias);
 }
 
 Mlp::Mlp(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
@@ -69,14 +69,15 @@ Mlp::Mlp(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
   }
 }
 
-// Gated branches have their biases added where they lie; a plain one's is fused with what follows.
+Tensor Mlp::fused_bias() const { return gated() ? Tensor() : weight_of(up_biases_.front()); }
+
+const Label& Mlp::activation_label() const { return gated() ? kMlpSwiglu : kMlpGelu; }
+
 void Mlp::add_up_bias(const Tensor& up) const {
   if (!gated() || up_biases_.front() == nullptr) return;
   const std::int64_t ffn = down_.weight.cols();
   for (std::size_t i = 0; i < up_biases_.size(); ++i) {
-    Matrix branch = matrix_of(up);
-    branch.cols = ffn;
-    branch.offset = static_cast<std::int64_t>(i) * ffn;
+    const Matrix branch = columns_of(up, static_cast<std::int64_t>(i) * ffn, ffn);
     context_.device.run(ColumnBias{branch, up_biases_[i]->weight, kMlpUp});
   }
 }
@@ -85,11 +86,9 @@ void Mlp::up_bias_gradients(const Tensor& dup) const {
   const std::int64_t ffn = down_.weight.cols();
   for (std::size_t i = 0; i < up_biases_.size(); ++i) {
     if (up_biases_[i] == nullptr) continue;
-    Matrix branch = matrix_of(dup);
-    branch.cols = ffn;
-    branch.offset = static_cast<std::int64_t>(i) * ffn;
-    zero_if_fresh(context_.device, *up_biases_[i]);
-    context_.device.run(ColumnBiasGradient{branch, up_biases_[i]->gradient, kMlpUp});
+    const Matrix branch = columns_of(dup, static_cast<std::int64_t>(i) * ffn, ffn);
+    const Tensor gradient = gradient_of(context_.device, up_biases_[i]);
+    context_.device.run(ColumnBiasGradient{branch, gradient, kMlpUp});
   }
 }
 
@@ -104,15 +103,7 @@ Tensor Mlp::forward(const Tensor& x, MlpSaved& saved) const {
   side_by_side_forward(context_, input, up_, saved.up, kMlpUp);
   saved.active = allocate_activation(context_, {s[0], s[1], ffn}, "mlp.active");
   add_up_bias(saved.up);
-  const MlpKind kind = context_.model.mlp;
-  if (gated()) {
-    const auto limit = static_cast<float>(context_.model.mlp_limit);
-    context_.device.run(SwigluForward{saved.up, saved.active, kind, limit, kMlpSwiglu});
-  } else {
-    const Parameter* bias = up_biases_.front();
-    context_.device.run(BiasGeluForward{saved.up, bias != nullptr ? bias->weight : Tensor(),
-                                        saved.active, kind, kMlpGelu});
-  }
+  activate(context_, saved.up, fused_bias(), saved.active, activation_label());
   return linear_forward(context_, saved.active, down_, kMlpDown);
 }
 
@@ -121,16 +112,11 @@ Tensor Mlp::up_gradient(const Tensor& dy, MlpSaved& saved) const {
   Tensor dactive = linear_backward(context_, dy, saved.active, down_, kMlpDown);
   saved.active = Tensor();
   Tensor dup = allocate_activation(context_, saved.up.shape(), "mlp.dup");
-  const MlpKind kind = context_.model.mlp;
+  activate_backward(context_, dactive, saved.up, fused_bias(), dup, activation_label());
   if (gated()) {
-    const auto limit = static_cast<float>(context_.model.mlp_limit);
-    context_.device.run(SwigluBackward{dactive, saved.up, dup, kind, limit, kMlpSwiglu});
     up_bias_gradients(dup);
   } else {
-    Parameter* const bias = up_biases_.front();
-    context_.device.run(BiasGeluBackward{
-        dactive, saved.up, bias != nullptr ? bias->weight : Tensor(), dup, kind, kMlpGelu});
-    bias_gradient(context_, dup, bias, "mlp.up_bias");
+    bias_gradient(context_, dup, up_biases_.front(), "mlp.up_bias");
   }
   saved.up = Tensor();
   return dup;

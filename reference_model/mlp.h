@@ -25,10 +25,16 @@ struct MlpShape {
 MlpShape dense_mlp(const ModelSpec& model);
 MlpShape shared_expert(const ModelSpec& model);
 
+// A feed-forward network between its projections, whose first one's bias a plain activation adds
+// where it is defined; and from the gradient behind it to that before.
+void activate(const RankContext& context, const Tensor& up, const Tensor& bias,
+              const Tensor& active, const Label& label);
+void activate_backward(const RankContext& context, const Tensor& dactive, const Tensor& up,
+                       const Tensor& bias, const Tensor& dup, const Label& label);
+
 class Mlp {
  public:
-  static void specify(const RankContext& context, const MlpShape& shape, const std::string& block,
-                      std::vector<ParameterSpec>& specs);
+  static void specify(const MlpShape& shape, SpecList& specs);
   Mlp(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
       const std::string& block);
 
@@ -41,6 +47,10 @@ class Mlp {
 
  private:
   bool gated() const { return is_gated(context_.model.mlp); }
+  const Label& activation_label() const;
+  // Gated branches have their biases added where they lie; a plain one's is fused with what
+  // follows.
+  Tensor fused_bias() const;
   void add_up_bias(const Tensor& up) const;
   void up_bias_gradients(const Tensor& dup) const;
   Tensor up_gradient(const Tensor& dy, MlpSaved& saved) const;

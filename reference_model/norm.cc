@@ -15,17 +15,11 @@ Parameter& get_parameter(ParameterUnit& unit, const std::string& name) {
   return *p;
 }
 
-void Norm::specify(const ModelSpec& model, const std::string& name,
-                   std::vector<ParameterSpec>& specs) {
-  specs.push_back({.name = name + ".weight",
-                   .shape = {model.hidden},
-                   .initial = model.norm_plus_one ? InitialValue::kZeros : InitialValue::kOnes,
-                   .global_rows = model.hidden});
+void Norm::specify(const std::string& name, SpecList& specs) {
+  const ModelSpec& model = specs.model();
+  specs.gain(name + ".weight", model.hidden);
   if (model.norm == NormKind::kLayerNorm && model.norm_bias) {
-    specs.push_back({.name = name + ".bias",
-                     .shape = {model.hidden},
-                     .initial = InitialValue::kZeros,
-                     .global_rows = model.hidden});
+    specs.vector(name + ".bias", model.hidden, InitialValue::kZeros);
   }
 }
 
@@ -46,7 +40,7 @@ Tensor Norm::forward(const RankContext& context, const Tensor& x, NormSaved& sav
   context.device.run(NormForward{.kind = kind,
                                  .x = x,
                                  .gain = gain_.weight,
-                                 .bias = bias_ != nullptr ? bias_->weight : Tensor(),
+                                 .bias = weight_of(bias_),
                                  .y = y,
                                  .mean = saved.mean,
                                  .rstd = saved.rstd,
@@ -58,8 +52,8 @@ Tensor Norm::forward(const RankContext& context, const Tensor& x, NormSaved& sav
 
 Tensor Norm::backward(const RankContext& context, const Tensor& dy, const NormSaved& saved,
                       const Tensor& residual, const char* label) const {
-  zero_if_fresh(context.device, gain_);
-  if (bias_ != nullptr) zero_if_fresh(context.device, *bias_);
+  const Tensor dgain = gradient_of(context.device, &gain_);
+  const Tensor dbias = gradient_of(context.device, bias_);
   Tensor dx = allocate_activation(context, saved.x.shape(), label);
   context.device.run(NormBackward{.kind = context.model.norm,
                                   .dy = dy,
@@ -69,8 +63,8 @@ Tensor Norm::backward(const RankContext& context, const Tensor& dy, const NormSa
                                   .rstd = saved.rstd,
                                   .residual = residual,
                                   .dx = dx,
-                                  .dgain = gain_.gradient,
-                                  .dbias = bias_ != nullptr ? bias_->gradient : Tensor(),
+                                  .dgain = dgain,
+                                  .dbias = dbias,
                                   .offset = context.model.norm_plus_one ? 1.0F : 0.0F,
                                   .label = {ModelPart::kNorm, label}});
   return dx;

@@ -16,8 +16,7 @@ struct NormSaved {
 class Norm {
  public:
   // Adds "<name>.weight" (and "<name>.bias" for LayerNorm) to the list of a unit.
-  static void specify(const ModelSpec& model, const std::string& name,
-                      std::vector<ParameterSpec>& specs);
+  static void specify(const std::string& name, SpecList& specs);
   Norm(ParameterUnit& unit, const std::string& name);
 
   Tensor forward(const RankContext& context, const Tensor& x, NormSaved& saved,

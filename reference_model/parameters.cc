@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/text.h"
+
 namespace tpsim {
 namespace {
 
@@ -23,14 +25,44 @@ bool is_whole(const ParameterSpec& spec) {
   return spec.sharding == Sharding::kReplicated || spec.sharding == Sharding::kPartial;
 }
 
-// FNV-1a: the same name draws the same numbers on every rank and in every build.
-std::uint64_t stable_hash(const std::string& text) {
-  std::uint64_t hash = 1469598103934665603ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return hash;
-}
+// The same name draws the same numbers on every rank and in every build.
+constexpr std::uint64_t kNameHashStart = 1469598103934665603ULL;
 
 }  // namespace
+
+ParameterSpec& SpecList::matrix(const std::string& name, std::int64_t rows, std::int64_t cols,
+                                Sharding sharding) {
+  const Shape shape{sharding == Sharding::kRows ? rows / ranks_ : rows,
+                    sharding == Sharding::kColumns ? cols / ranks_ : cols};
+  specs_.push_back({.name = prefix_ + name,
+                    .shape = shape,
+                    .sharding = sharding,
+                    .deviation = model().initializer_range,
+                    .global_rows = rows});
+  return specs_.back();
+}
+
+void SpecList::vector(const std::string& name, std::int64_t rows, InitialValue initial,
+                      Sharding sharding) {
+  specs_.push_back({.name = prefix_ + name,
+                    .shape = {sharding == Sharding::kRows ? rows / ranks_ : rows},
+                    .sharding = sharding,
+                    .initial = initial,
+                    .global_rows = rows});
+}
+
+void SpecList::gain(const std::string& name, std::int64_t rows, Sharding sharding) {
+  vector(name, rows, model().norm_plus_one ? InitialValue::kZeros : InitialValue::kOnes, sharding);
+}
+
+void SpecList::linear(const std::string& name, const std::pair<std::int64_t, std::int64_t>& extents,
+                      Sharding sharding, bool has_bias) {
+  const auto [rows, cols] = extents;
+  matrix(name + ".weight", rows, cols, sharding);
+  if (!has_bias) return;
+  vector(name + ".bias", rows, InitialValue::kZeros,
+         sharding == Sharding::kRows ? sharding : Sharding::kReplicated);
+}
 
 float accumulation_beta(Parameter& p) {
   const float beta = p.gradient_is_fresh ? 0.0F : 1.0F;
@@ -41,6 +73,12 @@ float accumulation_beta(Parameter& p) {
 void zero_if_fresh(Device& device, Parameter& p) {
   if (p.gradient_is_fresh) device.run(Fill{p.gradient, 0.0F, kZeroGradient});
   p.gradient_is_fresh = false;
+}
+
+Tensor gradient_of(Device& device, Parameter* p) {
+  if (p == nullptr) return {};
+  zero_if_fresh(device, *p);
+  return p->gradient;
 }
 
 ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRole role) {
@@ -173,7 +211,7 @@ void ParameterStore::initialize(const ParameterUnit& unit, Parameter& parameter,
   if (real == 0) return;
   device.run(InitNormal{.x = parameter.weight.slice(0, Shape{real, cols}),
                         .seed = seed,
-                        .tensor_id = stable_hash(spec.name),
+                        .tensor_id = fnv1a(spec.name, kNameHashStart),
                         .row_begin = row_begin,
                         .col_begin = by_cols ? sharers.rank() * cols : 0,
                         .global_cols = by_cols ? cols * sharers.size() : cols,

@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reference_model/rank_context.h"
@@ -39,6 +40,37 @@ struct ParameterSpec {
   bool is_multiplied = true;
 };
 
+// The tensors of a unit, in the order in which they are told; names stand behind a prefix. Extents
+// are the whole model's: what is sharded is cut over `ranks`.
+class SpecList {
+ public:
+  SpecList(const RankContext& context, std::string prefix)
+      : SpecList(context, std::move(prefix), context.plan.degrees.tp) {}
+  SpecList(const RankContext& context, std::string prefix, std::int64_t ranks)
+      : context_(context), prefix_(std::move(prefix)), ranks_(ranks) {}
+
+  const RankContext& context() const { return context_; }
+  const ModelSpec& model() const { return context_.model; }
+  ParameterSpec& matrix(const std::string& name, std::int64_t rows, std::int64_t cols,
+                        Sharding sharding = Sharding::kReplicated);
+  void vector(const std::string& name, std::int64_t rows, InitialValue initial,
+              Sharding sharding = Sharding::kReplicated);
+  // Of a norm: starts as a factor of one.
+  void gain(const std::string& name, std::int64_t rows, Sharding sharding = Sharding::kReplicated);
+  // The matrix `name`.weight, and `name`.bias, of which a rank holds its own rows.
+  void linear(const std::string& name, const std::pair<std::int64_t, std::int64_t>& extents,
+              Sharding sharding, bool has_bias);
+
+  bool empty() const { return specs_.empty(); }
+  std::vector<ParameterSpec> take() { return std::move(specs_); }
+
+ private:
+  const RankContext& context_;
+  std::string prefix_;
+  std::int64_t ranks_;
+  std::vector<ParameterSpec> specs_;
+};
+
 struct Parameter {
   ParameterSpec spec;
   std::int64_t offset = 0;  // in its unit
@@ -58,6 +90,9 @@ struct Parameter {
 // add, zero_if_fresh clears the gradient first.
 float accumulation_beta(Parameter& p);
 void zero_if_fresh(Device& device, Parameter& p);
+// Of a parameter that may be absent; the gradient as ops take it that can only add.
+inline Tensor weight_of(const Parameter* p) { return p != nullptr ? p->weight : Tensor(); }
+Tensor gradient_of(Device& device, Parameter* p);
 
 // A range of a unit whose elements are treated alike by the optimizer.
 struct Segment {

@@ -46,4 +46,12 @@ Tensor allocate_activation(const RankContext& context, Shape shape, const char* 
   return context.device.allocate(shape, context.plan.dtype, MemoryCategory::kActivations, label);
 }
 
+float greatest_over_world(const RankContext& context, float mine, const Label& label) {
+  Tensor most =
+      context.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, label.text);
+  context.device.run(Fill{most, mine, label});
+  context.groups.world.all_reduce(most, ReduceOp::kMax, label);
+  return download_scalar(context.device, most);
+}
+
 }  // namespace tpsim

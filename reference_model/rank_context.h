@@ -80,6 +80,8 @@ Tensor allocate_mask(const RankContext& context, const Tensor& like, const char*
 // gives each its own.
 std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::int64_t draw,
                            int place, bool by_rank);
+// The greatest of a number that every rank of the world gives; a barrier too.
+float greatest_over_world(const RankContext& context, float mine, const Label& label);
 Tensor allocate_activation(const RankContext& context, Shape shape, const char* label);
 
 }  // namespace tpsim

@@ -15,8 +15,6 @@
 namespace tpsim {
 namespace {
 
-constexpr Label kAgreement{ModelPart::kCoordination, "agreement"};
-
 std::vector<float> download(Device& device, const Tensor& x) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(x.bytes()));
   device.download(x, bytes);
@@ -144,11 +142,8 @@ std::int64_t first_failed_rank(RankModel& model, bool succeeded) {
   const RankContext& context = model.context();
   const std::int64_t ranks = gpu_count(context.plan);
   const std::int64_t mine = succeeded ? 0 : ranks - global_rank(context.plan, context.at);
-  Tensor most =
-      context.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kAgreement.text);
-  context.device.run(Fill{most, static_cast<float>(mine), kAgreement});
-  context.groups.world.all_reduce(most, ReduceOp::kMax, kAgreement);
-  const auto found = static_cast<std::int64_t>(download_scalar(context.device, most));
+  const auto found = static_cast<std::int64_t>(greatest_over_world(
+      context, static_cast<float>(mine), {ModelPart::kCoordination, "agreement"}));
   return found == 0 ? -1 : ranks - found;
 }
 

@@ -45,35 +45,24 @@ std::vector<NamedRows> recurrent_vectors(const ModelSpec& model) {
 
 }  // namespace
 
-void Recurrence::specify(const RankContext& context, const std::string& block,
-                         std::vector<ParameterSpec>& specs) {
-  const ModelSpec& model = context.model;
-  const std::int64_t tp = context.plan.degrees.tp;
-  const std::string prefix = recurrence_prefix(model, block);
+void Recurrence::specify(SpecList& specs) {
+  const ModelSpec& model = specs.model();
+  const std::string prefix = recurrence_prefix(model, "");
   for (const auto& [name, rows] : recurrent_matrices(model)) {
-    specs.push_back({.name = prefix + name,
-                     .shape = {rows / tp, model.hidden},
-                     .sharding = Sharding::kRows,
-                     .deviation = model.initializer_range,
-                     .global_rows = rows});
+    specs.matrix(prefix + name, rows, model.hidden, Sharding::kRows);
   }
   for (const auto& [name, rows] : recurrent_vectors(model)) {
     const bool is_shared = name == "norm.weight" && model.mixer == MixerKind::kDeltaNet;
-    const std::int64_t here = is_shared ? rows : rows / tp;
-    const bool has_taps = name == "conv1d.weight";
-    specs.push_back({.name = prefix + name,
-                     .shape = has_taps ? Shape{here, model.recurrent.convolution} : Shape{here},
-                     .sharding = is_shared ? Sharding::kPartial : Sharding::kRows,
-                     .initial = has_taps ? InitialValue::kNormal : InitialValue::kOnes,
-                     .deviation = model.initializer_range,
-                     .global_rows = rows,
-                     .is_multiplied = false});
+    if (name == "conv1d.weight") {
+      specs.matrix(prefix + name, rows, model.recurrent.convolution, Sharding::kRows)
+          .is_multiplied = false;
+    } else {
+      specs.vector(prefix + name, rows, InitialValue::kOnes,
+                   is_shared ? Sharding::kPartial : Sharding::kRows);
+    }
   }
-  specs.push_back({.name = prefix + "out_proj.weight",
-                   .shape = {model.hidden, recurrent_values(model.recurrent) / tp},
-                   .sharding = Sharding::kColumns,
-                   .deviation = model.initializer_range,
-                   .global_rows = model.hidden});
+  specs.matrix(prefix + "out_proj.weight", model.hidden, recurrent_values(model.recurrent),
+               Sharding::kColumns);
 }
 
 Recurrence::Recurrence(const RankContext& context, ParameterUnit& unit, const std::string& block)

@@ -30,8 +30,7 @@ struct RecurrenceSaved {
 
 class Recurrence {
  public:
-  static void specify(const RankContext& context, const std::string& block,
-                      std::vector<ParameterSpec>& specs);
+  static void specify(SpecList& specs);
   Recurrence(const RankContext& context, ParameterUnit& unit, const std::string& block);
 
   // A partial sum over the tensor group: [seq, batch, hidden].

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <set>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "core/files.h"
@@ -48,40 +49,35 @@ std::uint64_t number_of(const std::string& hex) {
   return number;
 }
 
+template <class Io, class Spec>
+void manifest_fields(Io& io, Spec& manifest) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  io.format("tpsim-state/1");
+  io.integer("step", manifest.step, {1, kMost});
+  const auto fact_fields = [](auto& inner, auto& fact) {
+    inner.text("name", fact.name);
+    inner.text("value", fact.value);
+  };
+  io.objects("run", manifest.run, fact_fields, kOptional);
+  io.objects("files", manifest.files, [](auto& inner, auto& file) {
+    inner.text("name", file.name);
+    inner.integer("bytes", file.bytes, {0, kMost});
+    std::string checksum = hex_of(file.checksum);
+    inner.text("checksum", checksum);
+    if constexpr (!std::is_const_v<Spec>) file.checksum = number_of(checksum);
+  });
+}
+
 std::string text_of(const Manifest& manifest) {
-  const auto file_json = [](const StateFile& file) {
-    return json_object(
-        {{"name", file.name}, {"bytes", file.bytes}, {"checksum", hex_of(file.checksum)}});
-  };
-  const auto fact_json = [](const RunFact& fact) {
-    return json_object({{"name", fact.name}, {"value", fact.value}});
-  };
-  return to_text(json_object({{"format", "tpsim-state/1"},
-                              {"step", manifest.step},
-                              {"run", json_array(manifest.run, fact_json)},
-                              {"files", json_array(manifest.files, file_json)}}));
+  return to_text(json_from_spec(
+      manifest, [](FieldWriter& out, const Manifest& written) { manifest_fields(out, written); }));
 }
 
 Result<Manifest> read_manifest(const fs::path& state) {
   TPSIM_TRY(const JsonValue root, read_json_file(state / kManifest));
-  constexpr std::int64_t kMost = std::int64_t{1} << 53;
   return spec_from_json<Manifest>(
-      root, (state / kManifest).string(), [](FieldReader& in, Manifest& out) {
-        in.format("tpsim-state/1");
-        in.integer("step", out.step, {1, kMost});
-        const auto fact_fields = [](FieldReader& row, RunFact& fact) {
-          row.text("name", fact.name);
-          row.text("value", fact.value);
-        };
-        in.objects("run", out.run, fact_fields, kOptional);
-        in.objects("files", out.files, [](FieldReader& row, StateFile& file) {
-          row.text("name", file.name);
-          row.integer("bytes", file.bytes, {0, kMost});
-          std::string checksum;
-          row.text("checksum", checksum);
-          file.checksum = number_of(checksum);
-        });
-      });
+      root, (state / kManifest).string(),
+      [](FieldReader& in, Manifest& read) { manifest_fields(in, read); });
 }
 
 // A name below the state's own folder: a manifest may be anybody's.

@@ -5,18 +5,9 @@
 #include <algorithm>
 
 #include "core/safetensors.h"
+#include "kernels/normal_stream.h"
 
 namespace tpsim {
-namespace {
-
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 Result<TokenSource> TokenSource::open(const std::filesystem::path& path) {
   TPSIM_TRY(const SafetensorsFile file, SafetensorsFile::open(path));
@@ -53,7 +44,7 @@ std::int64_t TokenSource::largest() const {
 std::string TokenSource::description() const {
   if (tokens_.empty()) return "made up";
   std::uint64_t sum = 0;
-  for (const std::int64_t token : tokens_) sum = mixed(sum ^ static_cast<std::uint64_t>(token));
+  for (const std::int64_t token : tokens_) sum = mix(sum ^ static_cast<std::uint64_t>(token));
   return fmt::format("{} x {} x {} of {:016x}", steps_, batch_, seq_ + 1, sum);
 }
 
@@ -67,8 +58,8 @@ std::vector<std::int32_t> TokenSource::sample(std::int64_t step, std::int64_t in
       continue;
     }
     const std::uint64_t draw =
-        mixed(mixed(mixed(seed_) + static_cast<std::uint64_t>(step)) +
-              static_cast<std::uint64_t>(index) * static_cast<std::uint64_t>(seq_ + 1) + i);
+        mix(mix(mix(seed_) + static_cast<std::uint64_t>(step)) +
+            static_cast<std::uint64_t>(index) * static_cast<std::uint64_t>(seq_ + 1) + i);
     sample[i] = static_cast<std::int32_t>(draw % static_cast<std::uint64_t>(vocab_));
   }
   return sample;

@@ -160,12 +160,8 @@ Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run, const 
 // The ranks hear of a signal one after the other; they stop after the same step.
 bool any_rank_stops(RankModel& model, const TrainingHooks& hooks) {
   if (!hooks.should_stop) return false;
-  Device& device = model.context().device;
-  constexpr Label kStop{ModelPart::kCoordination, "stop"};
-  Tensor wish = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kStop.text);
-  device.run(Fill{wish, hooks.should_stop() ? 1.0F : 0.0F, kStop});
-  model.context().groups.world.all_reduce(wish, ReduceOp::kMax, kStop);
-  return download_scalar(device, wish) > 0;
+  return greatest_over_world(model.context(), hooks.should_stop() ? 1.0F : 0.0F,
+                             {ModelPart::kCoordination, "stop"}) > 0;
 }
 
 // Held by the first rank of a run that saves.
@@ -228,13 +224,10 @@ class Trainer {
     if (run_.balance.bias_rate > 0) {
       loads_.correct(context.device, model_.store(), run_.balance.bias_rate);
     }
-    constexpr Label kLoad{ModelPart::kCoordination, "experts.load"};
-    Tensor most =
-        context.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kLoad.text);
-    context.device.run(Fill{most, static_cast<float>(loads_.imbalance()), kLoad});
-    context.groups.world.all_reduce(most, ReduceOp::kMax, kLoad);
+    const auto own = static_cast<float>(loads_.imbalance());
     loads_.clear();
-    return static_cast<double>(download_scalar(context.device, most));
+    return static_cast<double>(
+        greatest_over_world(context, own, {ModelPart::kCoordination, "experts.load"}));
   }
 
   RankModel& model_;

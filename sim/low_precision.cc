@@ -52,7 +52,11 @@ double others_of(const OpRecord& product) {
 // matrix as they are.
 bool is_pair(const OpRecord& product) { return product.key.dims[0] == 1; }
 
-bool keeps_16_bits(const StackSpec& stack) { return stack.rounds_anew || stack.rounds_in_products; }
+// Whether operands are kept rounded, or only the 16 bits that every product rounds anew.
+bool keeps_rounded(const StackSpec& stack, const Plan& plan) {
+  return recipe_of(stack, plan) != Precision::kNone && !stack.rounds_anew &&
+         !stack.rounds_in_products;
+}
 
 // Copies of a weight: by rows for forward, by columns for the input gradient.
 double copies_of_weight(const Scenario& scenario, const Plan& plan) {
@@ -270,17 +274,14 @@ double rounded_operand_bytes(const Scenario& scenario, const Plan& plan, const P
 }
 
 double weight_copy_bytes(const Scenario& scenario, const Plan& plan) {
-  if (recipe_of(scenario.stack, plan) == Precision::kNone || keeps_16_bits(scenario.stack))
-    return 0;
+  if (!keeps_rounded(scenario.stack, plan)) return 0;
   const double copies =
       copies_of_weight(scenario, plan) * bytes_per_element(operands_of(scenario.stack, plan));
   return plan.fp8_param_gather ? copies - static_cast<double>(size_of(plan.dtype)) : copies;
 }
 
 double weight_rounding_bytes(const Scenario& scenario, const Plan& plan) {
-  if (recipe_of(scenario.stack, plan) == Precision::kNone || keeps_16_bits(scenario.stack))
-    return 0;
-  if (plan.fp8_param_gather) return 0;
+  if (!keeps_rounded(scenario.stack, plan) || plan.fp8_param_gather) return 0;
   const Precision recipe = recipe_of(scenario.stack, plan);
   const bool has_own_scale = recipe == Precision::kFp8Current || recipe == Precision::kNvFp4;
   return (has_own_scale ? 2 : 1) * static_cast<double>(size_of(plan.dtype)) +
@@ -289,8 +290,7 @@ double weight_rounding_bytes(const Scenario& scenario, const Plan& plan) {
 
 double saved_input_bytes(const Scenario& scenario, const Plan& plan, const Program& program,
                          std::size_t begin, std::size_t end) {
-  if (recipe_of(scenario.stack, plan) == Precision::kNone || keeps_16_bits(scenario.stack))
-    return 0;
+  if (!keeps_rounded(scenario.stack, plan)) return 0;
   const double narrow = bytes_per_element(operands_of(scenario.stack, plan));
   const double wide = static_cast<double>(size_of(plan.dtype));
   double saved = 0;

@@ -60,106 +60,79 @@ Gated gated_activation(MlpKind kind, float limit, float gate, float up) {
   return {u * g * s, passes_gate * u * s * (1.0F + kSharpness * g * (1.0F - s)), passes_up * g * s};
 }
 
-// A row of zeros stands for an absent bias.
-const float* bias_or_zeros(const Tensor& bias, std::int64_t cols, Scratch& scratch) {
-  if (bias.defined()) return FloatWindow(bias, cols, scratch).load(0, cols);
-  float* zeros = scratch.floats(cols);
-  std::fill_n(zeros, cols, 0.0F);
-  return zeros;
-}
-
 }  // namespace
 
 void compute(const BiasGeluForward& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
-  const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
-  const float* bias = bias_or_zeros(op.bias, cols, state.scratch);
-  for (std::int64_t first = 0; first < op.x.elements(); first += cols) {
-    const float* x_row = x.load(first, cols);
-    float* y_row = y.blank(first);
+  const float* bias = row_or_zeros(op.bias, cols, state.scratch);
+  map_rows(op.x, op.y, state.scratch, [&](std::int64_t, const float* x, float* y) {
     if (op.kind == MlpKind::kGelu) {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = gelu(x_row[c] + bias[c]);
+      for (std::int64_t c = 0; c < cols; ++c) y[c] = gelu(x[c] + bias[c]);
     } else {
       for (std::int64_t c = 0; c < cols; ++c) {
-        y_row[c] = plain_activation(op.kind, x_row[c] + bias[c]).value;
+        y[c] = plain_activation(op.kind, x[c] + bias[c]).value;
       }
     }
-    y.store(first, cols);
-  }
+  });
 }
 
 void compute(const BiasGeluBackward& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
-  Scratch& scratch = state.scratch;
-  const FloatWindow x(op.x, cols, scratch), dy(op.dy, cols, scratch), dx(op.dx, cols, scratch);
-  const float* bias = bias_or_zeros(op.bias, cols, scratch);
-  for (std::int64_t first = 0; first < op.x.elements(); first += cols) {
-    const float* x_row = x.load(first, cols);
-    const float* dy_row = dy.load(first, cols);
-    float* dx_row = dx.blank(first);
+  const FloatWindow dy(op.dy, cols, state.scratch);
+  const float* bias = row_or_zeros(op.bias, cols, state.scratch);
+  map_rows(op.x, op.dx, state.scratch, [&](std::int64_t first, const float* x, float* dx) {
+    const float* slope = dy.load(first, cols);
     if (op.kind == MlpKind::kGelu) {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c)
-        dx_row[c] = dy_row[c] * gelu_slope(x_row[c] + bias[c]);
+      for (std::int64_t c = 0; c < cols; ++c) dx[c] = slope[c] * gelu_slope(x[c] + bias[c]);
     } else {
       for (std::int64_t c = 0; c < cols; ++c) {
-        dx_row[c] = dy_row[c] * plain_activation(op.kind, x_row[c] + bias[c]).slope;
+        dx[c] = slope[c] * plain_activation(op.kind, x[c] + bias[c]).slope;
       }
     }
-    dx.store(first, cols);
-  }
+  });
 }
 
 void compute(const SwigluForward& op, CpuState& state) {
   const std::int64_t cols = op.y.cols();
-  const FloatWindow x(op.x, 2 * cols, state.scratch), y(op.y, cols, state.scratch);
-  for (std::int64_t row = 0; row < op.y.rows(); ++row) {
-    const float* gate = x.load(2 * row * cols, 2 * cols);
+  map_rows(op.x, op.y, state.scratch, [&](std::int64_t, const float* gate, float* y) {
     const float* up = gate + cols;
-    float* y_row = y.blank(row * cols);
     if (op.kind == MlpKind::kSwiglu) {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = gate[c] * fast_sigmoid(gate[c]) * up[c];
+      for (std::int64_t c = 0; c < cols; ++c) y[c] = gate[c] * fast_sigmoid(gate[c]) * up[c];
     } else {
       for (std::int64_t c = 0; c < cols; ++c) {
-        y_row[c] = gated_activation(op.kind, op.limit, gate[c], up[c]).y;
+        y[c] = gated_activation(op.kind, op.limit, gate[c], up[c]).y;
       }
     }
-    y.store(row * cols, cols);
-  }
+  });
 }
 
 void compute(const SwigluBackward& op, CpuState& state) {
   const std::int64_t cols = op.dy.cols();
-  Scratch& scratch = state.scratch;
-  const FloatWindow x(op.x, 2 * cols, scratch), dx(op.dx, 2 * cols, scratch);
-  const FloatWindow dy(op.dy, cols, scratch);
-  for (std::int64_t row = 0; row < op.dy.rows(); ++row) {
-    const float* gate = x.load(2 * row * cols, 2 * cols);
+  const FloatWindow dy(op.dy, cols, state.scratch);
+  map_rows(op.x, op.dx, state.scratch, [&](std::int64_t first, const float* gate, float* dgate) {
     const float* up = gate + cols;
-    const float* dy_row = dy.load(row * cols, cols);
-    float* dgate = dx.blank(2 * row * cols);
+    const float* slopes = dy.load(first / 2, cols);
     float* dup = dgate + cols;
     if (op.kind != MlpKind::kSwiglu) {
       for (std::int64_t c = 0; c < cols; ++c) {
         const Gated g = gated_activation(op.kind, op.limit, gate[c], up[c]);
-        dgate[c] = dy_row[c] * g.dgate;
-        dup[c] = dy_row[c] * g.dup;
+        dgate[c] = slopes[c] * g.dgate;
+        dup[c] = slopes[c] * g.dup;
       }
-      dx.store(2 * row * cols, 2 * cols);
-      continue;
+      return;
     }
 #pragma omp simd
     for (std::int64_t c = 0; c < cols; ++c) {
       const float s = fast_sigmoid(gate[c]);
       const float silu = gate[c] * s;
-      const float slope = dy_row[c];
+      const float slope = slopes[c];
       dgate[c] = slope * up[c] * (s + silu * (1.0F - s));
       dup[c] = slope * silu;
     }
-    dx.store(2 * row * cols, 2 * cols);
-  }
+  });
 }
 
 void compute(const ColumnBias& op, CpuState& state) {
@@ -186,15 +159,9 @@ void compute(const ColumnBiasGradient& op, CpuState& state) {
 
 void compute(const SoftCapForward& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
-  const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
-  for (std::int64_t first = 0; first < op.x.elements(); first += cols) {
-    const float* x_row = x.load(first, cols);
-    float* y_row = y.blank(first);
-    for (std::int64_t c = 0; c < cols; ++c) {
-      y_row[c] = op.cap * std::tanh(op.scale * x_row[c] / op.cap);
-    }
-    y.store(first, cols);
-  }
+  map_rows(op.x, op.y, state.scratch, [&](std::int64_t, const float* x, float* y) {
+    for (std::int64_t c = 0; c < cols; ++c) y[c] = op.cap * std::tanh(op.scale * x[c] / op.cap);
+  });
 }
 
 void compute(const SoftCapBackward& op, CpuState& state) {
@@ -213,22 +180,18 @@ void compute(const SoftCapBackward& op, CpuState& state) {
 
 void compute(const BiasResidual& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
-  const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
   const FloatWindow residual(op.residual, cols, state.scratch);
-  const float* bias = bias_or_zeros(op.bias, cols, state.scratch);
-  for (std::int64_t first = 0; first < op.x.elements(); first += cols) {
-    const float* x_row = x.load(first, cols);
-    const float* residual_row = residual.load(first, cols);
-    float* y_row = y.blank(first);
-    if (residual_row != nullptr) {
+  const float* bias = row_or_zeros(op.bias, cols, state.scratch);
+  map_rows(op.x, op.y, state.scratch, [&](std::int64_t first, const float* x, float* y) {
+    const float* bypass = residual.load(first, cols);
+    if (bypass != nullptr) {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = x_row[c] + bias[c] + residual_row[c];
+      for (std::int64_t c = 0; c < cols; ++c) y[c] = x[c] + bias[c] + bypass[c];
     } else {
 #pragma omp simd
-      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = x_row[c] + bias[c];
+      for (std::int64_t c = 0; c < cols; ++c) y[c] = x[c] + bias[c];
     }
-    y.store(first, cols);
-  }
+  });
 }
 
 void compute(const ColumnSum& op, CpuState& state) {

@@ -23,4 +23,14 @@ struct CpuState {
 TPSIM_FOR_EACH_OP(TPSIM_CPU_OP)
 #undef TPSIM_CPU_OP
 
+// Calls visit(position, sample, head) for every head of every token, position by position.
+template <class Visit>
+void for_each_head(const AttentionDims& d, Visit visit) {
+  for (std::int64_t s = 0; s < d.seq; ++s) {
+    for (std::int64_t b = 0; b < d.batch; ++b) {
+      for (std::int64_t h = 0; h < d.heads; ++h) visit(s, b, h);
+    }
+  }
+}
+
 }  // namespace tpsim

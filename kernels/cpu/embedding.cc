@@ -75,24 +75,13 @@ void rotate_neighbours(float* x, std::int64_t dim, const float* table, float sig
   }
 }
 
-// Calls visit(first element, position) for every head, position by position.
-template <class Visit>
-void for_each_head_at(const AttentionDims& d, const Heads& x, Visit visit) {
-  for (std::int64_t s = 0; s < d.seq; ++s) {
-    for (std::int64_t b = 0; b < d.batch; ++b) {
-      for (std::int64_t h = 0; h < d.heads; ++h) {
-        visit(x.offset + s * x.position_stride + b * x.sample_stride + h * x.head_stride, s);
-      }
-    }
-  }
-}
-
 }  // namespace
 
 void compute(const PositionScale& op, CpuState& state) {
   const std::int64_t dim = op.dims.head_dim;
   const FloatWindow x(op.x.tensor, dim, state.scratch);
-  for_each_head_at(op.dims, op.x, [&](std::int64_t first, std::int64_t position) {
+  for_each_head(op.dims, [&](std::int64_t position, std::int64_t sample, std::int64_t head) {
+    const std::int64_t first = op.x.first(position, sample, head);
     const std::int64_t floors = (op.first_position + position + 1) / op.floor;
     const auto reached = static_cast<double>(floors);
     const auto factor =
@@ -108,15 +97,12 @@ void compute(const HeadSum& op, CpuState& state) {
   const FloatWindow x(op.x.tensor, dim, state.scratch), y(op.y.tensor, dim, state.scratch);
   AttentionDims one = op.dims;
   one.heads = 1;
-  std::int64_t token = 0;
-  for_each_head_at(one, op.y, [&](std::int64_t first, std::int64_t position) {
-    const std::int64_t sample = token++ % op.dims.batch;
+  for_each_head(one, [&](std::int64_t position, std::int64_t sample, std::int64_t) {
+    const std::int64_t first = op.y.first(position, sample, 0);
     float* sum = y.blank(first);
     std::fill_n(sum, dim, 0.0F);
     for (std::int64_t h = 0; h < op.dims.heads; ++h) {
-      const float* head = x.load(op.x.offset + position * op.x.position_stride +
-                                     sample * op.x.sample_stride + h * op.x.head_stride,
-                                 dim);
+      const float* head = x.load(op.x.first(position, sample, h), dim);
       for (std::int64_t d = 0; d < dim; ++d) sum[d] += head[d];
     }
     y.store(first, dim);
@@ -175,32 +161,21 @@ void compute(const PositionBackward& op, CpuState& state) {
 }
 
 void compute(const Rotary& op, CpuState& state) {
-  const AttentionDims& d = op.dims;
-  const FloatWindow x(op.x.tensor, d.head_dim, state.scratch);
+  const std::int64_t dim = op.dims.head_dim;
+  const FloatWindow x(op.x.tensor, dim, state.scratch);
   const float sign = op.inverse ? -1.0F : 1.0F;
-  if (op.frequencies.defined() || op.neighbours || op.magnitude != 1) {
-    float* turns = state.scratch.floats(d.head_dim);
-    std::int64_t row = 0;
-    for_each_head_at(d, op.x, [&](std::int64_t first, std::int64_t position) {
-      if (row++ % (d.batch * d.heads) == 0) turn_table(op, op.first_position + position, turns);
-      float* values = x.load(first, d.head_dim);
-      (op.neighbours ? rotate_neighbours : rotate)(values, d.head_dim, turns, sign);
-      x.store(first, d.head_dim);
-    });
-    return;
-  }
-  const std::vector<float>& table = rotary_table(op, state);
-  for (std::int64_t s = 0; s < d.seq; ++s) {
-    for (std::int64_t b = 0; b < d.batch; ++b) {
-      for (std::int64_t h = 0; h < d.heads; ++h) {
-        const std::int64_t first =
-            op.x.offset + s * op.x.position_stride + b * op.x.sample_stride + h * op.x.head_stride;
-        rotate(x.load(first, d.head_dim), d.head_dim,
-               table.data() + (op.first_position + s) * d.head_dim, sign);
-        x.store(first, d.head_dim);
-      }
-    }
-  }
+  const bool is_plain = !op.frequencies.defined() && !op.neighbours && op.magnitude == 1;
+  const float* table = is_plain ? rotary_table(op, state).data() : nullptr;
+  float* turns = is_plain ? nullptr : state.scratch.floats(dim);
+  for_each_head(op.dims, [&](std::int64_t s, std::int64_t b, std::int64_t h) {
+    const std::int64_t position = op.first_position + s;
+    if (!is_plain && b == 0 && h == 0) turn_table(op, position, turns);
+    const std::int64_t first = op.x.first(s, b, h);
+    float* values = x.load(first, dim);
+    (op.neighbours ? rotate_neighbours : rotate)(values, dim,
+                                                 is_plain ? table + position * dim : turns, sign);
+    x.store(first, dim);
+  });
 }
 
 }  // namespace tpsim

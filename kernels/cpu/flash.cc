@@ -28,7 +28,7 @@ class HeadMatrix {
 
   // Turns to a head; its values are loaded when `read`.
   void select(std::int64_t sample, std::int64_t head, bool read) {
-    first_ = heads_.offset + sample * heads_.sample_stride + head * heads_.head_stride;
+    first_ = heads_.first(0, sample, head);
     data_ = buffer_ != nullptr ? buffer_ : heads_.tensor.data<float>() + first_;
     if (buffer_ == nullptr || !read) return;
     for (std::int64_t s = 0; s < positions_; ++s) {

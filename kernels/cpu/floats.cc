@@ -108,4 +108,11 @@ void store_floats(const float* from, std::int64_t count, DType dtype, void* to) 
   refuse(dtype);
 }
 
+const float* row_or_zeros(const Tensor& row, std::int64_t cols, Scratch& scratch) {
+  if (row.defined()) return FloatWindow(row, cols, scratch).load(0, cols);
+  float* zeros = scratch.floats(cols);
+  std::fill_n(zeros, cols, 0.0F);
+  return zeros;
+}
+
 }  // namespace tpsim

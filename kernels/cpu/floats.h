@@ -49,4 +49,19 @@ class FloatWindow {
   float* buffer_ = nullptr;
 };
 
+// Runs row(y's first element, x's values, room for y's) for every row, and stores that of y.
+template <class Row>
+void map_rows(const Tensor& x, const Tensor& y, Scratch& scratch, Row row) {
+  const std::int64_t in = x.cols(), out = y.cols();
+  const FloatWindow from(x, in, scratch), to(y, out, scratch);
+  for (std::int64_t r = 0; r < x.rows(); ++r) {
+    const float* values = from.load(r * in, in);
+    row(r * out, values, to.blank(r * out));
+    to.store(r * out, out);
+  }
+}
+
+// The one row of an operand that may be absent: zeros.
+const float* row_or_zeros(const Tensor& row, std::int64_t cols, Scratch& scratch);
+
 }  // namespace tpsim

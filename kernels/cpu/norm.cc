@@ -69,19 +69,6 @@ const float* shifted_gain(const Tensor& gain, float offset, std::int64_t cols, S
   return shifted;
 }
 
-// Calls visit(row of raw, first element of the head in x, head) for every head of every token.
-template <class Visit>
-void for_each_head(const AttentionDims& d, const Heads& x, Visit visit) {
-  std::int64_t row = 0;
-  for (std::int64_t s = 0; s < d.seq; ++s) {
-    for (std::int64_t b = 0; b < d.batch; ++b) {
-      for (std::int64_t h = 0; h < d.heads; ++h) {
-        visit(row++, x.offset + s * x.position_stride + b * x.sample_stride + h * x.head_stride, h);
-      }
-    }
-  }
-}
-
 // Elements of the gain, and where a head's begin: one for all heads, or each its own.
 std::int64_t gain_width(const Tensor& gain, std::int64_t head_dim) {
   return gain.defined() ? gain.elements() : head_dim;
@@ -93,10 +80,13 @@ void compute(const HeadNormForward& op, CpuState& state) {
   const std::int64_t cols = op.dims.head_dim, width = gain_width(op.gain, cols);
   const FloatWindow x(op.x.tensor, cols, state.scratch), raw(op.raw, cols, state.scratch);
   const float* gain = shifted_gain(op.gain, op.offset, width, state.scratch);
-  for_each_head(op.dims, op.x, [&](std::int64_t row, std::int64_t first, std::int64_t head) {
+  std::int64_t kept = 0;  // where the head begins in raw
+  for_each_head(op.dims, [&](std::int64_t position, std::int64_t sample, std::int64_t head) {
+    const std::int64_t first = op.x.first(position, sample, head);
     float* values = x.load(first, cols);
-    std::copy_n(values, cols, raw.blank(row * cols));
-    raw.store(row * cols, cols);
+    std::copy_n(values, cols, raw.blank(kept));
+    raw.store(kept, cols);
+    kept += cols;
     const RowStatistics s = statistics_of(values, cols, op.kind, op.epsilon);
     normalise(values, s, gain + (width > cols ? head * cols : 0), nullptr, cols, values);
     x.store(first, cols);
@@ -109,9 +99,12 @@ void compute(const HeadNormBackward& op, CpuState& state) {
   const FloatWindow dx(op.dx.tensor, cols, scratch), raw(op.raw, cols, scratch);
   const float* gain = shifted_gain(op.gain, op.offset, width, scratch);
   std::vector<double> dgain(static_cast<std::size_t>(width), 0.0);
-  for_each_head(op.dims, op.dx, [&](std::int64_t row, std::int64_t first, std::int64_t head) {
+  std::int64_t kept = 0;  // where the head begins in raw
+  for_each_head(op.dims, [&](std::int64_t position, std::int64_t sample, std::int64_t head) {
+    const std::int64_t first = op.dx.first(position, sample, head);
     const std::int64_t own = width > cols ? head * cols : 0;
-    const float* x = raw.load(row * cols, cols);
+    const float* x = raw.load(kept, cols);
+    kept += cols;
     float* slope = dx.load(first, cols);
     const RowStatistics s = statistics_of(x, cols, op.kind, op.epsilon);
     RowAverages a = averages_of(slope, x, gain + own, s, cols);

@@ -44,12 +44,6 @@ struct WithBias {
   }
 };
 
-// Packs of two operands.
-template <class T, int V>
-struct TwoPacks {
-  Raw<T, V> first, second;
-};
-
 template <class T>
 struct GeluForward : WithBias<T> {
   const T* x;
@@ -78,11 +72,11 @@ struct GeluBackward : WithBias<T> {
     return {{elements_of(op.bias)}, elements_of(op.dy), elements_of(op.x), elements_of(op.dx)};
   }
   template <int V>
-  __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
+  __device__ TwoPacks<T, T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
     return {raw_at<T, V>(dy + at), raw_at<T, V>(x + at)};
   }
   template <int V>
-  __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, V> packs,
+  __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, T, V> packs,
                         std::int64_t at) const {
     auto& [slope, values] = packs;
 #pragma unroll
@@ -98,7 +92,7 @@ struct WithResidual : WithBias<T> {
   const T* residual;
   T* y;
   template <int V>
-  __device__ TwoPacks<T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
+  __device__ TwoPacks<T, T, V> read(Width<V>, const Raw<T, V>&, std::int64_t at) const {
     return {raw_at<T, V>(x + at), raw_or_zeros<T, V>(residual, at)};
   }
 };
@@ -110,7 +104,7 @@ struct BiasResidualBody : WithResidual<T> {
         {{elements_of(op.bias)}, elements_of(op.x), elements_of(op.residual), elements_of(op.y)}};
   }
   template <int V>
-  __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, V> packs,
+  __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, T, V> packs,
                         std::int64_t at) const {
     auto& [values, bypass] = packs;
 #pragma unroll
@@ -138,7 +132,7 @@ struct DropoutBody : WithResidual<T> {
         1.0F / (1.0F - op.rate)};
   }
   template <int V>
-  __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, V> packs,
+  __device__ void write(Width<V>, const Raw<T, V>& bias, TwoPacks<T, T, V> packs,
                         std::int64_t at) const {
     auto& [values, bypass] = packs;
     Raw<std::uint8_t, V> flags;
@@ -153,12 +147,6 @@ struct DropoutBody : WithResidual<T> {
   }
 };
 
-template <class T, int V>
-struct MaskedPack {
-  Raw<T, V> slope;
-  Raw<std::uint8_t, V> flags;
-};
-
 template <class T>
 struct DropoutSlope {
   static constexpr int kWidth = kPack;
@@ -167,11 +155,11 @@ struct DropoutSlope {
   T* dx;
   float scale;
   template <int V>
-  __device__ MaskedPack<T, V> read(Width<V>, std::int64_t at) const {
+  __device__ TwoPacks<T, std::uint8_t, V> read(Width<V>, std::int64_t at) const {
     return {raw_at<T, V>(dy + at), raw_at<std::uint8_t, V>(mask + at)};
   }
   template <int V>
-  __device__ void write(Width<V>, MaskedPack<T, V> pack, std::int64_t at) const {
+  __device__ void write(Width<V>, TwoPacks<T, std::uint8_t, V> pack, std::int64_t at) const {
     auto& [slope, flags] = pack;
 #pragma unroll
     for (int i = 0; i < V; ++i) slope.set(i, flags.elements[i] != 0 ? slope[i] * scale : 0.0F);
@@ -200,12 +188,12 @@ struct SwigluForwardBody : GateColumn {
     return {{}, elements_of(op.x), elements_of(op.y), op.y.cols()};
   }
   template <int V>
-  __device__ TwoPacks<T, V> read(Width<V>, std::int64_t column, std::int64_t at) const {
+  __device__ TwoPacks<T, T, V> read(Width<V>, std::int64_t column, std::int64_t at) const {
     const T* const from = x + gate(column, at);
     return {raw_at<T, V>(from), raw_at<T, V>(from + cols)};
   }
   template <int V>
-  __device__ void write(Width<V>, std::int64_t, TwoPacks<T, V> packs, std::int64_t at) const {
+  __device__ void write(Width<V>, std::int64_t, TwoPacks<T, T, V> packs, std::int64_t at) const {
     auto& [gates, up] = packs;
 #pragma unroll
     for (int i = 0; i < V; ++i) up.set(i, gates[i] * sigmoid<T>(gates[i]) * up[i]);

@@ -9,11 +9,6 @@
 namespace tpsim {
 namespace {
 
-template <class T, int V>
-struct BiasedPack {
-  Raw<T, V> x, bias;
-};
-
 // Elements are counted along the columns alone; kPack of them lie in one row.
 template <class T>
 struct ColumnBiasBody {
@@ -24,14 +19,14 @@ struct ColumnBiasBody {
 
   __device__ T* place(std::int64_t at) const { return x + at / cols * row_stride + at % cols; }
   template <int V>
-  __device__ BiasedPack<T, V> read(Width<V>, std::int64_t at) const {
+  __device__ TwoPacks<T, T, V> read(Width<V>, std::int64_t at) const {
     return {raw_at<T, V>(place(at)), raw_at<T, V>(bias + at % cols)};
   }
   template <int V>
-  __device__ void write(Width<V>, BiasedPack<T, V> pack, std::int64_t at) const {
+  __device__ void write(Width<V>, TwoPacks<T, T, V> pack, std::int64_t at) const {
 #pragma unroll
-    for (int i = 0; i < V; ++i) pack.x.set(i, pack.x[i] + pack.bias[i]);
-    pack.x.write(place(at));
+    for (int i = 0; i < V; ++i) pack.first.set(i, pack.first[i] + pack.second[i]);
+    pack.first.write(place(at));
   }
 };
 
@@ -52,49 +47,15 @@ __global__ void __launch_bounds__(kColumnThreads)
 }
 
 // y = cap tanh(scale x / cap).
-template <class T>
-struct SoftCapBody {
-  static constexpr int kWidth = kPackOf<T>;
-  const T* x;
-  T* y;
+struct Capped {
   float scale, cap;
-
-  template <int V>
-  __device__ Raw<T, V> read(Width<V>, std::int64_t at) const {
-    return raw_at<T, V>(x + at);
-  }
-  template <int V>
-  __device__ void write(Width<V>, Raw<T, V> pack, std::int64_t at) const {
-#pragma unroll
-    for (int i = 0; i < V; ++i) pack.set(i, cap * tanhf(scale * pack[i] / cap));
-    pack.write(y + at);
-  }
+  __device__ float operator()(float x) const { return cap * tanhf(scale * x / cap); }
 };
-
-template <class T, int V>
-struct CappedPack {
-  Raw<T, V> y, dy;
-};
-
-template <class T>
-struct SoftCapSlope {
-  static constexpr int kWidth = kPackOf<T>;
-  const T* y;
-  T* dy;
+struct CappedSlope {
   float scale, cap;
-
-  template <int V>
-  __device__ CappedPack<T, V> read(Width<V>, std::int64_t at) const {
-    return {raw_at<T, V>(y + at), raw_at<T, V>(dy + at)};
-  }
-  template <int V>
-  __device__ void write(Width<V>, CappedPack<T, V> pack, std::int64_t at) const {
-#pragma unroll
-    for (int i = 0; i < V; ++i) {
-      const float t = pack.y[i] / cap;
-      pack.dy.set(i, pack.dy[i] * scale * (1.0F - t * t));
-    }
-    pack.dy.write(dy + at);
+  __device__ float operator()(float slope, float y) const {
+    const float t = y / cap;
+    return slope * scale * (1.0F - t * t);
   }
 };
 
@@ -127,17 +88,11 @@ void compute(const ColumnBiasGradient& op, CudaState& state) {
 }
 
 void compute(const SoftCapForward& op, CudaState& state) {
-  with_type(op.x.dtype(), [&]<class T>(Type<T>) {
-    const SoftCapBody<T> body{elements_of(op.x), elements_of(op.y), op.scale, op.cap};
-    launch_flat(body, op.x.elements(), pack_width(kPack, {op.x, op.y}) == kPack, state);
-  });
+  launch_flat<MapBody>(op.x, op.y, Capped{op.scale, op.cap}, state);
 }
 
 void compute(const SoftCapBackward& op, CudaState& state) {
-  with_type(op.y.dtype(), [&]<class T>(Type<T>) {
-    const SoftCapSlope<T> body{elements_of(op.y), elements_of(op.dy), op.scale, op.cap};
-    launch_flat(body, op.y.elements(), pack_width(kPack, {op.y, op.dy}) == kPack, state);
-  });
+  launch_flat<UpdateBody>(op.y, op.dy, CappedSlope{op.scale, op.cap}, state);
 }
 
 }  // namespace tpsim

@@ -8,25 +8,30 @@
 
 #include "core/result.h"
 #include "kernels/cuda/matmul_choice.h"
+#include "kernels/cuda/shared_library.h"
 
 namespace tpsim {
 
+// Names here, and there.
+#define TPSIM_CUBLAS_LT_FUNCTIONS(DO)                     \
+  DO(create, cublasLtCreate)                              \
+  DO(destroy, cublasLtDestroy)                            \
+  DO(version, cublasLtGetVersion)                         \
+  DO(matmul, cublasLtMatmul)                              \
+  DO(heuristic, cublasLtMatmulAlgoGetHeuristic)           \
+  DO(check, cublasLtMatmulAlgoCheck)                      \
+  DO(desc_create, cublasLtMatmulDescCreate)               \
+  DO(desc_destroy, cublasLtMatmulDescDestroy)             \
+  DO(desc_set, cublasLtMatmulDescSetAttribute)            \
+  DO(layout_create, cublasLtMatrixLayoutCreate)           \
+  DO(layout_destroy, cublasLtMatrixLayoutDestroy)         \
+  DO(layout_set, cublasLtMatrixLayoutSetAttribute)        \
+  DO(preference_create, cublasLtMatmulPreferenceCreate)   \
+  DO(preference_destroy, cublasLtMatmulPreferenceDestroy) \
+  DO(preference_set, cublasLtMatmulPreferenceSetAttribute)
+
 struct CublasLt {
-  decltype(&::cublasLtCreate) create = nullptr;
-  decltype(&::cublasLtDestroy) destroy = nullptr;
-  decltype(&::cublasLtGetVersion) version = nullptr;
-  decltype(&::cublasLtMatmul) matmul = nullptr;
-  decltype(&::cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
-  decltype(&::cublasLtMatmulAlgoCheck) check = nullptr;
-  decltype(&::cublasLtMatmulDescCreate) desc_create = nullptr;
-  decltype(&::cublasLtMatmulDescDestroy) desc_destroy = nullptr;
-  decltype(&::cublasLtMatmulDescSetAttribute) desc_set = nullptr;
-  decltype(&::cublasLtMatrixLayoutCreate) layout_create = nullptr;
-  decltype(&::cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
-  decltype(&::cublasLtMatrixLayoutSetAttribute) layout_set = nullptr;
-  decltype(&::cublasLtMatmulPreferenceCreate) preference_create = nullptr;
-  decltype(&::cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
-  decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
+  TPSIM_CUBLAS_LT_FUNCTIONS(TPSIM_FUNCTION_MEMBER)
   std::string path;  // of the library
 };
 

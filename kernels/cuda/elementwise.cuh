@@ -38,6 +38,53 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
   }
 }
 
+// Packs of two operands.
+template <class First, class Second, int V>
+struct TwoPacks {
+  Raw<First, V> first;
+  Raw<Second, V> second;
+};
+
+// A body: to = of(from), element for element.
+template <class From, class To, class Of>
+struct MapBody {
+  static constexpr int kWidth = kPackOf<From, To>;
+  const From* from;
+  To* to;
+  Of of;
+  template <int V>
+  __device__ Raw<From, V> read(Width<V>, std::int64_t at) const {
+    return raw_at<From, V>(from + at);
+  }
+  template <int V>
+  __device__ void write(Width<V>, const Raw<From, V>& pack, std::int64_t at) const {
+    Raw<To, V> values;
+#pragma unroll
+    for (int i = 0; i < V; ++i) values.set(i, of(pack[i]));
+    values.write(to + at);
+  }
+};
+
+// A body: into = of(into, x), element for element.
+template <class From, class To, class Of>
+struct UpdateBody {
+  static constexpr int kWidth = kPackOf<From, To>;
+  const From* x;
+  To* into;
+  Of of;
+  template <int V>
+  __device__ TwoPacks<From, To, V> read(Width<V>, std::int64_t at) const {
+    return {raw_at<From, V>(x + at), raw_at<To, V>(into + at)};
+  }
+  template <int V>
+  __device__ void write(Width<V>, TwoPacks<From, To, V> packs, std::int64_t at) const {
+    auto& [more, values] = packs;
+#pragma unroll
+    for (int i = 0; i < V; ++i) values.set(i, of(values[i], more[i]));
+    values.write(into + at);
+  }
+};
+
 // The most blocks that are worth starting: each SM's fill, several times over.
 inline unsigned blocks_for(std::int64_t blocks, const GpuLimits& limits) {
   const std::int64_t most = std::int64_t{limits.multiprocessors} * 64;
@@ -56,6 +103,24 @@ void launch_flat(const Body& body, std::int64_t count, bool packed, const CudaSt
   } else {
     flat_kernel<1><<<grid, kElementwiseThreads, 0, state.stream>>>(body, count);
   }
+}
+
+// Body<From, To, Of> over all elements of two tensors: of one dtype, or of any two.
+template <template <class, class, class> class Body, class Of>
+void launch_flat(const Tensor& from, const Tensor& to, const Of& of, const CudaState& state) {
+  const bool packed = pack_width(kPack, {from, to}) == kPack;
+  with_type(to.dtype(), [&]<class T>(Type<T>) {
+    launch_flat(Body<T, T, Of>{elements_of(from), elements_of(to), of}, to.elements(), packed,
+                state);
+  });
+}
+template <template <class, class, class> class Body, class Of>
+void launch_mixed(const Tensor& from, const Tensor& to, const Of& of, const CudaState& state) {
+  const bool packed = pack_width(kPack, {from, to}) == kPack;
+  with_two_types(from.dtype(), to.dtype(), [&]<class From, class To>(Type<From>, Type<To>) {
+    launch_flat(Body<From, To, Of>{elements_of(from), elements_of(to), of}, to.elements(), packed,
+                state);
+  });
 }
 
 // body.column(Width<V>, column) gives what the column's rows share; body.read(Width<V>, shared, row

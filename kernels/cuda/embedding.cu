@@ -1,11 +1,6 @@
-// Token and position tables, and rotary positions.
-#include <cmath>
-#include <vector>
-
-#include "kernels/cuda/cuda_check.h"
+// Token and position tables.
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/row_block.cuh"
-#include "kernels/device.h"
 
 namespace tpsim {
 namespace {
@@ -146,107 +141,6 @@ __global__ void __launch_bounds__(kTableThreads)
   }
 }
 
-template <class T>
-struct RotaryRows {
-  T* x;
-  const float* table;  // of the first position on: [position][cosines, then sines of the pairs]
-  std::int64_t batch, position_stride, sample_stride, head_stride;
-  int heads, half;
-  float sign;
-};
-
-// A block per token; (a, b) -> (a cos - b sin, b cos + a sin) for the pairs (d, d + half).
-template <class T, int V>
-__global__ void __launch_bounds__(kTableThreads) rotary_kernel(const RotaryRows<T> a) {
-  const std::int64_t s = blockIdx.x / a.batch, b = blockIdx.x % a.batch;
-  T* const token = a.x + s * a.position_stride + b * a.sample_stride;
-  const float* const angles = a.table + s * 2 * a.half;
-  const int per_head = a.half / V;
-  for (int i = static_cast<int>(threadIdx.x); i < a.heads * per_head; i += kTableThreads) {
-    const int d = i % per_head * V;
-    T* const head = token + i / per_head * a.head_stride + d;
-    Raw<T, V> first = raw_at<T, V>(head), second = raw_at<T, V>(head + a.half);
-    const Raw<float, V> cosines = raw_at<float, V>(angles + d);
-    const Raw<float, V> sines = raw_at<float, V>(angles + a.half + d);
-#pragma unroll
-    for (int j = 0; j < V; ++j) {
-      const float sine = a.sign * sines[j];
-      const float x = first[j], y = second[j];
-      first.set(j, x * cosines[j] - y * sine);
-      second.set(j, y * cosines[j] + x * sine);
-    }
-    first.write(head);
-    second.write(head + a.half);
-  }
-}
-
-// What turns otherwise: by frequencies of its own, neighbours together, longer or shorter than they
-// came. Angles in double for each token, its pairs shared by the heads.
-template <class T>
-struct FreeRotaryRows {
-  RotaryRows<T> rows;  // table: frequencies [half]; null: theta's
-  std::int64_t first_position;
-  double theta;
-  bool neighbours;
-  float magnitude;
-};
-
-template <class T>
-__global__ void __launch_bounds__(kTableThreads) free_rotary_kernel(const FreeRotaryRows<T> a) {
-  extern __shared__ float turns[];  // cosines, then sines
-  const RotaryRows<T>& r = a.rows;
-  const std::int64_t s = blockIdx.x / r.batch, b = blockIdx.x % r.batch;
-  for (int d = static_cast<int>(threadIdx.x); d < r.half; d += kTableThreads) {
-    const double frequency = r.table != nullptr ? static_cast<double>(r.table[d])
-                                                : pow(a.theta, -static_cast<double>(d) / r.half);
-    const double angle = static_cast<double>(a.first_position + s) * frequency;
-    turns[d] = a.magnitude * static_cast<float>(cos(angle));
-    turns[r.half + d] = a.magnitude * r.sign * static_cast<float>(sin(angle));
-  }
-  __syncthreads();
-  T* const token = r.x + s * r.position_stride + b * r.sample_stride;
-  for (int i = static_cast<int>(threadIdx.x); i < r.heads * r.half; i += kTableThreads) {
-    const int d = i % r.half;
-    T* const head = token + i / r.half * r.head_stride;
-    T& first = head[a.neighbours ? 2 * d : d];
-    T& second = head[a.neighbours ? 2 * d + 1 : d + r.half];
-    const float x = widened(first), y = widened(second);
-    first = narrowed<T>(x * turns[d] - y * turns[r.half + d]);
-    second = narrowed<T>(y * turns[d] + x * turns[r.half + d]);
-  }
-}
-
-// All positions up to the op's last on the device; angles in double on the host, since the last
-// position times the first frequency has few digits left in fp32.
-const RotaryTable& rotary_table(const Rotary& op, CudaState& state) {
-  const std::int64_t dim = op.dims.head_dim, half = dim / 2;
-  RotaryTable& table = state.rotary_tables[{op.theta, dim}];
-  const std::int64_t positions = op.first_position + op.dims.seq;
-  if (table.positions >= positions) return table;
-  std::vector<float> angles(static_cast<std::size_t>(positions * dim));
-  for (std::int64_t d = 0; d < half; ++d) {
-    const double exponent = 2.0 * static_cast<double>(d) / static_cast<double>(dim);
-    const double period = std::pow(static_cast<double>(op.theta), exponent);
-    for (std::int64_t s = 0; s < positions; ++s) {
-      const double angle = static_cast<double>(s) / period;
-      angles[static_cast<std::size_t>(s * dim + d)] = static_cast<float>(std::cos(angle));
-      angles[static_cast<std::size_t>(s * dim + half + d)] = static_cast<float>(std::sin(angle));
-    }
-  }
-  if (table.data != nullptr) state.memory.give_back(table.data);
-  const std::size_t bytes = angles.size() * sizeof(float);
-  table = {static_cast<float*>(state.memory.acquire(static_cast<std::int64_t>(bytes))), 0};
-  if (table.data == nullptr) {
-    throw OutOfDeviceMemory("the GPU has no memory left for a table of rotary angles");
-  }
-  table.positions = positions;
-  check_cuda(
-      cudaMemcpyAsync(table.data, angles.data(), bytes, cudaMemcpyHostToDevice, state.stream),
-      "rotary angles");
-  check_cuda(cudaStreamSynchronize(state.stream), "rotary angles");  // `angles` ends here
-  return table;
-}
-
 unsigned blocks(std::int64_t rows) { return static_cast<unsigned>(rows); }
 
 }  // namespace
@@ -291,52 +185,6 @@ void compute(const PositionBackward& op, CudaState& state) {
     position_backward_kernel<T><<<blocks(op.dy.shape()[0]), kTableThreads, 0, state.stream>>>(
         elements_of(op.dy), any_floats(op.dtable), op.dy.shape()[1], op.dy.cols());
   });
-}
-
-namespace {
-
-void turn_freely(const Rotary& op, CudaState& state) {
-  const AttentionDims& d = op.dims;
-  const std::int64_t half = d.head_dim / 2;
-  with_type(op.x.tensor.dtype(), [&]<class T>(Type<T>) {
-    const FreeRotaryRows<T> a{
-        {elements_of<T>(op.x.tensor) + op.x.offset, elements_of(op.frequencies), d.batch,
-         op.x.position_stride, op.x.sample_stride, op.x.head_stride, static_cast<int>(d.heads),
-         static_cast<int>(half), op.inverse ? -1.0F : 1.0F},
-        op.first_position,
-        static_cast<double>(op.theta),
-        op.neighbours,
-        op.magnitude};
-    const auto shared = static_cast<std::size_t>(2 * half) * sizeof(float);
-    free_rotary_kernel<T><<<blocks(d.batch * d.seq), kTableThreads, shared, state.stream>>>(a);
-  });
-}
-
-}  // namespace
-
-void compute(const Rotary& op, CudaState& state) {
-  if (op.frequencies.defined() || op.neighbours || op.magnitude != 1) return turn_freely(op, state);
-  const AttentionDims& d = op.dims;
-  const RotaryTable& table = rotary_table(op, state);
-  const std::int64_t half = d.head_dim / 2;
-  bool packed = pack_width(half, {op.x.tensor}) == kPack;
-  for (const std::int64_t stride :
-       {op.x.offset, op.x.position_stride, op.x.sample_stride, op.x.head_stride}) {
-    packed = packed && stride % kPack == 0;
-  }
-  with_type_and_width(
-      op.x.tensor.dtype(), packed ? kPack : 1, [&]<class T, int V>(Type<T>, Width<V>) {
-        const RotaryRows<T> a{elements_of<T>(op.x.tensor) + op.x.offset,
-                              table.data + op.first_position * d.head_dim,
-                              d.batch,
-                              op.x.position_stride,
-                              op.x.sample_stride,
-                              op.x.head_stride,
-                              static_cast<int>(d.heads),
-                              static_cast<int>(half),
-                              op.inverse ? -1.0F : 1.0F};
-        rotary_kernel<T, V><<<blocks(d.batch * d.seq), kTableThreads, 0, state.stream>>>(a);
-      });
 }
 
 }  // namespace tpsim

@@ -9,62 +9,15 @@
 namespace tpsim {
 namespace {
 
-template <class From, class To, int V>
-struct AddPack {
-  Raw<From, V> more;
-  Raw<To, V> sum;
+struct Sum {
+  __device__ float operator()(float x, float more) const { return x + more; }
 };
-
-template <class From, class To>
-struct AddBody {
-  static constexpr int kWidth = kPackOf<From, To>;
-  const From* x;
-  To* into;
-  template <int V>
-  __device__ AddPack<From, To, V> read(Width<V>, std::int64_t at) const {
-    return {raw_at<From, V>(x + at), raw_at<To, V>(into + at)};
-  }
-  template <int V>
-  __device__ void write(Width<V>, AddPack<From, To, V> pack, std::int64_t at) const {
-#pragma unroll
-    for (int i = 0; i < V; ++i) pack.sum.set(i, pack.sum[i] + pack.more[i]);
-    pack.sum.write(into + at);
-  }
+struct Same {
+  __device__ float operator()(float x) const { return x; }
 };
-
-template <class From, class To>
-struct CastBody {
-  static constexpr int kWidth = kPackOf<From, To>;
-  const From* from;
-  To* to;
-  template <int V>
-  __device__ Raw<From, V> read(Width<V>, std::int64_t at) const {
-    return raw_at<From, V>(from + at);
-  }
-  template <int V>
-  __device__ void write(Width<V>, const Raw<From, V>& values, std::int64_t at) const {
-    Raw<To, V> rounded;
-#pragma unroll
-    for (int i = 0; i < V; ++i) rounded.set(i, values[i]);
-    rounded.write(to + at);
-  }
-};
-
-template <class T>
-struct ScaleBody {
-  static constexpr int kWidth = kPackOf<T>;
-  T* x;
+struct Scaled {
   float factor;
-  template <int V>
-  __device__ Raw<T, V> read(Width<V>, std::int64_t at) const {
-    return raw_at<T, V>(x + at);
-  }
-  template <int V>
-  __device__ void write(Width<V>, Raw<T, V> values, std::int64_t at) const {
-#pragma unroll
-    for (int i = 0; i < V; ++i) values.set(i, values[i] * factor);
-    values.write(x + at);
-  }
+  __device__ float operator()(float x) const { return x * factor; }
 };
 
 struct Nothing {};
@@ -197,29 +150,14 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 
 bool is_packed(std::initializer_list<Tensor> arrays) { return pack_width(kPack, arrays) == kPack; }
 
-template <class Launch>
-void with_two_types(DType first, DType second, Launch launch) {
-  with_type(first, [&](auto one) { with_type(second, [&](auto other) { launch(one, other); }); });
-}
-
-// Body<From, To> over the elements of both.
-template <template <class, class> class Body>
-void launch_pair(const Tensor& from, const Tensor& to, const CudaState& state) {
-  with_two_types(from.dtype(), to.dtype(), [&]<class From, class To>(Type<From>, Type<To>) {
-    launch_flat(Body<From, To>{elements_of(from), elements_of(to)}, from.elements(),
-                is_packed({from, to}), state);
-  });
-}
-
 }  // namespace
 
-void compute(const Add& op, CudaState& state) { launch_pair<AddBody>(op.x, op.into, state); }
+void compute(const Add& op, CudaState& state) {
+  launch_mixed<UpdateBody>(op.x, op.into, Sum{}, state);
+}
 
 void compute(const Scale& op, CudaState& state) {
-  with_type(op.x.dtype(), [&]<class T>(Type<T>) {
-    launch_flat(ScaleBody<T>{elements_of(op.x), op.factor}, op.x.elements(), is_packed({op.x}),
-                state);
-  });
+  launch_flat<MapBody>(op.x, op.x, Scaled{op.factor}, state);
 }
 
 void compute(const Fill& op, CudaState& state) {
@@ -235,7 +173,9 @@ void compute(const Copy& op, CudaState& state) {
              "a copy");
 }
 
-void compute(const Cast& op, CudaState& state) { launch_pair<CastBody>(op.from, op.to, state); }
+void compute(const Cast& op, CudaState& state) {
+  launch_mixed<MapBody>(op.from, op.to, Same{}, state);
+}
 
 void compute(const SumSquares& op, CudaState& state) {
   const std::int64_t count = op.x.elements();

@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/block_sums.cuh"
 #include "kernels/cuda/elementwise.cuh"
-#include "kernels/cuda/low_precision.h"
+#include "kernels/cuda/matmul_8_bits.h"
 
 namespace tpsim {
 namespace {

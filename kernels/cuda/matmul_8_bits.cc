@@ -7,7 +7,6 @@
 
 #include "core/check.h"
 #include "kernels/cuda/cuda_check.h"
-#include "kernels/cuda/low_precision.h"
 
 namespace tpsim {
 namespace {

@@ -205,6 +205,11 @@ void with_type(DType dtype, Launch launch) {
   }
 }
 
+template <class Launch>
+void with_two_types(DType first, DType second, Launch launch) {
+  with_type(first, [&](auto one) { with_type(second, [&](auto other) { launch(one, other); }); });
+}
+
 // launch(Type<T>, Width<V>).
 template <class Launch>
 void with_type_and_width(DType dtype, int width, Launch launch) {

@@ -35,6 +35,11 @@ class SharedLibrary {
   void* handle_;  // never closed: libraries of CUDA do not survive it
 };
 
+// Of a list of functions, LIST(DO) standing for DO(name, function) of each: the members of a struct
+// that hold them, and what fills those of `found` in from `library`.
+#define TPSIM_FUNCTION_MEMBER(name, function) decltype(&::function) name = nullptr;
+#define TPSIM_FIND_FUNCTION(name, function) TPSIM_TRY_STATUS(library.find(#function, found.name));
+
 // The folders beside the loader's own that open() looks into, existing or not.
 std::vector<std::string> library_folders();
 

@@ -33,10 +33,7 @@ std::vector<double> causal_softmax(std::vector<double> scores, Index later,
 struct HeadView {
   double* data;
   const Heads& heads;
-  double& at(Index s, Index b, Index h, Index d) const {
-    return data[heads.offset + s * heads.position_stride + b * heads.sample_stride +
-                h * heads.head_stride + d];
-  }
+  double& at(Index s, Index b, Index h, Index d) const { return data[heads.first(s, b, h) + d]; }
 };
 
 HeadView view(const Heads& heads, const SlowMemory& memory) {

@@ -297,9 +297,7 @@ void compute_slowly(const CopyMatrices& op, const SlowMemory& memory) {
 }
 
 void compute_slowly(const Cast& op, const SlowMemory& memory) {
-  const double* from = memory.at(op.from);
-  double* to = memory.at(op.to);
-  for (Index i = 0; i < op.from.elements(); ++i) to[i] = from[i];
+  compute_slowly(Copy{op.from, op.to, op.label}, memory);
 }
 
 void compute_slowly(const SumSquares& op, const SlowMemory& memory) {

@@ -21,14 +21,10 @@ class ModelledWorld final : public World {
   // Integers that arrive (tokens) are drawn from [0, integers_below).
   ModelledWorld(int rank, int size, CollectiveSeconds seconds, std::int64_t integers_below);
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                              const std::vector<std::int64_t>& members) override;
 
  private:
-  int rank_;
-  int size_;
   CollectiveSeconds seconds_;
   std::int64_t integers_below_;
 };

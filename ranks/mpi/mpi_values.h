@@ -12,6 +12,18 @@ namespace tpsim {
 // Longer arrays are reduced piece by piece, so that what arrives is added while it is in cache.
 inline constexpr std::int64_t kPieceElements = 1 << 20;
 
+inline int rank_in(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+inline int size_of_group(MPI_Comm comm) {
+  int size = 1;
+  MPI_Comm_size(comm, &size);
+  return size;
+}
+
 // MPI only moves elements, so that their width is all it must know.
 inline MPI_Datatype mpi_type(DType dtype) {
   switch (size_of(dtype)) {

@@ -16,42 +16,11 @@
 #include <thread>
 
 #include "ranks/launcher.h"
-#include "ranks/mpi/mpi_communicator.h"
+#include "ranks/mpi/mpi_values.h"
 #include "ranks/mpi/mpi_watch.h"
 
 namespace tpsim {
 namespace {
-
-class MpiWorld final : public World {
- public:
-  MpiWorld() {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
-  }
-
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-
-  std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
-                                             const std::vector<std::int64_t>& members) override {
-    TPSIM_CHECK(std::find(members.begin(), members.end(), rank_) != members.end(),
-                "a rank forms groups that it belongs to");
-    const std::vector<int> ranks(members.begin(), members.end());
-    MPI_Group world_group, some;
-    MPI_Comm_group(MPI_COMM_WORLD, &world_group);
-    MPI_Group_incl(world_group, static_cast<int>(ranks.size()), ranks.data(), &some);
-    MPI_Comm comm = MPI_COMM_NULL;
-    const MpiCall call("forming a group");
-    MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &comm);
-    MPI_Group_free(&some);
-    MPI_Group_free(&world_group);
-    return std::make_unique<MpiCommunicator>(device, group, comm);
-  }
-
- private:
-  int rank_ = 0;
-  int size_ = 1;
-};
 
 // A port that nobody listens on at this moment.
 int free_port() {
@@ -92,11 +61,11 @@ void give_up(int rank, std::chrono::seconds patience, const std::string& what,
 
 MpiPlace mpi_place() {
   MpiPlace place;
-  MPI_Comm_rank(MPI_COMM_WORLD, &place.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &place.size);
+  place.rank = rank_in(MPI_COMM_WORLD);
+  place.size = size_of_group(MPI_COMM_WORLD);
   MPI_Comm machine = MPI_COMM_NULL;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, place.rank, MPI_INFO_NULL, &machine);
-  MPI_Comm_rank(machine, &place.local_rank);
+  place.local_rank = rank_in(machine);
   MPI_Comm_free(&machine);
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -112,20 +81,19 @@ MpiPlace mpi_place() {
   return place;
 }
 
-std::unique_ptr<World> mpi_world() { return std::make_unique<MpiWorld>(); }
-
 Status run_under_mpi(const RankBody& body, const MpiErrorReport& report) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-  MpiWorld world;
+  const std::unique_ptr<World> world = mpi_world();
   const auto patience = collective_patience(process_environment);
   std::optional<MpiWatch> watch;
   if (patience) {
-    watch.emplace(*patience,
-                  [&](const std::string& what) { give_up(world.rank(), *patience, what, report); });
+    watch.emplace(*patience, [&](const std::string& what) {
+      give_up(world->rank(), *patience, what, report);
+    });
   }
   bool thrown_out = false;
-  const Status status = outcome_of(world, [&](World& ranks) -> Status {
+  const Status status = outcome_of(*world, [&](World& ranks) -> Status {
     if (!patience) return patience.error();
     try {
       return body(ranks);
@@ -135,8 +103,8 @@ Status run_under_mpi(const RankBody& body, const MpiErrorReport& report) {
     }
   });
   if (!status) {
-    std::this_thread::sleep_for(patience_of(world.rank(), thrown_out));
-    MPI_Abort(MPI_COMM_WORLD, report(with_rank(world.rank(), status.error())));
+    std::this_thread::sleep_for(patience_of(world->rank(), thrown_out));
+    MPI_Abort(MPI_COMM_WORLD, report(with_rank(world->rank(), status.error())));
   }
   const MpiCall call("the end of the job");
   MPI_Finalize();

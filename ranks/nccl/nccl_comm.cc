@@ -57,8 +57,17 @@ std::string seconds_text(std::chrono::milliseconds limit) {
 
 void NcclLibrary::check(ncclResult_t result, const char* what) const {
   if (result == ncclSuccess || result == ncclInProgress) return;
-  throw CommunicatorAborted(
-      fmt::format("{}: NCCL says {} ({})", what, error_string(result), last_error(nullptr)));
+  throw CommunicatorAborted(refusal(result, what));
+}
+
+std::string NcclLibrary::refusal(ncclResult_t result, const std::string& what) const {
+  return fmt::format("{}: NCCL says {} ({})", what, error_string(result), last_error(nullptr));
+}
+
+ncclResult_t NcclLibrary::state_of(ncclComm_t comm) const {
+  ncclResult_t now = ncclSuccess;
+  const ncclResult_t asked = async_error(comm, &now);
+  return asked == ncclSuccess ? now : asked;
 }
 
 std::unique_ptr<WorkMark> event_mark() { return std::make_unique<EventMark>(); }
@@ -73,18 +82,13 @@ ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milli
   }
   ncclComm_t comm = nullptr;
   const ncclResult_t first = nccl.init_rank(&comm, init.size, init.id, init.rank, &config);
-  const ncclResult_t result = settled(first, limit, [&] {
-    ncclResult_t now = ncclSuccess;
-    const ncclResult_t asked = nccl.async_error(comm, &now);
-    return asked == ncclSuccess ? now : asked;
-  });
+  const ncclResult_t result = settled(first, limit, [&] { return nccl.state_of(comm); });
   if (result == ncclSuccess) return comm;
-  std::string reason =
+  const std::string what = fmt::format("joining a group of {}", init.size);
+  const std::string reason =
       result == ncclInProgress
-          ? fmt::format("joining a group of {}: the others have not come within {}", init.size,
-                        seconds_text(limit))
-          : fmt::format("joining a group of {}: NCCL says {} ({})", init.size,
-                        nccl.error_string(result), nccl.last_error(nullptr));
+          ? fmt::format("{}: the others have not come within {}", what, seconds_text(limit))
+          : nccl.refusal(result, what);
   if (comm != nullptr) nccl.abort(comm);
   throw CommunicatorAborted(reason);
 }
@@ -103,11 +107,8 @@ NcclComm::~NcclComm() {
   constexpr std::chrono::seconds kFinalizeLimit(5);
   const bool fails = !failed_.empty() || std::uncaught_exceptions() > exceptions_;
   const ncclResult_t result =
-      fails ? ncclInternalError : settled(nccl_.finalize(comm_), kFinalizeLimit, [&] {
-        ncclResult_t now = ncclSuccess;
-        nccl_.async_error(comm_, &now);
-        return now;
-      });
+      fails ? ncclInternalError
+            : settled(nccl_.finalize(comm_), kFinalizeLimit, [&] { return nccl_.state_of(comm_); });
   if (result == ncclSuccess) {
     nccl_.destroy(comm_);
   } else {
@@ -126,18 +127,13 @@ ncclResult_t NcclComm::called(const Call& call) {
 }
 
 void NcclComm::enqueue(const char* what, cudaStream_t stream, const Call& call) {
-  const Call state = [this](ncclComm_t comm) {
-    ncclResult_t now = ncclSuccess;
-    nccl_.async_error(comm, &now);
-    return now;
-  };
+  const Call state = [this](ncclComm_t comm) { return nccl_.state_of(comm); };
   const ncclResult_t result = settled(called(call), limit_, [&] { return called(state); });
   if (result == ncclSuccess) return note(stream);
   const std::lock_guard lock(mutex_);
   failed_ = result == ncclInProgress
                 ? fmt::format("{}: NCCL has not taken it within {}", what, seconds_text(limit_))
-                : fmt::format("{}: NCCL says {} ({})", what, nccl_.error_string(result),
-                              nccl_.last_error(nullptr));
+                : nccl_.refusal(result, what);
   throw CommunicatorAborted(failed_);
 }
 
@@ -154,8 +150,7 @@ std::optional<std::string> NcclComm::trouble() {
   const std::lock_guard lock(mutex_);
   if (!aborted_.empty()) return std::nullopt;
   if (!failed_.empty()) return failed_;
-  ncclResult_t result = ncclSuccess;
-  nccl_.async_error(comm_, &result);
+  const ncclResult_t result = nccl_.state_of(comm_);
   if (result != ncclSuccess && result != ncclInProgress) {
     return fmt::format("a collective failed: {} ({})", nccl_.error_string(result),
                        nccl_.last_error(comm_));

@@ -40,10 +40,8 @@ cudaStream_t new_stream() {
   return stream;
 }
 
-}  // namespace
-
 // The memory that a message leaves from, and the event after which it may be written again.
-class NcclCommunicator::Outbox {
+class Outbox {
  public:
   explicit Outbox(CudaDevice& device) : device_(device), left_(new_event()) {}
   ~Outbox() {
@@ -81,7 +79,13 @@ class NcclCommunicator::Outbox {
   std::int64_t bytes_ = 0;
 };
 
-struct NcclCommunicator::Links {
+// Messages to higher ranks, or to lower ones.
+struct Direction {
+  std::shared_ptr<NcclComm> comm;
+  cudaStream_t stream = nullptr;
+};
+
+struct Links {
   std::shared_ptr<NcclComm> all;
   Direction up, down;
   cudaStream_t beside = nullptr;  // of reductions beside ops, once there are any
@@ -110,164 +114,183 @@ struct NcclCommunicator::Links {
   }
 };
 
-NcclCommunicator::NcclCommunicator(CudaDevice& device, GroupMember member, const NcclLibrary& nccl,
-                                   NcclComms comms, Keep keep)
-    : Communicator(device, member.group, member.rank, member.size),
-      cuda_(device),
-      nccl_(nccl),
-      exceptions_(std::uncaught_exceptions()),
-      keep_(std::move(keep)),
-      links_(std::make_shared<Links>()) {
-  links_->all = std::move(comms.all);
-  if (comms.up != nullptr) links_->up = {std::move(comms.up), new_stream()};
-  if (comms.down != nullptr) links_->down = {std::move(comms.down), new_stream()};
-  connect_neighbours();
-}
-
-NcclCommunicator::~NcclCommunicator() {
-  if (std::uncaught_exceptions() > exceptions_) keep_(std::move(links_));
-}
-
-void NcclCommunicator::do_all_reduce(const Tensor& x, ReduceOp op) {
-  all_reduce_on(cuda_.stream(), x, op);
-}
-
-void NcclCommunicator::do_reduce_scatter(const Tensor& all, const Tensor& part) {
-  reduce_scatter_on(cuda_.stream(), all, part);
-}
-
-void NcclCommunicator::all_reduce_on(cudaStream_t stream, const Tensor& x, ReduceOp op) {
-  const ncclRedOp_t reduction = op == ReduceOp::kSum ? ncclSum : ncclMax;
-  links_->all->enqueue("all_reduce", stream, [&](ncclComm_t comm) {
-    return nccl_.all_reduce(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), reduction, comm,
-                            stream);
-  });
-}
-
-void NcclCommunicator::reduce_scatter_on(cudaStream_t stream, const Tensor& all,
-                                         const Tensor& part) {
-  links_->all->enqueue("reduce_scatter", stream, [&](ncclComm_t comm) {
-    return nccl_.reduce_scatter(all.raw(), part.raw(), count_of(part), type_of(part.dtype()),
-                                ncclSum, comm, stream);
-  });
-}
-
-// After the ops that wrote what is reduced; those that come later run beside it.
-void NcclCommunicator::do_begin(const Begun& call) {
-  if (links_->beside == nullptr) links_->beside = new_stream();
-  stream_waits(links_->beside, cuda_.stream());
-  if (call.scatters()) {
-    reduce_scatter_on(links_->beside, call.all, call.part);
-  } else {
-    all_reduce_on(links_->beside, call.all, call.op);
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(CudaDevice& device, GroupMember member, const NcclLibrary& nccl, NcclComms comms,
+                   KeepLinks keep)
+      : Communicator(device, member.group, member.rank, member.size),
+        cuda_(device),
+        nccl_(nccl),
+        exceptions_(std::uncaught_exceptions()),
+        keep_(std::move(keep)),
+        links_(std::make_shared<Links>()) {
+    links_->all = std::move(comms.all);
+    if (comms.up != nullptr) links_->up = {std::move(comms.up), new_stream()};
+    if (comms.down != nullptr) links_->down = {std::move(comms.down), new_stream()};
+    connect_neighbours();
   }
-}
 
-void NcclCommunicator::do_finish() { stream_waits(cuda_.stream(), links_->beside); }
-
-void NcclCommunicator::do_all_gather(const Tensor& part, const Tensor& all) {
-  links_->all->enqueue("all_gather", cuda_.stream(), [&](ncclComm_t comm) {
-    return nccl_.all_gather(part.raw(), all.raw(), count_of(part), type_of(part.dtype()), comm,
-                            cuda_.stream());
-  });
-}
-
-// One group of transfers, so that all run at once.
-void NcclCommunicator::do_all_to_all(const Tensor& from, const Tensor& to) {
-  const std::int64_t part = from.elements() / size();
-  const auto count = static_cast<std::size_t>(part);
-  const ncclDataType_t type = type_of(from.dtype());
-  links_->all->enqueue("all_to_all", cuda_.stream(), [&](ncclComm_t comm) {
-    ncclResult_t result = nccl_.group_start();
-    for (int peer = 0; peer < size() && goes_on(result); ++peer) {
-      const void* const outgoing = from.slice(peer * part, part).raw();
-      void* const incoming = to.slice(peer * part, part).raw();
-      result = nccl_.send(outgoing, count, type, peer, comm, cuda_.stream());
-      if (!goes_on(result)) break;
-      result = nccl_.receive(incoming, count, type, peer, comm, cuda_.stream());
-    }
-    // After a failure too: in a group that stays open no later call would begin.
-    const ncclResult_t ended = nccl_.group_end();
-    return goes_on(result) ? ended : result;
-  });
-}
-
-void NcclCommunicator::do_broadcast(const Tensor& x, int root) {
-  links_->all->enqueue("broadcast", cuda_.stream(), [&](ncclComm_t comm) {
-    return nccl_.broadcast(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), root, comm,
-                           cuda_.stream());
-  });
-}
-
-const NcclCommunicator::Direction& NcclCommunicator::direction(int from, int to) const {
-  const Direction& way = from < to ? links_->up : links_->down;
-  TPSIM_CHECK(way.comm != nullptr, "messages travel in groups made for them");
-  return way;
-}
-
-void NcclCommunicator::stream_waits(cudaStream_t waiting, cudaStream_t first) {
-  check_cuda(cudaEventRecord(links_->handover, first), "cudaEventRecord");
-  check_cuda(cudaStreamWaitEvent(waiting, links_->handover, 0), "cudaStreamWaitEvent");
-}
-
-void NcclCommunicator::do_send(const Tensor& x, int to) {
-  const Direction& direction = this->direction(rank(), to);
-  std::unique_ptr<Outbox>& outbox = links_->outboxes[links_->next];
-  links_->next = (links_->next + 1) % links_->outboxes.size();
-  if (outbox == nullptr) outbox = std::make_unique<Outbox>(cuda_);
-  const void* const copy = outbox->copy_of(x);
-  stream_waits(direction.stream, cuda_.stream());
-  direction.comm->enqueue("send", direction.stream, [&](ncclComm_t comm) {
-    return nccl_.send(copy, count_of(x), type_of(x.dtype()), to, comm, direction.stream);
-  });
-  outbox->leaves(direction.stream);
-}
-
-void NcclCommunicator::do_receive(const Tensor& x, int from) {
-  const Direction& direction = this->direction(from, rank());
-  stream_waits(direction.stream, cuda_.stream());  // earlier ops may still use x's memory
-  direction.comm->enqueue("receive", direction.stream, [&](ncclComm_t comm) {
-    return nccl_.receive(x.raw(), count_of(x), type_of(x.dtype()), from, comm, direction.stream);
-  });
-  stream_waits(cuda_.stream(), direction.stream);
-}
-
-// NCCL sets up a connection when it is first used, and both sides wait for each other then; two
-// ranks that both send first would never meet. So neighbours exchange an empty word beforehand, in
-// both directions before either is waited for.
-void NcclCommunicator::connect_neighbours() {
-  const auto ways = {std::pair{&links_->up, true}, std::pair{&links_->down, false}};
-  auto* const words = static_cast<std::byte*>(cuda_.acquire_unrecorded(2 * kWord));
-  for (const auto& [direction, upward] : ways) {
-    if (direction->comm != nullptr) greet(*direction, upward, words);
+  ~NcclCommunicator() override {
+    if (std::uncaught_exceptions() > exceptions_) keep_(std::move(links_));
   }
-  for (const auto& [direction, upward] : ways) {
-    if (direction->comm != nullptr) {
-      check_cuda(cudaStreamSynchronize(direction->stream), "connecting neighbours");
+
+ protected:
+  void do_all_reduce(const Tensor& x, ReduceOp op) override {
+    all_reduce_on(cuda_.stream(), x, op);
+  }
+
+  void do_reduce_scatter(const Tensor& all, const Tensor& part) override {
+    reduce_scatter_on(cuda_.stream(), all, part);
+  }
+
+  // After the ops that wrote what is reduced; those that come later run beside it.
+  void do_begin(const Begun& call) override {
+    if (links_->beside == nullptr) links_->beside = new_stream();
+    stream_waits(links_->beside, cuda_.stream());
+    if (call.scatters()) {
+      reduce_scatter_on(links_->beside, call.all, call.part);
+    } else {
+      all_reduce_on(links_->beside, call.all, call.op);
     }
   }
-  cuda_.give_back_unrecorded(words);
-}
 
-// The last rank and the first are neighbours where messages go both ways.
-void NcclCommunicator::greet(const Direction& direction, bool upward, std::byte* words) {
-  const bool goes_round = links_->up.comm != nullptr && links_->down.comm != nullptr;
-  std::set<int> neighbours;
-  for (const int peer : {rank() + 1, rank() - 1}) {
-    const bool exists = peer >= 0 && peer < size();
-    if (exists || goes_round) neighbours.insert((peer + size()) % size());
+  void do_finish() override { stream_waits(cuda_.stream(), links_->beside); }
+
+  void do_all_gather(const Tensor& part, const Tensor& all) override {
+    links_->all->enqueue("all_gather", cuda_.stream(), [&](ncclComm_t comm) {
+      return nccl_.all_gather(part.raw(), all.raw(), count_of(part), type_of(part.dtype()), comm,
+                              cuda_.stream());
+    });
   }
-  direction.comm->enqueue("connecting neighbours", direction.stream, [&](ncclComm_t comm) {
-    ncclResult_t result = nccl_.group_start();
-    for (const int peer : neighbours) {
-      if (!goes_on(result)) break;
-      const bool sends = (peer > rank()) == upward;
-      result = sends ? nccl_.send(words, 1, ncclUint8, peer, comm, direction.stream)
-                     : nccl_.receive(words + kWord, 1, ncclUint8, peer, comm, direction.stream);
+
+  // One group of transfers, so that all run at once.
+  void do_all_to_all(const Tensor& from, const Tensor& to) override {
+    const std::int64_t part = from.elements() / size();
+    const auto count = static_cast<std::size_t>(part);
+    const ncclDataType_t type = type_of(from.dtype());
+    links_->all->enqueue("all_to_all", cuda_.stream(), [&](ncclComm_t comm) {
+      ncclResult_t result = nccl_.group_start();
+      for (int peer = 0; peer < size() && goes_on(result); ++peer) {
+        const void* const outgoing = from.slice(peer * part, part).raw();
+        void* const incoming = to.slice(peer * part, part).raw();
+        result = nccl_.send(outgoing, count, type, peer, comm, cuda_.stream());
+        if (!goes_on(result)) break;
+        result = nccl_.receive(incoming, count, type, peer, comm, cuda_.stream());
+      }
+      // After a failure too: in a group that stays open no later call would begin.
+      const ncclResult_t ended = nccl_.group_end();
+      return goes_on(result) ? ended : result;
+    });
+  }
+
+  void do_broadcast(const Tensor& x, int root) override {
+    links_->all->enqueue("broadcast", cuda_.stream(), [&](ncclComm_t comm) {
+      return nccl_.broadcast(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), root, comm,
+                             cuda_.stream());
+    });
+  }
+
+  void do_send(const Tensor& x, int to) override {
+    const Direction& direction = this->direction(rank(), to);
+    std::unique_ptr<Outbox>& outbox = links_->outboxes[links_->next];
+    links_->next = (links_->next + 1) % links_->outboxes.size();
+    if (outbox == nullptr) outbox = std::make_unique<Outbox>(cuda_);
+    const void* const copy = outbox->copy_of(x);
+    stream_waits(direction.stream, cuda_.stream());
+    direction.comm->enqueue("send", direction.stream, [&](ncclComm_t comm) {
+      return nccl_.send(copy, count_of(x), type_of(x.dtype()), to, comm, direction.stream);
+    });
+    outbox->leaves(direction.stream);
+  }
+
+  void do_receive(const Tensor& x, int from) override {
+    const Direction& direction = this->direction(from, rank());
+    stream_waits(direction.stream, cuda_.stream());  // earlier ops may still use x's memory
+    direction.comm->enqueue("receive", direction.stream, [&](ncclComm_t comm) {
+      return nccl_.receive(x.raw(), count_of(x), type_of(x.dtype()), from, comm, direction.stream);
+    });
+    stream_waits(cuda_.stream(), direction.stream);
+  }
+
+ private:
+  void all_reduce_on(cudaStream_t stream, const Tensor& x, ReduceOp op) {
+    const ncclRedOp_t reduction = op == ReduceOp::kSum ? ncclSum : ncclMax;
+    links_->all->enqueue("all_reduce", stream, [&](ncclComm_t comm) {
+      return nccl_.all_reduce(x.raw(), x.raw(), count_of(x), type_of(x.dtype()), reduction, comm,
+                              stream);
+    });
+  }
+
+  void reduce_scatter_on(cudaStream_t stream, const Tensor& all, const Tensor& part) {
+    links_->all->enqueue("reduce_scatter", stream, [&](ncclComm_t comm) {
+      return nccl_.reduce_scatter(all.raw(), part.raw(), count_of(part), type_of(part.dtype()),
+                                  ncclSum, comm, stream);
+    });
+  }
+
+  const Direction& direction(int from, int to) const {
+    const Direction& way = from < to ? links_->up : links_->down;
+    TPSIM_CHECK(way.comm != nullptr, "messages travel in groups made for them");
+    return way;
+  }
+
+  void stream_waits(cudaStream_t waiting, cudaStream_t first) {
+    check_cuda(cudaEventRecord(links_->handover, first), "cudaEventRecord");
+    check_cuda(cudaStreamWaitEvent(waiting, links_->handover, 0), "cudaStreamWaitEvent");
+  }
+
+  // NCCL sets up a connection when it is first used, and both sides wait for each other then; two
+  // ranks that both send first would never meet. So neighbours exchange an empty word beforehand,
+  // in both directions before either is waited for.
+  void connect_neighbours() {
+    const auto ways = {std::pair{&links_->up, true}, std::pair{&links_->down, false}};
+    auto* const words = static_cast<std::byte*>(cuda_.acquire_unrecorded(2 * kWord));
+    for (const auto& [direction, upward] : ways) {
+      if (direction->comm != nullptr) greet(*direction, upward, words);
     }
-    const ncclResult_t ended = nccl_.group_end();
-    return goes_on(result) ? ended : result;
-  });
+    for (const auto& [direction, upward] : ways) {
+      if (direction->comm != nullptr) {
+        check_cuda(cudaStreamSynchronize(direction->stream), "connecting neighbours");
+      }
+    }
+    cuda_.give_back_unrecorded(words);
+  }
+
+  // The last rank and the first are neighbours where messages go both ways.
+  void greet(const Direction& direction, bool upward, std::byte* words) {
+    const bool goes_round = links_->up.comm != nullptr && links_->down.comm != nullptr;
+    std::set<int> neighbours;
+    for (const int peer : {rank() + 1, rank() - 1}) {
+      const bool exists = peer >= 0 && peer < size();
+      if (exists || goes_round) neighbours.insert((peer + size()) % size());
+    }
+    direction.comm->enqueue("connecting neighbours", direction.stream, [&](ncclComm_t comm) {
+      ncclResult_t result = nccl_.group_start();
+      for (const int peer : neighbours) {
+        if (!goes_on(result)) break;
+        const bool sends = (peer > rank()) == upward;
+        result = sends ? nccl_.send(words, 1, ncclUint8, peer, comm, direction.stream)
+                       : nccl_.receive(words + kWord, 1, ncclUint8, peer, comm, direction.stream);
+      }
+      const ncclResult_t ended = nccl_.group_end();
+      return goes_on(result) ? ended : result;
+    });
+  }
+
+  CudaDevice& cuda_;
+  const NcclLibrary& nccl_;
+  int exceptions_;  // in flight when this was made
+  KeepLinks keep_;
+  std::shared_ptr<Links> links_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> nccl_communicator(CudaDevice& device, GroupMember member,
+                                                const NcclLibrary& nccl, NcclComms comms,
+                                                KeepLinks keep) {
+  return std::make_unique<NcclCommunicator>(device, member, nccl, std::move(comms),
+                                            std::move(keep));
 }
 
 }  // namespace tpsim

@@ -6,31 +6,39 @@
 #include <string>
 
 #include "core/result.h"
+#include "kernels/cuda/shared_library.h"
 
 namespace tpsim {
 
+// Names here, and there.
+#define TPSIM_NCCL_FUNCTIONS(DO)         \
+  DO(version, ncclGetVersion)            \
+  DO(unique_id, ncclGetUniqueId)         \
+  DO(init_rank, ncclCommInitRankConfig)  \
+  DO(finalize, ncclCommFinalize)         \
+  DO(destroy, ncclCommDestroy)           \
+  DO(abort, ncclCommAbort)               \
+  DO(async_error, ncclCommGetAsyncError) \
+  DO(error_string, ncclGetErrorString)   \
+  DO(last_error, ncclGetLastError)       \
+  DO(all_reduce, ncclAllReduce)          \
+  DO(all_gather, ncclAllGather)          \
+  DO(reduce_scatter, ncclReduceScatter)  \
+  DO(broadcast, ncclBroadcast)           \
+  DO(send, ncclSend)                     \
+  DO(receive, ncclRecv)                  \
+  DO(group_start, ncclGroupStart)        \
+  DO(group_end, ncclGroupEnd)
+
 struct NcclLibrary {
-  decltype(&::ncclGetVersion) version = nullptr;
-  decltype(&::ncclGetUniqueId) unique_id = nullptr;
-  decltype(&::ncclCommInitRankConfig) init_rank = nullptr;
-  decltype(&::ncclCommFinalize) finalize = nullptr;
-  decltype(&::ncclCommDestroy) destroy = nullptr;
-  decltype(&::ncclCommAbort) abort = nullptr;
-  decltype(&::ncclCommGetAsyncError) async_error = nullptr;
-  decltype(&::ncclGetErrorString) error_string = nullptr;
-  decltype(&::ncclGetLastError) last_error = nullptr;
-  decltype(&::ncclAllReduce) all_reduce = nullptr;
-  decltype(&::ncclAllGather) all_gather = nullptr;
-  decltype(&::ncclReduceScatter) reduce_scatter = nullptr;
-  decltype(&::ncclBroadcast) broadcast = nullptr;
-  decltype(&::ncclSend) send = nullptr;
-  decltype(&::ncclRecv) receive = nullptr;
-  decltype(&::ncclGroupStart) group_start = nullptr;
-  decltype(&::ncclGroupEnd) group_end = nullptr;
+  TPSIM_NCCL_FUNCTIONS(TPSIM_FUNCTION_MEMBER)
   std::string path;  // of the library
 
   // Throws CommunicatorAborted with what NCCL says.
   void check(ncclResult_t result, const char* what) const;
+  std::string refusal(ncclResult_t result, const std::string& what) const;
+  // Of a communicator's calls so far.
+  ncclResult_t state_of(ncclComm_t comm) const;
 };
 
 // Opened once per process; kMissing says where it was looked for.

@@ -29,10 +29,11 @@ class NcclWorld final : public World {
  public:
   NcclWorld(const Launch& launch, CudaDevice& device, Rendezvous& rendezvous, NcclWatch& watch,
             std::chrono::seconds limit)
-      : launch_(launch), device_(device), rendezvous_(rendezvous), watch_(watch), limit_(limit) {}
-
-  int rank() const override { return launch_.rank; }
-  int size() const override { return launch_.size; }
+      : World(launch.rank, launch.size),
+        device_(device),
+        rendezvous_(rendezvous),
+        watch_(watch),
+        limit_(limit) {}
 
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                              const std::vector<std::int64_t>& members) override {
@@ -91,7 +92,7 @@ class NcclWorld final : public World {
   }
 
   std::unique_ptr<Communicator> made(const GroupMember& member, NcclComms comms) {
-    return std::make_unique<NcclCommunicator>(
+    return nccl_communicator(
         device_, member, *nccl_library(), std::move(comms),
         [this](std::shared_ptr<void> links) { unfinished_.push_back(std::move(links)); });
   }
@@ -102,7 +103,6 @@ class NcclWorld final : public World {
     if (!result.ok()) throw CommunicatorAborted(to_string(result.error()));
   }
 
-  const Launch& launch_;
   CudaDevice& device_;
   Rendezvous& rendezvous_;
   NcclWatch& watch_;

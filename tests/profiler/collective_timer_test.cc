@@ -101,9 +101,7 @@ class QueueCommunicator final : public MetaCommunicator {
 
 class QueueWorld final : public World {
  public:
-  QueueWorld(int rank, Meeting& meeting) : rank_(rank), meeting_(meeting) {}
-  int rank() const override { return rank_; }
-  int size() const override { return kRanks; }
+  QueueWorld(int rank, Meeting& meeting) : World(rank, kRanks), meeting_(meeting) {}
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                              const std::vector<std::int64_t>& members) override {
     return std::make_unique<QueueCommunicator>(dynamic_cast<QueueDevice&>(device),
@@ -111,7 +109,6 @@ class QueueWorld final : public World {
   }
 
  private:
-  int rank_;
   Meeting& meeting_;
 };
 

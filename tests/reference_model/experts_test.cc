@@ -31,9 +31,9 @@ class Layer {
         owned_(form_groups(world_, device_, plan_)),
         context_{device_, owned_.groups(), {}, model, plan_, {}},
         store_(context_) {
-    std::vector<ParameterSpec> router;
-    Experts::specify_router(context_, "b.", router);
-    block_ = &store_.add_unit(std::move(router));
+    SpecList router(context_, "b.");
+    Experts::specify_router(router);
+    block_ = &store_.add_unit(router.take());
     unit_ = &Experts::add_to(context_, store_, "b.");
     store_.materialize(3);
     experts_.emplace(context_, store_, *block_, *unit_, "b.");

@@ -27,9 +27,9 @@ class Layer {
         owned_(form_groups(world_, device_, plan_)),
         context_{device_, owned_.groups(), {}, model, plan_, {}},
         store_(context_) {
-    std::vector<ParameterSpec> specs;
-    Attention::specify(context_, "b.", specs);
-    unit_ = &store_.add_unit(std::move(specs));
+    SpecList specs(context_, "b.");
+    Attention::specify(specs);
+    unit_ = &store_.add_unit(specs.take());
     store_.materialize(3);
     attention_.emplace(context_, *unit_, "b.");
   }
