@@ -298,8 +298,8 @@ CLOCK_SOURCE = ("sustained_clock, narrow_sustained_clock: the fastest sample wit
                 "compute/accelerator/README.md")
 HOPPER_MATMUL = {"unaligned_rate": 0.68, "unaligned_batched_rate": 0.68, "split_sum_cost": 0.1}
 SPLIT_SOURCE = ("split_sum_cost: fast accumulation makes products of 8 bits 1.1 to 1.2 times as fast "
-                "(pytorch/ao issue 2377), of which the lower end, as clocks give some of it back; the samples "
-                "are of fast accumulation (cuBLASLt as TensorRT-LLM calls it)")
+                "(pytorch/ao issue 2377), of which the lower end, as clocks give some of it back, and the "
+                "samples are of fast accumulation (cuBLASLt as TensorRT-LLM calls it)")
 
 
 def hopper_profile(name, table, tables, held_out):

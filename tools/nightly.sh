@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # What takes too long for every change: clang-tidy over the whole tree, and the tests labelled nightly,
-# with and without sanitizers, the long ones of the emulated GPU among them, and an hour of attacks on
-# every reader.
+# with and without sanitizers, the long ones of the emulated GPU among them, an hour of attacks on
+# every reader, and whether the shipped profiles are what their builders make of published tables.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools/install_packages.sh --dev
 tools/tidy.sh
+tools/build_profiles.py --check
+tools/build_newer_profiles.py --check
 cmake --preset asan
 cmake --build --preset asan
 ctest --preset asan -L nightly
