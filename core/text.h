@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/result.h"
@@ -32,11 +33,15 @@ Result<std::size_t> choose(std::string_view what, std::string_view text, const T
   return choose(what, text, std::vector<std::string_view>(std::begin(choices), std::end(choices)));
 }
 
-// What `text_of`, a function or a member, gives of each value.
+// What `text_of`, a function or a member, gives of each value: texts that outlive the call.
 template <class Values, class TextOf>
 std::vector<std::string_view> texts_of(const Values& values, TextOf text_of) {
   std::vector<std::string_view> texts;
-  for (const auto& value : values) texts.push_back(std::invoke(text_of, value));
+  for (const auto& value : values) {
+    static_assert(!std::is_same_v<decltype(std::invoke(text_of, value)), std::string>,
+                  "a view of a copy dangles");
+    texts.push_back(std::invoke(text_of, value));
+  }
   return texts;
 }
 

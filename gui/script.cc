@@ -220,7 +220,7 @@ class Runner {
     const auto found = std::find_if(all.begin(), all.end(),
                                     [&](const auto& fact) { return fact.first == word(1); });
     if (found == all.end()) {
-      const auto names = texts_of(all, [](const auto& fact) { return fact.first; });
+      const auto names = texts_of(all, &std::pair<std::string, std::string>::first);
       const auto known = choose("fact", word(1), names);
       return bad_input(known.error().message, "", known.error().hint);
     }

@@ -271,6 +271,7 @@ TEST_CASE("a failure that another rank reports throws this one out of its collec
   failed = true;
   wait_until([&] { return !watch.trouble().text.empty(); });
   CHECK(watch.trouble().elsewhere);
+  wait_until([] { return stage.aborted == 1; });  // trouble is told before
   CHECK_THROWS_WITH(one.enqueue(), "rank 3: no memory");
 }
 
