@@ -66,11 +66,23 @@ T value_at(const std::string& bytes, std::size_t i) {
   return value;
 }
 
-float float_at(const std::string& bytes, std::size_t i, const std::string& dtype) {
-  if (dtype == "F32") return value_at<float>(bytes, i);
-  if (dtype == "F64") return static_cast<float>(value_at<double>(bytes, i));
-  if (dtype == "BF16") return from_bfloat16(value_at<std::uint16_t>(bytes, i));
-  return from_float16(value_at<std::uint16_t>(bytes, i));
+// Element i of such bytes; chosen once for the billions of a checkpoint.
+using FloatAt = float (*)(const std::string& bytes, std::size_t i);
+FloatAt reader_of(const std::string& dtype) {
+  if (dtype == "F32") return value_at<float>;
+  if (dtype == "F64") {
+    return [](const std::string& bytes, std::size_t i) {
+      return static_cast<float>(value_at<double>(bytes, i));
+    };
+  }
+  if (dtype == "BF16") {
+    return [](const std::string& bytes, std::size_t i) {
+      return from_bfloat16(value_at<std::uint16_t>(bytes, i));
+    };
+  }
+  return [](const std::string& bytes, std::size_t i) {
+    return from_float16(value_at<std::uint16_t>(bytes, i));
+  };
 }
 
 }  // namespace
@@ -145,7 +157,8 @@ Result<std::vector<float>> SafetensorsFile::read_floats(const std::string& name,
   const SafetensorEntry& entry = entries_.at(name);
   TPSIM_TRY(const std::string bytes, read_bytes(entry, first, count));
   std::vector<float> values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = float_at(bytes, i, entry.dtype);
+  const FloatAt float_at = reader_of(entry.dtype);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = float_at(bytes, i);
   return values;
 }
 
