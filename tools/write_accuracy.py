@@ -85,6 +85,9 @@ KNOWN = """## What is known about the worst rows
   four and eight ranks of tensor parallelism.
 - mosaic_fsdp on A100 with 16 thousand and more tokens: 12-20 % too fast. One `flash_speed` stands for a kernel of
   2023 at all lengths.
+- torchtitan with full recompute is priced with inputs gathered again for weight gradients, as Megatron gathers them; DTensor keeps
+  what recompute has gathered. By hand that is two all-gathers a block too many, 3 to 5 % of the 70B rows, which would then come
+  out too fast by as much as the table's other rows do.
 - megatron_ci_memory: the one row that states its GPUs holds 54.2 GiB, of which 47.2 are predicted;
   unexplained.
 - Zero-bubble's rows hold 5-9 % more memory than is predicted: their allocator's peak may include what its
