@@ -122,7 +122,7 @@ std::string nearest_option(Command command, std::string_view text) {
   if (text.size() > 3 && std::count_if(names.begin(), names.end(), begun) == 1) {
     return std::string(*std::find_if(names.begin(), names.end(), begun));
   }
-  return nearest(text, std::span<const std::string_view>(names));
+  return nearest(text, names);
 }
 
 const OptionRow* find_option(std::string_view name) {
@@ -178,7 +178,7 @@ Status check_command(int argc, const char* const* argv) {
   std::vector<std::string_view> names;
   for (const CommandRow& row : command_rows()) names.emplace_back(row.name);
   names.emplace_back("help");
-  TPSIM_TRY_STATUS(choose("command", argv[1], std::span<const std::string_view>(names)));
+  TPSIM_TRY_STATUS(choose("command", argv[1], names));
   return Ok{};
 }
 

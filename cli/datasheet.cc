@@ -90,8 +90,7 @@ Result<std::map<std::string_view, std::string>> stated(const std::vector<std::st
     });
     if (fact == kFacts.end()) {
       return bad_fact(fmt::format("unknown fact '{}'", key),
-                      meant(nearest(key, std::span<const std::string_view>(keys)),
-                            fmt::format("it takes {}", fmt::join(keys, ", "))));
+                      meant(nearest(key, keys), fmt::format("it takes {}", fmt::join(keys, ", "))));
     }
     if (equals == std::string::npos || equals + 1 == text.size()) {
       return bad_fact(fmt::format("{} needs a value", key),

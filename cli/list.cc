@@ -178,8 +178,7 @@ Result<ListKind> chosen_kind(const std::string& text) {
     return bad_input("what to list is missing", "list",
                      "models, clusters, profiles, stacks or assumptions");
   }
-  TPSIM_TRY(const std::size_t index,
-            choose("kind", text, std::span<const std::string_view>(names)));
+  TPSIM_TRY(const std::size_t index, choose("kind", text, names));
   return kListKinds[index];
 }
 

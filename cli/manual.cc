@@ -199,8 +199,7 @@ std::string roff(std::string_view text) {
 Result<std::string> completion_script(const std::string& shell) {
   constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
   if (shell.empty()) return bad_input("which shell?", "completion", "bash, zsh or fish");
-  TPSIM_TRY(const std::size_t index,
-            choose("shell", shell, std::span<const std::string_view>(kShells)));
+  TPSIM_TRY(const std::size_t index, choose("shell", shell, kShells));
   return index == 0 ? bash_script() : index == 1 ? zsh_script() : fish_script();
 }
 

@@ -37,8 +37,7 @@ Result<std::string> schema_text(const std::string& kind) {
   for (const FileFormat& format : file_formats()) names.push_back(format.kind);
   if (kind.empty())
     return not_named("schema", "plan, model, cluster, profile, stack or assumptions");
-  TPSIM_TRY(const std::size_t index,
-            choose("kind of file", singular(kind), std::span<const std::string_view>(names)));
+  TPSIM_TRY(const std::size_t index, choose("kind of file", singular(kind), names));
   return to_text(json_schema(file_formats()[index]));
 }
 
@@ -77,7 +76,7 @@ Status run_show(const Arguments& arguments, const Terminal&) {
                      "model, cluster, profile, stack, assumptions, schema, formats or families");
   }
   const std::string kind = singular(arguments.positional);
-  TPSIM_TRY_STATUS(choose("kind", kind, std::span<const std::string_view>(kKinds)));
+  TPSIM_TRY_STATUS(choose("kind", kind, kKinds));
   if (arguments.more.size() > 1) {
     return bad_input(fmt::format("'{}' is one name too many", arguments.more[1]), "show",
                      "show one at a time");

@@ -121,9 +121,8 @@ Status FieldReader::finish() {
   if (foreign_keys_) return Ok{};
   for (const JsonMember& member : *value_->as<JsonValue::Object>()) {
     if (std::find(asked_.begin(), asked_.end(), member.key) != asked_.end()) continue;
-    const std::string near = nearest(member.key, asked_);
     fail(member.line, fmt::format("unknown key '{}{}'", path_, member.key),
-         near.empty() ? "" : fmt::format("did you mean {}?", near));
+         meant(nearest(member.key, asked_)));
     return *error_;
   }
   return Ok{};

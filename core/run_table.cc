@@ -222,10 +222,9 @@ Result<Columns> columns_of(const std::vector<std::string>& header, const std::st
   for (const std::string& name : header) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-      const std::string near = nearest(name, names);
-      return bad_input(fmt::format("no column is called '{}'", name), file + ":1",
-                       near.empty() ? fmt::format("the columns are: {}", run_table_header())
-                                    : fmt::format("did you mean {}?", near));
+      return bad_input(
+          fmt::format("no column is called '{}'", name), file + ":1",
+          meant(nearest(name, names), fmt::format("the columns are: {}", run_table_header())));
     }
     if (has(columns, name)) {
       return bad_input(fmt::format("a second column is called '{}'", name), file + ":1",

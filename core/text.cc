@@ -56,10 +56,9 @@ Result<std::size_t> choose(std::string_view what, std::string_view text,
                            const std::vector<std::string_view>& choices) {
   const auto found = std::find(choices.begin(), choices.end(), text);
   if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
-  const std::string near = nearest(text, choices);
-  return bad_input(fmt::format("unknown {} '{}'", what, text), "",
-                   near.empty() ? fmt::format("choose from {}", fmt::join(choices, ", "))
-                                : fmt::format("did you mean {}?", near));
+  return bad_input(
+      fmt::format("unknown {} '{}'", what, text), "",
+      meant(nearest(text, choices), fmt::format("choose from {}", fmt::join(choices, ", "))));
 }
 
 std::string in_lower_case(std::string text) {

@@ -137,12 +137,27 @@ PlanGroup PlanSpace::group(const GroupKey& key) const {
 EnumerationCount PlanSpace::visit_family(std::int64_t family, const Visit& visit) const {
   return visit_groups(family, [&](const PlanGroup& group) {
     for (const StageCut& cut : group.cuts) {
-      if (plans_of(group.settings, cut) == 0) continue;
       for (const Arrangement& arrangement : group.arrangements) {
-        visit(arranged(group.settings, arrangement), cut);
+        Plan plan = arranged(group.settings, arrangement);
+        if (plan.recompute != Recompute::kBlocks) {
+          visit(plan, cut);
+          continue;
+        }
+        for (const std::int64_t blocks : recompute_counts(cut)) {
+          plan.recompute_blocks = blocks;
+          visit(plan, cut);
+        }
       }
     }
   });
+}
+
+EnumerationCount PlanSpace::visit_plans(const Visit& visit) const {
+  EnumerationCount count;
+  for (std::int64_t family = 0; family < families(); ++family) {
+    count += visit_family(family, visit);
+  }
+  return count;
 }
 
 std::span<const std::int64_t> PlanSpace::recompute_counts(const StageCut& cut) const {
@@ -164,20 +179,10 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 
 EnumerationCount enumerate_plans(const Scenario& scenario, const SearchSpace& space,
                                  const std::function<void(const Plan&)>& visit) {
-  const PlanSpace plans(scenario, space);
-  EnumerationCount count;
-  for (std::int64_t family = 0; family < plans.families(); ++family) {
-    count += plans.visit_family(family, [&](const Plan& settings, const StageCut& cut) {
-      Plan plan = settings;
-      plan.stage_layers = cut.layers;
-      if (plan.recompute != Recompute::kBlocks) return visit(plan);
-      for (const std::int64_t blocks : plans.recompute_counts(cut)) {
-        plan.recompute_blocks = blocks;
-        visit(plan);
-      }
-    });
-  }
-  return count;
+  return PlanSpace(scenario, space).visit_plans([&](Plan plan, const StageCut& cut) {
+    plan.stage_layers = cut.layers;
+    visit(plan);
+  });
 }
 
 }  // namespace tpsim

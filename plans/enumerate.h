@@ -2,8 +2,8 @@
 //
 // Plans come in families: one tensor-parallel degree and one value of every setting that is a
 // variant (recompute, attention, ...), which decide how a layer is traced and priced. Inside a
-// family micro-batches ascend. Plans that recompute some blocks of every chunk are visited once for
-// all their numbers of blocks. Families can be visited in any order, by several threads.
+// family micro-batches ascend. Of a group, plans that recompute some blocks of every chunk stand
+// once for all their numbers of blocks. Families can be visited in any order, by several threads.
 #pragma once
 
 #include <cstdint>
@@ -80,9 +80,12 @@ class PlanSpace {
   PlanGroup group(const GroupKey& key) const;
 
   // Calls `visit` with every legal plan of a family, cut by cut within its group: everything but
-  // stage_layers, which are cut.layers, and recompute_blocks, any of recompute_counts().
+  // stage_layers, which are cut.layers.
   using Visit = std::function<void(const Plan&, const StageCut&)>;
   EnumerationCount visit_family(std::int64_t family, const Visit& visit) const;
+
+  // All families in turn.
+  EnumerationCount visit_plans(const Visit& visit) const;
 
   // How many blocks of every chunk a plan of this cut may recompute, ascending: what was asked for,
   // or any number that leaves the largest chunk a block that is not.

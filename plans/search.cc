@@ -303,19 +303,11 @@ class Search {
     PlanBounds bounds(pricer());
     Candidate miss;
     for (std::int64_t family = 0; family < plans_.families(); ++family) {
-      plans_.visit_family(family, [&](const Plan& settings, const StageCut& cut) {
-        Plan plan = settings;
+      plans_.visit_family(family, [&](const Plan& plan, const StageCut& cut) {
         if (plan.offload == Offload::kOptimizer && !bounds.fits_hosts(plan, cut)) return;
-        const auto consider = [&] {
-          const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
-          const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
-          if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, 0, plan, &cut};
-        };
-        if (plan.recompute != Recompute::kBlocks) return consider();
-        for (const std::int64_t blocks : plans_.recompute_counts(cut)) {
-          plan.recompute_blocks = blocks;
-          consider();
-        }
+        const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
+        const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
+        if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, 0, plan, &cut};
       });
       pricer().drop_traces();
     }

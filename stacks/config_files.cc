@@ -295,7 +295,7 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
     if (row == rows.end()) {
       if (is_off) continue;
       return bad_input(fmt::format("unknown setting '{}'", setting.key), where,
-                       meant(nearest(setting.key, std::span<const std::string>(in.asked())),
+                       meant(nearest(setting.key, in.asked()),
                              "it may change the plan, and nothing here knows it: leave it out"));
     }
     if (row->why != nullptr) {

@@ -79,7 +79,7 @@ Error unknown(std::string_view section, std::string_view key, std::string_view v
   for (const NemoKey& row : nemo_keys()) names.push_back(joined(row.section, row.key));
   const std::string name = joined(section, key);
   return bad_input(fmt::format("unknown setting {}: {}", name, value), "",
-                   meant(nearest(name, std::span<const std::string>(names))));
+                   meant(nearest(name, names)));
 }
 
 // Nothing for a switch that is off, which it is too where it is left out. What no plan is made of

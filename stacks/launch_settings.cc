@@ -150,7 +150,7 @@ Status LaunchOptionReader::finish() const {
   }
   return bad_input(
       fmt::format("unknown setting '{}'", name), "",
-      meant(nearest(name, std::span<const std::string>(known_)),
+      meant(nearest(name, known_),
             "only what a plan is made of is read; leave data, optimizer and checkpoints out"));
 }
 

@@ -86,15 +86,7 @@ struct CutPlan {
 };
 std::vector<CutPlan> plans_of(const PlanSpace& space) {
   std::vector<CutPlan> plans;
-  for (std::int64_t family = 0; family < space.families(); ++family) {
-    space.visit_family(family, [&](Plan plan, const StageCut& cut) {
-      if (plan.recompute != Recompute::kBlocks) return plans.push_back({plan, &cut});
-      for (const std::int64_t blocks : space.recompute_counts(cut)) {
-        plan.recompute_blocks = blocks;
-        plans.push_back({plan, &cut});
-      }
-    });
-  }
+  space.visit_plans([&](const Plan& plan, const StageCut& cut) { plans.push_back({plan, &cut}); });
   return plans;
 }
 
