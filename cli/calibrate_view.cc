@@ -209,8 +209,11 @@ std::string calibration_text(const Terminal& terminal, const Arguments& argument
       "  90 % of other such runs are expected within {:.0f} %, plus what is new about them\n",
       100 * found.error_before(), 100 * found.error_after(), 100 * found.error_left_out(),
       100 * std::expm1(1.645 * found.spread));
-  if (found.error_left_out() > found.error_before()) {
-    text += "  that is no better than before: more rows are needed, or others\n";
+  if (found.way < 1) {
+    text += fmt::format(
+        "  a fit to the others would predict them worse than before: constants went {:.0f} % of its "
+        "way,\n  which is best for them; more rows are needed, or others\n",
+        100 * found.way);
   }
   for (const std::string& row : answer.inputs.skipped) {
     text += fmt::format("  not used: {}\n", printable(row));
@@ -231,6 +234,7 @@ JsonValue calibration_json(const CalibrationAnswer& answer) {
        {"mean_error_before", found.error_before()},
        {"mean_error_after", found.error_after()},
        {"mean_error_left_out", found.error_left_out()},
+       {"way", found.way},
        {"residual_spread", found.spread},
        {"skipped", json_array(answer.inputs.skipped)}});
 }

@@ -46,7 +46,9 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kDispatcher:
     case StackPart::kExpertOverlap:
     case StackPart::kDelayedWeightGradients:
-    case StackPart::kTensorOverlap: return CauseClass::kLinks;
+    case StackPart::kContextExchange:
+    case StackPart::kTensorOverlap:
+    case StackPart::kTensorRecomputeAllgather: return CauseClass::kLinks;
     case StackPart::kBlockingLaunches:
     case StackPart::kCudaGraphs: return CauseClass::kHost;
   }

@@ -331,7 +331,8 @@ OptionRow setting_option(const SettingRow& row) {
 // Parts that the reference model runs, with every value but those that `run` refuses.
 constexpr std::array kExecuted = {StackPart::kLogitsDtype, StackPart::kGradientAccumulation,
                                   StackPart::kOverlapGradientReduction, StackPart::kPipelineSends,
-                                  StackPart::kTensorOverlap};
+                                  StackPart::kTensorOverlap,
+                                  StackPart::kTensorRecomputeAllgather};
 
 OptionRow part_option(const PartRow& row) {
   const bool is_executed =

@@ -200,6 +200,15 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                               .title = "tensor-parallel overlap",
                               .help = "tensor-parallel collectives beside products",
                               .set = set_overlap}),
+    held<&T::tensor_recompute_allgather>(
+        {.part = StackPart::kTensorRecomputeAllgather,
+         .key = "tp_recompute_allgather",
+         .title = "recomputed all-gather",
+         .help = "inputs of sequence parallelism are gathered again in backward, not kept"}),
+    held<&S::context_exchange>({.part = StackPart::kContextExchange,
+                                .key = "cp_comm_type",
+                                .title = "exchange of keys and values",
+                                .help = "how context-parallel ranks reach keys and values"}),
     held<&S::blocking_launches>(
         {.part = StackPart::kBlockingLaunches,
          .key = "blocking_launches",

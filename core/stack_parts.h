@@ -93,6 +93,15 @@ template <>
 inline constexpr auto kWordsOf<TensorOverlap> =
     std::to_array<std::string_view>({"none", "backward", "userbuffers", "reductions"});
 
+// How the ranks that share a sequence reach each other's keys and values.
+enum class ContextExchange : std::uint8_t {
+  kAllGather,  // all at once, in the order of the sequence: as executed here
+  kTorchRing,  // PyTorch's context_parallel(): sim/torch_ring.h
+};
+template <>
+inline constexpr auto kWordsOf<ContextExchange> =
+    std::to_array<std::string_view>({"all_gather", "torch_ring"});
+
 // How a stage sends its result to one neighbour and receives from the same one.
 enum class P2pCalls : std::uint8_t {
   kPaired,  // at once, in both directions (Megatron's send_forward_recv_backward)
@@ -190,6 +199,7 @@ struct SoftwareParts {
   DataParallelSync sync = DataParallelSync::kReduceScatter;
   std::int64_t shard_group = kShardOverAll;
   TensorOverlap tensor_overlap = TensorOverlap::kNone;
+  ContextExchange context_exchange = ContextExchange::kAllGather;
   P2pCalls p2p_calls = P2pCalls::kPaired;
   bool overlap_p2p = false;        // pipeline transfers run beside compute
   bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits for its kernel
@@ -234,6 +244,8 @@ enum class StackPart : std::uint8_t {
   kP2pCalls,
   kOverlapP2p,
   kTensorOverlap,
+  kTensorRecomputeAllgather,
+  kContextExchange,
   kBlockingLaunches,
   kCudaGraphs,
   kCompile,

@@ -36,6 +36,9 @@ struct TrainingOptions {
   bool overlap_gradient_reduction = false;  // with the last micro-batch's backward
   bool overlap_parameter_gather = false;    // with the next step's first forward
   bool overlap_tensor_reduction = false;    // of input gradients, with weight gradients' products
+  // With sequence parallelism a layer's input is kept in parts and gathered again for its weight
+  // gradients (Korthikanti et al. 2022, section 4.2.2). Otherwise it is kept as it was gathered.
+  bool tensor_recompute_allgather = true;
   bool clip_gradients = true;
   // The loss is taken from an fp32 copy of the logits, and so is their gradient.
   bool wide_logits = false;

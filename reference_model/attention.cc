@@ -95,12 +95,13 @@ Attention::Attention(const RankContext& context, ParameterUnit& unit, const std:
 }
 
 Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
-  saved.x = x;
   if (latent_) {
+    saved.x = x;
     saved.core.qkv = latent_->forward(x, saved.latent, core_);
   } else {
     const Tensor inside =
         enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"});
+    saved.x = kept_input(context_, x, inside);
     saved.core.qkv = project_qkv(inside);
     if (gate_ != nullptr) saved.gate = linear_forward(context_, inside, *gate_, kGateLinear);
     core_.prepare(saved.core);
@@ -188,8 +189,8 @@ Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
   Tensor dqkv = core_backward(dy, saved);
   if (latent_) return latent_->backward(dqkv, saved.x, std::move(saved.latent), core_);
   core_.prepare_backward(dqkv, saved.core);
-  Tensor x = enter_tensor_parallel(context_, saved.x,
-                                   {ModelPart::kColumnParallelBackward, "attention.regather"});
+  Tensor x = enter_again(context_, saved.x,
+                         {ModelPart::kColumnParallelBackward, "attention.regather"});
   if (leaves_beside(context_) && gate_ == nullptr) {
     Tensor dx = side_by_side_input_gradient(context_, dqkv, x.shape(), projections_, kQkv);
     return leave_beside(context_, std::move(dx), kInputReduced, [&] {

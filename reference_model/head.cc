@@ -41,15 +41,15 @@ Head::Head(const RankContext& context, ParameterStore& store, ParameterUnit& wor
 
 Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   store_.begin_forward(norm_unit_);
-  saved.x = norm_.forward(context_, x, saved.norm, "head.norm");
+  const Tensor normed = norm_.forward(context_, x, saved.norm, "head.norm");
   store_.end_forward(norm_unit_);
   saved.labels = labels;
 
   store_.begin_forward(table_);
-  saved.logits = linear_forward(
-      context_,
-      enter_tensor_parallel(context_, saved.x, {ModelPart::kTensorParallel, "head.gather"}),
-      table_.parameters().front(), kLogits);
+  const Tensor inside =
+      enter_tensor_parallel(context_, normed, {ModelPart::kTensorParallel, "head.gather"});
+  saved.x = kept_input(context_, normed, inside);
+  saved.logits = linear_forward(context_, inside, table_.parameters().front(), kLogits);
   store_.end_forward(table_);
 
   if (context_.options.wide_logits) saved.logits = converted(saved.logits, DType::kFloat32);
@@ -142,8 +142,8 @@ Tensor Head::backward(float scale, HeadSaved saved) {
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();
   Tensor dx = linear_input_gradient(context_, saved.logits, table, kLogits);
-  Tensor x = enter_tensor_parallel(context_, saved.x,
-                                   {ModelPart::kColumnParallelBackward, "head.regather"});
+  Tensor x = enter_again(context_, saved.x,
+                         {ModelPart::kColumnParallelBackward, "head.regather"});
   dx = leave_beside(context_, std::move(dx), kHeadReduced, [&] {
     linear_weight_gradient(context_, matrix_of(saved.logits), matrix_of(x), table, kLogits);
     x = Tensor();

@@ -97,12 +97,13 @@ Tensor LatentAttention::down(const Tensor& x, const Down& by, std::int64_t rank,
 Tensor LatentAttention::forward(const Tensor& x, LatentSaved& saved,
                                 const AttentionCore& core) const {
   const bool has_rank = shape_.q_rank > 0;
-  if (has_rank) saved.q = down(x, q_down_, shape_.q_rank, saved.raw_q);
-  saved.kv = down(x, kv_down_, shape_.kv_rank, saved.raw_kv);
-  const Tensor q_input = enter_tensor_parallel(context_, has_rank ? saved.q : x,
-                                               {ModelPart::kTensorParallel, "attention.gather"});
-  const Tensor kv =
-      enter_tensor_parallel(context_, saved.kv, {ModelPart::kTensorParallel, "attention.gather"});
+  const Label gather{ModelPart::kTensorParallel, "attention.gather"};
+  const Tensor q_latent = has_rank ? down(x, q_down_, shape_.q_rank, saved.raw_q) : x;
+  const Tensor kv_latent = down(x, kv_down_, shape_.kv_rank, saved.raw_kv);
+  const Tensor q_input = enter_tensor_parallel(context_, q_latent, gather);
+  const Tensor kv = enter_tensor_parallel(context_, kv_latent, gather);
+  saved.q = kept_input(context_, q_latent, q_input);
+  saved.kv = kept_input(context_, kv_latent, kv);
   Tensor qkv = allocate_activation(
       context_, {kv.shape()[0], kv.shape()[1], qkv_width(core.layout())}, kLatentUp.text);
   linear_forward(context_, matrix_of(q_input), q_up_, columns_of(qkv, 0, query_columns()),
@@ -172,11 +173,9 @@ Tensor LatentAttention::keys_and_values_backward(const Tensor& kv, const Tensor&
 }
 
 // The gradient of what queries are projected from, a partial sum over the tensor group.
-Tensor LatentAttention::queries_backward(const Tensor& dqkv, const Tensor& x,
-                                         LatentSaved& saved) const {
+Tensor LatentAttention::queries_backward(const Tensor& dqkv, const LatentSaved& saved) const {
   const Tensor input =
-      enter_tensor_parallel(context_, shape_.q_rank > 0 ? saved.q : x,
-                            {ModelPart::kColumnParallelBackward, "attention.regather"});
+      enter_again(context_, saved.q, {ModelPart::kColumnParallelBackward, "attention.regather"});
   Tensor dinput = allocate_activation(context_, input.shape(), kLatentUp.text);
   const Matrix dqueries = columns_of(dqkv, 0, query_columns());
   linear_input_gradient(context_, dqueries, q_up_, matrix_of(dinput), 0, kLatentUp);
@@ -204,12 +203,11 @@ Tensor LatentAttention::backward(const Tensor& dqkv, const Tensor& x, LatentSave
   Heads turned = view_of(core.layout(), dqkv).q;
   turned.offset += shape_.nope_dim;
   core.rotate(turned, sizes_.heads, true);
-  Tensor dq = queries_backward(dqkv, x, saved);
+  Tensor dq = queries_backward(dqkv, saved);
   dq = leave_tensor_parallel(context_, std::move(dq),
                              {ModelPart::kColumnParallelBackward, "attention.backward"});
   Tensor dkv = keys_and_values_backward(
-      enter_tensor_parallel(context_, saved.kv,
-                            {ModelPart::kColumnParallelBackward, "attention.regather"}),
+      enter_again(context_, saved.kv, {ModelPart::kColumnParallelBackward, "attention.regather"}),
       dqkv, core);
   dkv = leave_tensor_parallel(context_, std::move(dkv),
                               {ModelPart::kColumnParallelBackward, "attention.backward"});

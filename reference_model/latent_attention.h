@@ -16,7 +16,9 @@
 namespace tpsim {
 
 struct LatentSaved {
-  Tensor q, kv;  // normed latents, [seq_share, batch, rank]; kv with the shared key behind it
+  // Normed latents, kept as mappings.h has it; kv with the shared key behind it. q is x without a
+  // q_rank.
+  Tensor q, kv;
   Tensor raw_q, raw_kv;  // latents before their norms
 };
 
@@ -43,7 +45,7 @@ class LatentAttention {
   void up_keys_and_values(const Tensor& kv, const Tensor& qkv, const AttentionCore& core) const;
   Tensor keys_and_values_backward(const Tensor& kv, const Tensor& dqkv,
                                   const AttentionCore& core) const;
-  Tensor queries_backward(const Tensor& dqkv, const Tensor& x, LatentSaved& saved) const;
+  Tensor queries_backward(const Tensor& dqkv, const LatentSaved& saved) const;
   void copy_heads(const Tensor& qkv, const Tensor& up, bool from_up) const;
   // Columns of queries and of keys in a row of qkv; heads of a tensor whose rows hold one latent.
   std::int64_t query_columns() const;

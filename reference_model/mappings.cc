@@ -13,6 +13,23 @@ Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const 
   return whole;
 }
 
+namespace {
+
+// Products that are computed again, op by op, start from what they gather again.
+bool keeps_gathered(const RankContext& context) {
+  return !context.options.tensor_recompute_allgather && context.plan.recompute != Recompute::kOps;
+}
+
+}  // namespace
+
+const Tensor& kept_input(const RankContext& context, const Tensor& x, const Tensor& inside) {
+  return keeps_gathered(context) ? inside : x;
+}
+
+Tensor enter_again(const RankContext& context, const Tensor& kept, const Label& label) {
+  return keeps_gathered(context) ? kept : enter_tensor_parallel(context, kept, label);
+}
+
 Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const Label& label) {
   if (!context.plan.sequence_parallel) {
     context.groups.tensor.all_reduce(x, ReduceOp::kSum, label);

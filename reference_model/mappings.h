@@ -19,6 +19,11 @@ namespace tpsim {
 
 // [seq_share, batch, n] -> [seq, batch, n]; x itself where the region holds the same tensor.
 Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const Label& label);
+// What the input x of a region leaves for the weight gradients of backward, `inside` being what x
+// became: x, gathered again then, or `inside` without options.tensor_recompute_allgather.
+const Tensor& kept_input(const RankContext& context, const Tensor& x, const Tensor& inside);
+// From what kept_input() left to `inside`.
+Tensor enter_again(const RankContext& context, const Tensor& kept, const Label& label);
 // A partial sum over the tensor group [seq, batch, n] -> its total, [seq_share, batch, n]. The
 // result may be x itself, reduced in place.
 Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const Label& label);

@@ -93,9 +93,9 @@ void Mlp::up_bias_gradients(const Tensor& dup) const {
 }
 
 Tensor Mlp::forward(const Tensor& x, MlpSaved& saved) const {
-  saved.x = x;
   const Tensor input =
       enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "mlp.gather"});
+  saved.x = kept_input(context_, x, input);
   const Shape& s = input.shape();
   const std::int64_t ffn = down_.weight.cols();
   const auto branches = static_cast<std::int64_t>(up_.size());
@@ -124,8 +124,8 @@ Tensor Mlp::up_gradient(const Tensor& dy, MlpSaved& saved) const {
 
 Tensor Mlp::backward(const Tensor& dy, MlpSaved saved) const {
   Tensor dup = up_gradient(dy, saved);
-  Tensor x = enter_tensor_parallel(context_, saved.x,
-                                   {ModelPart::kColumnParallelBackward, "mlp.regather"});
+  Tensor x = enter_again(context_, saved.x,
+                         {ModelPart::kColumnParallelBackward, "mlp.regather"});
   if (!leaves_beside(context_)) {
     Tensor dx = side_by_side_backward(context_, dup, x, up_, kMlpUp);
     dup = x = Tensor();

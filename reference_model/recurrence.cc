@@ -121,9 +121,9 @@ void Recurrence::scan(OpKind kind, const Tensor& rows) const {
 }
 
 Tensor Recurrence::forward(const Tensor& x, RecurrenceSaved& saved) const {
-  saved.x = x;
   const Tensor inside =
       enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "recurrence.gather"});
+  saved.x = kept_input(context_, x, inside);
   std::int64_t width = 0;
   for (const Parameter* input : inputs_) width += input->spec.shape[0];
   saved.projected = allocate_like(inside, width, kRecurrentInput.text);
@@ -170,7 +170,7 @@ Tensor Recurrence::backward(const Tensor& dy, RecurrenceSaved saved) const {
   Tensor dprojected = mixer_backward(dgated, saved);
   dgated = saved.projected = Tensor();
   dprojected = turned(std::move(dprojected));
-  const Tensor x = enter_tensor_parallel(
+  const Tensor x = enter_again(
       context_, saved.x, {ModelPart::kColumnParallelBackward, "recurrence.regather"});
   return leave_tensor_parallel(
       context_, side_by_side_backward(context_, dprojected, x, inputs_, kRecurrentInput),

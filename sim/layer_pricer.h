@@ -181,6 +181,8 @@ class LayerPricer {
   // What copies, which are limited by memory alone, take to move so much.
   Seconds streaming_time(Bytes moved) const;
   void add_hidden_slices(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
+  void add_ring_exchange(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
+  void add_copies(PhaseCost& phase, Bytes moved) const;
   HostDeviceTime host_of_routing(const OpRecord& op, double rounded) const;
   void add_beside(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
   bool runs_beside_layers(const CollectiveRecord& record) const;

@@ -8,6 +8,7 @@
 #include "sim/memory_of_parts.h"
 #include "sim/plain_kernels.h"
 #include "sim/recomputed_ops.h"
+#include "sim/torch_ring.h"
 
 namespace tpsim {
 namespace {
@@ -156,6 +157,8 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
   Seconds beside;      // ZeRO's collectives of layers, as far as they run beside compute
   Seconds travelling;  // tokens, beside the other micro-batch's compute
   RoundedOperands rounded(scenario(), plan);
+  const CollectiveRecord* gathered = nullptr;  // keys and values, for passes of a ring
+  const bool in_ring = attends_in_ring(scenario().stack);
   const auto [begin, end] = trace.span(kind);
   // Modules are entered one after the other: what the host does for the last of them keeps no
   // kernel of the first waiting.
@@ -165,11 +168,24 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
     const ProgramEvent& event = trace.program.events[i];
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
+      if (in_ring && op.label.part == ModelPart::kContextParallel) continue;
       HostDeviceTime time = price_rounded(rounded.ops_for(op), phase);
+      if (gathered != nullptr && op.label.part == ModelPart::kAttentionCore) {
+        if (op.key.kind == OpKind::kFlashForward) {
+          add_copies(phase, merged_in_ring(scenario(), plan, *gathered));
+        }
+        gathered = nullptr;
+      }
       time = then(time, host_of_routing(op, held));
       if (is_linear_layer(op) || op.label.part == ModelPart::kHead) product = time.device;
       phase.time = then(phase.time, time);
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
+      if (in_ring && trace.program.collectives[event.index].group == GroupKind::kContext) {
+        const CollectiveRecord& exchanged = trace.program.collectives[event.index];
+        add_ring_exchange(exchanged, plan, phase);
+        if (exchanged.kind == CollectiveKind::kAllGather) gathered = &exchanged;
+        continue;
+      }
       const CollectiveRecord record = rounded.sent(trace.program.collectives[event.index]);
       const Seconds whole = collective(record, plan);
       add_hidden_slices(record, plan, phase);
@@ -230,6 +246,25 @@ void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& 
   const HostCost& host = scenario().stack.host;
   phase.time = then(phase.time, launch(scenario(), host.per_collective, exchange));
   phase.time = then(phase.time, launch(scenario(), (copies + 1) * host.per_op, copying));
+}
+
+void LayerPricer::add_ring_exchange(const CollectiveRecord& record, const Plan& plan,
+                                    PhaseCost& phase) const {
+  const RingExchange ring = ring_exchange(scenario(), plan, record);
+  const Seconds whole = ring.calls * collective(ring.record, plan);
+  const double slowed = scenario().stack.overlap_slowdown - 1;
+  const Seconds time = (ring.waited + (1 - ring.waited) * slowed) * whole;
+  phase.work[StepTerm::kContextCommunication] += time;
+  const Seconds issue = ring.calls * scenario().stack.host.per_collective;
+  phase.time = then(phase.time, launch(scenario(), issue, time));
+  add_copies(phase, ring.copied);
+}
+
+void LayerPricer::add_copies(PhaseCost& phase, Bytes moved) const {
+  const Seconds time = streaming_time(moved);
+  phase.work[StepTerm::kElementwise] += time;
+  phase.by_source[PriceSource::kModel] += time;
+  phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_op, time));
 }
 
 HostDeviceTime LayerPricer::price_dispatch(const CollectiveRecord& record, Seconds whole,

@@ -120,8 +120,9 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
       return {"m x (gather weights twice + reduce gradients) per block, ZeRO 2 and 3",
               fmt::format("ZeRO {}; {}", plan.zero, data_text(plan, s)), cluster_source(s)};
     case StepTerm::kContextCommunication:
-      return {"m x (gather keys and values twice + reduce their gradients) per block",
-              fmt::format("cp = {}; {}", d.cp, group_text(plan, GroupKind::kContext, s)),
+      return {"m x (gather keys and values twice + add up their gradients) per block",
+              fmt::format("cp = {}, {}; {}", d.cp, name_of(s.stack.parts.context_exchange),
+                          group_text(plan, GroupKind::kContext, s)),
               cluster_source(s)};
     case StepTerm::kExpertCommunication:
       return {"m x (dispatch and combine, forward and backward) per block, less what hides them",
@@ -205,7 +206,8 @@ std::span<const StackPart> parts_behind(StepTerm term) {
       return kParts<P::kNormKernel, P::kRotaryKernel, P::kActivationKernel, P::kResidualKernel,
                     P::kResidualGradient, P::kLossHead, P::kLogitsDtype, P::kGradientAccumulation,
                     P::kCompile>;
-    case StepTerm::kTensorCommunication: return kParts<P::kTensorOverlap, P::kLossHead>;
+    case StepTerm::kTensorCommunication: 
+      return kParts<P::kTensorOverlap, P::kTensorRecomputeAllgather, P::kLossHead>;
     case StepTerm::kZeroCommunication:
       return kParts<P::kOverlapParameterGather, P::kOverlapGradientReduction, P::kShardGroup>;
     case StepTerm::kHostWait: return kParts<P::kBlockingLaunches, P::kCudaGraphs, P::kCompile>;
@@ -220,8 +222,8 @@ std::span<const StackPart> parts_behind(StepTerm term) {
     case StepTerm::kPermutation: return kParts<P::kRouterKernel, P::kPermutation>;
     case StepTerm::kGroupedProducts:
     case StepTerm::kImbalance: return kParts<P::kExpertLoad>;
+    case StepTerm::kContextCommunication: return kParts<P::kContextExchange>;
     case StepTerm::kRecurrence:
-    case StepTerm::kContextCommunication:
     case StepTerm::kBubble:
     case StepTerm::kTiedEmbedding:
     case StepTerm::kClipping:

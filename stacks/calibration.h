@@ -97,6 +97,9 @@ struct Calibration {
   std::vector<FittedConstant> constants;  // all that may move, in the order of their table
   std::vector<FittedPart> parts;
   std::vector<FittedStep> steps;
+  // Share of the fit's way that the constants went: less than 1 where rows left out were predicted
+  // worse by it than before.
+  double way = 1;
   double noise = 0;    // scale of what is left
   double freedom = 0;  // effective number of constants
   // Of rows that the fit has not seen, as an interval needs it: residual_spread of the stack.

@@ -53,7 +53,8 @@ HEADLINES = {
     "simumax_b200_a100pcie": "B200 and A100-PCIe (`simumax_b200_a100pcie`)",
 }
 STRANGERS = ["lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100", "mlperf_nemo",
-             "megatron_bridge", "moe_blackwell_dense", "nemo_summary", "torchtitan_a100"]
+             "megatron_bridge", "moe_blackwell_dense", "nemo_summary", "torchtitan_a100",
+             "torchtitan_h100_rest"]
 KNOWN = """## What is known about the worst rows
 
 - `A-089`: its own source calls it an outlier (113 s for a batch of 1568 is the time of 2048).
@@ -85,9 +86,10 @@ KNOWN = """## What is known about the worst rows
   four and eight ranks of tensor parallelism.
 - mosaic_fsdp on A100 with 16 thousand and more tokens: 12-20 % too fast. One `flash_speed` stands for a kernel of
   2023 at all lengths.
-- torchtitan with full recompute is priced with inputs gathered again for weight gradients, as Megatron gathers them; DTensor keeps
-  what recompute has gathered. By hand that is two all-gathers a block too many, 3 to 5 % of the 70B rows, which would then come
-  out too fast by as much as the table's other rows do.
+- torchtitan on one node at cp 4 and 8 took 25-28 % longer than predicted, at cp 1 and 2 and with 405B over nodes
+  (torchtitan_h100_rest) 9 % and less; unexplained.
+- torchtitan's 405B on eight stages holds 27 GiB more than is predicted: PyTorch's stages add up whole gradients over
+  the micro-batches (24 GiB in fp32) where the plan shards them.
 - megatron_ci_memory: the one row that states its GPUs holds 54.2 GiB, of which 47.2 are predicted;
   unexplained.
 - Zero-bubble's rows hold 5-9 % more memory than is predicted: their allocator's peak may include what its

@@ -24,7 +24,7 @@ static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 26);
 static_assert(field_count<CalibrationFacts>() == 7);
-static_assert(field_count<TrainingOptions>() == 11);
+static_assert(field_count<TrainingOptions>() == 12);
 static_assert(field_count<HostCost>() == 13);
 static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
               field_count<HostCost>());
@@ -37,7 +37,7 @@ static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 12);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
-static_assert(field_count<SoftwareParts>() == 26);
+static_assert(field_count<SoftwareParts>() == 27);
 static_assert(field_count<MatmulTuning>() == 9);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
@@ -108,6 +108,7 @@ StackSpec odd_stack() {
                     .overlap_gradient_reduction = true,
                     .overlap_parameter_gather = true,
                     .overlap_tensor_reduction = true,
+                    .tensor_recompute_allgather = false,
                     .clip_gradients = false,
                     .wide_logits = true,
                     .online_loss = true,

@@ -81,6 +81,20 @@ TEST_CASE("input gradients added up beside weight gradients have the bits of tho
   check_same_bits(run, kOption);
 }
 
+// Of the head, attention and MLP.
+TEST_CASE("inputs that are kept as they were gathered have the bits of those gathered again") {
+  constexpr auto kOption = &TrainingOptions::tensor_recompute_allgather;
+  for (const char* model : {"bloom-tiny", "llama-tiny", "mixtral-tiny"}) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+      INFO(model);
+      TrainingRun run = run_of(model, {2, 1, 2, 1}, 1);
+      run.plan.sequence_parallel = true;
+      run.plan.recompute = recompute;
+      check_same_bits(run, kOption);
+    }
+  }
+}
+
 // The same exponentials on one rank; on several, sums are scaled once more.
 TEST_CASE("a loss of one pass over the logits is that of two") {
   constexpr auto kOption = &TrainingOptions::online_loss;
