@@ -9,41 +9,23 @@
 namespace tpsim {
 namespace {
 
-// Less is garbage, and times of it would leave the numbers.
-constexpr double kLeastRate = 1e-9;
-
 bool has_label(std::string_view line, std::string_view label) {
   return line.find(label) != std::string_view::npos;
 }
 
-// "6,210" and "1.23K" behind `label`.
 std::optional<double> count_after(std::string_view line, std::string_view label) {
   const std::size_t at = line.find(label);
   if (at == std::string_view::npos) return std::nullopt;
-  std::string digits;
-  std::string_view rest = trimmed(line.substr(at + label.size()));
-  std::size_t length = 0;
-  while (length < rest.size() && (std::isdigit(static_cast<unsigned char>(rest[length])) != 0 ||
-                                  rest[length] == '.' || rest[length] == ',')) {
-    if (rest[length] != ',') digits += rest[length];
-    ++length;
-  }
-  const auto number = logged_number(digits);
-  if (!number) return std::nullopt;
-  const char unit = length < rest.size() ? rest[length] : ' ';
-  const double factor = unit == 'K'                  ? 1e3
-                        : unit == 'M'                ? 1e6
-                        : unit == 'B' || unit == 'G' ? 1e9
-                                                     : 1;
-  return *number * factor;
-}
-
-std::int64_t whole(std::optional<double> number) {
-  return static_cast<std::int64_t>(std::min(number.value_or(0), 1e15));
+  return logged_count(line.substr(at + label.size()));
 }
 
 void add_step(TrainingLog& log, std::int64_t step, std::int64_t batch, double seconds) {
   log.steps.push_back({.iteration = step, .global_batch = batch, .time = Seconds(seconds)});
+}
+
+// Where no number of a step stands beside it, steps are counted.
+std::int64_t next_step(const TrainingLog& log) {
+  return log.steps.empty() ? 1 : log.steps.back().iteration + 1;
 }
 
 // Of a program that prints a rate and no time; nothing without one.
@@ -71,12 +53,13 @@ bool read_nemo_step(std::string_view line, TrainingLog& log) {
   const auto time = number_after_any(line, {"train_step_timing in s:", "train_step_timing in s="});
   if (!time || *time <= 0) return false;
   const auto step = number_after_any(line, {"global_step:", "global_step="});
-  add_step(log, whole(step), whole(number_after(line, "global_batch_size:")), *time);
+  add_step(log, step ? whole(step) : next_step(log),
+           whole(number_after(line, "global_batch_size:")), *time);
   return true;
 }
 
 // Its rate is of one GPU: tokens over seconds and the ranks that hold one replica; "wps" before
-// 2025. Where all ranks print, a step has many lines.
+// 2025.
 bool read_titan_step(std::string_view line, TrainingLog& log) {
   const auto step = number_after(line, "step:");
   auto rate = count_after(line, " tps:");
@@ -85,8 +68,7 @@ bool read_titan_step(std::string_view line, TrainingLog& log) {
   LoggedStep one;
   one.iteration = whole(step);
   one.tokens_per_s_gpu = *rate;
-  const bool is_again = !log.steps.empty() && log.steps.back().iteration == one.iteration;
-  if (!is_again) log.steps.push_back(one);
+  log.steps.push_back(one);
   if (const auto memory = number_after(line, "memory:"); memory && has_label(line, "GiB")) {
     Bytes& most = log.reserved[0];
     most = std::max(most, Bytes(*memory * kGiB));
@@ -97,26 +79,8 @@ bool read_titan_step(std::string_view line, TrainingLog& log) {
 bool read_nanotron_step(std::string_view line, TrainingLog& log) {
   const auto time = count_after(line, "elapsed_time_per_iteration_ms:");
   if (!time || *time <= 0) return false;
-  add_step(log, whole(count_after(line, "iteration:")), 0, *time * 1e-3);
-  return true;
-}
-
-// " 10/100 [01:20<12:00,  8.01s/it]" and "... 2.50it/s]": a bar that is redrawn says a step once.
-bool read_bar_step(std::string_view line, TrainingLog& log) {
-  const std::size_t slow = line.find("s/it");
-  const std::size_t fast = line.find("it/s");
-  const std::size_t end = std::min(slow, fast);
-  const std::size_t open = line.find('[');
-  if (end == std::string_view::npos || open == std::string_view::npos || open > end) return false;
-  const std::size_t start = line.find_last_of(", ", end - 1);
-  const auto rate = logged_number(line.substr(start == std::string_view::npos ? 0 : start + 1));
-  const std::size_t slash = line.rfind('/', open);
-  if (!rate || *rate < kLeastRate || slash == std::string_view::npos) return false;
-  std::size_t digit = slash;
-  while (digit > 0 && std::isdigit(static_cast<unsigned char>(line[digit - 1])) != 0) --digit;
-  const std::int64_t step = whole(logged_number(line.substr(digit, slash - digit)));
-  if (!log.steps.empty() && log.steps.back().iteration == step) return true;
-  add_step(log, step, 0, end == slow ? *rate : 1 / *rate);
+  add_step(log, whole(count_after(line, "iteration:")),
+           whole(count_after(line, "global_batch_size:")), *time * 1e-3);
   return true;
 }
 
@@ -155,11 +119,21 @@ bool read_engine_step(std::string_view line, TrainingLog& log) {
   return true;
 }
 
+// LitGPT times micro-batches: "iter 77 step 39: ..., iter time: 214.40ms (optimizer.step)".
+bool read_micro_batch(std::string_view line, TrainingLog& log) {
+  const auto iter = number_after(line, "iter ");
+  const auto step = number_after(line, "step ");
+  const auto time = time_after(line, "iter time:");
+  if (!iter || !step || !time || *time <= 0) return false;
+  add_step(log, whole(iter), 0, *time);
+  log.steps.back().part_of = whole(step);
+  return true;
+}
+
 bool read_plain_step(std::string_view line, TrainingLog& log) {
-  const auto step = number_after_any(line, {"step ", "iter ", "step:"});
+  const auto step = number_after_any(line, {"step ", "iter ", "step:", "Step "});
   if (!step) return false;
-  for (const char* label : {"iter time:", "step_avg:", "step_time:", "iter_time:", "time:", "time ",
-                            "dt:", "dt ", "time="}) {
+  for (const char* label : {"iter time:", "step_avg:", "time:", "time ", "dt:", "dt ", "time="}) {
     const auto time = time_after(line, label);
     if (!time || *time <= 0) continue;
     add_step(log, whole(step), 0, *time);
@@ -176,49 +150,45 @@ bool read_plain_step(std::string_view line, TrainingLog& log) {
   return false;
 }
 
-// Where no number of a step stands beside it, steps are counted.
-std::int64_t step_of(std::string_view line, const TrainingLog& log) {
-  for (const char* label :
-       {"completed step:", "global_step=", "step=", "Step:", "step:", "iter "}) {
-    if (const auto step = count_after(line, label)) return whole(step);
-  }
-  return log.steps.empty() ? 1 : log.steps.back().iteration + 1;
-}
-
-// The rate of a GPU as programs print it that print no time: InternEvo, OLMo, Composer, picotron.
-bool read_rate_of_gpu(std::string_view line, TrainingLog& log) {
-  for (const char* label :
-       {"tgs (tokens/gpu/second)=", "throughput/device/tokens_per_second=",
-        "throughput/device/TPS=", "throughput/device/tokens_per_sec:", "Tokens/s/GPU:",
-        "Tokens/s/device:", "'tokens_per_second_per_gpu':", "'tokens/train_per_sec_per_gpu':"}) {
-    const auto rate = count_after(line, label);
-    if (add_rate(log, step_of(line, log), &LoggedStep::tokens_per_s_gpu, rate)) return true;
-  }
-  return false;
-}
-
 // MaxText: "completed step: 10, seconds: 1.234, ..."; fms-fsdp: "current step time: 5.31".
 bool read_seconds(std::string_view line, TrainingLog& log) {
   const bool is_maxtext = has_label(line, "completed step:");
   const auto time = number_after(line, is_maxtext ? "seconds:" : "current step time:");
   if (!time || *time <= 0) return false;
-  add_step(log, step_of(line, log), 0, *time);
+  add_step(log, is_maxtext ? whole(number_after(line, "completed step:")) : next_step(log), 0,
+           *time);
   return true;
-}
-
-// DeepSpeed's own timer, after a step each: sequences over seconds, of all GPUs.
-bool read_deepspeed_rate(std::string_view line, TrainingLog& log) {
-  return add_rate(log, step_of(line, log), &LoggedStep::samples_per_s,
-                  count_after(line, "CurrSamplesPerSec="));
 }
 
 }  // namespace
 
+std::optional<double> logged_count(std::string_view text) {
+  text = trimmed(text);
+  std::string digits;
+  std::size_t length = 0;
+  while (length < text.size() && (std::isdigit(static_cast<unsigned char>(text[length])) != 0 ||
+                                  text[length] == '.' || text[length] == ',')) {
+    if (text[length] != ',') digits += text[length];
+    ++length;
+  }
+  const auto number = logged_number(digits);
+  if (!number) return std::nullopt;
+  const char unit = length < text.size() ? text[length] : ' ';
+  const double factor = unit == 'K' || unit == 'k'   ? 1e3
+                        : unit == 'M'                ? 1e6
+                        : unit == 'B' || unit == 'G' ? 1e9
+                                                     : 1;
+  return *number * factor;
+}
+
+std::int64_t whole(std::optional<double> number) {
+  return static_cast<std::int64_t>(std::min(number.value_or(0), 1e15));
+}
+
 bool read_foreign_step(std::string_view line, TrainingLog& log) {
   return read_nemo_step(line, log) || read_nanotron_step(line, log) ||
-         read_engine_step(line, log) || read_deepspeed_rate(line, log) || read_seconds(line, log) ||
-         read_rate_of_gpu(line, log) || read_titan_step(line, log) || read_bar_step(line, log) ||
-         read_plain_step(line, log);
+         read_engine_step(line, log) || read_seconds(line, log) || read_titan_step(line, log) ||
+         read_micro_batch(line, log) || read_plain_step(line, log);
 }
 
 // {'train_runtime': 812.4, ..., 'train_steps_per_second': 0.123}, also as '0.123', and as the JSON

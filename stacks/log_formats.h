@@ -1,6 +1,7 @@
 // Lines of other programs' logs, for parse_training_log().
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -8,8 +9,15 @@
 
 namespace tpsim {
 
+// Less is garbage, and times of it would leave the numbers.
+inline constexpr double kLeastRate = 1e-9;
+
 // The number that a text starts with, if it is finite, not negative, and no garbage.
 std::optional<double> logged_number(std::string_view text);
+// Likewise of "6,210" and "1.23K".
+std::optional<double> logged_count(std::string_view text);
+// As a count of steps; 0 for none.
+std::int64_t whole(std::optional<double> number);
 // The number behind `label`.
 std::optional<double> number_after(std::string_view line, std::string_view label);
 

@@ -8,12 +8,13 @@
 // - NeMo: "... | global_step: 5 | ... | train_step_timing in s: 6.32 | ..."
 // - torchtitan: "step: 10  loss: 4.2  memory: 34.2GiB(43.1%)  tps: 6,210  tflops: 310.2  mfu: 31 %"
 // - nanotron: "iteration: 10 / 100 | ... | elapsed_time_per_iteration_ms: 1.23K | ..."
-// - Hugging Face's Trainer: its bar, " 10/100 [01:20<12:00, 8.01s/it]"
+// - Hugging Face's Trainer: its bar, " 10/100 [01:20<12:00, 8.01s/it]", the one that ran longest
+// - ms-swift, LLaMA-Factory: 'elapsed_time' beside 'global_step/max_steps' or "current_steps"
 // - tpsim run:
 //     "    10   9.812345     1.2345     1.25 s        1638     93.10    12.5 GiB"
 // - MaxText: "completed step: 10, seconds: 1.234, TFLOP/s/device: 310.2, ..."
 // - fms-fsdp: "current step time: 5.31"; LitGPT: "iter 10 step 5 | ... | iter time: 352.1 ms
-// (step)"
+// (step)", of micro-batches, as many to a step as both numbers say
 // - InternEvo: "tgs (tokens/gpu/second)=4062.03 ... step=10"
 // - OLMo: "throughput/device/tokens_per_second=6,210"; Composer: "...tokens_per_sec: 6210.0"
 // - picotron: "Step: 10 | ... | Tokens/s/GPU: 3.1K"
@@ -23,6 +24,12 @@
 // - Trainer without its bar: the line of its end, "'train_steps_per_second': 0.123", one mean step;
 //   so says trainer_state.json; axolotl: "'tokens_per_second_per_gpu': 1409.8"
 // - plain: "step 10 ... time 820.1ms", "iter 10: ... dt: 0.82s", "step 10 ... 639000 tok/s"
+//
+// - numbers under names that say what they are (stacks/log_metrics.cc), also as one line of JSON
+//   each and as a table of comma-separated values
+//
+// Of several ways in which one log says its steps a time goes before a bar, and a bar before a
+// rate. Ranks that print the same step say it once.
 //
 // The layout is what Megatron prints at its start: "using world size: 384, data-parallel size: 8,
 // ...". Timers are read where Megatron prints them: as "    forward-compute ....: (min, max)" after
@@ -49,6 +56,8 @@ struct LoggedStep {
   double tokens_per_s = 0;        // of all GPUs; 0: not said
   double tokens_per_s_gpu = 0;    // of one GPU; 0: not said
   double samples_per_s = 0;       // sequences, of all GPUs; 0: not said
+  bool is_counted = false;        // the log gives it no number
+  std::int64_t part_of = -1;      // the step of which this is one micro-batch; negative: of none
 };
 
 // Of one step, over the ranks that reported: equal for a log that prints one number.
@@ -75,10 +84,14 @@ struct TrainingLog {
   // tokens times mean scores, summed and times the experts: 1 where all get as many.
   std::vector<double> balancing_losses, z_losses;
   std::vector<double> tflops;   // of a GPU, as the log counts them, a step each
-  std::int64_t nan_losses = 0;  // steps whose loss is no number
-  std::int64_t skipped = 0;     // steps that the loss scaler skipped
+  std::int64_t iterations = 0;  // that its lines speak of: each may sum up many
+  std::int64_t nan_losses = 0;  // lines whose loss is no number
+  std::int64_t skipped = 0;     // iterations that the loss scaler skipped
   Seconds summed_up;            // a mean step that the log's end states; zero: it does not
 };
+
+// Without the colours and cursor moves of a terminal.
+std::string without_escapes(std::string_view text);
 
 // `file` names it in errors. A log without one step is an error.
 Result<TrainingLog> parse_training_log(std::string_view text, const std::string& file);
