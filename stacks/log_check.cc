@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <optional>
 
@@ -234,6 +235,13 @@ Seconds time_of_step(const LoggedStep& step, const Plan& plan, std::int64_t seq)
   return Seconds(tokens / rate);
 }
 
+// Logs round batches to three digits: "1.02K" are 1,024 sequences.
+bool is_of_batch(const LoggedStep& step, std::int64_t batch) {
+  constexpr double kRounded = 0.005;
+  const auto apart = static_cast<double>(std::abs(step.global_batch - batch));
+  return step.global_batch == 0 || apart <= kRounded * static_cast<double>(batch);
+}
+
 struct UsableSteps {
   std::vector<Seconds> times;
   std::int64_t warm_up = 0;
@@ -243,8 +251,7 @@ Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const Train
   UsableSteps usable;
   std::vector<Seconds>& steps = usable.times;
   for (const LoggedStep& step : log.steps) {
-    if (step.global_batch == 0 || step.global_batch == plan.global_batch)
-      steps.push_back(time_of_step(step, plan, seq));
+    if (is_of_batch(step, plan.global_batch)) steps.push_back(time_of_step(step, plan, seq));
   }
   if (steps.empty()) {
     return bad_input(fmt::format("the log's steps have {} sequences, the plan's {}",
@@ -259,31 +266,47 @@ Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const Train
 }
 
 // What says that the run itself is not as it should be, before any time.
-void judge_run(const Scenario& scenario, const TrainingLog& log, LogCheck& check) {
+void judge_run(const TrainingLog& log, LogCheck& check) {
   check.nan_losses = log.nan_losses;
   check.skipped = log.skipped;
   const auto steps = static_cast<std::int64_t>(log.steps.size());
+  check.iterations = std::max(log.iterations, steps);
   if (log.nan_losses > 0) {
     check.findings.push_back(
         {GapCause::kUnsound, fmt::format("the loss of {} of {} steps is no number",
                                          std::min(log.nan_losses, steps), steps)});
   }
-  if (2 * log.skipped >= steps) {
+  if (2 * log.skipped >= check.iterations) {
     check.findings.push_back(
-        {GapCause::kUnsound, fmt::format("{} of {} steps were skipped for overflowing gradients",
-                                         std::min(log.skipped, steps), steps)});
+        {GapCause::kUnsound,
+         fmt::format("{} of {} steps were skipped for overflowing gradients",
+                     std::min(log.skipped, check.iterations), check.iterations)});
   }
   check.is_sound = check.findings.empty();
-  if (log.tflops.empty()) return;
-  check.logged_tflops = upper_median(log.tflops);
-  const double peak = scenario.profile.device.matmul_peak.value() / 1e12;
-  const bool narrow = scenario.profile.device.fp8_peak.value() > 0;
-  if (check.logged_tflops > peak && !narrow) {
-    check.findings.push_back(
-        {GapCause::kImpossible,
-         fmt::format("the log counts {:.0f} TFLOP/s of a GPU whose peak is {:.0f}",
-                     check.logged_tflops, peak)});
-  }
+}
+
+// No GPU is faster than its peak, neither as the log counts nor as its steps are counted here.
+void judge_rates(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
+                 const TrainingLog& log, LogCheck& check) {
+  check.model_tflops = predicted.model_tflops_per_gpu * (predicted.step / check.measured);
+  if (!log.tflops.empty()) check.logged_tflops = upper_median(log.tflops);
+  const auto& device = scenario.profile.device;
+  const FlopsPerSecond widest =
+      plan.precision == Precision::kNone
+          ? device.matmul_peak
+          : std::max({device.matmul_peak, device.fp8_peak, device.mxfp8_peak, device.nvfp4_peak});
+  const double peak = widest.value() / 1e12;
+  check.is_possible = check.model_tflops <= peak;
+  const bool counts_itself = check.logged_tflops > peak;
+  if (!counts_itself && check.is_possible) return;
+  check.findings.push_back(
+      {GapCause::kImpossible,
+       counts_itself
+           ? fmt::format("the log counts {:.0f} TFLOP/s of a GPU whose peak is {:.0f}",
+                         check.logged_tflops, peak)
+           : fmt::format("its steps are {:.0f} TFLOP/s of a GPU whose peak is {:.0f}: is the time "
+                         "that of a whole step, and the plan that which ran?",
+                         check.model_tflops, peak)});
 }
 
 Status check_layout(const Plan& plan, const LoggedLayout& logged) {
@@ -371,11 +394,12 @@ Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Pre
   TPSIM_TRY(const UsableSteps usable, usable_steps(plan, scenario.model.seq, log));
   const std::vector<Seconds>& steps = usable.times;
   LogCheck check;
-  judge_run(scenario, log, check);
+  judge_run(log, check);
   add_experts(scenario, plan, log, check);
   check.warm_up = usable.warm_up;
   check.steps_used = static_cast<std::int64_t>(steps.size());
   check.measured = median(steps);
+  judge_rates(scenario, plan, predicted, log, check);
   check.predicted = predicted.step;
   check.low = predicted.step_low;
   check.high = predicted.step_high;

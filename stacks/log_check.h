@@ -51,12 +51,14 @@ struct LogCheck {
   std::int64_t warm_up = 0;     // steps left out before them; 0: there are too few for that
   std::int64_t nan_losses = 0;  // of all steps
   std::int64_t skipped = 0;
+  std::int64_t iterations = 0;  // that the log's lines speak of
   // Medians of the log's last half; negative: not said.
   double balancing_loss = -1, z_loss = -1;
   // Tokens of the busiest rank over the mean: what that loss speaks of, and what was predicted
   // with; zero without experts or loss.
   double logged_load = 0, predicted_load = 0;
   double logged_tflops = 0;  // of a GPU, as the log counts them; 0: not said
+  double model_tflops = 0;   // of a GPU at the measured step, as the prediction counts them
   Seconds measured;
   Seconds predicted;
   Seconds low;  // 90 % interval of the prediction
@@ -65,6 +67,7 @@ struct LogCheck {
   bool memory_as_predicted = true;  // also when the log says nothing of it
   std::vector<StageReserved> memory;
   std::vector<Finding> findings;  // the main cause first; empty when all is as predicted
+  bool is_possible = true;        // no step is faster than the GPUs' peak allows
   bool is_sound = true;           // no loss is NaN, and not half of the steps were skipped
   bool as_predicted() const { return time_as_predicted && memory_as_predicted && is_sound; }
   // How much longer a step took than predicted, as a share of the prediction.

@@ -440,4 +440,59 @@ TEST_CASE("a run whose loss is no number is not as predicted, however fast") {
   CHECK_FALSE(checked(skipped).is_sound);
 }
 
+TEST_CASE("a log that states another batch is refused, one that rounds it is not") {
+  Run run;
+  run.plan.global_batch = 1024;
+  const auto judged = [&](const std::string& text) {
+    return check_log(run.scenario, run.plan, run.predicted,
+                     parse_training_log(text, "it.log").value());
+  };
+  const std::string nanotron =
+      "iteration: 3 / 9 | elapsed_time_per_iteration_ms: 1.2K | global_batch_size: ";
+  CHECK(judged(nanotron + "1.02K\n").ok());
+  CHECK_FALSE(judged(nanotron + "512\n").ok());
+  const std::string titan = "step:  3  loss:  3.1  memory:  9.6GiB(52.3%)  tps: 5,856\n";
+  const std::string head = "initialized with local batch size 8, global batch size {}, sequence\n";
+  CHECK(judged(fmt::format(fmt::runtime(head), 1024) + titan).ok());
+  CHECK_FALSE(judged(fmt::format(fmt::runtime(head), 256) + titan).ok());
+}
+
+TEST_CASE("no GPU is faster than its peak, whoever counts") {
+  const Run run;
+  const double peak = run.scenario.profile.device.matmul_peak.value() / 1e12;
+  const auto line = [&](double tflops, double ms) {
+    return fmt::format("iteration 7/ 9 | elapsed time per iteration (ms): {:.6f} | TFLOPs: {} |\n",
+                       ms, tflops);
+  };
+  const auto is_impossible = [&](const std::string& text) {
+    for (const Finding& finding : checked(run, text).findings) {
+      if (finding.cause == GapCause::kImpossible) return true;
+    }
+    return false;
+  };
+  const double ours = run.predicted.model_tflops_per_gpu;
+  CHECK(checked(run, line(1, 2 * run.step_ms())).model_tflops == Approx(ours / 2));
+  CHECK_FALSE(is_impossible(line(0.5 * peak, run.step_ms())));
+  CHECK(is_impossible(line(1.1 * peak, run.step_ms())));
+  CHECK(checked(run, line(1.1 * peak, run.step_ms())).is_possible);  // it may count otherwise
+  const std::string hasty =
+      line(1, 0.9 * ours / peak * run.step_ms());  // of micro-batches, perhaps
+  CHECK(is_impossible(hasty));
+  CHECK_FALSE(checked(run, hasty).is_possible);
+}
+
+TEST_CASE("a step skipped in ten leaves a run sound") {
+  const Run run;
+  std::string text;
+  for (int i = 10; i <= 80; i += 10) {
+    text += fmt::format(
+        "iteration {}/ 500 | elapsed time per iteration (ms): {:.4f} | lm loss: 9.8E+00 | number "
+        "of "
+        "skipped iterations:   1 |\n",
+        i, run.step_ms());
+  }
+  CHECK(checked(run, text).as_predicted());
+  CHECK(checked(run, text).skipped == 8);
+}
+
 }  // namespace tpsim
