@@ -52,8 +52,19 @@ struct ImportAnswer {
 };
 Result<ImportAnswer> import_answer(const Arguments& arguments);
 
-// The plan whose arguments the log at the positional prints; nothing where it prints none.
-std::optional<PlanFile> plan_printed_in_log(const Arguments& arguments);
+// The plan whose arguments stand in the text of a log.
+Result<ImportAnswer> import_log_answer(const Arguments& arguments, const std::string& text);
+
+// What lies at a path that a log is asked of. It is read once: standard input comes but once.
+struct OpenedLog {
+  std::string path;
+  std::string text;        // of a report that is read where it lies: nothing
+  bool is_report = false;  // of Nsight Systems, a database
+};
+Result<OpenedLog> open_log(const std::string& path);
+// The plan whose arguments the log prints; nothing where it prints none.
+Result<std::optional<PlanFile>> plan_printed_in_log(const Arguments& arguments,
+                                                    const OpenedLog& log);
 
 // What would make a step take as long as it took: the prediction with one thing changed at a time.
 struct LikelyCause {
@@ -102,8 +113,9 @@ Result<std::string> read_log_text(const std::string& path);
 
 // An error for a file that holds a run in a form that is not read.
 Status refuse_reports(const std::string& file);
-// Whether the file is a report of Nsight Systems that was exported as a database.
-bool is_report_file(const std::string& path);
+Result<CheckedLog> check_log_answer(const Arguments& arguments, const OpenedLog& log,
+                                    const PlanFile& file);
+// Of the log that the positional names.
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file);
 // {"version": "tpsim-log-report/1", ...}
 JsonValue check_log_json(const CheckedLog& checked);

@@ -14,9 +14,11 @@ namespace tpsim::cli {
 namespace {
 
 // What is asked for is what may move: a constant that no file would keep must not explain anything.
-Result<CalibrationAnswer> answer_of(const Arguments& arguments, const Terminal& terminal) {
+Result<CalibrationAnswer> answer_of(const Arguments& arguments,
+                                    const std::optional<OpenedLog>& first,
+                                    const Terminal& terminal) {
   CalibrationAnswer answer;
-  TPSIM_TRY(answer.inputs, calibration_inputs(arguments));
+  TPSIM_TRY(answer.inputs, calibration_inputs(arguments, first));
   const bool saves = arguments.has(Opt::kSaveStack) || arguments.has(Opt::kSaveCluster);
   answer.moves_stack = arguments.has(Opt::kSaveStack) || !saves;
   answer.moves_cluster = arguments.has(Opt::kSaveCluster) || !saves;
@@ -47,14 +49,12 @@ Status run_calibrate(const Arguments& arguments, const Terminal& terminal) {
     return bad_input("what was measured? Nothing was given", "calibrate",
                      "tpsim calibrate runs.csv --save-stack stack.json");
   }
+  std::optional<OpenedLog> first;
   if (!arguments.positional.ends_with(".csv")) {
-    TPSIM_TRY_STATUS(refuse_reports(arguments.positional));
-    if (!is_report_file(arguments.positional)) {
-      TPSIM_TRY(const std::string text, read_log_text(arguments.positional));
-      if (is_nccl_test(text)) return calibrate_link(arguments, terminal);
-    }
+    TPSIM_TRY(first, open_log(arguments.positional));
+    if (is_nccl_test(first->text)) return calibrate_link(arguments, *first, terminal);
   }
-  TPSIM_TRY(const CalibrationAnswer answer, answer_of(arguments, terminal));
+  TPSIM_TRY(const CalibrationAnswer answer, answer_of(arguments, first, terminal));
   TPSIM_TRY_STATUS(save(arguments, answer));
   return print(terminal, arguments.has(Opt::kJson) ? to_text(calibration_json(answer))
                                                    : calibration_text(terminal, arguments, answer));

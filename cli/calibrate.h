@@ -1,9 +1,11 @@
 // What `calibrate` reads, finds and writes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/answers.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "core/json_value.h"
@@ -22,8 +24,10 @@ struct CalibrationInputs {
   std::string of;                        // "54 rows of runs.csv"
 };
 
-// From tables of runs or training logs: the positional and what follows it.
-Result<CalibrationInputs> calibration_inputs(const Arguments& arguments);
+// From tables of runs or training logs: the positional and what follows it. `first` is the log at
+// the positional, and nothing for tables.
+Result<CalibrationInputs> calibration_inputs(const Arguments& arguments,
+                                             const std::optional<OpenedLog>& first);
 
 struct CalibrationAnswer {
   CalibrationInputs inputs;
@@ -38,7 +42,7 @@ ClusterSpec calibrated_cluster(const CalibrationAnswer& answer);
 std::string calibration_text(const Terminal& terminal, const Arguments& arguments,
                              const CalibrationAnswer& answer);
 // Of output of nccl-tests.
-Status calibrate_link(const Arguments& arguments, const Terminal& terminal);
+Status calibrate_link(const Arguments& arguments, const OpenedLog& first, const Terminal& terminal);
 
 // "a.log, b.log": without their folders.
 std::string file_names(const std::vector<std::string>& files);

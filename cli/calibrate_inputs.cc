@@ -74,8 +74,8 @@ Status load_owners(const Arguments& arguments, const Owners& owners, Calibration
 
 // A log and what it is held against.
 struct PlannedLog {
-  std::string log;
-  std::optional<PlanFile> plan;
+  std::string path;
+  std::optional<PlanFile> plan;  // none where the log prints its arguments
 };
 
 bool is_plan_file(const std::string& path) {
@@ -98,39 +98,47 @@ Result<std::vector<PlannedLog>> planned_logs(const Arguments& arguments) {
     if (logs.empty()) return bad_input("is a plan without a log before it", file);
     TPSIM_TRY(logs.back().plan, read_plan(file));
   }
-  for (PlannedLog& one : logs) {
-    if (one.plan) continue;
-    if (const auto& path = arguments[Opt::kPlanFile]) {
+  if (const auto& path = arguments[Opt::kPlanFile]) {
+    for (PlannedLog& one : logs) {
+      if (one.plan) continue;
       TPSIM_TRY(one.plan, read_plan(*path));
-      continue;
     }
-    Arguments log = arguments;
-    log.positional = one.log;
-    one.plan = plan_printed_in_log(log);
-    if (!one.plan) return no_plan(one.log);
   }
   return logs;
 }
 
-Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments) {
+Result<PlanFile> plan_of(const Arguments& arguments, const PlannedLog& one, const OpenedLog& log) {
+  if (one.plan) return *one.plan;
+  TPSIM_TRY(auto printed, plan_printed_in_log(arguments, log));
+  if (!printed) return no_plan(one.path);
+  return *std::move(printed);
+}
+
+// `first` is opened already: standard input cannot be read again.
+Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments, const OpenedLog& first) {
   TPSIM_TRY(const std::vector<PlannedLog> logs, planned_logs(arguments));
   CalibrationInputs inputs;
   Owners owners;
   std::vector<std::string> names;
   for (const PlannedLog& log : logs) {
-    Arguments one = arguments;
-    one.positional = log.log;
-    TPSIM_TRY(CheckedLog checked, check_log_answer(one, *log.plan));
-    names.push_back(log.log);
+    const bool is_first = log.path == first.path;
+    TPSIM_TRY(const OpenedLog opened, is_first ? Result<OpenedLog>(first) : open_log(log.path));
+    TPSIM_TRY(const PlanFile plan, plan_of(arguments, log, opened));
+    TPSIM_TRY(CheckedLog checked, check_log_answer(arguments, opened, plan));
+    names.push_back(log.path);
     if (!checked.check.is_sound) {
-      inputs.skipped.push_back(log.log + ": its run is not sound");
+      inputs.skipped.push_back(log.path + ": its run is not sound");
+      continue;
+    }
+    if (!checked.check.is_possible) {
+      inputs.skipped.push_back(log.path + ": its steps are faster than its GPUs' peak");
       continue;
     }
     owners.stacks.insert(checked.named.stack);
     owners.clusters.insert(checked.named.cluster);
-    inputs.steps.push_back({std::filesystem::path(log.log).filename().string(),
+    inputs.steps.push_back({std::filesystem::path(log.path).filename().string(),
                             std::move(checked.named.scenario), std::move(checked.named.parts),
-                            log.plan->plan, checked.check.measured});
+                            plan.plan, checked.check.measured});
   }
   if (inputs.steps.empty()) {
     return bad_input("no log can be learned from", "", inputs.skipped.front());
@@ -159,9 +167,9 @@ Result<CalibrationInputs> inputs_of_tables(const Arguments& arguments) {
 
 }  // namespace
 
-Result<CalibrationInputs> calibration_inputs(const Arguments& arguments) {
-  return arguments.positional.ends_with(".csv") ? inputs_of_tables(arguments)
-                                                : inputs_of_logs(arguments);
+Result<CalibrationInputs> calibration_inputs(const Arguments& arguments,
+                                             const std::optional<OpenedLog>& first) {
+  return first ? inputs_of_logs(arguments, *first) : inputs_of_tables(arguments);
 }
 
 }  // namespace tpsim::cli

@@ -23,7 +23,7 @@ struct LinkAnswer {
   std::string key() const { return link.between_nodes ? "inter_node" : "intra_node"; }
 };
 
-Result<LinkAnswer> answer_of(const Arguments& arguments) {
+Result<LinkAnswer> answer_of(const Arguments& arguments, const OpenedLog& first) {
   if (!arguments.has(Opt::kCluster)) {
     return option_error(Opt::kCluster, "is missing: on which machines was it measured?",
                         "tpsim list clusters shows the catalogue; a file is fine too");
@@ -37,8 +37,8 @@ Result<LinkAnswer> answer_of(const Arguments& arguments) {
   TPSIM_TRY(const Profile profile, catalogue.load_profile(answer.cluster.profile));
   std::vector<NcclTest> tests;
   for (const std::string& file : arguments.words()) {
-    TPSIM_TRY(const std::string text, read_log_text(file));
-    TPSIM_TRY(NcclTest test, parse_nccl_test(text, file));
+    TPSIM_TRY(const OpenedLog opened, file == first.path ? Result(first) : open_log(file));
+    TPSIM_TRY(NcclTest test, parse_nccl_test(opened.text, file));
     answer.messages += static_cast<std::int64_t>(test.messages.size());
     tests.push_back(std::move(test));
   }
@@ -111,8 +111,9 @@ JsonValue link_json(const LinkAnswer& answer) {
 
 }  // namespace
 
-Status calibrate_link(const Arguments& arguments, const Terminal& terminal) {
-  TPSIM_TRY(const LinkAnswer answer, answer_of(arguments));
+Status calibrate_link(const Arguments& arguments, const OpenedLog& first,
+                      const Terminal& terminal) {
+  TPSIM_TRY(const LinkAnswer answer, answer_of(arguments, first));
   if (const auto& path = arguments[Opt::kSaveCluster]) {
     TPSIM_TRY_STATUS(write_file_atomically(*path, to_json(cluster_with_link(answer))));
   }

@@ -1,6 +1,7 @@
 // tpsim check-log: a training log held against the plan's prediction.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -15,6 +16,7 @@
 #include "core/numbers.h"
 #include "core/plan_json.h"
 #include "sim/simulate.h"
+#include "stacks/launch_command.h"
 #include "stacks/log_check.h"
 
 namespace tpsim::cli {
@@ -39,15 +41,25 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
                   terminal.paint(scaled_text(check.measured, scale), Ink::kBold), scale.unit,
                   steps_text(check.steps_used), scaled_text(check.predicted, scale),
                   scaled_text(check.low, scale), scaled_text(check.high, scale), 100 * check.gap());
-  if (check.warm_up == 0) text += "             of so few steps none is left out as warm-up\n";
-  return text;
+  return text + (check.warm_up == 0
+                     ? "             of so few steps none is left out as warm-up\n"
+                     : fmt::format("             after {} of warm-up\n", check.warm_up));
 }
 
+// Other programs count other FLOPs: what theirs and ours make of the same step tells by how much.
 std::string rate_view(const LogCheck& check, const Prediction& predicted) {
   if (check.logged_tflops == 0) return "";
   return fmt::format(
-      "  speed      the log counts {:.1f} TFLOP/s a GPU; predicted {:.1f}, {:.1f} with recompute\n",
-      check.logged_tflops, predicted.model_tflops_per_gpu, predicted.hardware_tflops_per_gpu);
+      "  speed      the log counts {:.1f} TFLOP/s a GPU, its steps are {:.1f} as counted here;\n"
+      "             predicted {:.1f}, {:.1f} with recompute\n",
+      check.logged_tflops, check.model_tflops, predicted.model_tflops_per_gpu,
+      predicted.hardware_tflops_per_gpu);
+}
+
+std::string skipped_view(const LogCheck& check) {
+  if (check.skipped == 0) return "";
+  return fmt::format("  skipped    {} of {} steps, for overflowing gradients\n", check.skipped,
+                     std::max(check.skipped, check.iterations));
 }
 
 JsonValue json_if(bool said, double value) { return said ? JsonValue(value) : JsonValue(); }
@@ -97,7 +109,7 @@ std::string causes_view(const Terminal& terminal, const CheckedLog& checked) {
 std::string next_view(const Terminal& terminal, const CheckedLog& checked) {
   const LogCheck& check = checked.check;
   std::string text = "\n" + heading(terminal, "NEXT");
-  if (!check.is_sound) return "";
+  if (!check.is_sound || !check.is_possible) return "";
   if (!check.time_as_predicted) {
     text +=
         "  tpsim calibrate LOG PLAN ... --save-stack stack.json   # several logs tell more than "
@@ -111,9 +123,11 @@ std::string next_view(const Terminal& terminal, const CheckedLog& checked) {
 std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
   const LogCheck& check = checked.check;
   std::string text =
-      heading(terminal, "LOG", fmt::format("against {}", short_name(checked.file.plan)));
-  text += time_view(terminal, check) + rate_view(check, checked.predicted) + expert_view(check) +
-          memory_view(terminal, check);
+      heading(terminal, "LOG",
+              fmt::format("against {} of {} on {}", short_name(checked.file.plan),
+                          printable(checked.file.model.name), printable(checked.named.cluster)));
+  text += time_view(terminal, check) + rate_view(check, checked.predicted) + skipped_view(check) +
+          expert_view(check) + memory_view(terminal, check);
   if (checked.kernels) text += kernel_view(terminal, *checked.kernels, checked.kernel_rows);
   if (!check.findings.empty()) {
     text += "\n" + heading(terminal, "WHY", "the main cause first");
@@ -125,9 +139,10 @@ std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
   return text + causes_view(terminal, checked) + next_view(terminal, checked);
 }
 
-// What the timers leave open; nothing where there is no gap, or where one rank is the cause.
+// What the timers leave open; nothing where there is no gap, where one rank is the cause, or where
+// no change of the prediction could be.
 std::optional<CauseClass> class_to_try(const LogCheck& check) {
-  if (check.time_as_predicted) return std::nullopt;
+  if (check.time_as_predicted || !check.is_possible) return std::nullopt;
   for (const Finding& finding : check.findings) {
     switch (finding.cause) {
       case GapCause::kSlowerCompute: return CauseClass::kCompute;
@@ -151,7 +166,7 @@ struct PlanOfLog {
 
 // The plan that was given, as a second word or as --plan; else the one whose arguments the log
 // prints.
-Result<PlanOfLog> plan_of_log(const Arguments& arguments) {
+Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) {
   const bool named = arguments.has(Opt::kPlanFile);
   if (arguments.more.size() > (named ? 0U : 1U)) {
     return option_error(Opt::kPlanFile, "is one plan", "tpsim check-log training.log plan.json");
@@ -162,8 +177,8 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments) {
               read_plan(named ? *arguments[Opt::kPlanFile] : arguments.more.front()));
     return PlanOfLog{std::move(file), false};
   }
-  TPSIM_TRY_STATUS(refuse_reports(arguments.positional));
-  if (const auto printed = plan_printed_in_log(arguments)) return PlanOfLog{*printed, true};
+  TPSIM_TRY(const auto printed, plan_printed_in_log(arguments, log));
+  if (printed) return PlanOfLog{*printed, true};
   return option_error(
       Opt::kPlanFile, "is missing: which plan should be running?",
       "a file saved with --save; a Megatron log that prints its arguments needs none, a trace says "
@@ -203,21 +218,27 @@ void add_kernels(CheckedLog& checked) {
                                             time_text(most.measured), time_text(most.predicted))});
 }
 
-// The log or trace at `path`; of a trace its kernels too.
-Result<TrainingLog> log_at(const std::string& path, std::optional<KernelTimes>& kernels) {
-  if (is_report_file(path)) {
-    TPSIM_TRY(kernels, read_nsys_report_file(path));
-    return log_of(*kernels);
-  }
-  TPSIM_TRY(const std::string text, read_log_text(path));
-  if (is_nsys_report(text)) {  // unpacked, or from standard input
-    TPSIM_TRY(kernels, read_nsys_report(text, path));
-  } else if (is_kernel_trace(text)) {
-    TPSIM_TRY(kernels, read_kernel_trace(text, path));
+// Of a trace its kernels too.
+Result<TrainingLog> steps_of(const OpenedLog& log, std::optional<KernelTimes>& kernels) {
+  if (log.is_report) {
+    TPSIM_TRY(kernels, read_nsys_report_file(log.path));
+  } else if (is_nsys_report(log.text)) {  // unpacked, or from standard input
+    TPSIM_TRY(kernels, read_nsys_report(log.text, log.path));
+  } else if (is_kernel_trace(log.text)) {
+    TPSIM_TRY(kernels, read_kernel_trace(log.text, log.path));
   } else {
-    return parse_training_log(text, path);
+    return parse_training_log(log.text, log.path);
   }
   return log_of(*kernels);
+}
+
+// A database of Nsight Systems.
+bool is_report_file(const std::string& path) {
+  if (path == "-") return false;
+  std::ifstream file(path, std::ios::binary);
+  std::string head(16, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  return file.gcount() == static_cast<std::streamsize>(head.size()) && is_nsys_report(head);
 }
 
 }  // namespace
@@ -228,12 +249,15 @@ Status refuse_reports(const std::string& file) {
                    "nsys export --type sqlite writes one that is read, with its plan.json");
 }
 
-bool is_report_file(const std::string& path) {
-  if (path == "-") return false;
-  std::ifstream file(path, std::ios::binary);
-  std::string head(16, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  return file.gcount() == static_cast<std::streamsize>(head.size()) && is_nsys_report(head);
+Result<OpenedLog> open_log(const std::string& path) {
+  TPSIM_TRY_STATUS(refuse_reports(path));
+  OpenedLog log;
+  log.path = path;
+  log.is_report = is_report_file(path);
+  if (!log.is_report) {
+    TPSIM_TRY(log.text, read_log_text(path));
+  }
+  return log;
 }
 
 JsonValue check_log_json(const CheckedLog& checked) {
@@ -262,6 +286,7 @@ JsonValue check_log_json(const CheckedLog& checked) {
       {"z_loss", json_if(check.z_loss >= 0, check.z_loss)},
       {"logged_expert_load", json_if(check.logged_load > 0, check.logged_load)},
       {"logged_tflops_per_gpu", check.logged_tflops},
+      {"measured_tflops_per_gpu", check.model_tflops},
       {"model_tflops_per_gpu", checked.predicted.model_tflops_per_gpu},
       {"likely",
        json_array(checked.likely,
@@ -278,23 +303,28 @@ JsonValue check_log_json(const CheckedLog& checked) {
   return json;
 }
 
-std::optional<PlanFile> plan_printed_in_log(const Arguments& arguments) {
-  const std::string& path = arguments.positional;
-  if (path == "-" || path.ends_with(".gz") || is_report_file(path)) return std::nullopt;
-  Arguments log = arguments;
-  log.command = Command::kImport;
-  const Result<ImportAnswer> read = import_answer(log);
-  return read.ok() ? std::optional(read->file) : std::nullopt;
+Result<std::optional<PlanFile>> plan_printed_in_log(const Arguments& arguments,
+                                                    const OpenedLog& log) {
+  const bool is_coloured = log.text.find('\033') != std::string::npos;
+  const std::string text = is_coloured ? without_escapes(log.text) : log.text;
+  if (!has_arguments_block(text)) return std::optional<PlanFile>();
+  Arguments asked = arguments;
+  asked.command = Command::kImport;
+  asked.positional = log.path;
+  asked.more.clear();
+  TPSIM_TRY(ImportAnswer read, import_log_answer(asked, text));
+  return std::optional(std::move(read.file));
 }
 
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file) {
-  if (arguments.positional.empty()) {
-    return bad_input("which log? None was given", "check-log",
-                     "tpsim check-log training.log plan.json");
-  }
-  TPSIM_TRY_STATUS(refuse_reports(arguments.positional));
+  TPSIM_TRY(const OpenedLog log, open_log(arguments.positional));
+  return check_log_answer(arguments, log, file);
+}
+
+Result<CheckedLog> check_log_answer(const Arguments& arguments, const OpenedLog& opened,
+                                    const PlanFile& file) {
   CheckedLog checked;
-  TPSIM_TRY(const TrainingLog log, log_at(arguments.positional, checked.kernels));
+  TPSIM_TRY(const TrainingLog log, steps_of(opened, checked.kernels));
   checked.file = file;
   TPSIM_TRY(checked.named, load_scenario(arguments, file));
   const NamedScenario& named = checked.named;
@@ -309,16 +339,20 @@ Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& 
 }
 
 Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
-  if (arguments.positional.empty()) return check_log_answer(arguments, {}).error();
+  if (arguments.positional.empty()) {
+    return bad_input("which log? None was given", "check-log",
+                     "tpsim check-log training.log plan.json");
+  }
   TPSIM_TRY(const std::optional<double> most, most_gap(arguments));
-  TPSIM_TRY(const PlanOfLog plan, plan_of_log(arguments));
+  TPSIM_TRY(const OpenedLog log, open_log(arguments.positional));
+  TPSIM_TRY(const PlanOfLog plan, plan_of_log(arguments, log));
   Arguments asked = arguments;
   if (plan.from_log) {
     asked = Arguments{};
     asked.command = arguments.command;
     asked.positional = arguments.positional;
   }
-  TPSIM_TRY(const CheckedLog checked, check_log_answer(asked, plan.file));
+  TPSIM_TRY(const CheckedLog checked, check_log_answer(asked, log, plan.file));
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(check_log_json(checked))
                                                              : check_text(terminal, checked)));
   if (!most || (std::abs(checked.check.gap()) <= *most && checked.check.is_sound)) return Ok{};

@@ -191,14 +191,7 @@ PartValues parts_beside(const StackSpec& stack, const PartValues& parts) {
   return own;
 }
 
-}  // namespace
-
-Result<ImportAnswer> import_answer(const Arguments& arguments) {
-  if (arguments.positional.empty()) {
-    return bad_input("which launch files? None were given", "import",
-                     "tpsim import my-script.sh, or the folder that export wrote");
-  }
-  TPSIM_TRY(const Source source, source_at(arguments));
+Result<ImportAnswer> answer_of(const Arguments& arguments, const Source& source) {
   TPSIM_TRY(ImportInputs inputs, inputs_of(arguments, source));
   for (const std::string& more : arguments.more) {
     TPSIM_TRY(std::string text, read_file(more, kMostFileBytes));
@@ -220,6 +213,25 @@ Result<ImportAnswer> import_answer(const Arguments& arguments) {
   named.scenario.model = read.model;
   named.parts = parts_beside(named.scenario.stack, read.parts);
   return ImportAnswer{plan_file_of(named, read.plan), read.outside, read.notes};
+}
+
+}  // namespace
+
+Result<ImportAnswer> import_answer(const Arguments& arguments) {
+  if (arguments.positional.empty()) {
+    return bad_input("which launch files? None were given", "import",
+                     "tpsim import my-script.sh, or the folder that export wrote");
+  }
+  TPSIM_TRY(const Source source, source_at(arguments));
+  return answer_of(arguments, source);
+}
+
+Result<ImportAnswer> import_log_answer(const Arguments& arguments, const std::string& text) {
+  Source source;
+  source.stack = LaunchStack::kMegatronLm;
+  source.folder = fs::path(arguments.positional).parent_path();
+  source.files.push_back({launch_file_names(source.stack).front(), text, arguments.positional});
+  return answer_of(arguments, source);
 }
 
 Status run_import(const Arguments& arguments, const Terminal& terminal) {

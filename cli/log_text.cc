@@ -67,6 +67,21 @@ class Unpacker {
   bool ready_;
 };
 
+// What PowerShell redirects into a file has two bytes to a letter. What is no ASCII is of no use in
+// a log.
+std::string without_wide_letters(std::string bytes) {
+  const bool is_little = bytes.starts_with("\xff\xfe");
+  if (!is_little && !bytes.starts_with("\xfe\xff")) return bytes;
+  std::string text;
+  text.reserve(bytes.size() / 2);
+  for (std::size_t i = 2; i + 1 < bytes.size(); i += 2) {
+    const char low = bytes[is_little ? i : i + 1];
+    const char high = bytes[is_little ? i + 1 : i];
+    text += high == 0 ? low : '?';
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<std::string> read_log_text(const std::string& path) {
@@ -76,8 +91,9 @@ Result<std::string> read_log_text(const std::string& path) {
   } else {
     TPSIM_TRY(bytes, read_file(path, kMostLogBytes));
   }
-  if (!is_gzip(bytes)) return bytes;
-  return Unpacker().text(std::move(bytes), path);
+  if (!is_gzip(bytes)) return without_wide_letters(std::move(bytes));
+  TPSIM_TRY(std::string text, Unpacker().text(std::move(bytes), path));
+  return without_wide_letters(std::move(text));
 }
 
 }  // namespace tpsim::cli

@@ -137,4 +137,45 @@ TEST_CASE("a trace is held against the terms of its plan, and the part that is o
   CHECK_THAT(to_string(other.error()), Catch::Contains("16"));
 }
 
+TEST_CASE("a log's own arguments are found in colours and packed, and a fault of them is said") {
+  const test::TemporaryFolder folder;
+  const auto printed = [&](const std::string& text) {
+    const std::string path = (folder / "it.log").string();
+    REQUIRE(write_file_atomically(path, text).ok());
+    Arguments asked;
+    asked.command = Command::kCheckLog;
+    asked.positional = path;
+    asked.more = {(folder / "another.log").string()};  // as calibrate takes them
+    return plan_printed_in_log(asked, open_log(path).value());
+  };
+  std::string text;
+  for (const char* row :
+       {"tensor_model_parallel_size ...................... 2", "world_size ................. 8",
+        "micro_batch_size ................................ 1", "global_batch_size .......... 64",
+        "num_layers ...................................... 32", "hidden_size ............. 4096",
+        "num_attention_heads ............................. 32", "ffn_hidden_size ........ 11008",
+        "seq_length ...................................... 4096", "swiglu ................. True",
+        "max_position_embeddings ......................... 4096", "bf16 ................... True",
+        "normalization ................................... RMSNorm", "vocab_size .......... 32000",
+        "position_embedding_type ......................... rope",
+        "add_bias_linear ................................. False",
+        "untie_embeddings_and_output_weights ............. True"}) {
+    text += fmt::format("\033[32m0:   {}\033[0m\r\n", row);
+  }
+  const auto plan = printed(text);
+  REQUIRE(plan.ok());
+  REQUIRE(plan->has_value());
+  CHECK((*plan)->plan.degrees.tp == 2);
+  CHECK((*plan)->plan.global_batch == 64);
+  CHECK((*plan)->model.name == "llama-2-7b");
+  CHECK_FALSE(printed("iteration 3/ 9 |\n").value().has_value());
+  const std::size_t heads = text.find("heads .............................");
+  REQUIRE(heads != std::string::npos);
+  const auto broken = printed(text.replace(heads, 35, "heads ............................. 31"));
+  CHECK_FALSE(broken.ok());
+  const std::string wide("\xff\xfei\0t\0\n\0", 8);
+  REQUIRE(write_file_atomically(folder / "wide.log", wide).ok());
+  CHECK(read_log_text((folder / "wide.log").string()).value() == "it\n");
+}
+
 }  // namespace tpsim::cli
