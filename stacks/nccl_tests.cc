@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -40,8 +41,25 @@ std::optional<double> number(const std::string& word) {
 }
 
 // Columns of a row, from its first: bytes, count, type, redop, root, then time in microseconds and
-// the two bandwidths in GB/s.
-constexpr std::size_t kSize = 0, kType = 2, kTime = 5, kAlgorithm = 6, kBus = 7, kLeastColumns = 8;
+// the two bandwidths in GB/s. Before 2021 there was no root, and no redop of what does not reduce.
+struct Columns {
+  std::size_t time = 5;
+  bool has_redop = true;
+};
+constexpr std::size_t kType = 2;
+
+// "#       size         count      type   redop    root     time   algbw   busbw"
+std::optional<Columns> columns_of(const std::vector<std::string>& words) {
+  const auto size = std::find(words.begin(), words.end(), "size");
+  const auto time = std::find(size, words.end(), "time");
+  if (time == words.end() || time - size <= static_cast<std::ptrdiff_t>(kType)) {
+    return std::nullopt;
+  }
+  Columns columns;
+  columns.time = static_cast<std::size_t>(time - size);
+  columns.has_redop = std::find(size, time, "redop") != time;
+  return columns;
+}
 
 struct Row {
   TimedMessage message;
@@ -49,14 +67,24 @@ struct Row {
   double bus_factor = 0;
 };
 
-std::optional<Row> row_of_line(const std::vector<std::string>& words) {
-  if (words.size() < kLeastColumns || number(words[kType])) return std::nullopt;
-  const auto size = number(words[kSize]), time = number(words[kTime]);
-  const auto algorithm = number(words[kAlgorithm]), bus = number(words[kBus]);
+// Launchers write a label before every line: a row starts with two numbers and the word of a type.
+std::size_t start_of_row(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i + kType < words.size(); ++i) {
+    if (number(words[i]) && number(words[i + 1]) && !number(words[i + kType])) return i;
+  }
+  return words.size();
+}
+
+std::optional<Row> row_of_line(const std::vector<std::string>& words, const Columns& columns) {
+  const std::size_t start = start_of_row(words);
+  if (start + columns.time + 2 >= words.size()) return std::nullopt;
+  const auto column = [&](std::size_t index) { return number(words[start + index]); };
+  const auto size = column(0), time = column(columns.time);
+  const auto algorithm = column(columns.time + 1), bus = column(columns.time + 2);
   if (!size || !time || !algorithm || !bus || *time <= 0) return std::nullopt;
   Row row;
   row.message = {Bytes(*size), Seconds(*time * 1e-6)};
-  row.adds = words[3] != "none";
+  row.adds = columns.has_redop && words[start + kType + 1] != "none";
   row.bus_factor = *algorithm > 0 ? *bus / *algorithm : 0;
   return row;
 }
@@ -81,8 +109,9 @@ struct Ranks {
 
 // "#  Rank  0 Group  0 Pid 7 on  node-3 device  0 [0x07] NVIDIA A100"
 void add_rank(Ranks& ranks, const std::vector<std::string>& words) {
-  if (words.size() < 4 || words[0] != "#" || words[1] != "Rank") return;
-  const auto on = std::find(words.begin(), words.end(), "on");
+  const auto rank = std::find(words.begin(), words.end(), "Rank");
+  if (rank == words.begin() || rank == words.end() || !std::prev(rank)->ends_with('#')) return;
+  const auto on = std::find(rank, words.end(), "on");
   if (on == words.end() || on + 1 == words.end()) return;
   ranks.hosts.insert(*(on + 1));
   ++ranks.count;
@@ -200,6 +229,7 @@ bool is_nccl_test(std::string_view text) {
 Result<NcclTest> parse_nccl_test(std::string_view text, const std::string& file) {
   NcclTest test;
   Ranks ranks;
+  Columns columns;
   std::vector<Row> rows;
   std::optional<CollectiveKind> stated;
   std::istringstream lines{std::string(text)};
@@ -209,7 +239,8 @@ Result<NcclTest> parse_nccl_test(std::string_view text, const std::string& file)
     }
     const std::vector<std::string> words = words_in(line);
     add_rank(ranks, words);
-    if (const auto row = row_of_line(words); row && row->message.size > Bytes()) {
+    columns = columns_of(words).value_or(columns);
+    if (const auto row = row_of_line(words, columns); row && row->message.size > Bytes()) {
       rows.push_back(*row);
     }
   }

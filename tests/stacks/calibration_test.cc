@@ -214,6 +214,30 @@ TEST_CASE("Output of nccl-tests is read: ranks, nodes, collective and times") {
   CHECK_FALSE(is_nccl_test(" iteration 1/ 5 | elapsed time per iteration (ms): 5.0 |"));
 }
 
+TEST_CASE("Output of nccl-tests of 2020 has no root, and launchers label its lines") {
+  const NcclTest now = parse_nccl_test(nccl_output(16, 2, 40, 60e-6), "now.txt").value();
+  std::string text = nccl_output(16, 2, 40, 60e-6);
+  for (const std::string_view root : {"      -1", "    root"}) {
+    for (std::size_t at = 0; (at = text.find(root, at)) != std::string::npos;) {
+      text.erase(at, root.size());
+    }
+  }
+  for (const std::string_view label : {"", "0: ", "[1,0]<stdout>:", "[2026-01-01 10:00:00] "}) {
+    CAPTURE(label);
+    std::string labelled(label);
+    for (const char letter : text.substr(0, text.size() - 1)) {
+      labelled += letter;
+      if (letter == '\n') labelled += label;
+    }
+    const Result<NcclTest> old = parse_nccl_test(labelled, "old.txt");
+    REQUIRE(old.ok());
+    CHECK(old->ranks == 16);
+    CHECK(old->kind == CollectiveKind::kAllReduce);
+    REQUIRE(old->messages.size() == now.messages.size());
+    CHECK(old->messages.back().time.value() == Approx(now.messages.back().time.value()));
+  }
+}
+
 TEST_CASE("A link's efficiency follows what its messages reached") {
   Scenario scenario = starting_point();
   ClusterSpec cluster = scenario.cluster;
