@@ -50,7 +50,7 @@ Status run_calibrate(const Arguments& arguments, const Terminal& terminal) {
                      "tpsim calibrate runs.csv --save-stack stack.json");
   }
   std::optional<OpenedLog> first;
-  if (!arguments.positional.ends_with(".csv")) {
+  if (!are_tables(arguments)) {
     TPSIM_TRY(first, open_log(arguments.positional));
     if (is_nccl_test(first->text)) return calibrate_link(arguments, *first, terminal);
   }

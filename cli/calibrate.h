@@ -24,6 +24,8 @@ struct CalibrationInputs {
   std::string of;                        // "54 rows of runs.csv"
 };
 
+// Whether tables of runs are given; a table of metrics has a plan behind it, as a log.
+bool are_tables(const Arguments& arguments);
 // From tables of runs or training logs: the positional and what follows it. `first` is the log at
 // the positional, and nothing for tables.
 Result<CalibrationInputs> calibration_inputs(const Arguments& arguments,

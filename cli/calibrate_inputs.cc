@@ -167,6 +167,11 @@ Result<CalibrationInputs> inputs_of_tables(const Arguments& arguments) {
 
 }  // namespace
 
+bool are_tables(const Arguments& arguments) {
+  if (!arguments.positional.ends_with(".csv") || arguments.has(Opt::kPlanFile)) return false;
+  return arguments.more.empty() || !is_plan_file(arguments.more.front());
+}
+
 Result<CalibrationInputs> calibration_inputs(const Arguments& arguments,
                                              const std::optional<OpenedLog>& first) {
   return first ? inputs_of_logs(arguments, *first) : inputs_of_tables(arguments);

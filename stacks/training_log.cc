@@ -156,7 +156,8 @@ bool has_bad_loss(std::string_view line) {
   for (std::size_t at = lower.find(kLoss); at != std::string::npos;
        at = lower.find(kLoss, at + 1)) {
     const std::string_view before = std::string_view(lower).substr(0, at);
-    if (before.ends_with("eval_") || before.ends_with("val_") || before.ends_with("val ")) continue;
+    const auto is_of = [&](std::string_view part) { return before.ends_with(part); };
+    if (is_of("val_") || is_of("val ") || is_of("val/") || is_of("validation ")) continue;
     std::string_view rest = std::string_view(lower).substr(at + kLoss.size());
     if (rest.starts_with(" train:")) rest.remove_prefix(6);
     rest.remove_prefix(std::min(rest.find_first_not_of(" :='\"-"), rest.size()));
