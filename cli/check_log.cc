@@ -41,9 +41,10 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
                   terminal.paint(scaled_text(check.measured, scale), Ink::kBold), scale.unit,
                   steps_text(check.steps_used), scaled_text(check.predicted, scale),
                   scaled_text(check.low, scale), scaled_text(check.high, scale), 100 * check.gap());
-  return text + (check.warm_up == 0
-                     ? "             of so few steps none is left out as warm-up\n"
-                     : fmt::format("             after {} of warm-up\n", check.warm_up));
+  text += check.warm_up == 0 ? "             of so few steps none is left out as warm-up"
+                             : fmt::format("             after {} of warm-up", check.warm_up);
+  if (check.other_batch > 0) text += fmt::format("; {} of another batch", check.other_batch);
+  return text + "\n";
 }
 
 // Other programs count other FLOPs: what theirs and ours make of the same step tells by how much.
@@ -280,6 +281,7 @@ JsonValue check_log_json(const CheckedLog& checked) {
                                 })},
       {"gap", check.gap()},
       {"warm_up_steps", check.warm_up},
+      {"other_batch_steps", check.other_batch},
       {"nan_losses", check.nan_losses},
       {"skipped_steps", check.skipped},
       {"load_balancing_loss", json_if(check.balancing_loss >= 0, check.balancing_loss)},

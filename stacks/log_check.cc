@@ -244,7 +244,7 @@ bool is_of_batch(const LoggedStep& step, std::int64_t batch) {
 
 struct UsableSteps {
   std::vector<Seconds> times;
-  std::int64_t warm_up = 0;
+  std::int64_t warm_up = 0, other_batch = 0;
 };
 
 Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const TrainingLog& log) {
@@ -258,6 +258,7 @@ Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const Train
                                  log.steps.back().global_batch, plan.global_batch),
                      "", "give the plan that is running, or a log past its batch ramp");
   }
+  usable.other_batch = std::ssize(log.steps) - std::ssize(steps);
   if (steps.size() > 2 * kWarmUpSteps) {
     steps.erase(steps.begin(), steps.begin() + kWarmUpSteps);
     usable.warm_up = kWarmUpSteps;
@@ -397,6 +398,7 @@ Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Pre
   judge_run(log, check);
   add_experts(scenario, plan, log, check);
   check.warm_up = usable.warm_up;
+  check.other_batch = usable.other_batch;
   check.steps_used = static_cast<std::int64_t>(steps.size());
   check.measured = median(steps);
   judge_rates(scenario, plan, predicted, log, check);

@@ -48,8 +48,9 @@ struct StageReserved {
 
 struct LogCheck {
   std::int64_t steps_used = 0;
-  std::int64_t warm_up = 0;     // steps left out before them; 0: there are too few for that
-  std::int64_t nan_losses = 0;  // of all steps
+  std::int64_t warm_up = 0;      // steps left out before them; 0: there are too few for that
+  std::int64_t other_batch = 0;  // left out for a batch that is not the plan's
+  std::int64_t nan_losses = 0;   // of all steps
   std::int64_t skipped = 0;
   std::int64_t iterations = 0;  // that the log's lines speak of
   // Medians of the log's last half; negative: not said.

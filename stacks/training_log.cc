@@ -178,10 +178,13 @@ bool leaves_out_loss(std::string_view line) {
   return true;
 }
 
+// More iterations than that no line sums up, and sums of them would leave the numbers.
+constexpr std::int64_t kMostToALine = 1'000'000;
+
 // Losses that are no numbers, and steps that changed nothing.
 void read_soundness(std::string_view line, TrainingLog& log) {
   const auto skipped = number_after(line, "number of skipped iterations:");
-  if (skipped) log.skipped += whole(skipped);
+  if (skipped) log.skipped += std::min(whole(skipped), kMostToALine);
   const bool is_nan = number_after(line, "number of nan iterations:").value_or(0) > 0;
   if (is_nan || has_bad_loss(line) || (skipped == 0.0 && leaves_out_loss(line))) ++log.nan_losses;
 }
@@ -263,8 +266,7 @@ std::int64_t iterations_of(const std::vector<LoggedStep>& steps) {
   std::int64_t sum = 0;
   for (std::size_t i = 1; i < steps.size(); ++i) {
     const std::int64_t passed = steps[i].iteration - steps[i - 1].iteration;
-    sum += std::max<std::int64_t>(1, passed);
-    if (i == 1) sum += std::max<std::int64_t>(1, passed);
+    sum += (i == 1 ? 2 : 1) * std::clamp<std::int64_t>(passed, 1, kMostToALine);
   }
   return std::max<std::int64_t>(1, sum);
 }

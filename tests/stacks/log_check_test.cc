@@ -495,4 +495,19 @@ TEST_CASE("a step skipped in ten leaves a run sound") {
   CHECK(checked(run, text).skipped == 8);
 }
 
+TEST_CASE("steps of a batch ramp are left out and counted") {
+  const Run run;
+  std::string text;
+  for (int i = 1; i <= 12; ++i) {
+    const bool is_ramp = i <= 5;
+    text += fmt::format(
+        "iteration {}/ 500 | elapsed time per iteration (ms): {:.4f} | global batch size: {} |\n",
+        i, run.step_ms() / (is_ramp ? 8 : 1), is_ramp ? 1 : run.plan.global_batch);
+  }
+  const LogCheck check = checked(run, text);
+  CHECK(check.as_predicted());
+  CHECK(check.other_batch == 5);
+  CHECK(check.steps_used == 5);
+}
+
 }  // namespace tpsim
