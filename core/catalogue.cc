@@ -116,6 +116,10 @@ std::optional<std::string> entry_called(const std::string& wanted,
     return without_dashes(name) == without_dashes(wanted);
   });
   if (alike != names.end()) return *alike;
+  constexpr std::string_view kFirst = "-v0.1";  // has no number of its own in most names
+  if (wanted.ends_with(kFirst)) {
+    return entry_called(wanted.substr(0, wanted.size() - kFirst.size()), names);
+  }
   std::optional<std::string> longer;
   for (const std::string& name : names) {
     if (!name.starts_with(wanted + "-")) continue;

@@ -140,7 +140,9 @@ TEST_CASE("models go by their public names, tuned or not, and by what only one g
   for (const auto& [called, entry] :
        {std::pair{"Qwen/Qwen3-8B-Base", "qwen3-8b"}, std::pair{"qwen3-235b", "qwen3-235b-a22b"},
         std::pair{"meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"},
-        std::pair{"google/gemma-3-27b-it", "gemma-3-27b"}, std::pair{"mistral-7b", "mistral-7b"}}) {
+        std::pair{"google/gemma-3-27b-it", "gemma-3-27b"}, std::pair{"mistral-7b", "mistral-7b"},
+        std::pair{"mistralai/Mistral-7B-v0.1", "mistral-7b-v0.1"},
+        std::pair{"mistralai/Mixtral-8x22B-Instruct-v0.1", "mixtral-8x22b"}}) {
     CAPTURE(called);
     const auto model = kShipped.load_model(called);
     REQUIRE(model.ok());
