@@ -163,7 +163,9 @@ bool take_count(std::string_view name, std::string_view text, Count& count) {
   }
   const auto unset = unset_name(text);
   if (unset && count.unknown.empty()) {
-    count.unknown = fmt::format("{} is {}, which the script does not set", name, *unset);
+    count.unknown = unset->empty()
+                        ? fmt::format("{} is what a program prints", name)
+                        : fmt::format("{} is {}, which the script does not set", name, *unset);
   }
   return false;
 }
@@ -196,6 +198,24 @@ Count count_of(const std::vector<std::string>& launcher, const ShellScript& scri
   return count;
 }
 
+// "worker-0:0,1,2,3@worker-1": the GPUs that DeepSpeed's launcher is told to take; 0 where a node
+// is taken whole.
+std::int64_t included_gpus(const std::vector<std::string>& launcher) {
+  for (std::size_t i = 0; i + 1 < launcher.size(); ++i) {
+    if (launcher[i] != "--include" && launcher[i] != "-i") continue;
+    std::int64_t gpus = 0;
+    std::string_view rest = launcher[i + 1];
+    while (!rest.empty()) {
+      const std::string_view node = cut_off(rest, "@");
+      const std::size_t colon = node.find(':');
+      if (colon == std::string_view::npos) return 0;
+      gpus += 1 + std::count(node.begin() + static_cast<std::ptrdiff_t>(colon), node.end(), ',');
+    }
+    return gpus;
+  }
+  return 0;
+}
+
 void read_size(const std::vector<std::string>& launcher, const ShellScript& script,
                LaunchCommand& command) {
   Count nodes =
@@ -211,7 +231,9 @@ void read_size(const std::vector<std::string>& launcher, const ShellScript& scri
   if (gpus.value > 0 && nodes.value == 0 && nodes.unknown.empty()) {
     nodes.value = std::max<std::int64_t>(1, all.value / gpus.value);
   }
-  if (nodes.value > 0 && gpus.value > 0) {
+  if (const std::int64_t included = included_gpus(launcher); included > 0) {
+    command.size = {1, included};
+  } else if (nodes.value > 0 && gpus.value > 0) {
     command.size = {nodes.value, gpus.value};
   } else if (all.value > 0) {
     command.size = {1, all.value};
@@ -267,7 +289,8 @@ std::string called_script(std::string_view text) {
   for (const std::string_view shell : {"bash ", "sh ", "source ", "./"}) {
     for (std::size_t at = text.find(shell); at != std::string_view::npos;
          at = text.find(shell, at + 1)) {
-      const std::string_view rest = text.substr(at + (shell == "./" ? 0 : shell.size()));
+      std::string_view rest = text.substr(at + (shell == "./" ? 0 : shell.size()));
+      if (rest.starts_with('"') || rest.starts_with('\'')) rest.remove_prefix(1);
       const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n;\"'"));
       const bool is_script = word.ends_with(".sh") && word.size() <= 200;
       if (is_script) last = std::string(word);

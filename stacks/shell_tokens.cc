@@ -176,6 +176,9 @@ class ShellTokenizer {
         ++i;
       } else if (rest[i] == '"') {
         return i + 1;
+      } else if (rest[i] == '`') {  // may hold quotes of its own
+        i = rest.find('`', i + 1);
+        if (i == std::string_view::npos) return 0;
       } else if (rest[i] == '$' && i + 1 < rest.size() &&
                  (rest[i + 1] == '(' || rest[i + 1] == '{')) {
         const bool round = rest[i + 1] == '(';

@@ -227,4 +227,17 @@ TEST_CASE("scripts that grow by themselves end, and so do files of endless optio
   CHECK_FALSE(read_launch_command({"it.sh", options}).ok());
 }
 
+TEST_CASE("quotes inside of backticks close no text around them") {
+  CHECK(words_of("A=\" --lr `bc <<< \"scale=3; $1/10\"` --bf16 \"\npython a.py $A --seed 1\n")
+            .back() == "1");
+  CHECK_FALSE(read_shell_script("A=\"x `y\"\n", "it.sh").ok());
+}
+
+TEST_CASE("a script that another one starts is named in quotes too") {
+  const auto outer =
+      imported(LaunchStack::kMegatronLm, {"run.sh", "exec bash \"${HERE}/train.sh\" \"$@\"\n"});
+  REQUIRE_FALSE(outer.ok());
+  CHECK_THAT(outer.error().hint, Catch::Contains("it starts ${HERE}/train.sh"));
+}
+
 }  // namespace tpsim
