@@ -159,25 +159,51 @@ bool is_of_shape(const ModelSpec& known, const ImportedPlan& read) {
          known.experts.per_token == model.experts.per_token;
 }
 
+// Of models of one shape those that turn positions as the file says, where it says another base
+// than the usual one.
+void keep_alike_in_base(double base, std::vector<ModelSpec>& models) {
+  const auto has_base = [&](const ModelSpec& one) { return one.attention.rope_theta == base; };
+  constexpr double kUsualBase = 10000;
+  if (base == kUsualBase || std::none_of(models.begin(), models.end(), has_base)) return;
+  std::erase_if(models, [&](const ModelSpec& one) { return !has_base(one); });
+}
+
+Error ask_for_words(const std::vector<ModelSpec>& alike, const std::string& file) {
+  if (alike.empty()) {
+    return bad_input(
+        "leaves the vocabulary to a tokenizer, and the catalogue has no model of this shape", file,
+        "say it with --set vocab-size=N, or add --model NAME or its config.json");
+  }
+  std::string words;
+  for (const ModelSpec& one : alike) {
+    words += fmt::format("{}{} has {}", words.empty() ? "" : ", ", one.name, one.vocab);
+  }
+  return bad_input(fmt::format("leaves the vocabulary to a tokenizer: of this shape {}", words),
+                   file, "say whose it is with --model NAME, or --set vocab-size=N");
+}
+
 // A model that the files describe goes by the name of the catalogue's of that shape, and has its
 // words where they are left to a tokenizer; else by the file's.
 Status name_model(const Arguments& arguments, ImportedPlan& read) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   read.model.name = fs::path(arguments.positional).stem().string();
   read.model.source = "stated by " + fs::path(arguments.positional).filename().string();
+  std::vector<ModelSpec> alike;
   for (const std::string& name : catalogue.list(CatalogueKind::kModels)) {
-    TPSIM_TRY(const ModelSpec known, catalogue.load_model(name));
-    if (!is_of_shape(known, read)) continue;
-    read.model.name = known.name;
-    if (!read.has_vocab) read.model.vocab = known.vocab;
-    read.has_vocab = true;
-    break;
+    TPSIM_TRY(ModelSpec known, catalogue.load_model(name));
+    if (is_of_shape(known, read)) alike.push_back(std::move(known));
   }
-  if (!read.has_vocab) {
-    return bad_input(
-        "leaves the vocabulary to a tokenizer, and the catalogue has no model of this shape",
-        arguments.positional,
-        "say it with --set vocab-size=N, or add --model NAME or its config.json");
+  keep_alike_in_base(read.model.attention.rope_theta, alike);
+  const bool agree = std::all_of(alike.begin(), alike.end(), [&](const ModelSpec& one) {
+    return one.vocab == alike.front().vocab;
+  });
+  if (!read.has_vocab && (alike.empty() || !agree)) {
+    return ask_for_words(alike, arguments.positional);
+  }
+  if (!alike.empty()) {
+    read.model.name = alike.front().name;
+    if (!read.has_vocab) read.model.vocab = alike.front().vocab;
+    read.has_vocab = true;
   }
   return validate(read.model);
 }
