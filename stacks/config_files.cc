@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/leading_number.h"
 #include "core/text.h"
 #include "stacks/launch_settings.h"
 #include "stacks/settings_text.h"
@@ -146,14 +147,15 @@ std::string value_at(const std::vector<FlatSetting>& settings, std::string_view 
   return found == nullptr ? "" : found->value;
 }
 
-// The flavour that the file names: its weights' name says more than the registry's.
-Result<ModelSpec> titan_model(const std::vector<FlatSetting>& settings,
-                              const ImportInputs& inputs) {
+// The flavour that the file names: its weights' name says more than the registry's. Without layers
+// where it is asked for.
+ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInputs& inputs,
+                      OpenQuestions& open) {
   if (inputs.model) return *inputs.model;
   const std::string assets = value_at(settings, "model.hf_assets_path");
   if (!assets.empty() && inputs.load) {
     auto model = inputs.load(assets);
-    if (model.ok()) return model;
+    if (model.ok()) return *std::move(model);
   }
   const std::string name = value_at(settings, "model.name");
   const std::string flavour = in_lower_case(value_at(settings, "model.flavor"));
@@ -162,24 +164,42 @@ Result<ModelSpec> titan_model(const std::vector<FlatSetting>& settings,
     if (!row.flavour.empty() && flavour != row.flavour) continue;
     auto model = inputs.load(row.flavour.empty() ? fmt::format("{}{}", row.name, flavour)
                                                  : std::string(row.name));
-    if (model.ok()) return model;
+    if (model.ok()) return *std::move(model);
   }
-  return bad_input(
-      fmt::format("which model? The catalogue knows no flavour '{}' of '{}'", flavour, name), "",
-      "add --model NAME or its config.json");
+  open.ask({fmt::format("which model? The catalogue knows no flavour '{}' of '{}'", flavour, name),
+            kModelAnswer});
+  return {};
+}
+
+// On how many GPUs it runs, where it leaves no degree to them; else 0.
+std::int64_t titan_gpus(const std::vector<FlatSetting>& settings) {
+  const auto degree = [&](const char* name, std::int64_t otherwise) {
+    const std::string text = value_at(settings, fmt::format("parallelism.{}_degree", name));
+    return parse_number<std::int64_t>(text).value_or(otherwise);
+  };
+  std::int64_t gpus = degree("data_parallel_shard", -1);
+  for (const char* name :
+       {"data_parallel_replicate", "tensor_parallel", "pipeline_parallel", "context_parallel"}) {
+    constexpr std::int64_t kMost = 1 << 20;
+    const std::int64_t more = degree(name, 1);
+    if (gpus < 1 || more < 1 || more > kMost / gpus) return 0;
+    gpus *= more;
+  }
+  return gpus;
 }
 
 Result<ImportedPlan> import_titan(const std::vector<FlatSetting>& written,
                                   const ImportInputs& inputs) {
   const std::vector<FlatSetting> settings = with_todays_places(written);
-  if (inputs.gpus == 0) {
-    return bad_input("the file does not say on how many GPUs it runs", "", "add --gpus N");
-  }
   ImportedPlan result;
   result.stack = "torchtitan";
-  TPSIM_TRY(result.model, titan_model(settings, inputs));
+  OpenQuestions open;
+  result.model = titan_model(settings, inputs, open);
+  const std::int64_t gpus = inputs.gpus > 0 ? inputs.gpus : titan_gpus(settings);
+  if (gpus < 1) open.ask(kHowManyGpus);
+  TPSIM_TRY_STATUS(open.status());
   ShellOptions shell = titan_options(settings, result.parts);
-  shell.size = {1, inputs.gpus};
+  shell.size = {1, gpus};
   for (LaunchOption& option : shell.options) {
     if (option.name == "--training.seq_len" && !inputs.keeps_seq) {
       take_run_choices(
@@ -268,6 +288,16 @@ std::optional<ConfigFormat> config_format(const std::vector<FlatSetting>& settin
   return std::nullopt;
 }
 
+Status OpenQuestions::status() const {
+  if (all_.empty()) return Ok{};
+  std::string what, answers;
+  for (const OpenQuestion& one : all_) {
+    what += (what.empty() ? "" : "; ") + one.what;
+    answers += (answers.empty() ? "add " : ", and ") + one.answer;
+  }
+  return bad_input(std::move(what), "", std::move(answers));
+}
+
 Status refuse_first(const FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows) {
   std::vector<FlatSetting> refused;
   for (const FlatSetting& setting : in.all()) {
@@ -295,11 +325,10 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
     if (row == rows.end()) {
       if (is_off) continue;
       return bad_input(fmt::format("unknown setting '{}'", setting.key), where,
-                       meant(nearest(setting.key, in.asked()),
-                             "it may change the plan, and nothing here knows it: leave it out"));
+                       meant(nearest(setting.key, in.asked()), leaving_out(setting.key)));
     }
     if (row->why != nullptr) {
-      if (is_off || (!row->harmless.empty() && setting.value == row->harmless)) continue;
+      if (is_off || is_harmless(*row, setting.value)) continue;
       return bad_input(fmt::format("{}: {} makes another plan of it", setting.key, setting.value),
                        where, row->why);
     }
@@ -325,6 +354,10 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
     return bad_input("is a matrix of many plans (perf_matrix)", path_of(file),
                      "write one of them as overrides: model.tensor_model_parallel_size, ..., "
                      "train.global_batch_size");
+  }
+  if (has_key(settings, "pipe_parallel_size") || has_key(settings, "pipe-parallel-size")) {
+    return bad_input("is GPT-NeoX's configuration, which is not read", path_of(file),
+                     "give its layout to simulate: --model, --tp, --pp, --dp, --micro-batch");
   }
   switch (*format) {
     case ConfigFormat::kTorchTitan: return located(file, import_titan(settings, inputs));

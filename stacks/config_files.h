@@ -33,12 +33,33 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
 Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file);
 Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
                                     const ImportInputs& inputs);
+// Why another optimizer is refused.
+inline constexpr const char* kAdamState = "tpsim's plans keep AdamW's state in fp32";
+
+// What a file leaves open and an option of the import says. All of it is asked for at once.
+struct OpenQuestion {
+  std::string what;
+  std::string answer;  // "--gpus N"
+};
+inline constexpr const char* kModelAnswer = "--model NAME or its config.json";
+inline const OpenQuestion kHowManyGpus = {"the file does not say on how many GPUs it runs",
+                                          "--gpus N"};
+class OpenQuestions {
+ public:
+  void ask(OpenQuestion question) { all_.push_back(std::move(question)); }
+  Status status() const;
+
+ private:
+  std::vector<OpenQuestion> all_;
+};
+
 // What is left in `in` is set aside, refused, or unknown.
 struct LeftOver {
   std::string_view patterns;       // keys, or beginnings of keys that end in '*', between spaces
   const char* why = nullptr;       // null: no part of a plan
-  std::string_view harmless = {};  // the value that it may have all the same
+  std::string_view harmless = {};  // values that it may have all the same
 };
+bool is_harmless(const LeftOver& row, std::string_view value);
 // An error for the first setting that makes another plan, before anything else is asked for.
 Status refuse_first(const FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows);
 Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,

@@ -4,6 +4,7 @@
 
 #include "core/json_document.h"
 #include "core/text.h"
+#include "stacks/config_files.h"
 
 namespace tpsim {
 namespace {
@@ -35,12 +36,14 @@ constexpr std::string_view kConfigKeys =
     "zero_force_ds_cpu_optimizer tensorboard wandb csv_monitor comet flops_profiler comms_logger "
     "dump_state prescale_gradients gradient_predivide_factor communication_data_type data_types "
     "amp activation_checkpointing checkpoint load_universal_checkpoint "
-    "zero_allow_untested_optimizer aio autotuning disable_allgather seed";
+    "zero_allow_untested_optimizer aio autotuning disable_allgather seed comms_config "
+    "monitor_config";
 constexpr std::string_view kZeroKeys =
     "stage allgather_partitions allgather_bucket_size overlap_comm reduce_scatter "
     "reduce_bucket_size contiguous_gradients round_robin_gradients load_from_fp32_weights "
     "elastic_checkpoint sub_group_size offload_optimizer stage3_max_live_parameters "
     "stage3_max_reuse_distance stage3_param_persistence_threshold stage3_prefetch_bucket_size "
+    "stage3_param_persitence_threshold "  // as DeepSpeed's own examples have it
     "stage3_gather_16bit_weights_on_model_save stage3_gather_fp16_weights_on_model_save "
     "gather_16bit_weights_on_model_save "
     // the same without their stage's name
@@ -94,6 +97,30 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
   return Ok{};
 }
 
+const std::string* word_at(const JsonValue& json, std::string_view section, std::string_view key) {
+  const JsonValue* inner = json.find(section);
+  const JsonValue* value = inner == nullptr ? nullptr : inner->find(key);
+  return value == nullptr ? nullptr : value->as<std::string>();
+}
+
+Status check_optimizer(const JsonValue& json, const LaunchFile& file) {
+  const std::string* kind = word_at(json, "optimizer", "type");
+  if (kind == nullptr || matches_any(in_lower_case(*kind), "adam adamw")) return Ok{};
+  return bad_input(fmt::format("optimizer.type: {} makes another plan of it", *kind), path_of(file),
+                   kAdamState);
+}
+
+// What gradients add up in; nothing where the precision decides.
+Result<std::optional<DType>> gradients_of(const JsonValue& json, const LaunchFile& file) {
+  const std::string* word = word_at(json, "data_types", "grad_accum_dtype");
+  if (word == nullptr) return std::optional<DType>();
+  if (*word == "fp32") return std::optional(DType::kFloat32);
+  if (*word == "bf16") return std::optional(DType::kBFloat16);
+  if (*word == "fp16") return std::optional(DType::kFloat16);
+  return bad_input(fmt::format("data_types.grad_accum_dtype is '{}'", *word), path_of(file),
+                   "fp32, bf16 or fp16");
+}
+
 }  // namespace
 
 Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file) {
@@ -103,6 +130,8 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file) {
   config.train_batch = whole_at(json, "train_batch_size");
   config.micro_batch = whole_at(json, "train_micro_batch_size_per_gpu");
   config.accumulation = whole_at(json, "gradient_accumulation_steps");
+  TPSIM_TRY_STATUS(check_optimizer(json, file));
+  TPSIM_TRY(config.gradients, gradients_of(json, file));
   if (const JsonValue* zero = json.find("zero_optimization")) {
     TPSIM_TRY_STATUS(read_zero(*zero, file, config));
   }
@@ -126,9 +155,11 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file) {
 }
 
 Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file) {
-  if (config.train_batch >= 1 && config.micro_batch >= 1) return Ok{};
+  const bool has_step = config.train_batch >= 1 || config.accumulation >= 1;
+  if (has_step && config.micro_batch >= 1) return Ok{};
   return bad_input("batch sizes are missing or out of range", path_of(file),
-                   "train_batch_size and train_micro_batch_size_per_gpu");
+                   "train_micro_batch_size_per_gpu, and train_batch_size or "
+                   "gradient_accumulation_steps");
 }
 
 void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pipelines,
@@ -139,13 +170,18 @@ void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pip
     in.fail("--cpu-optimizer and offload_optimizer in DeepSpeed's JSON go together");
   }
   plan.zero = static_cast<int>(config.stage);
+  if (config.gradients) plan.gradient_dtype = *config.gradients;
   if (plan.dtype == DType::kBFloat16 && plan.zero == 0 && pipelines) plan.zero = 1;
   plan.offload = config.offloads ? Offload::kOptimizer : Offload::kNone;
-  if (config.train_batch != plan.global_batch || config.micro_batch != plan.micro_batch) {
-    in.fail("batch sizes of arguments and DeepSpeed's JSON differ");
+  const std::int64_t accumulated = config.micro_batch * config.accumulation * plan.degrees.dp;
+  const std::int64_t whole = config.train_batch >= 1 ? config.train_batch : accumulated;
+  if (whole != plan.global_batch || config.micro_batch != plan.micro_batch) {
+    in.fail(
+        fmt::format("batch sizes of arguments and DeepSpeed's JSON differ: {} and {} in a step, "
+                    "{} and {} in a micro-batch",
+                    plan.global_batch, whole, plan.micro_batch, config.micro_batch));
   }
-  if (config.accumulation >= 0 &&
-      config.train_batch != config.micro_batch * config.accumulation * plan.degrees.dp) {
+  if (config.accumulation >= 0 && whole != accumulated) {
     in.fail("train_batch_size is not micro-batch x accumulation x data-parallel ranks");
   }
   if (config.bf16 != (plan.dtype == DType::kBFloat16) ||

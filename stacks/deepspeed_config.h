@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/plan.h"
 #include "core/result.h"
@@ -18,6 +19,7 @@ struct DeepSpeedConfig {
   bool bf16 = false;
   bool fp16 = false;
   bool precision_is_auto = false;
+  std::optional<DType> gradients;    // what they add up in; nothing: as the precision has it
   bool offloads = false;             // the optimizer, to the host
   std::vector<std::string> outside;  // keys that no plan is made of
 };

@@ -133,12 +133,14 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Impo
   return result;
 }
 
-// "vocab-size" of --set: no variable of a shell has such a name.
+// "vocab-size" of --set: no variable of a shell has such a name. "null" leaves an option out.
 void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
   for (const auto& [name, value] : inputs.given) {
-    if (name.find('-') == std::string::npos) continue;
+    const bool leaves_out = value == "null";
+    if (name.find('-') == std::string::npos && !leaves_out) continue;
     const std::string option = name.starts_with("--") ? name : "--" + name;
     drop_option(command.options, option);
+    if (leaves_out) continue;
     command.options.push_back({option, value});
   }
 }
@@ -191,7 +193,7 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
 }
 
 // What a plan needs and only the recipe knows.
-Status ask_for_layout(const std::vector<FlatSetting>& settings, const std::string& file) {
+void ask_for_layout(const std::vector<FlatSetting>& settings, OpenQuestions& open) {
   constexpr std::string_view kNeeded[] = {
       "model.tensor_model_parallel_size", "model.pipeline_model_parallel_size",
       "model.context_parallel_size", "train.micro_batch_size", "train.global_batch_size"};
@@ -201,9 +203,9 @@ Status ask_for_layout(const std::vector<FlatSetting>& settings, const std::strin
     missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
     example += fmt::format("{}{}=N", example.empty() ? "" : ",", key);
   }
-  if (missing.empty()) return Ok{};
-  return bad_input(fmt::format("overrides a recipe, which alone knows its {}", missing), file,
-                   "say it with --set " + example);
+  if (missing.empty()) return;
+  open.ask({fmt::format("the recipe that it overrides alone knows its {}", missing),
+            "--set " + example});
 }
 
 // What all of its recipes for training from the start choose, where the file says nothing else.
@@ -219,7 +221,9 @@ void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result)
     taken += fmt::format("{}{}", taken.empty() ? "" : ", ", what);
   };
   if (said({"model.num_layers"})) return;  // a file of everything
-  if (!said({"model.bf16", "model.fp16", "mixed_precision"})) take("model.bf16", "bf16");
+  if (!said({"model.bf16", "model.fp16", "mixed_precision", "mixed_precision.dtype"})) {
+    take("model.bf16", "bf16");
+  }
   if (!said({"ddp.use_distributed_optimizer", "ddp.use_megatron_fsdp", "dist.use_megatron_fsdp"})) {
     take("ddp.use_distributed_optimizer", "a distributed optimizer");
   }
@@ -237,23 +241,21 @@ Result<ImportedPlan> import_nemo(const Files& files, const ImportInputs& inputs)
   const auto launcher = file_named(files, launch_file_names(LaunchStack::kNemo).front());
   if (launcher.ok()) {
     TPSIM_TRY(command, read_launch_command(*launcher, inputs.given));
-  } else {
-    command.size_unknown = "the YAML does not say on how many GPUs it runs";
   }
-  if (!inputs.model) {
-    return bad_input("which model? The YAML overrides a recipe", path_of(yaml),
-                     "add --model NAME or its config.json");
-  }
-  ImportedPlan result;
-  result.stack = "nemo";
-  result.model = *inputs.model;
   TPSIM_TRY(std::vector<FlatSetting> settings, flat_yaml(yaml.text, path_of(yaml)));
   settings = with_values(with_todays_sections(std::move(settings)), inputs.given);
+  ImportedPlan result;
+  result.stack = "nemo";
+  OpenQuestions open;
+  if (!inputs.model) open.ask({"which model? The YAML overrides a recipe", kModelAnswer});
   // What export writes is whole; of other files the recipe knows what they leave out.
   if (!launcher.ok()) {
-    TPSIM_TRY_STATUS(ask_for_layout(settings, path_of(yaml)));
+    ask_for_layout(settings, open);
+    if (inputs.gpus == 0) open.ask(kHowManyGpus);
     take_from_recipes(settings, result);
   }
+  TPSIM_TRY_STATUS(located(yaml, open.status()));
+  result.model = *inputs.model;
   TPSIM_TRY(command.options, located(yaml, nemo_options(settings)));
   if (!inputs.keeps_seq) {
     ModelSpec chosen = result.model;

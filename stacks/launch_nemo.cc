@@ -168,6 +168,10 @@ Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& s
     const std::size_t dot = setting.key.find('.');
     if (setting.value.empty()) continue;
     const std::string_view key = setting.key;
+    if (key == "mixed_precision.dtype") {  // as its examples say it
+      TPSIM_TRY_STATUS(add_precision(setting.value + "_mixed", options));
+      continue;
+    }
     if (key == "mixed_precision") {
       TPSIM_TRY_STATUS(add_precision(setting.value, options));
       continue;

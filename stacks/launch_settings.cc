@@ -29,6 +29,12 @@ std::string quoted(const std::string& value) {
 
 }  // namespace
 
+std::string leaving_out(std::string_view setting) {
+  setting.remove_prefix(setting.starts_with("--") ? 2 : 0);
+  return fmt::format(
+      "it may change the plan, and nothing here knows it: --set {}=null leaves it out", setting);
+}
+
 const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name) {
   const auto found = std::find_if(options.begin(), options.end(),
                                   [&](const LaunchOption& one) { return one.name == name; });
@@ -148,10 +154,8 @@ Status LaunchOptionReader::finish() const {
   if (std::find(known_.begin(), known_.end(), name) != known_.end()) {
     return bad_input(fmt::format("{} is given twice", name), "", "give it once");
   }
-  return bad_input(
-      fmt::format("unknown setting '{}'", name), "",
-      meant(nearest(name, known_),
-            "only what a plan is made of is read; leave data, optimizer and checkpoints out"));
+  return bad_input(fmt::format("unknown setting '{}'", name), "",
+                   meant(nearest(name, known_), leaving_out(name)));
 }
 
 LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node) {

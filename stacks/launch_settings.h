@@ -25,6 +25,9 @@ inline constexpr const char* kConfigMapFile = "configmap.yaml";
 inline constexpr std::string_view kShellLine = "# shellcheck shell=bash disable=SC2034\n";
 std::string without_shell_line(std::string_view text);
 
+// How to go on where a setting is unknown, by the name it has in the file.
+std::string leaving_out(std::string_view setting);
+
 // "--tensor-model-parallel-size 8". A switch has an empty value.
 struct LaunchOption {
   std::string name;  // with its dashes: "--bf16"
@@ -138,6 +141,9 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
 void add_megatron_model(const ModelSpec& model, LaunchOptions& out);
 // What runs beside compute, as arguments that are there or left out say.
 PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan);
+// Megatron's inner width where nobody says one: four times the model's, and of a gated part as much
+// weight, two thirds of it in steps of 64.
+std::int64_t usual_ffn(const ModelSpec& model);
 // The model that the arguments describe; kMissing where they describe none.
 struct StatedModel {
   ModelSpec model;

@@ -173,8 +173,12 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
     }
   }
   plan.recompute = recompute_of(in);
-  if (gpu_count(plan) != shell.size.nodes * shell.size.gpus_per_node) {
-    in.fail("the degrees do not multiply to the number of GPUs");
+  const std::int64_t world = shell.size.nodes * shell.size.gpus_per_node;
+  if (gpu_count(plan) != world) {
+    in.fail(fmt::format("data {} x tensor {} x pipeline {} x context {} are {} GPUs, not {}",
+                        plan.degrees.dp, plan.degrees.tp, plan.degrees.pp, plan.degrees.cp,
+                        gpu_count(plan), world),
+            "data_parallel_shard_degree = -1 takes what the other degrees leave");
   }
   TPSIM_TRY_STATUS(in.finish());
   TPSIM_TRY_STATUS(validate(plan, model));

@@ -7,6 +7,7 @@
 #include "core/leading_number.h"
 #include "core/text.h"
 #include "stacks/launch_settings.h"
+#include "stacks/shell_words.h"
 
 namespace tpsim {
 namespace {
@@ -26,11 +27,6 @@ T number_of(const Options& options, std::string_view name, T fallback) {
   return value && *value >= 0 && *value <= T(1e9) ? *value : fallback;
 }
 
-// A gated part of the same weight as four times the width: two thirds of it, in steps of 64.
-std::int64_t usual_ffn(const ModelSpec& model) {
-  return is_gated(model.mlp) ? 8 * model.hidden / 3 / 64 * 64 : 4 * model.hidden;
-}
-
 void read_attention(const Options& options, ModelSpec& model) {
   AttentionShape& attention = model.attention;
   attention.heads = number_of<std::int64_t>(options, "--num-attention-heads", 0);
@@ -47,6 +43,7 @@ void read_attention(const Options& options, ModelSpec& model) {
                        : kind == "none"                                     ? PositionKind::kNone
                                         : PositionKind::kLearned;
   attention.rope_theta = number_of<double>(options, "--rotary-base", 10000.0);
+  attention.rotary.fraction = number_of<double>(options, "--rotary-percent", 1.0);
   const auto positions = number_of<std::int64_t>(options, "--max-position-embeddings", model.seq);
   if (attention.position == PositionKind::kLearned && positions != model.seq) {
     model.ends.positions = positions;
@@ -70,11 +67,33 @@ std::int64_t vocab_in(const Options& options) {
   if (vocab > 0) return vocab;
   constexpr std::int64_t kGpt2Words = 50257;  // Radford et al. 2019
   const std::string* tokenizer = value_of(options, "--tokenizer-type");
-  if (tokenizer == nullptr) return 0;
+  // pretrain_gpt.py has GPT-2's unless told otherwise, and it alone takes merges.
+  if (tokenizer == nullptr) return has_option(options, "--merge-file") ? kGpt2Words : 0;
   constexpr std::int64_t kLlama2Words = 32000;  // Touvron et al. 2023
   return *tokenizer == "GPT2BPETokenizer"  ? kGpt2Words
          : *tokenizer == "Llama2Tokenizer" ? kLlama2Words
                                            : 0;
+}
+
+// What the file does not state of a model, or takes from outside.
+Error not_stated(const Options& options) {
+  std::string unset, said;
+  for (const std::string_view name :
+       {"--num-layers", "--hidden-size", "--num-attention-heads", "--seq-length"}) {
+    const std::string* text = value_of(options, name);
+    const auto variable = text == nullptr ? std::nullopt : unset_name(*text);
+    if (!variable) continue;
+    unset += fmt::format("{}{} is {}", unset.empty() ? "" : ", ", name, *variable);
+    said += fmt::format("{}{}=N", said.empty() ? "" : ",", variable->substr(1));
+  }
+  if (unset.empty()) {
+    return bad_input("which model? The file does not state its layers, width, heads and sequence",
+                     "", "add --model NAME or its config.json");
+  }
+  return bad_input(fmt::format("which model? {}, which the script does not set", unset), "",
+                   fmt::format("say it with --set {}, or what the script chooses it by: --set "
+                               "1=VALUE for its first argument",
+                               said));
 }
 
 // An option that only some models have, and what it is in a model.
@@ -182,6 +201,10 @@ Status take_layer_kinds(const ModelSpec& model, Options& options) {
 
 }  // namespace
 
+std::int64_t usual_ffn(const ModelSpec& model) {
+  return is_gated(model.mlp) ? 8 * model.hidden / 3 / 64 * 64 : 4 * model.hidden;
+}
+
 Result<StatedModel> model_of_megatron(const Options& options) {
   StatedModel stated;
   ModelSpec& model = stated.model;
@@ -190,10 +213,7 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   model.seq = number_of<std::int64_t>(options, "--seq-length", 0);
   const bool states = model.layers > 0 && model.hidden > 0 && model.seq > 0 &&
                       number_of<std::int64_t>(options, "--num-attention-heads", 0) > 0;
-  if (!states) {
-    return bad_input("which model? The file does not state its layers, width, heads and sequence",
-                     "", "add --model NAME or its config.json");
-  }
+  if (!states) return not_stated(options);
   model.mlp = has_option(options, "--swiglu") || has_option(options, "--glu-activation")
                   ? MlpKind::kSwiglu
               : has_option(options, "--squared-relu") ? MlpKind::kReluSquared

@@ -93,7 +93,8 @@ constexpr std::string_view kNoPlan =
     "megatron-amp-O2 native-amp-* nsys-profile normalize-attention-scores "
     "num-micro-batches-with-partial-activation-checkpoints "
     "activations-checkpoint-layers-per-pipeline persist-layer-norm post-process pre-process "
-    "reduce-amax resume-from-checkpoint seq-len-interpolation-factor transformer-block-type "
+    "reduce-amax resume-from-checkpoint scale-positional-embedding seq-len-interpolation-factor "
+    "transformer-block-type "
     "use-scaled-init-method gradient-accumulation-fusion masked-softmax-fusion "
     "share-embeddings-and-output-weights overlap-p2p-comm rampup-batch-size name precision optim";
 
@@ -111,9 +112,7 @@ Status name_left(const std::map<std::string, std::string>& keys, ImportedPlan& p
         key->second.starts_with("model.") && key->second.find('.', 6) == std::string::npos;
     if (is_of_model && !changes_no_plan(option)) {
       return bad_input(fmt::format("unknown setting '{}'", key->second), "",
-                       "it may change the plan, and nothing here knows it: leave it out, or say "
-                       "--set " +
-                           key->second + "=null");
+                       leaving_out(key->second));
     }
     option = key->second;
   }
@@ -232,6 +231,9 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
       command.expandable_segments = setting.value == "expandable_segments:True";
     }
     is_nemo |= setting.key.starts_with("trainer.") || setting.key.starts_with("train.");
+    if (setting.key == "model.tokenizer.type") {
+      add_option("--tokenizer-type", setting.value, command);
+    }
     if (!is_of_training(setting.key)) {
       others.push_back(setting.key);
       continue;

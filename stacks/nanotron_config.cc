@@ -11,7 +11,9 @@
 namespace tpsim {
 namespace {
 
+// Patterns are tried in order.
 constexpr LeftOver kNanotronRows[] = {
+    {"optimizer.optimizer_factory.name", kAdamState, "adamW adam"},
     {"checkpoints.* data_stages.* general.* lighteval.* logging.* profiler.* tokenizer.* "
      "s3_upload.* metrics_logging.* optimizer.clip_grad optimizer.learning_rate_scheduler.* "
      "optimizer.optimizer_factory.* optimizer.weight_decay* tokens.limit_* tokens.train_steps "

@@ -20,31 +20,35 @@ constexpr std::string_view kMegatron =
     "--create-moe-param-group --cross-entropy-fusion-impl --cross-entropy-loss-fusion "
     "--cuda-graph-warmup-steps --custom-token-counting --cyclic-* --data-args-path "
     "--data-cache-path --data-efficiency-* --data-impl --data-parallel-random-init --data-path "
-    "--data-sharding --dataloader-type --ddp-* --DDP-impl --decoupled-* "
+    "--data-sharding --dataset --dataloader-type --ddp-* --DDP-impl --decoupled-* "
     "--defer-embedding-wgrad-compute --delay-grad-reduce --deterministic-mode --disable-mmap "
     "--disable-moe-token-dropping --disable-straggler-on-startup --dist-ckpt-* "
     "--dist-signal-handler --distributed-backend --distributed-timeout-* "
     "--empty-unused-memory-level --enable-experimental --enable-one-logger --end-of-* "
-    "--end-weight-decay --eod-mask-loss --error-injection-* --eval-* --exit-* --fim-* --finetune "
+    "--end-weight-decay --eod-mask-loss --error-injection-* --extra-vocab-size --eval-* --exit-* "
+    "--fim-* --finetune "
     "--fp16-lm-cross-entropy --full-validation --gradient-accumulation-fusion --hf-* "
     "--high-priority-stream-groups --hysteresis --inference-* --init-method-* --initial-loss-scale "
     "--iteration --kill-switch-path --lazy-mpu-init --legacy-* --load --local-rank --log-* "
     "--logging-* --loss-scale --loss-scale-window --lr --lr-* --manual-gc* --mask-prob "
-    "--masked-softmax-fusion --master-* --max-tokens-to-oom --merge-file --min-loss-scale --min-lr "
+    "--masked-softmax-fusion --master-* --max-padding-length --max-tokens-to-oom --merge-file "
+    "--min-loss-scale --min-lr "
     "--mmap-warmup --mock-data --moe-aux-loss-coeff --moe-eval-* --moe-grouped-gemm "
     "--moe-input-jitter-eps --moe-loss-coeff --moe-min-capacity --moe-per-layer-logging "
     "--moe-router-bias-update-rate --moe-router-dtype --moe-router-enable-expert-bias "
     "--moe-router-group-topk --moe-router-load-balancing-type --moe-router-num-groups "
     "--moe-router-padding-* --moe-router-pre-softmax --moe-router-score-function "
     "--moe-router-topk-scaling-factor --moe-shared-expert-gate --moe-use-legacy-grouped-gemm "
-    "--moe-z-loss-coeff --mscale* --mtp-loss-scaling-factor --nccl-* --no-align-* --no-check-* "
+    "--moe-z-loss-coeff --mscale* --mtp-loss-scaling-factor --mup* --nccl-* --no-align-* "
+    "--no-check-* "
     "--no-ckpt-* --no-create-attention-mask-in-dataloader --no-gradient-reduce-div-fusion "
     "--no-initialization --no-load-* --no-log-* --no-masked-softmax-fusion --no-mmap-bin-files "
     "--no-persist-layer-norm --no-position-embedding --no-query-key-layer-scaling --no-save-* "
     "--no-scaled-init --no-use-* --no-weight-decay-* --node-rank --num-ckpt-* "
     "--num-dataset-builder-threads --num-distributed-ckpt-* --num-workers --nvtx* --one-logger-* "
     "--optimizer --original-max-position-embeddings --overlap-param-gather-with-optimizer-step "
-    "--override-lr* --override-opt* --padded-vocab-size --per-split-data-args-path --profile "
+    "--override-lr* --override-opt* --padded-vocab-size --patch-tokenizer-type "
+    "--per-split-data-args-path --profile "
     "--profile-* --qk-clip* --rampup-batch-size --rank --record-memory-history --replication-* "
     "--rerun-* --reset-attention-mask --reset-iteration --reset-position-ids --rope-* "
     "--rotary-interleaved --rotary-percent --rotary-scaling-factor "
@@ -53,7 +57,8 @@ constexpr std::string_view kMegatron =
     "--start-weight-decay --straggler-* --strict-* --suggested-communication-unit-size "
     "--te-rng-tracker --tensorboard-* --test-data-path --test-mode --test-weighted-split-paths* "
     "--tiktoken-* --timer-* --timing-log-* --tokenizer-* --tp-comm-bootstrap-backend "
-    "--tp-comm-overlap-* --train-data-path --train-iters --train-samples --train-sync-interval "
+    "--tp-comm-overlap-* --train-data-path --train-iters --train-mode --train-samples "
+    "--train-sync-interval "
     "--train-tokens --train-weighted-split-paths* --trust-remote-code --universal-checkpoint "
     "--use-checkpoint-opt* --use-cpu-initialization --use-dataset-only --use-dist-ckpt "
     "--use-legacy-models --use-mcore-models --use-mp-args-from-checkpoint-args --use-one-sent-docs "
@@ -69,7 +74,7 @@ constexpr std::string_view kDeepSpeed =
 
 constexpr std::string_view kNemo =
     "optimizer.* scheduler.* dataset.* logger.* tokenizer.* rng.* validation.* profiling.* "
-    "train.train_* train.eval_* model.fp8_amax_* model.cross_entropy_* model.init_* "
+    "train.train_* train.eval_* model.fp8_amax_* model.cross_entropy_* model.init_* model.qk_clip* "
     "model.moe_router_load_balancing_* model.rotary_percent checkpoint.* dist.distributed_timeout* "
     "ddp.average_in_collective ddp.check_for_* rerun_state_machine.* straggler.* nvrx_straggler.* "
     "model.fp8_margin model.fp8_interval train.exit_* train.manual_gc* checkpoint.save* "
@@ -83,11 +88,20 @@ constexpr std::string_view kTorchTitan =
     "--activation_checkpoint.per_op_* --activation_checkpoint.early_stop --training.deterministic "
     "--training.debug_* --memory_estimation.* --fault_tolerance.* --experimental.* "
     "--parallelism.context_parallel_rotate_method --parallelism.enable_compiled_autograd "
-    "--lr_scheduler* --profiler.*";
+    "--lr_scheduler* --profiler.* --quantize.linear.float8.precompute_*";
 
 constexpr const char* kAllLinear =
     "tpsim's recipes are those of the blocks' linear layers, all of them and nothing else";
 constexpr LeftOver kRefused[] = {
+    {"--optimizer optimizer.optimizer", kAdamState, "adam"},
+    {"--optimizer.name", kAdamState, "Adam AdamW"},
+    {"--exp-avg-dtype --exp-avg-sq-dtype --main-params-dtype optimizer.exp_avg_dtype "
+     "optimizer.exp_avg_sq_dtype optimizer.main_params_dtype",
+     kAdamState, "fp32 float32 torch.float32"},
+    {"optimizer.main_grads_dtype",
+     "say what gradients add up in by ddp.grad_reduce_in_fp32: --set KEY=VALUE",
+     "fp32 float32 torch.float32"},
+    {"--optimizer.early_step_in_backward", "tpsim's gradients live until the step"},
     {"--parallelism.expert_*", "tpsim gives torchtitan dense models only", "1"},
     {"--training.dtype", "tpsim's weights have an fp32 copy", "float32"},
     {"--training.enable_cpu_offload", "tpsim's plans keep the weights on the GPU"},
@@ -111,6 +125,7 @@ constexpr LeftOver kRefused[] = {
     {"--pipeline-model-parallel-comm-backend", "tpsim's stages talk by NCCL", "nccl"},
     {"--moe-shared-expert-overlap", "tpsim's shared expert runs after the others"},
     {"--moe-layer-recompute", "tpsim recomputes blocks or core attention"},
+    {"model.moe_layer_freq*", "name the model whose blocks these are: --model its config.json"},
     {"--moe-extended-tp",
      "say how experts lie: --expert-tensor-parallel-size and "
      "--expert-model-parallel-size"},
@@ -118,7 +133,16 @@ constexpr LeftOver kRefused[] = {
     {"--ds-sequence-parallel-size", "tpsim shares sequences by context parallelism", "1"},
 };
 
+// "--optimizer muon", as its owner wrote it.
+std::string to_string(const LaunchOption& option) {
+  return option.value.empty() ? option.name : fmt::format("{} {}", option.name, option.value);
+}
+
 }  // namespace
+
+bool is_harmless(const LeftOver& row, std::string_view value) {
+  return !row.harmless.empty() && matches_any(value, row.harmless);
+}
 
 bool is_outside(LaunchStack stack, std::string_view name) {
   switch (stack) {
@@ -139,15 +163,20 @@ bool is_outside(LaunchStack stack, std::string_view name) {
   return false;
 }
 
-// Of a log only what is on counts: a switch without a value, or a format of fewer bits.
+// Of a log only what is on counts: a switch without a value, a format of fewer bits, and which
+// optimizer it is.
 Status refuse_logged(const std::vector<LaunchOption>& options) {
   for (const LaunchOption& option : options) {
-    const bool narrow = option.name == "--fp8" || option.name == "--fp4";
+    const bool counts = matches_any(
+        option.name,
+        "--fp8 --fp4 --optimizer --exp-avg-dtype --exp-avg-sq-dtype --main-params-dtype");
     for (const LeftOver& refused : kRefused) {
-      if (!matches_any(option.name, refused.patterns) || (!option.value.empty() && !narrow))
+      if (!matches_any(option.name, refused.patterns) || (!option.value.empty() && !counts))
         continue;
+      if (is_harmless(refused, option.value)) continue;
       if (option.name.starts_with("--fp8-") || option.name.starts_with("--fp4-")) continue;
-      return bad_input(fmt::format("{} makes another plan of it", option.name), "", refused.why);
+      return bad_input(fmt::format("{} makes another plan of it", to_string(option)), "",
+                       refused.why);
     }
   }
   return Ok{};
@@ -161,9 +190,10 @@ Result<std::vector<std::string>> take_outside(LaunchStack stack,
     bool harmless = is_outside(stack, option.name);
     for (const LeftOver& refused : kRefused) {
       if (!matches_any(option.name, refused.patterns)) continue;
-      harmless = !refused.harmless.empty() && option.value == refused.harmless;
+      harmless = is_harmless(refused, option.value);
       if (harmless) continue;
-      return bad_input(fmt::format("{} makes another plan of it", option.name), "", refused.why);
+      return bad_input(fmt::format("{} makes another plan of it", to_string(option)), "",
+                       refused.why);
     }
     if (harmless) names.push_back(option.name);
     if (!harmless) kept.push_back(std::move(option));

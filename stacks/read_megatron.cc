@@ -133,7 +133,7 @@ Offload offload_of(LaunchOptionReader& in) {
   const bool offloads = in.flag("--optimizer-cpu-offload");
   const bool aware = in.flag("--use-precision-aware-optimizer");
   const std::string fraction = in.text("--optimizer-offload-fraction").value_or("1.0");
-  if (offloads != aware || (offloads && fraction != "1.0" && fraction != "1")) {
+  if ((offloads && !aware) || (offloads && fraction != "1.0" && fraction != "1")) {
     in.fail(
         "an offloaded optimizer is read whole: --optimizer-cpu-offload with "
         "--use-precision-aware-optimizer and a fraction of 1.0");
@@ -145,7 +145,11 @@ void read_precision(LaunchOptionReader& in, Plan& plan) {
   const bool bf16 = in.flag("--bf16");
   const bool fp16 = in.flag("--fp16");
   const bool wide = in.flag("--accumulate-allreduce-grads-in-fp32");
-  const bool narrow = in.flag("--grad-reduce-in-bf16");
+  const std::string added = in.text("--main-grads-dtype").value_or("fp32");
+  const bool narrow = in.flag("--grad-reduce-in-bf16") || matches_any(added, "bf16 torch.bfloat16");
+  if (!narrow && !matches_any(added, "fp32 torch.float32")) {
+    in.fail(fmt::format("--main-grads-dtype is {}: fp32 or bf16", added));
+  }
   if (bf16 && fp16) in.fail("--bf16 and --fp16 exclude each other");
   plan.dtype = bf16 ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
   // bf16 adds up in fp32 unless told otherwise, fp16 in fp16.
@@ -218,9 +222,7 @@ bool is_of_capacity(std::string_view option) {
 
 // What Megatron-LM takes for an option that is left out; empty for one that it wants.
 std::string default_of(std::string_view option, const ModelSpec& model) {
-  if (option == "--ffn-hidden-size" && model.mlp == MlpKind::kGelu) {
-    return std::to_string(4 * model.hidden);
-  }
+  if (option == "--ffn-hidden-size") return std::to_string(usual_ffn(model));
   if (option == "--kv-channels") return std::to_string(model.hidden / model.attention.heads);
   if (option == "--position-embedding-type") return "learned_absolute";
   if (option == "--normalization") return "LayerNorm";
@@ -303,12 +305,17 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
   const std::string exchange = in.text("--cp-comm-type").value_or("p2p");
   if (degrees.cp > 1 && exchange != "all_gather") {
-    in.fail(fmt::format("--cp-comm-type is {}; keys and values are all-gathered", exchange));
+    in.fail(fmt::format("--cp-comm-type is {}; keys and values are all-gathered", exchange),
+            "--set cp-comm-type=all_gather, of a YAML model.cp_comm_type, predicts it so");
   }
   read_expert_degrees(in, model, degrees);
   const std::int64_t world = size.nodes * size.gpus_per_node;
   const std::int64_t replica = degrees.tp * degrees.pp * degrees.cp;
-  if (world % replica != 0) in.fail(fmt::format("{} GPUs do not divide by {}", world, replica));
+  if (world % replica != 0) {
+    in.fail(fmt::format("{} GPUs do not divide by tensor {} x pipeline {} x context {} = {}", world,
+                        degrees.tp, degrees.pp, degrees.cp, replica),
+            fmt::format("say on how many it runs: --gpus N, a multiple of {}", replica));
+  }
   degrees.dp = std::max<std::int64_t>(1, world / replica);
 }
 

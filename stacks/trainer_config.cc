@@ -16,7 +16,6 @@ namespace tpsim {
 namespace {
 
 constexpr const char* kWholeModel = "tpsim plans the training of all weights";
-constexpr const char* kAdam = "tpsim's plans keep AdamW's state in fp32";
 constexpr const char* kNoOffload =
     "tpsim's plans keep the weights on the GPU; an offloaded optimizer (offload_optimizer_device: "
     "cpu) is read";
@@ -29,8 +28,9 @@ constexpr const char* kFewBits =
 // Patterns are tried in order.
 constexpr LeftOver kTrainerRows[] = {
     {"adapter lora_* peft* use_peft unfrozen_parameters* relora* gptq", kWholeModel},
-    {"load_in_8bit load_in_4bit bnb_4bit*", kWholeBits},
-    {"rl", "tpsim plans the training on a loss of words"},
+    {"load_in_8bit load_in_4bit bnb_4bit* quantization_bit", kWholeBits},
+    {"finetuning_type", kWholeModel, "full"},
+    {"rl stage", "tpsim plans the training on a loss of words", "sft pt"},
     {"fsdp_config.*offload_params fsdp_config.fsdp_offload_params fsdp_config.offload_params "
      "fsdp_offload_params deepspeed_config.offload_param_device",
      kNoOffload},
@@ -41,8 +41,8 @@ constexpr LeftOver kTrainerRows[] = {
     {"flex_attention",
      "its kernel is timed nowhere here; --set flex_attention=false reads it as "
      "FlashAttention"},
-    {"torch_dtype dtype", kFewBits},
-    {"optim_target_modules*", kAdam},
+    {"torch_dtype dtype pure_bf16", kFewBits},
+    {"optim_target_modules*", kAdamState},
     {"torch_empty_cache_steps", "it frees memory between steps"},
     {"adam_* assistant_only_loss average_tokens_across_devices beta columns* completion_only_loss "
      "eos_token pad_token flex_attn_compile_kwargs* liger_* loss_type packing_* "
@@ -60,11 +60,14 @@ constexpr LeftOver kTrainerRows[] = {
      "save_* saves_per_epoch seed shuffle* special_tokens* strict system_prompt test_* tf32 token* "
      "tokens* tokenizer* total_num_steps tpu_* train_on_* trust_remote_code type use_cpu "
      "use_tensorboard val_* wandb* warmup_* weight_decay xformers_attention deepspeed_config.* "
-     "dpo* bf16_full_eval fp16_full_eval fp16_* half_precision_backend gradient_clipping"},
+     "dpo* bf16_full_eval fp16_full_eval fp16_* half_precision_backend gradient_clipping template "
+     "max_samples plot_loss mask_history neat_packing mix_strategy interleave_probs media_dir "
+     "image_* video_* freeze_* resize_vocab use_fast_tokenizer compute_accuracy buffer_size "
+     "predict_with_generate print_param_status"},
 };
 
 // What no question should precede.
-constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 3);
+constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 4);
 
 // The first of these keys that the file has.
 std::optional<std::string> any_text(FlatReader& in, std::initializer_list<const char*> keys) {
@@ -131,6 +134,9 @@ void read_fsdp(FlatReader& in, bool asked, ImportedPlan& result) {
   }
 }
 
+// Scripts and trainings are started from the top of their repository.
+constexpr int kAbove = 4;
+
 // As its owner called it, from the folder of what names it, or from so many folders above; nothing
 // where it is not there.
 std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs,
@@ -192,7 +198,7 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
   if (named || own) {
     LaunchFile json{named.value_or(file.name), file.text, named ? "" : path_of(file)};
     if (named) {
-      const auto text = text_of_named(*named, inputs, 0);
+      const auto text = text_of_named(*named, inputs, kAbove);
       if (!text) {
         return not_there(*named, path_of(file),
                          ", or import it beside: tpsim import " + path_of(file) + " FILE");
@@ -226,19 +232,38 @@ void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {
   const bool leaves_open = config.precision_is_auto && !fp16;  // what its Trainer is told
   plan.dtype = bf16 || leaves_open ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
   plan.gradient_dtype = plan.dtype == DType::kFloat16 ? DType::kFloat16 : DType::kFloat32;
+  if (config.gradients) plan.gradient_dtype = *config.gradients;
+}
+
+// LLaMA-Factory's word for it.
+bool says_flash(FlatReader& in) {
+  const auto word = in.text("flash_attn");
+  return word && !matches_any(*word, "false disabled");
+}
+
+// LLaMA-Factory recomputes unless told otherwise.
+Recompute recompute_of_trainer(FlatReader& in) {
+  const bool usual = in.has("finetuning_type") || in.has("stage");
+  const bool off = in.flag("disable_gradient_checkpointing", false);
+  return in.flag("gradient_checkpointing", usual && !off) ? Recompute::kFull : Recompute::kNone;
 }
 
 void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
-  const std::string kind = in.text("attn_implementation").value_or("sdpa");
+  const std::string kind = any_text(in, {"attn_implementation", "attention"}).value_or("sdpa");
+  if (kind.starts_with("flex")) {
+    in.fail(fmt::format("{} makes another plan of it", kind),
+            "its kernel is timed nowhere here; --set attn_implementation=flash_attention_2 reads "
+            "it as FlashAttention");
+  }
   const bool flash =
-      any_flag(in, {"flash_attention", "sdp_attention", "use_flash_attention_2", "flash_attn"});
+      any_flag(in, {"flash_attention", "sdp_attention", "use_flash_attention_2"}) || says_flash(in);
   const bool plain = any_flag(in, {"eager_attention"}) || (kind == "eager" && !flash);
   result.plan.attention = plain ? AttentionKind::kUnfused : AttentionKind::kFlash;
   PartValues& parts = result.parts;
   if (plain)
     parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
   if (any_flag(in, {"torch_compile"})) parts[StackPart::kCompile] = 1;
-  const bool liger = any_flag(in, {"use_liger_kernel", "use_liger"});
+  const bool liger = any_flag(in, {"use_liger_kernel", "use_liger", "enable_liger_kernel"});
   if (in.flag("liger_fused_linear_cross_entropy", liger)) {
     parts[StackPart::kLossHead] = static_cast<std::int64_t>(LossHead::kFused);
   }
@@ -251,7 +276,7 @@ void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
   if (optimizer == "adamw_torch_fused") parts[StackPart::kOptimizerKernel] = 0;
   if (optimizer != "adamw_torch" && optimizer != "adamw_torch_fused" && optimizer != "adamw_hf" &&
       optimizer != "adamw_apex_fused") {
-    in.fail(fmt::format("the optimizer {} makes another plan of it", optimizer), kAdam);
+    in.fail(fmt::format("the optimizer {} makes another plan of it", optimizer), kAdamState);
   }
 }
 
@@ -261,9 +286,9 @@ struct TrainerSize {
   std::int64_t accumulation = -1;
 };
 
-// Each is said by one of the files, or by the options of the import.
-Result<TrainerSize> trainer_size(FlatReader& in, const DeepSpeedConfig& config,
-                                 const ImportInputs& inputs) {
+// Each is said by one of the files, or by the options of the import; else it is asked for.
+TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const ImportInputs& inputs,
+                         OpenQuestions& open) {
   TrainerSize size;
   size.micro = any_integer(in, {"per_device_train_batch_size", "micro_batch_size"});
   size.accumulation = any_integer(
@@ -278,28 +303,27 @@ Result<TrainerSize> trainer_size(FlatReader& in, const DeepSpeedConfig& config,
   if (size.gpus < 1 && told && size.accumulation > 0) {
     size.gpus = config.train_batch / (size.micro * size.accumulation);
   }
-  if (size.gpus < 1) {
-    return bad_input("the file does not say on how many GPUs it runs", "", "add --gpus N");
-  }
-  if (size.micro < 1) {
-    return bad_input("the file leaves the batch of a GPU open", "", "add --micro-batch N");
-  }
+  if (size.gpus < 1) open.ask(kHowManyGpus);
+  if (size.micro < 1) open.ask({"the file leaves the batch of a GPU open", "--micro-batch N"});
+  if (size.gpus < 1 || size.micro < 1) return size;
   const std::int64_t whole = inputs.global_batch > 0 ? inputs.global_batch : config.train_batch;
   if (size.accumulation < 1 && whole > 0) size.accumulation = whole / (size.micro * size.gpus);
   if (size.accumulation < 1) size.accumulation = 1;
   return size;
 }
 
-Result<ModelSpec> trainer_model(FlatReader& in, const ImportInputs& inputs) {
+// Without layers where it is asked for.
+ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestions& open) {
   const auto name = any_text(in, {"base_model", "model_name_or_path", "model_id"});
   if (inputs.model) return *inputs.model;
   if (name && inputs.load) {
     Result<ModelSpec> model = inputs.load(*name);
-    if (model.ok()) return model;
-    return bad_input(fmt::format("the catalogue has no model '{}'", *name), "",
-                     "add --model NAME or its config.json");
+    if (model.ok()) return *std::move(model);
   }
-  return bad_input("which model? The file names none", "", "add --model NAME or its config.json");
+  open.ask({name ? fmt::format("the catalogue has no model '{}'", *name)
+                 : "which model? The file names none",
+            kModelAnswer});
+  return {};
 }
 
 }  // namespace
@@ -318,13 +342,15 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   if (kind == "MEGATRON_LM") in.fail("distributed_type MEGATRON_LM: import Megatron's own script");
   read_fsdp(in, kind == "FSDP", result);
   read_numbers(in, config, plan);
-  if (in.flag("gradient_checkpointing", false)) plan.recompute = Recompute::kFull;
+  if (recompute_of_trainer(in) == Recompute::kFull) plan.recompute = Recompute::kFull;
   read_trainer_kernels(in, result);
-  TPSIM_TRY(result.model, trainer_model(in, inputs));
+  OpenQuestions open;
+  result.model = trainer_model(in, inputs, open);
   const std::int64_t seq = any_integer(
       in, {"sequence_len", "max_seq_length", "max_length", "model_max_length", "cutoff_len"});
   if (seq > 0 && !inputs.keeps_seq) result.model.seq = seq;
-  TPSIM_TRY(const TrainerSize size, trainer_size(in, config, inputs));
+  const TrainerSize size = trainer_size(in, config, inputs, open);
+  TPSIM_TRY_STATUS(open.status());
   read_mesh(in, size.gpus, result);
   read_loaded_bits(in, result);
   plan.degrees.dp = size.gpus;
@@ -347,10 +373,8 @@ std::string key_of(std::string_view option) {
   return key;
 }
 
-// Scripts are started from the top of their repository.
 Result<std::string> opened(const std::string& name, const LaunchFile& by,
                            const ImportInputs& inputs) {
-  constexpr int kAbove = 4;
   auto text = text_of_named(name, inputs, kAbove);
   if (!text) return not_there(name, path_of(by));
   return *std::move(text);

@@ -121,7 +121,7 @@ TEST_CASE("overrides of a recipe ask for what the recipe alone knows") {
   const Error error = refused(config("bridge_old.yaml"), of_model("llama-3-8b", 16));
   CHECK_THAT(error.message, Catch::Contains("model.context_parallel_size"));
   CHECK_THAT(error.message, !Catch::Contains("model.tensor_model_parallel_size"));
-  CHECK(error.hint == "say it with --set model.context_parallel_size=N");
+  CHECK(error.hint == "add --set model.context_parallel_size=N");
   const ImportedPlan plan =
       read("bridge_old.yaml", of_model("llama-3-8b", 16, {{"model.context_parallel_size", "1"}}));
   CHECK(plan.plan.degrees == ParallelDegrees{.tp = 2, .dp = 8});
