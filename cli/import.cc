@@ -202,7 +202,11 @@ Status name_model(const Arguments& arguments, ImportedPlan& read) {
   }
   if (!alike.empty()) {
     read.model.name = alike.front().name;
-    if (!read.has_vocab) read.model.vocab = alike.front().vocab;
+    if (!read.has_vocab) {
+      read.model.vocab = alike.front().vocab;
+      read.notes.push_back(fmt::format("its tokenizer is taken to have {}'s {} words",
+                                       read.model.name, read.model.vocab));
+    }
     read.has_vocab = true;
   }
   return validate(read.model);

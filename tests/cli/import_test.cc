@@ -42,6 +42,8 @@ TEST_CASE("of models of one shape with other words the file has to say which") {
   REQUIRE(based.ok());
   CHECK(based->file.model.name == "llama-3-70b");
   CHECK(based->file.model.vocab == 128256);
+  REQUIRE(based->notes.size() == 1);
+  CHECK(based->notes.front() == "its tokenizer is taken to have llama-3-70b's 128256 words");
   const auto said = imported("", "vocab-size=32000");
   REQUIRE(said.ok());
   CHECK(said->file.model.name == "llama-2-70b");
