@@ -40,6 +40,14 @@ std::string stack_of_megatron(const LaunchCommand& command) {
   return core ? "megatron-core" : "megatron-lm";
 }
 
+// BigScience's fork, without its engine too, calls positions by other words.
+void use_megatrons_positions(std::vector<LaunchOption>& options) {
+  LaunchOption* const kind = find_option(options, "--position-embedding-type");
+  if (kind == nullptr) return;
+  if (kind->value == "absolute") kind->value = "learned_absolute";
+  if (kind->value == "rotary") kind->value = "rope";
+}
+
 // In plans of a model without a vocabulary the least one stands for it.
 ModelSpec with_vocab(const ImportedPlan& result) {
   ModelSpec model = result.model;
@@ -81,6 +89,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   ImportedPlan result;
   const bool is_early = speaks_as_of_2021(command);
   use_todays_names(command);
+  use_megatrons_positions(command.options);
   result.stack = stack_of_megatron(command);
   if (is_early && !has_any_option(command.options, {"--use-flash-attn", "--attention-backend",
                                                     "--transformer-impl"})) {

@@ -334,6 +334,11 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file,
   }
   if (command.options.empty() && command.configs.empty()) {
     const std::string other = called_script(file.text);
+    if (script.exits) {
+      return bad_input("exits before it starts a training", path_of(file),
+                       "say what it asks for: --set NAME=VALUE, or --set 1=VALUE for its first "
+                       "argument");
+    }
     return bad_input(
         "holds no training command and no options", path_of(file),
         other.empty()

@@ -15,6 +15,7 @@ struct Renamed {
 constexpr Renamed kRenamed[] = {
     {"--model-parallel-size", "--tensor-model-parallel-size"},
     {"--batch-size", "--micro-batch-size"},
+    {"--max-absolute-position-embeddings", "--max-position-embeddings"},
     {"--recompute-activations", "--recompute-granularity", "selective"},
     {"--checkpoint-activations", "--recompute-granularity", "full"},
     {"--activations-checkpoint-method", "--recompute-method"},

@@ -53,7 +53,7 @@ constexpr std::string_view kMegatron =
     "--rerun-* --reset-attention-mask --reset-iteration --reset-position-ids --rope-* "
     "--rotary-interleaved --rotary-percent --rotary-scaling-factor "
     "--rotary-seq-len-interpolation-factor --run-workload-* --s3-* --sample-rate --save "
-    "--save-interval --seed --seq-aux --sft* --sharp-* --skip-* --spec --split "
+    "--save-* --seed --seq-aux --sft* --sharp-* --skip-* --spec --split "
     "--start-weight-decay --straggler-* --strict-* --suggested-communication-unit-size "
     "--te-rng-tracker --tensorboard-* --test-data-path --test-mode --test-weighted-split-paths* "
     "--tiktoken-* --timer-* --timing-log-* --tokenizer-* --tp-comm-bootstrap-backend "

@@ -392,7 +392,8 @@ class Interpreter {
   Status issue(ShellCommand command, int depth) {
     if (command.words.empty() || script_.commands.size() >= kMostCommands) return Ok{};
     const std::string& name = command.words.front();
-    if (name == "exit" || name == "return") return exited_ = name == "exit", Ok{};
+    if (name == "exit") return exited_ = script_.exits = true, Ok{};
+    if (name == "return") return Ok{};
     if (functions_.contains(name) && depth < kDeepestCommand) return call(command, depth + 1);
     const auto shell = std::find(command.words.begin(), command.words.end(), "-c");
     const bool nested = shell != command.words.begin() && shell != command.words.end() &&

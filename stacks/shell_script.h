@@ -23,6 +23,7 @@ struct ShellScript {
   ShellVariables variables;                  // at its end
   std::map<std::string, std::string> files;  // what it writes with here-documents, by name
   std::map<std::string, std::string> batch;  // "#SBATCH --nodes=4": "nodes" and "4"
+  bool exits = false;                        // before its end, as it says itself
 };
 
 // `given` are variables that the environment would hold; "1" is the first argument. `file` names

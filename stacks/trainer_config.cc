@@ -171,11 +171,22 @@ void read_loaded_bits(FlatReader& in, const ImportedPlan& result) {
   }
 }
 
-// FSDP2's mesh: copies of shards are those of nodes where shards fill one.
-void read_mesh(FlatReader& in, std::int64_t gpus, ImportedPlan& result) {
-  const std::int64_t copies =
-      in.integer("parallelism_config.parallelism_config_dp_replicate_size", 1);
-  const std::int64_t shards = in.integer("parallelism_config.parallelism_config_dp_shard_size", 1);
+// FSDP2's mesh: shards, and copies of them. As accelerate calls it and as axolotl does.
+struct Mesh {
+  std::int64_t copies = 1;
+  std::int64_t shards = 1;
+};
+Mesh mesh_of(FlatReader& in) {
+  const auto size = [&](const std::string& name) {
+    const std::string long_name = "parallelism_config.parallelism_config_" + name;
+    return std::max<std::int64_t>(1, any_integer(in, {long_name.c_str(), name.c_str()}));
+  };
+  return {size("dp_replicate_size"), size("dp_shard_size")};
+}
+
+// Copies of shards are those of nodes where shards fill one.
+void read_mesh(FlatReader& in, const Mesh& mesh, std::int64_t gpus, ImportedPlan& result) {
+  const auto [copies, shards] = mesh;
   if (copies <= 1) return;
   if (shards <= 1) {
     result.plan.zero = 0;
@@ -288,7 +299,7 @@ struct TrainerSize {
 
 // Each is said by one of the files, or by the options of the import; else it is asked for.
 TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const ImportInputs& inputs,
-                         OpenQuestions& open) {
+                         const Mesh& mesh, OpenQuestions& open) {
   TrainerSize size;
   size.micro = any_integer(in, {"per_device_train_batch_size", "micro_batch_size"});
   size.accumulation = any_integer(
@@ -303,6 +314,7 @@ TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const Im
   if (size.gpus < 1 && told && size.accumulation > 0) {
     size.gpus = config.train_batch / (size.micro * size.accumulation);
   }
+  if (size.gpus < 1 && mesh.shards > 1) size.gpus = mesh.copies * mesh.shards;
   if (size.gpus < 1) open.ask(kHowManyGpus);
   if (size.micro < 1) open.ask({"the file leaves the batch of a GPU open", "--micro-batch N"});
   if (size.gpus < 1 || size.micro < 1) return size;
@@ -349,9 +361,10 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   const std::int64_t seq = any_integer(
       in, {"sequence_len", "max_seq_length", "max_length", "model_max_length", "cutoff_len"});
   if (seq > 0 && !inputs.keeps_seq) result.model.seq = seq;
-  const TrainerSize size = trainer_size(in, config, inputs, open);
+  const Mesh mesh = mesh_of(in);
+  const TrainerSize size = trainer_size(in, config, inputs, mesh, open);
   TPSIM_TRY_STATUS(open.status());
-  read_mesh(in, size.gpus, result);
+  read_mesh(in, mesh, size.gpus, result);
   read_loaded_bits(in, result);
   plan.degrees.dp = size.gpus;
   plan.micro_batch = size.micro;

@@ -243,6 +243,35 @@ TEST_CASE("attention by blocks of masks is refused however it is asked for") {
   }
 }
 
+TEST_CASE("names and words of older files are today's") {
+  LaunchFile file = megatron("--vocab-size 1024 --position-embedding-type absolute");
+  file.text.replace(file.text.find("--max-position"), 14, "--max-absolute-position");
+  CHECK(read(import_plan(LaunchStack::kMegatronLm, {file}, on(0))).model.attention.position ==
+        PositionKind::kLearned);
+  CHECK(read(of_megatron("--vocab-size 1024 --position-embedding-type rotary"))
+            .model.attention.position == PositionKind::kRotary);
+}
+
+TEST_CASE("a script that exits for want of an argument says so") {
+  LaunchFile file = megatron("--vocab-size 1024");
+  file.text.insert(0, "if [ \"$1\" != small ]; then exit 1; fi\n");
+  const Error error = refused(import_plan(LaunchStack::kMegatronLm, {file}, on(8)));
+  CHECK(error.message == "exits before it starts a training");
+  CHECK_THAT(error.hint, Catch::Contains("--set 1=VALUE"));
+  CHECK(import_plan(LaunchStack::kMegatronLm, {file}, on(8, nullptr, {{"1", "small"}})).ok());
+}
+
+TEST_CASE("axolotl's mesh of shards says on how many GPUs it runs") {
+  const std::string text =
+      "base_model: llama-2-7b\nmicro_batch_size: 2\nbf16: true\nfsdp_version: 2\n";
+  const ImportedPlan plan =
+      read(import_config({"a.yaml", text + "dp_shard_size: 8\ndp_replicate_size: 2\n"}, on(0)));
+  CHECK(plan.plan.degrees.dp == 16);
+  CHECK(plan.parts.at(StackPart::kShardGroup) == kShardOverNode);
+  CHECK(refused(import_config({"a.yaml", text + "tensor_parallel_size: 2\n"}, on(8))).message ==
+        "tensor_parallel_size: 2 makes another plan of it");
+}
+
 TEST_CASE("configurations of programs that are not read say whose they are") {
   const LaunchFile neox{"20B.yml",
                         "# many GPUs\n{\n  \"pipe-parallel-size\": 4,\n  \"num-layers\": 8,\n"
