@@ -99,8 +99,8 @@ enum class ContextExchange : std::uint8_t {
   kTorchRing,  // PyTorch's context_parallel(): sim/torch_ring.h
 };
 template <>
-inline constexpr auto kWordsOf<ContextExchange> =
-    std::to_array<std::string_view>({"all_gather", "torch_ring"});
+inline constexpr auto kWordsOf<ContextExchange> = std::to_array<std::string_view>({"all_gather",
+                                                                                   "torch_ring"});
 
 // How a stage sends its result to one neighbour and receives from the same one.
 enum class P2pCalls : std::uint8_t {

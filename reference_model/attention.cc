@@ -189,8 +189,8 @@ Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
   Tensor dqkv = core_backward(dy, saved);
   if (latent_) return latent_->backward(dqkv, saved.x, std::move(saved.latent), core_);
   core_.prepare_backward(dqkv, saved.core);
-  Tensor x = enter_again(context_, saved.x,
-                         {ModelPart::kColumnParallelBackward, "attention.regather"});
+  Tensor x =
+      enter_again(context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
   if (leaves_beside(context_) && gate_ == nullptr) {
     Tensor dx = side_by_side_input_gradient(context_, dqkv, x.shape(), projections_, kQkv);
     return leave_beside(context_, std::move(dx), kInputReduced, [&] {

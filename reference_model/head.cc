@@ -142,8 +142,7 @@ Tensor Head::backward(float scale, HeadSaved saved) {
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();
   Tensor dx = linear_input_gradient(context_, saved.logits, table, kLogits);
-  Tensor x = enter_again(context_, saved.x,
-                         {ModelPart::kColumnParallelBackward, "head.regather"});
+  Tensor x = enter_again(context_, saved.x, {ModelPart::kColumnParallelBackward, "head.regather"});
   dx = leave_beside(context_, std::move(dx), kHeadReduced, [&] {
     linear_weight_gradient(context_, matrix_of(saved.logits), matrix_of(x), table, kLogits);
     x = Tensor();

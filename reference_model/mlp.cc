@@ -124,8 +124,7 @@ Tensor Mlp::up_gradient(const Tensor& dy, MlpSaved& saved) const {
 
 Tensor Mlp::backward(const Tensor& dy, MlpSaved saved) const {
   Tensor dup = up_gradient(dy, saved);
-  Tensor x = enter_again(context_, saved.x,
-                         {ModelPart::kColumnParallelBackward, "mlp.regather"});
+  Tensor x = enter_again(context_, saved.x, {ModelPart::kColumnParallelBackward, "mlp.regather"});
   if (!leaves_beside(context_)) {
     Tensor dx = side_by_side_backward(context_, dup, x, up_, kMlpUp);
     dup = x = Tensor();

@@ -206,7 +206,7 @@ std::span<const StackPart> parts_behind(StepTerm term) {
       return kParts<P::kNormKernel, P::kRotaryKernel, P::kActivationKernel, P::kResidualKernel,
                     P::kResidualGradient, P::kLossHead, P::kLogitsDtype, P::kGradientAccumulation,
                     P::kCompile>;
-    case StepTerm::kTensorCommunication: 
+    case StepTerm::kTensorCommunication:
       return kParts<P::kTensorOverlap, P::kTensorRecomputeAllgather, P::kLossHead>;
     case StepTerm::kZeroCommunication:
       return kParts<P::kOverlapParameterGather, P::kOverlapGradientReduction, P::kShardGroup>;

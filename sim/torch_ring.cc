@@ -54,15 +54,13 @@ RingExchange ring_exchange(const Scenario& scenario, const Plan& plan,
   exchange.record.bytes = std::llround(2 * elements * sizeof(float));
   exchange.calls = others + 1;
   exchange.waited = waits ? 1 : 1 / exchange.calls;
-  exchange.copied =
-      Bytes(elements * (traffic.first + others * traffic.gradients + traffic.last));
+  exchange.copied = Bytes(elements * (traffic.first + others * traffic.gradients + traffic.last));
   return exchange;
 }
 
 Bytes merged_in_ring(const Scenario& scenario, const Plan& plan, const CollectiveRecord& gather) {
   const auto others = static_cast<double>(plan.degrees.cp - 1);
-  return Bytes(elements_of(scenario, plan, gather) * others *
-               traffic_of(scenario.stack).merge);
+  return Bytes(elements_of(scenario, plan, gather) * others * traffic_of(scenario.stack).merge);
 }
 
 }  // namespace tpsim

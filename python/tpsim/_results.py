@@ -595,7 +595,9 @@ class LogReport(Report):
     z_loss: Optional[float]
     logged_expert_load: Optional[float]
     logged_tflops_per_gpu: float
+    measured_tflops_per_gpu: float
     model_tflops_per_gpu: float
+    other_batch_steps: int
     likely: Tuple[LikelyCause, ...]
     kernels: Optional[TracedKernels] = None  # of a trace of torch.profiler
 

@@ -78,10 +78,9 @@ TEST_CASE("published runs are predicted within their recorded tolerance") {
 TEST_CASE("runs of strangers, which no constant was fitted on, are predicted as recorded") {
   RunLoader loader = make_loader();
   std::vector<RunOutcome> all;
-  for (const char* file :
-       {"lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100", "mlperf_nemo",
-        "megatron_bridge", "moe_blackwell_dense", "nemo_summary", "torchtitan_a100",
-        "torchtitan_h100_rest"}) {
+  for (const char* file : {"lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100",
+                           "mlperf_nemo", "megatron_bridge", "moe_blackwell_dense", "nemo_summary",
+                           "torchtitan_a100", "torchtitan_h100_rest"}) {
     const auto runs = read_run_table(data_folder() / "strangers" / (std::string(file) + ".csv"));
     REQUIRE(runs.ok());
     for (const PublishedRun& run : *runs) all.push_back(predict_run(loader, run));
