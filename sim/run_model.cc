@@ -168,7 +168,7 @@ std::optional<ModelSpec> CatalogueModels::of(const PublishedRun& run) {
   if (run.layers != model->layers) cut_blocks(*model, run);
   model->seq = run.seq;
   if (run.vocab > 0) model->vocab = run.vocab;
-  if (run.routing == "capacity") model->experts.dropless = false;
+  if (!run.routing.empty()) model->experts.dropless = run.routing != "capacity";
   if (run.mtp) model->ends.prediction_layers = static_cast<std::int64_t>(*run.mtp);
   return model;
 }

@@ -330,4 +330,27 @@ TEST_CASE("a row's model has the catalogue's shape where its sizes agree") {
   CHECK(block_of_kind(columns, block_kind(columns, 0)).ffn_hidden == 9 * 2048);
 }
 
+TEST_CASE("whether experts drop tokens is what a row says, else what the catalogue does") {
+  CatalogueModels models(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"));
+  PublishedRun run;
+  run.model = "Mixtral-8x22B-v0.1";
+  run.layers = 56;
+  run.hidden = 6144;
+  run.heads = 48;
+  run.kv_heads = 8;
+  run.ffn_hidden = 16384;
+  run.seq = 4096;
+  run.experts = 8;
+  run.experts_per_token = 2;
+  const auto drops = [&](const char* routing) {
+    run.routing = routing;
+    const std::optional<ModelSpec> model = models.of(run);
+    REQUIRE(model.has_value());
+    return !model->experts.dropless;
+  };
+  CHECK(drops(""));
+  CHECK(drops("capacity"));
+  CHECK_FALSE(drops("dropless"));
+}
+
 }  // namespace tpsim
