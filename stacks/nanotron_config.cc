@@ -25,8 +25,7 @@ constexpr LeftOver kNanotronRows[] = {
      "model.model_config.max_position_embeddings model.model_config.pretraining_tp "
      "model.model_config.rope_interleaved model.model_config.rope_scaling* "
      "model.model_config.use_cache model.model_config.hidden_act model.model_config._* "
-     "model.model_config.z_loss* parallelism.tp_linear_async_communication "
-     "parallelism.tp_recompute_allgather"},
+     "model.model_config.z_loss* parallelism.tp_linear_async_communication"},
     {"parallelism.moe_layer_recompute", "tpsim recomputes blocks or core attention"},
     {"parallelism.domino*", "tpsim's tensor-parallel batches are whole"},
     {"parallelism.context_parallel_size*", "nanotron's context parallelism is a ring"},
@@ -137,6 +136,9 @@ Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file) {
       plan.micro_batch * plan.degrees.dp * in.integer("tokens.batch_accumulation_per_replica", 1);
   plan.recompute =
       in.flag("parallelism.recompute_layer", false) ? Recompute::kFull : Recompute::kNone;
+  if (!in.flag("parallelism.tp_recompute_allgather", true)) {
+    result.parts[StackPart::kTensorRecomputeAllgather] = 0;
+  }
   const std::string dtype = in.text("model.dtype").value_or("bfloat16");
   plan.dtype = dtype == "float32"   ? DType::kFloat32
                : dtype == "float16" ? DType::kFloat16
@@ -166,6 +168,10 @@ Result<std::string> nanotron_yaml(const PlanFile& file) {
   text += fmt::format("  recompute_layer: {}\n  tp: {}\n  tp_mode: {}\n",
                       yaml_flag(plan.recompute == Recompute::kFull), plan.degrees.tp,
                       plan.sequence_parallel ? "REDUCE_SCATTER" : "ALL_REDUCE");
+  const auto again = file.parts.find(StackPart::kTensorRecomputeAllgather);
+  if (again != file.parts.end()) {
+    text += fmt::format("  tp_recompute_allgather: {}\n", yaml_flag(again->second != 0));
+  }
   return text + fmt::format(
                     "tokens:\n  batch_accumulation_per_replica: {}\n  micro_batch_size: {}\n"
                     "  sequence_length: {}\n",

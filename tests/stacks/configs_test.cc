@@ -79,6 +79,11 @@ TEST_CASE("nanotron's YAML is a model and a plan") {
   CHECK(read->model.attention.kv_heads == 8);
   CHECK(read->model.attention.rope_theta == 500000);
   CHECK(read->model.tied_embedding);
+  CHECK(read->parts.empty());
+  const auto kept = import_config(
+      with("nano.yaml", "  recompute_layer: false", "  tp_recompute_allgather: false"), inputs());
+  REQUIRE(kept.ok());
+  CHECK(kept->parts.at(StackPart::kTensorRecomputeAllgather) == 0);
   const auto unknown = import_config(
       with("nano.yaml", "  recompute_layer: false", "  recompute_leyer: true"), inputs());
   REQUIRE_FALSE(unknown.ok());
