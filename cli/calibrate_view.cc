@@ -211,9 +211,8 @@ std::string calibration_text(const Terminal& terminal, const Arguments& argument
       100 * std::expm1(1.645 * found.spread));
   if (found.way < 1) {
     text += fmt::format(
-        "  a fit to the others would predict them worse than before: constants went {:.0f} % of "
-        "its "
-        "way,\n  which is best for them; more rows are needed, or others\n",
+        "  a fit to the others would predict them worse than before: constants went {:.0f} %\n"
+        "  of its way, which is best for them; more rows are needed, or others\n",
         100 * found.way);
   }
   for (const std::string& row : answer.inputs.skipped) {

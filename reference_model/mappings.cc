@@ -3,6 +3,14 @@
 #include <utility>
 
 namespace tpsim {
+namespace {
+
+// Products that are computed again, op by op, start from what they gather again.
+bool keeps_gathered(const RankContext& context) {
+  return !context.options.tensor_recompute_allgather && context.plan.recompute != Recompute::kOps;
+}
+
+}  // namespace
 
 Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const Label& label) {
   if (!context.plan.sequence_parallel) return x;
@@ -12,15 +20,6 @@ Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const 
   context.groups.tensor.all_gather(x, whole, label);
   return whole;
 }
-
-namespace {
-
-// Products that are computed again, op by op, start from what they gather again.
-bool keeps_gathered(const RankContext& context) {
-  return !context.options.tensor_recompute_allgather && context.plan.recompute != Recompute::kOps;
-}
-
-}  // namespace
 
 const Tensor& kept_input(const RankContext& context, const Tensor& x, const Tensor& inside) {
   return keeps_gathered(context) ? inside : x;

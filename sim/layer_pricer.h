@@ -182,7 +182,8 @@ class LayerPricer {
   Seconds streaming_time(Bytes moved) const;
   void add_hidden_slices(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
   void add_ring_exchange(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
-  void add_copies(PhaseCost& phase, Bytes moved) const;
+  // Of so many kernels, that no op of the trace is.
+  void add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels = 1) const;
   HostDeviceTime host_of_routing(const OpRecord& op, double rounded) const;
   void add_beside(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
   bool runs_beside_layers(const CollectiveRecord& record) const;

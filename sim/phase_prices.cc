@@ -172,7 +172,8 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
       HostDeviceTime time = price_rounded(rounded.ops_for(op), phase);
       if (gathered != nullptr && op.label.part == ModelPart::kAttentionCore) {
         if (op.key.kind == OpKind::kFlashForward) {
-          add_copies(phase, merged_in_ring(scenario(), plan, *gathered));
+          add_copies(phase, StepTerm::kElementwise,
+                     streaming_time(merged_in_ring(scenario(), plan, *gathered)));
         }
         gathered = nullptr;
       }
@@ -180,13 +181,13 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
       if (is_linear_layer(op) || op.label.part == ModelPart::kHead) product = time.device;
       phase.time = then(phase.time, time);
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
-      if (in_ring && trace.program.collectives[event.index].group == GroupKind::kContext) {
-        const CollectiveRecord& exchanged = trace.program.collectives[event.index];
-        add_ring_exchange(exchanged, plan, phase);
-        if (exchanged.kind == CollectiveKind::kAllGather) gathered = &exchanged;
+      const CollectiveRecord& traced = trace.program.collectives[event.index];
+      if (in_ring && traced.group == GroupKind::kContext) {
+        add_ring_exchange(traced, plan, phase);
+        if (traced.kind == CollectiveKind::kAllGather) gathered = &traced;
         continue;
       }
-      const CollectiveRecord record = rounded.sent(trace.program.collectives[event.index]);
+      const CollectiveRecord record = rounded.sent(traced);
       const Seconds whole = collective(record, plan);
       add_hidden_slices(record, plan, phase);
       if (runs_beside_layers(record)) {
@@ -241,11 +242,8 @@ void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& 
   const Seconds copying =
       (copies + 1) * scenario().profile.model.kernel_latency + streaming_time(moved);
   phase.work[StepTerm::kTensorCommunication] += exchange;
-  phase.work[StepTerm::kPermutation] += copying;
-  phase.by_source[PriceSource::kModel] += copying;
-  const HostCost& host = scenario().stack.host;
-  phase.time = then(phase.time, launch(scenario(), host.per_collective, exchange));
-  phase.time = then(phase.time, launch(scenario(), (copies + 1) * host.per_op, copying));
+  phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, exchange));
+  add_copies(phase, StepTerm::kPermutation, copying, copies + 1);
 }
 
 void LayerPricer::add_ring_exchange(const CollectiveRecord& record, const Plan& plan,
@@ -257,14 +255,13 @@ void LayerPricer::add_ring_exchange(const CollectiveRecord& record, const Plan& 
   phase.work[StepTerm::kContextCommunication] += time;
   const Seconds issue = ring.calls * scenario().stack.host.per_collective;
   phase.time = then(phase.time, launch(scenario(), issue, time));
-  add_copies(phase, ring.copied);
+  add_copies(phase, StepTerm::kElementwise, streaming_time(ring.copied));
 }
 
-void LayerPricer::add_copies(PhaseCost& phase, Bytes moved) const {
-  const Seconds time = streaming_time(moved);
-  phase.work[StepTerm::kElementwise] += time;
+void LayerPricer::add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels) const {
+  phase.work[term] += time;
   phase.by_source[PriceSource::kModel] += time;
-  phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_op, time));
+  phase.time = then(phase.time, launch(scenario(), kernels * scenario().stack.host.per_op, time));
 }
 
 HostDeviceTime LayerPricer::price_dispatch(const CollectiveRecord& record, Seconds whole,

@@ -254,9 +254,13 @@ class Fitter {
       return there;
     };
     constexpr int kShares = 20;
+    double least = mean_error(left_);
     for (int i = 0; i < kShares; ++i) {
       const double share = static_cast<double>(i) / kShares;
-      if (mean_error(on_the_way(share)) < mean_error(on_the_way(way_))) way_ = share;
+      const double error = mean_error(on_the_way(share));
+      if (error >= least) continue;
+      least = error;
+      way_ = share;
     }
     left_ = on_the_way(way_);
     for (double& moved : now_.here.moved) moved *= way_;

@@ -23,11 +23,6 @@ void add_step(TrainingLog& log, std::int64_t step, std::int64_t batch, double se
   log.steps.push_back({.iteration = step, .global_batch = batch, .time = Seconds(seconds)});
 }
 
-// Where no number of a step stands beside it, steps are counted.
-std::int64_t next_step(const TrainingLog& log) {
-  return log.steps.empty() ? 1 : log.steps.back().iteration + 1;
-}
-
 // Of a program that prints a rate and no time; nothing without one.
 bool add_rate(TrainingLog& log, std::int64_t step, double LoggedStep::*kind,
               std::optional<double> rate) {
@@ -179,6 +174,10 @@ std::optional<double> logged_count(std::string_view text) {
                         : unit == 'B' || unit == 'G' ? 1e9
                                                      : 1;
   return *number * factor;
+}
+
+std::int64_t next_step(const TrainingLog& log) {
+  return log.steps.empty() ? 1 : log.steps.back().iteration + 1;
 }
 
 std::int64_t whole(std::optional<double> number) {

@@ -16,6 +16,8 @@ inline constexpr double kLeastRate = 1e-9;
 std::optional<double> logged_number(std::string_view text);
 // Likewise of "6,210" and "1.23K".
 std::optional<double> logged_count(std::string_view text);
+// Where no number of a step stands beside it, steps are counted.
+std::int64_t next_step(const TrainingLog& log);
 // As a count of steps; 0 for none.
 std::int64_t whole(std::optional<double> number);
 // The number behind `label`.

@@ -121,8 +121,7 @@ struct Said {
   }
 };
 
-// A time says more than a rate, and a GPU's own rate more than that of all. Where no number of a
-// step stands beside it, steps are counted.
+// A time says more than a rate, and a GPU's own rate more than that of all.
 bool add_said(const Said& said, TrainingLog& log) {
   LoggedStep one;
   const auto is_some = [](const std::optional<double>& number) {
@@ -140,9 +139,7 @@ bool add_said(const Said& said, TrainingLog& log) {
     return false;
   }
   one.is_counted = !said.step;
-  one.iteration = said.step           ? whole(said.step)
-                  : log.steps.empty() ? 1
-                                      : log.steps.back().iteration + 1;
+  one.iteration = said.step ? whole(said.step) : next_step(log);
   log.steps.push_back(one);
   return true;
 }
@@ -247,8 +244,9 @@ bool MetricLines::read_header(std::string_view line) {
 }
 
 bool MetricLines::read_row(std::string_view line, TrainingLog& log) const {
+  if (columns_.empty()) return false;  // as for most lines
   const std::vector<std::string_view> cells = cells_of(line);
-  if (columns_.empty() || cells.size() != columns_.size()) return false;
+  if (cells.size() != columns_.size()) return false;
   Said said;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const auto number = logged_number(cells[i]);

@@ -191,7 +191,7 @@ bool says_by_false(std::string_view key) {
 Result<ImportedPlan> import_model_args(const std::vector<FlatSetting>& settings,
                                        const ImportInputs& inputs) {
   LaunchCommand command;
-  command.size_unknown = "the file does not say on how many GPUs it runs";
+  command.size_unknown = kHowManyGpus.what;
   for (const FlatSetting& setting : settings) {
     const std::string_view key = setting.key;
     if (key == "ENV_VARS.PYTORCH_CUDA_ALLOC_CONF") {
@@ -217,7 +217,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   if (are_arguments) return import_model_args(settings, inputs);
   LaunchCommand command;
   command.is_log = command.is_whole = true;
-  command.size_unknown = "the file does not say on how many GPUs it runs";
+  command.size_unknown = kHowManyGpus.what;
   std::int64_t devices = 0;
   std::int64_t nodes = 1;
   std::vector<std::string> others;

@@ -86,10 +86,10 @@ KNOWN = """## What is known about the worst rows
   four and eight ranks of tensor parallelism.
 - mosaic_fsdp on A100 with 16 thousand and more tokens: 12-20 % too fast. One `flash_speed` stands for a kernel of
   2023 at all lengths.
-- torchtitan on one node at cp 4 and 8 took 25-28 % longer than predicted, at cp 1 and 2 and with 405B over nodes
-  (torchtitan_h100_rest) 9 % and less; unexplained.
+- torchtitan on one node comes out 25 and 28 % too fast at cp 4 and 8, and within 9 % at cp 1 and 2 and with 405B over
+  nodes (torchtitan_h100_rest); unexplained.
 - torchtitan's 405B on eight stages holds 27 GiB more than is predicted: PyTorch's stages add up whole gradients over
-  the micro-batches (24 GiB in fp32) where the plan shards them.
+  the micro-batches (24 GiB in fp32, by hand) where the plan shards them.
 - megatron_ci_memory: the one row that states its GPUs holds 54.2 GiB, of which 47.2 are predicted;
   unexplained.
 - Zero-bubble's rows hold 5-9 % more memory than is predicted: their allocator's peak may include what its
