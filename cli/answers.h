@@ -115,7 +115,7 @@ Result<std::string> read_log_text(const std::string& path);
 
 // An error for a file that holds a run in a form that is not read.
 Status refuse_reports(const std::string& file);
-Result<CheckedLog> check_log_answer(const Arguments& arguments, const OpenedLog& log,
+Result<CheckedLog> check_log_answer(const Arguments& arguments, const OpenedLog& opened,
                                     const PlanFile& file);
 // Of the log that the positional names.
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file);
