@@ -47,11 +47,7 @@ Result<std::vector<LaunchFile>> export_answer(const Arguments& arguments, const 
   say_changed_contents(arguments, catalogue, file);
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(file.cluster));
   TPSIM_TRY(const StackSpec software, catalogue.load_stack(file.stack));
-  // The allocator is no option of a launcher: what the stack has by itself is written down too.
-  PlanFile whole = file;
-  if (software.parts.expandable_segments)
-    whole.parts.try_emplace(StackPart::kExpandableSegments, 1);
-  return export_plan(stack, whole, host_size(cluster), software.training, software.launcher);
+  return export_plan(stack, file, host_size(cluster), software);
 }
 
 Status run_export(const Arguments& arguments, const Terminal& terminal) {

@@ -96,11 +96,12 @@ inline constexpr auto kWordsOf<TensorOverlap> =
 // How the ranks that share a sequence reach each other's keys and values.
 enum class ContextExchange : std::uint8_t {
   kAllGather,  // all at once, in the order of the sequence: as executed here
-  kTorchRing,  // PyTorch's context_parallel(): sim/torch_ring.h
+  kP2p,        // Megatron's ring, each pass beside the exchange for the next: sim/context_ring.h
+  kTorchRing,  // PyTorch's context_parallel(), likewise
 };
 template <>
-inline constexpr auto kWordsOf<ContextExchange> = std::to_array<std::string_view>({"all_gather",
-                                                                                   "torch_ring"});
+inline constexpr auto kWordsOf<ContextExchange> =
+    std::to_array<std::string_view>({"all_gather", "p2p", "torch_ring"});
 
 // How a stage sends its result to one neighbour and receives from the same one.
 enum class P2pCalls : std::uint8_t {

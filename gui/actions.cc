@@ -42,7 +42,7 @@ Result<std::string> export_files(const ViewComputer& computer, const AppState& s
   if (!file) return no_plan();
   const auto stack = static_cast<LaunchStack>(state.export_stack);
   TPSIM_TRY(const std::vector<LaunchFile> files,
-            export_plan(stack, *file, gpus_per_node, computer.training()));
+            export_plan(stack, *file, gpus_per_node, computer.stack()));
   const std::filesystem::path folder = state.export_folder;
   std::error_code code;
   std::filesystem::create_directories(folder, code);

@@ -79,10 +79,8 @@ class ViewComputer {
   std::int64_t gpus_per_node() const {
     return views_.scenario ? views_.scenario->cluster.gpus_per_node : 8;
   }
-  // Of the stack that plans are predicted for.
-  TrainingOptions training() const {
-    return views_.scenario ? views_.scenario->stack.training : TrainingOptions{};
-  }
+  // That plans are predicted for.
+  StackSpec stack() const { return views_.scenario ? views_.scenario->stack : StackSpec{}; }
 
  private:
   void load_choice(const Choice& choice);

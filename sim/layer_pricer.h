@@ -11,6 +11,7 @@
 #include "core/plan.h"
 #include "core/scenario.h"
 #include "sim/collective_cost.h"
+#include "sim/context_ring.h"
 #include "sim/host_device_time.h"
 #include "sim/memory_change.h"
 #include "sim/op_cost.h"
@@ -181,7 +182,7 @@ class LayerPricer {
   // What copies, which are limited by memory alone, take to move so much.
   Seconds streaming_time(Bytes moved) const;
   void add_hidden_slices(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
-  void add_ring_exchange(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
+  void add_ring(const RingExchanges& ring, const Plan& plan, Seconds pass, PhaseCost& phase) const;
   // Of so many kernels, that no op of the trace is.
   void add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels = 1) const;
   HostDeviceTime host_of_routing(const OpRecord& op, double rounded) const;

@@ -8,7 +8,6 @@
 #include "sim/memory_of_parts.h"
 #include "sim/plain_kernels.h"
 #include "sim/recomputed_ops.h"
-#include "sim/torch_ring.h"
 
 namespace tpsim {
 namespace {
@@ -46,6 +45,13 @@ bool is_grouped(const OpRecord& op) {
       op.key.kind == OpKind::kColumnBias || op.key.kind == OpKind::kColumnBiasGradient;
   return op.label.part == ModelPart::kExperts && !is_bias;
 }
+
+// Attention between a gather of keys and values and, in backward, the sum of their gradients.
+struct Ring {
+  CollectiveRecord gather;
+  std::optional<CollectiveRecord> gradients = {};
+  Seconds attended = {};
+};
 
 }  // namespace
 
@@ -157,7 +163,7 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
   Seconds beside;      // ZeRO's collectives of layers, as far as they run beside compute
   Seconds travelling;  // tokens, beside the other micro-batch's compute
   RoundedOperands rounded(scenario(), plan);
-  const CollectiveRecord* gathered = nullptr;  // keys and values, for passes of a ring
+  std::vector<Ring> rings;
   const bool in_ring = attends_in_ring(scenario().stack);
   const auto [begin, end] = trace.span(kind);
   // Modules are entered one after the other: what the host does for the last of them keeps no
@@ -170,12 +176,8 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
       const OpRecord& op = trace.program.ops[event.index];
       if (in_ring && op.label.part == ModelPart::kContextParallel) continue;
       HostDeviceTime time = price_rounded(rounded.ops_for(op), phase);
-      if (gathered != nullptr && op.label.part == ModelPart::kAttentionCore) {
-        if (op.key.kind == OpKind::kFlashForward) {
-          add_copies(phase, StepTerm::kElementwise,
-                     streaming_time(merged_in_ring(scenario(), plan, *gathered)));
-        }
-        gathered = nullptr;
+      if (!rings.empty() && op.label.part == ModelPart::kAttentionCore) {
+        rings.back().attended += time.device;
       }
       time = then(time, host_of_routing(op, held));
       if (is_linear_layer(op) || op.label.part == ModelPart::kHead) product = time.device;
@@ -183,8 +185,11 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
       const CollectiveRecord& traced = trace.program.collectives[event.index];
       if (in_ring && traced.group == GroupKind::kContext) {
-        add_ring_exchange(traced, plan, phase);
-        if (traced.kind == CollectiveKind::kAllGather) gathered = &traced;
+        if (traced.kind == CollectiveKind::kAllGather) {
+          rings.push_back({traced});
+        } else {
+          rings.back().gradients = traced;
+        }
         continue;
       }
       const CollectiveRecord record = rounded.sent(traced);
@@ -207,6 +212,14 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
       const Seconds time = exposed_tensor_collective(record, plan, whole, hides);
       phase.work[work_term(record)] += time;
       phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, time));
+    }
+  }
+  for (const Ring& ring : rings) {
+    const Seconds pass = ring.attended / static_cast<double>(plan.degrees.cp);
+    const bool in_backward = ring.gradients.has_value();
+    add_ring(ring_exchanges(scenario(), plan, ring.gather, in_backward), plan, pass, phase);
+    if (in_backward) {
+      add_ring(ring_exchanges(scenario(), plan, *ring.gradients, in_backward), plan, pass, phase);
     }
   }
   // The next layer's weights are gathered, and the last one's gradients reduced, beside this one.
@@ -246,15 +259,17 @@ void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& 
   add_copies(phase, StepTerm::kPermutation, copying, copies + 1);
 }
 
-void LayerPricer::add_ring_exchange(const CollectiveRecord& record, const Plan& plan,
-                                    PhaseCost& phase) const {
-  const RingExchange ring = ring_exchange(scenario(), plan, record);
-  const Seconds whole = ring.calls * collective(ring.record, plan);
-  const double slowed = scenario().stack.overlap_slowdown - 1;
-  const Seconds time = (ring.waited + (1 - ring.waited) * slowed) * whole;
-  phase.work[StepTerm::kContextCommunication] += time;
-  const Seconds issue = ring.calls * scenario().stack.host.per_collective;
-  phase.time = then(phase.time, launch(scenario(), issue, time));
+// `pass`: of attention, which hides what is sent beside it and is slowed down by it.
+void LayerPricer::add_ring(const RingExchanges& ring, const Plan& plan, Seconds pass,
+                           PhaseCost& phase) const {
+  const StackSpec& stack = scenario().stack;
+  for (const RingExchange& sent : ring.sent) {
+    const Seconds each = collective(sent.record, plan);
+    const Seconds hidden = sent.beside * std::min(each, pass);
+    const Seconds seen = sent.calls * each - hidden + (stack.overlap_slowdown - 1) * hidden;
+    phase.work[StepTerm::kContextCommunication] += seen;
+    phase.time = then(phase.time, launch(scenario(), sent.calls * stack.host.per_collective, seen));
+  }
   add_copies(phase, StepTerm::kElementwise, streaming_time(ring.copied));
 }
 

@@ -85,6 +85,13 @@ void add_allocator(const LaunchCommand& command, ImportedPlan& plan) {
   plan.parts[StackPart::kExpandableSegments] = *command.expandable_segments ? 1 : 0;
 }
 
+PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const ImportedPlan& read) {
+  PartValues parts = overlap_parts(options, read.plan);
+  parts.merge(context_parts(options, read.plan));
+  parts.merge(dispatch_parts(options, read.model));
+  return parts;
+}
+
 Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs) {
   ImportedPlan result;
   const bool is_early = speaks_as_of_2021(command);
@@ -110,10 +117,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   TPSIM_TRY(result.plan,
             plan_of_megatron(LaunchStack::kMegatronLm, shell, with_vocab(result), &left));
   if (command.is_whole) result.outside.insert(result.outside.end(), left.begin(), left.end());
-  for (const PartValues& said :
-       {overlap_parts(all, result.plan), dispatch_parts(all, result.model)}) {
-    result.parts.insert(said.begin(), said.end());
-  }
+  result.parts.merge(parts_of_megatron(all, result));
   if (const auto modules = recomputed_modules(all, result.plan)) {
     result.parts[StackPart::kRecomputeModules] = *modules;
   }
@@ -271,10 +275,18 @@ Result<ImportedPlan> import_nemo(const Files& files, const ImportInputs& inputs)
     take_run_choices(command.options, false, chosen);
     result.model.seq = chosen.seq;
   }
+  const std::vector<LaunchOption> all = command.options;
   TPSIM_TRY(result.outside, take_outside(LaunchStack::kNemo, command.options));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   TPSIM_TRY(result.plan, located(yaml, plan_of_megatron(LaunchStack::kNemo, {size, command.options},
                                                         result.model)));
+  result.parts = parts_of_megatron(all, result);
+  // What a recipe's file leaves out is the recipe's.
+  if (!launcher.ok()) {
+    for (const auto& [part, value] : parts_of_megatron({}, result)) {
+      if (result.parts[part] == value) result.parts.erase(part);
+    }
+  }
   add_allocator(command, result);
   return result;
 }

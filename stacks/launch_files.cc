@@ -32,9 +32,9 @@ LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize&
 }
 
 Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size,
-                              const TrainingOptions& training) {
+                              const StackSpec& software) {
   TPSIM_TRY(const LaunchOptions options,
-            megatron_settings(LaunchStack::kMegatronLm, file, training));
+            megatron_settings(LaunchStack::kMegatronLm, file, software));
   return Files{
       shell_file(LaunchStack::kMegatronLm, file, size, options, ordered_kernels_line(file.plan))};
 }
@@ -47,9 +47,8 @@ Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
 }
 
 // The YAML says nothing of the number of GPUs: the launcher's file does.
-Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size,
-                          const TrainingOptions& training) {
-  TPSIM_TRY(const LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, training));
+Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size, const StackSpec& software) {
+  TPSIM_TRY(const LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, software));
   LaunchOptions launcher;
   launcher.add("--config-file", kYamlFile);
   return Files{
@@ -78,11 +77,11 @@ Result<Files> export_accelerate(const PlanFile& file, const LaunchSize& size) {
 
 // The files of a stack's own launcher.
 Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
-                         const TrainingOptions& training) {
+                         const StackSpec& software) {
   switch (stack) {
-    case LaunchStack::kMegatronLm: return export_megatron(file, size, training);
+    case LaunchStack::kMegatronLm: return export_megatron(file, size, software);
     case LaunchStack::kMegatronDeepSpeed: return export_deepspeed(file, size);
-    case LaunchStack::kNemo: return export_nemo(file, size, training);
+    case LaunchStack::kNemo: return export_nemo(file, size, software);
     case LaunchStack::kTorchTitan: return export_torchtitan(file, size);
     case LaunchStack::kNanotron: return export_nanotron(file, size);
     case LaunchStack::kAccelerate: return export_accelerate(file, size);
@@ -105,19 +104,19 @@ std::optional<LaunchStack> own_stack_of(const PlanFile& file, Launcher launcher)
 }
 
 Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize& size,
-                         const TrainingOptions& training, Launcher launcher) {
+                         const StackSpec& software) {
   const bool slurm = job == LaunchStack::kSlurm;
   if (is_version_of(file.stack, "reference")) {
     if (slurm) return reference_job(file, size);
     return cannot_express(job, "tpsim's own ranks", "they meet through Slurm or MPI");
   }
-  const auto own = own_stack_of(file, launcher);
+  const auto own = own_stack_of(file, software.launcher);
   if (!own) {
     return cannot_express(job, fmt::format("the stack '{}'", file.stack),
                           "it starts megatron-lm, megatron-core, megatron-deepspeed, nemo, "
                           "torchtitan, nanotron or pytorch-fsdp, and Slurm reference too");
   }
-  TPSIM_TRY(Files files, export_own(*own, file, size, training));
+  TPSIM_TRY(Files files, export_own(*own, file, size, software));
   return slurm ? slurm_job(*own, file, size, std::move(files))
                : kubernetes_job(*own, file, size, files);
 }
@@ -140,8 +139,11 @@ std::vector<std::string> launch_file_names(LaunchStack stack) {
   throw BugError("a launch stack without files");
 }
 
-Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t gpus_per_node,
-                          const TrainingOptions& training, Launcher launcher) {
+Result<Files> export_plan(LaunchStack stack, const PlanFile& plan, std::int64_t gpus_per_node,
+                          const StackSpec& software) {
+  // The allocator is no option of a launcher: what the stack has by itself is written down too.
+  PlanFile file = plan;
+  if (software.parts.expandable_segments) file.parts.try_emplace(StackPart::kExpandableSegments, 1);
   TPSIM_TRY_STATUS(validate(file.plan, file.model));
   const std::int64_t gpus = gpu_count(file.plan);
   if (gpus > gpus_per_node && gpus % gpus_per_node != 0) {
@@ -149,8 +151,8 @@ Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t 
   }
   const LaunchSize size = launch_size(gpus, gpus_per_node);
   const bool is_job = stack == LaunchStack::kSlurm || stack == LaunchStack::kKubernetes;
-  return is_job ? export_job(stack, file, size, training, launcher)
-                : export_own(stack, file, size, training);
+  const StackSpec stated = with_parts(software, file.parts);
+  return is_job ? export_job(stack, file, size, stated) : export_own(stack, file, size, stated);
 }
 
 }  // namespace tpsim

@@ -49,12 +49,11 @@ inline const std::string& path_of(const LaunchFile& file) {
 // The names that files of this stack may have, the one that holds the arguments first.
 std::vector<std::string> launch_file_names(LaunchStack stack);
 
-// `training` says what the stack that predicted the plan overlaps with compute; the files ask for
-// it where a stack has a switch. `launcher` is that stack's: whose files a job starts.
+// `software` predicted the plan: what it and the plan's parts overlap, and how they exchange keys
+// and values, is asked for where a launcher has a switch; a job starts the files of its launcher.
 Result<std::vector<LaunchFile>> export_plan(LaunchStack stack, const PlanFile& file,
                                             std::int64_t gpus_per_node,
-                                            const TrainingOptions& training = {},
-                                            Launcher launcher = Launcher::kNone);
+                                            const StackSpec& software = {});
 
 struct ImportInputs {
   std::optional<ModelSpec> model;  // nothing: the model is the one that the files describe

@@ -84,7 +84,6 @@ void add_plan(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
   out.add("--tensor-model-parallel-size", plan.degrees.tp);
   out.add("--pipeline-model-parallel-size", plan.degrees.pp);
   out.add("--context-parallel-size", plan.degrees.cp);
-  if (plan.degrees.cp > 1) out.add("--cp-comm-type", "all_gather");
   if (has_experts(model)) {
     out.add("--expert-model-parallel-size", plan.degrees.ep);
     out.add("--expert-tensor-parallel-size", expert_tensor_ranks(plan));
@@ -137,7 +136,7 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
 }
 
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
-                                        const TrainingOptions& training) {
+                                        const StackSpec& software) {
   TPSIM_TRY_STATUS(check_launch_rules(stack, file));
   const auto modules = file.parts.find(StackPart::kRecomputeModules);
   const bool others =
@@ -149,8 +148,16 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
   LaunchOptions options;
   add_megatron_model(file.model, options);
   add_plan(file.model, file.plan, options);
+  if (file.plan.degrees.cp > 1) {
+    const ContextExchange exchange = software.parts.context_exchange;
+    if (exchange == ContextExchange::kTorchRing) {
+      return cannot_express(stack, "PyTorch's ring of keys and values",
+                            "Megatron's is --cp-comm-type p2p");
+    }
+    options.add(kContextExchange, std::string(name_of(exchange)));
+  }
   TPSIM_TRY_STATUS(add_megatron_dispatch(file, options));
-  add_overlap(file.plan, training, options);
+  add_overlap(file.plan, software.training, options);
   return options;
 }
 

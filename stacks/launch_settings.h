@@ -136,11 +136,14 @@ bool is_outside(LaunchStack stack, std::string_view name);
 
 // Each stack writes its files and reads its settings.
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
-                                        const TrainingOptions& training);
+                                        const StackSpec& software);
 // The model's own arguments.
 void add_megatron_model(const ModelSpec& model, LaunchOptions& out);
 // What runs beside compute, as arguments that are there or left out say.
 PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan);
+// How context-parallel ranks exchange keys and values; nothing where there are none.
+inline constexpr const char* kContextExchange = "--cp-comm-type";
+PartValues context_parts(const std::vector<LaunchOption>& options, const Plan& plan);
 // Megatron's inner width where nobody says one: four times the model's, and of a gated part as much
 // weight, two thirds of it in steps of 64.
 std::int64_t usual_ffn(const ModelSpec& model);

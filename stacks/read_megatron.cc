@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kOverlapReduction = "--overlap-grad-reduce";
 constexpr const char* kOverlapGather = "--overlap-param-gather";
+constexpr const char* kMegatronExchange = "p2p";  // its default
 
 // They say nothing of the plan: the stack does.
 void check_overlap(LaunchOptionReader& in, const Plan& plan) {
@@ -303,10 +304,11 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
   degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
   degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
-  const std::string exchange = in.text("--cp-comm-type").value_or("p2p");
-  if (degrees.cp > 1 && exchange != "all_gather") {
-    in.fail(fmt::format("--cp-comm-type is {}; keys and values are all-gathered", exchange),
-            "--set cp-comm-type=all_gather, of a YAML model.cp_comm_type, predicts it so");
+  const std::string exchange = in.text(kContextExchange).value_or(kMegatronExchange);
+  const bool is_priced = exchange == "p2p" || exchange == "all_gather";
+  if (degrees.cp > 1 && !is_priced) {
+    in.fail(fmt::format("{} is {}; p2p and all_gather are predicted", kContextExchange, exchange),
+            "--set cp-comm-type=p2p, of a YAML model.cp_comm_type, predicts it so");
   }
   read_expert_degrees(in, model, degrees);
   const std::int64_t world = size.nodes * size.gpus_per_node;
@@ -335,6 +337,14 @@ PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& p
   if (plan.zero > 0)
     parts[StackPart::kOverlapParameterGather] = has_option(options, kOverlapGather) ? 1 : 0;
   return parts;
+}
+
+PartValues context_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
+  if (plan.degrees.cp == 1) return {};
+  const LaunchOption* said = find_option(options, kContextExchange);
+  const std::string word = said == nullptr ? kMegatronExchange : said->value;
+  const PartRow& row = row_of(StackPart::kContextExchange);
+  return {{row.part, parse_value(row, word).value()}};
 }
 
 bool runs_flash(const std::vector<LaunchOption>& options) {

@@ -243,21 +243,6 @@ TEST_CASE("inputs that are kept gathered cost memory and no second gather, unles
   CHECK(with(scenario, plan, kept).step == with(scenario, plan, {}).step);
 }
 
-TEST_CASE("PyTorch's ring moves more than one gather, and compiled code waits for all of it") {
-  const Scenario scenario = scenario_of(test::small_llama());
-  Plan plan = plan_for(scenario.model);
-  PartValues ring = value_of(StackPart::kContextExchange, ContextExchange::kTorchRing);
-  CHECK(with(scenario, plan, ring).step == with(scenario, plan, {}).step);
-  plan.degrees = {.tp = 1, .pp = 1, .dp = 1, .cp = 4};
-  plan.stage_layers = even_stage_layers(scenario.model.layers, 1, false);
-  const auto exchange = [&](const PartValues& parts) {
-    return time_of(with(scenario, plan, parts), StepTerm::kContextCommunication);
-  };
-  const Seconds eager = exchange(ring);
-  ring[StackPart::kCompile] = 1;
-  CHECK(exchange(ring) > std::max(exchange({}), 2 * eager));
-}
-
 TEST_CASE("gradients that are overwritten are not cleared, and a loss of one pass is shorter") {
   for (const ModelSpec& model : {test::small_llama(), test::small_bloom()}) {
     const Scenario scenario = scenario_of(model);

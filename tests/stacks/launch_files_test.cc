@@ -139,11 +139,13 @@ TEST_CASE("random plans come back exactly in every dimension, or are refused wit
     model.hidden_dropout = model.norm == NormKind::kRmsNorm ? 0 : 0.1;
     for (int i = 0; i < kPlans; ++i) {
       const Plan plan = random_plan(model, random);
-      TrainingOptions training;
-      training.overlap_gradient_reduction = i % 2 == 1;
-      training.overlap_parameter_gather = i % 4 == 3;
+      StackSpec software;
+      software.training.overlap_gradient_reduction = i % 2 == 1;
+      software.training.overlap_parameter_gather = i % 4 == 3;
+      software.parts.context_exchange =
+          i % 3 == 0 ? ContextExchange::kP2p : ContextExchange::kAllGather;
       for (const LaunchStack stack : kStacks) {
-        const auto files = export_plan(stack, file_of(model, plan), 1, training);
+        const auto files = export_plan(stack, file_of(model, plan), 1, software);
         INFO(name_of(stack) << " " << short_name(plan));
         if (!files.ok()) {
           CHECK_FALSE(files.error().hint.empty());
@@ -154,6 +156,10 @@ TEST_CASE("random plans come back exactly in every dimension, or are refused wit
         const auto back = import_plan(stack, *files, model);
         if (!back.ok()) FAIL(to_string(back.error()));
         REQUIRE(back->plan == plan);
+        const auto exchange = back->parts.find(StackPart::kContextExchange);
+        if (exchange != back->parts.end()) {
+          REQUIRE(exchange->second == static_cast<int>(software.parts.context_exchange));
+        }
       }
     }
   }
@@ -224,9 +230,28 @@ TEST_CASE("context parallelism goes to the stacks that run it as the reference m
   REQUIRE(megatron.ok());
   CHECK(holds_line(megatron->front().text, "--context-parallel-size 2"));
   CHECK(holds_line(megatron->front().text, "--cp-comm-type all_gather"));
-  auto ring = *megatron;
-  ring.front().text = without(ring.front().text, "  --cp-comm-type all_gather\n", "");
-  CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, ring, model).ok());
+  // Nothing said is Megatron's ring; PyTorch's is no setting of it.
+  const auto exchanged = [&](const std::string& instead) {
+    auto files = *megatron;
+    files.front().text = without(files.front().text, "  --cp-comm-type all_gather\n", instead);
+    const auto back = import_plan(LaunchStack::kMegatronLm, files, model);
+    if (!back.ok()) return back.error().message;
+    const PartRow& row = row_of(StackPart::kContextExchange);
+    return text_of(row, back->parts.at(row.part));
+  };
+  CHECK(exchanged("") == "p2p");
+  CHECK(exchanged("  --cp-comm-type all_gather\n") == "all_gather");
+  CHECK_THAT(exchanged("  --cp-comm-type a2a\n"), Catch::Contains("p2p and all_gather"));
+  PlanFile ring = file_of(model, plan);
+  ring.parts = {{StackPart::kContextExchange, static_cast<int>(ContextExchange::kP2p)}};
+  for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+    const auto files = export_plan(stack, ring, 4);
+    REQUIRE(files.ok());
+    CHECK(import_plan(stack, *files, model).value().parts.at(StackPart::kContextExchange) ==
+          ring.parts.at(StackPart::kContextExchange));
+  }
+  ring.parts = {{StackPart::kContextExchange, static_cast<int>(ContextExchange::kTorchRing)}};
+  CHECK_THAT(export_plan(LaunchStack::kMegatronLm, ring, 4).error().hint, Catch::Contains("p2p"));
 
   const auto titan = export_plan(LaunchStack::kTorchTitan, file_of(model, plan), 4);
   REQUIRE_FALSE(titan.ok());
@@ -343,11 +368,12 @@ TEST_CASE("refusals name what and why") {
 }
 
 TEST_CASE("what the plan's stack overlaps is asked for, where Megatron can") {
-  TrainingOptions training;
+  StackSpec software;
+  TrainingOptions& training = software.training;
   training.overlap_gradient_reduction = training.overlap_parameter_gather = true;
   PlanFile file = llama_file();
   const auto text = [&](LaunchStack stack) {
-    const auto files = export_plan(stack, file, 8, training);
+    const auto files = export_plan(stack, file, 8, software);
     REQUIRE(files.ok());
     REQUIRE(test::objection(stack, *files) == "");
     CHECK(import_plan(stack, *files, file.model).value().plan == file.plan);
@@ -359,7 +385,7 @@ TEST_CASE("what the plan's stack overlaps is asked for, where Megatron can") {
   file.plan.zero = 0;  // nothing to gather
   CHECK_THAT(text(LaunchStack::kMegatronLm), Catch::Contains("--overlap-grad-reduce") &&
                                                  !Catch::Contains("--overlap-param-gather"));
-  auto files = export_plan(LaunchStack::kMegatronLm, file, 8, training).value();
+  auto files = export_plan(LaunchStack::kMegatronLm, file, 8, software).value();
   files[0].text = without(files[0].text, "reduce\n", "reduce\n  --overlap-param-gather\n");
   CHECK_THAT(import_plan(LaunchStack::kMegatronLm, files, file.model).error().message,
              Catch::Contains("needs a distributed optimizer"));

@@ -46,7 +46,9 @@ TEST_CASE("jobs start the files of every stack that has any, and are read back")
     INFO(c.stack);
     c.file.stack = c.stack;
     for (const LaunchStack job : {LaunchStack::kSlurm, LaunchStack::kKubernetes}) {
-      const auto files = export_plan(job, c.file, 8, {}, c.launcher);
+      StackSpec software;
+      software.launcher = c.launcher;
+      const auto files = export_plan(job, c.file, 8, software);
       if (!files.ok()) FAIL(to_string(files.error()));
       CHECK_THAT(files->front().text, Catch::Contains(c.program));
       CHECK(import_plan(job, *files, c.file.model).value().plan == c.file.plan);
