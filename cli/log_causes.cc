@@ -37,6 +37,7 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kExpertLoad:
     case StackPart::kCompile: return CauseClass::kCompute;
     case StackPart::kDataParallelSync:
+    case StackPart::kGradientSync:
     case StackPart::kOverlapGradientReduction:
     case StackPart::kOverlapParameterGather:
     case StackPart::kShardGroup:

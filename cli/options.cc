@@ -331,6 +331,7 @@ OptionRow setting_option(const SettingRow& row) {
 // Parts that the reference model runs, with every value but those that `run` refuses.
 constexpr std::array kExecuted = {StackPart::kLogitsDtype,
                                   StackPart::kGradientAccumulation,
+                                  StackPart::kGradientSync,
                                   StackPart::kOverlapGradientReduction,
                                   StackPart::kPipelineSends,
                                   StackPart::kTensorOverlap,

@@ -53,10 +53,15 @@ constexpr auto kShards =
     std::to_array<PartWord>({{kShardOverAll, "all"}, {kShardOverNode, "node"}});
 constexpr std::int64_t kMostRanks = 1 << 20;
 
+template <class Class, class Value>
+constexpr bool is_trained(Value Class::*) {
+  return std::is_same_v<Class, TrainingOptions>;
+}
+
 // A member of the parts or of the training options.
 template <auto member, class Stack>
 constexpr auto& value_in(Stack& stack) {
-  if constexpr (std::is_same_v<decltype(member), bool TrainingOptions::*>) {
+  if constexpr (is_trained(member)) {
     return stack.training.*member;
   } else {
     return stack.parts.*member;
@@ -166,6 +171,10 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                     .title = "data-parallel synchronisation",
                     .help = "how gradients are added up over data-parallel ranks",
                     .set = set_sync}),
+    held<&T::gradient_sync>({.part = StackPart::kGradientSync,
+                             .key = "gradient_sync",
+                             .title = "gradient synchronisation",
+                             .help = "when ZeRO 2 and 3 reduce gradients, whole until then"}),
     held<&T::overlap_gradient_reduction>(
         {.part = StackPart::kOverlapGradientReduction,
          .key = "overlap_gradient_reduction",

@@ -82,6 +82,17 @@ template <>
 inline constexpr auto kWordsOf<DataParallelSync> = std::to_array<std::string_view>(
     {"all_reduce", "reduce_scatter", "slices", "bf16_optimizer", "owners"});
 
+// When ZeRO 2 and 3 reduce the gradients of several micro-batches.
+enum class GradientSync : std::uint8_t {
+  kEveryMicroBatch,  // each leaves its shares: DeepSpeed, Megatron's FSDP
+  kLastMicroBatch,   // whole ones add up until then, in the plan's dtype: FSDP under no_sync()
+  kLastInPipeline,   // where there are stages, in the dtype of sums: FSDP 2 under PyTorch's
+                     // pipelining
+};
+template <>
+inline constexpr auto kWordsOf<GradientSync> =
+    std::to_array<std::string_view>({"every_micro_batch", "last_micro_batch", "last_in_pipeline"});
+
 // Tensor-parallel collectives beside products.
 enum class TensorOverlap : std::uint8_t {
   kNone,
@@ -238,6 +249,7 @@ enum class StackPart : std::uint8_t {
   kLogitsDtype,
   kGradientAccumulation,
   kDataParallelSync,
+  kGradientSync,
   kOverlapGradientReduction,
   kOverlapParameterGather,
   kShardGroup,

@@ -33,6 +33,7 @@ struct TrainingOptions {
   bool overwritten_gradients = false;
   // The optimizer works on an fp32 copy of its share of narrower gradients, made at the step's end.
   bool widened_optimizer_gradients = false;
+  GradientSync gradient_sync = GradientSync::kEveryMicroBatch;
   bool overlap_gradient_reduction = false;  // with the last micro-batch's backward
   bool overlap_parameter_gather = false;    // with the next step's first forward
   bool overlap_tensor_reduction = false;    // of input gradients, with weight gradients' products
@@ -51,6 +52,19 @@ struct TrainingOptions {
 
 constexpr bool overwrites_gradients(const TrainingOptions& options) {
   return options.fused_gradient_accumulation && options.overwritten_gradients;
+}
+
+// ZeRO 2 and 3 whose whole gradients add up over a step's micro-batches, to be reduced once.
+inline bool holds_whole_gradients(const Plan& plan, const TrainingOptions& options) {
+  const bool every =
+      options.gradient_sync == GradientSync::kEveryMicroBatch ||
+      (options.gradient_sync == GradientSync::kLastInPipeline && plan.degrees.pp == 1);
+  return !every && plan.zero >= 2 && has_replicas(plan) && micro_batches(plan) > 1;
+}
+inline DType whole_gradient_dtype(const Plan& plan, const TrainingOptions& options) {
+  const bool as_computed = holds_whole_gradients(plan, options) &&
+                           options.gradient_sync == GradientSync::kLastMicroBatch;
+  return as_computed ? plan.dtype : plan.gradient_dtype;
 }
 
 // Time the host spends to issue work. A step takes the longer of its host and its device queue.

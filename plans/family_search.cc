@@ -206,7 +206,8 @@ void FamilySearch::consider_counts(Plan plan, const StageCut& cut) {
 
 // Whether no plan of this layout, arrangement and micro-batch, and so of no larger one, can fit.
 bool FamilySearch::is_below_floor(const Plan& plan) {
-  MemoryFloor& floor = floors_[fixed_key(LayerKind::kWordEmbeddings, plan)];
+  const TrainingOptions& training = pricer_.scenario().stack.training;
+  MemoryFloor& floor = floors_[fixed_key(LayerKind::kWordEmbeddings, plan, training)];
   if (plan.micro_batch != floor.micro_batch) {
     floor.is_over_limit = floor.is_over_limit || group_bounds_.least_of_block(plan) > limit_;
     floor.micro_batch = plan.micro_batch;

@@ -43,8 +43,9 @@ void ParameterStore::gradients_complete(ParameterUnit& unit) {
 void ParameterStore::reduce_over_data_parallel(ParameterUnit& unit) {
   if (!unit.gradients.defined() || unit.is_reduced_) return;
   unit.is_reduced_ = true;
+  if (has_own_share(unit)) return reduce_into_share(unit, unit.gradients);
   Communicator& group = reduction_group(unit);
-  const bool scatters = zero_stage(unit) == 1 &&
+  const bool scatters = zero_stage(unit) >= 1 &&
                         context_.options.gradient_reduction == GradientReduction::kReduceScatter;
   if (reduces_beside()) {
     if (scatters) return group.begin_reduce_scatter(unit.gradients, unit.gradient_share, kReduce);
@@ -55,9 +56,7 @@ void ParameterStore::reduce_over_data_parallel(ParameterUnit& unit) {
 }
 
 // Beside backward a layer's gradients are on their way while those of the next one are made.
-void ParameterStore::reduce_into_share(ParameterUnit& unit) {
-  const Tensor whole = std::exchange(unit.pending_gradients_, Tensor());
-  reduce_sequence_partials(unit, whole);
+void ParameterStore::reduce_into_share(ParameterUnit& unit, const Tensor& whole) {
   const Tensor share = whole.slice(share_begin(unit), share_size(unit));
   on_their_way_.push_back({&unit, share});
   if (reduces_beside()) {
@@ -74,10 +73,13 @@ void ParameterStore::finish_shares() {
   context_.groups.expert_reduction.finish();
   for (const ShareOnItsWay& one : on_their_way_) {
     const Tensor& kept = one.unit->gradient_share;
-    if (std::exchange(one.unit->share_is_fresh_, false)) {
+    const bool is_fresh = std::exchange(one.unit->share_is_fresh_, false);
+    if (!is_fresh) {
+      context_.device.run(Add{one.share, kept, kAccumulateShare});
+    } else if (one.share.dtype() == kept.dtype()) {
       context_.device.run(Copy{one.share, kept, kAccumulateShare});
     } else {
-      context_.device.run(Add{one.share, kept, kAccumulateShare});
+      context_.device.run(Cast{one.share, kept, kAccumulateShare});
     }
   }
   on_their_way_.clear();

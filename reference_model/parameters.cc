@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "core/text.h"
 
@@ -143,6 +144,19 @@ int ParameterStore::zero_stage(const ParameterUnit& unit) const {
   return data_group(unit).size() == 1 ? 0 : context_.plan.zero;
 }
 
+bool ParameterStore::keeps_shares(const ParameterUnit& unit) const {
+  return zero_stage(unit) >= 2 && !holds_whole_gradients(context_.plan, context_.options);
+}
+
+DType ParameterStore::whole_dtype(const ParameterUnit& unit) const {
+  return zero_stage(unit) >= 2 ? whole_gradient_dtype(context_.plan, context_.options)
+                               : context_.plan.gradient_dtype;
+}
+
+bool ParameterStore::has_own_share(const ParameterUnit& unit) const {
+  return keeps_shares(unit) || whole_dtype(unit) != context_.plan.gradient_dtype;
+}
+
 std::int64_t ParameterStore::share_size(const ParameterUnit& unit) const {
   return zero_stage(unit) == 0 ? unit.size() : unit.size() / data_group(unit).size();
 }
@@ -167,15 +181,14 @@ void ParameterStore::materialize(std::uint64_t seed) {
       unit.weight_share = share;
       release_weights(unit);
     }
-    const std::int64_t kept = zero_stage(unit) >= 2 ? share_size(unit) : unit.size();
-    Tensor gradients = device.allocate({kept}, context_.plan.gradient_dtype,
-                                       MemoryCategory::kGradients, "gradients");
-    if (zero_stage(unit) >= 2) {
-      unit.gradient_share = gradients;
-    } else {
-      unit.gradients = gradients;
-      unit.gradient_share = gradients.slice(share_begin(unit), share_size(unit));
+    if (!keeps_shares(unit)) {
+      unit.gradients = device.allocate({unit.size()}, whole_dtype(unit), MemoryCategory::kGradients,
+                                       "gradients");
     }
+    unit.gradient_share = has_own_share(unit)
+                              ? device.allocate({share_size(unit)}, context_.plan.gradient_dtype,
+                                                MemoryCategory::kGradients, "gradient_share")
+                              : unit.gradients.slice(share_begin(unit), share_size(unit));
   }
 }
 
@@ -239,7 +252,7 @@ void ParameterStore::end_forward(ParameterUnit& unit) { release_weights(unit); }
 void ParameterStore::begin_backward(ParameterUnit& unit) {
   gather_weights(unit);
   const bool separate = !context_.options.fused_gradient_accumulation;
-  if (zero_stage(unit) < 2 && !separate) {
+  if (!keeps_shares(unit) && !separate) {
     bind_gradients(unit, unit.gradients);
     return;
   }
@@ -267,9 +280,13 @@ void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
 void ParameterStore::end_backward(ParameterUnit& unit) {
   for (Parameter& p : unit.parameters()) zero_if_fresh(context_.device, p);
   if (unit.pending_gradients_.defined()) {
-    if (zero_stage(unit) >= 2) {
-      reduce_into_share(unit);
-    } else if (context_.plan.gradient_dtype == context_.plan.dtype) {
+    // FSDP adds a unit's gradients up as its backward ends, whatever the dtype.
+    const bool at_once = zero_stage(unit) >= 2 || whole_dtype(unit) == context_.plan.dtype;
+    if (keeps_shares(unit)) {
+      const Tensor whole = std::exchange(unit.pending_gradients_, Tensor());
+      reduce_sequence_partials(unit, whole);
+      reduce_into_share(unit, whole);
+    } else if (at_once) {
       accumulate_pending(unit);
     }
   } else {
@@ -333,7 +350,7 @@ void ParameterStore::clear_all_but_products(ParameterUnit& unit) {
 
 void ParameterStore::set_fresh(bool fresh) {
   for (ParameterUnit& unit : units_) {
-    unit.share_is_fresh_ = fresh && !unit.gradients.defined();
+    unit.share_is_fresh_ = has_own_share(unit) && (fresh || unit.gradients.defined());
     for (Parameter& p : unit.parameters()) p.gradient_is_fresh = fresh && p.is_multiplied();
   }
 }

@@ -189,6 +189,12 @@ class ParameterStore {
   Communicator& data_group(const ParameterUnit& unit) const;
   Communicator& tensor_group(const ParameterUnit& unit) const;
   int zero_stage(const ParameterUnit& unit) const;  // 0 where its data group has one rank
+  // Of gradients, from one micro-batch to the next; otherwise they are whole until all are done.
+  bool keeps_shares(const ParameterUnit& unit) const;
+  // Of whole gradients, which add up over micro-batches; a share is their part where it has no
+  // other.
+  DType whole_dtype(const ParameterUnit& unit) const;
+  bool has_own_share(const ParameterUnit& unit) const;
   std::int64_t share_size(const ParameterUnit& unit) const;
   std::int64_t share_begin(const ParameterUnit& unit) const;
 
@@ -213,7 +219,7 @@ class ParameterStore {
   void gather_weights(ParameterUnit& unit);
   void release_weights(ParameterUnit& unit);
   void clear_gaps(ParameterUnit& unit, const Tensor& buffer);
-  void reduce_into_share(ParameterUnit& unit);
+  void reduce_into_share(ParameterUnit& unit, const Tensor& whole);
   void accumulate_pending(ParameterUnit& unit);
 
   const RankContext& context_;

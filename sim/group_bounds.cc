@@ -120,7 +120,7 @@ GroupBounds::Layer GroupBounds::block_of(const Plan& plan, std::int64_t kind) {
 }
 
 const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
-  const LayerKey key = layer_key(LayerKind::kBlock, plan);
+  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario().stack.training);
   Layers& layers = layers_[slot_of(key)];
   if (layers.is_known && layers.key == key) return layers;
   layers = {};
@@ -158,7 +158,7 @@ const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
 }
 
 const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
-  const LayerKey key = layer_key(LayerKind::kBlock, plan);
+  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario().stack.training);
   Left& left = left_[slot_of(key)];
   if (left.is_known && left.key == key) return left;
   left = {};
@@ -183,7 +183,8 @@ const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
 }
 
 const GroupBounds::Fixed& GroupBounds::fixed_of(const Plan& plan) {
-  const LayerKey key = fixed_key(LayerKind::kWordEmbeddings, plan);
+  const LayerKey key =
+      fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario().stack.training);
   Fixed& fixed = fixed_[static_cast<std::size_t>(plan.zero)];
   if (fixed.is_known && fixed.key == key) return fixed;
   fixed = {};

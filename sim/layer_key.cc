@@ -5,7 +5,8 @@
 
 namespace tpsim {
 
-LayerKey layer_key(LayerKind kind, const Plan& plan, std::int64_t block) {
+LayerKey layer_key(LayerKind kind, const Plan& plan, const TrainingOptions& options,
+                   std::int64_t block) {
   const bool is_block = kind == LayerKind::kBlock;
   const bool cuts_layers = has_replicas(plan) && plan.zero >= 2;  // ZeRO works around every layer
   LayerKey key{
@@ -25,6 +26,7 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, std::int64_t block) {
     key.degrees.etp = plan.degrees.etp;
   }
   if (cuts_layers) key.zero = plan.zero;
+  key.whole_gradients = holds_whole_gradients(plan, options);
   if (cuts_layers || (is_block && folds_experts(plan))) {  // groups of replicas lie somewhere
     key.degrees.dp = plan.degrees.dp;
     key.rank_order = plan.rank_order;
@@ -33,12 +35,14 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, std::int64_t block) {
   return key;
 }
 
-LayerKey fixed_key(LayerKind kind, const Plan& plan, std::int64_t block) {
+LayerKey fixed_key(LayerKind kind, const Plan& plan, const TrainingOptions& options,
+                   std::int64_t block) {
   LayerKey key{
       .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
   key.degrees = plan.degrees;
   key.degrees.pp = 0;
   key.zero = has_replicas(plan) ? plan.zero : 0;
+  key.whole_gradients = holds_whole_gradients(plan, options);
   key.sequence_parallel = plan.sequence_parallel;
   key.rank_order = plan.rank_order;
   key.offload = plan.offload;
@@ -67,9 +71,10 @@ std::size_t LayerKeyHash::operator()(const LayerKey& key) const noexcept {
     ((packed = packed << 4 | static_cast<std::uint64_t>(values)), ...);
     return packed;
   };
-  std::uint64_t hash = small(key.kind, key.block, key.zero, key.sequence_parallel, key.recompute,
-                             key.attention, key.rank_order, key.offload, key.dtype,
-                             key.gradient_dtype, key.precision, key.fp8_param_gather);
+  std::uint64_t hash =
+      small(key.kind, key.block, key.zero, key.sequence_parallel, key.recompute, key.attention,
+            key.rank_order, key.offload, key.dtype, key.gradient_dtype, key.precision,
+            key.fp8_param_gather, key.whole_gradients);
   for (const std::int64_t n :
        {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp, key.degrees.ep,
         key.degrees.etp, key.micro_batch, key.virtual_stages}) {

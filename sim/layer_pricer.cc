@@ -66,6 +66,13 @@ Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan
   return traced;
 }
 
+// A shard group's plan has other micro-batches.
+TrainingOptions traced_options(const Scenario& scenario, const Plan& plan) {
+  TrainingOptions options = scenario.stack.training;
+  if (!holds_whole_gradients(plan, options)) options.gradient_sync = GradientSync::kEveryMicroBatch;
+  return options;
+}
+
 // What a launch takes the host, where each waits for its kernel.
 Scenario with_blocking_launches(Scenario scenario) {
   if (!scenario.stack.parts.blocking_launches) return scenario;
@@ -146,7 +153,7 @@ LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std
 
 // Blocks without experts are the same wherever those of other blocks lie.
 LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t block) const {
-  LayerKey key = layer_key(kind, plan, block);
+  LayerKey key = layer_key(kind, plan, scenario().stack.training, block);
   const bool shares = kind == LayerKind::kBlock && lacks_experts_[static_cast<std::size_t>(block)];
   if (!shares || key.zero != 0) return key;
   key.degrees.ep = 1;
@@ -282,7 +289,7 @@ LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key
                                              std::int64_t block) {
   LayerTrace trace = trace_layers(kind, with_block_kind(scenario().model, block),
                                   shard_plan(scenario(), traced_plan(scenario(), key, plan)),
-                                  scenario().stack.training);
+                                  traced_options(scenario(), plan));
   grow_arrivals(trace.program, scenario().model,
                 busiest_load(scenario().stack, scenario().model, plan));
   const auto memory = [&](Phase phase) {
@@ -352,14 +359,14 @@ Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
 }
 
 const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
-  LayerKey key = fixed_key(kind, plan, block);
+  LayerKey key = fixed_key(kind, plan, scenario().stack.training, block);
   // What an owner broadcasts at once depends on its stage.
   if (scenario().stack.parts.sync == DataParallelSync::kOwners) key.degrees.pp = plan.degrees.pp;
   const auto [fixed, is_new] = fixed_.place(key);
   if (!is_new) return fixed;
   const StepEndTrace trace =
       trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
-                     scenario().stack.training);
+                     traced_options(scenario(), plan));
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
   fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;
   fixed.update = memory_change(trace.program, trace.reduce, trace.end, granularity).highest;

@@ -77,12 +77,15 @@ struct LayerKey {
   DType gradient_dtype{};
   Precision precision{};
   bool fp8_param_gather = false;
+  bool whole_gradients = false;  // holds_whole_gradients()
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
 // Keys of a layer, of its share of the step's end, and of a transfer. Blocks of a plan
 // that recomputes some of them are of two kinds: ask with with_whole_recompute().
-LayerKey layer_key(LayerKind kind, const Plan& plan, std::int64_t block = 0);
-LayerKey fixed_key(LayerKind kind, const Plan& plan, std::int64_t block = 0);
+LayerKey layer_key(LayerKind kind, const Plan& plan, const TrainingOptions& options,
+                   std::int64_t block = 0);
+LayerKey fixed_key(LayerKind kind, const Plan& plan, const TrainingOptions& options,
+                   std::int64_t block = 0);
 LayerKey transfer_key(const Plan& plan);
 
 struct LayerKeyHash {

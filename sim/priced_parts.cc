@@ -37,8 +37,9 @@ Counted counted(ModelPart part) {
     case ModelPart::kExpertActivation:
     case ModelPart::kResidual:
     case ModelPart::kLoss:
-    case ModelPart::kMicroBatchGradients:
-    case ModelPart::kGradientAccumulation: return {StepTerm::kElementwise, {}};
+    case ModelPart::kMicroBatchGradients: return {StepTerm::kElementwise, {}};
+    // At the end a share of whole gradients is widened for the optimizer.
+    case ModelPart::kGradientAccumulation: return {StepTerm::kElementwise, StepEndPart::kOptimizer};
     case ModelPart::kZeroGrad: return {{}, StepEndPart::kZeroGrad};
     case ModelPart::kSequenceParallelGradients:
       return {{}, StepEndPart::kSequenceParallelGradients};

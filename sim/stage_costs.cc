@@ -114,7 +114,7 @@ class GradientsInReduction {
 
   static bool stay(const StackSpec& stack, const Plan& plan) {
     return stack.memory.layer_in_reduction && stack.training.overlap_gradient_reduction &&
-           plan.zero >= 2 && has_replicas(plan);
+           plan.zero >= 2 && has_replicas(plan) && !holds_whole_gradients(plan, stack.training);
   }
 
   // Backward of a chunk; after its end nothing is on its way.

@@ -139,11 +139,12 @@ std::vector<std::string> launch_file_names(LaunchStack stack) {
   throw BugError("a launch stack without files");
 }
 
-Result<Files> export_plan(LaunchStack stack, const PlanFile& plan, std::int64_t gpus_per_node,
+Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t gpus_per_node,
                           const StackSpec& software) {
   // The allocator is no option of a launcher: what the stack has by itself is written down too.
-  PlanFile file = plan;
-  if (software.parts.expandable_segments) file.parts.try_emplace(StackPart::kExpandableSegments, 1);
+  PlanFile whole = file;
+  if (software.parts.expandable_segments)
+    whole.parts.try_emplace(StackPart::kExpandableSegments, 1);
   TPSIM_TRY_STATUS(validate(file.plan, file.model));
   const std::int64_t gpus = gpu_count(file.plan);
   if (gpus > gpus_per_node && gpus % gpus_per_node != 0) {
@@ -151,8 +152,8 @@ Result<Files> export_plan(LaunchStack stack, const PlanFile& plan, std::int64_t 
   }
   const LaunchSize size = launch_size(gpus, gpus_per_node);
   const bool is_job = stack == LaunchStack::kSlurm || stack == LaunchStack::kKubernetes;
-  const StackSpec stated = with_parts(software, file.parts);
-  return is_job ? export_job(stack, file, size, stated) : export_own(stack, file, size, stated);
+  const StackSpec stated = with_parts(software, whole.parts);
+  return is_job ? export_job(stack, whole, size, stated) : export_own(stack, whole, size, stated);
 }
 
 }  // namespace tpsim

@@ -370,6 +370,10 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   plan.micro_batch = size.micro;
   plan.global_batch = size.micro * size.accumulation * size.gpus;
   plan.stage_layers = {result.model.layers};
+  if (in.flag("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", false)) {
+    result.parts[StackPart::kGradientSync] =
+        static_cast<std::int64_t>(GradientSync::kEveryMicroBatch);
+  }
   TPSIM_TRY_STATUS(settle_left(in, file, kTrainerRows, result.outside));
   TPSIM_TRY_STATUS(validate(plan, result.model));
   return result;

@@ -81,9 +81,9 @@ KNOWN = """## What is known about the worst rows
   too fast: those rows look like runs without recompute (docs/decisions/0027).
 - fp8 rows of dgxc_h100 are priced with nothing fitted to 8 bits. v24.11.1's 175B comes out 7-16 % too fast,
   v25.04's 340B 7 % too slow. Between releases the same layout became up to 10 % faster.
-- `8b` of dgxc_h100: context parallelism with all heads on every GPU. Ring attention is priced as its parts
-  one after the other, and their exchange and merging as hidden; 10-15 % too fast there, 5 % and less with
-  four and eight ranks of tensor parallelism.
+- `8b` of dgxc_h100: context parallelism with all heads on every GPU. 9-10 % too fast where FlashAttention-2 attends
+  (v24.11, v25.02) and 3-5 % with cuDNN's (v25.04); 405B, with eight ranks of tensor parallelism, lies within 5 %. Passes
+  of the ring are priced as attention of their size; what more they take is unexplained (docs/decisions/0079).
 - mosaic_fsdp on A100 with 16 thousand and more tokens: 12-20 % too fast. One `flash_speed` stands for a kernel of
   2023 at all lengths.
 - torchtitan on one node comes out 25 and 28 % too fast at cp 4 and 8, and within 9 % at cp 1 and 2 and with 405B over

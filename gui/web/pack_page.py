@@ -4,7 +4,8 @@
 pack_page.py page.html program.js program.wasm data-folder out.html
 
 The script, the program and the catalogue (models, clusters, profiles, stacks) are compressed and
-stand in the page as text. `tpsim report` puts the plan in.
+stand in the page as text: five characters for four bytes, as base64.b85encode has them, but for the
+one that could end a script. `tpsim report` puts the plan in.
 """
 import base64
 import gzip
@@ -14,7 +15,7 @@ import sys
 
 
 def packed(data: bytes) -> str:
-    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
+    return base64.b85encode(gzip.compress(data, 9, mtime=0)).decode().replace("<", ",")
 
 
 def catalogue_of(folder: pathlib.Path) -> bytes:

@@ -102,6 +102,7 @@ Scenario random_scenario(std::mt19937& random) {
     scenario.stack.choices.only[Setting::kRankOrder] = numbers(RankOrder::kTpDpPp);
   scenario.stack.memory.caching_allocator = random() % 2 == 0;
   scenario.stack.memory.fragmentation = 0.1 * static_cast<double>(pick({0, 1}));
+  scenario.stack.training.gradient_sync = static_cast<GradientSync>(scenario.model.layers % 3);
   return scenario;
 }
 

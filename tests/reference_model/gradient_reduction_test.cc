@@ -59,4 +59,43 @@ TEST_CASE("so have those of experts, which fewer ranks hold") {
   }
 }
 
+TEST_CASE("gradients that ZeRO 2 and 3 hold whole until the last micro-batch are those of ZeRO 1") {
+  for (const char* model : {"bloom-tiny", "llama-tiny", "mixtral-tiny"}) {
+    for (const bool beside : {false, true}) {
+      INFO(model << (beside ? ", beside backward" : ""));
+      TrainingRun run = run_of(model, {1, 2, 2, 1}, 1);
+      run.options.overlap_gradient_reduction = beside;
+      REQUIRE(micro_batches(run.plan) > 1);
+      const test::Outcome once = outcome_of(run);
+      run.options.gradient_sync = GradientSync::kLastInPipeline;
+      for (const int zero : {2, 3}) {
+        run.plan.zero = zero;
+        CHECK(holds_whole_gradients(run.plan, run.options));
+        CHECK(outcome_of(run) == once);
+      }
+    }
+  }
+  // FSDP adds what autograd hands it to sums of 32 bits, or in 16 to be reduced in 16.
+  for (const bool fused : {false, true}) {
+    for (const bool beside : {false, true}) {
+      TrainingRun run = run_of("llama-tiny", {1, 2, 2, 1}, 1);
+      run.plan.dtype = DType::kBFloat16;
+      run.options.fused_gradient_accumulation = fused;
+      run.options.overlap_gradient_reduction = beside;
+      const test::Outcome wide = outcome_of(run);
+      run.plan.gradient_dtype = DType::kBFloat16;
+      const test::Outcome narrow = outcome_of(run);
+      run.plan.gradient_dtype = DType::kFloat32;
+      for (const int zero : {2, 3}) {
+        INFO("zero " << zero << (fused ? ", fused" : "") << (beside ? ", beside backward" : ""));
+        run.plan.zero = zero;
+        run.options.gradient_sync = GradientSync::kLastInPipeline;
+        CHECK(outcome_of(run) == wide);
+        run.options.gradient_sync = GradientSync::kLastMicroBatch;
+        CHECK(outcome_of(run) == narrow);
+      }
+    }
+  }
+}
+
 }  // namespace tpsim

@@ -92,4 +92,50 @@ TEST_CASE("what runs here in another software's place reduces gradients when tha
   }
 }
 
+TEST_CASE("gradients held whole until the last micro-batch are reduced once, and are in memory") {
+  Scenario scenario = small_scenario(test::small_llama());
+  scenario.stack.training.overlap_gradient_reduction = true;
+  const auto with = [&](const Plan& plan, GradientSync sync) {
+    scenario.stack.training.gradient_sync = sync;
+    return *simulate(scenario, plan);
+  };
+  const auto gradients = [](const Prediction& prediction) {
+    constexpr auto kGradients = static_cast<std::size_t>(MemoryCategory::kGradients);
+    return prediction.memory.front().by_category[kGradients];
+  };
+  for (const int zero : {2, 3}) {
+    INFO("zero " << zero);
+    Plan plan = plan_of(scenario.model, {1, 1, 4, 1}, 3);
+    plan.zero = zero;
+    const Prediction every = with(plan, GradientSync::kEveryMicroBatch);
+    const Prediction last = with(plan, GradientSync::kLastMicroBatch);
+    // Four ranks hold a quarter each, or all of them everything.
+    CHECK(gradients(last).value() > 2 * gradients(every).value());
+    CHECK(last.peak > every.peak);
+    CHECK(time_of(last, StepTerm::kZeroCommunication) <
+          time_of(every, StepTerm::kZeroCommunication));
+    CHECK(with(plan, GradientSync::kLastInPipeline).step == every.step);
+    // In one dtype, ZeRO 2 is ZeRO 1 then.
+    Plan two = plan, one = plan;
+    two.gradient_dtype = one.gradient_dtype = plan.dtype;
+    one.zero = 1;
+    const Prediction as_one = with(two, GradientSync::kLastMicroBatch);
+    const Prediction sharded = with(one, GradientSync::kEveryMicroBatch);
+    if (zero == 2) {
+      CHECK(as_one.step.value() == Approx(sharded.step.value()).epsilon(1e-9));
+      CHECK(as_one.peak.value() == Approx(sharded.peak.value()).epsilon(1e-9));
+    }
+    // One micro-batch is the last, and every.
+    plan.global_batch = plan.micro_batch * plan.degrees.dp;
+    CHECK(with(plan, GradientSync::kLastMicroBatch).step ==
+          with(plan, GradientSync::kEveryMicroBatch).step);
+    CHECK(with(plan, GradientSync::kLastMicroBatch).peak ==
+          with(plan, GradientSync::kEveryMicroBatch).peak);
+  }
+  Plan staged = plan_of(scenario.model, {1, 2, 2, 1}, 4);
+  staged.zero = 2;
+  CHECK(with(staged, GradientSync::kLastInPipeline).peak >
+        with(staged, GradientSync::kEveryMicroBatch).peak);
+}
+
 }  // namespace tpsim

@@ -118,6 +118,14 @@ TEST_CASE("Trainer's files are sharded data parallelism, whichever says what") {
   REQUIRE(trainer.ok());
   CHECK(trainer->plan.zero == 3);
   CHECK(trainer->parts.at(StackPart::kLossHead) == static_cast<std::int64_t>(LossHead::kFused));
+  CHECK_FALSE(trainer->parts.contains(StackPart::kGradientSync));  // the stack's own
+  const auto synced = import_config(
+      with("trainer.json", R"("logging_steps": 10)",
+           R"("accelerator_config": {"gradient_accumulation_kwargs": {"sync_each_batch": true}})"),
+      inputs(8));
+  REQUIRE(synced.ok());
+  CHECK(synced->parts.at(StackPart::kGradientSync) ==
+        static_cast<std::int64_t>(GradientSync::kEveryMicroBatch));
 }
 
 TEST_CASE("what trains other weights, keeps them elsewhere or in fewer bits is refused by name") {
