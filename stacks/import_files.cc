@@ -48,6 +48,18 @@ void use_megatrons_positions(std::vector<LaunchOption>& options) {
   if (kind->value == "rotary") kind->value = "rope";
 }
 
+// Of positions that nothing turns these say nothing.
+void take_unused_rotary(LaunchCommand& command, std::vector<std::string>& outside) {
+  const LaunchOption* kind = find_option(command.options, "--position-embedding-type");
+  const bool turns = kind != nullptr && kind->value != "learned_absolute" && kind->value != "none";
+  if (turns) return;
+  for (const char* name : {"--rotary-base", "--rotary-percent"}) {
+    if (!has_option(command.options, name)) continue;
+    drop_option(command.options, name);
+    outside.emplace_back(name);
+  }
+}
+
 // In plans of a model without a vocabulary the least one stands for it.
 ModelSpec with_vocab(const ImportedPlan& result) {
   ModelSpec model = result.model;
@@ -110,6 +122,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   } else {
     TPSIM_TRY(result.outside, take_outside(LaunchStack::kMegatronLm, command.options));
   }
+  take_unused_rotary(command, result.outside);
   result.parts = take_parts(command.options);
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   const ShellOptions shell{size, command.options, command.is_log};

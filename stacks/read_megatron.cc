@@ -299,12 +299,24 @@ void read_expert_degrees(LaunchOptionReader& in, const ModelSpec& model, Paralle
   degrees.etp = cut == degrees.tp ? 0 : cut;
 }
 
+// One word, or one for every layer; its help and Transformer Engine spell one of them otherwise.
+std::string exchange_of(const std::string& text) {
+  std::vector<std::string> words = words_in(text);
+  for (std::string& word : words) {
+    if (word == "allgather") word = "all_gather";
+  }
+  const bool alike =
+      !words.empty() && std::all_of(words.begin(), words.end(),
+                                    [&](const auto& word) { return word == words.front(); });
+  return alike ? words.front() : text;
+}
+
 void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSize& size,
                   ParallelDegrees& degrees) {
   degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
   degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
   degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
-  const std::string exchange = in.text(kContextExchange).value_or(kMegatronExchange);
+  const std::string exchange = exchange_of(in.text(kContextExchange).value_or(kMegatronExchange));
   const bool is_priced = exchange == "p2p" || exchange == "all_gather";
   if (degrees.cp > 1 && !is_priced) {
     in.fail(fmt::format("{} is {}; p2p and all_gather are predicted", kContextExchange, exchange),
@@ -342,7 +354,7 @@ PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& p
 PartValues context_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
   if (plan.degrees.cp == 1) return {};
   const LaunchOption* said = find_option(options, kContextExchange);
-  const std::string word = said == nullptr ? kMegatronExchange : said->value;
+  const std::string word = exchange_of(said == nullptr ? kMegatronExchange : said->value);
   const PartRow& row = row_of(StackPart::kContextExchange);
   return {{row.part, parse_value(row, word).value()}};
 }

@@ -92,6 +92,14 @@ TEST_CASE("a script of texts, functions, conditions and loops runs as a shell wo
   const auto other = imported(LaunchStack::kMegatronLm, script("strings.sh"), larger);
   CHECK(other->plan.stage_layers == std::vector<std::int64_t>{7, 13, 13, 7});
   CHECK(other->plan.zero == 0);
+  LaunchFile learned = script("strings.sh");
+  const std::string rope = "--position-embedding-type rope";
+  learned.text.replace(learned.text.find(rope), rope.size(), "--rotary-base 500000");
+  const auto unturned = imported(LaunchStack::kMegatronLm, learned);
+  REQUIRE(unturned.ok());
+  CHECK(unturned->model.attention.position == PositionKind::kLearned);
+  CHECK(names(*unturned, "--rotary-base"));
+
   LaunchFile wrong = script("strings.sh");
   wrong.text.replace(wrong.text.find("PP=4"), 4, "PP=3");
   CHECK(imported(LaunchStack::kMegatronLm, wrong).error().where == "their/strings.sh");
