@@ -350,6 +350,7 @@ void ParameterStore::clear_all_but_products(ParameterUnit& unit) {
 
 void ParameterStore::set_fresh(bool fresh) {
   for (ParameterUnit& unit : units_) {
+    // A share beside whole gradients is written once, by the step's reduction of these.
     unit.share_is_fresh_ = has_own_share(unit) && (fresh || unit.gradients.defined());
     for (Parameter& p : unit.parameters()) p.gradient_is_fresh = fresh && p.is_multiplied();
   }

@@ -296,9 +296,11 @@ Result<ImportedPlan> import_nemo(const Files& files, const ImportInputs& inputs)
   result.parts = parts_of_megatron(all, result);
   // What a recipe's file leaves out is the recipe's.
   if (!launcher.ok()) {
-    for (const auto& [part, value] : parts_of_megatron({}, result)) {
-      if (result.parts[part] == value) result.parts.erase(part);
-    }
+    const PartValues unsaid = parts_of_megatron({}, result);
+    std::erase_if(result.parts, [&](const auto& said) {
+      const auto same = unsaid.find(said.first);
+      return same != unsaid.end() && same->second == said.second;
+    });
   }
   add_allocator(command, result);
   return result;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kOverlapReduction = "--overlap-grad-reduce";
 constexpr const char* kOverlapGather = "--overlap-param-gather";
-constexpr const char* kMegatronExchange = "p2p";  // its default
+constexpr ContextExchange kMegatronExchange = ContextExchange::kP2p;  // its default
 
 // They say nothing of the plan: the stack does.
 void check_overlap(LaunchOptionReader& in, const Plan& plan) {
@@ -300,7 +300,8 @@ void read_expert_degrees(LaunchOptionReader& in, const ModelSpec& model, Paralle
 }
 
 // One word, or one for every layer; its help and Transformer Engine spell one of them otherwise.
-std::string exchange_of(const std::string& text) {
+std::string exchange_of(const std::optional<std::string>& said) {
+  const std::string text = said.value_or(std::string(name_of(kMegatronExchange)));
   std::vector<std::string> words = words_in(text);
   for (std::string& word : words) {
     if (word == "allgather") word = "all_gather";
@@ -316,10 +317,12 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
   degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
   degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
-  const std::string exchange = exchange_of(in.text(kContextExchange).value_or(kMegatronExchange));
-  const bool is_priced = exchange == "p2p" || exchange == "all_gather";
-  if (degrees.cp > 1 && !is_priced) {
-    in.fail(fmt::format("{} is {}; p2p and all_gather are predicted", kContextExchange, exchange),
+  const std::string exchange = exchange_of(in.text(kContextExchange));
+  constexpr std::string_view kRing = name_of(ContextExchange::kP2p);
+  constexpr std::string_view kGather = name_of(ContextExchange::kAllGather);
+  if (degrees.cp > 1 && exchange != kRing && exchange != kGather) {
+    in.fail(fmt::format("{} is {}; {} and {} are predicted", kContextExchange, exchange, kRing,
+                        kGather),
             "--set cp-comm-type=p2p, of a YAML model.cp_comm_type, predicts it so");
   }
   read_expert_degrees(in, model, degrees);
@@ -354,7 +357,7 @@ PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& p
 PartValues context_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
   if (plan.degrees.cp == 1) return {};
   const LaunchOption* said = find_option(options, kContextExchange);
-  const std::string word = exchange_of(said == nullptr ? kMegatronExchange : said->value);
+  const std::string word = exchange_of(said == nullptr ? std::nullopt : std::optional(said->value));
   const PartRow& row = row_of(StackPart::kContextExchange);
   return {{row.part, parse_value(row, word).value()}};
 }
