@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <system_error>
 
@@ -53,17 +54,12 @@ Result<Source> source_at(const Arguments& arguments) {
   const bool is_folder = fs::is_directory(path, code);
   source.folder = is_folder ? path : path.parent_path();
   const std::string kind = path.extension().string();
-  source.is_config = !is_folder && !arguments.has(Opt::kFrom) &&
-                     (kind == ".yaml" || kind == ".yml" || kind == ".toml" || kind == ".json");
+  source.is_config =
+      !is_folder && !arguments.has(Opt::kFrom) &&
+      (kind == ".yaml" || kind == ".yml" || kind == ".toml" || kind == ".json" || kind == ".py");
   std::string text;
   if (!is_folder) {
     TPSIM_TRY(text, read_file(path, kMostFileBytes));
-  }
-  if (kind == ".py") {
-    return bad_input(
-        "is a program, and what it computes only running it tells", arguments.positional,
-        "import the configuration that it writes as YAML, or the log of a run, which prints "
-        "its arguments");
   }
   if (source.is_config) {
     source.files.push_back({path.filename().string(), std::move(text), path.string()});
@@ -110,14 +106,26 @@ Result<std::map<std::string, std::string>> given_variables(const Arguments& argu
   return given;
 }
 
-// "NousResearch/Meta-Llama-3-8B" and "meta-llama/Llama-2-7b-hf" as the catalogue calls them.
-std::string catalogue_name(std::string_view name) {
+// "NousResearch/Meta-Llama-3-8B", "Llama3Config8B" without its middle and "llama-3-8b" alike: what
+// is left of a model's name when spellings differ.
+std::string letters_of(std::string_view name) {
   std::string plain = in_lower_case(std::string(name.substr(name.rfind('/') + 1)));
   if (plain.starts_with("meta-")) plain.erase(0, 5);
   for (const std::string_view end : {"-hf", "-instruct", "-base"}) {
     if (plain.ends_with(end)) plain.resize(plain.size() - end.size());
   }
+  std::erase_if(plain, [](unsigned char c) { return std::isalnum(c) == 0; });
   return plain;
+}
+
+Result<ModelSpec> load_alike(const std::string& name) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  Result<ModelSpec> model = catalogue.load_model(name);
+  if (model.ok()) return model;
+  for (const std::string& known : catalogue.list(CatalogueKind::kModels)) {
+    if (letters_of(known) == letters_of(name)) return catalogue.load_model(known);
+  }
+  return model;
 }
 
 Result<ImportInputs> inputs_of(const Arguments& arguments, const Source& source) {
@@ -133,11 +141,7 @@ Result<ImportInputs> inputs_of(const Arguments& arguments, const Source& source)
   TPSIM_TRY(inputs.given, given_variables(arguments));
   TPSIM_TRY(inputs.micro_batch, integer_of(arguments, opt_of(Setting::kMicroBatch), 0));
   TPSIM_TRY(inputs.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch), 0));
-  inputs.load = [](const std::string& name) -> Result<ModelSpec> {
-    TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-    Result<ModelSpec> model = catalogue.load_model(name);
-    return model.ok() ? std::move(model) : catalogue.load_model(catalogue_name(name));
-  };
+  inputs.load = load_alike;
   inputs.open = [folder = source.folder](const std::string& name) {
     return read_file(folder / name, kMostFileBytes);
   };

@@ -221,11 +221,6 @@ bool is_of_bridge(const std::vector<FlatSetting>& settings) {
   return false;
 }
 
-bool states_model(const std::vector<FlatSetting>& settings) {
-  return has_key(settings, "model.num_layers") && has_key(settings, "model.hidden_size") &&
-         has_key(settings, "model.num_attention_heads");
-}
-
 // Of several files together: a DeepSpeed configuration beside others is one that they name.
 Result<std::vector<FlatSetting>> settings_of(const LaunchFile& file, const ImportInputs& inputs) {
   TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings(file));
@@ -245,6 +240,11 @@ Result<std::vector<FlatSetting>> settings_of(const LaunchFile& file, const Impor
 }
 
 }  // namespace
+
+bool states_model(const std::vector<FlatSetting>& settings) {
+  return has_key(settings, "model.num_layers") && has_key(settings, "model.hidden_size") &&
+         has_key(settings, "model.num_attention_heads");
+}
 
 std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings) {
   constexpr std::string_view kWrapper = "ConfigContainer.";
@@ -338,6 +338,7 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
 }
 
 Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& inputs) {
+  if (file.name.ends_with(".py")) return import_recipe(file, inputs);
   TPSIM_TRY(const std::vector<FlatSetting> settings, settings_of(file, inputs));
   return import_settings(settings, file, inputs);
 }

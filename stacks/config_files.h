@@ -1,6 +1,6 @@
 // Configuration files of training programs that have no launch script: torchtitan's TOML,
 // nanotron's YAML, Megatron's and NeMo's YAML of arguments, and what Hugging Face's Trainer is told
-// by accelerate, by its own arguments, by axolotl and by DeepSpeed's JSON.
+// by accelerate, by its own arguments, by axolotl and by DeepSpeed's JSON; and recipes in Python.
 #pragma once
 
 #include <optional>
@@ -26,6 +26,12 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
 
 // Megatron-Bridge's "model_config.x" and "ConfigContainer.model.x" are "model.x" today.
 std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings);
+
+// Whether settings of Megatron's say which model it is, layer by layer.
+bool states_model(const std::vector<FlatSetting>& settings);
+
+// A recipe of NeMo 2 or Megatron-Bridge, in Python.
+Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs);
 
 // The pieces of it.
 Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,

@@ -16,16 +16,6 @@ namespace {
 
 using Files = std::vector<LaunchFile>;
 
-// On how many GPUs: as asked, else as the file says.
-Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs) {
-  if (inputs.gpus > 0) return LaunchSize{1, inputs.gpus};
-  if (command.size.nodes > 0) return command.size;
-  if (command.is_whole) return bad_input(command.size_unknown, "", "add --gpus N");
-  return bad_input(
-      command.size_unknown, "",
-      "say it with --gpus N, or set what the script takes from outside: --set NAME=VALUE");
-}
-
 // Options that went before fused attention was Megatron's default.
 bool speaks_as_of_2021(const LaunchCommand& command) {
   return has_any_option(command.options,
@@ -78,19 +68,30 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
     result.has_vocab = stated.has_vocab;
     TPSIM_TRY_STATUS(validate(with_vocab(result)));
   }
-  // Dropout inside of a fused kernel costs little, and the flash core here has none.
-  if (result.model.attention_dropout > 0 && runs_flash(command.options)) {
-    result.model.attention_dropout = 0;
-    drop_option(command.options, "--attention-dropout");
-    command.options.push_back({"--attention-dropout", "0"});
-    result.notes.push_back("dropout inside of flash attention is predicted as none");
-  }
+  leave_out_flash_dropout(command.options, result);
   // A log prints what models lack, too.
   if (command.is_log && inputs.model) return Ok{};
   return take_rare_shapes(result.model, command.options);
 }
 
 }  // namespace
+
+Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs) {
+  if (inputs.gpus > 0) return LaunchSize{1, inputs.gpus};
+  if (command.size.nodes > 0) return command.size;
+  if (command.is_whole) return bad_input(command.size_unknown, "", "add --gpus N");
+  return bad_input(
+      command.size_unknown, "",
+      "say it with --gpus N, or set what the script takes from outside: --set NAME=VALUE");
+}
+
+void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan) {
+  if (plan.model.attention_dropout == 0 || !runs_flash(options)) return;
+  plan.model.attention_dropout = 0;
+  drop_option(options, "--attention-dropout");
+  options.push_back({"--attention-dropout", "0"});
+  plan.notes.push_back("dropout inside of flash attention is predicted as none");
+}
 
 void add_allocator(const LaunchCommand& command, ImportedPlan& plan) {
   if (!command.expandable_segments) return;
@@ -213,94 +214,6 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
     TPSIM_TRY(result.plan, plan_of_forked_deepspeed(shell, config, model));
   } else {
     TPSIM_TRY(result.plan, plan_of_deepspeed(shell, config, model));
-  }
-  add_allocator(command, result);
-  return result;
-}
-
-// What a plan needs and only the recipe knows.
-void ask_for_layout(const std::vector<FlatSetting>& settings, OpenQuestions& open) {
-  constexpr std::string_view kNeeded[] = {
-      "model.tensor_model_parallel_size", "model.pipeline_model_parallel_size",
-      "model.context_parallel_size", "train.micro_batch_size", "train.global_batch_size"};
-  std::string missing, example;
-  for (const std::string_view key : kNeeded) {
-    if (has_key(settings, key)) continue;
-    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
-    example += fmt::format("{}{}=N", example.empty() ? "" : ",", key);
-  }
-  if (missing.empty()) return;
-  open.ask({fmt::format("the recipe that it overrides alone knows its {}", missing),
-            "--set " + example});
-}
-
-// What all of its recipes for training from the start choose, where the file says nothing else.
-void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result) {
-  const auto said = [&](std::initializer_list<std::string_view> keys) {
-    return std::any_of(settings.begin(), settings.end(), [&](const FlatSetting& one) {
-      return std::find(keys.begin(), keys.end(), one.key) != keys.end();
-    });
-  };
-  std::string taken;
-  const auto take = [&](const char* key, const char* what) {
-    settings.push_back({key, "true", 0});
-    taken += fmt::format("{}{}", taken.empty() ? "" : ", ", what);
-  };
-  if (said({"model.num_layers"})) return;  // a file of everything
-  if (!said({"model.bf16", "model.fp16", "mixed_precision", "mixed_precision.dtype"})) {
-    take("model.bf16", "bf16");
-  }
-  if (!said({"ddp.use_distributed_optimizer", "ddp.use_megatron_fsdp", "dist.use_megatron_fsdp"})) {
-    take("ddp.use_distributed_optimizer", "a distributed optimizer");
-  }
-  if (taken.empty()) return;
-  result.notes.push_back(
-      fmt::format("of the recipe {} is taken; what else it chooses, say with "
-                  "--set KEY=VALUE",
-                  taken));
-}
-
-// The YAML overrides a recipe, which knows what they leave out.
-Result<ImportedPlan> import_nemo(const Files& files, const ImportInputs& inputs) {
-  TPSIM_TRY(const LaunchFile yaml, file_named(files, kNemoYamlFile));
-  LaunchCommand command;
-  const auto launcher = file_named(files, launch_file_names(LaunchStack::kNemo).front());
-  if (launcher.ok()) {
-    TPSIM_TRY(command, read_launch_command(*launcher, inputs.given));
-  }
-  TPSIM_TRY(std::vector<FlatSetting> settings, flat_yaml(yaml.text, path_of(yaml)));
-  settings = with_values(with_todays_sections(std::move(settings)), inputs.given);
-  ImportedPlan result;
-  result.stack = "nemo";
-  OpenQuestions open;
-  if (!inputs.model) open.ask({"which model? The YAML overrides a recipe", kModelAnswer});
-  // What export writes is whole; of other files the recipe knows what they leave out.
-  if (!launcher.ok()) {
-    ask_for_layout(settings, open);
-    if (inputs.gpus == 0) open.ask(kHowManyGpus);
-    take_from_recipes(settings, result);
-  }
-  TPSIM_TRY_STATUS(located(yaml, open.status()));
-  result.model = *inputs.model;
-  TPSIM_TRY(command.options, located(yaml, nemo_options(settings)));
-  if (!inputs.keeps_seq) {
-    ModelSpec chosen = result.model;
-    take_run_choices(command.options, false, chosen);
-    result.model.seq = chosen.seq;
-  }
-  const std::vector<LaunchOption> all = command.options;
-  TPSIM_TRY(result.outside, take_outside(LaunchStack::kNemo, command.options));
-  TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
-  TPSIM_TRY(result.plan, located(yaml, plan_of_megatron(LaunchStack::kNemo, {size, command.options},
-                                                        result.model)));
-  result.parts = parts_of_megatron(all, result);
-  // What a recipe's file leaves out is the recipe's.
-  if (!launcher.ok()) {
-    const PartValues unsaid = parts_of_megatron({}, result);
-    std::erase_if(result.parts, [&](const auto& said) {
-      const auto same = unsaid.find(said.first);
-      return same != unsaid.end() && same->second == said.second;
-    });
   }
   add_allocator(command, result);
   return result;

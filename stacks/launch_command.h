@@ -31,6 +31,9 @@ struct LaunchCommand {
 Result<LaunchCommand> read_launch_command(const LaunchFile& file,
                                           const std::map<std::string, std::string>& given = {});
 
+// On how many GPUs: as asked, else as the file says.
+Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs);
+
 // What its environment says of the allocator, as a part of the plan's software.
 void add_allocator(const LaunchCommand& command, ImportedPlan& plan);
 
@@ -44,6 +47,11 @@ void use_todays_names(LaunchCommand& command);
 // Takes out the options that say how the software computes what the plan says: "--no-rope-fusion"
 // is rotary_kernel=torch. A named option that is left out says nothing.
 PartValues take_parts(std::vector<LaunchOption>& options);
+
+// Dropout inside of a fused kernel costs little, and the flash core here has none.
+void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan);
+// What options say that are read as the plan and as parts of its software.
+PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const ImportedPlan& read);
 
 // Whether the options are those of Hugging Face's Trainer; and its plan, with the configurations
 // that they name.

@@ -1,6 +1,7 @@
 // The YAML overrides of Megatron-Bridge, which configures Megatron's core: the same settings under
 // other names. Rules: its training/config.py and its guide to Megatron FSDP.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -38,7 +39,14 @@ constexpr NemoSection kNemoSections[] = {
      "num-virtual-stages-per-pipeline-rank:virtual_pipeline_model_parallel_size "
      "pipeline-model-parallel-layout sequence-parallel bf16 fp16 fp8-format:fp8 fp8-recipe "
      "fp8-param-gather:fp8_param fp4-format:fp4 fp4-recipe recompute-granularity "
-     "recompute-method recompute-num-layers attention-backend"},
+     "recompute-method recompute-num-layers recompute-modules attention-backend transformer-impl "
+     "decoder-first-pipeline-num-layers:num_layers_in_first_pipeline_stage "
+     "decoder-last-pipeline-num-layers:num_layers_in_last_pipeline_stage "
+     "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split "
+     "mtp-num-layers cuda-graph-impl cuda-graph-scope no-rope-fusion:apply_rope_fusion "
+     "no-bias-swiglu-fusion:bias_activation_fusion no-bias-dropout-fusion:bias_dropout_fusion "
+     "no-gradient-accumulation-fusion:gradient_accumulation_fusion "
+     "no-masked-softmax-fusion:masked_softmax_fusion"},
     {"train", "micro-batch-size global-batch-size"},
     {"optimizer", "optimizer-cpu-offload optimizer-offload-fraction use-precision-aware-optimizer"},
     {"ddp",
@@ -46,7 +54,7 @@ constexpr NemoSection kNemoSections[] = {
      "data-parallel-sharding-strategy "
      "accumulate-allreduce-grads-in-fp32:grad_reduce_in_fp32 "
      "grad-reduce-in-bf16:grad_reduce_in_fp32 overlap-grad-reduce overlap-param-gather"},
-    {"comm_overlap", "overlap-moe-expert-parallel-comm delay-wgrad-compute"},
+    {"comm_overlap", "overlap-moe-expert-parallel-comm delay-wgrad-compute tp-comm-overlap"},
     {"checkpoint", "ckpt-format"},
     {"dist", "use-megatron-fsdp use-tp-pp-dp-mapping"},
 };
@@ -59,7 +67,9 @@ std::vector<NemoKey> all_nemo_keys() {
       NemoKey row{"--" + word.substr(0, colon), std::string(section.name), word};
       std::replace(row.key.begin(), row.key.end(), '-', '_');
       if (colon != std::string::npos) row.key = word.substr(colon + 1);
-      if (row.option == "--grad-reduce-in-bf16") row.when_set = "false";  // of sums in fp32
+      // Of sums in fp32, and of what is on without a word.
+      const bool negates = row.option.starts_with("--no-");
+      if (negates || row.option == "--grad-reduce-in-bf16") row.when_set = "false";
       keys.push_back(std::move(row));
     }
   }
@@ -135,18 +145,95 @@ std::string nemo_yaml(const LaunchOptions& megatron) {
 
 namespace {
 
-// Recipes of precision by their names in Megatron-Bridge.
-Status add_precision(const std::string& name, std::vector<LaunchOption>& options) {
-  if (name == "bf16_mixed" || name == "fp16_mixed") {
-    options.push_back({"--" + name.substr(0, 4), ""});
-    return Ok{};
+// Recipes of precision by their names in Megatron-Bridge and NeMo, behind "bf16_" or "fp16_".
+struct PrecisionRecipe {
+  std::string_view name;
+  std::string_view format;  // of 8 or 4 bits; empty: all products have 16
+  std::string_view recipe;
+  bool gathers = false;  // weights in 8 bits
+};
+constexpr PrecisionRecipe kPrecisions[] = {
+    {"mixed", "", ""},
+    {"with_fp8_mixed", "hybrid", "delayed", true},
+    {"with_fp8_delayed_scaling_mixed", "hybrid", "delayed", true},
+    {"with_fp8_current_scaling_mixed", "hybrid", "tensorwise", true},
+    {"with_fp8_subchannel_scaling_mixed", "hybrid", "blockwise"},
+    {"with_mxfp8_mixed", "e4m3", "mxfp8", true},
+    {"with_nvfp4_mixed", "e2m1", "nvfp4"},
+};
+
+Result<std::vector<FlatSetting>> settings_of_precision(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  const bool is_narrow = name.starts_with("fp16_") || name.starts_with("16_");
+  const std::size_t dash = name.find('_');
+  for (const PrecisionRecipe& row : kPrecisions) {
+    if (!matches_any(name.substr(0, dash), "bf16 fp16 16") || name.substr(dash + 1) != row.name) {
+      continue;
+    }
+    std::vector<FlatSetting> settings = {{is_narrow ? "model.fp16" : "model.bf16", "true"},
+                                         {"ddp.grad_reduce_in_fp32", is_narrow ? "false" : "true"}};
+    if (row.format.empty()) return settings;
+    const std::string bits = row.recipe == "nvfp4" ? "model.fp4" : "model.fp8";
+    settings.push_back({bits, std::string(row.format)});
+    settings.push_back({bits + "_recipe", std::string(row.recipe)});
+    if (row.gathers) settings.push_back({bits + "_param", "true"});
+    return settings;
   }
+  std::vector<std::string> names;
+  for (const PrecisionRecipe& row : kPrecisions) names.push_back(fmt::format("bf16_{}", row.name));
   return bad_input(fmt::format("mixed_precision is {}", name), "",
-                   "bf16_mixed and fp16_mixed are read; of 8 bits say model.bf16, model.fp8 and "
-                   "model.fp8_recipe");
+                   fmt::format("{}, or the same with fp16", fmt::join(names, ", ")));
+}
+
+// Its class has names of its own for what the sections say.
+std::string key_of_precision(const std::string& name) {
+  if (name == "grad_reduce_in_fp32") return "ddp." + name;
+  if (name == "fp8_param_gather") return "model.fp8_param";
+  return "model." + name;
 }
 
 }  // namespace
+
+Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> settings) {
+  constexpr std::string_view kSection = "mixed_precision";
+  std::vector<FlatSetting> rest, chosen;
+  for (FlatSetting& one : settings) {
+    const bool is_name = one.key == kSection || one.key == "mixed_precision.precision";
+    if (is_name || one.key == "mixed_precision.dtype") {
+      if (one.value.empty() || one.value == "32") continue;
+      const bool is_dtype = one.key.ends_with(".dtype");
+      TPSIM_TRY(const auto named, settings_of_precision(one.value + (is_dtype ? "_mixed" : "")));
+      chosen.insert(chosen.begin(), named.begin(), named.end());
+    } else if (one.key.starts_with("mixed_precision.")) {
+      one.key = key_of_precision(one.key.substr(kSection.size() + 1));
+      if (has_nemo_key(one.key)) chosen.push_back(std::move(one));
+    } else {
+      rest.push_back(std::move(one));
+    }
+  }
+  // What it says last counts, and before what the sections say themselves.
+  for (FlatSetting& one : chosen) {
+    std::erase_if(rest, [&](const FlatSetting& other) { return other.key == one.key; });
+    rest.push_back(std::move(one));
+  }
+  return rest;
+}
+
+std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& settings) {
+  std::vector<FlatSetting> joined;
+  for (FlatSetting one : settings) {
+    const std::size_t dot = one.key.rfind('.');
+    const bool is_element = dot != std::string::npos &&
+                            one.key.find_first_not_of("0123456789", dot + 1) == std::string::npos;
+    if (is_element) one.key.resize(dot);
+    if (is_element && !joined.empty() && joined.back().key == one.key) {
+      joined.back().value += " " + one.value;
+      continue;
+    }
+    joined.push_back(std::move(one));
+  }
+  return joined;
+}
 
 std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view value) {
   for (const NemoKey& row : nemo_keys()) {
@@ -162,27 +249,23 @@ bool has_nemo_key(std::string_view name) {
                      [&](const NemoKey& row) { return name == joined(row.section, row.key); });
 }
 
-Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& settings) {
+Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& settings,
+                                               const std::string& path) {
   std::vector<LaunchOption> options;
-  for (const FlatSetting& setting : settings) {
+  for (const FlatSetting& setting : with_lists_joined(settings)) {
     const std::size_t dot = setting.key.find('.');
     if (setting.value.empty()) continue;
     const std::string_view key = setting.key;
-    if (key == "mixed_precision.dtype") {  // as its examples say it
-      TPSIM_TRY_STATUS(add_precision(setting.value + "_mixed", options));
-      continue;
-    }
-    if (key == "mixed_precision") {
-      TPSIM_TRY_STATUS(add_precision(setting.value, options));
-      continue;
-    }
+    const LaunchFile place{"", "", fmt::format("{}:{}", path, setting.line)};
     if (dot == std::string::npos) {
       if (setting.line == 0) continue;  // a variable of a script beside it
-      return unknown("", setting.key, setting.value);
+      if (is_outside(LaunchStack::kNemo, key)) continue;
+      return located(place, Result<std::vector<LaunchOption>>(unknown("", key, setting.value)));
     }
     const bool is_off = setting.value == "false" && !has_nemo_key(key);
     if (is_off) continue;
-    TPSIM_TRY(auto option, option_of(key.substr(0, dot), key.substr(dot + 1), setting.value));
+    TPSIM_TRY(auto option,
+              located(place, option_of(key.substr(0, dot), key.substr(dot + 1), setting.value)));
     add_once(std::move(option), options);
   }
   return options;

@@ -185,7 +185,15 @@ void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan);
 bool nemo_has(std::string_view option);  // whether this option of Megatron-LM has a key there
 std::string nemo_yaml(const LaunchOptions& megatron);
 struct FlatSetting;
-Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& settings);
+// Errors name `path` and the setting's line.
+Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& settings,
+                                               const std::string& path);
+// What "mixed_precision", a recipe's name, and its section say, as settings of the sections that it
+// fills: model and ddp. An error where nobody knows the name.
+Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> settings);
+// Elements of lists ("model.recompute_modules.0") as one setting of several words.
+std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& settings);
+Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const ImportInputs& inputs);
 // "model.bf16" as a log of Megatron's arguments has it; nothing for a switch that is off.
 bool has_nemo_key(std::string_view name);
 std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view value);

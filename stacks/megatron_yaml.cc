@@ -149,35 +149,6 @@ bool is_of_python(std::string_view key) {
   return key.ends_with("_target_") || key.ends_with("_call_");
 }
 
-// "model.recompute_modules.0" and ".1" are one setting of two words; what Megatron-Bridge says of
-// precision goes to the sections that it fills.
-std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& settings) {
-  std::vector<FlatSetting> joined, precision;
-  for (FlatSetting one : settings) {
-    const std::size_t dot = one.key.rfind('.');
-    const bool is_element = dot != std::string::npos &&
-                            one.key.find_first_not_of("0123456789", dot + 1) == std::string::npos;
-    if (is_element) one.key.resize(dot);
-    if (is_element && !joined.empty() && joined.back().key == one.key) {
-      joined.back().value += " " + one.value;
-      continue;
-    }
-    constexpr std::string_view kPrecision = "mixed_precision.";
-    if (one.key.starts_with(kPrecision)) {
-      const std::string name = one.key.substr(kPrecision.size());
-      one.key = (name == "grad_reduce_in_fp32" ? "ddp." : "model.") + name;
-      if (has_nemo_key(one.key)) precision.push_back(std::move(one));
-      continue;
-    }
-    joined.push_back(std::move(one));
-  }
-  for (FlatSetting& one : precision) {
-    std::erase_if(joined, [&](const FlatSetting& other) { return other.key == one.key; });
-    joined.push_back(std::move(one));
-  }
-  return joined;
-}
-
 // Settings that are on unless a file switches them off.
 bool says_by_false(std::string_view key) {
   constexpr std::string_view kOn =
@@ -225,7 +196,9 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   bool is_nemo = false;
   // What a program wrote of itself says everything, as a log does.
   const bool is_dump = has_key(settings, "model._target_");
-  for (const FlatSetting& setting : with_lists_joined(settings)) {
+  TPSIM_TRY(const std::vector<FlatSetting> whole_settings,
+            with_precision(with_lists_joined(settings)));
+  for (const FlatSetting& setting : whole_settings) {
     if (setting.value.empty() || is_of_python(setting.key)) continue;
     if (setting.key == "ENV_VARS.PYTORCH_CUDA_ALLOC_CONF") {
       command.expandable_segments = setting.value == "expandable_segments:True";
@@ -241,6 +214,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     const auto number = parse_number<std::int64_t>(setting.value);
     if (setting.key == "trainer.devices" && number) devices = *number;
     if (setting.key == "trainer.num_nodes" && number) nodes = *number;
+    if (setting.key == "trainer.devices" || setting.key == "trainer.num_nodes") continue;
     if (setting.value == "false" && !says_by_false(setting.key)) continue;
     add_setting(setting, command, keys);
   }

@@ -73,13 +73,23 @@ constexpr std::string_view kDeepSpeed =
     "--deepspeed-mpi";
 
 constexpr std::string_view kNemo =
-    "optimizer.* scheduler.* dataset.* logger.* tokenizer.* rng.* validation.* profiling.* "
+    "optimizer.* optim.* scheduler.* dataset.* logger.* log.* resume.* tokenizer* rng.* "
+    "validation.* "
+    "profiling.* trainer.* dir name seed tensor_inspect.* ft.* inprocess_restart.* env_vars.* "
     "train.train_* train.eval_* model.fp8_amax_* model.cross_entropy_* model.init_* model.qk_clip* "
     "model.moe_router_load_balancing_* model.rotary_percent checkpoint.* dist.distributed_timeout* "
-    "ddp.average_in_collective ddp.check_for_* rerun_state_machine.* straggler.* nvrx_straggler.* "
+    "ddp.average_in_collective ddp.check_for_* ddp.bucket_size rerun_state_machine.* straggler.* "
+    "nvrx_straggler.* model.gradient_as_bucket_view model.ckpt_* model.save_ckpt_format "
+    "model.pipeline_dtype model.params_dtype model.autocast_dtype model.cuda_graph_warmup_steps "
     "model.fp8_margin model.fp8_interval train.exit_* train.manual_gc* checkpoint.save* "
     "checkpoint.load* model.moe_aux_loss_coeff model.moe_z_loss_coeff model.moe_grouped_gemm "
-    "model.moe_router_dtype model.moe_router_bias_update_rate model.moe_per_layer_logging";
+    "model.moe_router_dtype model.moe_router_bias_update_rate model.moe_per_layer_logging "
+    "model.moe_router_padding_* model.moe_hybridep_num_sms model.mtp_loss_scaling_factor "
+    "model.max_position_embeddings model.share_embeddings_and_output_weights "
+    "model.calculate_per_token_loss model.hf_model_id comm_overlap.tp_comm_overlap_* "
+    "comm_overlap.tp_comm_bootstrap_backend comm_overlap.defer_embedding_wgrad_compute "
+    "comm_overlap.wgrad_deferral_limit comm_overlap.overlap_param_gather_with_optimizer_step "
+    "comm_overlap.align_param_gather comm_overlap.batch_p2p_comm comm_overlap.bucket_size";
 
 constexpr std::string_view kTorchTitan =
     "--optimizer.* --lr_scheduler.* --checkpoint.* --metrics.* --profiling.* --validation.* "

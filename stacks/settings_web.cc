@@ -11,4 +11,9 @@ Result<std::vector<FlatSetting>> flat_toml(std::string_view, const std::string& 
   return Error{ErrorKind::kMissing, "pages read no TOML", file, ""};
 }
 
+Result<PythonSettings> flat_python(const std::string& path,
+                                   const std::map<std::string, std::string>&) {
+  return Error{ErrorKind::kMissing, "pages read no Python", path, ""};
+}
+
 }  // namespace tpsim

@@ -25,13 +25,14 @@ optional=(               # found by CMake: tpsim builds without them too
   libdnnl-dev            # faster matrix products; libopenblas-dev does too, slower
   libopenmpi-dev openmpi-bin  # ranks as processes
   libsqlite3-dev         # reports of Nsight Systems
+  python3                # recipes of NeMo and Megatron-Bridge, which are Python
 )
 full=(
   pybind11-dev python3-dev    # import tpsim
   pkg-config libimgui-dev libglfw3-dev libpng-dev fonts-inter  # tpsim gui
 )
 web=(
-  emscripten python3 xz-utils # tpsim report; Dear ImGui's sources come by tools/fetch_imgui.sh
+  emscripten xz-utils    # tpsim report; Dear ImGui's sources come by tools/fetch_imgui.sh
 )
 ci=(
   clang-format           # tools/format.sh

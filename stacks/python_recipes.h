@@ -1,0 +1,23 @@
+// Recipes of NeMo 2 and Megatron-Bridge, in Python.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stacks/launch_files.h"
+#include "stacks/settings_text.h"
+
+namespace tpsim {
+
+struct PythonRecipe {
+  std::vector<FlatSetting> settings;  // by the names of Megatron-Bridge's YAML
+  std::vector<std::string> models;    // what its model may go by, the likeliest first
+  std::int64_t gpus = 0;              // 0: it does not say
+  std::string builds_on;              // what of another file knows the rest; empty: nothing does
+};
+
+Result<PythonRecipe> read_recipe(const LaunchFile& file,
+                                 const std::map<std::string, std::string>& given);
+
+}  // namespace tpsim

@@ -1,0 +1,399 @@
+"""Reads a training recipe in Python without running it; recipe_values.py stands before this file in one
+program. What is imported is a name, but where its module lies in a folder above the file, as in a checkout.
+
+Arguments: PATH [FUNCTION [NAME=VALUE...]]
+
+Prints JSON: {"function", "settings": [[key, value, line]]} of the recipe, {"functions": [...]} where none
+was named and none or several could be meant, or {"error", "line", "hint"}. A key that ends in _target_ has the name
+of what was called; a value that only running the file tells is <computed>.
+"""
+import ast
+import json
+import pathlib
+import re
+import resource
+import sys
+
+MOST_CALLS = 40  # inside of each other
+COMPUTED = "<computed>"
+STARTS = {"pretrain", "train", "run", "finetune"}  # given a recipe, or the parts of one
+LOOKS_UP = {"get_mixed_precision_config"}  # functions by their names
+BUILTINS = {f.__name__: f for f in (int, float, str, bool, len, min, max, abs, list, tuple, sum)}
+METHODS = {"append", "extend", "insert", "update", "get", "pop", "setdefault", "keys", "values", "items",
+           "lower", "upper", "strip", "split", "startswith", "endswith", "replace", "copy"}
+CHANGES = {"append", "extend", "insert", "update"}
+
+
+class Imported:
+    """`name` of the module at `path`, or that module: looked up when something asks for it."""
+
+    def __init__(self, path, name=None):
+        self.path = path
+        self.name = name
+
+
+class Returned(Exception):
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+
+
+def is_main(statement):
+    test = getattr(statement, "test", None)
+    return (isinstance(statement, ast.If) and isinstance(test, ast.Compare)
+            and isinstance(test.left, ast.Name) and test.left.id == "__name__")
+
+
+def targets_in(statements):
+    """What any of the statements would set, whichever of them run."""
+    for node in (node for statement in statements for node in ast.walk(statement)):
+        if isinstance(node, ast.Assign):
+            yield from node.targets
+        elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.For)):
+            yield node.target
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+            yield node.func.value
+
+
+class Recipe(Expressions):
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+        self.modules = {}
+        self.calls = 0
+        self.started = None  # what a script ran
+
+    # Modules
+
+    def read(self, source, module):
+        try:
+            tree = ast.parse(source)
+        except SyntaxError as error:
+            raise Refusal(f"is no Python: {error.msg}", error.lineno or 0) from None
+        self.block([s for s in tree.body if not is_main(s)], Frame(module))
+        return tree
+
+    def module(self, path):
+        """The module of that name in a folder above the file; None where there is none."""
+        if path not in self.modules:
+            self.modules[path] = None
+            parts = pathlib.Path(*path.split("."))
+            places = [file for folder in self.path.resolve().parents
+                      for file in (folder / parts.with_suffix(".py"), folder / parts / "__init__.py")]
+            file = next((place for place in places if place.is_file()), None)
+            if file is not None:
+                self.follow(Module(file, path))
+        return self.modules[path]
+
+    def follow(self, module):
+        self.modules[module.path] = module
+        try:
+            self.read(module.file.read_text(encoding="utf-8"), module)
+        except (Refusal, OSError, ValueError):
+            self.modules[module.path] = None  # its names are all that is known
+
+    def imported(self, value):
+        if not isinstance(value, Imported):
+            return value
+        if value.name is None:
+            return self.module(value.path) or Name(value.path)
+        path = f"{value.path}.{value.name}"
+        if value.name in LOOKS_UP:
+            return Name(path)
+        module = self.module(value.path)
+        if module and value.name in module.names:
+            return self.imported(module.names[value.name])
+        return self.module(path) or Name(path)
+
+    def attribute(self, module, name):
+        return self.imported(module.names.get(name, Imported(module.path, name)))
+
+    def run_import(self, node, frame):
+        for alias in node.names:
+            whole = alias.name if alias.asname else alias.name.partition(".")[0]
+            frame.names[alias.asname or whole] = Imported(whole)
+
+    def run_importfrom(self, node, frame):
+        path = node.module or ""
+        if node.level:
+            folder = frame.module.file.resolve().parents[node.level - 1]
+            path = f"{folder.name}.{path}" if path else folder.name
+        for alias in node.names:
+            frame.names[alias.asname or alias.name] = Imported(path, alias.name)
+
+    # Statements
+
+    def block(self, statements, frame):
+        for statement in statements:
+            self.step(statement)
+            follow = getattr(self, "run_" + type(statement).__name__.lower(), None)
+            if follow:
+                follow(statement, frame)
+
+    def run_functiondef(self, node, frame):
+        frame.names[node.name] = Function(node, frame.module)
+
+    def run_classdef(self, node, frame):
+        path = frame.module.path
+        frame.names[node.name] = Name(f"{path}.{node.name}" if path else node.name)
+
+    def run_return(self, node, frame):
+        raise Returned(self.value(node.value, frame))
+
+    def run_raise(self, node, _frame):
+        raise Refusal("refuses its arguments", node.lineno, "--set NAME=VALUE says another")
+
+    def run_expr(self, node, frame):
+        self.value(node.value, frame)
+
+    def run_assign(self, node, frame):
+        value = self.value(node.value, frame)
+        for target in node.targets:
+            self.assign(target, value, frame)
+
+    def run_annassign(self, node, frame):
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value, frame), frame)
+
+    def run_augassign(self, node, frame):
+        both = ast.copy_location(ast.BinOp(left=node.target, op=node.op, right=node.value), node)
+        self.assign(node.target, self.value(both, frame), frame)
+
+    def run_with(self, node, frame):
+        self.block(node.body, frame)
+
+    def run_try(self, node, frame):
+        self.block(node.body + node.orelse + node.finalbody, frame)
+
+    def run_if(self, node, frame):
+        holds = truth(self.value(node.test, frame))
+        if holds is None:
+            self.forget(node.body + node.orelse, frame)
+        else:
+            self.block(node.body if holds else node.orelse, frame)
+
+    def run_for(self, node, frame):
+        among = self.value(node.iter, frame)
+        if not isinstance(among, (list, tuple, dict)):
+            self.forget([node], frame)
+            return
+        for element in list(among):
+            self.assign(node.target, element, frame)
+            self.block(node.body, frame)
+
+    def run_while(self, node, frame):
+        self.forget([node], frame)
+
+    def forget(self, statements, frame):
+        """Whether they run nobody knows, nor what they leave."""
+        for node in (node for statement in statements for node in ast.walk(statement)):
+            if isinstance(node, ast.Return):
+                raise Refusal("returns from a branch that only running it tells", node.lineno)
+        for target in targets_in(statements):
+            self.assign(target, UNKNOWN, frame)
+
+    def assign(self, target, value, frame):
+        if isinstance(target, ast.Name):
+            frame.names[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            each = value if isinstance(value, (list, tuple)) and len(value) == len(target.elts) else None
+            for i, part in enumerate(target.elts):
+                of_call = Made(value.of) if isinstance(value, Made) else UNKNOWN
+                self.assign(part, each[i] if each else of_call, frame)
+        elif isinstance(target, ast.Attribute):
+            owner = self.owner(target.value, frame)
+            if isinstance(owner, Made):
+                owner.set(target.attr, value, target.lineno)
+        elif isinstance(target, ast.Subscript):
+            owner, key = self.value(target.value, frame), self.value(target.slice, frame)
+            if isinstance(owner, dict) and is_plain(key):
+                owner[key] = value
+
+    def owner(self, node, frame):
+        """The object whose attribute is set: made where a recipe of another module has it."""
+        if not isinstance(node, ast.Attribute):
+            return self.value(node, frame)
+        above = self.owner(node.value, frame)
+        if not isinstance(above, Made):
+            return self.value(node, frame)
+        there = above.fields.get(node.attr)
+        if not isinstance(there, (Made, dict, list)):
+            of = there.path if isinstance(there, Name) else there if isinstance(there, str) else ""
+            above.set(node.attr, Made(of), node.lineno)
+        return above.fields[node.attr]
+
+    # Calls
+
+    def of_call(self, node, frame):
+        places = self.of_list(ast.List(elts=node.args), frame)
+        words, lines = {}, {}
+        for keyword in node.keywords:
+            value = self.value(keyword.value, frame)
+            several = value if keyword.arg is None and isinstance(value, dict) else {}
+            words.update(several if keyword.arg is None else {keyword.arg: value})
+            lines[keyword.arg] = keyword.value.lineno
+        if isinstance(node.func, ast.Attribute):
+            owner = self.value(node.func.value, frame)
+            if isinstance(owner, Made):
+                # A bridge hands on its model's provider; what other methods return is their own.
+                return owner if node.func.attr.startswith("to_") else UNKNOWN
+            if isinstance(owner, (list, tuple, dict, str)):
+                return self.method(owner, node.func.attr, places, words)
+        callee = self.value(node.func, frame)
+        if isinstance(callee, Function):
+            return self.call(callee, places, words, node.lineno)
+        if not isinstance(callee, Name):
+            return UNKNOWN
+        return self.made(callee.path, places, words, lambda key: lines.get(key, node.lineno))
+
+    @staticmethod
+    def method(owner, name, places, words):
+        try:
+            value = getattr(owner, name)(*places, **words) if name in METHODS else UNKNOWN
+        except (AttributeError, TypeError, LookupError, ValueError):
+            return UNKNOWN
+        return list(value) if type(value).__name__.startswith("dict_") else value
+
+    def made(self, path, places, words, line):
+        if path in BUILTINS:
+            return BUILTINS[path](*places, **words) if all_plain([*places, *words.values()]) else UNKNOWN
+        if path == "isinstance" and len(places) == 2:
+            return known_or(is_instance(*places))
+        if last(path) == "deepcopy" and places:
+            return places[0]
+        starts = last(path) in STARTS
+        # run.Config(A, ...) and run.Partial(f, ...) make one of what they name.
+        if last(path) in ("Config", "Partial") and places and isinstance(places[0], (Name, Function)):
+            first = places.pop(0)
+            path = first.path if isinstance(first, Name) else first.node.name
+        whole = Made(path)
+        for key, value in [*enumerate(places), *words.items()]:
+            whole.set(str(key), value, line(key))
+        if starts:
+            self.start(whole)
+        return whole
+
+    def start(self, call):
+        """Keeps what is run: a recipe that is given, or the parts of one."""
+        given = [call.fields.get("config"), *call.fields.values()]
+        recipe = next((one for one in given if isinstance(one, Made)), None)
+        if recipe is not None:
+            self.started = call if "trainer" in call.fields else recipe
+
+    def call(self, function, places, words, line):
+        if self.calls >= MOST_CALLS:
+            raise Refusal("calls itself", line)
+        self.calls += 1
+        try:
+            self.block(function.node.body, Frame(function.module, self.bound(function, places, words)))
+        except Returned as returned:
+            return returned.value
+        finally:
+            self.calls -= 1
+        return None
+
+    def bound(self, function, places, words):
+        arguments = function.node.args
+        named = arguments.posonlyargs + arguments.args
+        own = [argument.arg for argument in named + arguments.kwonlyargs]
+        names = dict.fromkeys(own, UNKNOWN)
+        defaults = [*zip(reversed(named), reversed(arguments.defaults)),
+                    *zip(arguments.kwonlyargs, arguments.kw_defaults)]
+        for argument, default in defaults:
+            if default is not None:
+                names[argument.arg] = self.value(default, Frame(function.module))
+        names.update(zip(own, places))
+        names.update({key: value for key, value in words.items() if key in own})
+        if arguments.kwarg:
+            names[arguments.kwarg.arg] = {k: v for k, v in words.items() if k not in own}
+        return names
+
+
+def flat(key, value, line, above=()):
+    if any(value is one for one in above):  # it holds itself
+        return
+    fields = None
+    if isinstance(value, Made):
+        yield f"{key}._target_".lstrip("."), value.of, line
+        fields = [(field, one, value.lines[field]) for field, one in value.fields.items()]
+    elif isinstance(value, dict):
+        fields = [(field, one, line) for field, one in value.items()]
+    elif isinstance(value, (list, tuple)):
+        fields = [(i, one, line) for i, one in enumerate(value)]
+    elif isinstance(value, bool) or value is None:
+        yield key, "" if value is None else str(value).lower(), line
+    elif isinstance(value, Name):
+        yield key, value.path, line
+    else:
+        yield key, str(value) if is_plain(value) else COMPUTED, line
+    for field, one, at in fields or []:
+        yield from flat(f"{key}.{field}".lstrip("."), one, at, (*above, value))
+
+
+def argument(text):
+    known = {"true": True, "false": False, "none": None, "null": None}
+    if text.lower() in known:
+        return known[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def meant(functions, asked):
+    """Those that could be the recipe."""
+    if asked:
+        return [name for name in functions if name == asked]
+    for usual in ("pretrain_recipe", "pretrain_config"):
+        if usual in functions:
+            return [usual]
+    return [name for name in functions if re.fullmatch(r"(?!_)(.*_)?(config|recipe)(_.*)?", name)]
+
+
+def read(path, asked, given):
+    recipe, module = Recipe(path), Module(path)
+    tree = recipe.read(path.read_text(encoding="utf-8"), module)
+    functions = [name for name, value in module.names.items()
+                 if isinstance(value, Function) and value.module is module]
+    if not asked:  # a script runs what it made
+        for statement in filter(is_main, tree.body):
+            recipe.block(statement.body, Frame(module))
+    names = meant(functions, asked)
+    if recipe.started is None and len(names) != 1:
+        return {"functions": names or [name for name in functions if not name.startswith("_")]}
+    function = names[0] if recipe.started is None else ""
+    check_arguments(module.names.get(function), given)
+    made = recipe.started or recipe.call(module.names[function], [], given, 0)
+    if not isinstance(made, (Made, dict)):
+        raise Refusal(f"returns no configuration in {function}")
+    return {"function": function, "settings": list(flat("", made, 0))}
+
+
+def check_arguments(function, given):
+    arguments = function.node.args if function else None
+    if arguments and arguments.kwarg:
+        return
+    known = [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs] if arguments else []
+    for name in given:
+        if name not in known:
+            raise Refusal(f"its recipe takes no argument '{name}', but {', '.join(known) or 'none'}")
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))
+    sys.setrecursionlimit(5000)
+    path, asked = pathlib.Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
+    given = {key: argument(value) for key, _, value in (text.partition("=") for text in sys.argv[3:])}
+    try:
+        answer = read(path, asked, given)
+    except Refusal as refusal:
+        answer = {"error": str(refusal), "line": refusal.line, "hint": refusal.hint}
+    except (RecursionError, MemoryError, OverflowError, ValueError, OSError):
+        answer = {"error": "cannot be followed", "line": 0, "hint": ""}
+    print(json.dumps(answer))
+
+
+main()
