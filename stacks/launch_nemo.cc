@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/leading_number.h"
 #include "core/text.h"
 #include "stacks/launch_settings.h"
 #include "stacks/settings_text.h"
@@ -219,13 +220,39 @@ Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> setting
   return rest;
 }
 
+namespace {
+
+// "[[embedding, decoder], [decoder, loss]]" as Megatron's "Et|tL": the element of stage `stage`.
+void add_to_layout(std::size_t stage, std::string_view element, std::size_t& stages,
+                   std::string& layout) {
+  for (; stages < stage; ++stages) layout += '|';
+  if (element == "embedding") layout += 'E';
+  if (element == "decoder") layout += 't';
+  if (element == "mtp") layout += 'm';
+  if (element == "loss") layout += 'L';
+}
+
+}  // namespace
+
 std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& settings) {
+  constexpr std::string_view kLayout = "model.pipeline_model_parallel_layout";
   std::vector<FlatSetting> joined;
+  std::size_t stages = 0;
   for (FlatSetting one : settings) {
     const std::size_t dot = one.key.rfind('.');
     const bool is_element = dot != std::string::npos &&
                             one.key.find_first_not_of("0123456789", dot + 1) == std::string::npos;
     if (is_element) one.key.resize(dot);
+    const std::string_view outer = std::string_view(one.key).substr(0, one.key.rfind('.'));
+    if (is_element && outer == kLayout) {
+      const auto stage = parse_number<std::size_t>(one.key.substr(kLayout.size() + 1)).value_or(0);
+      if (joined.empty() || joined.back().key != kLayout) {
+        joined.push_back({std::string(kLayout), "", one.line});
+        stages = 0;
+      }
+      add_to_layout(stage, one.value, stages, joined.back().value);
+      continue;
+    }
     if (is_element && !joined.empty() && joined.back().key == one.key) {
       joined.back().value += " " + one.value;
       continue;

@@ -150,6 +150,12 @@ class Translation {
 
   void take(const FlatSetting& one) {
     std::string key = key_of(one.key);
+    const bool is_by_place = std::isdigit(static_cast<unsigned char>(key.front())) != 0;
+    if (is_by_place) {  // what a recipe of another file was called with
+      const std::string model = last_of(key) == kMadeBy ? model_of_class(one.value) : "";
+      if (!model.empty()) recipe_.models.push_back(model);
+      return;
+    }
     if (last_of(key) == kMadeBy) {
       key.resize(key.size() - std::min(key.size(), kMadeBy.size() + 1));
       take_maker(key, one);

@@ -1,24 +1,12 @@
-"""Reads a training recipe in Python without running it; recipe_values.py stands before this file in one
-program. What is imported is a name, but where its module lies in a folder above the file, as in a checkout.
-
-Arguments: PATH [FUNCTION [NAME=VALUE...]]
-
-Prints JSON: {"function", "settings": [[key, value, line]]} of the recipe, {"functions": [...]} where none
-was named and none or several could be meant, or {"error", "line", "hint"}. A key that ends in _target_ has the name
-of what was called; a value that only running the file tells is <computed>.
-"""
-import ast
-import json
+"""What a training recipe in Python does, followed without running it: its statements and calls, and those of
+modules that lie in a folder above it, as in a checkout. recipe_values.py stands before this file."""
 import pathlib
-import re
-import resource
-import sys
 
 MOST_CALLS = 40  # inside of each other
-COMPUTED = "<computed>"
-STARTS = {"pretrain", "train", "run", "finetune"}  # given a recipe, or the parts of one
+# Given a recipe, or the parts of one: pretrain(...), run.run(...), an experiment's add(...).
+STARTS = {"pretrain", "train", "run", "finetune", "add"}
 LOOKS_UP = {"get_mixed_precision_config"}  # functions by their names
-BUILTINS = {f.__name__: f for f in (int, float, str, bool, len, min, max, abs, list, tuple, sum)}
+BUILTINS = {f.__name__: f for f in (int, float, str, bool, len, min, max, abs, list, tuple, sum, range)}
 METHODS = {"append", "extend", "insert", "update", "get", "pop", "setdefault", "keys", "values", "items",
            "lower", "upper", "strip", "split", "startswith", "endswith", "replace", "copy"}
 CHANGES = {"append", "extend", "insert", "update"}
@@ -36,6 +24,11 @@ class Returned(Exception):
     def __init__(self, value):
         super().__init__()
         self.value = value
+
+
+def is_recipe_like(value):
+    names_one = isinstance(value, Made) and last(value.of).endswith(("_recipe", "_config"))
+    return names_one or isinstance(value, Made) and bool({"model", "trainer", "train"} & value.fields.keys())
 
 
 def is_main(statement):
@@ -56,11 +49,14 @@ def targets_in(statements):
 
 
 class Recipe(Expressions):
-    def __init__(self, path):
+    def __init__(self, path, given):
         super().__init__()
         self.path = path
+        self.given = given  # arguments of the recipe, or of the script
+        self.options = set()  # that a script's argparse knows
         self.modules = {}
         self.calls = 0
+        self.is_script = False
         self.started = None  # what a script ran
 
     # Modules
@@ -141,6 +137,8 @@ class Recipe(Expressions):
         raise Returned(self.value(node.value, frame))
 
     def run_raise(self, node, _frame):
+        if self.is_script:  # of where it runs, say, which nobody asks here
+            raise Returned(UNKNOWN)
         raise Refusal("refuses its arguments", node.lineno, "--set NAME=VALUE says another")
 
     def run_expr(self, node, frame):
@@ -187,6 +185,8 @@ class Recipe(Expressions):
     def forget(self, statements, frame):
         """Whether they run nobody knows, nor what they leave."""
         for node in (node for statement in statements for node in ast.walk(statement)):
+            if isinstance(node, ast.Return) and self.is_script:
+                raise Returned(UNKNOWN)
             if isinstance(node, ast.Return):
                 raise Refusal("returns from a branch that only running it tells", node.lineno)
         for target in targets_in(statements):
@@ -225,7 +225,7 @@ class Recipe(Expressions):
     # Calls
 
     def of_call(self, node, frame):
-        places = self.of_list(ast.List(elts=node.args), frame)
+        places = self.elements(node.args, frame)
         words, lines = {}, {}
         for keyword in node.keywords:
             value = self.value(keyword.value, frame)
@@ -235,16 +235,30 @@ class Recipe(Expressions):
         if isinstance(node.func, ast.Attribute):
             owner = self.value(node.func.value, frame)
             if isinstance(owner, Made):
-                # A bridge hands on its model's provider; what other methods return is their own.
-                return owner if node.func.attr.startswith("to_") else UNKNOWN
+                return self.method_of_made(owner, node.func.attr, places, words)
             if isinstance(owner, (list, tuple, dict, str)):
                 return self.method(owner, node.func.attr, places, words)
         callee = self.value(node.func, frame)
         if isinstance(callee, Function):
-            return self.call(callee, places, words, node.lineno)
+            return self.call(callee, [*callee.places, *places], {**callee.words, **words}, node.lineno)
+        if isinstance(callee, Made):  # of functools.partial
+            for key, value in words.items():
+                callee.set(key, value, node.lineno)
+            return callee
         if not isinstance(callee, Name):
             return UNKNOWN
         return self.made(callee.path, places, words, lambda key: lines.get(key, node.lineno))
+
+    def method_of_made(self, owner, name, places, words):
+        """A bridge hands on its model's provider, a parser its defaults; what others return is their own."""
+        if name == "add_argument" and places and all_plain(places):
+            option = max(places, key=len)
+            default = False if words.get("action") == "store_true" else words.get("default")
+            key = option.lstrip("-").replace("-", "_")
+            self.options.add(key)
+            owner.set(key, self.given.get(key, default if option.startswith("-") else UNKNOWN), 0)
+        hands_on = name.startswith(("to_", "parse_args", "parse_known_args", "add_argument_group"))
+        return (owner, []) if name == "parse_known_args" else owner if hands_on else UNKNOWN
 
     @staticmethod
     def method(owner, name, places, words):
@@ -255,16 +269,16 @@ class Recipe(Expressions):
         return list(value) if type(value).__name__.startswith("dict_") else value
 
     def made(self, path, places, words, line):
-        if path in BUILTINS:
-            return BUILTINS[path](*places, **words) if all_plain([*places, *words.values()]) else UNKNOWN
-        if path == "isinstance" and len(places) == 2:
-            return known_or(is_instance(*places))
+        if path in BUILTINS or path in ("isinstance", "getattr", "hasattr"):
+            return self.builtin(path, places, words)
         if last(path) == "deepcopy" and places:
             return places[0]
         starts = last(path) in STARTS
-        # run.Config(A, ...) and run.Partial(f, ...) make one of what they name.
-        if last(path) in ("Config", "Partial") and places and isinstance(places[0], (Name, Function)):
+        # run.Config(A, ...), run.Partial(f, ...) and partial(f, ...) make one of what they name.
+        if last(path) in ("Config", "Partial", "partial") and places and isinstance(places[0], (Name, Function)):
             first = places.pop(0)
+            if isinstance(first, Function) and last(path) == "partial":
+                return Function(first.node, first.module, places, words)
             path = first.path if isinstance(first, Name) else first.node.name
         whole = Made(path)
         for key, value in [*enumerate(places), *words.items()]:
@@ -273,23 +287,42 @@ class Recipe(Expressions):
             self.start(whole)
         return whole
 
+    @staticmethod
+    def builtin(name, places, words):
+        if name == "isinstance":
+            return known_or(is_instance(*places)) if len(places) == 2 else UNKNOWN
+        if name in ("getattr", "hasattr"):
+            has = len(places) > 1 and isinstance(places[0], Made) and places[1] in places[0].fields
+            return UNKNOWN if not has else places[0].fields[places[1]] if name == "getattr" else True
+        if not all_plain([*places, *words.values()]):
+            return UNKNOWN
+        if name == "range" and len(range(*places)) > MOST_TIMES:
+            return UNKNOWN
+        value = BUILTINS[name](*places, **words)
+        return list(value) if name == "range" else value
+
     def start(self, call):
         """Keeps what is run: a recipe that is given, or the parts of one."""
+        if "trainer" in call.fields:
+            self.started = call
+            return
         given = [call.fields.get("config"), *call.fields.values()]
-        recipe = next((one for one in given if isinstance(one, Made)), None)
-        if recipe is not None:
-            self.started = call if "trainer" in call.fields else recipe
+        self.started = next(filter(is_recipe_like, given), self.started)
 
     def call(self, function, places, words, line):
         if self.calls >= MOST_CALLS:
             raise Refusal("calls itself", line)
         self.calls += 1
         try:
-            self.block(function.node.body, Frame(function.module, self.bound(function, places, words)))
-        except Returned as returned:
-            return returned.value
+            return self.result(function.node.body, Frame(function.module, self.bound(function, places, words)))
         finally:
             self.calls -= 1
+
+    def result(self, statements, frame):
+        try:
+            self.block(statements, frame)
+        except Returned as returned:
+            return returned.value
         return None
 
     def bound(self, function, places, words):
@@ -307,93 +340,3 @@ class Recipe(Expressions):
         if arguments.kwarg:
             names[arguments.kwarg.arg] = {k: v for k, v in words.items() if k not in own}
         return names
-
-
-def flat(key, value, line, above=()):
-    if any(value is one for one in above):  # it holds itself
-        return
-    fields = None
-    if isinstance(value, Made):
-        yield f"{key}._target_".lstrip("."), value.of, line
-        fields = [(field, one, value.lines[field]) for field, one in value.fields.items()]
-    elif isinstance(value, dict):
-        fields = [(field, one, line) for field, one in value.items()]
-    elif isinstance(value, (list, tuple)):
-        fields = [(i, one, line) for i, one in enumerate(value)]
-    elif isinstance(value, bool) or value is None:
-        yield key, "" if value is None else str(value).lower(), line
-    elif isinstance(value, Name):
-        yield key, value.path, line
-    else:
-        yield key, str(value) if is_plain(value) else COMPUTED, line
-    for field, one, at in fields or []:
-        yield from flat(f"{key}.{field}".lstrip("."), one, at, (*above, value))
-
-
-def argument(text):
-    known = {"true": True, "false": False, "none": None, "null": None}
-    if text.lower() in known:
-        return known[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
-
-
-def meant(functions, asked):
-    """Those that could be the recipe."""
-    if asked:
-        return [name for name in functions if name == asked]
-    for usual in ("pretrain_recipe", "pretrain_config"):
-        if usual in functions:
-            return [usual]
-    return [name for name in functions if re.fullmatch(r"(?!_)(.*_)?(config|recipe)(_.*)?", name)]
-
-
-def read(path, asked, given):
-    recipe, module = Recipe(path), Module(path)
-    tree = recipe.read(path.read_text(encoding="utf-8"), module)
-    functions = [name for name, value in module.names.items()
-                 if isinstance(value, Function) and value.module is module]
-    if not asked:  # a script runs what it made
-        for statement in filter(is_main, tree.body):
-            recipe.block(statement.body, Frame(module))
-    names = meant(functions, asked)
-    if recipe.started is None and len(names) != 1:
-        return {"functions": names or [name for name in functions if not name.startswith("_")]}
-    function = names[0] if recipe.started is None else ""
-    check_arguments(module.names.get(function), given)
-    made = recipe.started or recipe.call(module.names[function], [], given, 0)
-    if not isinstance(made, (Made, dict)):
-        raise Refusal(f"returns no configuration in {function}")
-    return {"function": function, "settings": list(flat("", made, 0))}
-
-
-def check_arguments(function, given):
-    arguments = function.node.args if function else None
-    if arguments and arguments.kwarg:
-        return
-    known = [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs] if arguments else []
-    for name in given:
-        if name not in known:
-            raise Refusal(f"its recipe takes no argument '{name}', but {', '.join(known) or 'none'}")
-
-
-def main():
-    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
-    resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))
-    sys.setrecursionlimit(5000)
-    path, asked = pathlib.Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
-    given = {key: argument(value) for key, _, value in (text.partition("=") for text in sys.argv[3:])}
-    try:
-        answer = read(path, asked, given)
-    except Refusal as refusal:
-        answer = {"error": str(refusal), "line": refusal.line, "hint": refusal.hint}
-    except (RecursionError, MemoryError, OverflowError, ValueError, OSError):
-        answer = {"error": "cannot be followed", "line": 0, "hint": ""}
-    print(json.dumps(answer))
-
-
-main()

@@ -4,6 +4,7 @@ import ast
 import operator
 
 MOST_STEPS = 200_000
+MOST_TIMES = 1000  # that a list is repeated
 
 
 class Refusal(Exception):
@@ -44,9 +45,13 @@ class Made:
 
 
 class Function:
-    def __init__(self, node, module):
+    """`places` and `words` are given already: functools.partial."""
+
+    def __init__(self, node, module, places=(), words=()):
         self.node = node
         self.module = module
+        self.places = list(places)
+        self.words = dict(words)
 
 
 class Module:
@@ -76,6 +81,10 @@ def all_plain(values):
     return all(is_plain(v) or isinstance(v, (list, tuple)) and all_plain(v) for v in values)
 
 
+def is_key(value):
+    return is_plain(value) or isinstance(value, tuple) and all_plain(value)
+
+
 def truth(value):
     """None where only running the file tells."""
     if is_plain(value) or isinstance(value, (list, tuple, dict)):
@@ -96,7 +105,7 @@ def are_same(a, b):
 
 
 def is_among(value, values):
-    if not isinstance(values, (list, tuple, dict, str)) or not is_plain(value) or not all_plain(values):
+    if not isinstance(values, (list, tuple, dict, str)) or not is_key(value) or not all_plain(values):
         return None
     return None if isinstance(values, str) and not isinstance(value, str) else value in values
 
@@ -119,7 +128,7 @@ def known_or(holds):
 
 
 class Expressions:
-    """value() of an expression; of_call(), and imported() for a name, are the program's."""
+    """value() of an expression; of_call(), assign(), and imported() for a name, are the program's."""
 
     OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
                  ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}
@@ -164,15 +173,38 @@ class Expressions:
         except (KeyError, IndexError, TypeError):
             return UNKNOWN
 
-    def of_list(self, node, frame):
+    def elements(self, nodes, frame):
         elements = []
-        for element in node.elts:
-            unpacks = isinstance(element, ast.Starred)
-            value = self.value(element.value if unpacks else element, frame)
+        for node in nodes:
+            unpacks = isinstance(node, ast.Starred)
+            value = self.value(node.value if unpacks else node, frame)
             elements.extend(value if unpacks and isinstance(value, (list, tuple, str, dict)) else [value])
         return elements
 
-    of_tuple = of_set = of_list
+    def of_list(self, node, frame):
+        return self.elements(node.elts, frame)
+
+    of_set = of_list
+
+    def of_tuple(self, node, frame):
+        return tuple(self.elements(node.elts, frame))
+
+    def of_listcomp(self, node, frame):
+        made = [] if len(node.generators) == 1 else None
+        among = self.value(node.generators[0].iter, frame)
+        if made is None or not isinstance(among, (list, tuple, dict)):
+            return UNKNOWN
+        within = Frame(frame.module, dict(frame.names))
+        for element in list(among):
+            self.assign(node.generators[0].target, element, within)
+            holds = [truth(self.value(test, within)) for test in node.generators[0].ifs]
+            if None in holds:
+                return UNKNOWN
+            if all(holds):
+                made.append(self.value(node.elt, within))
+        return made
+
+    of_generatorexp = of_listcomp
 
     def of_dict(self, node, frame):
         made = {}
@@ -181,7 +213,7 @@ class Expressions:
             name = self.value(key, frame)
             if key is None and isinstance(value, dict):
                 made.update(value)
-            elif key is not None and is_plain(name):
+            elif key is not None and is_key(name):
                 made[name] = value
         return made
 
@@ -193,10 +225,11 @@ class Expressions:
 
     def of_binop(self, node, frame):
         a, b = self.value(node.left, frame), self.value(node.right, frame)
-        joins = isinstance(node.op, ast.Add) and (isinstance(a, str) and isinstance(b, str)
-                                                  or isinstance(a, list) and isinstance(b, list))
+        joins = isinstance(node.op, ast.Add) and type(a) is type(b) and isinstance(a, (str, list, tuple))
+        repeats = isinstance(node.op, ast.Mult) and isinstance(a, (str, list)) and isinstance(b, int)
+        repeats &= repeats and b <= MOST_TIMES
         counts = all(isinstance(v, (int, float)) for v in (a, b))
-        if type(node.op) not in self.OPERATORS or not (counts or joins):
+        if type(node.op) not in self.OPERATORS or not (counts or joins or repeats):
             return UNKNOWN
         try:
             return self.OPERATORS[type(node.op)](a, b)

@@ -1,4 +1,4 @@
-// Python's own parser reads recipes, in a process of its own: recipe_program.py.
+// Python's own parser reads recipes, in a process of its own: recipe_reader.py.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -182,6 +182,15 @@ TEST_CASE("a script's recipe is what it runs, and what another file knows is ask
   CHECK(parts->plan.micro_batch == 2);
   CHECK(parts->parts.at(StackPart::kOverlapGradientReduction) == 0);
 
+  // Its own options are arguments; what it raises of where it runs is nobody's question.
+  const auto experiment = recipe("nemo_experiment.py", {{"nodes", "8"}, {"fp8", "True"}});
+  if (!experiment.ok()) FAIL(to_string(experiment.error()));
+  CHECK(experiment->plan.degrees == ParallelDegrees{.tp = 4, .pp = 4, .dp = 4});
+  CHECK(experiment->plan.global_batch == 64);
+  CHECK(experiment->plan.precision == Precision::kFp8);
+  CHECK(recipe("nemo_experiment.py")->plan.degrees.dp == 2);
+  check_error(recipe("nemo_experiment.py", {{"nods", "8"}}), "no argument 'nods', but fp8, nodes");
+
   const Written open(
       "from nemo.collections import llm\n"
       "import nemo_run as run\n\n"
@@ -227,10 +236,26 @@ TEST_CASE("statements and expressions of a recipe are followed as Python has the
   CHECK(micro_batch(set + "int(f'{tp}')\n") == 2);
   CHECK(micro_batch(
             set + "1\n    for more in [1, 2]:\n        cfg.train.micro_batch_size += more\n") == 4);
+  CHECK(micro_batch(set + "sum([x for x in range(4) if x > 0]) - 2\n") == 4);
+  CHECK(micro_batch(set + "{(1, 2): 2, (2, 1): 4}[(tp, 1)]\n") == 4);
+  CHECK(micro_batch("    from functools import partial\n    def size(a, b): return a * b\n" + set +
+                    "partial(size, 2)(b=2)\n") == 4);
+  CHECK(micro_batch(set + "getattr(cfg.model, 'tensor_model_parallel_size', 1) * 2\n") == 4);
   CHECK(micro_batch("    try:\n        size, _ = 4, None\n    finally:\n        pass\n" + set +
                     "size\n") == 4);
   CHECK(micro_batch("    def size(a, *, b=1):\n        return a * b\n" + set + "size(2, b=2)\n") ==
         4);
+}
+
+TEST_CASE("stages that a recipe lists are Megatron's layout") {
+  const auto read = with(
+                        "    cfg.model.pipeline_model_parallel_size = 4\n"
+                        "    cfg.model.pipeline_model_parallel_layout = (\n"
+                        "        [['embedding'] + ['decoder'] * 7] + [['decoder'] * 9] * 2 + "
+                        "[['decoder'] * 7 + ['loss']])\n")
+                        .read();
+  if (!read.ok()) FAIL(to_string(read.error()));
+  CHECK(read->plan.stage_layers == std::vector<std::int64_t>{7, 9, 9, 7});
 }
 
 TEST_CASE("modules of a checkout are followed where they lie above a recipe") {
