@@ -17,7 +17,7 @@ constexpr std::uint8_t kMegatronLm = bit(Launcher::kMegatron);
 constexpr std::uint8_t kNano = bit(Launcher::kNanotron);
 constexpr std::uint8_t kAccel = bit(Launcher::kAccelerate);  // its models lie in checkpoints
 constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
-constexpr std::uint8_t kOthers = kDeepSpeed | kNemo | kTitan | kNano;
+constexpr std::uint8_t kOthers = kDeepSpeed | kTitan | kNano;
 
 using M = const ModelSpec&;
 using P = const Plan&;
@@ -99,7 +99,7 @@ constexpr auto kStages = RuleScope::kStages;
 // What no launch file carries yet stands first, so that nothing is exported that trains another
 // model.
 const std::array kRules = std::to_array<LaunchRule>({
-    {kOthers, kFiles, [](M m, P) { return !m.other_blocks.empty(); }, "blocks of several kinds",
+    {kOthers | kNemo, kFiles, [](M m, P) { return !m.other_blocks.empty(); }, "blocks of several kinds",
      "launch files do not carry them yet"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },
      "blocks of these kinds", "launch files carry dense blocks among those with experts"},
@@ -107,7 +107,7 @@ const std::array kRules = std::to_array<LaunchRule>({
      "this place of the norms", "launch files do not carry it yet"},
     {kEvery, kFiles, [](M m, P) { return m.norm_plus_one; }, "norms of 1 + weight",
      "launch files do not carry them yet"},
-    {kOthers, kFiles,
+    {kOthers | kNemo, kFiles,
      [](M m, P) { return is_gated(m.mlp) ? m.mlp != MlpKind::kSwiglu : m.mlp != MlpKind::kGelu; },
      "this activation", "launch files carry GELU and SwiGLU"},
     {kMegatronLm, kFiles,
@@ -119,13 +119,15 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kOthers, kFiles, [](M m, P) { return !has_plain_attention(m); },
      "attention with windows, norms of q and k, latents, caps or biases of its own",
      "launch files do not carry it yet"},
-    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_attention(m); },
+    {kNemo, kFiles, [](M m, P) { return m.attention.window > 0; }, "attention with windows",
+     "launch files do not carry it yet"},
+    {kMegatron, kFiles, [](M m, P) { return !has_megatron_attention(m); },
      "attention with chunks, caps, sinks, gates or a bias of its output",
      "launch files do not carry it yet"},
     {kOthers, kFiles,
      [](M m, P) { return m.experts.router != RouterShape{} || m.experts.shared_ffn > 0; },
      "this router or a shared expert", "launch files do not carry it yet"},
-    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_router(m); }, "this router or experts",
+    {kMegatron, kFiles, [](M m, P) { return !has_megatron_router(m); }, "this router or experts",
      "launch files carry no biases of experts, scaled inputs or latents"},
 
     // BigScience's megatron/arguments.py, deepspeed/runtime/config.py and runtime/pipe/engine.py.

@@ -67,18 +67,9 @@ struct NemoRun {
 };
 
 // A recipe may leave out the blocks that predict later tokens.
-Status take_predictions(std::vector<LaunchOption>& options, ModelSpec& model) {
-  constexpr const char* kPredictions = "--mtp-num-layers";
-  const LaunchOption* said = find_option(options, kPredictions);
-  if (said == nullptr) return Ok{};
-  if (said->value == "0") model.ends.prediction_layers = 0;
-  if (said->value != fmt::format("{}", model.ends.prediction_layers)) {
-    return bad_input(fmt::format("mtp_num_layers is {}; the model has {}", said->value,
-                                 model.ends.prediction_layers),
-                     "", "name the model that it trains: --model its config.json");
-  }
-  drop_option(options, kPredictions);
-  return Ok{};
+void take_predictions(const std::vector<LaunchOption>& options, ModelSpec& model) {
+  const LaunchOption* said = find_option(options, "--mtp-num-layers");
+  if (said != nullptr && said->value == "0") model.ends.prediction_layers = 0;
 }
 
 void note_first_and_last(const std::vector<FlatSetting>& settings, ImportedPlan& result) {
@@ -100,7 +91,9 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
     result.model.seq = chosen.seq;
   }
   leave_out_flash_dropout(command.options, result);
-  TPSIM_TRY_STATUS(located(run.file, take_predictions(command.options, result.model)));
+  take_predictions(command.options, result.model);
+  TPSIM_TRY_STATUS(
+      located(run.file, take_rare_shapes(result.model, command.options, Unsaid::kIsTheModels)));
   const std::vector<LaunchOption> all = command.options;
   TPSIM_TRY(result.outside, located(run.file, take_outside(LaunchStack::kNemo, command.options)));
   PartValues parts = take_parts(command.options);

@@ -52,9 +52,9 @@ void add_megatron_experts(const ModelSpec& model, LaunchOptions& out) {
 }
 
 // Rules: megatron/core/transformer/moe/token_dispatcher.py.
-Status add_megatron_dispatch(const PlanFile& file, LaunchOptions& out) {
+Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, LaunchOptions& out) {
   if (!has_experts(file.model)) return Ok{};
-  const StackSpec stack = with_parts({}, file.parts);
+  const StackSpec stack = with_parts(software, file.parts);
   const Dispatcher dispatcher = stack.parts.dispatcher;
   const bool is_flex = dispatcher == Dispatcher::kDeepEp || dispatcher == Dispatcher::kHybridEp;
   if (!file.model.experts.dropless && dispatcher != Dispatcher::kAllToAll) {

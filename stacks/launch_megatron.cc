@@ -135,16 +135,27 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
   add_rare_shapes(model, out);
 }
 
+namespace {
+
+// Where they are not its default, core attention alone.
+void add_recomputed_modules(const PlanFile& file, LaunchOptions& out) {
+  const auto said = file.parts.find(StackPart::kRecomputeModules);
+  const bool others =
+      said != file.parts.end() && said->second != bit(RecomputeModule::kCoreAttention);
+  if (file.plan.recompute != Recompute::kSelective || !others) return;
+  std::string words;
+  for (std::size_t i = 0; i < kWordsOf<RecomputeModule>.size(); ++i) {
+    if ((said->second & bit(static_cast<RecomputeModule>(i))) == 0) continue;
+    words += fmt::format("{}{}", words.empty() ? "" : " ", kWordsOf<RecomputeModule>[i]);
+  }
+  out.add(kRecomputeModules, words);
+}
+
+}  // namespace
+
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const StackSpec& software) {
   TPSIM_TRY_STATUS(check_launch_rules(stack, file));
-  const auto modules = file.parts.find(StackPart::kRecomputeModules);
-  const bool others =
-      modules != file.parts.end() && modules->second != bit(RecomputeModule::kCoreAttention);
-  if (file.plan.recompute == Recompute::kSelective && others) {
-    return cannot_express(stack, "recompute of these modules",
-                          "launch files carry that of core_attn: add --recompute-modules by hand");
-  }
   LaunchOptions options;
   add_megatron_model(file.model, options);
   add_plan(file.model, file.plan, options);
@@ -156,7 +167,8 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
     }
     options.add(kContextExchange, std::string(name_of(exchange)));
   }
-  TPSIM_TRY_STATUS(add_megatron_dispatch(file, options));
+  TPSIM_TRY_STATUS(add_megatron_dispatch(file, software, options));
+  add_recomputed_modules(file, options);
   add_overlap(file.plan, software.training, options);
   return options;
 }

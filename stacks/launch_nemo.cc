@@ -44,6 +44,10 @@ constexpr NemoSection kNemoSections[] = {
      "decoder-first-pipeline-num-layers:num_layers_in_first_pipeline_stage "
      "decoder-last-pipeline-num-layers:num_layers_in_last_pipeline_stage "
      "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split "
+     "multi-latent-attention q-lora-rank kv-lora-rank qk-head-dim qk-pos-emb-head-dim v-head-dim "
+     "qk-layernorm add-qkv-bias moe-shared-expert-intermediate-size moe-shared-expert-gate "
+     "moe-router-score-function moe-router-num-groups moe-router-group-topk "
+     "moe-router-topk-scaling-factor moe-router-enable-expert-bias "
      "mtp-num-layers cuda-graph-impl cuda-graph-scope no-rope-fusion:apply_rope_fusion "
      "no-bias-swiglu-fusion:bias_activation_fusion no-bias-dropout-fusion:bias_dropout_fusion "
      "no-gradient-accumulation-fusion:gradient_accumulation_fusion "
@@ -134,7 +138,10 @@ std::string nemo_yaml(const LaunchOptions& megatron) {
     for (const LaunchOption& option : megatron.all()) {
       for (const NemoKey& row : nemo_keys()) {
         if (option.name != row.option || section.name != row.section) continue;
-        const std::string value = option.value.empty() ? row.when_set : option.value;
+        std::string value = option.value.empty() ? row.when_set : option.value;
+        if (option.name == kRecomputeModules) {
+          value = fmt::format("[{}]", fmt::join(words_in(value), ", "));
+        }
         const bool plain = value.find_first_of("|*") == std::string::npos;
         lines += fmt::format(fmt::runtime(plain ? "  {}: {}\n" : "  {}: \"{}\"\n"), row.key, value);
       }

@@ -168,7 +168,8 @@ std::string shell_text(const LaunchSize& size, const LaunchOptions& options) {
       fmt::format("NUM_NODES={}\nGPUS_PER_NODE={}\nTRAIN_ARGS=(\n", size.nodes, size.gpus_per_node);
   for (const LaunchOption& option : options.all()) {
     text += "  " + option.name;
-    if (!option.value.empty()) text += " " + quoted(option.value);
+    const bool is_list = option.name == kRecomputeModules;  // words that need no marks
+    if (!option.value.empty()) text += " " + (is_list ? option.value : quoted(option.value));
     text += "\n";
   }
   return text + ")\n";

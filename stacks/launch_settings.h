@@ -162,7 +162,12 @@ void add_rare_shapes(const ModelSpec& model, LaunchOptions& out);
 // Whether an option with a value is one of these.
 bool is_rare_shape(std::string_view option);
 // Takes out what describes attention and experts that few models have: it must be the model's.
-Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options);
+enum class Unsaid {
+  kIsNone,
+  kIsTheModels
+};  // what is left out: the latter where a recipe knows it
+Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options,
+                        Unsaid unsaid = Unsaid::kIsNone);
 // `left`, where it is given, gets the names that nothing asked for.
 bool runs_flash(const std::vector<LaunchOption>& options);
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
@@ -170,13 +175,14 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, cons
 // Experts, in Megatron and in NeMo: what they are, and how tokens reach them as the file's parts
 // say.
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out);
-Status add_megatron_dispatch(const PlanFile& file, LaunchOptions& out);
+Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, LaunchOptions& out);
 void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model);
 // Of arguments that were read; nothing without experts.
 PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model);
 // Recipes of 8 and 4 bits, in Megatron, in NeMo and in torchtitan.
 void add_megatron_recipe(const Plan& plan, LaunchOptions& out);
 void read_megatron_recipe(LaunchOptionReader& in, Plan& plan);
+inline constexpr const char* kRecomputeModules = "--recompute-modules";  // several words
 // What selective recompute makes again, as a value of that part; nothing where nobody says.
 std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
                                                const Plan& plan);

@@ -275,7 +275,7 @@ bool is_rare_shape(std::string_view option) {
          matches_any(option, kOthers);
 }
 
-Status take_rare_shapes(const ModelSpec& model, Options& options) {
+Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid) {
   for (const RareNumber& row : kRareNumbers) {
     if (!has_option(options, row.option)) continue;
     const auto value = number_of<std::int64_t>(options, row.option, 0);
@@ -288,7 +288,8 @@ Status take_rare_shapes(const ModelSpec& model, Options& options) {
   for (const RareSwitch& row : kRareSwitches) {
     const bool set = has_option(options, row.option);
     const bool has = row.of(model);
-    const bool implied = has && row.option == "--qk-layernorm";  // of latents a norm of their own
+    const bool implied =  // of latents a norm of their own
+        has && (unsaid == Unsaid::kIsTheModels || row.option == "--qk-layernorm");
     if (set != has && !implied) {
       return other_model(set ? fmt::format("{} does not go with the model", row.option)
                              : fmt::format("{} is missing: the model has it", row.option));

@@ -177,7 +177,7 @@ void read_recompute(LaunchOptionReader& in, Plan& plan) {
   const std::string granularity = in.text("--recompute-granularity").value_or("none");
   const std::string method = in.text("--recompute-method").value_or("");
   const std::int64_t layers = in.integer("--recompute-num-layers", 0);
-  const std::string modules = in.text("--recompute-modules").value_or("core_attn");
+  const std::string modules = in.text(kRecomputeModules).value_or("core_attn");
   if (granularity == "selective" && !modules_in(modules)) {
     in.fail(fmt::format("--recompute-modules {}: one of them is not known", modules),
             "core_attn, layernorm, moe_act, mlp, moe, mla_up_proj, shared_experts");
@@ -341,7 +341,7 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
 std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
                                                const Plan& plan) {
   if (plan.recompute != Recompute::kSelective) return std::nullopt;
-  const LaunchOption* modules = find_option(options, "--recompute-modules");
+  const LaunchOption* modules = find_option(options, kRecomputeModules);
   return modules == nullptr ? std::nullopt : modules_in(modules->value);
 }
 

@@ -66,7 +66,7 @@ class Recipe(Expressions):
             tree = ast.parse(source)
         except SyntaxError as error:
             raise Refusal(f"is no Python: {error.msg}", error.lineno or 0) from None
-        self.block([s for s in tree.body if not is_main(s)], Frame(module))
+        self.result([s for s in tree.body if not is_main(s)], Frame(module))
         return tree
 
     def module(self, path):
@@ -251,7 +251,7 @@ class Recipe(Expressions):
 
     def method_of_made(self, owner, name, places, words):
         """A bridge hands on its model's provider, a parser its defaults; what others return is their own."""
-        if name == "add_argument" and places and all_plain(places):
+        if name == "add_argument" and places and all(isinstance(one, str) for one in places):
             option = max(places, key=len)
             default = False if words.get("action") == "store_true" else words.get("default")
             key = option.lstrip("-").replace("-", "_")
@@ -292,14 +292,16 @@ class Recipe(Expressions):
         if name == "isinstance":
             return known_or(is_instance(*places)) if len(places) == 2 else UNKNOWN
         if name in ("getattr", "hasattr"):
-            has = len(places) > 1 and isinstance(places[0], Made) and places[1] in places[0].fields
-            return UNKNOWN if not has else places[0].fields[places[1]] if name == "getattr" else True
+            has = len(places) > 1 and isinstance(places[0], Made) and str(places[1]) in places[0].fields
+            return UNKNOWN if not has else places[0].fields[str(places[1])] if name == "getattr" else True
         if not all_plain([*places, *words.values()]):
             return UNKNOWN
-        if name == "range" and len(range(*places)) > MOST_TIMES:
+        try:
+            value = BUILTINS[name](*places, **words)
+        except (TypeError, ValueError, ArithmeticError):
             return UNKNOWN
-        value = BUILTINS[name](*places, **words)
-        return list(value) if name == "range" else value
+        is_long = name == "range" and len(value) > MOST_TIMES
+        return UNKNOWN if is_long else list(value) if name == "range" else value
 
     def start(self, call):
         """Keeps what is run: a recipe that is given, or the parts of one."""

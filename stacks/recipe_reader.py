@@ -60,23 +60,25 @@ def meant(functions, asked):
 
 def read(path, asked, given):
     recipe, module = Recipe(path, given), Module(path)
+    recipe.is_script = not asked  # which runs what it made
     tree = recipe.read(path.read_text(encoding="utf-8"), module)
+    for statement in filter(is_main, tree.body if not asked else []):
+        recipe.result(statement.body, Frame(module))
     functions = [name for name, value in module.names.items()
                  if isinstance(value, Function) and value.module is module]
-    if not asked:
-        recipe.is_script = True  # which runs what it made
-        for statement in filter(is_main, tree.body):
-            recipe.result(statement.body, Frame(module))
-        recipe.is_script = recipe.started is not None
     names = meant(functions, asked)
-    if recipe.started is None and len(names) != 1:
+    if not asked and recipe.started:
+        check_arguments(given, recipe.options)
+        return {"function": "", "settings": list(flat("", recipe.started, 0))}
+    if len(names) != 1:
         return {"functions": names or [name for name in functions if not name.startswith("_")]}
-    function = names[0] if recipe.started is None else ""
-    check_arguments(given, recipe.options if recipe.is_script else arguments_of(module.names[function]))
-    made = recipe.started or recipe.call(module.names[function], [], given, 0)
+    recipe.is_script = False
+    function = module.names[names[0]]
+    check_arguments(given, arguments_of(function))
+    made = recipe.call(function, [], given, 0)
     if not isinstance(made, (Made, dict)):
-        raise Refusal(f"returns no configuration in {function}")
-    return {"function": function, "settings": list(flat("", made, 0))}
+        raise Refusal(f"returns no configuration in {names[0]}")
+    return {"function": names[0], "settings": list(flat("", made, 0))}
 
 
 def arguments_of(function):

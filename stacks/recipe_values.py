@@ -82,7 +82,7 @@ def all_plain(values):
 
 
 def is_key(value):
-    return is_plain(value) or isinstance(value, tuple) and all_plain(value)
+    return is_plain(value) or isinstance(value, tuple) and all(map(is_key, value))
 
 
 def truth(value):

@@ -201,6 +201,41 @@ TEST_CASE("a script's recipe is what it runs, and what another file knows is ask
   check_error(open.read(), "alone knows its model.pipeline_model_parallel_size");
 }
 
+TEST_CASE("recipes are written as Megatron-Bridge's YAML and read back as the same plans") {
+  struct Read {
+    const char* name;
+    Given given;
+    std::int64_t gpus;
+  };
+  const std::vector<Read> recipes = {
+      {"nemo_70b.py", {{"performance_mode", "True"}}, 0},
+      {"bridge_keywords.py", {{"enable_recompute", "True"}}, 64},
+      {"bridge_defaults.py", {{"recipe", "our_8b_fp8_pretrain_config"}}, 64},
+      {"bridge_defaults.py", {{"recipe", "qwen3_30b_a3b_pretrain_16gpu_h100_bf16_config"}}, 0},
+      {"nemo_script.py", {}, 0},
+      {"nemo_parts.py", {}, 0},
+  };
+  const StackSpec nemo = Catalogue::open().value().load_stack("nemo").value();
+  for (const Read& one : recipes) {
+    const auto read = recipe(one.name, one.given, one.gpus);
+    if (!read.ok()) FAIL(to_string(read.error()));
+    PlanFile file;
+    file.model = read->model;
+    file.plan = read->plan;
+    file.parts = read->parts;
+    file.stack = read->stack;
+    const auto files = export_plan(LaunchStack::kNemo, file, 8, with_parts(nemo, read->parts));
+    if (!files.ok()) FAIL(one.name << to_string(files.error()));
+    const auto again = import_plan(LaunchStack::kNemo, *files, read->model);
+    if (!again.ok()) FAIL(one.name << to_string(again.error()));
+    CHECK(again->plan == read->plan);
+    for (const auto& [part, value] : read->parts) {
+      CAPTURE(one.name, row_of(part).key);
+      CHECK(row_of(part).get(with_parts(nemo, again->parts)) == value);
+    }
+  }
+}
+
 TEST_CASE("what only running a recipe tells is asked for where a plan is made of it") {
   const auto harmless =
       with("    import os\n    cfg.optimizer.lr = float(os.environ['LR'])\n").read();
