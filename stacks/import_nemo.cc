@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/text.h"
 #include "stacks/config_files.h"
@@ -72,6 +73,21 @@ void take_predictions(const std::vector<LaunchOption>& options, ModelSpec& model
   if (said != nullptr && said->value == "0") model.ends.prediction_layers = 0;
 }
 
+// Parts that leaving an option out says too, to Megatron: here, a recipe may have said another.
+void leave_unsaid_to_the_recipe(const std::vector<FlatSetting>& settings, PartValues& parts) {
+  constexpr std::pair<StackPart, std::string_view> kSaidBy[] = {
+      {StackPart::kOverlapGradientReduction, "ddp.overlap_grad_reduce"},
+      {StackPart::kOverlapParameterGather, "ddp.overlap_param_gather"},
+      {StackPart::kContextExchange, "model.cp_comm_type"},
+      {StackPart::kDispatcher, "model.moe_token_dispatcher_type"},
+      {StackPart::kPermutation, "model.moe_permute_fusion"},
+      {StackPart::kRouterKernel, "model.moe_router_fusion"},
+  };
+  for (const auto& [part, key] : kSaidBy) {
+    if (!has_key(settings, key)) parts.erase(part);
+  }
+}
+
 void note_first_and_last(const std::vector<FlatSetting>& settings, ImportedPlan& result) {
   const FlatSetting* precision = find_setting(settings, "mixed_precision");
   if (precision == nullptr || precision->value.find("current") == std::string::npos) return;
@@ -102,14 +118,7 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
             located(run.file,
                     plan_of_megatron(LaunchStack::kNemo, {size, command.options}, result.model)));
   parts.merge(parts_of_megatron(all, result));
-  // What a recipe's file leaves out is the recipe's.
-  if (!run.is_whole) {
-    const PartValues unsaid = parts_of_megatron({}, result);
-    std::erase_if(parts, [&](const auto& said) {
-      const auto same = unsaid.find(said.first);
-      return same != unsaid.end() && same->second == said.second;
-    });
-  }
+  if (!run.is_whole) leave_unsaid_to_the_recipe(run.settings, parts);
   if (const auto modules = recomputed_modules(all, result.plan)) {
     parts[StackPart::kRecomputeModules] = *modules;
   }

@@ -129,6 +129,12 @@ TEST_CASE("overrides of a recipe ask for what the recipe alone knows") {
   CHECK(plan.plan.dtype == DType::kBFloat16);
   REQUIRE(plan.notes.size() == 1);
   CHECK_THAT(plan.notes.front(), Catch::Contains("bf16, a distributed optimizer"));
+  CHECK_FALSE(plan.parts.contains(StackPart::kOverlapGradientReduction));
+  const ImportedPlan off =
+      read("bridge_old.yaml",
+           of_model("llama-3-8b", 16,
+                    {{"model.context_parallel_size", "1"}, {"ddp.overlap_grad_reduce", "false"}}));
+  CHECK(off.parts.at(StackPart::kOverlapGradientReduction) == 0);  // said, though a default
   LaunchFile matrix = config("bridge_old.yaml");
   matrix.text += "\nperf_matrix:\n  h100:\n    tp: 2\n";
   CHECK_THAT(refused(matrix, of_model("llama-3-8b", 16)).message, Catch::Contains("many plans"));
