@@ -38,6 +38,7 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kCompile: return CauseClass::kCompute;
     case StackPart::kDataParallelSync:
     case StackPart::kGradientSync:
+    case StackPart::kReduceDtype:
     case StackPart::kOverlapGradientReduction:
     case StackPart::kOverlapParameterGather:
     case StackPart::kShardGroup:

@@ -332,6 +332,7 @@ OptionRow setting_option(const SettingRow& row) {
 constexpr std::array kExecuted = {StackPart::kLogitsDtype,
                                   StackPart::kGradientAccumulation,
                                   StackPart::kGradientSync,
+                                  StackPart::kReduceDtype,
                                   StackPart::kOverlapGradientReduction,
                                   StackPart::kPipelineSends,
                                   StackPart::kTensorOverlap,

@@ -175,6 +175,10 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                              .key = "gradient_sync",
                              .title = "gradient synchronisation",
                              .help = "when ZeRO 2 and 3 reduce gradients, whole until then"}),
+    held<&T::reduce_dtype>({.part = StackPart::kReduceDtype,
+                            .key = "reduce_dtype",
+                            .title = "dtype of reduction",
+                            .help = "in which dtype ZeRO 2 and 3 reduce gradients"}),
     held<&T::overlap_gradient_reduction>(
         {.part = StackPart::kOverlapGradientReduction,
          .key = "overlap_gradient_reduction",

@@ -93,6 +93,15 @@ template <>
 inline constexpr auto kWordsOf<GradientSync> =
     std::to_array<std::string_view>({"every_micro_batch", "last_micro_batch", "last_in_pipeline"});
 
+// In which dtype ZeRO 2 and 3 reduce gradients that backward leaves in the plan's.
+enum class ReduceDtype : std::uint8_t {
+  kAsComputed,  // in that one: FSDP under accelerate
+  kAsAddedUp,   // in the one that shares add up in: torchtitan's mixed_precision_reduce
+};
+template <>
+inline constexpr auto kWordsOf<ReduceDtype> =
+    std::to_array<std::string_view>({"as_computed", "as_added_up"});
+
 // Tensor-parallel collectives beside products.
 enum class TensorOverlap : std::uint8_t {
   kNone,
@@ -250,6 +259,7 @@ enum class StackPart : std::uint8_t {
   kGradientAccumulation,
   kDataParallelSync,
   kGradientSync,
+  kReduceDtype,
   kOverlapGradientReduction,
   kOverlapParameterGather,
   kShardGroup,

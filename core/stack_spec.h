@@ -34,6 +34,7 @@ struct TrainingOptions {
   // The optimizer works on an fp32 copy of its share of narrower gradients, made at the step's end.
   bool widened_optimizer_gradients = false;
   GradientSync gradient_sync = GradientSync::kEveryMicroBatch;
+  ReduceDtype reduce_dtype = ReduceDtype::kAsComputed;
   bool overlap_gradient_reduction = false;  // with the last micro-batch's backward
   bool overlap_parameter_gather = false;    // with the next step's first forward
   bool overlap_tensor_reduction = false;    // of input gradients, with weight gradients' products
@@ -63,7 +64,8 @@ inline bool holds_whole_gradients(const Plan& plan, const TrainingOptions& optio
 }
 inline DType whole_gradient_dtype(const Plan& plan, const TrainingOptions& options) {
   const bool as_computed = holds_whole_gradients(plan, options) &&
-                           options.gradient_sync == GradientSync::kLastMicroBatch;
+                           options.gradient_sync == GradientSync::kLastMicroBatch &&
+                           options.reduce_dtype == ReduceDtype::kAsComputed;
   return as_computed ? plan.dtype : plan.gradient_dtype;
 }
 

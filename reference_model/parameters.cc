@@ -12,6 +12,7 @@ namespace {
 constexpr Label kInitializeUnit{ModelPart::kInitialization, "initialize"};
 constexpr Label kGatherZero3{ModelPart::kParameterGather, "zero3.gather_weights"};
 constexpr Label kZeroGradient{ModelPart::kMicroBatchGradients, "zero_gradient"};
+constexpr Label kWidenGradients{ModelPart::kGradientAccumulation, "widen_gradients"};
 constexpr Label kClearGap{ModelPart::kMicroBatchGradients, "clear_gap"};
 constexpr Label kClearGradients{ModelPart::kZeroGrad, "clear_gradients"};
 constexpr Label kAccumulateGradients{ModelPart::kGradientAccumulation, "accumulate_gradients"};
@@ -285,7 +286,7 @@ void ParameterStore::end_backward(ParameterUnit& unit) {
     if (keeps_shares(unit)) {
       const Tensor whole = std::exchange(unit.pending_gradients_, Tensor());
       reduce_sequence_partials(unit, whole);
-      reduce_into_share(unit, whole);
+      reduce_into_share(unit, as_reduced(whole));
     } else if (at_once) {
       accumulate_pending(unit);
     }
@@ -294,6 +295,16 @@ void ParameterStore::end_backward(ParameterUnit& unit) {
   }
   bind_gradients(unit, Tensor());
   release_weights(unit);
+}
+
+Tensor ParameterStore::as_reduced(const Tensor& whole) {
+  const DType wide = context_.plan.gradient_dtype;
+  const bool is_so = context_.options.reduce_dtype == ReduceDtype::kAsComputed;
+  if (is_so || whole.dtype() == wide) return whole;
+  const Tensor copy = context_.device.allocate({whole.elements()}, wide, MemoryCategory::kGradients,
+                                               "reduced_gradients");
+  context_.device.run(Cast{whole, copy, kWidenGradients});
+  return copy;
 }
 
 void ParameterStore::accumulate_pending() {

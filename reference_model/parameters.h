@@ -221,6 +221,8 @@ class ParameterStore {
   void clear_gaps(ParameterUnit& unit, const Tensor& buffer);
   void reduce_into_share(ParameterUnit& unit, const Tensor& whole);
   void accumulate_pending(ParameterUnit& unit);
+  // In the dtype that they are reduced in.
+  Tensor as_reduced(const Tensor& whole);
 
   const RankContext& context_;
   std::deque<ParameterUnit> units_;

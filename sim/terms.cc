@@ -209,13 +209,13 @@ std::span<const StackPart> parts_behind(StepTerm term) {
     case StepTerm::kTensorCommunication:
       return kParts<P::kTensorOverlap, P::kTensorRecomputeAllgather, P::kLossHead>;
     case StepTerm::kZeroCommunication:
-      return kParts<P::kOverlapParameterGather, P::kGradientSync, P::kOverlapGradientReduction,
-                    P::kShardGroup>;
+      return kParts<P::kOverlapParameterGather, P::kGradientSync, P::kReduceDtype,
+                    P::kOverlapGradientReduction, P::kShardGroup>;
     case StepTerm::kHostWait: return kParts<P::kBlockingLaunches, P::kCudaGraphs, P::kCompile>;
     case StepTerm::kTransfer: return kParts<P::kPipelineSends, P::kP2pCalls, P::kOverlapP2p>;
     case StepTerm::kGradientReduction:
-      return kParts<P::kDataParallelSync, P::kGradientSync, P::kOverlapGradientReduction,
-                    P::kShardGroup>;
+      return kParts<P::kDataParallelSync, P::kGradientSync, P::kReduceDtype,
+                    P::kOverlapGradientReduction, P::kShardGroup>;
     case StepTerm::kWeightGather:
       return kParts<P::kDataParallelSync, P::kOverlapParameterGather, P::kShardGroup>;
     case StepTerm::kOptimizer: return kParts<P::kOptimizerKernel, P::kShardGroup, P::kMomentsDtype>;

@@ -207,6 +207,7 @@ Result<ImportedPlan> import_titan(const std::vector<FlatSetting>& written,
           false, result.model);
     }
   }
+  result.parts.merge(torchtitan_parts(shell.options));
   TPSIM_TRY(result.outside, take_outside(LaunchStack::kTorchTitan, shell.options));
   TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result.model));
   return result;

@@ -153,6 +153,7 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Impo
   ImportedPlan result;
   result.stack = "torchtitan";
   result.model = *inputs.model;
+  result.parts = torchtitan_parts(command.options);
   TPSIM_TRY(result.outside, take_outside(LaunchStack::kTorchTitan, command.options));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   TPSIM_TRY(result.plan, plan_of_torchtitan({size, command.options}, result.model));

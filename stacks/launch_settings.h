@@ -212,6 +212,7 @@ bool speaks_megatron_core(const std::vector<LaunchOption>& options);
 Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFile& config,
                                       const ModelSpec& model);
 Result<LaunchOptions> torchtitan_settings(const PlanFile& file);
+PartValues torchtitan_parts(const std::vector<LaunchOption>& options);
 Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model);
 Result<std::string> nanotron_yaml(const PlanFile& file);
 Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "stacks/launch_settings.h"
 
 namespace tpsim {
@@ -12,6 +13,8 @@ namespace {
 
 constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
 
+constexpr const char* kReduceOption = "--training.mixed_precision_reduce";
+constexpr auto kReducedAsComputed = static_cast<std::int64_t>(ReduceDtype::kAsComputed);
 constexpr const char* kSequenceParallel = "--parallelism.enable-sequence-parallel";
 constexpr const char* kNoSequenceParallel = "--parallelism.no-enable-sequence-parallel";
 
@@ -132,15 +135,26 @@ Result<LaunchOptions> torchtitan_settings(const PlanFile& file) {
   out.add("--training.global_batch_size", plan.global_batch);
   out.add("--training.mixed_precision_param",
           plan.dtype == DType::kBFloat16 ? "bfloat16" : "float32");
-  out.add("--training.mixed_precision_reduce", "float32");
+  const auto reduced = file.parts.find(StackPart::kReduceDtype);
+  const bool as_computed = reduced != file.parts.end() && reduced->second == kReducedAsComputed;
+  out.add(kReduceOption, as_computed ? "bfloat16" : "float32");
   add_data_parallel(plan, out);
   out.add("--parallelism.tensor_parallel_degree", plan.degrees.tp);
   out.add(plan.sequence_parallel ? kSequenceParallel : kNoSequenceParallel);
   out.add("--parallelism.context_parallel_degree", plan.degrees.cp);
   if (pipeline) add_pipeline(file, missing, out);
-  out.add("--activation_checkpoint.mode", std::string(name_of(plan.recompute)));
+  const bool by_op = plan.recompute == Recompute::kOps;
+  out.add("--activation_checkpoint.mode",
+          by_op ? "selective" : std::string(name_of(plan.recompute)));
+  if (by_op) out.add("--activation_checkpoint.selective_ac_option", "op");
   TPSIM_TRY_STATUS(add_torchtitan_recipe(plan, out));
   return out;
+}
+
+PartValues torchtitan_parts(const std::vector<LaunchOption>& options) {
+  const LaunchOption* reduced = find_option(options, kReduceOption);
+  if (reduced == nullptr || reduced->value != "bfloat16") return {};
+  return {{StackPart::kReduceDtype, kReducedAsComputed}};
 }
 
 Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model) {
@@ -159,8 +173,9 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
   plan.sequence_parallel = !off && plan.degrees.tp > 1;
   const std::string dtype = in.text("--training.mixed_precision_param").value_or("bfloat16");
   plan.dtype = dtype == "float32" ? DType::kFloat32 : DType::kBFloat16;
-  if (in.text("--training.mixed_precision_reduce").value_or("float32") != "float32") {
-    in.fail("mixed_precision_reduce is not float32");
+  const std::string reduced = in.text(kReduceOption).value_or("float32");
+  if (!matches_any(reduced, "float32 bfloat16")) {
+    in.fail(fmt::format("{} is {}: float32 or bfloat16", kReduceOption, reduced));
   }
   read_torchtitan_recipe(in, plan);
   read_batch(in, plan);

@@ -24,7 +24,7 @@ static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 26);
 static_assert(field_count<CalibrationFacts>() == 7);
-static_assert(field_count<TrainingOptions>() == 13);
+static_assert(field_count<TrainingOptions>() == 14);
 static_assert(field_count<HostCost>() == 13);
 static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
               field_count<HostCost>());
@@ -106,6 +106,7 @@ StackSpec odd_stack() {
                     .overwritten_gradients = false,
                     .widened_optimizer_gradients = true,
                     .gradient_sync = GradientSync::kLastInPipeline,
+                    .reduce_dtype = ReduceDtype::kAsAddedUp,
                     .overlap_gradient_reduction = true,
                     .overlap_parameter_gather = true,
                     .overlap_tensor_reduction = true,

@@ -98,4 +98,24 @@ TEST_CASE("gradients that ZeRO 2 and 3 hold whole until the last micro-batch are
   }
 }
 
+TEST_CASE("ZeRO 2 and 3 that reduce in the dtype of sums have the bits of ZeRO 1") {
+  for (const bool beside : {false, true}) {
+    TrainingRun run = run_of("llama-tiny", {1, 1, 4, 1}, 1);
+    run.plan.dtype = DType::kBFloat16;
+    run.plan.global_batch = run.plan.micro_batch * run.plan.degrees.dp;
+    run.options.fused_gradient_accumulation = false;
+    run.options.overlap_gradient_reduction = beside;
+    REQUIRE(micro_batches(run.plan) == 1);
+    const test::Outcome wide = outcome_of(run);
+    for (const int zero : {2, 3}) {
+      INFO("zero " << zero << (beside ? ", beside backward" : ""));
+      run.plan.zero = zero;
+      run.options.reduce_dtype = ReduceDtype::kAsAddedUp;
+      CHECK(outcome_of(run) == wide);
+      run.options.reduce_dtype = ReduceDtype::kAsComputed;
+      CHECK(outcome_of(run) != wide);
+    }
+  }
+}
+
 }  // namespace tpsim

@@ -138,4 +138,25 @@ TEST_CASE("gradients held whole until the last micro-batch are reduced once, and
         with(staged, GradientSync::kEveryMicroBatch).peak);
 }
 
+TEST_CASE("a reduction in the dtype of sums sends twice as much as one in 16 bits") {
+  Scenario scenario = small_scenario(test::small_llama());
+  scenario.stack.training.fused_gradient_accumulation = false;
+  for (const int zero : {2, 3}) {
+    INFO("zero " << zero);
+    Plan plan = plan_of(scenario.model, {1, 1, 4, 1}, 3);
+    plan.zero = zero;
+    plan.dtype = DType::kBFloat16;
+    const auto in = [&](ReduceDtype dtype) {
+      scenario.stack.training.reduce_dtype = dtype;
+      return *simulate(scenario, plan);
+    };
+    const Prediction narrow = in(ReduceDtype::kAsComputed), wide = in(ReduceDtype::kAsAddedUp);
+    CHECK(time_of(wide, StepTerm::kZeroCommunication) >
+          time_of(narrow, StepTerm::kZeroCommunication));
+    CHECK(wide.peak >= narrow.peak);
+    plan.gradient_dtype = DType::kBFloat16;  // sums of that dtype are nothing wider
+    CHECK(in(ReduceDtype::kAsComputed).step == in(ReduceDtype::kAsAddedUp).step);
+  }
+}
+
 }  // namespace tpsim

@@ -69,6 +69,24 @@ TEST_CASE("torchtitan's TOML is a plan on so many GPUs") {
   CHECK_FALSE(import_config(config("titan.toml"), inputs(0, "llama-3-8b")).ok());
 }
 
+TEST_CASE("torchtitan's dtype of reduction is a part, read and written") {
+  ImportInputs how = inputs(16, "llama-3-8b");
+  how.given = {{"training.mixed_precision_reduce", "bfloat16"}};
+  const auto read = import_config(config("titan.toml"), how);
+  if (!read.ok()) FAIL(to_string(read.error()));
+  const auto as_computed = static_cast<std::int64_t>(ReduceDtype::kAsComputed);
+  CHECK(read->parts.at(StackPart::kReduceDtype) == as_computed);
+  PlanFile file;
+  file.model = read->model;
+  file.plan = read->plan;
+  file.parts = read->parts;
+  const auto files = export_plan(LaunchStack::kTorchTitan, file, 8);
+  if (!files.ok()) FAIL(to_string(files.error()));
+  const auto again = import_plan(LaunchStack::kTorchTitan, *files, read->model);
+  if (!again.ok()) FAIL(to_string(again.error()));
+  CHECK(again->parts.at(StackPart::kReduceDtype) == as_computed);
+}
+
 TEST_CASE("nanotron's YAML is a model and a plan") {
   const auto read = import_config(config("nano.yaml"), inputs());
   REQUIRE(read.ok());
