@@ -99,8 +99,8 @@ enum class ReduceDtype : std::uint8_t {
   kAsAddedUp,   // in the one that shares add up in: torchtitan's mixed_precision_reduce
 };
 template <>
-inline constexpr auto kWordsOf<ReduceDtype> =
-    std::to_array<std::string_view>({"as_computed", "as_added_up"});
+inline constexpr auto kWordsOf<ReduceDtype> = std::to_array<std::string_view>({"as_computed",
+                                                                               "as_added_up"});
 
 // Tensor-parallel collectives beside products.
 enum class TensorOverlap : std::uint8_t {

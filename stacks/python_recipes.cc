@@ -269,6 +269,7 @@ Result<PythonRecipe> read_recipe(const LaunchFile& file,
                                  const std::map<std::string, std::string>& given) {
   TPSIM_TRY(const PythonSettings read, flat_python(path_of(file), given));
   PythonRecipe recipe = Translation(read).recipe(file);
+  recipe.given_away = read.given_away;
   std::map<std::string, std::string> said = given;
   std::erase_if(said,
                 [](const auto& one) { return one.first.find_first_of(".-") == std::string::npos; });

@@ -6,6 +6,8 @@ MOST_CALLS = 40  # inside of each other
 # Given a recipe, or the parts of one: pretrain(...), run.run(...), an experiment's add(...).
 STARTS = {"pretrain", "train", "run", "finetune", "add"}
 LOOKS_UP = {"get_mixed_precision_config"}  # functions by their names
+SAYS = {"print", "pprint", "log", "debug", "info", "warning"}
+FLEX = "apply_flex_dispatcher_backend"  # of Megatron-Bridge: asks which GPU it runs on
 BUILTINS = {f.__name__: f for f in (int, float, str, bool, len, min, max, abs, list, tuple, sum, range)}
 METHODS = {"append", "extend", "insert", "update", "get", "pop", "setdefault", "keys", "values", "items",
            "lower", "upper", "strip", "split", "startswith", "endswith", "replace", "copy"}
@@ -58,6 +60,7 @@ class Recipe(Expressions):
         self.calls = 0
         self.is_script = False
         self.started = None  # what a script ran
+        self.given_away = {}  # functions of other modules that were given what they may change
 
     # Modules
 
@@ -94,7 +97,7 @@ class Recipe(Expressions):
         if value.name is None:
             return self.module(value.path) or Name(value.path)
         path = f"{value.path}.{value.name}"
-        if value.name in LOOKS_UP:
+        if value.name in LOOKS_UP or value.name == FLEX:
             return Name(path)
         module = self.module(value.path)
         if module and value.name in module.names:
@@ -142,7 +145,23 @@ class Recipe(Expressions):
         raise Refusal("refuses its arguments", node.lineno, "--set NAME=VALUE says another")
 
     def run_expr(self, node, frame):
-        self.value(node.value, frame)
+        """Of a call whose result nobody takes the effect counts."""
+        made = self.value(node.value, frame)
+        fields = [*made.fields.values()] if isinstance(made, Made) else []
+        if not any(isinstance(one, Made) for one in fields) or made is self.started:
+            return
+        if last(made.of) == FLEX:
+            self.use_flex(*fields)
+        elif last(made.of) not in STARTS | SAYS:
+            self.given_away[last(made.of)] = node.lineno
+
+    @staticmethod
+    def use_flex(model, backend=None):
+        """As on GPUs that have the backend."""
+        if backend in ("deepep", "hybridep"):
+            for key, value in (("moe_token_dispatcher_type", "flex"), ("moe_flex_dispatcher_backend", backend),
+                               ("moe_shared_expert_overlap", False)):
+                model.set(key, value, 0)
 
     def run_assign(self, node, frame):
         value = self.value(node.value, frame)
@@ -185,7 +204,7 @@ class Recipe(Expressions):
     def forget(self, statements, frame):
         """Whether they run nobody knows, nor what they leave."""
         for node in (node for statement in statements for node in ast.walk(statement)):
-            if isinstance(node, ast.Return) and self.is_script:
+            if isinstance(node, ast.Return) and (self.is_script or self.calls > 1):
                 raise Returned(UNKNOWN)
             if isinstance(node, ast.Return):
                 raise Refusal("returns from a branch that only running it tells", node.lineno)

@@ -3,8 +3,9 @@ file, in one program.
 
 Arguments: PATH [FUNCTION [NAME=VALUE...]]
 
-Prints JSON: {"function", "settings": [[key, value, line]]} of the recipe, {"functions": [...]} where none
-was named and none or several could be meant, or {"error", "line", "hint"}. A key that ends in _target_ has
+Prints JSON: {"function", "settings": [[key, value, line]], "given_away": [name]} of the recipe,
+{"functions": [...]} where none was named and none or several could be meant, or {"error", "line", "hint"}.
+given_away are functions of other files that may have changed it. A key that ends in _target_ has
 the name of what was called; a value that only running the file tells is <computed>.
 """
 import json
@@ -69,7 +70,7 @@ def read(path, asked, given):
     names = meant(functions, asked)
     if not asked and recipe.started:
         check_arguments(given, recipe.options)
-        return {"function": "", "settings": list(flat("", recipe.started, 0))}
+        return answer_of("", recipe.started, recipe)
     if len(names) != 1:
         return {"functions": names or [name for name in functions if not name.startswith("_")]}
     recipe.is_script = False
@@ -78,7 +79,11 @@ def read(path, asked, given):
     made = recipe.call(function, [], given, 0)
     if not isinstance(made, (Made, dict)):
         raise Refusal(f"returns no configuration in {names[0]}")
-    return {"function": names[0], "settings": list(flat("", made, 0))}
+    return answer_of(names[0], made, recipe)
+
+
+def answer_of(function, made, recipe):
+    return {"function": function, "settings": list(flat("", made, 0)), "given_away": list(recipe.given_away)}
 
 
 def arguments_of(function):

@@ -141,6 +141,13 @@ TEST_CASE("recipes of Megatron-Bridge begin with what all of them have") {
   CHECK(experts->plan.micro_batch == 2);  // what all of them begin with
   CHECK(experts->plan.global_batch == 32);
   CHECK(experts->plan.recompute == Recompute::kFull);
+  const PartRow& dispatcher = row_of(StackPart::kDispatcher);
+  CHECK(experts->parts.at(dispatcher.part) == parse_value(dispatcher, "deepep").value());
+  CHECK(experts->notes.empty());
+  const auto changed = with("    from ours.tuning import tune\n    tune(cfg, 4)\n").read();
+  if (!changed.ok()) FAIL(to_string(changed.error()));
+  CHECK(changed->notes ==
+        std::vector<std::string>{"what tune() does to the recipe is not followed"});
 }
 
 TEST_CASE("keywords over recommended ones reach the function that uses them") {
