@@ -301,8 +301,8 @@ Tensor ParameterStore::as_reduced(const Tensor& whole) {
   const DType wide = context_.plan.gradient_dtype;
   const bool is_so = context_.options.reduce_dtype == ReduceDtype::kAsComputed;
   if (is_so || whole.dtype() == wide) return whole;
-  const Tensor copy = context_.device.allocate({whole.elements()}, wide, MemoryCategory::kGradients,
-                                               "reduced_gradients");
+  Tensor copy = context_.device.allocate({whole.elements()}, wide, MemoryCategory::kGradients,
+                                         "reduced_gradients");
   context_.device.run(Cast{whole, copy, kWidenGradients});
   return copy;
 }

@@ -1,5 +1,7 @@
 // Configuration files as people have them (tests/stacks/configs), and the YAML and TOML they are
 // in.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -93,7 +95,7 @@ TEST_CASE("nanotron's YAML is a model and a plan") {
   CHECK(read->plan.degrees == ParallelDegrees{.tp = 4, .pp = 2, .dp = 4});
   CHECK(read->plan.sequence_parallel);
   CHECK(read->plan.zero == 1);
-  CHECK(read->plan.global_batch == 2 * 16 * 4);
+  CHECK(read->plan.global_batch == 2L * 16 * 4);
   CHECK(read->model.attention.kv_heads == 8);
   CHECK(read->model.attention.rope_theta == 500000);
   CHECK(read->model.tied_embedding);
@@ -126,7 +128,7 @@ TEST_CASE("Trainer's files are sharded data parallelism, whichever says what") {
   const auto tune = import_config(config("tune.yml"), inputs(8));
   REQUIRE(tune.ok());
   CHECK(tune->plan.zero == 3);  // of the JSON that it names
-  CHECK(tune->plan.global_batch == 2 * 4 * 8);
+  CHECK(tune->plan.global_batch == 2L * 4 * 8);
   CHECK(tune->plan.dtype == DType::kBFloat16);
   CHECK(tune->model.seq == 4096);
   CHECK(tune->stack == "deepspeed-zero3");
@@ -234,9 +236,8 @@ TEST_CASE("files that would be deeper or longer than any configuration are refus
   CHECK_FALSE(flat_yaml("a: &a\n  <<: *a\n", "it.yaml").ok());
   std::string empty = "a0: &a0 []\n", merges = "a0: &a0 {}\n";
   for (int i = 1; i < 40; ++i) {
-    const std::string n = std::to_string(i), before = std::to_string(i - 1);
-    empty += "a" + n + ": &a" + n + " [*a" + before + ", *a" + before + "]\n";
-    merges += "a" + n + ": &a" + n + " {<<: [*a" + before + ", *a" + before + "]}\n";
+    empty += fmt::format("a{0}: &a{0} [*a{1}, *a{1}]\n", i, i - 1);
+    merges += fmt::format("a{0}: &a{0} {{<<: [*a{1}, *a{1}]}}\n", i, i - 1);
   }
   CHECK_FALSE(flat_yaml(empty, "it.yaml").ok());
   CHECK_FALSE(flat_yaml(merges, "it.yaml").ok());

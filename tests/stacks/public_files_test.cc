@@ -1,4 +1,6 @@
 // Configurations and scripts with the syntax, names and oddities of those that people publish.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -170,7 +172,7 @@ TEST_CASE("a recipe and accelerate's file are one plan, alone the recipe leaves 
   CHECK(plan.plan.degrees == ParallelDegrees{.dp = 8});
   CHECK(plan.plan.zero == 3);
   CHECK(plan.plan.micro_batch == 2);
-  CHECK(plan.plan.global_batch == 2 * 4 * 8);
+  CHECK(plan.plan.global_batch == 2L * 4 * 8);
   CHECK(plan.plan.recompute == Recompute::kFull);
   CHECK(plan.model.seq == 2048);
   CHECK(plan.stack == "deepspeed-zero3");
@@ -207,13 +209,13 @@ TEST_CASE("scripts that start a Trainer are read with the configurations that th
   }());
   if (!named.ok()) FAIL(to_string(named.error()));
   CHECK(named->plan.degrees == ParallelDegrees{.dp = 4});  // the command line goes first
-  CHECK(named->plan.global_batch == 2 * 8 * 4);
+  CHECK(named->plan.global_batch == 2L * 8 * 4);
   CHECK(named->plan.zero == 3);
   const auto plain = of_script("vicuna.sh", inputs(0));
   if (!plain.ok()) FAIL(to_string(plain.error()));
   CHECK(plain->plan.degrees == ParallelDegrees{.dp = 4});
   CHECK(plain->plan.zero == 3);
-  CHECK(plain->plan.global_batch == 2 * 16 * 4);
+  CHECK(plain->plan.global_batch == 2L * 16 * 4);
   CHECK(plain->model.seq == 2048);
   ImportInputs nothing = inputs(0);
   nothing.open = [](const std::string& name) -> Result<std::string> {
@@ -284,8 +286,7 @@ TEST_CASE("YAML repeats what has an anchor, and a map's own keys go before merge
   CHECK_FALSE(flat_yaml("a: *nowhere\n", "x.yaml").ok());
   std::string bomb = "a0: &a0 [x, x]\n";
   for (int i = 1; i < 30; ++i) {
-    const std::string n = std::to_string(i), before = std::to_string(i - 1);
-    bomb += "a" + n + ": &a" + n + "\n  l: *a" + before + "\n  r: *a" + before + "\n";
+    bomb += fmt::format("a{0}: &a{0}\n  l: *a{1}\n  r: *a{1}\n", i, i - 1);
   }
   CHECK_FALSE(flat_yaml(bomb, "bomb.yaml").ok());
 }
