@@ -48,7 +48,9 @@ constexpr NemoSection kNemoSections[] = {
      "qk-layernorm add-qkv-bias moe-shared-expert-intermediate-size moe-shared-expert-gate "
      "moe-router-score-function moe-router-num-groups moe-router-group-topk "
      "moe-router-topk-scaling-factor moe-router-enable-expert-bias "
-     "mtp-num-layers cuda-graph-impl cuda-graph-scope no-rope-fusion:apply_rope_fusion "
+     "mtp-num-layers enable-cuda-graph external-cuda-graph "
+     "no-overlap-p2p-communication:overlap_p2p_comm cuda-graph-impl cuda-graph-scope "
+     "no-rope-fusion:apply_rope_fusion "
      "no-bias-swiglu-fusion:bias_activation_fusion no-bias-dropout-fusion:bias_dropout_fusion "
      "no-gradient-accumulation-fusion:gradient_accumulation_fusion "
      "no-masked-softmax-fusion:masked_softmax_fusion"},
@@ -59,7 +61,9 @@ constexpr NemoSection kNemoSections[] = {
      "data-parallel-sharding-strategy "
      "accumulate-allreduce-grads-in-fp32:grad_reduce_in_fp32 "
      "grad-reduce-in-bf16:grad_reduce_in_fp32 overlap-grad-reduce overlap-param-gather"},
-    {"comm_overlap", "overlap-moe-expert-parallel-comm delay-wgrad-compute tp-comm-overlap"},
+    {"comm_overlap",
+     "overlap-moe-expert-parallel-comm delay-wgrad-compute tp-comm-overlap "
+     "no-overlap-p2p-communication:overlap_p2p_comm"},
     {"checkpoint", "ckpt-format"},
     {"dist", "use-megatron-fsdp use-tp-pp-dp-mapping"},
 };

@@ -22,7 +22,9 @@ struct Place {
 };
 constexpr Place kPlaces[] = {
     {"trainer.strategy.ddp.", "ddp."},
+    {"trainer.strategy.use_tp_pp_dp_mapping", "dist.use_tp_pp_dp_mapping"},
     {"trainer.strategy.", "model."},
+    {"trainer.plugins.0.", "mixed_precision."},
     {"trainer.plugins", "mixed_precision"},
     {"trainer.precision", "mixed_precision.precision"},
     {"trainer.tensor_parallelism", "model.tensor_model_parallel_size"},
@@ -45,6 +47,7 @@ constexpr Place kPlaces[] = {
     {"comm_overlap.overlap_grad_reduce", "ddp.overlap_grad_reduce"},
     {"comm_overlap.overlap_param_gather", "ddp.overlap_param_gather"},
     {"optim.config.use_distributed_optimizer", "ddp.use_distributed_optimizer"},
+    {"optim.0.use_distributed_optimizer", "ddp.use_distributed_optimizer"},
     {"optimizer.use_distributed_optimizer", "ddp.use_distributed_optimizer"},
     {"optim.config.", "optimizer."},
 };
@@ -150,7 +153,8 @@ class Translation {
 
   void take(const FlatSetting& one) {
     std::string key = key_of(one.key);
-    const bool is_by_place = std::isdigit(static_cast<unsigned char>(key.front())) != 0;
+    const bool is_by_place =
+        !key.empty() && std::isdigit(static_cast<unsigned char>(key.front())) != 0;
     if (is_by_place) {  // what a recipe of another file was called with
       const std::string model = last_of(key) == kMadeBy ? model_of_class(one.value) : "";
       if (!model.empty()) recipe_.models.push_back(model);
@@ -216,13 +220,14 @@ class Translation {
     recipe_.settings.push_back({key, one.value, one.line});
   }
 
-  // Both sections have it, and they must agree.
+  // Both sections have it and must agree; what a common function began with is no word of either.
   void take_sequence() {
-    FlatSetting* const said = setting("dataset.seq_length");
-    if (said == nullptr) return;
-    said->key = "model.seq_length";
-    const FlatSetting own = *said;
-    set("model.seq_length", own);
+    const FlatSetting* found = find_setting(recipe_.settings, "dataset.seq_length");
+    if (found == nullptr) return;
+    const FlatSetting said = *found;
+    std::erase_if(recipe_.settings, [&](const FlatSetting& one) { return one.key == said.key; });
+    const bool is_begun = said.line == 0 && has_key(recipe_.settings, "model.seq_length");
+    if (!is_begun) set("model.seq_length", said);
   }
 
   void take_gpus() {
@@ -241,12 +246,6 @@ class Translation {
     if (recipe_.gpus > 0 || end == std::string::npos) return;
     const std::size_t begin = name.rfind('_', end) + 1;
     recipe_.gpus = parse_number<std::int64_t>(name.substr(begin, end - begin)).value_or(0);
-  }
-
-  FlatSetting* setting(std::string_view key) {
-    const auto found = std::find_if(recipe_.settings.begin(), recipe_.settings.end(),
-                                    [&](const FlatSetting& one) { return one.key == key; });
-    return found == recipe_.settings.end() ? nullptr : &*found;
   }
 
   const PythonSettings& read_;

@@ -111,6 +111,20 @@ TEST_CASE("a recipe of NeMo 2 is the plan that its functions hand on") {
   check_error(recipe("nemo_70b.py", {{"nodes", "8"}}), "takes no argument 'nodes'");
 }
 
+TEST_CASE("instances say the same by place and in lists") {
+  const auto read = recipe("nemo_strategy.py");
+  if (!read.ok()) FAIL(to_string(read.error()));
+  CHECK(read->plan.degrees == ParallelDegrees{.tp = 4, .pp = 2, .dp = 4});
+  CHECK(read->plan.rank_order == RankOrder::kTpPpDp);
+  CHECK(read->plan.zero == 1);
+  CHECK(read->plan.precision == Precision::kFp8Current);
+  CHECK(read->plan.gradient_dtype == DType::kBFloat16);
+  CHECK(read->parts.at(StackPart::kOverlapP2p) == 0);
+  CHECK(read->parts.at(StackPart::kOverlapGradientReduction) == 1);  // of the callback
+  const PartRow& graphs = row_of(StackPart::kCudaGraphs);
+  CHECK(read->parts.at(graphs.part) == parse_value(graphs, "full").value());
+}
+
 TEST_CASE("recipes of Megatron-Bridge begin with what all of them have") {
   const auto which = recipe("bridge_defaults.py");
   check_error(which, "which of its recipes? our_8b_pretrain_config, our_8b_fp8_pretrain_config");
