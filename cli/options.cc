@@ -79,10 +79,11 @@ constexpr std::array kCommands = {
                "tpsim export plan.json --to megatron-deepspeed -o launch/\n"
                "tpsim export plan.json --to torchtitan"},
     CommandRow{Command::kImport, "import", "read launch files back as a plan", "launch",
-               "script, configuration, log with arguments, or export's folder",
+               "script, configuration, recipe, log, or export's folder",
                "tpsim import launch/ --save plan.json\n"
                "tpsim import train_mixtral.sh --set NNODES=4 --cluster dgx-h100\n"
                "tpsim import sft.yaml accelerate.yaml --gpus 8 --cluster dgx-h100\n"
+               "tpsim import llama3.py --set recipe=llama3_8b_pretrain_config --gpus 64\n"
                "tpsim import pretrain.sh --from megatron-deepspeed --model bloom-176b --json",
                "beside", "configurations beside the first: accelerate's, DeepSpeed's"},
     CommandRow{Command::kCheckLog, "check-log",

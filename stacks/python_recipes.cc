@@ -97,9 +97,10 @@ const std::vector<Beginning>& beginnings() {
 
 std::string_view last_of(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
-bool is_function(std::string_view name) {
-  return !name.empty() && std::islower(static_cast<unsigned char>(name.front())) != 0;
+bool is_class(std::string_view name) {
+  return !name.empty() && std::isupper(static_cast<unsigned char>(name.front())) != 0;
 }
+bool is_function(std::string_view name) { return !name.empty() && !is_class(name); }
 
 // "Llama31Config70B" and "Llama31ModelProvider70B" as "Llama3170B": letters and digits tell.
 std::string model_of_class(std::string_view path) {
@@ -180,8 +181,7 @@ class Translation {
       begun_.insert(begun_.end(), row.settings.begin(), row.settings.end());
       if (key.empty()) return;
     }
-    const bool is_recipe = name.ends_with("_recipe") || name.ends_with("_config");
-    if (key.empty() && is_recipe) build_on(one.value);
+    if (key.empty()) take_root(one);
     if (key == "trainer" && is_function(name)) recipe_.builds_on = one.value;
     if (key == "model" || key == "model.config") {
       const std::string model = is_function(name) ? "" : model_of_class(one.value);
@@ -194,6 +194,18 @@ class Translation {
       if (gathers) set("mixed_precision.fp8_param_gather", {key, "false", one.line});
     }
     if (key == "peft") set("peft", {key, std::string(name), one.line});
+  }
+
+  // A recipe is whole where a class made it, or parts of it were given to what runs it; else a
+  // function of another file knows the rest.
+  void take_root(const FlatSetting& one) {
+    const std::string_view name = last_of(one.value);
+    const bool is_run =
+        std::any_of(read_.settings.begin(), read_.settings.end(), [](const FlatSetting& other) {
+          return other.key == "trainer._target_" && !other.value.empty();
+        });
+    if (is_function(name) && !is_run) build_on(one.value);
+    if (name == "_peft_common") set("peft", {"", std::string(name), 0});
   }
 
   // "llm.llama3_70b.pretrain_recipe" and "llama3_8b_pretrain_config" name their model.
@@ -274,7 +286,8 @@ Result<PythonRecipe> read_recipe(const LaunchFile& file,
                 [](const auto& one) { return one.first.find_first_of(".-") == std::string::npos; });
   recipe.settings = with_values(std::move(recipe.settings), said);
   for (const FlatSetting& one : recipe.settings) {
-    const std::string where = fmt::format("{}:{}", path_of(file), one.line);
+    const std::string where =
+        one.line > 0 ? fmt::format("{}:{}", path_of(file), one.line) : path_of(file);
     if (one.key == "peft") {
       return bad_input(fmt::format("trains adapters (peft: {})", one.value), where,
                        "tpsim's plans train every weight: import a recipe that trains all of them");

@@ -275,6 +275,24 @@ TEST_CASE("what only running a recipe tells is asked for where a plan is made of
               "recipe.py:10: returns from a branch");
 }
 
+TEST_CASE("what a function of another file made leaves its rest open, and adapters are refused") {
+  const std::string common =
+      "def our_config():\n"
+      "    cfg = NAME()\n"
+      "    cfg.model = AutoBridge.from_hf_pretrained('meta-llama/Llama-3.1-8B').to_provider()\n"
+      "    cfg.model.tensor_model_parallel_size = 2\n"
+      "    return cfg\n";
+  const auto made_by = [&](const std::string& name) {
+    std::string text = common;
+    text.replace(text.find("NAME"), 4, name);
+    return Written(text).read();
+  };
+  CHECK(made_by("_pretrain_common").ok());
+  CHECK(made_by("ConfigContainer").ok());
+  check_error(made_by("_our_own_common"), "alone knows its model.pipeline_model_parallel_size");
+  check_error(made_by("_peft_common"), "trains adapters");
+}
+
 TEST_CASE("statements and expressions of a recipe are followed as Python has them") {
   const auto micro_batch = [](const std::string& lines, const Given& given = {}) {
     const auto read = with(lines).read(given);
