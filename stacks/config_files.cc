@@ -319,8 +319,7 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
       return matches_any(setting.key, one.patterns);
     });
-    const std::string where =
-        setting.line > 0 ? fmt::format("{}:{}", path_of(file), setting.line) : path_of(file);
+    const std::string where = place_of(path_of(file), setting.line);
     const bool is_off = setting.value.empty() || setting.value == "false" || setting.value == "0" ||
                         setting.value == "none" || setting.value == "no";
     if (row == rows.end()) {

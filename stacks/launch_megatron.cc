@@ -2,6 +2,8 @@
 // Pipeline layouts: its docs.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "stacks/launch_settings.h"
 
 namespace tpsim {
@@ -143,11 +145,8 @@ void add_recomputed_modules(const PlanFile& file, LaunchOptions& out) {
   const bool others =
       said != file.parts.end() && said->second != bit(RecomputeModule::kCoreAttention);
   if (file.plan.recompute != Recompute::kSelective || !others) return;
-  std::string words;
-  for (std::size_t i = 0; i < kWordsOf<RecomputeModule>.size(); ++i) {
-    if ((said->second & bit(static_cast<RecomputeModule>(i))) == 0) continue;
-    words += fmt::format("{}{}", words.empty() ? "" : " ", kWordsOf<RecomputeModule>[i]);
-  }
+  std::string words = text_of(row_of(StackPart::kRecomputeModules), said->second);
+  std::replace(words.begin(), words.end(), ',', ' ');
   out.add(kRecomputeModules, words);
 }
 

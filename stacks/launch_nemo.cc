@@ -294,7 +294,7 @@ Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& s
     const std::size_t dot = setting.key.find('.');
     if (setting.value.empty()) continue;
     const std::string_view key = setting.key;
-    const LaunchFile place{"", "", fmt::format("{}:{}", path, setting.line)};
+    const LaunchFile place{"", "", place_of(path, setting.line)};
     if (dot == std::string::npos) {
       if (setting.line == 0) continue;  // a variable of a script beside it
       if (is_outside(LaunchStack::kNemo, key)) continue;

@@ -161,11 +161,9 @@ void take_run_choices(const std::vector<LaunchOption>& options, bool keeps_seq, 
 void add_rare_shapes(const ModelSpec& model, LaunchOptions& out);
 // Whether an option with a value is one of these.
 bool is_rare_shape(std::string_view option);
+// What a file leaves out: none of it, or, where a recipe knows it, as the model has it.
+enum class Unsaid : std::uint8_t { kIsNone, kIsTheModels };
 // Takes out what describes attention and experts that few models have: it must be the model's.
-enum class Unsaid {
-  kIsNone,
-  kIsTheModels
-};  // what is left out: the latter where a recipe knows it
 Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options,
                         Unsaid unsaid = Unsaid::kIsNone);
 // `left`, where it is given, gets the names that nothing asked for.

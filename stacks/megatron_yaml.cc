@@ -144,9 +144,9 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
   add_option("--" + name, value, command);
 }
 
-// "_target_" and "_call_" say which Python object a section becomes.
+// They say which Python object a section becomes.
 bool is_of_python(std::string_view key) {
-  return key.ends_with("_target_") || key.ends_with("_call_");
+  return key.ends_with(kMadeBy) || key.ends_with("_call_");
 }
 
 // Settings that are on unless a file switches them off.
@@ -195,7 +195,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   std::map<std::string, std::string> keys;  // by the option that each became
   bool is_nemo = false;
   // What a program wrote of itself says everything, as a log does.
-  const bool is_dump = has_key(settings, "model._target_");
+  const bool is_dump = has_key(settings, fmt::format("model.{}", kMadeBy));
   TPSIM_TRY(const std::vector<FlatSetting> whole_settings,
             with_precision(with_lists_joined(settings)));
   for (const FlatSetting& setting : whole_settings) {

@@ -202,7 +202,7 @@ class Translation {
     const std::string_view name = last_of(one.value);
     const bool is_run =
         std::any_of(read_.settings.begin(), read_.settings.end(), [](const FlatSetting& other) {
-          return other.key == "trainer._target_" && !other.value.empty();
+          return other.key == fmt::format("trainer.{}", kMadeBy) && !other.value.empty();
         });
     if (is_function(name) && !is_run) build_on(one.value);
     if (name == "_peft_common") set("peft", {"", std::string(name), 0});
@@ -282,12 +282,10 @@ Result<PythonRecipe> read_recipe(const LaunchFile& file,
   PythonRecipe recipe = Translation(read).recipe(file);
   recipe.given_away = read.given_away;
   std::map<std::string, std::string> said = given;
-  std::erase_if(said,
-                [](const auto& one) { return one.first.find_first_of(".-") == std::string::npos; });
+  std::erase_if(said, [](const auto& one) { return !names_setting(one.first); });
   recipe.settings = with_values(std::move(recipe.settings), said);
   for (const FlatSetting& one : recipe.settings) {
-    const std::string where =
-        one.line > 0 ? fmt::format("{}:{}", path_of(file), one.line) : path_of(file);
+    const std::string where = place_of(path_of(file), one.line);
     if (one.key == "peft") {
       return bad_input(fmt::format("trains adapters (peft: {})", one.value), where,
                        "tpsim's plans train every weight: import a recipe that trains all of them");

@@ -39,9 +39,13 @@ def is_main(statement):
             and isinstance(test.left, ast.Name) and test.left.id == "__name__")
 
 
+def nodes_in(statements):
+    return (node for statement in statements for node in ast.walk(statement))
+
+
 def targets_in(statements):
     """What any of the statements would set, whichever of them run."""
-    for node in (node for statement in statements for node in ast.walk(statement)):
+    for node in nodes_in(statements):
         if isinstance(node, ast.Assign):
             yield from node.targets
         elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.For)):
@@ -60,7 +64,7 @@ class Recipe(Expressions):
         self.calls = 0
         self.is_script = False
         self.started = None  # what a script ran
-        self.given_away = {}  # functions of other modules that were given what they may change
+        self.given_away = []  # functions of other modules that were given what they may change
 
     # Modules
 
@@ -152,8 +156,8 @@ class Recipe(Expressions):
             return
         if last(made.of) == FLEX:
             self.use_flex(*fields)
-        elif last(made.of) not in STARTS | SAYS:
-            self.given_away[last(made.of)] = node.lineno
+        elif last(made.of) not in {*STARTS, *SAYS, *self.given_away}:
+            self.given_away.append(last(made.of))
 
     @staticmethod
     def use_flex(model, backend=None):
@@ -203,7 +207,7 @@ class Recipe(Expressions):
 
     def forget(self, statements, frame):
         """Whether they run nobody knows, nor what they leave."""
-        for node in (node for statement in statements for node in ast.walk(statement)):
+        for node in nodes_in(statements):
             if isinstance(node, ast.Return) and (self.is_script or self.calls > 1):
                 raise Returned(UNKNOWN)
             if isinstance(node, ast.Return):

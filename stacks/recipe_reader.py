@@ -83,7 +83,7 @@ def read(path, asked, given):
 
 
 def answer_of(function, made, recipe):
-    return {"function": function, "settings": list(flat("", made, 0)), "given_away": list(recipe.given_away)}
+    return {"function": function, "settings": list(flat("", made, 0)), "given_away": recipe.given_away}
 
 
 def arguments_of(function):

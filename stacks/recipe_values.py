@@ -190,14 +190,14 @@ class Expressions:
         return tuple(self.elements(node.elts, frame))
 
     def of_listcomp(self, node, frame):
-        made = [] if len(node.generators) == 1 else None
-        among = self.value(node.generators[0].iter, frame)
-        if made is None or not isinstance(among, (list, tuple, dict)):
+        loop = node.generators[0]
+        among = self.value(loop.iter, frame)
+        if len(node.generators) > 1 or not isinstance(among, (list, tuple, dict)):
             return UNKNOWN
-        within = Frame(frame.module, dict(frame.names))
+        made, within = [], Frame(frame.module, dict(frame.names))
         for element in list(among):
-            self.assign(node.generators[0].target, element, within)
-            holds = [truth(self.value(test, within)) for test in node.generators[0].ifs]
+            self.assign(loop.target, element, within)
+            holds = [truth(self.value(test, within)) for test in loop.ifs]
             if None in holds:
                 return UNKNOWN
             if all(holds):
@@ -218,7 +218,7 @@ class Expressions:
         return made
 
     def of_joinedstr(self, node, frame):
-        parts = [self.value(getattr(part, "value", None) if isinstance(part, ast.FormattedValue) else part, frame)
+        parts = [self.value(part.value if isinstance(part, ast.FormattedValue) else part, frame)
                  for part in node.values]
         is_formatted = any(getattr(part, "format_spec", None) for part in node.values)
         return "".join(map(str, parts)) if all_plain(parts) and not is_formatted else UNKNOWN
@@ -226,8 +226,8 @@ class Expressions:
     def of_binop(self, node, frame):
         a, b = self.value(node.left, frame), self.value(node.right, frame)
         joins = isinstance(node.op, ast.Add) and type(a) is type(b) and isinstance(a, (str, list, tuple))
-        repeats = isinstance(node.op, ast.Mult) and isinstance(a, (str, list)) and isinstance(b, int)
-        repeats &= repeats and b <= MOST_TIMES
+        repeats = (isinstance(node.op, ast.Mult) and isinstance(a, (str, list)) and isinstance(b, int)
+                   and b <= MOST_TIMES)
         counts = all(isinstance(v, (int, float)) for v in (a, b))
         if type(node.op) not in self.OPERATORS or not (counts or joins or repeats):
             return UNKNOWN

@@ -24,8 +24,8 @@ std::vector<std::string> command_of(const std::string& path,
     if (name == kRecipeName) words.back() = value;
   }
   for (const auto& [name, value] : given) {
-    const bool is_argument = name != kRecipeName && name.find_first_of(".-") == std::string::npos;
-    if (is_argument) words.push_back(fmt::format("{}={}", name, value));
+    if (name != kRecipeName && !names_setting(name))
+      words.push_back(fmt::format("{}={}", name, value));
   }
   return words;
 }
@@ -38,8 +38,8 @@ std::string text_in(const JsonValue& value, std::string_view key) {
 
 Error refusal(const JsonValue& answer, const std::string& path) {
   const auto* line = answer.find("line")->as<std::int64_t>();
-  const bool has_line = line != nullptr && *line > 0;
-  return bad_input(text_in(answer, "error"), has_line ? fmt::format("{}:{}", path, *line) : path,
+  return bad_input(text_in(answer, "error"),
+                   place_of(path, line == nullptr ? 0 : static_cast<int>(*line)),
                    text_in(answer, "hint"));
 }
 

@@ -203,6 +203,14 @@ class Values {
 
 }  // namespace
 
+std::string place_of(const std::string& file, int line) {
+  return line > 0 ? fmt::format("{}:{}", file, line) : file;
+}
+
+bool names_setting(std::string_view name) {
+  return name.find_first_of(".-") != std::string_view::npos;
+}
+
 std::vector<FlatSetting> with_values(std::vector<FlatSetting> settings,
                                      const std::map<std::string, std::string>& given) {
   std::set<std::string> placed;

@@ -21,6 +21,9 @@ struct FlatSetting {
   int line = 0;
 };
 
+// "file:line"; the file alone for a setting that stands in none, whose line is 0.
+std::string place_of(const std::string& file, int line);
+
 // By the file's extension; .yaml where it has none that is known. What cannot be read is an error
 // that names the line.
 Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file);
@@ -37,9 +40,11 @@ struct PythonSettings {
 };
 inline constexpr std::string_view kMadeBy = "_target_";
 inline constexpr std::string_view kComputed = "<computed>";
-// `given` has the function by this name, its arguments by theirs, and settings, by names with a
-// dot or a dash, which are not looked at.
+// `given` has the function by this name, its arguments by theirs, and settings, which are not
+// looked at.
 inline constexpr std::string_view kRecipeName = "recipe";
+// "model.bf16", "vocab-size": no variable of Python has such a name.
+bool names_setting(std::string_view name);
 Result<PythonSettings> flat_python(const std::string& path,
                                    const std::map<std::string, std::string>& given);
 

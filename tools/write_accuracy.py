@@ -89,7 +89,7 @@ KNOWN = """## What is known about the worst rows
 - torchtitan on one node comes out 25 and 28 % too fast at cp 4 and 8, and within 9 % at cp 1 and 2 and with 405B over
   nodes (torchtitan_h100_rest); unexplained.
 - torchtitan_a100 states no network. Since its reduction is in fp32 (decision 82), 400 Gb/s a node, taken before, cannot carry
-  70B's step: 552 GB take 11.0 of its 11.5 s. 800 Gb/s a node is taken, the next of the usual ones.
+  70B's step: 552 GB (by hand) take 11.0 of its 11.5 s. 800 Gb/s a node is taken, the next of the usual ones.
 - torchtitan's 405B on eight stages holds 27 GiB more than is predicted: PyTorch's stages add up whole gradients over
   the micro-batches (24 GiB in fp32, by hand) where the plan shards them.
 - megatron_ci_memory: the one row that states its GPUs holds 54.2 GiB, of which 47.2 are predicted;
