@@ -159,11 +159,13 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
 
 // Compares the best plan of the search that the options describe with the best that has what
 // --why-not asks for.
-Result<Explanation> explain_why_not(const Arguments& arguments, const NamedScenario& named,
-                                    const Terminal& terminal);
+Result<Explanation> explain_why_not(const Arguments& arguments, NamedScenario named,
+                                    const std::optional<PlanFile>& file, const Terminal& terminal);
 
-// Sensitivities and shape advice of a plan; break-even points where --gpus says what to search.
+// Sensitivities and shape advice of a plan; break-even points where a plan file or --gpus says what
+// to search.
 Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
-                                    const PlannedRun& run, const Terminal& terminal);
+                                    const std::optional<PlanFile>& file, const PlannedRun& run,
+                                    const Terminal& terminal);
 
 }  // namespace tpsim::cli

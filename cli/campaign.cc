@@ -108,8 +108,9 @@ Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
   return std::optional<PlanFile>(std::move(file));
 }
 
-Result<Plan> plan_of(const Arguments& arguments, const Scenario& scenario,
+Result<Plan> plan_of(const Arguments& arguments, NamedScenario& named,
                      const std::optional<PlanFile>& file) {
+  const Scenario& scenario = named.scenario;
   if (!arguments.has(Opt::kGpus)) {
     TPSIM_TRY_STATUS(
         refuse(arguments,
@@ -118,9 +119,10 @@ Result<Plan> plan_of(const Arguments& arguments, const Scenario& scenario,
     return single_plan(arguments, scenario.model, file, plan_defaults(scenario));
   }
   if (file) return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
-  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, file));
   TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
   if (found.plans.empty()) return nothing_fits(scenario, space, found);
+  adopt_parts(found.tried, named);
   return found.plans.front().plan;
 }
 
@@ -170,11 +172,12 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
                                                    report.assumptions, *goal, progress));
     if (!answer.chosen) return goal_missed(*goal, answer);
     const GoalSize& size = answer.sizes[*answer.chosen];
+    adopt_parts(size.tried, report.named);
     report.plan = size.best->plan;
     report.campaign = *size.campaign;
     report.goal = GoalReport{*goal, size.standing, answer};
   } else {
-    TPSIM_TRY(report.plan, plan_of(arguments, scenario, file));
+    TPSIM_TRY(report.plan, plan_of(arguments, report.named, file));
   }
   if (arguments.has(Opt::kSpareNodes) && !chooses_spares(arguments)) {
     const auto spare = static_cast<std::int64_t>(report.assumptions[Assumption::kSpareNodes]);

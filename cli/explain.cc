@@ -182,24 +182,27 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
   return text + sources_view(terminal, named.scenario, sources);
 }
 
-Result<PlannedRun> best_run(const Arguments& arguments, const Scenario& scenario,
+Result<PlannedRun> best_run(const Arguments& arguments, NamedScenario& named,
                             const Terminal& terminal) {
   TPSIM_TRY_STATUS(refuse(arguments, kSingleOnly, "with --gpus the search cuts the stages"));
-  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
+  const Scenario& scenario = named.scenario;
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, std::nullopt));
   TPSIM_TRY(const int threads, threads_of(arguments));
   ProgressBar progress(terminal, "searching");
   TPSIM_TRY(const SearchResult found, search(scenario, space, 1, progress.shower(), threads));
   if (found.plans.empty()) return nothing_fits(scenario, space, found);
+  adopt_parts(found.tried, named);
   return found.plans.front();
 }
 
-Result<PlannedRun> chosen_run(const Arguments& arguments, const Scenario& scenario,
+Result<PlannedRun> chosen_run(const Arguments& arguments, NamedScenario& named,
                               const std::optional<PlanFile>& file, const Terminal& terminal) {
   if (arguments.has(Opt::kGpus)) {
-    if (!file) return best_run(arguments, scenario, terminal);
+    if (!file) return best_run(arguments, named, terminal);
     return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
   }
   TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "it steers a search: give --gpus"));
+  const Scenario& scenario = named.scenario;
   PlannedRun run;
   TPSIM_TRY(run.plan, single_plan(arguments, scenario.model, file, plan_defaults(scenario)));
   TPSIM_TRY(run.predicted, simulate(scenario, run.plan));
@@ -231,12 +234,12 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
   if (arguments.has(Opt::kRuns)) return explain_row(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kRow}, "it names a row of --runs"));
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
-  if (arguments.has(Opt::kWhyNot) && arguments.has(Opt::kGpus)) {
-    return explain_why_not(arguments, named, terminal);
+  if (arguments.has(Opt::kWhyNot) && (file || arguments.has(Opt::kGpus))) {
+    return explain_why_not(arguments, std::move(named), file, terminal);
   }
-  TPSIM_TRY(PlannedRun run, chosen_run(arguments, named.scenario, file, terminal));
+  TPSIM_TRY(PlannedRun run, chosen_run(arguments, named, file, terminal));
   if (arguments.has(Opt::kWhatIf)) {
-    return explain_what_if(searched_as(arguments, file), named, run, terminal);
+    return explain_what_if(arguments, named, file, run, terminal);
   }
   TPSIM_TRY_STATUS(widen_intervals(named, std::span(&run, 1)));
   return Explanation{explain_report(named, run), explanation_text(terminal, named, run),
@@ -245,9 +248,7 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
 
 Status run_explain(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  // Against the best plan on as many GPUs.
-  const Arguments asked = arguments.has(Opt::kWhyNot) ? searched_as(arguments, file) : arguments;
-  TPSIM_TRY(const Explanation answer, explain_answer(asked, file, terminal));
+  TPSIM_TRY(const Explanation answer, explain_answer(arguments, file, terminal));
   return print(terminal, arguments.has(Opt::kJson) ? to_text(answer.document) : answer.text);
 }
 

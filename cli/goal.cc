@@ -147,7 +147,7 @@ Result<GoalAnswer> goal_answer(const Arguments& arguments, const Scenario& scena
     one.set(opt_of(Setting::kGlobalBatch),
             std::to_string(searched_global_batch(scenario.model, host_size(scenario.cluster))));
   }
-  TPSIM_TRY(const SearchSpace space, search_space(one, scenario));
+  TPSIM_TRY(const SearchSpace space, search_space(one, scenario, std::nullopt));
   TPSIM_TRY(const int threads, threads_of(arguments));
   return plan_for_goal(scenario, space, sizes, request, assumptions, goal, threads, progress);
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cli/assumed.h"
+#include "cli/effective_file.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/checked_product.h"
@@ -21,13 +22,6 @@ namespace tpsim::cli {
 namespace {
 
 constexpr const char* kDefaultCluster = "jean-zay-a100";
-
-// The option's text, else the plan file's, else the default.
-std::string name_for(const Arguments& arguments, Opt opt, const std::string& of_file,
-                     const std::string& otherwise) {
-  if (arguments.has(opt)) return *arguments[opt];
-  return of_file.empty() ? otherwise : of_file;
-}
 
 Status set_from_option(const Arguments& arguments, const SettingRow& row, Plan& plan) {
   const Opt opt = opt_of(row.setting);
@@ -98,7 +92,7 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
           fmt::format("leaves an end of the {} stages less than no blocks", chunks));
     }
   } else if (static_cast<std::int64_t>(plan.stage_layers.size()) != chunks ||
-             arguments.has(Opt::kModel) || blocks_of(plan) != model.layers) {
+             blocks_of(plan) != model.layers) {
     plan.stage_layers = default_stage_layers(model.layers, chunks);
   }
   return Ok{};
@@ -113,11 +107,15 @@ Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments) {
 }
 
 Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
-                             const std::optional<PlanFile>& file, const KnownInputs& known) {
+                             const std::optional<PlanFile>& file, const KnownInputs& known,
+                             std::vector<std::string>* dropped) {
   ModelSpec model;
   if (arguments.has(Opt::kModel)) {
     TPSIM_TRY(model,
               blaming(catalogue.load_model(*arguments[Opt::kModel]), arguments, Opt::kModel));
+    std::vector<std::string> ignored;
+    if (file)
+      model = model_beside(*file, std::move(model), dropped == nullptr ? ignored : *dropped);
   } else if (!known.model.empty()) {
     TPSIM_TRY(model, catalogue.load_model(known.model));
   } else if (file) {
@@ -171,11 +169,10 @@ bool needs_cluster(Command command) {
   }
 }
 
-// The cluster that is meant: by option, by plan file, by the model's catalogue entry, or because
-// the profile comes with its own machine.
+// The cluster that is meant: by option or plan file (`name`), by the model's catalogue entry, or
+// because the profile comes with its own machine.
 Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& catalogue,
-                                 const PlanFile& file, const ModelSpec& model) {
-  const std::string name = name_for(arguments, Opt::kCluster, file.cluster, "");
+                                 const std::string& name, const ModelSpec& model) {
   if (name.find(',') != std::string::npos) {
     return option_error(Opt::kCluster, "names several: all GPUs of a plan are of one kind",
                         "plan a part for each kind, or all of them with --profile of the slowest");
@@ -212,10 +209,25 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
   return Ok{};
 }
 
-// A search takes several values of a part, and those that the stack lists where nobody asks.
+// An error for a value that the stack's list of a part lacks.
+Status check_choice(const NamedScenario& named, const PartRow& row, std::int64_t value) {
+  const PartLists& lists = named.scenario.stack.choices.parts;
+  const auto list = lists.find(row.part);
+  const bool is_own = row.get(named.scenario.stack) == value;
+  const bool is_listed =
+      list == lists.end() || std::count(list->second.begin(), list->second.end(), value) > 0;
+  if (is_own || is_listed) return Ok{};
+  return option_error(
+      opt_of(row.part), fmt::format("{} has no {}", named.stack, text_of(row, value)),
+      fmt::format("it has {}; --ignore-stack-limits predicts it all the same",
+                  joined_text(list->second, ", ", [&](auto one) { return text_of(row, one); })));
+}
+
+// Parts given by options. A search takes several values of one; they join those that the stack
+// leaves open.
 Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
   const bool searches = arguments.command == Command::kPlan;
-  if (searches) named.part_lists = named.scenario.stack.choices.parts;
+  PartLists asked;
   for (const PartRow& row : part_rows()) {
     const Opt opt = opt_of(row.part);
     if (!arguments.has(opt)) continue;
@@ -224,18 +236,23 @@ Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
     for (const std::string_view one :
          searches && !row.is_set ? listed(text) : std::vector<std::string_view>{text}) {
       TPSIM_TRY(const std::int64_t value, part_value(row, one, named.scenario.model));
+      if (!arguments.has(Opt::kIgnoreStackLimits)) {
+        TPSIM_TRY_STATUS(check_choice(named, row, value));
+      }
       values.push_back(value);
     }
     named.parts[row.part] = values.front();
-    named.part_lists.erase(row.part);
-    if (values.size() > 1) named.part_lists[row.part] = std::move(values);
+    if (values.size() > 1) asked[row.part] = std::move(values);
+  }
+  named.scenario.stack = with_parts(std::move(named.scenario.stack), named.parts);
+  for (auto& [part, values] : asked) {
+    named.parts.erase(part);
+    named.scenario.stack.choices.parts[part] = std::move(values);
   }
   return Ok{};
 }
 
-Status set_network(const Arguments& arguments, const PlanFile& file, NamedScenario& named) {
-  TPSIM_TRY(const double asked, node_gbps_of(arguments));
-  named.node_gbps = asked > 0 ? asked : file.node_gbps;
+Status set_network(NamedScenario& named) {
   if (named.node_gbps == 0) return Ok{};
   ClusterSpec& cluster = named.scenario.cluster;
   if (cluster.nodes == 1) {
@@ -284,38 +301,38 @@ Result<T> named_in_plan(const std::optional<PlanFile>& file, const Arguments& ar
 Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
                                     const KnownInputs& known) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  const PlanFile names = file.value_or(PlanFile{});
-  say_changed_contents(arguments, catalogue, names);
+  say_changed_contents(arguments, catalogue, file.value_or(PlanFile{}));
+  TPSIM_TRY(EffectiveFile effective, effective_file(arguments, catalogue, file));
+  const PlanFile& names = effective.file;
   NamedScenario named;
   Scenario& scenario = named.scenario;
   if (arguments.has(Opt::kNoLimits)) scenario.limits = kNoLimits;
-  TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file, known));
-  TPSIM_TRY(named.cluster, cluster_name(arguments, catalogue, names, scenario.model));
-  // Another cluster than the file's brings its own GPUs and software.
-  const bool moved = arguments.has(Opt::kCluster);
-  const std::string profile = name_for(arguments, Opt::kProfile, moved ? "" : names.profile, "");
+  named.dropped = std::move(effective.dropped);
+  TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file, known, &named.dropped));
+  TPSIM_TRY(named.cluster, cluster_name(arguments, catalogue, names.cluster, scenario.model));
   if (named.cluster == kThisMachine) {
-    TPSIM_TRY_STATUS(load_machine(arguments, catalogue, profile, named));
+    TPSIM_TRY_STATUS(load_machine(arguments, catalogue, names.profile, named));
   } else {
     TPSIM_TRY(scenario.cluster, named_in_plan(file, arguments, Opt::kCluster,
                                               blaming(catalogue.load_cluster(named.cluster),
                                                       arguments, Opt::kCluster)));
-    named.profile = profile.empty() ? scenario.cluster.profile : profile;
+    named.profile = names.profile.empty() ? scenario.cluster.profile : names.profile;
     TPSIM_TRY(scenario.profile, blaming(catalogue.load_profile(named.profile), arguments,
                                         Opt::kProfile, named.cluster));
   }
-  TPSIM_TRY_STATUS(set_network(arguments, moved ? PlanFile{} : names, named));
-  named.cluster_is_default = !moved && !file;
-  named.stack_is_default = !arguments.has(Opt::kStack) && !file && known.stack.empty();
+  named.node_gbps = names.node_gbps;
+  TPSIM_TRY_STATUS(set_network(named));
+  named.cluster_is_default = file ? names.network_assumed : !arguments.has(Opt::kCluster);
+  const bool names_no_stack = !arguments.has(Opt::kStack) && known.stack.empty();
+  named.stack_is_default = file ? names.stack_assumed : names_no_stack;
   named.settings_left = settings_left(arguments, file.has_value());
-  named.stack = name_for(arguments, Opt::kStack, moved ? "" : names.stack,
-                         known.stack.empty() ? scenario.cluster.stack : known.stack);
+  const std::string& usual_stack = known.stack.empty() ? scenario.cluster.stack : known.stack;
+  named.stack = names.stack.empty() ? usual_stack : names.stack;
   TPSIM_TRY(scenario.stack, named_in_plan(file, arguments, Opt::kStack,
                                           blaming(catalogue.load_stack(named.stack), arguments,
                                                   Opt::kStack, named.cluster)));
-  if (!moved && !arguments.has(Opt::kStack)) named.parts = names.parts;
+  named.parts = names.parts;
   TPSIM_TRY_STATUS(add_asked_parts(arguments, named));
-  scenario.stack = with_parts(std::move(scenario.stack), named.parts);
   if (arguments.has(Opt::kIgnoreStackLimits)) {
     scenario.stack = without_limits(std::move(scenario.stack));
   }
@@ -430,8 +447,15 @@ Status check_runs_on(const Plan& plan, std::string_view device) {
 }
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {
-  return {named.scenario.model, named.cluster, named.profile,  named.stack,
-          named.parts,          plan,          named.node_gbps};
+  return {named.scenario.model,
+          named.cluster,
+          named.profile,
+          named.stack,
+          named.parts,
+          plan,
+          named.node_gbps,
+          named.stack_is_default,
+          named.cluster_is_default};
 }
 
 }  // namespace tpsim::cli

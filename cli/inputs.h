@@ -18,27 +18,20 @@
 
 namespace tpsim::cli {
 
-// Of a search for parts: the best plan's step; none where nothing fits.
-struct TriedParts {
-  PartValues parts;
-  std::optional<Seconds> step;
-};
-
 // A scenario and the names under which its parts can be loaded again.
 struct NamedScenario {
   Scenario scenario;
   std::string cluster;
   std::string profile;
   std::string stack;
-  PartValues parts;      // asked for in place of the stack's own
-  double node_gbps = 0;  // likewise of the cluster's network; 0: the cluster's
+  PartValues parts;                       // asked for in place of the stack's own
+  double node_gbps = 0;                   // likewise of the cluster's network; 0: the cluster's
+  std::vector<std::string> dropped = {};  // of the plan file, made void by options
   // What neither an option nor a plan file says; reports mark it.
   bool cluster_is_default = false, stack_is_default = false;
   std::set<Setting> settings_left = {};
-  Assumed assumed = {};  // once a plan was predicted
-  // Of `tpsim plan`: what is open, and once that was searched what came of it, the best first.
-  PartLists part_lists = {};
-  std::vector<TriedParts> tried = {};
+  Assumed assumed = {};                // once a plan was predicted
+  std::vector<TriedParts> tried = {};  // parts that a search chose among, the best first
 };
 
 // Says where a name that cannot be loaded came from: the option, else the plan file, else the
@@ -79,11 +72,14 @@ struct KnownInputs {
 };
 
 // The model of the options, else of the plan file, with the sequence length of the options.
+// `dropped`, where given, receives what of the file's model another --model made void.
 Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
-                             const std::optional<PlanFile>& file, const KnownInputs& known = {});
+                             const std::optional<PlanFile>& file, const KnownInputs& known = {},
+                             std::vector<std::string>* dropped = nullptr);
 
-// Options win over the plan file, the plan file over the cluster's defaults. The cluster
-// this-machine is that of the profile, and stands where a profile has one and no other is named.
+// Options win over the plan file, the plan file over the cluster's defaults; an option that repeats
+// the plan file changes nothing (cli/effective_file.h). The cluster this-machine is that of the
+// profile, and stands where a profile has one and no other is named.
 Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
                                     const KnownInputs& known = {});
 
@@ -91,12 +87,10 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
 // stack, but not the memory and the host's time of a framework that is not here.
 Result<NamedScenario> executed_here(NamedScenario named);
 
-// The space of `plan`: every option left out leaves its dimension free.
-Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& scenario);
-
-// A search around a plan file: on as many GPUs and with the batch of that plan, unless options say
-// otherwise.
-Arguments searched_as(Arguments arguments, const std::optional<PlanFile>& file);
+// The space of a search: every option left out leaves its setting free. A plan file fixes what
+// space_around() of its plan fixes, where no option gives another value.
+Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& scenario,
+                                 const std::optional<PlanFile>& file);
 
 // What --exclude or --why-not lists.
 Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt);
@@ -138,17 +132,14 @@ Status refuse(const Arguments& arguments, const Options& options, const char* wh
   return Ok{};
 }
 
-// Parts of software that plans may have in several ways: `--dispatcher alltoall,deepep`, or the
-// values that a stack lists among its choices.
-//
-// Searches with every combination of the values that `named` leaves open and gives it the one whose
-// best plan has the shortest step, so that what follows is planned with that; notes all of them in
-// named.tried, the best first. Nothing happens where nothing is open. Fails beyond 64 combinations.
-Status choose_parts(NamedScenario& named, const SearchSpace& space, int threads,
-                    const Terminal& terminal = {});
+// Gives `named` the parts that a search chose where the stack leaves some open, so that what
+// follows is predicted and saved with them, and notes all combinations. Call it after every search.
+void adopt_parts(const std::vector<TriedParts>& tried, NamedScenario& named);
 
 // "dispatcher=deepep 10.2 s, dispatcher=alltoall 11.4 s"; empty where nothing was open.
 std::string tried_view(const Terminal& terminal, const NamedScenario& named);
+// {"dispatcher": "deepep"}
+JsonValue parts_json(const PartValues& parts);
 // Adds them as "parts_searched".
 void add_tried(JsonValue& report, const NamedScenario& named);
 

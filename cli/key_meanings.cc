@@ -122,6 +122,10 @@ constexpr std::array kMeanings = {
     KeyMeaning{"plan.model", "in full, as in a model file"},
     KeyMeaning{"plan.cluster plan.profile plan.stack", "name or path"},
     KeyMeaning{"plan.parts", "asked for in place of the stack's own"},
+    KeyMeaning{"plan.assumed",
+               "inputs that nobody named when the plan was made; its intervals are wider for them"},
+    KeyMeaning{"plan.assumed.stack", "the cluster's usual software stands in"},
+    KeyMeaning{"plan.assumed.network", "the network of the model's usual cluster stands in"},
     KeyMeaning{"plan.contents",
                "hashes of what the names stood for when the plan was saved: where they stand for "
                "something else, the program says so"},

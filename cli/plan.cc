@@ -195,11 +195,11 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   if (asks_for_scaling(arguments)) return run_scaling(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling}, "give several --gpus: 64,128,256"));
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
-  TPSIM_TRY(const SearchSpace space, search_space(searched_as(arguments, file), named.scenario));
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));
   TPSIM_TRY_STATUS(check_picture(arguments));
   TPSIM_TRY(const int threads, threads_of(arguments));
-  TPSIM_TRY_STATUS(choose_parts(named, space, threads, terminal));
   TPSIM_TRY(FoundPlans findings, find_plans(arguments, named.scenario, space, terminal, threads));
+  adopt_parts(findings.shown.tried, named);
   TPSIM_TRY_STATUS(widen_intervals(named, findings.shown.plans));
   for (PlannedRun& run : findings.pictured) widen_interval(run.predicted, named.assumed);
   const SearchResult& found = findings.shown;

@@ -134,6 +134,12 @@ std::string notes_text(const ModelSpec& model) {
   return text;
 }
 
+std::string dropped_text(const Terminal& terminal, const std::vector<std::string>& dropped) {
+  if (dropped.empty()) return "";
+  const std::string text = fmt::format("not kept from the plan file: {}", fmt::join(dropped, ", "));
+  return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
+}
+
 std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
   const Scenario& scenario = named.scenario;
   const std::string active =
@@ -153,7 +159,7 @@ std::string scenario_view(const Terminal& terminal, const NamedScenario& named, 
          fmt::format("{}{} of {} tokens in a step\n", counted_text(plan.global_batch, "sequence"),
                      default_mark(named.settings_left.contains(Setting::kGlobalBatch)),
                      count_text(scenario.model.seq)) +
-         notes_text(scenario.model);
+         dropped_text(terminal, named.dropped) + notes_text(scenario.model);
 }
 
 std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set<Setting>& left) {

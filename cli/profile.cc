@@ -69,7 +69,7 @@ Result<Subject> subject_of(const Arguments& arguments, const LocalDevices& devic
     subject.plans = {plan};
     subject.ranks = gpu_count(plan);
   } else {
-    TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
+    TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, file));
     enumerate_plans(scenario, space, [&](const Plan& plan) { subject.plans.push_back(plan); });
     subject.ranks = space.gpus;
     if (subject.plans.empty()) {

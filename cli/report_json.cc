@@ -68,6 +68,7 @@ JsonValue report_head(const char* version, const NamedScenario& named, std::int6
                                 {"provenance", name_of(scenario.profile.provenance)}})}});
   const std::vector<std::string>& notes = scenario.model.notes;
   if (!notes.empty()) json.set("model_notes", json_array(notes));
+  if (!named.dropped.empty()) json.set("dropped", json_array(named.dropped));
   return json;
 }
 

@@ -72,16 +72,12 @@ Result<ExplainedRow> explained_row(const Arguments& arguments) {
   row.outcome = predict_run(loader, row.run);
   row.planned.plan = setup.plan;
   TPSIM_TRY(row.planned.predicted, simulate(setup.scenario, setup.plan));
-  const Scenario& scenario = setup.scenario;
-  row.named = {scenario,
-               scenario.cluster.name,
-               scenario.profile.name,
-               scenario.stack.name,
-               setup.stated_parts,
-               0,
-               false,
-               false,
-               {}};
+  NamedScenario& named = row.named;
+  named.scenario = setup.scenario;
+  named.cluster = setup.scenario.cluster.name;
+  named.profile = setup.scenario.profile.name;
+  named.stack = setup.scenario.stack.name;
+  named.parts = setup.stated_parts;
   return row;
 }
 

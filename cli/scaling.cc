@@ -27,6 +27,7 @@ struct Size {
   std::int64_t global_batch = 0;
   std::optional<PlannedRun> best;  // nothing: none fits
   std::string why_none;
+  PartValues parts = {};  // chosen for this size among those that the stack leaves open
 };
 
 // Tokens a second of one GPU.
@@ -64,13 +65,9 @@ Status go_on(const Arguments& arguments, std::int64_t last, std::vector<std::int
   return Ok{};
 }
 
-Result<Size> best_of(const Arguments& arguments, const NamedScenario& named, std::int64_t gpus,
-                     std::int64_t batch, int threads, const std::function<void(double)>& progress) {
-  Arguments one = arguments;
-  one.set(Opt::kGpus, std::to_string(gpus));
-  one.set(opt_of(Setting::kGlobalBatch), std::to_string(batch));
-  TPSIM_TRY(const SearchSpace space, search_space(one, named.scenario));
-  Size size{gpus, batch, {}, ""};
+Result<Size> best_of(const NamedScenario& named, const SearchSpace& space, int threads,
+                     const std::function<void(double)>& progress) {
+  Size size{space.gpus, space.global_batch, {}, ""};
   const Result<SearchResult> found = search(named.scenario, space, 1, progress, threads);
   if (!found.ok()) {
     size.why_none = found.error().message;
@@ -78,23 +75,20 @@ Result<Size> best_of(const Arguments& arguments, const NamedScenario& named, std
     size.why_none = found->feasible > 0 ? "none is legal" : "none fits or is legal";
   } else {
     size.best = found->plans.front();
+    if (!found->tried.empty()) size.parts = found->tried.front().parts;
   }
   return size;
 }
 
 Result<std::vector<Size>> all_sizes(const Arguments& arguments, const NamedScenario& named,
-                                    const Terminal& terminal) {
-  for (const auto& [part, values] : named.part_lists) {
-    if (!arguments.has(opt_of(part))) continue;  // else the stack's own stands for its list
-    return option_error(opt_of(part), fmt::format("{} values", values.size()),
-                        "one value with several --gpus");
-  }
+                                    const std::optional<PlanFile>& file, const Terminal& terminal) {
   ProgressBar progress(terminal, "searching");
   TPSIM_TRY(const std::vector<std::int64_t> counts, gpu_counts(arguments));
   TPSIM_TRY(const int threads, threads_of(arguments));
-  TPSIM_TRY(const std::int64_t batch,
-            integer_of(arguments, opt_of(Setting::kGlobalBatch),
-                       searched_global_batch(named.scenario.model, counts.front())));
+  Arguments first = arguments;
+  first.set(Opt::kGpus, std::to_string(counts.front()));
+  TPSIM_TRY(SearchSpace space, search_space(first, named.scenario, file));
+  const std::int64_t batch = space.global_batch;
   constexpr std::array<std::string_view, 2> kScalings = {"strong", "weak"};
   TPSIM_TRY(const std::vector<std::size_t> chosen,
             chosen_names(arguments, Opt::kScaling, kScalings));
@@ -102,14 +96,20 @@ Result<std::vector<Size>> all_sizes(const Arguments& arguments, const NamedScena
   const bool weak = !chosen.empty() && chosen.front() == 1;
   std::vector<Size> sizes;
   for (const std::int64_t gpus : counts) {
-    const std::int64_t own = weak ? batch * gpus / counts.front() : batch;
+    space.gpus = gpus;
+    if (weak) space.global_batch = batch * gpus / counts.front();
     const auto done = static_cast<double>(sizes.size());
     const auto show = [&](double share) {
       progress.show((done + share) / static_cast<double>(counts.size()));
     };
-    TPSIM_TRY(sizes.emplace_back(), best_of(arguments, named, gpus, own, threads, show));
+    TPSIM_TRY(sizes.emplace_back(), best_of(named, space, threads, show));
   }
   return sizes;
+}
+
+std::string plan_text(const Size& size) {
+  const std::string name = short_name(size.best->plan);
+  return size.parts.empty() ? name : name + ", " + to_string(size.parts);
 }
 
 std::string scaling_text(const Terminal& terminal, const NamedScenario& named,
@@ -126,7 +126,7 @@ std::string scaling_text(const Terminal& terminal, const NamedScenario& named,
     table.add_row({count_text(size.gpus), count_text(size.global_batch), time_text(p.step),
                    count_text(std::llround(p.tokens_per_s)), count_text(std::llround(rate(size))),
                    percent_text(rate(size) / rate(*first)), percent_text(p.mfu), gib_text(p.peak),
-                   short_name(size.best->plan)});
+                   plan_text(size)});
   }
   const std::string note =
       fmt::format("{} on {} ({}, {}); efficiency: tokens/s of a GPU against the first row's",
@@ -150,6 +150,7 @@ JsonValue scaling_json(const NamedScenario& named, const std::vector<Size>& size
         row.set("tokens_per_s_per_gpu", rate(size));
         row.set("efficiency", rate(size) / rate(*first));
         row.set("best", run_json(*size.best));
+        if (!size.parts.empty()) row.set("parts", parts_json(size.parts));
         return row;
       }));
   return json;
@@ -208,8 +209,7 @@ Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& fi
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop, Opt::kPareto, Opt::kSave},
                           "a curve shows the best plan of each size"));
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
-  TPSIM_TRY(const std::vector<Size> sizes,
-            all_sizes(searched_as(arguments, file), named, terminal));
+  TPSIM_TRY(const std::vector<Size> sizes, all_sizes(arguments, named, file, terminal));
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson)
                                        ? to_text(scaling_json(named, sizes))
                                        : scaling_text(terminal, named, sizes)));

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kMostUneven = 8;
 constexpr std::int64_t kMostThreads = 256;
 Status ask_for(const Arguments& arguments, const SettingRow& row, SearchSpace& space) {
-  if (row.role == SettingRole::kGiven) return Ok{};
+  if (row.role == SettingRole::kGiven || !arguments.has(opt_of(row.setting))) return Ok{};
   TPSIM_TRY(SettingChoices choices, setting_choices(arguments, row.setting));
   for (const std::int64_t value : choices.values) {
     const SettingRow* count = count_behind({row.setting, value});
@@ -60,25 +60,20 @@ Result<int> threads_of(const Arguments& arguments) {
   return static_cast<int>(threads);
 }
 
-Arguments searched_as(Arguments arguments, const std::optional<PlanFile>& file) {
-  if (!file) return arguments;
-  const Opt batch = opt_of(Setting::kGlobalBatch);
-  if (!arguments.has(Opt::kGpus)) arguments.set(Opt::kGpus, std::to_string(gpu_count(file->plan)));
-  if (!arguments.has(batch)) arguments.set(batch, std::to_string(file->plan.global_batch));
-  return arguments;
-}
-
-Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& scenario) {
+Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& scenario,
+                                 const std::optional<PlanFile>& file) {
   const ClusterSpec& cluster = scenario.cluster;
-  if (!arguments.has(Opt::kGpus)) {
+  if (!arguments.has(Opt::kGpus) && !file) {
     return option_error(
         Opt::kGpus, "is missing: how many GPUs?",
         fmt::format("{} has {}", cluster.name, cluster.nodes * cluster.gpus_per_node));
   }
   SearchSpace space;
-  TPSIM_TRY(space.gpus, integer_of(arguments, Opt::kGpus, 1));
-  TPSIM_TRY(space.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch),
-                                           searched_global_batch(scenario.model, space.gpus)));
+  if (file) space = space_around(file->plan);
+  TPSIM_TRY(space.gpus, integer_of(arguments, Opt::kGpus, space.gpus));
+  const std::int64_t usual_batch =
+      file ? space.global_batch : searched_global_batch(scenario.model, space.gpus);
+  TPSIM_TRY(space.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch), usual_batch));
   for (const SettingRow& row : setting_rows()) TPSIM_TRY_STATUS(ask_for(arguments, row, space));
   TPSIM_TRY(space.excluded, settings_of(arguments, Opt::kExclude));
   TPSIM_TRY_STATUS(check_excluded(space));

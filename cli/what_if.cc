@@ -153,15 +153,17 @@ JsonValue report_json(const PlannedRun& run, const Answers& answers) {
 }
 
 Status search_break_evens(const Arguments& arguments, const NamedScenario& named,
-                          const PlannedRun& run, const Terminal& terminal, Answers& answers) {
+                          const std::optional<PlanFile>& file, const PlannedRun& run,
+                          const Terminal& terminal, Answers& answers) {
   constexpr double kMemoryShare = 0.2;  // of the time, by and large
-  const Scenario& scenario = named.scenario;
-  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario));
+  Scenario scenario = named.scenario;
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, file));
   TPSIM_TRY(const int threads, threads_of(arguments));
   ProgressBar progress(terminal, "planning other machines");
   std::optional<Plan> today = run.plan;
-  if (!arguments.positional.empty()) {  // a plan file's need not be the best
+  if (file) {  // its plan need not be the best
     TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}, threads));
+    scenario = with_found_parts(std::move(scenario), found);
     today.reset();
     if (!found.plans.empty()) today = found.plans.front().plan;
     if (today && *today != run.plan) answers.best = short_name(*today);
@@ -177,16 +179,17 @@ Status search_break_evens(const Arguments& arguments, const NamedScenario& named
 }  // namespace
 
 Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
-                                    const PlannedRun& run, const Terminal& terminal) {
+                                    const std::optional<PlanFile>& file, const PlannedRun& run,
+                                    const Terminal& terminal) {
   Answers answers;
   answers.sensitivities = sensitivities(named.scenario, run.plan);
   answers.shapes = shape_findings(named.scenario, run.plan);
   answers.precisions = precision_break_evens(named.scenario, run.plan);
-  answers.searched = arguments.has(Opt::kGpus);
+  answers.searched = file || arguments.has(Opt::kGpus);
   if (answers.searched) {
-    const Status found = search_break_evens(arguments, named, run, terminal, answers);
+    const Status found = search_break_evens(arguments, named, file, run, terminal, answers);
     // A plan file may be of GPUs that no search takes; everything else of it is answered.
-    if (!found.ok() && arguments.positional.empty()) return found.error();
+    if (!found.ok() && !file) return found.error();
     answers.searched = found.ok();
     if (!found.ok()) answers.not_searched = found.error().message;
   }

@@ -114,13 +114,14 @@ JsonValue report_json(const WhyNot& answer) {
 
 }  // namespace
 
-Result<Explanation> explain_why_not(const Arguments& arguments, const NamedScenario& named,
-                                    const Terminal& terminal) {
-  TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario));
+Result<Explanation> explain_why_not(const Arguments& arguments, NamedScenario named,
+                                    const std::optional<PlanFile>& file, const Terminal& terminal) {
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));
   TPSIM_TRY(const std::vector<SettingValue> asked, settings_of(arguments, Opt::kWhyNot));
   TPSIM_TRY(const int threads, threads_of(arguments));
   ProgressBar progress(terminal, "searching");
   TPSIM_TRY(const WhyNot answer, why_not(named.scenario, space, asked, threads, progress.shower()));
+  adopt_parts(answer.tried, named);
   return Explanation{report_json(answer), report_text(terminal, named, space, answer),
                      plan_file_of(named, answer.best.plan)};
 }

@@ -75,6 +75,12 @@ bool has_llama_blocks(const ModelSpec& model) {
 }
 bool is_llama(const ModelSpec& model) { return has_llama_blocks(model) && !model.tied_embedding; }
 
+// llama4, deepseek_v3, qwen3 and gpt_oss of torchtitan/models.
+bool is_titan_mixture(const ModelSpec& model) {
+  return model.attention.position == PositionKind::kRotary && model.norm == NormKind::kRmsNorm &&
+         is_gated(model.mlp) && !model.embedding_norm && !model.residual_from_after_norm;
+}
+
 bool splits_activations(const Plan& plan) { return plan.degrees.tp * plan.degrees.cp > 1; }
 
 // torchtitan: without sharding it casts by autocast, and only where there is nothing but data
@@ -129,6 +135,11 @@ const std::array kRules = std::to_array<LaunchRule>({
      "this router or a shared expert", "launch files do not carry it yet"},
     {kMegatron, kFiles, [](M m, P) { return !has_megatron_router(m); }, "this router or experts",
      "launch files carry no biases of experts, scaled inputs or latents"},
+
+    {kMegatron, kFiles, [](M m, P p) { return has_experts(m) && p.zero >= 2; },
+     "ZeRO 2 or 3 with experts", "tpsim writes its FSDP for dense models only yet"},
+    {kTitan, kFiles, [](M m, P) { return has_experts(m); }, "experts",
+     "tpsim writes torchtitan's dense models only yet"},
 
     // BigScience's megatron/arguments.py, deepspeed/runtime/config.py and runtime/pipe/engine.py.
     {kDeepSpeed, kModel, [](M m, P) { return has_experts(m); }, "experts",
@@ -206,9 +217,6 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kMegatron, kPlan,
      [](M, P p) { return p.gradient_dtype != p.dtype && p.gradient_dtype != DType::kFloat32; },
      "gradients of this dtype", "they add up in fp32 or in the weights' dtype"},
-    {kMegatron, kPlan, [](M m, P p) { return has_experts(m) && p.zero >= 2; },
-     "ZeRO 2 or 3 with experts",
-     "tpsim exports its FSDP for dense models only: use ZeRO 0 or 1"},
     {kMegatron, kPlan,
      [](M m, P p) {
        return has_experts(m) && p.degrees.pp > 1 && p.rank_order == RankOrder::kTpPpDp &&
@@ -218,10 +226,12 @@ const std::array kRules = std::to_array<LaunchRule>({
      "its stages must be outermost there: use tp-dp-pp"},
 
     // torchtitan/config/configs.py and its parallelize functions as of commit 0014ac2c.
-    {kTitan, kModel, [](M m, P) { return has_experts(m); }, "experts with a capacity",
-     "its routing drops no token"},
-    {kTitan, kModel, [](M m, P) { return !is_llama(m); }, "this architecture",
+    {kTitan, kModel, [](M m, P) { return has_experts(m) && !m.experts.dropless; },
+     "experts with a capacity", "its routing drops no token"},
+    {kTitan, kModel, [](M m, P) { return !has_experts(m) && !is_llama(m); }, "this architecture",
      "its dense models are LLaMA's: rotary, RMSNorm, SwiGLU, untied, no biases"},
+    {kTitan, kModel, [](M m, P) { return has_experts(m) && !is_titan_mixture(m); },
+     "this mixture of experts", "its mixtures have rotary positions, RMSNorm and gated experts"},
     {kTitan, kModel, [](M m, P) { return m.attention_dropout > 0 || m.hidden_dropout > 0; },
      "dropout", "its models have none"},
     {kTitan, kPlan, [](M, P p) { return p.degrees.cp > 1 && p.zero < 2; },

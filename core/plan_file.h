@@ -25,6 +25,8 @@ struct PlanFile {
   PartValues parts;  // in place of the stack's own
   Plan plan;
   double node_gbps = 0;  // what leaves a node, where it is not the cluster's own; 0: the cluster's
+  // Nobody named the software or the network: predictions have the wider interval of that.
+  bool stack_assumed = false, network_assumed = false;
   PlanContents contents = {};
 };
 

@@ -49,6 +49,10 @@ constexpr auto kFileFields = [](auto& io, auto& file) {
   io.object_if(file.node_gbps > 0, "network", [&](auto& inner) {
     inner.number("node_gbps", file.node_gbps, {1, 1e6});
   });
+  io.object_if(file.stack_assumed || file.network_assumed, "assumed", [&](auto& inner) {
+    inner.flag("stack", file.stack_assumed, kOptional);
+    inner.flag("network", file.network_assumed, kOptional);
+  });
   io.object_if(!file.contents.empty(), "contents", [&](auto& inner) {
     inner.text("cluster", file.contents.cluster, kOptional);
     inner.text("profile", file.contents.profile, kOptional);

@@ -91,6 +91,9 @@ struct SettingRow {
   const SettingValue* counts_for = nullptr;
   bool in_every_file = true;   // false: files from before it was added lack it
   bool in_every_name = false;  // short_name() tells it also where it is as usual
+  // A search that starts from a saved plan keeps its value: the setting belongs to what is trained,
+  // not to how it is laid out.
+  bool fixed_by_plan = false;
   // What the setting needs of a model; null: nothing. `needs` names it.
   bool (*suits)(const ModelSpec&) = nullptr;
   std::string_view needs = {};

@@ -370,7 +370,10 @@ std::string text_of(const PartRow& row, std::int64_t value) {
 }
 
 StackSpec with_parts(StackSpec stack, const PartValues& parts) {
-  for (const auto& [part, value] : parts) row_of(part).set(stack, value);
+  for (const auto& [part, value] : parts) {
+    row_of(part).set(stack, value);
+    stack.choices.parts.erase(part);
+  }
   return stack;
 }
 

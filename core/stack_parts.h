@@ -321,6 +321,7 @@ using PartLists = std::map<StackPart, std::vector<std::int64_t>>;
 
 // What is asked for in place of a stack's own parts.
 using PartValues = std::map<StackPart, std::int64_t>;
+// The stack with these values; a part that has one is no longer open to a search.
 StackSpec with_parts(StackSpec stack, const PartValues& parts);
 // "norm_kernel=torch, shard_group=node"; empty where nothing differs.
 std::string to_string(const PartValues& parts);

@@ -14,6 +14,10 @@ constexpr std::int64_t kLeastPositions = 4096;
 
 }  // namespace
 
+bool is_around(const SearchSpace& space, const SettingValue& value) {
+  return space.around && setting_of(*space.around, value.setting) == value;
+}
+
 bool is_allowed(const Scenario& scenario, const SearchSpace& space, const SettingValue& value) {
   const bool asked = space.asked[value.setting].empty() || space.asked.holds(value);
   return asked && !contains(space.excluded, value) && scenario.stack.choices.has(value);
@@ -28,7 +32,12 @@ std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting
     return values;
   };
   if (!space.asked[setting].empty()) return without_excluded(space.asked[setting]);
-  std::vector<std::int64_t> tried = without_excluded({row.tried.begin(), row.tried.end()});
+  std::vector<std::int64_t> tried = {row.tried.begin(), row.tried.end()};
+  if (space.around) {
+    const std::int64_t own = row.get(*space.around);
+    if (!contains(tried, own)) tried.push_back(own);
+  }
+  tried = without_excluded(std::move(tried));
   if (!tried.empty()) return tried;
   std::vector<std::int64_t> all;
   for (const SettingWord& word : row.words) all.push_back(word.value);
@@ -41,8 +50,8 @@ std::vector<std::int64_t> context_degrees(const Scenario& scenario, const Search
   const bool recurs = has_recurrences(scenario.model);  // through whole sequences
   std::erase_if(degrees, [&](std::int64_t cp) {
     const bool short_parts = cp > 1 && (recurs || scenario.model.seq < cp * kLeastPositions);
-    return (space.asked[Setting::kCp].empty() && short_parts) ||
-           !is_allowed(scenario, space, {Setting::kCp, cp});
+    const bool is_free = space.asked[Setting::kCp].empty() && !is_around(space, {Setting::kCp, cp});
+    return (is_free && short_parts) || !is_allowed(scenario, space, {Setting::kCp, cp});
   });
   return degrees;
 }
@@ -50,7 +59,11 @@ std::vector<std::int64_t> context_degrees(const Scenario& scenario, const Search
 std::vector<std::int64_t> expert_tensor_degrees(const Scenario& scenario, const SearchSpace& space,
                                                 std::int64_t tp) {
   std::vector<std::int64_t> degrees = space.asked[Setting::kEtp];
-  if (degrees.empty()) degrees = {0, 1};
+  if (degrees.empty()) {
+    degrees = {0, 1};
+    const std::int64_t own = space.around ? space.around->degrees.etp : 0;
+    if (own > 1) degrees.push_back(own);
+  }
   const auto is_tried = [&](std::int64_t etp) {
     return is_allowed(scenario, space, {Setting::kEtp, etp});
   };

@@ -15,11 +15,14 @@ bool contains(const std::vector<T>& values, T value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
+// Whether the search starts from a plan that has this value.
+bool is_around(const SearchSpace& space, const SettingValue& value);
 // Whether a setting may have this value: asked for where values were asked for, not excluded, and
 // one that the software has.
 bool is_allowed(const Scenario& scenario, const SearchSpace& space, const SettingValue& value);
 // The values that a search tries of a setting whose values do not follow from the layout: what was
-// asked for, else what the setting's row says, without what is excluded. Where all of that is
+// asked for, else what the setting's row says and the plan has that the search starts from, without
+// what is excluded. Where all of that is
 // excluded, whatever else there is. Some may be none that the software has.
 std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting);
 

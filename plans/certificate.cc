@@ -3,6 +3,7 @@
 #include "core/cluster_json.h"
 #include "core/json_document.h"
 #include "core/model_json.h"
+#include "core/plan_json.h"
 #include "core/profile_json.h"
 #include "core/stack_json.h"
 #include "core/text.h"
@@ -19,6 +20,7 @@ std::string to_json(const SearchSpace& space) {
       {"uneven_ends", space.uneven_ends},
       {"excluded", to_string(space.excluded)},
   });
+  if (space.around) json.set("around", plan_to_json(*space.around));
   for (const SettingRow& row : setting_rows()) {
     if (row.role == SettingRole::kGiven) continue;
     json.set(std::string(row.key), json_array(space.asked[row.setting], [&](std::int64_t value) {

@@ -105,6 +105,18 @@ void PlanSpace::set_refused_aside(Cuts& cuts, std::int64_t pp) const {
   cuts.cuts.erase(refused, cuts.cuts.end());
 }
 
+// That of the plan which the search starts from.
+void PlanSpace::add_own_cut(Cuts& cuts, std::int64_t pp) const {
+  const std::optional<Plan>& own = space_.around;
+  if (!own || own->degrees.pp != pp || own->virtual_stages != cuts.virtual_stages) return;
+  const bool is_known = std::any_of(cuts.cuts.begin(), cuts.cuts.end(), [&](const StageCut& cut) {
+    return cut.layers == own->stage_layers;
+  });
+  const bool is_whole = std::accumulate(own->stage_layers.begin(), own->stage_layers.end(),
+                                        std::int64_t{0}) == scenario_.model.layers;
+  if (!is_known && is_whole) cuts.cuts.push_back(stage_cut(own->stage_layers, pp, scenario_.model));
+}
+
 void PlanSpace::add_cuts() {
   for (const std::int64_t gpus : gpu_counts_) {
     for (const std::int64_t pp : divisors(gpus)) {
@@ -114,6 +126,7 @@ void PlanSpace::add_cuts() {
       for (std::int64_t v = 1; v <= most_virtual_stages(scenario_.model, pp); ++v) {
         if (!is_asked(Setting::kVirtualStages, v)) continue;
         cuts.push_back({v, 0, stage_cuts(scenario_.model, {pp, v, space_.uneven_ends}), {}, {}});
+        add_own_cut(cuts.back(), pp);
         set_refused_aside(cuts.back(), pp);
         cuts.back().floors = cut_floors(cuts.back().cuts, scenario_.model);
         for (const StageCut& cut : cuts.back().cuts) {

@@ -43,7 +43,8 @@ FamilySearch::Found FamilySearch::run(std::int64_t family, std::int64_t most) {
   return visit(family, &FamilySearch::consider_group);
 }
 
-FamilySearch::Found FamilySearch::bound_groups(std::int64_t family) {
+FamilySearch::Found FamilySearch::bound_groups(std::int64_t family, double goal) {
+  goal_ = goal;
   return visit(family, &FamilySearch::bound);
 }
 
@@ -98,7 +99,13 @@ void FamilySearch::bound(const PlanGroup& group) {
   for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
     if (!is_set(bounded.arrangements, i)) continue;
     const Plan plan = arranged(group.settings, group.arrangements[i]);
-    bounded.bound = std::min(bounded.bound, bound_of(plan, *group.floors));
+    const double bound = bound_of(plan, *group.floors);
+    if (bound > goal_) {
+      bounded.arrangements &= ~bit(i);
+      found_.not_as_good += group.plans;
+      continue;
+    }
+    bounded.bound = std::min(bounded.bound, bound);
     bounded.plans += group.plans;
   }
   if (bounded.plans > 0) found_.groups.push_back(bounded);

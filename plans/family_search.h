@@ -67,8 +67,9 @@ class FamilySearch {
 
   // All plans, one by one. Stops adding candidates when there are more than `most`.
   Found run(std::int64_t family, std::int64_t most);
-  // Groups alone: plans in them that do not fit are not counted yet.
-  Found bound_groups(std::int64_t family);
+  // Groups alone, but for those whose bound is above `goal`: plans in them that do not fit are not
+  // counted yet.
+  Found bound_groups(std::int64_t family, double goal);
   // The plans of such a group; those that cannot score `goal` or less are not looked at further.
   Found open(const BoundedGroup& group, double goal);
 

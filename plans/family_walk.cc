@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/rank_layout.h"
+#include "sim/low_precision.h"
 
 namespace tpsim {
 
@@ -228,6 +229,9 @@ const char* FamilyWalk::reason_against_family() const {
           broken_rule(stack.launcher, RuleScope::kModel, scenario_.model, plan_)) {
     return refusal_of(*rule);
   }
+  if (!check_precision(scenario_, plan_.precision).ok()) {
+    return "the GPU or the stack has no such precision";
+  }
   if (plan_.precision != Precision::kNone && plan_.dtype != DType::kBFloat16) {
     return "recipes of fewer bits beside another dtype than bf16";
   }
@@ -243,7 +247,10 @@ const char* FamilyWalk::reason_against_family() const {
   }
   const bool is_flash = plan_.attention == AttentionKind::kFlash;
   if (is_flash && scenario_.model.attention_dropout > 0) return "the flash core has no dropout";
-  if (is_flash && plan_.recompute == Recompute::kSelective && !space_.asks_for_selective_) {
+  const bool recomputes_core_alone =
+      plan_.recompute == Recompute::kSelective &&
+      stack.parts.recompute_modules == bit(RecomputeModule::kCoreAttention);
+  if (is_flash && recomputes_core_alone && !space_.asks_for_selective_) {
     return "flash attention keeps no probabilities to recompute";
   }
   return nullptr;

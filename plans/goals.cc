@@ -54,7 +54,9 @@ class GoalSearch {
       return size;
     }
     size.best = found.plans.front();
-    TPSIM_TRY(size.campaign, campaign_of(size.best->plan, request_));
+    size.tried = found.tried;
+    const Scenario scenario = with_found_parts(scenario_, found);
+    TPSIM_TRY(size.campaign, campaign_of(scenario, size.best->plan, request_));
     size.standing = standing_of(goal_, *size.campaign);
     const bool may_hurry = leaves_spares_open(assumptions_) && goal_.deadline > Seconds() &&
                            request_.spares_for == SparesFor::kCost;
@@ -62,14 +64,15 @@ class GoalSearch {
     CampaignRequest hurried = request_;
     hurried.spares_for = SparesFor::kTime;
     GoalSize other = size;
-    TPSIM_TRY(other.campaign, campaign_of(size.best->plan, hurried));
+    TPSIM_TRY(other.campaign, campaign_of(scenario, size.best->plan, hurried));
     other.standing = standing_of(goal_, *other.campaign);
     return better(goal_, other, size) ? other : size;
   }
 
  private:
-  Result<Campaign> campaign_of(const Plan& plan, const CampaignRequest& request) const {
-    return plan_campaign(scenario_, plan, request, assumptions_);
+  Result<Campaign> campaign_of(const Scenario& scenario, const Plan& plan,
+                               const CampaignRequest& request) const {
+    return plan_campaign(scenario, plan, request, assumptions_);
   }
 
   const Scenario& scenario_;

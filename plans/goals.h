@@ -29,7 +29,8 @@ struct GoalSize {
   std::optional<PlannedRun> best;
   std::optional<Campaign> campaign;  // of the best plan
   GoalStanding standing = GoalStanding::kMissed;
-  std::string why_none;  // where there is no campaign
+  std::string why_none;                // where there is no campaign
+  std::vector<TriedParts> tried = {};  // parts that the stack leaves open, the best first
 };
 
 struct GoalAnswer {

@@ -13,6 +13,7 @@
 
 #include "plans/enumerate.h"
 #include "plans/family_search.h"
+#include "plans/open_parts.h"
 #include "plans/parallel_for.h"
 #include "plans/search_work.h"
 #include "sim/predict.h"
@@ -25,6 +26,7 @@ constexpr const char* kOverMemory = "would run out of memory";
 constexpr const char* kOverHost = "needs more memory than a host has";
 constexpr const char* kTooLong = "a step may take longer than is counted";
 // What bounds take of a search, as its progress counts: simulating stops early more often than not.
+constexpr double kNoCap = std::numeric_limits<double>::max();
 constexpr double kBoundsShare = 0.9;
 constexpr const char* kNotAsGood = "cannot be as good as the plans shown";
 constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
@@ -42,10 +44,13 @@ Plan whole_plan(const Plan& settings, const StageCut& cut) {
 
 class Search {
  public:
-  Search(const Scenario& scenario, const SearchSpace& space, int top)
+  // `cap`: a score that plans must reach; then nothing is said of a search that finds none.
+  Search(std::shared_ptr<const PriceLists> prices, const SearchSpace& space, int top,
+         double cap = kNoCap)
       : space_(space),
         top_(static_cast<std::size_t>(std::max(1, top))),
-        prices_(std::make_shared<const PriceLists>(scenario)),
+        cap_(cap),
+        prices_(std::move(prices)),
         plans_(prices_->scenario, space),
         most_(prices_->scenario.limits.memory < kNoLimits.memory
                   ? kMostCandidates
@@ -74,7 +79,7 @@ class Search {
   Result<SearchResult> timed(const Work& work) {
     const auto start = std::chrono::steady_clock::now();
     TPSIM_TRY_STATUS(work());
-    if (candidates_.empty()) TPSIM_TRY_STATUS(find_nearest_miss());
+    if (candidates_.empty() && cap_ == kNoCap) TPSIM_TRY_STATUS(find_nearest_miss());
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     result_.elapsed = Seconds(elapsed.count());
     return std::move(result_);
@@ -123,7 +128,8 @@ class Search {
   Status bound_families(int threads, const std::function<void(double)>& progress) {
     return visit_families(
         threads, false,
-        [](FamilySearch& families, std::int64_t i) { return families.bound_groups(i); }, progress);
+        [this](FamilySearch& families, std::int64_t i) { return families.bound_groups(i, cap_); },
+        progress);
   }
 
   void add(Found& part) {
@@ -194,7 +200,7 @@ class Search {
         comes_later);
     std::vector<Scored> best;
     const auto goal = [&] {
-      return best.size() == top_ ? best.back().score : std::numeric_limits<double>::max();
+      return best.size() == top_ ? std::min(cap_, best.back().score) : cap_;
     };
     std::size_t group = 0;
     while (group < groups_.size() || !open.empty()) {
@@ -318,6 +324,7 @@ class Search {
 
   const SearchSpace& space_;
   std::size_t top_;
+  double cap_;
   std::shared_ptr<const PriceLists> prices_;
   PlanSpace plans_;
   std::int64_t most_;                       // candidates or groups that are kept for ranking
@@ -327,31 +334,81 @@ class Search {
   std::vector<BoundedGroup> groups_;
 };
 
-// Of two searches of which the first found nothing.
-SearchResult joined(SearchResult first, SearchResult second) {
-  second.considered += first.considered;
-  for (const auto& [reason, count] : first.pruned) second.pruned[reason] += count;
-  second.elapsed += first.elapsed;
-  if (!second.plans.empty()) return second;
+using Progress = std::function<void(double)>;
+
+void add_counts(const SearchResult& from, SearchResult& to) {
+  to.considered += from.considered;
+  to.feasible += from.feasible;
+  to.not_as_good += from.not_as_good;
+  to.simulated += from.simulated;
+  to.elapsed += from.elapsed;
+  for (const auto& [reason, count] : from.pruned) to.pruned[reason] += count;
+}
+
+// Of two searches that found nothing, the plan that misses by least.
+void keep_nearest_miss(SearchResult& second, SearchResult& first) {
   const auto peak = [](const SearchResult& found) { return found.nearest_miss->predicted.peak; };
   const bool first_is_nearer =
       first.nearest_miss && (!second.nearest_miss || peak(first) <= peak(second));
   if (first_is_nearer) second.nearest_miss = std::move(first.nearest_miss);
+}
+
+// The `top` best plans of both; of equals the first search's come first.
+SearchResult merged(SearchResult first, SearchResult second, std::size_t top) {
+  add_counts(first, second);
+  keep_nearest_miss(second, first);
+  std::vector<PlannedRun> plans;
+  std::vector<double> scores;
+  std::size_t i = 0, k = 0;
+  while (plans.size() < top && (i < first.plans.size() || k < second.plans.size())) {
+    const bool takes_first =
+        k == second.plans.size() || (i < first.plans.size() && first.scores[i] <= second.scores[k]);
+    SearchResult& from = takes_first ? first : second;
+    std::size_t& at = takes_first ? i : k;
+    plans.push_back(std::move(from.plans[at]));
+    scores.push_back(from.scores[at++]);
+  }
+  second.plans = std::move(plans);
+  second.scores = std::move(scores);
   return second;
 }
 
-using SearchOf = std::function<Result<SearchResult>(const SearchSpace&)>;
+SearchSpace offloaded(SearchSpace space) {
+  space.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kOptimizer)};
+  return space;
+}
 
-Result<SearchResult> with_offload_if_needed(const Scenario& scenario, const SearchSpace& space,
-                                            const SearchOf& run) {
-  TPSIM_TRY(SearchResult found, run(space));
-  const bool asks_nothing = may_offload(scenario, space);
-  found.offload_left_out = asks_nothing && found.pruned.count(kOverMemory) > 0;
-  if (!found.plans.empty() || !asks_nothing) return found;
-  SearchSpace offloaded = space;
-  offloaded.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kOptimizer)};
-  TPSIM_TRY(SearchResult second, run(offloaded));
-  return joined(std::move(found), std::move(second));
+bool lacked_memory(const SearchResult& found) { return found.pruned.count(kOverMemory) > 0; }
+
+// Where memory ruled plans out, those that offload the optimizer are tried too, unless nobody wants
+// them: memory is the objective, and others fit.
+Result<SearchResult> best_plans(const Scenario& scenario, const SearchSpace& space, int top,
+                                const Progress& progress, int threads) {
+  const auto prices = std::make_shared<const PriceLists>(scenario);
+  TPSIM_TRY(SearchResult found, Search(prices, space, top).best(progress, threads));
+  if (!may_offload(scenario, space) || !lacked_memory(found)) return found;
+  found.offload_left_out = space.objective == Objective::kMemory && !found.plans.empty();
+  if (found.offload_left_out) return found;
+  const auto wanted = static_cast<std::size_t>(std::max(1, top));
+  const double cap = found.plans.size() < wanted ? kNoCap : found.scores.back();
+  const SearchSpace other = offloaded(space);
+  TPSIM_TRY(SearchResult second, Search(prices, other, top, cap).best(progress, threads));
+  return merged(std::move(found), std::move(second), wanted);
+}
+
+// A front has plans that offload only where no other fits.
+Result<SearchResult> front_of(const Scenario& scenario, const SearchSpace& space,
+                              const Progress& progress, int threads) {
+  const auto prices = std::make_shared<const PriceLists>(scenario);
+  TPSIM_TRY(SearchResult found, Search(prices, space, 1).front(progress, threads));
+  if (!may_offload(scenario, space)) return found;
+  found.offload_left_out = !found.plans.empty() && lacked_memory(found);
+  if (!found.plans.empty()) return found;
+  const SearchSpace other = offloaded(space);
+  TPSIM_TRY(SearchResult second, Search(prices, other, 1).front(progress, threads));
+  add_counts(found, second);
+  keep_nearest_miss(second, found);
+  return second;
 }
 
 }  // namespace
@@ -359,16 +416,16 @@ Result<SearchResult> with_offload_if_needed(const Scenario& scenario, const Sear
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads) {
   TPSIM_TRY_STATUS(check_space(scenario, space, top));
-  return with_offload_if_needed(scenario, space, [&](const SearchSpace& part) {
-    return Search(scenario, part, top).best(progress, threads);
+  return over_open_parts(scenario, progress, [&](const Scenario& one, const Progress& hears) {
+    return best_plans(one, space, top, hears, threads);
   });
 }
 
 Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& space,
                                   const std::function<void(double)>& progress, int threads) {
   TPSIM_TRY_STATUS(check_space(scenario, space, 1));
-  return with_offload_if_needed(scenario, space, [&](const SearchSpace& part) {
-    return Search(scenario, part, 1).front(progress, threads);
+  return over_open_parts(scenario, progress, [&](const Scenario& one, const Progress& hears) {
+    return front_of(one, space, hears, threads);
   });
 }
 

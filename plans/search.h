@@ -29,7 +29,7 @@ inline constexpr auto kWordsOf<Objective> = std::to_array<std::string_view>({"ti
 inline constexpr double kWaitingDraw = 0.3;
 
 // What to search. A setting with an empty list is free: every legal value is tried, of some what
-// their row in core/plan_settings.h says (no offload, say, unless nothing fits without it).
+// their row in core/plan_settings.h says (no offload, say, unless memory rules plans out).
 //
 // Stages are cut evenly, with embedding and head counted as a block each or not; and unevenly: the
 // first and the last chunk of the model may each hold up to `uneven_ends` blocks less than an even
@@ -39,10 +39,20 @@ struct SearchSpace {
   std::int64_t global_batch = 1;
   SettingLists asked;                  // ascending, each value once
   std::vector<SettingValue> excluded;  // plans with any of these are left out
+  // Its values and its cut into stages are tried too, where the settings that have them are free:
+  // the best plan is then no worse than this one, where it is legal and fits.
+  std::optional<Plan> around;
   std::int64_t uneven_ends = 2;
   Objective objective = Objective::kTime;
   Bytes memory_limit;      // zero: the device's capacity
   double oom_risk = 0.05;  // what is likelier than this to run out of memory does not fit
+};
+
+// One combination of the parts that a stack leaves open (StackChoices::parts), and the step of its
+// best plan; none where nothing fits.
+struct TriedParts {
+  PartValues parts;
+  std::optional<Seconds> step;
 };
 
 struct SearchResult {
@@ -59,16 +69,23 @@ struct SearchResult {
   // Of each what the objective counts in a step: seconds, bytes, or seconds of a GPU at work. Empty
   // for a front.
   std::vector<double> scores;
-  bool offload_left_out = false;  // nobody asked for it, and others fit: one that offloads its
-                                  // optimizer to recompute less might be faster
+  // Nobody asked to offload the optimizer, memory is the objective or the answer a front, and plans
+  // fit without it: some that offload might be faster or smaller.
+  bool offload_left_out = false;
   std::optional<PlannedRun> nearest_miss;  // when nothing fits: the plan that misses by least
+  // Where the stack leaves parts open: every combination, best first. All else is of the first.
+  std::vector<TriedParts> tried;
 };
+
+// The scenario with the parts that the search chose: what its plans are predicted with.
+Scenario with_found_parts(Scenario scenario, const SearchResult& found);
 
 // `top` best plans; of those that differ only in how many blocks of every chunk they recompute, the
 // best one stands for all. `progress` hears the done share in [0,1]; it may be empty. Fails on a
 // GPU count beyond the cluster; nothing fitting is no failure: plans is empty and nearest_miss is
-// set. Fails too where no plan's step is short enough to be counted (sim/predict.h). The answer
-// does not depend on the number of threads.
+// set. Fails too where no plan's step is short enough to be counted (sim/predict.h), and where the
+// stack leaves parts open in more than 64 combinations. The answer does not depend on the number of
+// threads.
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads = 1);
 
@@ -79,13 +96,15 @@ Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& s
 
 // The space with one setting held to a value.
 SearchSpace with_setting(SearchSpace space, const SettingValue& value);
-// A space of plans that have this plan's dtypes and batch and fill as many GPUs.
+// The space of a search that starts from a saved plan: as many GPUs, every setting that such a plan
+// fixes (SettingRow::fixed_by_plan) at its value, all others free and tried at the plan's value
+// too.
 SearchSpace space_around(const Plan& plan);
 // Fails on GPU counts that the cluster cannot give, an impossible batch, or more work than the
 // scenario's limits allow (kDoesNotFit), also for the `top` plans that are simulated.
 Status check_space(const Scenario& scenario, const SearchSpace& space, int top);
 
-// Whether a search that finds nothing looks on with the optimizer in the hosts' memory.
+// Whether a search for which memory is short tries plans with the optimizer in the hosts' memory.
 bool may_offload(const Scenario& scenario, const SearchSpace& space);
 
 // What plans of the space may use of a device, so that they run out of memory no likelier than the

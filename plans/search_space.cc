@@ -11,6 +11,21 @@
 
 namespace tpsim {
 
+namespace {
+
+// An error where none of the precisions asked for is possible: a search counts impossible ones.
+Status check_some_precision(const Scenario& scenario, const std::vector<std::int64_t>& asked) {
+  std::optional<Error> first;
+  for (const std::int64_t precision : asked) {
+    const Status status = check_precision(scenario, static_cast<Precision>(precision));
+    if (status.ok()) return Ok{};
+    if (!first) first = status.error();
+  }
+  return first ? Status(*first) : Status(Ok{});
+}
+
+}  // namespace
+
 Status check_space(const Scenario& scenario, const SearchSpace& space, int top) {
   TPSIM_TRY_STATUS(validate(scenario.model));
   const ClusterSpec& cluster = scenario.cluster;
@@ -34,9 +49,7 @@ Status check_space(const Scenario& scenario, const SearchSpace& space, int top) 
                      std::string(option_of(row.setting)),
                      fmt::format("leave it out; it is for models with {}", row.needs));
   }
-  for (const std::int64_t precision : space.asked[Setting::kPrecision]) {
-    TPSIM_TRY_STATUS(check_precision(scenario, static_cast<Precision>(precision)));
-  }
+  TPSIM_TRY_STATUS(check_some_precision(scenario, space.asked[Setting::kPrecision]));
   TPSIM_TRY_STATUS(check_load(scenario.stack, scenario.model));
   if (space.global_batch < 1) {
     return bad_input(fmt::format("a global batch of {} sequences", space.global_batch),
@@ -58,7 +71,9 @@ Bytes memory_for(const Scenario& scenario, const SearchSpace& space, Bytes peak)
 
 bool may_offload(const Scenario& scenario, const SearchSpace& space) {
   const SettingValue offloaded{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
-  return space.asked[Setting::kOffload].empty() && scenario.stack.choices.has(offloaded) &&
+  const bool is_tried_anyway = space.around && space.around->offload == Offload::kOptimizer;
+  return space.asked[Setting::kOffload].empty() && !is_tried_anyway &&
+         scenario.stack.choices.has(offloaded) &&
          std::find(space.excluded.begin(), space.excluded.end(), offloaded) == space.excluded.end();
 }
 
@@ -74,8 +89,10 @@ SearchSpace space_around(const Plan& plan) {
   SearchSpace space;
   space.gpus = gpu_count(plan);
   space.global_batch = plan.global_batch;
-  for (const Setting setting : {Setting::kDtype, Setting::kGradientDtype}) {
-    space.asked[setting] = {setting_of(plan, setting).value};
+  space.around = plan;
+  for (const SettingRow& row : setting_rows()) {
+    const bool is_listed = row.fixed_by_plan && row.role != SettingRole::kGiven;
+    if (is_listed) space.asked[row.setting] = {row.get(plan)};
   }
   return space;
 }

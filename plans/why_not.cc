@@ -125,7 +125,10 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
                  "--why-not", "see tpsim plan with the same options"};
   }
   answer.best = whole.plans.front();
-  const Questioner questioner(scenario, offloading_as(answer.best.plan, space), threads);
+  answer.tried = whole.tried;
+  // Both plans of a comparison run the same software.
+  const Scenario chosen = with_found_parts(scenario, whole);
+  const Questioner questioner(chosen, offloading_as(answer.best.plan, space), threads);
   TPSIM_TRY(const SearchResult found, questioner.search_with(asked));
   if (!found.plans.empty()) {
     answer.other = found.plans.front();
@@ -137,7 +140,7 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
   if (!answer.nearest_miss) {
     answer.illegal = found.pruned.empty()
                          ? "no such layout fills the GPUs"
-                         : deciding_reason(scenario, with_settings(space, asked), found);
+                         : deciding_reason(chosen, with_settings(space, asked), found);
   }
   answer.fixes = questioner.fixes(asked);
   answer.enough_gpus = questioner.enough_gpus(asked);

@@ -31,6 +31,7 @@ struct Fix {
 struct WhyNot {
   std::vector<SettingValue> asked;
   PlannedRun best;                        // of the whole space
+  std::vector<TriedParts> tried;          // parts that the stack leaves open, the best first
   std::optional<PlannedRun> other;        // the best plan with what was asked for, if one fits
   std::vector<TermDifference> waterfall;  // other against best
   bool ties = false;                      // see sim/order.h

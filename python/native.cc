@@ -162,15 +162,15 @@ struct Space {
   SearchResult found;
 };
 
-Space searched(const Arguments& arguments, int top) {
+Space searched(const Arguments& arguments, const std::optional<PlanFile>& file, int top) {
   Space all;
-  all.named = value_of(load_scenario(arguments, std::nullopt));
-  all.space = value_of(search_space(arguments, all.named.scenario));
+  all.named = value_of(load_scenario(arguments, file));
+  all.space = value_of(search_space(arguments, all.named.scenario, file));
   const int threads = value_of(threads_of(arguments));
-  ok_or_throw(choose_parts(all.named, all.space, threads));
   all.found = value_of(arguments.has(Opt::kPareto)
                            ? pareto_front(all.named.scenario, all.space, interruptible(), threads)
                            : search(all.named.scenario, all.space, top, interruptible(), threads));
+  adopt_parts(all.found.tried, all.named);
   ok_or_throw(widen_intervals(all.named, all.found.plans));
   if (all.found.plans.empty()) {
     throw Failure{nothing_fits(all.named.scenario, all.space, all.found)};
@@ -178,10 +178,10 @@ Space searched(const Arguments& arguments, int top) {
   return all;
 }
 
-std::pair<Text, std::vector<Text>> plan(const Options& options) {
+std::pair<Text, std::vector<Text>> plan(const Options& options, const std::optional<Text>& file) {
   const Arguments arguments = arguments_of(Command::kPlan, options);
   const std::int64_t top = value_of(integer_of(arguments, Opt::kTop, 10, {1, 10'000}));
-  const Space all = searched(arguments, static_cast<int>(top));
+  const Space all = searched(arguments, plan_file(file), static_cast<int>(top));
   std::vector<Text> files;
   for (const PlannedRun& run : all.found.plans) {
     files.push_back(to_json(plan_file_of(all.named, run.plan)));

@@ -114,14 +114,19 @@ def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
 
 
 @_with_options("plan")
-def plan(model: PathLike, *, gpus: Union[int, str], **options: Any) -> PlanReport:
+def plan(
+    model: Union[PathLike, Plan], *, gpus: Union[int, str, None] = None, **options: Any
+) -> PlanReport:
     """Finds the best layouts of a model over a number of GPUs; see tpsim plan --help.
 
-    model is a catalogue name, a tpsim model file or a Hugging Face config.json. Raises Error, of
+    model is a catalogue name, a tpsim model file or a Hugging Face config.json; or a Plan, whose
+    model, machine, software, precision, batch and number of GPUs the search keeps. Raises Error, of
     kind "does_not_fit", when nothing fits. With pareto, the plans that no other beats in both time
     and memory.
     """
-    document, files = _native.plan(_given("plan", options, model=model, gpus=gpus))
+    saved = plan_text(model) if isinstance(model, Plan) else None
+    named = None if isinstance(model, Plan) else model
+    document, files = _native.plan(_given("plan", options, model=named, gpus=gpus), saved)
     return plan_report_from(document, files)
 
 
@@ -143,7 +148,7 @@ def explain(
     """Every term of a prediction with its formula, inputs and source. With gpus, of the best plan.
 
     why_not="tp=8" asks what the best plan has over the best with tp 8, or what stands against that;
-    it takes gpus. what_if asks which other machines and shapes would change the plan.
+    it takes a plan or gpus. what_if asks which other machines and shapes would change the plan.
     """
     given = _given("explain", options, why_not=why_not, what_if=what_if)
     document, file = _native.explain(given, plan_text(plan))

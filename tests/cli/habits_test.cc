@@ -212,7 +212,7 @@ TEST_CASE("a search for cost or energy shows what it has least of") {
   const Arguments asked = arguments_of({"plan", "--model", "llama-2-7b", "--cluster", "dgx-a100",
                                         "--gpus", "16", "--global-batch", "64"});
   const NamedScenario named = load_scenario(asked, std::nullopt).value();
-  SearchSpace space = search_space(asked, named.scenario).value();
+  SearchSpace space = search_space(asked, named.scenario, std::nullopt).value();
   for (const Objective objective : {Objective::kCost, Objective::kEnergy}) {
     space.objective = objective;
     const SearchResult found = search(named.scenario, space, 5, {}).value();

@@ -133,7 +133,7 @@ TEST_CASE("what the search is not told stays free") {
   scenario.cluster.name = "small";
   const auto space = search_space(
       arguments_of({{Opt::kGpus, "8"}, {opt_of(Setting::kTp), "4,2"}, {Opt::kObjective, "memory"}}),
-      scenario);
+      scenario, std::nullopt);
   REQUIRE(space.ok());
   CHECK(space->gpus == 8);
   CHECK(space->global_batch == searched_global_batch(scenario.model, 8));
@@ -143,7 +143,7 @@ TEST_CASE("what the search is not told stays free") {
   CHECK(space->asked[Setting::kRecompute].empty());
   CHECK(space->asked[Setting::kSequenceParallel].empty());
   CHECK(space->memory_limit.value() == 0);
-  const auto nothing = search_space(Arguments(), scenario);
+  const auto nothing = search_space(Arguments(), scenario, std::nullopt);
   REQUIRE_FALSE(nothing.ok());
   CHECK(nothing.error().where == "--gpus");
 }
@@ -217,9 +217,9 @@ TEST_CASE("of parts with several values the search takes those with the shortest
                                         {opt_of(StackPart::kDispatcher), dispatchers}});
     arguments.command = Command::kPlan;
     NamedScenario named = load_scenario(arguments, std::nullopt).value();
-    const SearchSpace space = search_space(arguments, named.scenario).value();
-    REQUIRE(choose_parts(named, space, 2).ok());
+    const SearchSpace space = search_space(arguments, named.scenario, std::nullopt).value();
     const SearchResult found = search(named.scenario, space, 1, {}, 2).value();
+    adopt_parts(found.tried, named);
     return std::pair(named, found.plans.front().predicted.step);
   };
   const auto [both, step] = searched("alltoall,deepep");

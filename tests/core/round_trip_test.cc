@@ -42,7 +42,7 @@ static_assert(field_count<MatmulTuning>() == 9);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
 static_assert(field_count<Plan>() == 17);
-static_assert(field_count<PlanFile>() == 8);
+static_assert(field_count<PlanFile>() == 10);
 static_assert(field_count<PlanContents>() == 3);
 
 // Numbers that no short decimal fraction equals.
@@ -303,7 +303,10 @@ TEST_CASE("a plan survives its file") {
                       "a100",
                       "megatron-lm",
                       {{StackPart::kNormKernel, 1}, {StackPart::kShardGroup, 24}},
-                      odd_plan()};
+                      odd_plan(),
+                      400 * kThird,
+                      true,
+                      true};
   check_round_trip(file, parse_plan);
   const PlanFile read = *parse_plan(to_json(file), "f");
   CHECK(read.plan == odd_plan());
@@ -311,6 +314,9 @@ TEST_CASE("a plan survives its file") {
   CHECK(read.profile == "a100");
   CHECK(read.stack == "megatron-lm");
   CHECK(read.parts == file.parts);
+  CHECK(read.node_gbps == file.node_gbps);
+  CHECK(read.stack_assumed);
+  CHECK(read.network_assumed);
   CHECK(to_json(read.model) == to_json(odd_model()));
 }
 

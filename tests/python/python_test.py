@@ -144,6 +144,18 @@ class SameAnswers(unittest.TestCase):
                          document("explain", "--model", "bloom-560m", "--what-if", *SMALL_WORDS))
         self.assertEqual(one.plan_break_evens, ())
 
+    def test_questions_of_a_saved_plan(self):
+        plan = self.saved()
+        self.assertEqual(tpsim.explain(plan, what_if=True).to_dict(),
+                         document("explain", self.path, "--what-if"))
+        self.assertEqual(tpsim.explain(plan, why_not="tp=4").to_dict(),
+                         document("explain", self.path, "--why-not", "tp=4"))
+        anew = tpsim.plan(plan).to_dict()
+        wanted = document("plan", self.path)
+        for report in (anew, wanted):
+            report["search"].pop("seconds")
+        self.assertEqual(anew, wanted)
+
     def test_campaign(self):
         plan = self.saved()
         got = tpsim.campaign(plan, tokens=3e9, ramp=[16, 16, 1000], lost_nodes=1, seed=5,

@@ -1,0 +1,34 @@
+// A saved plan with the names that the options put in place of its own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "core/catalogue.h"
+#include "core/plan_file.h"
+#include "core/result.h"
+
+namespace tpsim::cli {
+
+struct EffectiveFile {
+  // Names, parts and network that hold beside the options; all empty without a plan file.
+  PlanFile file;
+  // Facts of the plan file that an option made void: "network of 400 Gb/s a node".
+  std::vector<std::string> dropped;
+};
+
+// Applies --cluster, --profile, --stack and --node-gbps to the names of a plan file. An option that
+// repeats the file, by name or by contents, changes nothing. Another cluster replaces the cluster,
+// its network and, where its GPUs are other ones, the profile; software and parts stay. Another
+// stack keeps the parts. Fails if another cluster or the profile cannot be read.
+Result<EffectiveFile> effective_file(const Arguments& arguments, const Catalogue& catalogue,
+                                     const std::optional<PlanFile>& file);
+
+// The model of --model beside a plan file: the file's where both are the same but for the sequence
+// length and the dropout, which options of their own change. Notes in `dropped` which of these two
+// the file's model had otherwise.
+ModelSpec model_beside(const PlanFile& file, ModelSpec named, std::vector<std::string>& dropped);
+
+}  // namespace tpsim::cli
