@@ -263,7 +263,8 @@ PYBIND11_MODULE(_native, module) {
   std::map<std::string, std::vector<Keyword>> options;
   for (const auto& [name, command] : commands) options[name] = tpsim::cli::keywords(command);
   module.attr("options") = options;
-  module.def("plan", tpsim::cli::plan, tpsim::cli::FreeGil());
+  module.def("plan", tpsim::cli::plan, py::arg("options"), py::arg("plan") = py::none(),
+             tpsim::cli::FreeGil());
   module.def("simulate", tpsim::cli::simulate_plan, tpsim::cli::FreeGil());
   module.def("explain", tpsim::cli::explain, tpsim::cli::FreeGil());
   module.def("campaign", tpsim::cli::campaign, tpsim::cli::FreeGil());
