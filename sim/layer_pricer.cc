@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "reference_model/rotary_table.h"
@@ -39,9 +40,19 @@ std::int64_t gathered_weight_bytes(const CollectiveRecord& record, const Plan& p
 
 // Two moments in 16 bits, read and written, are eight bytes fewer a weight.
 double moments_traffic(const OpRecord& op, const StackSpec& stack) {
-  const bool is_narrow_update = op.key.kind == OpKind::kAdamW && op.key.dtype != DType::kFloat32;
-  if (!is_narrow_update || stack.parts.moments_dtype == DType::kFloat32) return 1;
+  if (op.key.kind != OpKind::kAdamW || stack.parts.moments_dtype == DType::kFloat32) return 1;
   return 1 - 8 * static_cast<double>(op.key.dims[0]) / op.bytes;
+}
+
+// The same in memory, whatever the weights' dtype (Transformer Engine's FusedAdam, exp_avg_dtype).
+// An offloaded optimizer keeps its moments in fp32.
+void narrow_moments(Program& program, const StackSpec& stack) {
+  for (AllocationRecord& allocation : program.allocations) {
+    const std::string_view label = allocation.label;
+    const bool is_moment = allocation.category == MemoryCategory::kOptimizer &&
+                           (label == "momentum" || label == "variance");
+    if (is_moment) allocation.bytes = allocation.bytes / 4 * size_of(stack.parts.moments_dtype);
+  }
 }
 
 // The plan whose data-parallel ranks are those of one shard group.
@@ -364,9 +375,10 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   if (scenario().stack.parts.sync == DataParallelSync::kOwners) key.degrees.pp = plan.degrees.pp;
   const auto [fixed, is_new] = fixed_.place(key);
   if (!is_new) return fixed;
-  const StepEndTrace trace =
+  StepEndTrace trace =
       trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
                      traced_options(scenario(), plan));
+  narrow_moments(trace.program, scenario().stack);
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
   fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;
   fixed.update = memory_change(trace.program, trace.reduce, trace.end, granularity).highest;
@@ -374,10 +386,6 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   if (kind == LayerKind::kBlock) {
     fixed.stand_ins = distinct_weights(fixed, plan, block);
     add_weight_copies(fixed, plan);
-  }
-  if (scenario().stack.parts.moments_dtype != DType::kFloat32 && plan.dtype != DType::kFloat32) {
-    constexpr double kOfTwelveBytes = 8.0 / 12;  // the fp32 copy and two moments of two bytes
-    fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] *= kOfTwelveBytes;
   }
   fixed.host = host_bytes(trace.program);
   if (host_is_device(scenario())) {  // one memory
