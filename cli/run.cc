@@ -158,7 +158,9 @@ double tokens_per_s(const TrainingRun& run, const StepReport& report) {
 }
 
 double gflops_per_rank(const TrainingRun& run, const StepReport& report) {
-  return model_flops_per_step(run.model, run.plan.global_batch).value() / report.seconds /
+  ModelSpec executed = run.model;
+  executed.ends.prediction_layers = 0;  // a run has none of them
+  return model_flops_per_step(executed, run.plan.global_batch).value() / report.seconds /
          static_cast<double>(gpu_count(run.plan)) * 1e-9;
 }
 

@@ -49,10 +49,10 @@ std::string sensitivity_view(const Terminal& terminal, const Answers& answers) {
 std::string break_even_view(const Answers& answers, Bytes today) {
   std::string text;
   for (const MemoryBreakEven& one : answers.memory) {
-    text += fmt::format("  {} GiB more per GPU unlocks {}: {}\n", gib_text(one.memory - today),
-                        short_name(one.run.plan),
-                        std::isfinite(one.gain) ? "a step " + change_text(1 / (1 + one.gain) - 1)
-                                                : "nothing fits today");
+    text += fmt::format(
+        "  {} GiB more per GPU unlocks {}: {}\n", gib_text(one.memory - today),
+        short_name(one.run.plan),
+        one.gain ? "a step " + change_text(1 / (1 + *one.gain) - 1) : "no plan fits today");
   }
   for (const PlanBreakEven& one : answers.plans) {
     text += fmt::format("  {} x {:.3f}: {} becomes the best\n", name_of(one.constant), one.factor,
@@ -134,7 +134,7 @@ JsonValue report_json(const PlannedRun& run, const Answers& answers) {
   if (answers.searched) {
     json.set("memory_break_evens", json_array(answers.memory, [](const MemoryBreakEven& one) {
                return json_object({{"memory_gib", one.memory.value() / kGiB},
-                                   {"gain", one.gain},
+                                   {"gain", one.gain ? JsonValue(*one.gain) : JsonValue()},
                                    {"plan", run_json(one.run)}});
              }));
     json.set("plan_break_evens", json_array(answers.plans, [](const PlanBreakEven& one) {

@@ -266,14 +266,7 @@ void read_glm4_moe(Config& config) {
 }
 
 void read_prediction_layers(Config& config) {
-  const std::int64_t layers = config.integer("num_nextn_predict_layers", 0, {0, 1 << 10});
-  config.model.ends.prediction_layers = layers;
-  if (layers > 0) {
-    config.note(
-        fmt::format("num_nextn_predict_layers = {}: the {} multi-token prediction layer{} "
-                    "neither counted nor planned",
-                    layers, layers, layers == 1 ? " is" : "s are"));
-  }
+  config.model.ends.prediction_layers = config.integer("num_nextn_predict_layers", 0, {0, 1 << 10});
 }
 
 namespace {

@@ -47,15 +47,19 @@ std::int64_t mlp_parameters(const ModelSpec& model, std::int64_t experts) {
   return mlp_weights(model, experts) + biases;
 }
 
-// Matrices of latent attention, without norms and biases.
+// Matrices of latent attention that project out of a latent.
+std::int64_t latent_up_weights(const ModelSpec& model) {
+  const LatentShape& latent = model.attention.latent;
+  return latent.q_rank * query_width(model) +
+         latent.kv_rank * model.attention.heads * (latent.nope_dim + latent.value_dim);
+}
+
+// All of them, without norms and biases.
 std::int64_t latent_weights(const ModelSpec& model) {
   const LatentShape& latent = model.attention.latent;
-  const std::int64_t heads = model.attention.heads;
-  const std::int64_t q = latent.q_rank > 0 ? latent.q_rank * (model.hidden + query_width(model))
-                                           : model.hidden * query_width(model);
-  const std::int64_t down = model.hidden * (latent.kv_rank + latent.rope_dim);
-  const std::int64_t up = latent.kv_rank * heads * (latent.nope_dim + latent.value_dim);
-  return q + down + up + attention_width(model) * model.hidden;
+  const std::int64_t q = latent.q_rank > 0 ? latent.q_rank : query_width(model);
+  const std::int64_t down = model.hidden * (q + latent.kv_rank + latent.rope_dim);
+  return down + latent_up_weights(model) + attention_width(model) * model.hidden;
 }
 
 std::int64_t attention_weights(const ModelSpec& model) {
@@ -123,7 +127,7 @@ auto over_blocks(const ModelSpec& model, OfBlock of_block) {
   decltype(of_block(model)) sum{};
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     const auto one = of_block(with_block_kind(model, kind));
-    sum += static_cast<decltype(one)>(layers_of_kind(model, kind)) * one;
+    sum += static_cast<decltype(one)>(blocks_of_kind(model, kind)) * one;
   }
   return sum;
 }
@@ -145,27 +149,45 @@ double core_pairs(const ModelSpec& model) {
   return s * s;
 }
 
-// Forward FLOPs of one block's core for one sequence. A recurrence is taken as two products of
-// state size for each token.
-double core_flops(const ModelSpec& model) {
-  if (model.mixer == MixerKind::kNone) return 0;
-  if (model.mixer != MixerKind::kAttention) {
-    const RecurrentShape& r = model.recurrent;
-    return 4.0 * static_cast<double>(model.seq * r.heads * r.key_dim) *
-           static_cast<double>(r.value_dim);
-  }
-  // QK' and PV, two FLOPs each.
+// Of one block for one sequence. A recurrence is taken as two products of state size for each
+// token.
+double recurrence_flops(const ModelSpec& model) {
+  if (!is_recurrent(model)) return 0;
+  const RecurrentShape& r = model.recurrent;
+  return 4.0 * static_cast<double>(model.seq * r.heads * r.key_dim) *
+         static_cast<double>(r.value_dim);
+}
+
+// QK' and PV, two FLOPs each.
+double attention_core_flops(const ModelSpec& model) {
+  if (model.mixer != MixerKind::kAttention) return 0;
   return 2.0 * core_pairs(model) * static_cast<double>(query_width(model) + attention_width(model));
 }
 
-double products_flops(const ModelSpec& model) {
-  std::int64_t weights = has_feed_forward(model) ? mlp_weights(model, model.experts.per_token) : 0;
-  if (model.mixer == MixerKind::kAttention) weights += attention_weights(model);
-  if (is_recurrent(model)) weights += recurrent_weights(model);
-  return 2.0 * static_cast<double>(model.seq) * static_cast<double>(weights);
-}
+double block_flops(const ModelSpec& model) { return block_forward_flops(model).total(); }
 
 }  // namespace
+
+BlockFlops block_forward_flops(const ModelSpec& model) {
+  const auto of_weights = [&](std::int64_t weights) {
+    return 2.0 * static_cast<double>(model.seq) * static_cast<double>(weights);
+  };
+  BlockFlops flops;
+  flops.attention_core = attention_core_flops(model);
+  flops.recurrence = recurrence_flops(model);
+  if (is_recurrent(model)) flops.projections = of_weights(recurrent_weights(model));
+  if (model.mixer == MixerKind::kAttention) {
+    const bool is_latent = model.attention.latent.kv_rank > 0;
+    const std::int64_t up = is_latent ? latent_up_weights(model) : 0;
+    flops.latent_up = of_weights(up);
+    flops.projections = of_weights(attention_weights(model) - up);
+  }
+  if (!has_feed_forward(model)) return flops;
+  const std::int64_t shared = mlp_matrices(model) * model.hidden * model.experts.shared_ffn;
+  flops.shared_experts = of_weights(shared);
+  flops.feed_forward = of_weights(mlp_weights(model, model.experts.per_token) - shared);
+  return flops;
+}
 
 std::int64_t block_parameter_count(const ModelSpec& model) {
   return block_parameters(model, model.experts.count);
@@ -191,18 +213,16 @@ std::int64_t parameter_count(const ModelSpec& model) {
 }
 
 Flops attention_core_forward_flops(const ModelSpec& model) {
-  return Flops(over_blocks(model, core_flops));
-}
-
-Flops blocks_forward_flops(const ModelSpec& model) {
-  return Flops(over_blocks(model, products_flops)) + attention_core_forward_flops(model);
+  return Flops(over_blocks(model, attention_core_flops));
 }
 
 Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {
-  const Flops logits(2.0 * static_cast<double>(model.seq) * static_cast<double>(model.hidden) *
-                     static_cast<double>(model.vocab));
+  const auto heads = static_cast<double>(1 + model.ends.prediction_layers);
+  const double logits = 2.0 * static_cast<double>(model.seq) * static_cast<double>(model.hidden) *
+                        static_cast<double>(model.vocab);
   // Backward takes twice the products of forward: one for inputs, one for weights.
-  return 3.0 * static_cast<double>(global_batch) * (blocks_forward_flops(model) + logits);
+  return Flops(3.0 * static_cast<double>(global_batch) *
+               (over_blocks(model, block_flops) + heads * logits));
 }
 
 }  // namespace tpsim

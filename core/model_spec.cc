@@ -33,7 +33,10 @@ double weights_at_most(const ModelSpec& model) {
     widest = std::max(widest, attention + mlp);
   }
   const double words = 2 * times(model.vocab + model.vocab_multiple + model.seq, model.hidden);
-  return static_cast<double>(model.layers) * widest + words;
+  // A prediction layer has two blocks at most.
+  const auto blocks =
+      static_cast<double>(model.layers) + 2 * static_cast<double>(model.ends.prediction_layers);
+  return blocks * widest + words;
 }
 
 Status check_counts(const ExpertShape& experts) {
@@ -107,6 +110,15 @@ std::int64_t block_kind(const ModelSpec& model, std::int64_t layer) {
 std::int64_t layers_of_kind(const ModelSpec& model, std::int64_t kind) {
   if (model.block_kinds.empty()) return kind == 0 ? model.layers : 0;
   return std::count(model.block_kinds.begin(), model.block_kinds.end(), kind);
+}
+
+std::int64_t blocks_of_kind(const ModelSpec& model, std::int64_t kind) {
+  std::int64_t blocks = layers_of_kind(model, kind);
+  if (model.ends.prediction_layers == 0) return blocks;
+  for (const std::int64_t predicting : prediction_kinds(model)) {
+    if (predicting == kind) blocks += model.ends.prediction_layers;
+  }
+  return blocks;
 }
 
 BlockShape block_of_kind(const ModelSpec& model, std::int64_t kind) {

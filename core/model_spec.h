@@ -26,8 +26,11 @@ struct EndShape {
   double logit_scale = 1;
   double logit_cap = 0;  // logits become cap tanh(logit / cap); 0: none
   bool head_bias = false;
-  std::int64_t positions = 0;          // rows of a learned position table; 0: the sequence's
-  std::int64_t prediction_layers = 0;  // further blocks that predict later tokens; not executed
+  std::int64_t positions = 0;  // rows of a learned position table; 0: the sequence's
+  // Multi-token prediction (MTP): further layers that predict later tokens, each of
+  // prediction_kinds() and another pass through the head. Planned, not executed. Left out of times,
+  // memory and counts: a layer's two norms and its projection of twice the hidden size to one.
+  std::int64_t prediction_layers = 0;
   friend bool operator==(const EndShape&, const EndShape&) = default;
 };
 
@@ -82,6 +85,8 @@ struct ModelSpec : BlockShape {
 std::int64_t block_kind_count(const ModelSpec& model);
 std::int64_t block_kind(const ModelSpec& model, std::int64_t layer);
 std::int64_t layers_of_kind(const ModelSpec& model, std::int64_t kind);
+// With those of the layers that predict later tokens.
+std::int64_t blocks_of_kind(const ModelSpec& model, std::int64_t kind);
 BlockShape block_of_kind(const ModelSpec& model, std::int64_t kind);
 // The model as if all of its blocks were of one kind: what a block of that kind is run with.
 ModelSpec with_block_kind(const ModelSpec& model, std::int64_t kind);
@@ -135,22 +140,35 @@ std::int64_t expert_capacity(const ExpertShape& experts, std::int64_t tokens);
 // Matrices of a feed-forward part or of one expert.
 inline std::int64_t mlp_matrices(const ModelSpec& model) { return is_gated(model.mlp) ? 3 : 2; }
 
-// Weights of one transformer block of kind 0, and of the whole model (tied weights once, vocabulary
-// unpadded, buffers and prediction layers left out). BLOOM-176B: 176,247,271,424.
+// Weights of one transformer block of kind 0, and of the whole model with its prediction layers
+// (tied weights once, vocabulary unpadded, buffers left out). BLOOM-176B: 176,247,271,424.
 std::int64_t block_parameter_count(const ModelSpec& model);
 std::int64_t parameter_count(const ModelSpec& model);
 // Of these, the weights that one token passes: all but the experts it does not choose.
 std::int64_t active_parameter_count(const ModelSpec& model);
 
 // FLOPs of one training step over `global_batch` sequences, causal attention counted in full as
-// the papers do; of experts those that a token chooses. Forward + backward = 3 x forward; full
-// recompute adds a fourth forward of the blocks ("hardware" FLOPs, Narayanan et al. 2021 eq. 3 for
-// the GPT shape: 96 B s L h^2 (1 + s/6h + V/16Lh)).
+// the papers do; of experts those that a token chooses; prediction layers and their passes through
+// the head included. Forward + backward = 3 x forward; full recompute adds a fourth forward of the
+// blocks ("hardware" FLOPs, Narayanan et al. 2021 eq. 3 for the GPT shape: 96 B s L h^2 (1 + s/6h +
+// V/16Lh)).
 Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch);
-// Forward FLOPs of the blocks alone / of their attention cores alone, for one sequence: what
-// recompute repeats.
-Flops blocks_forward_flops(const ModelSpec& model);
+// Forward FLOPs of the attention cores of all blocks for one sequence.
 Flops attention_core_forward_flops(const ModelSpec& model);
+
+// Forward FLOPs of one block of kind 0 for one sequence, by what recompute repeats of it.
+struct BlockFlops {
+  double attention_core = 0;
+  double recurrence = 0;   // the scan of a block without attention
+  double latent_up = 0;    // latent attention's projections up
+  double projections = 0;  // all others of attention, or of a recurrence
+  double shared_experts = 0;
+  double feed_forward = 0;  // or all other products of experts, the router's among them
+
+  double products() const { return latent_up + projections + shared_experts + feed_forward; }
+  double total() const { return attention_core + recurrence + products(); }
+};
+BlockFlops block_forward_flops(const ModelSpec& model);
 
 // Vocabulary after padding to a multiple of vocab_multiple * tp, as Megatron pads.
 std::int64_t padded_vocab(const ModelSpec& model, std::int64_t tp);

@@ -185,11 +185,15 @@ Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario
       best = predicted.step;
       continue;
     }
-    // Where nothing fits today, any memory that lets something run is an endless gain.
-    const double gain = best > Seconds() ? best / predicted.step - 1 : INFINITY;
-    const double last = all.empty() ? 0 : all.back().gain;
+    const Bytes needed = memory_for(scenario, space, predicted.peak);
+    if (best <= Seconds()) {  // nothing fits today: there is no step to gain on
+      all.push_back({needed, *run, std::nullopt});
+      break;
+    }
+    const double gain = best / predicted.step - 1;
+    const double last = all.empty() ? 0 : *all.back().gain;
     if ((1 + gain) / (1 + last) < 1 + kLeastGain) continue;
-    all.push_back({memory_for(scenario, space, predicted.peak), *run, gain});
+    all.push_back({needed, *run, gain});
   }
   return all;
 }

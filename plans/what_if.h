@@ -49,11 +49,12 @@ using HearShare = std::function<void(double)>;
 
 // Memory of one GPU at which a faster plan fits.
 struct MemoryBreakEven {
-  Bytes memory;     // as much a GPU must have
-  PlannedRun run;   // the plan that it unlocks
-  double gain = 0;  // of speed over the best plan that fits today
+  Bytes memory;                // as much a GPU must have
+  PlannedRun run;              // the plan that it unlocks
+  std::optional<double> gain;  // of speed over the best plan that fits today; none where none fits
 };
 // By rising memory, up to `most` times today's; each faster than those before it by 1 % or more.
+// Where no plan fits today, the first one that more memory unlocks and no other.
 Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario,
                                                         const SearchSpace& space, double most,
                                                         int threads = 1,

@@ -85,7 +85,8 @@ void name_llama4(WeightNames& n) {
 WeightNames names_of(const ModelSpec& model) {
   const std::string& family = model.family;
   const bool nameless = family.empty() || family == "gpt2";
-  if (family == "bloom" || (nameless && model.mlp != MlpKind::kSwiglu)) {
+  // BLOOM has no names for the matrices of a gated feed-forward part.
+  if ((family == "bloom" || nameless) && !is_gated(model.mlp)) {
     WeightNames n = bloom_names(model);
     n.head = model.tied_embedding ? n.words : "lm_head.weight";
     return n;
@@ -95,11 +96,10 @@ WeightNames names_of(const ModelSpec& model) {
   if (nameless || family == "mixtral") name_mixtral(n);
   if (family == "llama4_text") name_llama4(n);
   if (family == "gpt_oss") n.router = "mlp.router";
-  if (family == "starcoder2") {
-    n.up = {"mlp.c_fc"};
-    n.down = "mlp.c_proj";
-  } else if (!is_gated(model.mlp)) {
-    n.up = {"mlp.up_proj"};
+  if (!is_gated(model.mlp)) {
+    const bool is_starcoder = family == "starcoder2";
+    n.up = {is_starcoder ? "mlp.c_fc" : "mlp.up_proj"};
+    if (is_starcoder) n.down = "mlp.c_proj";
     n.expert_up = {"up_proj"};
     n.shared_up = {"mlp.shared_experts.up_proj"};
   }

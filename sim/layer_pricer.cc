@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "reference_model/rotary_table.h"
@@ -39,9 +41,19 @@ std::int64_t gathered_weight_bytes(const CollectiveRecord& record, const Plan& p
 
 // Two moments in 16 bits, read and written, are eight bytes fewer a weight.
 double moments_traffic(const OpRecord& op, const StackSpec& stack) {
-  const bool is_narrow_update = op.key.kind == OpKind::kAdamW && op.key.dtype != DType::kFloat32;
-  if (!is_narrow_update || stack.parts.moments_dtype == DType::kFloat32) return 1;
+  if (op.key.kind != OpKind::kAdamW || stack.parts.moments_dtype == DType::kFloat32) return 1;
   return 1 - 8 * static_cast<double>(op.key.dims[0]) / op.bytes;
+}
+
+// The same in memory, whatever the weights' dtype (Transformer Engine's FusedAdam, exp_avg_dtype).
+// An offloaded optimizer keeps its moments in fp32.
+void narrow_moments(Program& program, const StackSpec& stack) {
+  for (AllocationRecord& allocation : program.allocations) {
+    const std::string_view label = allocation.label;
+    const bool is_moment = allocation.category == MemoryCategory::kOptimizer &&
+                           (label == "momentum" || label == "variance");
+    if (is_moment) allocation.bytes = allocation.bytes / 4 * size_of(stack.parts.moments_dtype);
+  }
 }
 
 // The plan whose data-parallel ranks are those of one shard group.
@@ -51,18 +63,27 @@ Plan shard_plan(const Scenario& scenario, Plan plan) {
   return plan;
 }
 
+// The least data-parallel degree whose ranks hold all experts.
+std::int64_t least_replicas(const Plan& plan) {
+  const std::int64_t of_experts = expert_tensor_ranks(plan) * plan.degrees.ep;
+  return of_experts / std::gcd(of_experts, plan.degrees.tp * plan.degrees.cp);
+}
+
 // One trace stands for all data-parallel degrees where ZeRO leaves layers whole. Left out is the
 // padding of a unit to their number: where gradients are kept apart, one fill of less than 64 dp
-// elements.
+// elements. Embeddings and head are never recomputed.
 Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
-  if (plan.recompute == Recompute::kSelective && !attends_again(scenario.stack.parts)) {
-    traced.recompute = Recompute::kNone;
-  }
-  traced.zero = key.zero;
-  if (key.degrees.dp == 0) traced.degrees.dp = 1;
+  const bool attends_once =
+      plan.recompute == Recompute::kSelective && !attends_again(scenario.stack.parts);
+  if (attends_once || key.kind != LayerKind::kBlock) traced.recompute = Recompute::kNone;
   traced.degrees.ep = std::max<std::int64_t>(1, key.degrees.ep);
   traced.degrees.etp = key.degrees.etp;
+  traced.zero = key.zero;
+  if (key.zero == 0) {
+    traced.degrees.dp = least_replicas(traced);
+    traced.rank_order = {};
+  }
   return traced;
 }
 
@@ -101,12 +122,18 @@ Scenario at_site_clock(Scenario scenario) {
   return scenario;
 }
 
-// Without what only says where groups lie: a trace that works around no shards does not know.
-LayerKey placeless(LayerKey key) {
+// Without what only places groups of replicas: a layer that works around no shards has none.
+LayerKey without_replicas(LayerKey key) {
   if (key.zero != 0) return key;
   key.degrees.dp = key.degrees.pp = 0;
   key.rank_order = {};
   return key;
+}
+
+// Without what only places groups: a trace that works around no shards depends on none of them.
+LayerKey placeless(LayerKey key) {
+  if (key.zero == 0) key.node = key.world = 0;
+  return without_replicas(key);
 }
 
 }  // namespace
@@ -153,12 +180,12 @@ LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std
 
 // Blocks without experts are the same wherever those of other blocks lie.
 LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t block) const {
-  LayerKey key = layer_key(kind, plan, scenario().stack.training, block);
+  LayerKey key = layer_key(kind, plan, scenario(), block);
   const bool shares = kind == LayerKind::kBlock && lacks_experts_[static_cast<std::size_t>(block)];
   if (!shares || key.zero != 0) return key;
   key.degrees.ep = 1;
   key.degrees.etp = 0;
-  return placeless(key);
+  return without_replicas(key);
 }
 
 Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan) const {
@@ -359,14 +386,12 @@ Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
 }
 
 const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
-  LayerKey key = fixed_key(kind, plan, scenario().stack.training, block);
-  // What an owner broadcasts at once depends on its stage.
-  if (scenario().stack.parts.sync == DataParallelSync::kOwners) key.degrees.pp = plan.degrees.pp;
-  const auto [fixed, is_new] = fixed_.place(key);
+  const auto [fixed, is_new] = fixed_.place(fixed_key(kind, plan, scenario(), block));
   if (!is_new) return fixed;
-  const StepEndTrace trace =
+  StepEndTrace trace =
       trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
                      traced_options(scenario(), plan));
+  narrow_moments(trace.program, scenario().stack);
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
   fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;
   fixed.update = memory_change(trace.program, trace.reduce, trace.end, granularity).highest;
@@ -374,10 +399,6 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   if (kind == LayerKind::kBlock) {
     fixed.stand_ins = distinct_weights(fixed, plan, block);
     add_weight_copies(fixed, plan);
-  }
-  if (scenario().stack.parts.moments_dtype != DType::kFloat32 && plan.dtype != DType::kFloat32) {
-    constexpr double kOfTwelveBytes = 8.0 / 12;  // the fp32 copy and two moments of two bytes
-    fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] *= kOfTwelveBytes;
   }
   fixed.host = host_bytes(trace.program);
   if (host_is_device(scenario())) {  // one memory

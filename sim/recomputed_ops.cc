@@ -57,7 +57,62 @@ std::int64_t module_of(ModelPart part, bool has_experts) {
   }
 }
 
+// Forward FLOPs of a block that selective recompute repeats. Norms and activations count none.
+double flops_of_modules(const BlockFlops& block, bool has_experts, std::int64_t modules) {
+  const auto has = [&](RecomputeModule module) { return holds(modules, bit(module)); };
+  double flops = 0;
+  if (has(RecomputeModule::kCoreAttention)) flops += block.attention_core;
+  if (has(RecomputeModule::kLatentUp)) flops += block.latent_up;
+  if (has(has_experts ? RecomputeModule::kMoe : RecomputeModule::kMlp)) {
+    flops += block.feed_forward + block.shared_experts;
+  } else if (has_experts && has(RecomputeModule::kSharedExperts)) {
+    flops += block.shared_experts;
+  }
+  return flops;
+}
+
+// Recompute::kBlocks: of the first blocks of every chunk.
+double flops_of_some_blocks(const ModelSpec& model, const Plan& plan) {
+  std::vector<double> count(static_cast<std::size_t>(block_kind_count(model)));
+  std::int64_t first = 0;
+  for (const std::int64_t blocks : plan.stage_layers) {
+    for (std::int64_t i = 0; i < recomputed_blocks(plan, blocks); ++i) {
+      ++count[static_cast<std::size_t>(block_kind(model, first + i))];
+    }
+    first += blocks;
+  }
+  double flops = 0;
+  for (std::size_t kind = 0; kind < count.size(); ++kind) {
+    const ModelSpec one = with_block_kind(model, static_cast<std::int64_t>(kind));
+    flops += count[kind] * block_forward_flops(one).total();
+  }
+  return flops;
+}
+
 }  // namespace
+
+Flops recomputed_flops(const ModelSpec& model, const SoftwareParts& parts, const Plan& plan) {
+  const auto batch = static_cast<double>(plan.global_batch);
+  if (plan.recompute == Recompute::kBlocks) {
+    return Flops(batch * flops_of_some_blocks(model, plan));
+  }
+  double flops = 0;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const ModelSpec one = with_block_kind(model, kind);
+    const BlockFlops block = block_forward_flops(one);
+    const auto blocks = static_cast<double>(blocks_of_kind(model, kind));
+    switch (plan.recompute) {
+      case Recompute::kNone:
+      case Recompute::kBlocks: break;
+      case Recompute::kFull: flops += blocks * block.total(); break;
+      case Recompute::kOps: flops += blocks * block.products() / 2; break;
+      case Recompute::kSelective:
+        flops += blocks * flops_of_modules(block, has_experts(one), parts.recompute_modules);
+        break;
+    }
+  }
+  return Flops(batch * flops);
+}
 
 std::vector<OpRecord> forward_ops(const LayerTrace& trace) {
   std::vector<OpRecord> ops;

@@ -10,6 +10,10 @@ namespace tpsim {
 
 std::vector<OpRecord> forward_ops(const LayerTrace& trace);
 
+// FLOPs of a step that run again in backward, on all ranks together. Counted as
+// model_flops_per_step() counts, whose sum with these is a step's hardware FLOPs.
+Flops recomputed_flops(const ModelSpec& model, const SoftwareParts& parts, const Plan& plan);
+
 // Recompute::kSelective beside flash attention: its forward runs again, which the traced program,
 // without probabilities to recompute, leaves out.
 std::vector<OpRecord> attention_core_ops(const LayerTrace& trace);

@@ -11,30 +11,13 @@
 #include "sim/low_precision.h"
 #include "sim/normal.h"
 #include "sim/predict.h"
+#include "sim/recomputed_ops.h"
 #include "sim/scan_model.h"
 #include "sim/terms.h"
 #include "sim/usual_spreads.h"
 
 namespace tpsim {
 namespace {
-
-// A FLOP count of the papers: forward of everything plus twice that for backward, and with
-// recompute what runs again.
-Flops hardware_flops(const ModelSpec& model, const StackSpec& stack, const Plan& plan) {
-  const auto batch = static_cast<double>(plan.global_batch);
-  Flops flops = model_flops_per_step(model, plan.global_batch);
-  std::int64_t again = 0;
-  for (const std::int64_t blocks : plan.stage_layers) again += recomputed_blocks(plan, blocks);
-  flops += batch * static_cast<double>(again) / static_cast<double>(model.layers) *
-           blocks_forward_flops(model);
-  if (plan.recompute == Recompute::kOps) {
-    flops += 0.5 * batch * (blocks_forward_flops(model) - attention_core_forward_flops(model));
-  }
-  if (plan.recompute == Recompute::kSelective && attends_again(stack.parts)) {
-    flops += batch * attention_core_forward_flops(model);
-  }
-  return flops;
-}
 
 // The group over which a term's collectives run; nothing where they are not most of the term.
 std::optional<GroupKind> group_of(StepTerm term) {
@@ -135,11 +118,11 @@ Sources sources_of(const StepCost& cost) {
 
 void add_rates(Prediction& p, const Scenario& scenario, const Plan& plan) {
   const double gpus = static_cast<double>(gpu_count(plan));
-  const FlopsPerSecond model_rate =
-      model_flops_per_step(scenario.model, plan.global_batch) / p.step / gpus;
+  const Flops model = model_flops_per_step(scenario.model, plan.global_batch);
+  const Flops hardware = model + recomputed_flops(scenario.model, scenario.stack.parts, plan);
+  const FlopsPerSecond model_rate = model / p.step / gpus;
   p.model_tflops_per_gpu = model_rate.value() * 1e-12;
-  p.hardware_tflops_per_gpu =
-      (hardware_flops(scenario.model, scenario.stack, plan) / p.step).value() / gpus * 1e-12;
+  p.hardware_tflops_per_gpu = (hardware / p.step).value() / gpus * 1e-12;
   const DType operands = product_dtype(plan);
   const DeviceFacts& device = scenario.profile.device;
   p.mfu = model_rate / (is_narrow(operands) ? matrix_peak(device, operands) : device.matmul_peak);

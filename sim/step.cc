@@ -56,7 +56,8 @@ void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineSh
   }
   const Seconds busy = to_seconds(cost.pipeline.busy[s]);
   const Seconds sending = to_seconds(cost.pipeline.sending[s]);
-  cost.terms[StepTerm::kHostWait] = busy - device - gathers;
+  // Tasks are timed in whole picoseconds: what is left of them may be less than nothing by that.
+  cost.terms[StepTerm::kHostWait] = std::max(Seconds(), busy - device - gathers);
   cost.terms[StepTerm::kTransfer] = gathers + sending;
 }
 

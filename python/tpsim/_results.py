@@ -349,10 +349,10 @@ class Sensitivity(Value):
 
 
 class MemoryBreakEven(Value):
-    """With so much memory a device, another plan is the best."""
+    """With so much memory a device, another plan is the best. No gain where no plan fits today."""
 
     memory_gib: float
-    gain: float
+    gain: Optional[float]
     plan: Plan
 
 

@@ -119,6 +119,23 @@ TEST_CASE("memory unlocks a plan at its break-even point and not below") {
   }
 }
 
+TEST_CASE("where nothing fits, memory unlocks one plan, which gains on none") {
+  const SearchSpace space = space_of(8);
+  Scenario scenario = with_memory(16);
+  scenario.profile.device.memory = Bytes(1);
+  const auto miss = search(scenario, space, 1, {});
+  REQUIRE(miss.ok());
+  REQUIRE(miss->plans.empty());
+  scenario.profile.device.memory = 0.9 * miss->nearest_miss->predicted.peak;
+  REQUIRE(search(scenario, space, 1, {})->plans.empty());
+  const auto points = memory_break_evens(scenario, space, 2);
+  REQUIRE(points.ok());
+  REQUIRE(points->size() == 1);
+  CHECK_FALSE(points->front().gain.has_value());
+  scenario.profile.device.memory = (1 + 1e-9) * points->front().memory;
+  CHECK_FALSE(search(scenario, space, 1, {})->plans.empty());
+}
+
 TEST_CASE("another plan is best beyond a break-even point and the same before") {
   Scenario scenario = with_memory(16);
   const SearchSpace space = space_of(16);

@@ -105,9 +105,12 @@ ModelSpec one_of_each(ModelSpec model) {
   return model;
 }
 
-// What plans leave out as too small to matter (check_trainable).
+// What plans leave out as too small to matter (check_trainable), and the layers that predict later
+// tokens, which no rank runs.
 std::int64_t left_out(const ModelSpec& model) {
-  std::int64_t count = 0;
+  ModelSpec executed = model;
+  executed.ends.prediction_layers = 0;
+  std::int64_t count = parameter_count(model) - parameter_count(executed);
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     if (block_of_kind(model, kind).experts.shared_gate) count += model.hidden;
   }
