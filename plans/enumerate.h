@@ -41,6 +41,10 @@ struct GroupKey {
   std::int64_t micro_batch = 1;
   std::int64_t virtual_stages = 1;
   ScheduleKind schedule{};
+  friend bool operator==(const GroupKey&, const GroupKey&) = default;
+};
+struct GroupKeyHash {
+  std::size_t operator()(const GroupKey& key) const noexcept;
 };
 
 // Plans of one family, layout, micro-batch, number of chunks and schedule: every arrangement with

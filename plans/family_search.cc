@@ -12,6 +12,10 @@ namespace {
 // Of ZeRO stages and rank orders there are far fewer than 32 combinations.
 std::uint32_t bit(std::size_t arrangement) { return std::uint32_t{1} << arrangement; }
 bool is_set(std::uint32_t arrangements, std::size_t i) { return (arrangements & bit(i)) != 0; }
+std::uint32_t slot_bit(const Arrangement& one) {
+  return bit(2 * static_cast<std::size_t>(one.zero) + static_cast<std::size_t>(one.rank_order));
+}
+constexpr std::uint32_t kAllArrangements = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
@@ -43,8 +47,10 @@ FamilySearch::Found FamilySearch::run(std::int64_t family, std::int64_t most) {
   return visit(family, &FamilySearch::consider_group);
 }
 
-FamilySearch::Found FamilySearch::bound_groups(std::int64_t family, double goal) {
+FamilySearch::Found FamilySearch::bound_groups(std::int64_t family, double goal,
+                                               const SlowGroups* slow) {
   goal_ = goal;
+  slow_ = slow;
   return visit(family, &FamilySearch::bound);
 }
 
@@ -68,10 +74,27 @@ FamilySearch::Found FamilySearch::open(const BoundedGroup& group, double goal) {
   return std::move(found_);
 }
 
-// Counts those that cannot.
-std::uint32_t FamilySearch::may_fit(const PlanGroup& group) {
+// Counts those that another search knows to be too slow.
+std::uint32_t FamilySearch::fast_enough(const PlanGroup& group) {
+  if (slow_ == nullptr) return kAllArrangements;
+  const auto known = slow_->find(group.key);
+  if (known == slow_->end()) return kAllArrangements;
   std::uint32_t left = 0;
   for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
+    if ((known->second & slot_bit(group.arrangements[i])) == 0) {
+      left |= bit(i);
+    } else {
+      found_.not_as_good += group.plans;
+    }
+  }
+  return left;
+}
+
+// Counts those that cannot.
+std::uint32_t FamilySearch::may_fit(const PlanGroup& group, std::uint32_t arrangements) {
+  std::uint32_t left = 0;
+  for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
+    if (!is_set(arrangements, i)) continue;
     const Plan plan = arranged(group.settings, group.arrangements[i]);
     // What is held for good needs no trace of a layer.
     const bool fits = group_bounds_.least_held(plan, *group.floors) <= limit_ &&
@@ -95,7 +118,10 @@ double FamilySearch::bound_of(const Plan& plan, const CutFloors& cuts) {
 }
 
 void FamilySearch::bound(const PlanGroup& group) {
-  BoundedGroup bounded{std::numeric_limits<double>::max(), place_, 0, may_fit(group), group.key};
+  BoundedGroup bounded{.bound = std::numeric_limits<double>::max(),
+                       .place = place_,
+                       .arrangements = may_fit(group, fast_enough(group)),
+                       .key = group.key};
   for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
     if (!is_set(bounded.arrangements, i)) continue;
     const Plan plan = arranged(group.settings, group.arrangements[i]);
@@ -106,13 +132,16 @@ void FamilySearch::bound(const PlanGroup& group) {
       continue;
     }
     bounded.bound = std::min(bounded.bound, bound);
+    bounded.slots |= slot_bit(group.arrangements[i]);
     bounded.plans += group.plans;
   }
   if (bounded.plans > 0) found_.groups.push_back(bounded);
   place_ += static_cast<std::int64_t>(group.cuts.size() * group.arrangements.size());
 }
 
-void FamilySearch::consider_group(const PlanGroup& group) { consider_plans(group, may_fit(group)); }
+void FamilySearch::consider_group(const PlanGroup& group) {
+  consider_plans(group, may_fit(group, kAllArrangements));
+}
 
 // Every plan has a place, though it be ruled out.
 void FamilySearch::consider_plans(const PlanGroup& group, std::uint32_t arrangements) {

@@ -34,8 +34,13 @@ struct BoundedGroup {
   std::int64_t place = 0;          // of its first plan
   std::int64_t plans = 0;          // that were not ruled out
   std::uint32_t arrangements = 0;  // a bit for each of the group's: not ruled out
+  std::uint32_t slots = 0;         // the same, a bit for each ZeRO stage and rank order
   GroupKey key;
 };
+
+// Of groups of another search, the ZeRO stages and rank orders (BoundedGroup::slots) whose plans
+// are known to be slower than what counts here.
+using SlowGroups = std::unordered_map<GroupKey, std::uint32_t, GroupKeyHash>;
 
 // Evaluates the plans of families in closed form; one for each thread. What of a group at once
 // tells that no plan of it fits (sim/group_bounds.h) is asked before its plans are.
@@ -54,9 +59,10 @@ class FamilySearch {
     std::vector<BoundedGroup> groups;
   };
 
-  FamilySearch(std::shared_ptr<const PriceLists> prices, const PlanSpace& plans,
+  FamilySearch(std::shared_ptr<LayerPricer> pricer, const PlanSpace& plans,
                const SearchSpace& space, bool trades_memory)
-      : pricer_(std::move(prices)),
+      : shared_pricer_(std::move(pricer)),
+        pricer_(*shared_pricer_),
         bounds_(pricer_),
         group_bounds_(pricer_),
         plans_(plans),
@@ -67,9 +73,9 @@ class FamilySearch {
 
   // All plans, one by one. Stops adding candidates when there are more than `most`.
   Found run(std::int64_t family, std::int64_t most);
-  // Groups alone, but for those whose bound is above `goal`: plans in them that do not fit are not
-  // counted yet.
-  Found bound_groups(std::int64_t family, double goal);
+  // Groups alone, but for those whose bound is above `goal` and those in `slow`, which may be null:
+  // plans in them that do not fit are not counted yet.
+  Found bound_groups(std::int64_t family, double goal, const SlowGroups* slow);
   // The plans of such a group; those that cannot score `goal` or less are not looked at further.
   Found open(const BoundedGroup& group, double goal);
 
@@ -86,7 +92,8 @@ class FamilySearch {
   Found visit(std::int64_t family, Walk walk);
   void bound(const PlanGroup& group);
   void consider_group(const PlanGroup& group);
-  std::uint32_t may_fit(const PlanGroup& group);
+  std::uint32_t fast_enough(const PlanGroup& group);
+  std::uint32_t may_fit(const PlanGroup& group, std::uint32_t arrangements);
   double bound_of(const Plan& plan, const CutFloors& cuts);
   void consider_plans(const PlanGroup& group, std::uint32_t arrangements);
   void consider(const Plan& plan, const StageCut& cut);
@@ -96,7 +103,8 @@ class FamilySearch {
   bool fewest_is_fastest(const Plan& plan) const;
   bool is_below_floor(const Plan& plan);
 
-  LayerPricer pricer_;
+  std::shared_ptr<LayerPricer> shared_pricer_;  // for as long as this lives
+  LayerPricer& pricer_;
   PlanBounds bounds_;
   GroupBounds group_bounds_;
   const PlanSpace& plans_;
@@ -109,6 +117,7 @@ class FamilySearch {
   RankOrder first_order_;
   int zero_over_memory_ = -1;  // of the cut at hand, what did not fit in the first order
   double goal_ = 0;
+  const SlowGroups* slow_ = nullptr;
   std::size_t most_ = 0;
   std::int64_t place_ = 0;
 };

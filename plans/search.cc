@@ -42,17 +42,43 @@ Plan whole_plan(const Plan& settings, const StageCut& cut) {
   return plan;
 }
 
+// Pricers of one scenario, one for each thread that searches: what the layers of one search cost
+// need not be traced again for the next.
+class PricerPool {
+ public:
+  explicit PricerPool(const Scenario& scenario)
+      : prices_(std::make_shared<const PriceLists>(scenario)) {}
+
+  const Scenario& scenario() const { return prices_->scenario; }
+
+  std::shared_ptr<LayerPricer> take() {
+    const std::lock_guard lock(mutex_);
+    if (taken_ == all_.size()) all_.push_back(std::make_shared<LayerPricer>(prices_));
+    return all_[taken_++];
+  }
+  // Between searches: nobody uses what was taken any more.
+  void take_back_all() { taken_ = 0; }
+
+ private:
+  std::shared_ptr<const PriceLists> prices_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<LayerPricer>> all_;
+  std::size_t taken_ = 0;
+};
+
 class Search {
  public:
-  // `cap`: a score that plans must reach; then nothing is said of a search that finds none.
-  Search(std::shared_ptr<const PriceLists> prices, const SearchSpace& space, int top,
-         double cap = kNoCap)
+  // `cap`: a score that plans must reach; then nothing is said of a search that finds none. `slow`:
+  // groups that cannot reach it, or null.
+  Search(PricerPool& pricers, const SearchSpace& space, int top, double cap = kNoCap,
+         const SlowGroups* slow = nullptr)
       : space_(space),
         top_(static_cast<std::size_t>(std::max(1, top))),
         cap_(cap),
-        prices_(std::move(prices)),
-        plans_(prices_->scenario, space),
-        most_(prices_->scenario.limits.memory < kNoLimits.memory
+        slow_(slow),
+        pricers_(pricers),
+        plans_(pricers.scenario(), space),
+        most_(pricers.scenario().limits.memory < kNoLimits.memory
                   ? kMostCandidates
                   : std::numeric_limits<std::int64_t>::max()) {}
 
@@ -72,6 +98,15 @@ class Search {
       TPSIM_TRY_STATUS(evaluate_families(threads, true, progress));
       return choose_front(progress);
     });
+  }
+
+  // Groups of which no plan reaches the score, though all of its plans ran in the memory there is.
+  SlowGroups groups_beyond(double score) const {
+    SlowGroups slow;
+    for (const BoundedGroup& group : groups_) {
+      if (group.bound > score) slow.emplace(group.key, group.slots);
+    }
+    return slow;
   }
 
  private:
@@ -98,7 +133,8 @@ class Search {
     std::mutex mutex;
     std::vector<Found> found(static_cast<std::size_t>(plans_.families()));
     parallel_for(plans_.families(), threads, [&]() -> IndexWork {
-      const auto families = std::make_shared<FamilySearch>(prices_, plans_, space_, trades_memory);
+      const auto families =
+          std::make_shared<FamilySearch>(pricers_.take(), plans_, space_, trades_memory);
       {
         const std::lock_guard lock(mutex);
         families_ = families;
@@ -128,7 +164,9 @@ class Search {
   Status bound_families(int threads, const std::function<void(double)>& progress) {
     return visit_families(
         threads, false,
-        [this](FamilySearch& families, std::int64_t i) { return families.bound_groups(i, cap_); },
+        [this](FamilySearch& families, std::int64_t i) {
+          return families.bound_groups(i, cap_, slow_);
+        },
         progress);
   }
 
@@ -305,7 +343,7 @@ class Search {
 
   // Of all plans, none of which fits, the one with the lowest peak.
   Status find_nearest_miss() {
-    if (result_.pruned.count(kTooLong) > 0) return step_too_long(prices_->scenario);
+    if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricers_.scenario());
     PlanBounds bounds(pricer());
     Candidate miss;
     for (std::int64_t family = 0; family < plans_.families(); ++family) {
@@ -325,7 +363,8 @@ class Search {
   const SearchSpace& space_;
   std::size_t top_;
   double cap_;
-  std::shared_ptr<const PriceLists> prices_;
+  const SlowGroups* slow_;
+  PricerPool& pricers_;
   PlanSpace plans_;
   std::int64_t most_;                       // candidates or groups that are kept for ranking
   std::shared_ptr<FamilySearch> families_;  // of one thread: it knows the prices of some layers
@@ -384,28 +423,33 @@ bool lacked_memory(const SearchResult& found) { return found.pruned.count(kOverM
 // them: memory is the objective, and others fit.
 Result<SearchResult> best_plans(const Scenario& scenario, const SearchSpace& space, int top,
                                 const Progress& progress, int threads) {
-  const auto prices = std::make_shared<const PriceLists>(scenario);
-  TPSIM_TRY(SearchResult found, Search(prices, space, top).best(progress, threads));
+  PricerPool pricers(scenario);
+  Search first(pricers, space, top);
+  TPSIM_TRY(SearchResult found, first.best(progress, threads));
   if (!may_offload(scenario, space) || !lacked_memory(found)) return found;
   found.offload_left_out = space.objective == Objective::kMemory && !found.plans.empty();
   if (found.offload_left_out) return found;
   const auto wanted = static_cast<std::size_t>(std::max(1, top));
   const double cap = found.plans.size() < wanted ? kNoCap : found.scores.back();
   const SearchSpace other = offloaded(space);
-  TPSIM_TRY(SearchResult second, Search(prices, other, top, cap).best(progress, threads));
+  // To offload the optimizer shortens no step: what is too slow without it is so with it.
+  const SlowGroups slow = first.groups_beyond(cap);
+  pricers.take_back_all();
+  TPSIM_TRY(SearchResult second, Search(pricers, other, top, cap, &slow).best(progress, threads));
   return merged(std::move(found), std::move(second), wanted);
 }
 
 // A front has plans that offload only where no other fits.
 Result<SearchResult> front_of(const Scenario& scenario, const SearchSpace& space,
                               const Progress& progress, int threads) {
-  const auto prices = std::make_shared<const PriceLists>(scenario);
-  TPSIM_TRY(SearchResult found, Search(prices, space, 1).front(progress, threads));
+  PricerPool pricers(scenario);
+  TPSIM_TRY(SearchResult found, Search(pricers, space, 1).front(progress, threads));
   if (!may_offload(scenario, space)) return found;
   found.offload_left_out = !found.plans.empty() && lacked_memory(found);
   if (!found.plans.empty()) return found;
   const SearchSpace other = offloaded(space);
-  TPSIM_TRY(SearchResult second, Search(prices, other, 1).front(progress, threads));
+  pricers.take_back_all();
+  TPSIM_TRY(SearchResult second, Search(pricers, other, 1).front(progress, threads));
   add_counts(found, second);
   keep_nearest_miss(second, found);
   return second;
