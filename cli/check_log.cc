@@ -131,7 +131,8 @@ std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
           expert_view(check) + memory_view(terminal, check);
   if (checked.kernels) text += kernel_view(terminal, *checked.kernels, checked.kernel_rows);
   if (!check.findings.empty()) {
-    text += "\n" + heading(terminal, "WHY", "the main cause first");
+    text +=
+        "\n" + heading(terminal, "WHY", check.findings.size() > 1 ? "the main cause first" : "");
     for (const Finding& finding : check.findings) {
       text += fmt::format("  {}: {}\n", terminal.paint(name_of(finding.cause), Ink::kBold),
                           printable(finding.evidence));
@@ -191,6 +192,22 @@ Result<std::optional<double>> most_gap(const Arguments& arguments) {
   if (!arguments.has(Opt::kMaxGap)) return std::optional<double>();
   TPSIM_TRY(const double most, probability_of(arguments, Opt::kMaxGap, 0.1));
   return std::optional(most);
+}
+
+// kDoesNotFit for a run that is not sound, or whose step or memory is off by more than `most`.
+Status check_gaps(const LogCheck& check, double most) {
+  std::string what;
+  if (!check.is_sound) {
+    what = "the run is not sound";
+  } else if (std::abs(check.gap()) > most) {
+    what = fmt::format("the step is off by {:+.1f} %", 100 * check.gap());
+  } else if (std::abs(check.memory_gap()) > most) {
+    what = fmt::format("the memory of a stage is off by {:+.1f} %", 100 * check.memory_gap());
+  } else {
+    return Ok{};
+  }
+  return Error{ErrorKind::kDoesNotFit, what, row_of(Opt::kMaxGap).name,
+               fmt::format("at most {} is allowed", percent_text(most))};
 }
 
 // The steps of a trace, as a log would have them.
@@ -361,12 +378,7 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const CheckedLog checked, check_log_answer(asked, log, plan.file));
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(check_log_json(checked))
                                                              : check_text(terminal, checked)));
-  if (!most || (std::abs(checked.check.gap()) <= *most && checked.check.is_sound)) return Ok{};
-  return Error{ErrorKind::kDoesNotFit,
-               checked.check.is_sound
-                   ? fmt::format("the step is off by {:+.1f} %", 100 * checked.check.gap())
-                   : "the run is not sound",
-               row_of(Opt::kMaxGap).name, fmt::format("allowed are {}", percent_text(*most))};
+  return most ? check_gaps(checked.check, *most) : Ok{};
 }
 
 }  // namespace tpsim::cli

@@ -30,8 +30,10 @@ constexpr std::array kMeanings = {
     KeyMeaning{"cluster.host.memory_bandwidth", "of a node"},
     KeyMeaning{"cluster.host.memory_efficiency", "share of it that a pass over memory reaches"},
     KeyMeaning{"cluster.host.memory", "of a node"},
-    KeyMeaning{"cluster.several_ranks_share",
-               "share of a port that is left where several ranks use it at once"},
+    KeyMeaning{
+        "cluster.several_ranks_share",
+        "node bandwidth left where g > 1 groups with several ranks on the node communicate at "
+        "once and their rings collide on NICs: this to the power of 1 + log2(g) / 2"},
     KeyMeaning{"cluster.transfer_share",
                "speed of pipeline sends between nodes over that of collectives"},
     KeyMeaning{"cluster.gpu_clock", "clocks that its GPUs sustain over those of the profile"},

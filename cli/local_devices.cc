@@ -29,21 +29,6 @@ Status check_started(const RankStarter& starter, const Plan& plan) {
                                   d.pp, d.dp, wanted));
 }
 
-Status check_room(const LocalDevices& devices, const Plan& plan, const ModelSpec& model) {
-  if (devices.ranks.started > 0) return Ok{};  // each process has a share that others do not see
-  // Weights, momentum and variance, and fp32 weights beside narrower ones; sharded or not, all
-  // ranks together hold at least one copy.
-  const auto narrow = static_cast<double>(plan.dtype == DType::kFloat32 ? 0 : size_of(plan.dtype));
-  const Bytes needed((12 + narrow) * static_cast<double>(parameter_count(model)));
-  const Bytes has = devices.facts.memory * static_cast<double>(devices.machine.devices);
-  if (needed <= has) return Ok{};
-  return Error{
-      ErrorKind::kDoesNotFit,
-      fmt::format("weights and optimizer state of {} take at least {}, this machine has {}",
-                  model.name, to_string(needed), to_string(has)),
-      "", "tpsim run plan.json --rank R runs one rank alone; mpirun runs them on many machines"};
-}
-
 Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& body) {
   TPSIM_TRY_STATUS(check_number(devices.ranks, ranks,
                                 fmt::format("this runs {} rank{}", ranks, ranks == 1 ? "" : "s")));

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/free_memory.h"
 #include "core/plan.h"
 #include "core/profile.h"
 #include "core/result.h"
@@ -36,6 +36,9 @@ struct LocalDevices {
   DeviceFacts facts;  // rates are left to a profile
   MachineFacts machine;
   RankStarter ranks;
+  // Memory that tensors can still take: on the CPU from this machine, on a GPU from its driver. The
+  // device may be null on the CPU.
+  std::function<FreeMemory(const Device* device)> free_memory;
   // For one thread.
   std::function<std::unique_ptr<LoadMeter>()> meter;
   Bytes cache;  // what operands must exceed to come from memory; 0: as OpTimerSettings has it
@@ -57,10 +60,6 @@ Result<RankStarter> cpu_ranks();
 
 // kBadInput, naming the plan's degrees, when a launcher started another number of processes.
 Status check_started(const RankStarter& starter, const Plan& plan);
-
-// kDoesNotFit when this process would start ranks whose weights and optimizer state alone are more
-// than the machine has: the system would end it, or something else, in the middle.
-Status check_room(const LocalDevices& devices, const Plan& plan, const ModelSpec& model);
 
 // Runs that many ranks at the same time, each with a device of its own, and returns when those of
 // this process have ended. kBadInput when a launcher started another number.

@@ -42,6 +42,7 @@ Result<LocalDevices> cpu_devices() {
                                             to_string(Bytes(memory)), system_name());
   devices.machine.devices = cores;
   TPSIM_TRY(devices.ranks, cpu_ranks());
+  devices.free_memory = [](const Device*) { return free_memory(); };
   devices.meter = [] { return std::make_unique<ThreadLoadMeter>(); };
   return devices;
 }

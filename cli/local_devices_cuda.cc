@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/local_devices.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/cuda/gpu_facts.h"
 #include "kernels/cuda/gpu_state.h"
 #include "ranks/lone_world.h"
@@ -22,6 +23,11 @@ RankStarter gpu_ranks(const std::optional<Launch>& launch) {
     return run_alone([&](World& world) -> Status { return body(world, *device); });
   };
   return ranks;
+}
+
+FreeMemory free_on_gpu(const Device*) {
+  const DriverMemory driver = driver_memory();
+  return {Bytes(static_cast<double>(driver.total - driver.used)), "this GPU"};
 }
 
 std::optional<DeviceState> state_of_gpu() {
@@ -71,6 +77,7 @@ Result<LocalDevices> cuda_devices() {
       fmt::format("{}, CUDA {}, driver {}", gpu.name, gpu.runtime_version, gpu.driver_version);
   devices.machine.devices = count.gpus;
   devices.ranks = gpu_ranks(launch);
+  devices.free_memory = free_on_gpu;
   devices.meter = [] { return std::make_unique<OwnDeviceMeter>(); };
   devices.cache = Bytes(static_cast<double>(gpu.cache_bytes));
   devices.state = state_of_gpu;

@@ -21,6 +21,7 @@
 #include "profiler/profiler.h"
 #include "ranks/gathered.h"
 #include "ranks/launcher.h"
+#include "reference_model/training.h"
 #include "sim/machine_cluster.h"
 #include "sim/ops_to_profile.h"
 
@@ -55,6 +56,13 @@ Result<Scenario> machine_scenario(const Arguments& arguments, const std::optiona
   return scenario;
 }
 
+// Drops the plans that are predicted only; the error of the first where none is left.
+Status keep_runnable(std::string_view device, std::vector<Plan>& plans) {
+  const Status first = check_runs_on(plans.front(), device);
+  std::erase_if(plans, [&](const Plan& plan) { return !check_runs_on(plan, device).ok(); });
+  return plans.empty() ? first : Status(Ok{});
+}
+
 Result<Subject> subject_of(const Arguments& arguments, const LocalDevices& devices) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   Subject subject;
@@ -77,6 +85,7 @@ Result<Subject> subject_of(const Arguments& arguments, const LocalDevices& devic
                        "tpsim plan with the same options says why");
     }
   }
+  TPSIM_TRY_STATUS(keep_runnable(arguments[Opt::kDevice].value_or("cpu"), subject.plans));
   return subject;
 }
 
@@ -214,14 +223,18 @@ class Gauge {
 };
 
 // Runs the request on all ranks and puts their samples together, in the process of the first.
-Result<Findings> measured(const LocalDevices& devices, ProfileRequest request, std::int64_t world,
-                          const Terminal& terminal) {
+// kMissing where the device cannot run the subject's plans.
+Result<Findings> measured(const LocalDevices& devices, const Subject& subject,
+                          ProfileRequest request, std::int64_t world, const Terminal& terminal) {
   Findings found;
   Gauge gauge(devices);
   if (devices.state) request.op_timer.at_work = [&](bool soaked) { gauge.read(soaked); };
   const DeviceRankBody body = [&](World& ranks, Device& device) -> Status {
     const bool first = ranks.rank() == 0;
     TPSIM_TRY_STATUS(check_one_node(ranks, device));
+    for (const Plan& plan : subject.plans) {
+      TPSIM_TRY_STATUS(check_device(device, subject.model, plan));
+    }
     if (first) {
       ProgressBar progress(terminal, "checking");
       TPSIM_TRY_STATUS(check_ops(device, request.ops, progress.shower()));
@@ -340,7 +353,7 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
                                  ? devices.ranks.started
                                  : std::min(subject.ranks, devices.machine.devices);
   const ProfileRequest request = request_of(arguments, subject, work, devices, world);
-  TPSIM_TRY(const Findings found, measured(devices, request, world, terminal));
+  TPSIM_TRY(const Findings found, measured(devices, subject, request, world, terminal));
   if (!devices.ranks.speaks) return Ok{};
   const Profile profile = profile_of(arguments, devices, work, found);
   const std::string& path = *arguments[Opt::kOutputFolder];

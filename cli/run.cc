@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
+#include "cli/memory_check.h"
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
@@ -269,6 +270,9 @@ Error stopped_error(const TrainingRun& run, std::int64_t done) {
                std::move(saved)};
 }
 
+constexpr const char* kRandomTokens =
+    "tokens are drawn at random, so the loss cannot fall; --tokens FILE trains on yours";
+
 }  // namespace
 
 Status run_training(const Arguments& arguments, const Terminal& terminal) {
@@ -280,11 +284,11 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   const std::string device = arguments[Opt::kDevice].value_or("cpu");
   TPSIM_TRY(const LocalDevices devices, local_devices(device));
   TPSIM_TRY_STATUS(check_started(devices.ranks, run.plan));
-  TPSIM_TRY_STATUS(check_room(devices, run.plan, run.model));
+  TPSIM_TRY(const MemoryCheck memory, MemoryCheck::of(prepared.named, devices));
+  TPSIM_TRY_STATUS(memory.threads(run.plan));
   const bool speaks = devices.ranks.speaks;
   const bool json = arguments.has(Opt::kJson);
   JsonPrinter printer;
-  if (speaks) TPSIM_TRY_STATUS(json ? printer.begin(run) : print_heading(run, device == "cuda"));
   catch_stop_signals();
   ProgressBar progress(beside(terminal, json), "training");
   std::int64_t done = 0;
@@ -303,21 +307,25 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
     progress.show(static_cast<double>(done) / static_cast<double>(run.steps));
   };
   const bool quiet = arguments.has(Opt::kQuiet);
-  if (speaks && !json && !quiet && !arguments.has(Opt::kTokens)) {
-    print_note("words are drawn at random, so the loss cannot fall; --tokens FILE trains on yours");
-  }
+  const bool says_random = !json && !quiet && !arguments.has(Opt::kTokens);
   const TrainingHooks hooks{.on_note =
                                 [&](const std::string& note) {
                                   if (!quiet) print_note(note);
                                 },
                             .should_stop = [&] { return stop_requested() || !is_heard; }};
   const auto ranks = static_cast<int>(gpu_count(run.plan));
-  TPSIM_TRY_STATUS(run_ranks(devices, ranks, [&](World& world, Device& own) -> Status {
+  const DeviceRankBody body = [&](World& world, Device& own) -> Status {
+    TPSIM_TRY_STATUS(memory.launched(world, own, run.plan));
+    if (world.rank() == 0) {
+      TPSIM_TRY_STATUS(json ? printer.begin(run) : print_heading(run, device == "cuda"));
+      if (says_random) print_note(kRandomTokens);
+    }
     const auto report_first = [&](const StepReport& report) {
       if (world.rank() == 0) on_step(report);
     };
     return train(world, own, run, prepared.tokens, report_first, hooks);
-  }));
+  };
+  TPSIM_TRY_STATUS(run_ranks(devices, ranks, body));
   if (!speaks) return Ok{};
   if (!printed.ok()) return printed.error();
   const bool stopped = done > 0 && done < run.steps;

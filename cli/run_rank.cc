@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
+#include "cli/memory_check.h"
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
@@ -27,19 +28,22 @@ struct RankMeasurement {
   Seconds predicted_step() const { return total(predicted.ops) + total(predicted.collectives); }
 };
 
-Result<RankMeasurement> measure(const LocalDevices& devices, const LayerPricer& pricer,
-                                TrainingRun run, const TokenSource& tokens, std::int64_t rank) {
+Result<RankMeasurement> measure(const LocalDevices& devices, const MemoryCheck& memory,
+                                const LayerPricer& pricer, TrainingRun run,
+                                const TokenSource& tokens, std::int64_t rank) {
   run.time_ops = true;
   std::vector<StepReport> reports;
   const CollectiveSeconds seconds = [&](const CollectiveRecord& record) {
     return pricer.collective(record, run.plan).value();
   };
-  TPSIM_TRY_STATUS(run_ranks(devices, 1, [&](World&, Device& device) -> Status {
+  const DeviceRankBody body = [&](World&, Device& device) -> Status {
+    TPSIM_TRY_STATUS(memory.rank_alone(device, run.plan, rank));
     ModelledWorld alone(static_cast<int>(rank), static_cast<int>(gpu_count(run.plan)), seconds,
                         run.model.vocab);
     return train(alone, device, run, tokens,
                  [&](const StepReport& report) { reports.push_back(report); });
-  }));
+  };
+  TPSIM_TRY_STATUS(run_ranks(devices, 1, body));
   RankMeasurement measurement;
   measurement.rank = rank;
   measurement.measured = measured_steps(reports);
@@ -114,8 +118,9 @@ Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
             integer_of(arguments, Opt::kRank, 0, {0, gpu_count(run.plan) - 1}));
   TPSIM_TRY_STATUS(check_plan(named.scenario, run.plan));
   TPSIM_TRY(const LocalDevices devices, local_devices(arguments[Opt::kDevice].value_or("cpu")));
+  TPSIM_TRY(const MemoryCheck memory, MemoryCheck::of(named, devices));
   LayerPricer pricer(named.scenario);
-  TPSIM_TRY(RankMeasurement m, measure(devices, pricer, run, tokens, rank));
+  TPSIM_TRY(RankMeasurement m, measure(devices, memory, pricer, run, tokens, rank));
   m.predicted = predicted_times(pricer, run.plan, rank);
   m.predicted_peak = predicted_memory(devices, pricer, run.plan, rank);
   if (arguments.has(Opt::kJson)) return print(to_text(report_json(m, run)));

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/local_devices.h"
+#include "cli/memory_check.h"
 #include "cli/times_view.h"
 #include "cli/values.h"
 #include "core/json_document.h"
@@ -88,14 +89,15 @@ std::int64_t cores_allowed() {
 }
 
 // Of every rank, wherever it ran; empty in a process whose rank is not the first.
-Result<std::vector<MeasuredSteps>> measure(const LocalDevices& devices, const TrainingRun& run,
-                                           const Terminal& terminal) {
+Result<std::vector<MeasuredSteps>> measure(const LocalDevices& devices, const MemoryCheck& memory,
+                                           const TrainingRun& run, const Terminal& terminal) {
   const auto ranks = static_cast<int>(gpu_count(run.plan));
   std::vector<MeasuredSteps> steps;
   const TokenSource tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, run.seed);
   ProgressBar progress(terminal, "running");
   const DeviceRankBody body = [&](World& world, Device& device) -> Status {
     const bool first = world.rank() == 0;
+    TPSIM_TRY_STATUS(memory.launched(world, device, run.plan));
     std::vector<StepReport> reports;
     TPSIM_TRY_STATUS(train(world, device, run, tokens, [&](const StepReport& report) {
       reports.push_back(report);
@@ -261,8 +263,9 @@ Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   run.algorithms = named.scenario.profile.algorithms;
   TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 12));
   TPSIM_TRY_STATUS(check_started(devices.ranks, v.plan));
-  TPSIM_TRY_STATUS(check_room(devices, v.plan, run.model));
-  TPSIM_TRY(const auto measured, measure(devices, run, terminal));
+  TPSIM_TRY(const MemoryCheck memory, MemoryCheck::of(named, devices));
+  TPSIM_TRY_STATUS(memory.threads(v.plan));
+  TPSIM_TRY(const auto measured, measure(devices, memory, run, terminal));
   if (!devices.ranks.speaks) return Ok{};
   v.measured = summed(v.plan, measured);
   if (devices.facts.asynchronous) {

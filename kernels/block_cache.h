@@ -16,7 +16,7 @@ namespace tpsim {
 
 inline constexpr std::int64_t kBlockAlignment = 256;
 
-// Where segments come from: cudaMalloc, or a counter.
+// Where segments come from: cudaMalloc, the heap, or a counter.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;

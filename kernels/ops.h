@@ -7,6 +7,7 @@
 // holds. fp32 tensors: statistics, losses, optimizer state, gradients where the plan says so.
 #pragma once
 
+#include <limits>
 #include <variant>
 
 #include "core/model_spec.h"
@@ -31,6 +32,10 @@ struct Matrix {
 };
 // The whole tensor as one matrix of rows() x cols().
 Matrix matrix_of(const Tensor& tensor, bool transposed = false);
+
+// The least unit of operands in 8 bits (2^-126, the least normal number): a smaller unit has an
+// infinite inverse, which makes NaN of zeros.
+inline constexpr float kLeastUnit = std::numeric_limits<float>::min();
 
 // How a product rounds its operands to fewer bits before it multiplies; sums stay fp32.
 struct OperandRounding {

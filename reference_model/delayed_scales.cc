@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "kernels/ops.h"
 #include "reference_model/parameters.h"
 
 namespace tpsim {
@@ -18,7 +19,7 @@ constexpr float kGreatestOfE4M3 = 448, kGreatestOfE5M2 = 57344;
 float delayed_scale(const std::vector<float>& history, float greatest_of_format, float before) {
   float greatest = 0;
   for (const float x : history) greatest = std::isfinite(x) ? std::max(greatest, x) : greatest;
-  return greatest == 0 ? before : greatest / greatest_of_format;
+  return greatest == 0 ? before : std::max(greatest / greatest_of_format, kLeastUnit);
 }
 
 void DelayedScales::attach(Device& device, ParameterStore& store) {

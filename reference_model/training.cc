@@ -16,28 +16,6 @@
 namespace tpsim {
 namespace {
 
-// What the device has no kernels for.
-Status check_device(const Device& device, const ModelSpec& model, const Plan& plan) {
-  if (const std::string reason = device.reason_against(plan.precision); !reason.empty()) {
-    return Error{ErrorKind::kMissing,
-                 fmt::format("precision={}: {}", name_of(plan.precision), reason), model.name,
-                 "train it on the CPU: --device cpu"};
-  }
-  if (device.computes_all()) return Ok{};
-  const char* lacking = nullptr;
-  for (std::int64_t i = 0; i < block_kind_count(model); ++i) {
-    const BlockShape block = block_of_kind(model, i);
-    const AttentionShape& attention = block.attention;
-    if (attention.score.sinks) lacking = "sinks of scores";
-    if (attention.latent.kv_rank > 0) lacking = "latent attention";
-    if (block.experts.router != RouterShape{}) lacking = "this kind of router";
-  }
-  if (model.mlp != MlpKind::kGelu && model.mlp != MlpKind::kSwiglu) lacking = "this activation";
-  if (lacking == nullptr) return Ok{};
-  return Error{ErrorKind::kMissing, fmt::format("the GPU has no kernels for {} yet", lacking),
-               model.name, "train it on the CPU: --device cpu"};
-}
-
 Status check_run(const World& world, const TrainingRun& run, const TokenSource& tokens) {
   TPSIM_TRY_STATUS(validate(run.model));
   TPSIM_TRY_STATUS(check_trainable(run.model));
@@ -239,6 +217,27 @@ class Trainer {
 };
 
 }  // namespace
+
+Status check_device(const Device& device, const ModelSpec& model, const Plan& plan) {
+  if (const std::string reason = device.reason_against(plan.precision); !reason.empty()) {
+    return Error{ErrorKind::kMissing,
+                 fmt::format("precision={}: {}", name_of(plan.precision), reason), model.name,
+                 "train it on the CPU: --device cpu"};
+  }
+  if (device.computes_all()) return Ok{};
+  const char* lacking = nullptr;
+  for (std::int64_t i = 0; i < block_kind_count(model); ++i) {
+    const BlockShape block = block_of_kind(model, i);
+    const AttentionShape& attention = block.attention;
+    if (attention.score.sinks) lacking = "sinks of scores";
+    if (attention.latent.kv_rank > 0) lacking = "latent attention";
+    if (block.experts.router != RouterShape{}) lacking = "this kind of router";
+  }
+  if (model.mlp != MlpKind::kGelu && model.mlp != MlpKind::kSwiglu) lacking = "this activation";
+  if (lacking == nullptr) return Ok{};
+  return Error{ErrorKind::kMissing, fmt::format("the GPU has no kernels for {} yet", lacking),
+               model.name, "train it on the CPU: --device cpu"};
+}
 
 Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,
              const std::function<void(const StepReport&)>& on_step, const TrainingHooks& hooks) {

@@ -1,5 +1,6 @@
 #include "sim/reserved_memory.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -7,6 +8,7 @@
 
 #include "kernels/block_cache.h"
 #include "kernels/flash_memory.h"
+#include "kernels/memory_cache.h"
 #include "reference_model/process_groups.h"
 #include "reference_model/rotary_table.h"
 #include "sim/trace.h"
@@ -42,9 +44,11 @@ Kept kept_by_ops(const ModelSpec& model) {
   return kept;
 }
 
-class Replay {
+constexpr std::int64_t kSteps = 2;  // what the first leaves behind makes room for no other
+
+class GpuReplay {
  public:
-  Replay(const Program& program, Kept kept, std::int64_t workspace, bool has_neighbours)
+  GpuReplay(const Program& program, Kept kept, std::int64_t workspace, bool has_neighbours)
       : program_(program),
         kept_(std::move(kept)),
         workspace_(workspace),
@@ -100,15 +104,53 @@ class Replay {
   std::vector<void*> where_;
 };
 
+class CpuReplay {
+ public:
+  explicit CpuReplay(const Program& program)
+      : program_(program), where_(program.allocations.size()) {
+    for (const ProgramEvent& event : program.events) follow(event);
+  }
+  std::int64_t reserved() const { return cache_.peak_reserved_bytes() + peak_scratch_; }
+
+ private:
+  void follow(const ProgramEvent& event) {
+    switch (event.kind) {
+      case ProgramEvent::Kind::kAllocate:
+        where_[event.index] = cache_.acquire(program_.allocations[event.index].bytes);
+        break;
+      case ProgramEvent::Kind::kFree:
+        cache_.give_back(where_[event.index], program_.allocations[event.index].bytes);
+        break;
+      case ProgramEvent::Kind::kOp: compute(program_.ops[event.index].key); break;
+      case ProgramEvent::Kind::kCollective: break;
+    }
+  }
+
+  // The scratch of an op that needs more is taken before the smaller one is freed.
+  void compute(const OpKey& key) {
+    if (key.kind != OpKind::kMatmul || key.dtype == DType::kFloat32) return;
+    const std::int64_t m = key.dims[1], n = key.dims[2], k = key.dims[3];
+    const std::int64_t widened = size_of(DType::kFloat32) * (m * k + k * n + m * n);
+    if (widened <= scratch_) return;
+    peak_scratch_ = scratch_ + widened;
+    scratch_ = widened;
+  }
+
+  const Program& program_;
+  CountedSegments segments_;
+  MemoryCache cache_{segments_};
+  std::int64_t scratch_ = 0, peak_scratch_ = 0;
+  std::vector<void*> where_;
+};
+
 }  // namespace
 
 Bytes reserved_memory(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                       std::int64_t rank, bool has_neighbours) {
-  constexpr std::int64_t kSteps = 2;  // what the first leaves behind makes room for no other
   const RankTrace trace = trace_rank(model, plan, stack.training, rank, kSteps);
   const auto workspace = static_cast<std::int64_t>(stack.memory.library_workspace.value());
   return Bytes(static_cast<double>(
-      Replay(trace.program, kept_by_ops(model), workspace, has_neighbours).reserved()));
+      GpuReplay(trace.program, kept_by_ops(model), workspace, has_neighbours).reserved()));
 }
 
 Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
@@ -118,6 +160,21 @@ Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec
   if (!has_neighbours) return own;
   return own + static_cast<double>(formed_groups(plan, stack.training, rank)) *
                    stack.memory.collective_buffers;
+}
+
+Bytes host_memory_of(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+                     std::int64_t rank) {
+  const RankTrace trace = trace_rank(model, plan, options, rank, kSteps);
+  return Bytes(static_cast<double>(CpuReplay(trace.program).reserved()));
+}
+
+Plan with_few_micro_batches(Plan plan) {
+  // GPipe holds all of them. Other schedules are in their steady state after pp micro-batches; as
+  // many again run in it and drain.
+  if (plan.schedule == ScheduleKind::kGpipe) return plan;
+  const std::int64_t few = std::min(micro_batches(plan), 2 * plan.degrees.pp);
+  plan.global_batch = few * plan.micro_batch * plan.degrees.dp;
+  return plan;
 }
 
 }  // namespace tpsim

@@ -1,5 +1,5 @@
-// What a rank of the reference model takes from a GPU's driver, to the byte and without a GPU: the
-// allocations of its trace, cut from segments by the allocator that the CUDA device has.
+// The memory that a rank of the reference model takes where it runs, known without running it: the
+// allocations of its trace, replayed by the allocator of the device.
 #pragma once
 
 #include "core/model_spec.h"
@@ -18,5 +18,13 @@ Bytes reserved_memory(const ModelSpec& model, const Plan& plan, const StackSpec&
 // communicators where it has neighbours.
 Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                        std::int64_t rank, bool has_neighbours);
+
+// On a CPU: tensors, the offloaded optimizer's too, and what the CPU device keeps of freed ones and
+// widens narrow operands of GEMMs into.
+Bytes host_memory_of(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+                     std::int64_t rank);
+
+// The plan with the fewest micro-batches that reach the peak of its memory: short to trace.
+Plan with_few_micro_batches(Plan plan);
 
 }  // namespace tpsim

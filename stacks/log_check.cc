@@ -10,6 +10,7 @@
 
 #include "core/rank_layout.h"
 #include "sim/expert_prices.h"
+#include "stacks/log_layout.h"
 
 namespace tpsim {
 namespace {
@@ -197,6 +198,23 @@ std::vector<Finding> unsteady_steps(const std::vector<Seconds>& steps, Seconds m
                                              slow, steps.size(), kSlowStep)}};
 }
 
+// A log without timers, and what its program can record instead.
+const char* no_timers_text(LogProgram program) {
+  switch (program) {
+    case LogProgram::kMegatron:
+      return "the log has no timers of its phases; --timing-log-level 2 prints them";
+    case LogProgram::kTorchTitan:
+      return "torchtitan prints no timers of its phases; switch its profiler on "
+             "(enable_profiling) and give the trace to tpsim check-log";
+    case LogProgram::kNemo:
+      return "NeMo prints no timers of its phases; record a report of Nsight Systems "
+             "(docs/check-log.md) and give it to tpsim check-log";
+    case LogProgram::kUnknown: break;
+  }
+  return "the log has no timers of its phases; record a trace of torch.profiler and give it to "
+         "tpsim check-log";
+}
+
 std::vector<Finding> explained_gap(const Plan& plan, const Prediction& predicted,
                                    const TrainingLog& log, Seconds measured) {
   const Seconds missing = measured - predicted.step;
@@ -215,9 +233,8 @@ std::vector<Finding> explained_gap(const Plan& plan, const Prediction& predicted
                                                to_string(gap.measured), to_string(gap.predicted))});
   }
   if (findings.empty()) {
-    findings.push_back({GapCause::kUnexplained,
-                        gaps.empty() ? "the log has no timers: run with --timing-log-level 2"
-                                     : "no timer exceeds its prediction"});
+    findings.push_back({GapCause::kUnexplained, gaps.empty() ? no_timers_text(log.program)
+                                                             : "no timer exceeds its prediction"});
   }
   return findings;
 }
@@ -310,26 +327,6 @@ void judge_rates(const Scenario& scenario, const Plan& plan, const Prediction& p
                          check.model_tflops, peak)});
 }
 
-Status check_layout(const Plan& plan, const LoggedLayout& logged) {
-  const ParallelDegrees& degrees = plan.degrees;
-  const auto differs = [](std::int64_t ran, std::int64_t planned) {
-    return ran != 0 && ran != planned;
-  };
-  if (!differs(logged.gpus, gpu_count(plan)) && !differs(logged.tp, degrees.tp) &&
-      !differs(logged.pp, degrees.pp) && !differs(logged.dp, degrees.dp) &&
-      !differs(logged.cp, degrees.cp)) {
-    return Ok{};
-  }
-  const auto layout = [](const ParallelDegrees& d) {
-    return fmt::format("tp {} pp {} dp {}{}", d.tp, d.pp, d.dp,
-                       d.cp > 1 ? fmt::format(" cp {}", d.cp) : "");
-  };
-  const ParallelDegrees ran{.tp = logged.tp, .pp = logged.pp, .dp = logged.dp, .cp = logged.cp};
-  return bad_input(fmt::format("the log ran {} on {} GPUs, the plan is {} on {}", layout(ran),
-                               logged.gpus, layout(degrees), gpu_count(plan)),
-                   "", "give the plan that is running");
-}
-
 Bytes allocator_share(const StageMemory& memory) {
   const auto buffers = static_cast<std::size_t>(MemoryCategory::kCommunication);
   return memory.total() - memory.context - memory.by_category[buffers];
@@ -389,9 +386,18 @@ void add_experts(const Scenario& scenario, const Plan& plan, const TrainingLog& 
 
 }  // namespace
 
+double LogCheck::memory_gap() const {
+  double largest = 0;
+  for (const StageReserved& row : memory) {
+    const double off = row.measured / row.predicted - 1;
+    if (std::abs(off) > std::abs(largest)) largest = off;
+  }
+  return largest;
+}
+
 Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
                            const TrainingLog& log) {
-  TPSIM_TRY_STATUS(check_layout(plan, log.layout));
+  TPSIM_TRY_STATUS(check_layout(scenario, plan, log.layout));
   TPSIM_TRY(const UsableSteps usable, usable_steps(plan, scenario.model.seq, log));
   const std::vector<Seconds>& steps = usable.times;
   LogCheck check;

@@ -73,6 +73,8 @@ struct LogCheck {
   bool as_predicted() const { return time_as_predicted && memory_as_predicted && is_sound; }
   // How much longer a step took than predicted, as a share of the prediction.
   double gap() const { return measured / predicted - 1; }
+  // The same of the memory of the stage that is furthest off; 0 where the log states none.
+  double memory_gap() const;
 };
 
 // An error when the log ran another layout, or no step of it has the plan's batch.

@@ -48,6 +48,7 @@ bool read_nemo_step(std::string_view line, TrainingLog& log) {
   const auto time = number_after_any(line, {"train_step_timing in s:", "train_step_timing in s="});
   if (!time || *time <= 0) return false;
   const auto step = number_after_any(line, {"global_step:", "global_step="});
+  log.program = LogProgram::kNemo;
   add_step(log, step ? whole(step) : next_step(log),
            whole(number_after(line, "global_batch_size:")), *time);
   return true;
@@ -64,6 +65,7 @@ bool read_titan_step(std::string_view line, TrainingLog& log) {
   one.iteration = whole(step);
   one.tokens_per_s_gpu = *rate;
   log.steps.push_back(one);
+  log.program = LogProgram::kTorchTitan;
   if (const auto memory = number_after(line, "memory:"); memory && has_label(line, "GiB")) {
     Bytes& most = log.reserved[0];
     most = std::max(most, Bytes(*memory * kGiB));

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "stacks/log_bars.h"
 #include "stacks/log_formats.h"
+#include "stacks/log_layout.h"
 #include "stacks/log_metrics.h"
 
 namespace tpsim {
@@ -45,6 +46,7 @@ bool read_iteration(std::string_view line, TrainingLog& log) {
     unit = 1;
   }
   if (!time || *time <= 0) return false;
+  log.program = LogProgram::kMegatron;
   const double batch = number_after(line, "global batch size:").value_or(0);
   log.steps.push_back({static_cast<std::int64_t>(std::min(*iteration, 1e15)),
                        static_cast<std::int64_t>(std::min(batch, 1e15)), Seconds(*time * unit)});
@@ -53,23 +55,6 @@ bool read_iteration(std::string_view line, TrainingLog& log) {
   if (balancing && *balancing >= 0) log.balancing_losses.push_back(*balancing);
   const auto z = number_after(line, " z_loss:");
   if (z && *z >= 0) log.z_losses.push_back(*z);
-  return true;
-}
-
-// "using world size: 384, data-parallel-size: 8, tensor-model-parallel size: 4, ..."; BigScience's
-// fork writes one more dash.
-bool read_layout(std::string_view line, TrainingLog& log) {
-  const auto gpus = number_after(line, "using world size:");
-  if (!gpus) return false;
-  const auto whole = [&](std::string_view label) {
-    return static_cast<std::int64_t>(number_after(line, label).value_or(0));
-  };
-  log.layout.gpus = static_cast<std::int64_t>(*gpus);
-  log.layout.dp = std::max(whole("data-parallel size:"), whole("data-parallel-size:"));
-  log.layout.tp = whole("tensor-model-parallel size:");
-  log.layout.pp = whole("pipeline-model-parallel size:");
-  // Its first number: "hierarchical context-parallel sizes:" is another label.
-  log.layout.cp = whole("context-parallel size:");
   return true;
 }
 

@@ -31,11 +31,11 @@
 // Of several ways in which one log says its steps a time goes before a bar, and a bar before a
 // rate. Ranks that print the same step say it once.
 //
-// The layout is what Megatron prints at its start: "using world size: 384, data-parallel size: 8,
-// ...". Timers are read where Megatron prints them: as "    forward-compute ....: (min, max)" after
-// a line "(min, max) time across ranks (ms)", or as "time (ms) | optimizer: 12.3 | ...". Memory is
-// read from "[Rank 3] ... max reserved: 11000.0" in MiB; tpsim and torchtitan state one rank's.
-// Colours are removed; every other line is passed over.
+// Megatron and torchtitan print their layout at the start (stacks/log_layout.h). Timers are read
+// where Megatron prints them: as "    forward-compute ....: (min, max)" after a line "(min, max)
+// time across ranks (ms)", or as "time (ms) | optimizer: 12.3 | ...". Memory is read from "[Rank 3]
+// ... max reserved: 11000.0" in MiB; tpsim and torchtitan state one rank's. Colours are removed;
+// every other line is passed over.
 #pragma once
 
 #include <cstdint>
@@ -66,16 +66,24 @@ struct LoggedTimer {
   Seconds most;
 };
 
-// What a log says of the layout that ran; 0 where it is silent.
+// The layout that a log states (stacks/log_layout.h); 0 or empty where it states none.
 struct LoggedLayout {
   std::int64_t gpus = 0;
   std::int64_t tp = 0;
   std::int64_t pp = 0;
   std::int64_t dp = 0;
   std::int64_t cp = 0;
+  std::int64_t ep = 0;
+  std::int64_t dp_shard = 0;      // FSDP: ranks that share one copy of the weights, of dp alone
+  std::int64_t dp_replicate = 0;  // copies of the weights
+  std::string recompute = {};     // torchtitan's mode of activation checkpointing
 };
 
+// The program that wrote a log, where its lines tell.
+enum class LogProgram : std::uint8_t { kUnknown, kMegatron, kTorchTitan, kNemo };
+
 struct TrainingLog {
+  LogProgram program = LogProgram::kUnknown;
   LoggedLayout layout;
   std::vector<LoggedStep> steps;
   std::map<std::string, std::vector<LoggedTimer>> timers;  // by the name in the log

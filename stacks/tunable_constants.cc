@@ -160,7 +160,7 @@ constexpr std::array kConstants = {
                           std::clamp(s.cluster.transfer_share * std::exp(x), 0.05, 20.0);
                     },
                     share_text},
-    TunableConstant{"several_ranks_share", "what colliding rings leave of a node's network",
+    TunableConstant{"several_ranks_share", "node bandwidth left where rings collide on NICs",
                     ConstantOwner::kCluster, ConstantGroup::kNetwork, kLinkSpread, false, 0.01, 1,
                     [](const Scenario& s) { return s.cluster.several_ranks_share; },
                     [](Scenario& s, double x) { scale_share(s.cluster.several_ranks_share, x); },

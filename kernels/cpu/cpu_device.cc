@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -12,56 +10,12 @@
 #include "kernels/cpu/narrow_floats.h"
 
 namespace tpsim {
-namespace {
 
-constexpr std::int64_t kAlignment = 256;
-
-// Rounds up to an eighth of the size's power of two, so that near sizes share blocks.
-std::int64_t rounded(std::int64_t bytes) {
-  const auto size = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1));
-  const auto step = std::max(kAlignment, static_cast<std::int64_t>(std::bit_floor(size) / 8));
-  return (static_cast<std::int64_t>(size) + step - 1) / step * step;
+void* HeapSegments::acquire_segment(std::int64_t bytes) {
+  return std::aligned_alloc(kBlockAlignment, static_cast<std::size_t>(bytes));
 }
 
-}  // namespace
-
-MemoryCache::~MemoryCache() { release_kept(); }
-
-void* MemoryCache::acquire(std::int64_t bytes) {
-  const std::int64_t size = rounded(bytes);
-  void* data = nullptr;
-  if (const auto found = kept_.find(size); found != kept_.end() && !found->second.empty()) {
-    data = found->second.back();
-    found->second.pop_back();
-    kept_bytes_ -= size;
-  } else {
-    data = std::aligned_alloc(kAlignment, static_cast<std::size_t>(size));
-    if (data == nullptr) {
-      release_kept();
-      data = std::aligned_alloc(kAlignment, static_cast<std::size_t>(size));
-    }
-    if (data == nullptr) return nullptr;
-  }
-  used_bytes_ += size;
-  peak_bytes_ = std::max(peak_bytes_, used_bytes_);
-  return data;
-}
-
-void MemoryCache::give_back(void* data, std::int64_t bytes) {
-  const std::int64_t size = rounded(bytes);
-  used_bytes_ -= size;
-  kept_[size].push_back(data);
-  kept_bytes_ += size;
-  if (used_bytes_ + kept_bytes_ > 2 * peak_bytes_) release_kept();
-}
-
-void MemoryCache::release_kept() {
-  for (auto& [size, blocks] : kept_) {
-    for (void* data : blocks) std::free(data);
-  }
-  kept_.clear();
-  kept_bytes_ = 0;
-}
+void HeapSegments::release_segment(void* data, std::int64_t) { std::free(data); }
 
 Result<std::unique_ptr<CpuDevice>> CpuDevice::create() {
 #ifdef __x86_64__

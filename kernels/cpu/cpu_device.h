@@ -6,36 +6,22 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <vector>
+#include <memory>
+#include <span>
+#include <string>
 
 #include "core/result.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/device.h"
+#include "kernels/memory_cache.h"
 
 namespace tpsim {
 
-// Host memory that is kept when it is given back: a training step asks for the same sizes again and
-// again, and fresh pages cost more than most ops do.
-class MemoryCache {
+// The heap of this process.
+class HeapSegments final : public SegmentSource {
  public:
-  MemoryCache() = default;
-  ~MemoryCache();
-  MemoryCache(const MemoryCache&) = delete;
-  MemoryCache& operator=(const MemoryCache&) = delete;
-
-  // At least `bytes`, aligned to 256; null when the system has no more.
-  void* acquire(std::int64_t bytes);
-  // `bytes` as in acquire(). Used and kept together never exceed twice the peak of the used.
-  void give_back(void* data, std::int64_t bytes);
-
- private:
-  void release_kept();
-
-  std::map<std::int64_t, std::vector<void*>> kept_;  // by rounded size
-  std::int64_t kept_bytes_ = 0;
-  std::int64_t used_bytes_ = 0;
-  std::int64_t peak_bytes_ = 0;
+  void* acquire_segment(std::int64_t bytes) override;
+  void release_segment(void* data, std::int64_t bytes) override;
 };
 
 class CpuDevice final : public Device {
@@ -48,6 +34,8 @@ class CpuDevice final : public Device {
   void synchronize() override {}
   std::string reason_against(Precision recipe) const override;
 
+  const MemoryCache& memory() const { return memory_; }
+
  protected:
   void execute(const Op& op) override;
   void* acquire(std::int64_t bytes) override;
@@ -57,7 +45,8 @@ class CpuDevice final : public Device {
   CpuDevice() = default;
 
   CpuState state_;
-  MemoryCache memory_;
+  HeapSegments heap_;
+  MemoryCache memory_{heap_};
 };
 
 }  // namespace tpsim

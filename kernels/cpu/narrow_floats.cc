@@ -53,17 +53,17 @@ void round_by(const Tile& tile, const Format& format, float unit) {
   tile.each([&](float& value) { value = unit * rounded(value * inverse, format); });
 }
 
-// The next power of two that is not below a number, among those with all digits.
+// The next power of two that is not below a number.
 float power_of_two_above(float number) {
   int exponent = 0;
   const float part = std::frexp(number, &exponent);  // from 0.5 on, below 1
-  return std::ldexp(1.0F, std::max(part == 0.5F ? exponent - 1 : exponent, -126));
+  return std::ldexp(1.0F, part == 0.5F ? exponent - 1 : exponent);
 }
 
 void round_tile(const Tile& tile, const Format& format, bool by_powers_of_two) {
   const float greatest = greatest_of(tile);
   if (greatest == 0 || !std::isfinite(greatest)) return;
-  const float unit = greatest / format.greatest;
+  const float unit = std::max(greatest / format.greatest, kLeastUnit);
   round_by(tile, format, by_powers_of_two ? power_of_two_above(unit) : unit);
 }
 

@@ -30,7 +30,7 @@ float* Scratch::floats(std::int64_t count) {
 void Scratch::clear() {
   if (blocks_.size() > 1) {
     std::int64_t total = 0;
-    for (const Block& block : blocks_) total += block.size;
+    for (const Block& block : blocks_) total += block.used;
     blocks_.clear();
     static_cast<void>(floats(total));
   }

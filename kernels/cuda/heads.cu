@@ -157,11 +157,14 @@ __global__ void __launch_bounds__(kHeadThreads)
   const std::int64_t end = begin + tokens_each < a.x.tokens ? begin + tokens_each : a.x.tokens;
   float sum = 0;
   for (std::int64_t token = begin; token < end; ++token) {
+    // One division for a token: one for each head makes the kernel spill.
+    const T* dy = a.x.data + a.x.token_begin(token) + first * a.x.head_stride + d;
     for (std::int64_t head = first; head < last; ++head) {
       const std::int64_t row = token * a.x.heads + head;
       const HeadStatistics s = statistics[row];
       const float xhat = (widened(a.raw[row * a.x.dim + d]) - s.mean) * s.rstd;
-      sum += widened(a.x.row(row)[d]) * xhat;
+      sum += widened(*dy) * xhat;
+      dy += a.x.head_stride;
     }
   }
   partial[blockIdx.y * gains + g] = sum;

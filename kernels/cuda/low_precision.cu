@@ -94,7 +94,9 @@ __device__ void raise(int* greatest, int by) {
 }
 
 __device__ float unit_for(int greatest, float greatest_of_format) {
-  return greatest == 0 ? 1.0F : __int_as_float(greatest) / greatest_of_format;
+  if (greatest == 0) return 1.0F;
+  const float unit = __int_as_float(greatest) / greatest_of_format;
+  return unit < kLeastUnit ? kLeastUnit : unit;  // NaN stays
 }
 
 // The next power of two that is not below; infinities and what is not a number stay.

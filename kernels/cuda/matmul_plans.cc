@@ -198,8 +198,7 @@ void MatmulPlans::run(const MatmulCall& call, void* workspace, cudaStream_t stre
 
 const MatmulPlans::Plan& MatmulPlans::plan_for(const MatmulCall& call, void* workspace,
                                                cudaStream_t stream) {
-  std::unique_ptr<Plan>& plan = plans_[call.key];
-  if (plan != nullptr) return *plan;
+  if (const auto known = plans_.find(call.key); known != plans_.end()) return *known->second;
   auto fresh = std::make_unique<Plan>(lt_);
   fresh->describe(call.key);
   fresh->set_scales(call);  // without them cuBLASLt has no algorithm for blocks
@@ -211,8 +210,8 @@ const MatmulPlans::Plan& MatmulPlans::plan_for(const MatmulCall& call, void* wor
     fresh->algorithm = found[best].algo;
     fresh->workspace = found[best].workspaceSize;
   }
-  plan = std::move(fresh);
-  return *plan;
+  // A plan that cannot be made leaves no entry behind: choices() lists them all.
+  return *plans_.emplace(call.key, std::move(fresh)).first->second;
 }
 
 std::vector<cublasLtMatmulHeuristicResult_t> MatmulPlans::candidates(const MatmulKey& key,

@@ -120,8 +120,16 @@ TEST_CASE("a plan is profiled, predicted, run and compared on this machine") {
                      "a.txt") == 0);
   for (const char* command : {"validate big.json", "run big.json --steps 1"}) {
     CHECK(here.tpsim(command, "refused.txt") == 3);
-    CHECK(here.lines("refused.txt", "weights and optimizer state of bloom-176b take at least") ==
-          1);
+    CHECK(here.lines("refused.txt", "error: 384 ranks of tp4 pp12 dp8") == 1);
+    CHECK(here.lines("refused.txt", "--rank R runs one rank alone") == 1);
+  }
+  // So is one rank, by its activations too.
+  for (const char* plan : {"--tp 1 --pp 1 --micro-batch 1", "--tp 8 --pp 12 --micro-batch 65536"}) {
+    CHECK(here.tpsim(
+              std::string("run --model bloom-176b --global-batch 65536 --rank 0 --steps 1 ") + plan,
+              "refused.txt") == 3);
+    CHECK(here.lines("refused.txt", "error: rank 0 of tp") == 1);
+    CHECK(here.lines("refused.txt", "are free (") == 1);
   }
 
   REQUIRE(here.tpsim("run plan.json --rank 1 --steps 4 --json", "rank.json") == 0);

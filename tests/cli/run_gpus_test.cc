@@ -213,6 +213,23 @@ TEST_CASE("processes find each other by the environment, over a port or a folder
   }
 }
 
+TEST_CASE("tensor-parallel ranks that choose other algorithms route tokens as PyTorch does") {
+  if (gpu_facts().name != "emulated GPU") return;
+  const Folder folder;
+  const std::string arguments =
+      golden_arguments("mixtral-tiny", "cuda", "fp32") +
+      "--tp 2 --sequence-parallel on --global-batch 8 --micro-batch 2 --steps 3";
+  const auto rank = [&](const std::string& number, const std::string& algorithm) {
+    return "env WORLD_SIZE=2 RANK=" + number + " LOCAL_RANK=" + number +
+           " TPSIM_EMULATED_GPU=" + algorithm +
+           " TPSIM_RENDEZVOUS=" + (folder / "meeting").string() + " " +
+           tpsim_run(arguments).substr(5);
+  };
+  Process second(rank("1", "other-algorithm"));
+  check_losses("mixtral-tiny", 3, trained(rank("0", "one-algorithm")), 1e-5);
+  CHECK(second.finish().code == 0);
+}
+
 TEST_CASE("a killed rank on a GPU ends the job with one message, and the next start goes on") {
   if (!has_gpus(2)) return;
   const Folder folder;
@@ -281,6 +298,29 @@ TEST_CASE("a driver that is too old and kernels for other GPUs are said by name"
     INFO(refused.err);
     CHECK(refused.code == 4);
     CHECK(refused.err.find(one.said) != std::string::npos);
+  }
+}
+
+TEST_CASE("profile refuses models and recipes that run refuses, in the same words") {
+  const Folder folder;
+  const std::string tpsim = std::string(TPSIM_BINARY_DIR) + "/tpsim ";
+  struct Case {
+    const char *model, *options;
+    int code;
+  };
+  for (const Case& one : {Case{"gpt-oss-tiny", "", 4}, Case{"deepseek-v3-tiny", "", 4},
+                          Case{"llama-tiny", "--precision nvfp4", 2}}) {
+    const std::string common = " --device cuda --global-batch 1 --seq 16 --model " +
+                               std::string(TPSIM_SOURCE_DIR) + "/tests/golden/" + one.model +
+                               "/config.json " + one.options;
+    const Finished ran = run(tpsim + "run --steps 1" + common);
+    const Finished profiled =
+        run(tpsim + "profile --quick --gpus 1 -o " + (folder / "profile.json").string() + common);
+    INFO(one.model << ": " << ran.err << profiled.err);
+    CHECK(ran.code == one.code);
+    CHECK(profiled.code == one.code);
+    CHECK(profiled.err.find("tpsim: error") != std::string::npos);
+    CHECK(ran.err.find(profiled.err) != std::string::npos);
   }
 }
 

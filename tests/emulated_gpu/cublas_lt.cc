@@ -314,11 +314,13 @@ cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMa
     *count = 0;
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  *count = std::min(most, emulated::is_played("one-algorithm") ? 1 : 2);
+  const bool is_second = emulated::is_played("other-algorithm");
+  *count = std::min(most, is_second || emulated::is_played("one-algorithm") ? 1 : 2);
   for (int i = 0; i < *count; ++i) {
+    const int algorithm = is_second ? 1 : i;
     found[i] = {};
-    found[i].algo.data[0] = static_cast<std::uint64_t>(i);
-    found[i].workspaceSize = i == 0 ? 0 : kWorkspace;
+    found[i].algo.data[0] = static_cast<std::uint64_t>(algorithm);
+    found[i].workspaceSize = algorithm == 0 ? 0 : kWorkspace;
     found[i].state = CUBLAS_STATUS_SUCCESS;
   }
   return CUBLAS_STATUS_SUCCESS;

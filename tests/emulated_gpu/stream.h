@@ -53,6 +53,7 @@ double now_s();
 //   old-driver          the driver is of CUDA 12.4
 //   other-architecture  no kernel of the build runs on this GPU
 //   one-algorithm       cuBLASLt has no choice to offer: the same work has the same bits
+//   other-algorithm     the same of its second algorithm, which adds in another order
 //   ampere, ada, blackwell  compute capability 8.0, 8.9 or 10.0; 9.0 where nobody says so
 //   cublas-12.4, cublas-12.8  an older cuBLASLt, without what it has learned since
 //   one-multiprocessor  small ops go round the loops that only large ones do

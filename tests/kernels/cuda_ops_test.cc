@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 
+#include "kernels/cuda/cuda_check.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/gpu_facts.h"
 #include "kernels/flash_memory.h"
@@ -266,6 +267,18 @@ TEST_CASE("choices of algorithms are texts that name who chose, and others are l
   second->use_algorithms(chosen);
   static_cast<void>(bytes_after(*second, key, 0));
   CHECK(second->algorithms().choices == first->algorithms().choices);
+}
+
+TEST_CASE("a product that cuBLASLt has no algorithm for leaves no choice behind") {
+  const auto device = gpu();
+  MatmulCall call;  // products of 8 bits take multiples of 16
+  call.key.dtype = DType::kFloat8;
+  call.key.output = DType::kFloat32;
+  call.key.sizes = {1, 3, 3, 3};
+  call.key.row_strides = {3, 3, 3};
+  CHECK_THROWS_AS(device->matmuls().run(call, nullptr, device->stream()), CudaFailure);
+  CHECK(device->matmuls().choices().empty());
+  CHECK(device->algorithms().choices.empty());
 }
 
 TEST_CASE("the choice of algorithms carries over to another device of the same kind") {

@@ -86,5 +86,21 @@ TEST_CASE("a scale of steps before keeps what it reaches, and the greatest magni
   CHECK(numbers[3] == 50);  // its own greatest is the format's
 }
 
+TEST_CASE("almost nothing, rounded to 8 bits, is almost nothing and no NaN") {
+  for (const Precision recipe :
+       {Precision::kFp8, Precision::kFp8Current, Precision::kFp8Block, Precision::kMxFp8}) {
+    for (const bool gradient : {false, true}) {
+      for (const float greatest : {1e-35F, 1e-38F, 1e-43F}) {
+        INFO(name_of(recipe) << " " << greatest);
+        std::vector<float> numbers = {0.0F, greatest, -greatest / 2, 0.0F};
+        round_operand({numbers.data(), 2, 2, false}, {recipe, gradient, false});
+        CHECK(numbers[0] == 0);
+        CHECK(std::abs(numbers[1] - greatest) <= greatest / 8 + 1e-40F);
+        CHECK(std::abs(numbers[2] + greatest / 2) <= greatest / 8 + 1e-40F);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tpsim

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -183,6 +184,38 @@ TEST_CASE("what is not finite stays so in products of 8 bits on CUDA", "[narrow]
       std::vector<float> result(256);
       device->download(z, std::as_writable_bytes(std::span(result)));
       CHECK_FALSE(std::isfinite(result[16]));
+    }
+  }
+}
+
+TEST_CASE("operands that are almost zero make no NaN in products of 8 bits on CUDA", "[narrow]") {
+  const auto device = gpu();
+  for (const Precision recipe : kRecipes) {
+    if (!has(*device, recipe)) continue;
+    for (const bool is_gradient : {false, true}) {
+      for (const float greatest : {1e-35F, 1e-38F}) {
+        INFO(name_of(recipe) << " " << greatest);
+        std::vector<float> a(16 * 32);
+        for (std::size_t i = 0; i < a.size(); i += 5) a[i] = greatest;
+        const Tensor x = uploaded(*device, a, {16, 32}, DType::kFloat32);
+        const Tensor y =
+            uploaded(*device, std::vector<float>(16 * 32, 1.0F), {16, 32}, DType::kFloat32);
+        const Tensor z = uploaded(*device, std::vector<float>(16 * 16), {16, 16}, DType::kFloat32);
+        const Tensor scales = uploaded(*device, {1, 0, 1, 0}, {2, 2}, DType::kFloat32);
+        device->run(Matmul{
+            .a = matrix_of(x),
+            .b = matrix_of(y, true),
+            .c = matrix_of(z),
+            .rounding = {recipe, is_gradient, true, scales.slice(0, 2), scales.slice(2, 2), true},
+            .label = {ModelPart::kMlpLinear, "product"}});
+        std::vector<float> result(256);
+        device->download(z, std::as_writable_bytes(std::span(result)));
+        for (std::size_t row = 0; row < 16; ++row) {
+          const auto first = a.begin() + static_cast<std::ptrdiff_t>(32 * row);
+          const float sum = std::accumulate(first, first + 32, 0.0F);
+          CHECK(std::abs(result[16 * row] - sum) <= sum / 8);
+        }
+      }
     }
   }
 }

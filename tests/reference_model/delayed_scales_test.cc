@@ -2,6 +2,7 @@
 #include "reference_model/delayed_scales.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <limits>
 
 namespace tpsim {
@@ -16,6 +17,12 @@ TEST_CASE("magnitudes of nothing and of what is not finite leave a scale where i
   CHECK(delayed_scale({0, 0}, 448, 0.25F) == 0.25F);
   CHECK(delayed_scale({kInfinity, std::numeric_limits<float>::quiet_NaN()}, 448, 0.25F) == 0.25F);
   CHECK(delayed_scale({kInfinity, 2}, 448, 0.25F) == 2.0F / 448);
+}
+
+TEST_CASE("a scale has a finite inverse, however small the magnitudes") {
+  const float scale = delayed_scale({1e-40F}, 57344, 1);
+  CHECK(scale > 0);
+  CHECK(std::isfinite(1 / scale));
 }
 
 }  // namespace tpsim

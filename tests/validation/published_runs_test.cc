@@ -75,7 +75,7 @@ TEST_CASE("published runs are predicted within their recorded tolerance") {
   }
 }
 
-TEST_CASE("runs of strangers, which no constant was fitted on, are predicted as recorded") {
+TEST_CASE("runs of external sources are predicted as recorded") {
   RunLoader loader = make_loader();
   std::vector<RunOutcome> all;
   for (const char* file : {"lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100",
