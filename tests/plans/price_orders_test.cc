@@ -276,6 +276,7 @@ SearchSpace small_space(std::int64_t gpus) {
   space.gpus = gpus;
   space.global_batch = 12;
   space.uneven_ends = 0;
+  space.asked[Setting::kTp] = {2};
   space.asked[Setting::kAttention] = {static_cast<std::int64_t>(AttentionKind::kFlash)};
   space.asked[Setting::kRecompute] = {static_cast<std::int64_t>(Recompute::kNone)};
   space.asked[Setting::kDtype] = {static_cast<std::int64_t>(DType::kBFloat16)};
@@ -311,7 +312,10 @@ TEST_CASE("one thread or two, a search with any part of the software has the bit
 TEST_CASE("one thread or two, plans of several GPU counts have the bits of each plan") {
   const Scenario scenario = scenario_of(mixture());
   for (const Objective objective : {Objective::kCost, Objective::kEnergy}) {
-    SearchSpace space = small_space(8);
+    SearchSpace space = small_space(8);  // 6 in nodes of 3, 8 in nodes of 2
+    space.asked[Setting::kPp] = {1};
+    space.asked[Setting::kDp] = {3, 4};
+    space.asked[Setting::kMicroBatch] = {1};
     space.objective = objective;
     check_threads(scenario, space);
   }
