@@ -17,6 +17,7 @@
 #include "core/result.h"
 #include "core/run_table.h"
 #include "sim/validation.h"
+#include "stacks/export_check.h"
 #include "stacks/kernel_trace.h"
 #include "stacks/launch_files.h"
 #include "stacks/log_check.h"
@@ -41,8 +42,21 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
 
 // The stack that --to or --from names.
 Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt);
-// Of --to.
-Result<std::vector<LaunchFile>> export_answer(const Arguments& arguments, const PlanFile& file);
+// The launch files of --to, read back and held against the plan.
+struct ExportAnswer {
+  LaunchStack stack{};
+  std::vector<LaunchFile> files;  // empty where they are refused
+  std::optional<Error> refused;   // exit code 3: the plan does not fit, or the files lose too much
+  std::optional<PlannedRun> run;  // none where the plan cannot be predicted, with --allow-loss
+  ExportLoss loss;                // of that
+  std::string unchecked;          // why it cannot
+};
+Result<ExportAnswer> export_answer(const Arguments& arguments, const PlanFile& file);
+// The launcher to advise for a plan: its stack's own, where its files give the plan again. Nothing
+// where an export would be refused.
+std::optional<LaunchStack> advised_export(const NamedScenario& named, const Plan& plan);
+// {"version": "tpsim-export-report/1", ...}
+JsonValue export_json(const ExportAnswer& answer);
 
 // The plan that lies in the folder or file that the positional names.
 struct ImportAnswer {

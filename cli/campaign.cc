@@ -14,6 +14,7 @@
 #include "core/json_document.h"
 #include "core/leading_number.h"
 #include "core/plan_json.h"
+#include "sim/simulate.h"
 
 namespace tpsim::cli {
 namespace {
@@ -112,10 +113,9 @@ Result<Plan> plan_of(const Arguments& arguments, NamedScenario& named,
                      const std::optional<PlanFile>& file) {
   const Scenario& scenario = named.scenario;
   if (!arguments.has(Opt::kGpus)) {
-    TPSIM_TRY_STATUS(
-        refuse(arguments,
-               {Opt::kObjective, Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude, Opt::kUnevenEnds},
-               "it steers a search: give --gpus"));
+    TPSIM_TRY_STATUS(refuse(arguments,
+                            {Opt::kObjective, Opt::kMaxMemory, Opt::kExclude, Opt::kUnevenEnds},
+                            "it steers a search: give --gpus"));
     return single_plan(arguments, scenario.model, file, plan_defaults(scenario));
   }
   if (file) return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
@@ -179,6 +179,8 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
   } else {
     TPSIM_TRY(report.plan, plan_of(arguments, report.named, file));
   }
+  TPSIM_TRY(const Prediction predicted, simulate(scenario, report.plan));
+  TPSIM_TRY_STATUS(check_fit(arguments, scenario, {report.plan, predicted}));
   if (arguments.has(Opt::kSpareNodes) && !chooses_spares(arguments)) {
     const auto spare = static_cast<std::int64_t>(report.assumptions[Assumption::kSpareNodes]);
     const Status enough = check_spare_nodes(spare, scenario.cluster, report.plan);

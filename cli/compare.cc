@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/commands.h"
+#include "cli/fit.h"
 #include "cli/inputs.h"
 #include "cli/plan_view.h"
 #include "cli/report_json.h"
@@ -145,6 +146,8 @@ std::vector<Line> results(const std::vector<Compared>& all) {
       predicted("MFU", [](const Prediction& p) { return percent_text(p.mfu); }),
       predicted("memory, GiB", [](const Prediction& p) { return gib_text(p.peak); }),
       predicted("p(OOM)", [](const Prediction& p) { return percent_text(p.p_oom); }),
+      predicted("fits in memory",
+                [](const Prediction& p) { return std::string(fits_in_memory(p) ? "yes" : "NO"); }),
       line_of("GPU-hours a billion tokens", all,
               [](const Compared& one) { return fmt::format("{:.1f}", gpu_hours(one)); }),
   };
@@ -186,8 +189,23 @@ std::string table_of(const Terminal& terminal, const std::vector<Compared>& all,
   return table.text(terminal);
 }
 
+// A line for each plan that does not fit.
+std::string fit_view(const Terminal& terminal, const std::vector<Compared>& all) {
+  std::string text;
+  for (const Compared& one : all) {
+    const Prediction& predicted = one.run.predicted;
+    if (fits_in_memory(predicted)) continue;
+    text += "  " + wrapped(fmt::format("{} does not fit: {}", printable(one.file),
+                                       misfit_text(predicted, kRefusedChance)),
+                           terminal.room(2, 98), 2);
+    text += "\n";
+  }
+  return text;
+}
+
 std::string compare_text(const Terminal& terminal, const std::vector<Compared>& all) {
   std::string text = heading(terminal, "PREDICTED") + table_of(terminal, all, results(all));
+  text += fit_view(terminal, all);
   const std::vector<Line> differing = differences(all);
   text += "\n" + heading(terminal, "WHAT DIFFERS");
   text += differing.empty() ? "  nothing: these are the same plan\n"
@@ -219,6 +237,7 @@ JsonValue compare_json(const std::vector<Compared>& all) {
              plan.set("cluster", one.named.cluster);
              plan.set("profile", one.named.profile);
              plan.set("stack", one.named.stack);
+             plan.set("fits", fits_in_memory(one.run.predicted));
              plan.set("tokens_per_s_per_gpu", tokens_per_gpu(one));
              plan.set("gpu_hours_per_billion_tokens", gpu_hours(one));
              if (shares_errors(all)) {

@@ -157,11 +157,10 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
   text += plan_view(terminal, run.plan, named.settings_left);
   text += prediction_view(terminal, predicted, named.scenario.profile);
   text += assumed_view(terminal, named.assumed);
-  if (predicted.p_oom > kRefusedChance) {
-    text +=
-        "  " +
-        terminal.paint("does not fit: " + shortage_text(predicted, predicted.capacity), Ink::kBad) +
-        "\n";
+  if (!fits_in_memory(predicted)) {
+    text += "  " +
+            terminal.paint("does not fit: " + misfit_text(predicted, kRefusedChance), Ink::kBad) +
+            "\n";
   }
   text += "\n" + heading(terminal, "TERMS",
                          fmt::format("they add up to the step of {}", time_text(predicted.step)));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/values.h"
 #include "core/catalogue.h"
 #include "core/numbers.h"
 #include "plans/why_illegal.h"
@@ -235,7 +236,23 @@ std::string shortage_text(const Prediction& predicted, Bytes limit) {
                      largest_category(stage));
 }
 
-Error does_not_fit(const Scenario& scenario, const PlannedRun& run) {
+std::string misfit_text(const Prediction& predicted, double most_chance) {
+  if (predicted.host_memory > predicted.host_capacity) {
+    return fmt::format("needs {} GiB of a node's host for the optimizer, which has {}",
+                       gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
+  }
+  if (predicted.peak > predicted.capacity) {
+    return shortage_text(predicted, predicted.capacity);
+  }
+  return fmt::format(
+      "runs out of memory with a probability of {}, more than {}: it needs {} of {} GiB",
+      percent_text(predicted.p_oom), percent_text(most_chance), gib_text(predicted.peak),
+      gib_text(predicted.capacity));
+}
+
+namespace {
+
+Error does_not_fit(const Scenario& scenario, const PlannedRun& run, double most_chance) {
   const SearchSpace space = space_around(run.plan);
   const auto other = best_of(scenario, space);
   const std::string fits =
@@ -243,8 +260,16 @@ Error does_not_fit(const Scenario& scenario, const PlannedRun& run) {
             : remedy(scenario, space, run.plan.micro_batch > 1);
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("{} does not fit: it {}", short_name(run.plan),
-                           shortage_text(run.predicted, run.predicted.capacity)),
-               "", fits + "; --allow-oom predicts it all the same"};
+                           misfit_text(run.predicted, most_chance)),
+               "", fits + "; --allow-oom accepts it all the same"};
+}
+
+}  // namespace
+
+Status check_fit(const Arguments& arguments, const Scenario& scenario, const PlannedRun& run) {
+  TPSIM_TRY(const double most, probability_of(arguments, Opt::kMaxOom, kRefusedChance));
+  if (fits_in_memory(run.predicted, most) || arguments.has(Opt::kAllowOom)) return Ok{};
+  return does_not_fit(scenario, run, most);
 }
 
 Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {

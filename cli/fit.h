@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options.h"
 #include "core/report.h"
 #include "core/result.h"
 #include "core/scenario.h"
@@ -11,14 +12,15 @@
 
 namespace tpsim::cli {
 
-// A plan more likely than this to run out of memory is refused.
-inline constexpr double kRefusedChance = 0.5;
-
 const StageMemory& fullest_stage(const Prediction& predicted);
 
 // "needs 91.2 GiB on stage 0, 17.4 GiB more than the 73.8 of 79.3 GiB that plans may use, 61 % of
 // it optimizer"
 std::string shortage_text(const Prediction& predicted, Bytes limit);
+
+// Why the plan does not fit, behind "it": the shortage of the fullest stage or of the host, or the
+// risk where that is above `most_chance` only.
+std::string misfit_text(const Prediction& predicted, double most_chance);
 
 // A constraint that the user put on a search, by its option, and the space without it.
 struct Relaxation {
@@ -29,8 +31,9 @@ struct Relaxation {
 // what shapes a layout to details.
 std::vector<Relaxation> relaxations(const SearchSpace& space);
 
-// A refused plan: the reason, the margin, and a plan that does fit.
-Error does_not_fit(const Scenario& scenario, const PlannedRun& run);
+// An error, with exit code 3, for a plan that does not fit: the reason, the margin, and a plan that
+// does fit. None with --allow-oom. --max-oom says at which risk a plan counts as one that does not.
+Status check_fit(const Arguments& arguments, const Scenario& scenario, const PlannedRun& run);
 
 // A search that found no plan: the nearest miss and the smallest change that mends it, or, where
 // nothing is even legal, the nearest GPU counts for which something is.

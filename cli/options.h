@@ -119,6 +119,7 @@ enum class Opt : std::uint8_t {
   kSave,
   kTrace,
   kAllowOom,
+  kAllowLoss,
   kNoLimits,
   kIgnoreStackLimits,
   kPlot,

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/answers.h"
 #include "cli/assumed.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
@@ -46,7 +47,8 @@ std::string pruned_text(const SearchResult& found) {
 }
 
 // Commands to copy: they go on from the saved plan.
-std::string next_view(const Terminal& terminal, const Arguments& arguments, Launcher launcher) {
+std::string next_view(const Terminal& terminal, const Arguments& arguments,
+                      std::optional<LaunchStack> launcher) {
   const std::string file = arguments.has(Opt::kSave) ? *arguments[Opt::kSave] : "plan.json";
   const std::string quoted = shell_quoted(file);
   const std::string program = printable(arguments.program);
@@ -60,9 +62,9 @@ std::string next_view(const Terminal& terminal, const Arguments& arguments, Laun
   }
   add(fmt::format("{} simulate {} --trace timeline.json   # for ui.perfetto.dev", program, quoted));
   add(fmt::format("{} explain {}   # every term with its formula and source", program, quoted));
-  if (launcher != Launcher::kNone) {
+  if (launcher) {
     add(fmt::format("{} export {} --to {} -o launch   # and check-log launch.log {} once it runs",
-                    program, quoted, name_of(launcher), quoted));
+                    program, quoted, name_of(*launcher), quoted));
   }
   add(fmt::format("{} campaign {} --tokens 1T   # days, energy, money", program, quoted));
   return text;
@@ -130,7 +132,7 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
   text += ranking(terminal, named, space, found, arguments.has(Opt::kPareto));
   text += "\n" + certificate(terminal, named, space, found);
-  return text + "\n" + next_view(terminal, arguments, named.scenario.stack.launcher);
+  return text + "\n" + next_view(terminal, arguments, advised_export(named, best.plan));
 }
 
 struct FoundPlans {

@@ -84,9 +84,7 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(print(
         terminal, json ? to_text(simulate_report(named, run)) : report_text(terminal, named, run)));
   }
-  if (run.predicted.p_oom > kRefusedChance && !arguments.has(Opt::kAllowOom)) {
-    return does_not_fit(named.scenario, run);
-  }
+  TPSIM_TRY_STATUS(check_fit(arguments, named.scenario, run));
   TPSIM_TRY(const std::string said, write_files(arguments, named, run.plan));
   return print(json ? "" : said);
 }

@@ -29,25 +29,26 @@ JsonValue predicted_or_null(const RunOutcome& run, double value) {
 }
 
 JsonValue row_json(const RunOutcome& run) {
-  return json_object({{"id", run.id},
-                      {"outcome", run.outcome},
-                      {"calibration", run.calibration},
-                      {"measured_step_s", number_or_null(run.measured_step_s)},
-                      {"predicted_step_s", predicted_or_null(run, run.step_s)},
-                      {"low_s", predicted_or_null(run, run.low_s)},
-                      {"high_s", predicted_or_null(run, run.high_s)},
-                      {"error_pct", number_or_null(run.error(), 100)},
-                      {"half_peak_s", predicted_or_null(run, run.half_peak_s)},
-                      {"measured_mem_gb", number_or_null(run.measured_memory_gib)},
-                      {"predicted_mem_gb", predicted_or_null(run, run.memory_gib)},
-                      {"predicted_fits", run.predicted ? JsonValue(run.p_oom <= 0.5) : JsonValue()},
-                      {"p_oom", predicted_or_null(run, run.p_oom)},
-                      {"skipped_because",
-                       run.skipped_because.empty() ? JsonValue() : JsonValue(run.skipped_because)},
-                      {"cluster", run.cluster},
-                      {"stack", run.stack},
-                      {"parts", run.parts},
-                      {"assumed", json_array(run.assumed)}});
+  return json_object(
+      {{"id", run.id},
+       {"outcome", run.outcome},
+       {"calibration", run.calibration},
+       {"measured_step_s", number_or_null(run.measured_step_s)},
+       {"predicted_step_s", predicted_or_null(run, run.step_s)},
+       {"low_s", predicted_or_null(run, run.low_s)},
+       {"high_s", predicted_or_null(run, run.high_s)},
+       {"error_pct", number_or_null(run.error(), 100)},
+       {"half_peak_s", predicted_or_null(run, run.half_peak_s)},
+       {"measured_mem_gb", number_or_null(run.measured_memory_gib)},
+       {"predicted_mem_gb", predicted_or_null(run, run.memory_gib)},
+       {"predicted_fits", run.predicted ? JsonValue(run.p_oom <= kRefusedChance) : JsonValue()},
+       {"p_oom", predicted_or_null(run, run.p_oom)},
+       {"skipped_because",
+        run.skipped_because.empty() ? JsonValue() : JsonValue(run.skipped_because)},
+       {"cluster", run.cluster},
+       {"stack", run.stack},
+       {"parts", run.parts},
+       {"assumed", json_array(run.assumed)}});
 }
 
 JsonValue summary_json(const ValidationSummary& s) {

@@ -205,11 +205,12 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kNemo, kPlan, [](M, P p) { return p.zero >= 2 && p.rank_order == RankOrder::kTpPpDp; },
      "ranks in the order tp-pp-dp with ZeRO 2 or 3", "its FSDP refuses use_tp_pp_dp_mapping"},
     {kMegatron, kPlan,
-     [](M, P p) {
-       return p.offload == Offload::kOptimizer && (p.zero != 1 || p.dtype == DType::kFloat32);
-     },
-     "an offloaded optimizer with these settings",
-     "it offloads the distributed optimizer of half-precision weights: use ZeRO 1"},
+     [](M, P p) { return p.offload == Offload::kOptimizer && p.dtype == DType::kFloat32; },
+     "an offloaded optimizer in fp32",
+     "it offloads the fp32 master weights of bf16 and fp16: use one of these"},
+    {kMegatron, kPlan, [](M, P p) { return p.offload == Offload::kOptimizer && p.zero != 1; },
+     "an offloaded optimizer with this ZeRO stage",
+     "it offloads the distributed optimizer: use ZeRO 1"},
     {kMegatron, kPlan,
      [](M, P p) { return p.degrees.cp > 1 && p.attention == AttentionKind::kUnfused; },
      "unfused attention with context parallelism",

@@ -121,6 +121,12 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
+// The multiple of `of` above zero that is nearest to n, the smaller of two.
+std::int64_t nearest_multiple(std::int64_t of, std::int64_t n) {
+  const std::int64_t below = n / of * of;
+  return std::max(of, n - below <= of / 2 ? below : below + of);
+}
+
 std::string nearest_tp(const ModelSpec& model, std::int64_t tp) {
   const std::int64_t all =
       std::gcd(std::gcd(std::gcd(model.attention.heads, model.attention.kv_heads),
@@ -185,10 +191,10 @@ Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
 Status check_batch(const Plan& plan) {
   const std::int64_t per_step = plan.degrees.dp * plan.micro_batch;
   if (plan.global_batch % per_step != 0) {
-    return illegal(fmt::format("global batch {} does not divide by dp x micro_batch = {} x {}",
-                               plan.global_batch, plan.degrees.dp, plan.micro_batch),
-                   fmt::format("the nearest that does is {}",
-                               std::max<std::int64_t>(1, plan.global_batch / per_step) * per_step));
+    return illegal(
+        fmt::format("global batch {} does not divide by dp x micro_batch = {} x {}",
+                    plan.global_batch, plan.degrees.dp, plan.micro_batch),
+        fmt::format("the nearest that does is {}", nearest_multiple(per_step, plan.global_batch)));
   }
   return Ok{};
 }

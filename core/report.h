@@ -95,6 +95,13 @@ struct Prediction {
 
 Seconds time_of(const Prediction& predicted, StepTerm term);
 
+// A plan more likely than this to run out of memory does not fit.
+inline constexpr double kRefusedChance = 0.5;
+// The answer of every command to whether a plan fits. `most_chance` is what --max-oom allows.
+inline bool fits_in_memory(const Prediction& predicted, double most_chance = kRefusedChance) {
+  return predicted.p_oom <= most_chance;
+}
+
 struct PlannedRun {
   Plan plan;
   Prediction predicted;

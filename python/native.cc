@@ -192,9 +192,7 @@ std::pair<Text, std::vector<Text>> plan(const Options& options, const std::optio
 std::pair<Text, Text> simulate_plan(const Options& options, const std::optional<Text>& file) {
   const Arguments arguments = arguments_of(Command::kSimulate, options);
   const auto [named, run] = value_of(simulate_answer(arguments, plan_file(file)));
-  if (run.predicted.p_oom > kRefusedChance && !arguments.has(Opt::kAllowOom)) {
-    throw Failure{does_not_fit(named.scenario, run)};
-  }
+  ok_or_throw(check_fit(arguments, named.scenario, run));
   return {to_text(simulate_report(named, run)), to_json(plan_file_of(named, run.plan))};
 }
 
@@ -213,7 +211,9 @@ Text campaign(const Options& options, const std::optional<Text>& file) {
 Options export_files(const Options& options, const Text& file) {
   const Arguments arguments = arguments_of(Command::kExport, options);
   Options files;
-  for (LaunchFile& launch : value_of(export_answer(arguments, *plan_file(file)))) {
+  ExportAnswer answer = value_of(export_answer(arguments, *plan_file(file)));
+  if (answer.refused) throw Failure{*answer.refused};
+  for (LaunchFile& launch : answer.files) {
     files.emplace(std::move(launch.name), std::move(launch.text));
   }
   return files;

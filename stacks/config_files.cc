@@ -34,9 +34,6 @@ std::optional<LaunchOption> titan_recipe_option(const std::string& key, const st
   return LaunchOption{"--" + name, text == "true" ? "" : text};
 }
 
-// Products are cut in pieces between which their collectives run.
-constexpr std::string_view kAsyncTensor = "parallelism.enable_async_tensor_parallel";
-
 // torchtitan's own options are the keys of its file: "[training]" "seq_len = 1" is
 // "--training.seq_len 1". A switch that is off is not given.
 // Where torchtitan kept them in 2024, and where it keeps them now.
@@ -72,55 +69,32 @@ std::vector<FlatSetting> with_todays_places(std::vector<FlatSetting> settings) {
   return settings;
 }
 
-ShellOptions titan_options(const std::vector<FlatSetting>& settings, PartValues& parts) {
+ShellOptions titan_options(const std::vector<FlatSetting>& settings) {
   ShellOptions shell;
   const bool quantizes = std::any_of(settings.begin(), settings.end(), [](const auto& one) {
     return one.key.starts_with("model.converters") && !one.value.empty();
   });
-  const auto is_component = [](const FlatSetting& one) {
-    return one.key.starts_with("compile.components.");
-  };
-  const bool compiles_model =
-      std::none_of(settings.begin(), settings.end(), is_component) ||
-      std::any_of(settings.begin(), settings.end(), [&](const FlatSetting& one) {
-        return is_component(one) && one.value == "model";
-      });
   for (const FlatSetting& setting : settings) {
     const std::string& key = setting.key;
-    if (key == "compile.enable" || key == "training.compile") {
-      if (setting.value == "true" && compiles_model) parts[StackPart::kCompile] = 1;
-      continue;
-    }
-    if (key == "model.norm_type") {
-      parts[StackPart::kNormKernel] =
-          parse_value(row_of(StackPart::kNormKernel),
-                      setting.value == "fused_rmsnorm" ? "fused" : "torch")
-              .value();
-      continue;
-    }
-    if (key == kAsyncTensor) {
-      if (setting.value == "true") {
-        parts[StackPart::kTensorOverlap] = static_cast<std::int64_t>(TensorOverlap::kUserbuffers);
-      }
-      continue;
-    }
-    if (key == "parallelism.disable_loss_parallel") {
-      if (setting.value == "true") {
-        parts[StackPart::kLossHead] = static_cast<std::int64_t>(LossHead::kGathered);
-      }
-      continue;
-    }
     const bool of_recipe = key.starts_with("model.converters") || key.starts_with("float8.") ||
                            key.starts_with("mx.") || key.starts_with("quantize.");
     const bool is_off = setting.value == "false" || setting.value.empty();
-    if (key.starts_with("compile.") || (of_recipe && !quantizes) || is_off) continue;
+    if ((of_recipe && !quantizes) || is_off) continue;
     if (of_recipe) {
       if (auto option = titan_recipe_option(key, setting.value)) {
         shell.options.push_back(*std::move(option));
       }
       continue;
     }
-    shell.options.push_back({"--" + key, setting.value == "true" ? "" : setting.value});
+    constexpr std::string_view kComponents = "compile.components.";  // the elements of a list
+    LaunchOption* const before = find_option(shell.options, "--compile.components");
+    if (key.starts_with(kComponents) && before != nullptr) {
+      before->value += " " + setting.value;
+    } else if (key.starts_with(kComponents)) {
+      shell.options.push_back({"--compile.components", setting.value});
+    } else {
+      shell.options.push_back({"--" + key, setting.value == "true" ? "" : setting.value});
+    }
   }
   return shell;
 }
@@ -198,18 +172,12 @@ Result<ImportedPlan> import_titan(const std::vector<FlatSetting>& written,
   const std::int64_t gpus = inputs.gpus > 0 ? inputs.gpus : titan_gpus(settings);
   if (gpus < 1) open.ask(kHowManyGpus);
   TPSIM_TRY_STATUS(open.status());
-  ShellOptions shell = titan_options(settings, result.parts);
+  ShellOptions shell = titan_options(settings);
   shell.size = {1, gpus};
-  for (LaunchOption& option : shell.options) {
-    if (option.name == "--training.seq_len" && !inputs.keeps_seq) {
-      take_run_choices(
-          {{"--seq-length", option.value}, {"--attention-dropout", "0"}, {"--hidden-dropout", "0"}},
-          false, result.model);
-    }
-  }
-  result.parts.merge(torchtitan_parts(shell.options));
+  take_titan_choices(shell.options, inputs.keeps_seq, result.model);
+  result.parts = take_torchtitan_parts(shell.options);
   TPSIM_TRY(result.outside, take_outside(LaunchStack::kTorchTitan, shell.options));
-  TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result.model));
+  TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result.model, result.parts));
   return result;
 }
 
@@ -362,7 +330,8 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
   }
   switch (*format) {
     case ConfigFormat::kTorchTitan: return located(file, import_titan(settings, inputs));
-    case ConfigFormat::kNanotron: return located(file, import_nanotron(FlatReader(settings), file));
+    case ConfigFormat::kNanotron:
+      return located(file, import_nanotron(FlatReader(settings), file, inputs));
     case ConfigFormat::kTrainer:
       return located(file, import_trainer(FlatReader(settings), file, inputs));
     case ConfigFormat::kMegatron: return located(file, import_megatron_yaml(settings, inputs));

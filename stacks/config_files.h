@@ -36,7 +36,8 @@ Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& i
 // The pieces of it.
 Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,
                                           const ImportInputs& inputs);
-Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file);
+Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
+                                     const ImportInputs& inputs);
 Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
                                     const ImportInputs& inputs);
 // Why another optimizer is refused.

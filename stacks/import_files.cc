@@ -90,10 +90,11 @@ void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& p
   plan.model.attention_dropout = 0;
   drop_option(options, "--attention-dropout");
   options.push_back({"--attention-dropout", "0"});
-  plan.notes.push_back("dropout inside of flash attention is predicted as none");
+  plan.notes.emplace_back(kNoFlashDropout);
 }
 
-void add_allocator(const LaunchCommand& command, ImportedPlan& plan) {
+void add_environment(const LaunchCommand& command, ImportedPlan& plan) {
+  if (command.blocks_launches) plan.parts[StackPart::kBlockingLaunches] = 1;
   if (!command.expandable_segments) return;
   plan.parts[StackPart::kExpandableSegments] = *command.expandable_segments ? 1 : 0;
 }
@@ -102,6 +103,10 @@ PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const Imp
   PartValues parts = overlap_parts(options, read.plan);
   parts.merge(context_parts(options, read.plan));
   parts.merge(dispatch_parts(options, read.model));
+  const bool plain_softmax = has_option(options, "--no-masked-softmax-fusion");
+  if (plain_softmax && read.plan.attention == AttentionKind::kUnfused) {
+    parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
+  }
   return parts;
 }
 
@@ -116,15 +121,15 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
     command.options.push_back({"--transformer-impl", "local"});
   }
   TPSIM_TRY_STATUS(settle_model(command, inputs, result));
-  const bool plain_softmax = has_option(command.options, "--no-masked-softmax-fusion");
   const std::vector<LaunchOption> all = command.options;
+  TPSIM_TRY_STATUS(take_moments(command.options, result.parts));
   if (command.is_log) {
     TPSIM_TRY_STATUS(refuse_logged(command.options));
   } else {
     TPSIM_TRY(result.outside, take_outside(LaunchStack::kMegatronLm, command.options));
   }
   take_unused_rotary(command, result.outside);
-  result.parts = take_parts(command.options);
+  result.parts.merge(take_parts(command.options));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   const ShellOptions shell{size, command.options, command.is_log};
   std::vector<std::string> left;
@@ -135,11 +140,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   if (const auto modules = recomputed_modules(all, result.plan)) {
     result.parts[StackPart::kRecomputeModules] = *modules;
   }
-  if (plain_softmax && result.plan.attention == AttentionKind::kUnfused) {
-    result.parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
-  }
-  add_allocator(command, result);
-  if (command.blocks_launches) result.parts[StackPart::kBlockingLaunches] = 1;
+  add_environment(command, result);
   return result;
 }
 
@@ -153,11 +154,12 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Impo
   ImportedPlan result;
   result.stack = "torchtitan";
   result.model = *inputs.model;
-  result.parts = torchtitan_parts(command.options);
+  take_titan_choices(command.options, inputs.keeps_seq, result.model);
+  result.parts = take_torchtitan_parts(command.options);
   TPSIM_TRY(result.outside, take_outside(LaunchStack::kTorchTitan, command.options));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
-  TPSIM_TRY(result.plan, plan_of_torchtitan({size, command.options}, result.model));
-  add_allocator(command, result);
+  TPSIM_TRY(result.plan, plan_of_torchtitan({size, command.options}, result.model, result.parts));
+  add_environment(command, result);
   return result;
 }
 
@@ -208,6 +210,7 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
       drop_option(command.options, "--vocab-size");
     }
   }
+  result.parts = take_deepspeed_parts(command.options);
   TPSIM_TRY(result.outside, take_outside(LaunchStack::kMegatronDeepSpeed, command.options));
   const ShellOptions shell{size, command.options};
   const ModelSpec model = with_vocab(result);
@@ -216,7 +219,10 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
   } else {
     TPSIM_TRY(result.plan, plan_of_deepspeed(shell, config, model));
   }
-  add_allocator(command, result);
+  if (result.plan.attention == AttentionKind::kFlash) {  // has no softmax of its own
+    result.parts.erase(StackPart::kAttentionKernel);
+  }
+  add_environment(command, result);
   return result;
 }
 
@@ -269,12 +275,12 @@ Result<ImportedPlan> import_slurm(const Files& files, const ImportInputs& inputs
 }
 
 // Of programs whose plan is in their YAML the script says only what surrounds them.
-ImportedPlan with_allocator(LaunchStack stack, const Files& files, const ImportInputs& inputs,
-                            ImportedPlan plan) {
+ImportedPlan with_environment(LaunchStack stack, const Files& files, const ImportInputs& inputs,
+                              ImportedPlan plan) {
   const auto script = file_named(files, launch_file_names(stack).front());
   if (!script.ok()) return plan;
   const auto command = read_launch_command(*script, inputs.given);
-  if (command.ok()) add_allocator(*command, plan);
+  if (command.ok()) add_environment(*command, plan);
   return plan;
 }
 
@@ -295,12 +301,12 @@ Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files,
   if (stack == LaunchStack::kNemo) return import_nemo(files, inputs);
   if (stack == LaunchStack::kAccelerate) {
     TPSIM_TRY(ImportedPlan plan, import_accelerate(files, inputs));
-    return with_allocator(stack, files, inputs, std::move(plan));
+    return with_environment(stack, files, inputs, std::move(plan));
   }
   if (stack == LaunchStack::kNanotron) {
     TPSIM_TRY(const LaunchFile yaml, file_named(files, kNanotronYamlFile));
     TPSIM_TRY(ImportedPlan plan, import_config(yaml, inputs));
-    return with_allocator(stack, files, inputs, std::move(plan));
+    return with_environment(stack, files, inputs, std::move(plan));
   }
   if (stack == LaunchStack::kSlurm) return import_slurm(files, inputs);
   if (stack == LaunchStack::kKubernetes) {

@@ -73,6 +73,22 @@ void take_predictions(const std::vector<LaunchOption>& options, ModelSpec& model
   if (said != nullptr && said->value == "0") model.ends.prediction_layers = 0;
 }
 
+// Takes sequence, dropout and the capacity of experts from the file, as far as it states them.
+void take_stated_choices(const std::vector<LaunchOption>& options, bool keeps_seq,
+                         ModelSpec& model) {
+  ModelSpec chosen = model;
+  take_run_choices(options, keeps_seq, chosen);
+  model.seq = chosen.seq;
+  if (has_option(options, "--attention-dropout")) {
+    model.attention_dropout = chosen.attention_dropout;
+  }
+  if (has_option(options, "--hidden-dropout")) model.hidden_dropout = chosen.hidden_dropout;
+  if (has_option(options, "--moe-expert-capacity-factor")) {
+    model.experts.dropless = chosen.experts.dropless;
+    model.experts.capacity_factor = chosen.experts.capacity_factor;
+  }
+}
+
 // Parts that leaving an option out says too, to Megatron: here, a recipe may have said another.
 void leave_unsaid_to_the_recipe(const std::vector<FlatSetting>& settings, PartValues& parts) {
   constexpr std::pair<StackPart, std::string_view> kSaidBy[] = {
@@ -101,18 +117,16 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
   note_first_and_last(run.settings, result);
   TPSIM_TRY(run.settings, located(run.file, with_precision(std::move(run.settings))));
   TPSIM_TRY(command.options, nemo_options(run.settings, path_of(run.file)));
-  if (!inputs.keeps_seq) {
-    ModelSpec chosen = result.model;
-    take_run_choices(command.options, false, chosen);
-    result.model.seq = chosen.seq;
-  }
+  take_stated_choices(command.options, inputs.keeps_seq, result.model);
   leave_out_flash_dropout(command.options, result);
   take_predictions(command.options, result.model);
   TPSIM_TRY_STATUS(
       located(run.file, take_rare_shapes(result.model, command.options, Unsaid::kIsTheModels)));
   const std::vector<LaunchOption> all = command.options;
+  PartValues parts;
+  TPSIM_TRY_STATUS(located(run.file, take_moments(command.options, parts)));
   TPSIM_TRY(result.outside, located(run.file, take_outside(LaunchStack::kNemo, command.options)));
-  PartValues parts = take_parts(command.options);
+  parts.merge(take_parts(command.options));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   TPSIM_TRY(result.plan,
             located(run.file,
@@ -123,7 +137,7 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
     parts[StackPart::kRecomputeModules] = *modules;
   }
   result.parts = std::move(parts);
-  add_allocator(command, result);
+  add_environment(command, result);
   return result;
 }
 

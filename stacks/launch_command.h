@@ -34,8 +34,8 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file,
 // On how many GPUs: as asked, else as the file says.
 Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs);
 
-// What its environment says of the allocator, as a part of the plan's software.
-void add_allocator(const LaunchCommand& command, ImportedPlan& plan);
+// Adds what its environment says of the allocator and of launches, as parts of the plan's software.
+void add_environment(const LaunchCommand& command, ImportedPlan& plan);
 
 // The plan of Megatron-LM's options, whatever text they came from.
 Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs);
@@ -47,8 +47,12 @@ void use_todays_names(LaunchCommand& command);
 // Takes out the options that say how the software computes what the plan says: "--no-rope-fusion"
 // is rotary_kernel=torch. A named option that is left out says nothing.
 PartValues take_parts(std::vector<LaunchOption>& options);
+// The same of the dtype of Adam's two moments; an error where they differ.
+Status take_moments(std::vector<LaunchOption>& options, PartValues& parts);
 
 // Dropout inside of a fused kernel costs little, and the flash core here has none.
+inline constexpr const char* kNoFlashDropout =
+    "dropout inside of flash attention is predicted as none";
 void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan);
 // What options say that are read as the plan and as parts of its software.
 PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const ImportedPlan& read);

@@ -64,6 +64,19 @@ void add_model(const ModelSpec& model, std::int64_t tp, LaunchOptions& out) {
 constexpr std::array kModelSwitches = {"--embed-layernorm", "--no-bias-gelu-fusion",
                                        "--apply-residual-connection-post-layernorm"};
 
+// Fusions of its layers that can be switched off.
+struct PartSwitch {
+  const char* option;
+  StackPart part;
+  std::int64_t value;
+};
+constexpr PartSwitch kPartSwitches[] = {
+    {"--no-bias-dropout-fusion", StackPart::kResidualKernel,
+     static_cast<std::int64_t>(KernelFusion::kTorch)},
+    {"--no-masked-softmax-fusion", StackPart::kAttentionKernel,
+     static_cast<std::int64_t>(AttentionKernel::kTorch)},
+};
+
 // What its arguments.py takes for an option that is left out; empty for one that it wants.
 std::string default_of(std::string_view option, const ModelSpec& model) {
   if (option == "--ffn-hidden-size") return std::to_string(4 * model.hidden);
@@ -132,7 +145,21 @@ Result<LaunchOptions> deepspeed_settings(const PlanFile& file) {
   out.add("--deepspeed_config", "ds_config.json");
   out.add("--zero-stage", stage_of(plan));
   if (plan.offload == Offload::kOptimizer) out.add("--cpu-optimizer");
+  for (const PartSwitch& one : kPartSwitches) {
+    const auto asked = file.parts.find(one.part);
+    if (asked != file.parts.end() && asked->second == one.value) out.add(one.option);
+  }
   return out;
+}
+
+PartValues take_deepspeed_parts(std::vector<LaunchOption>& options) {
+  PartValues parts;
+  for (const PartSwitch& one : kPartSwitches) {
+    if (!has_option(options, one.option)) continue;
+    parts[one.part] = one.value;
+    drop_option(options, one.option);
+  }
+  return parts;
 }
 
 std::string deepspeed_json(const PlanFile& file) {

@@ -8,6 +8,7 @@
 namespace tpsim {
 namespace {
 
+constexpr const char* kGroupedGemm = "--moe-grouped-gemm";  // as experts are predicted
 constexpr const char* kDispatcherType = "--moe-token-dispatcher-type";
 constexpr const char* kFlexBackend = "--moe-flex-dispatcher-backend";
 constexpr const char* kDeepEp = "--moe-enable-deepep";  // the older name of that backend
@@ -43,6 +44,7 @@ void add_megatron_experts(const ModelSpec& model, LaunchOptions& out) {
   out.add("--num-experts", model.experts.count);
   out.add("--moe-ffn-hidden-size", model.ffn_hidden);
   out.add("--moe-router-topk", model.experts.per_token);
+  out.add(kGroupedGemm);
   if (model.experts.per_token == 1) out.add("--moe-router-pre-softmax");
   out.add("--moe-router-load-balancing-type", "none");
   if (model.experts.dropless) return;
@@ -80,6 +82,7 @@ void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model) {
   const std::string type = in.text(kDispatcherType).value_or("allgather");
   const std::string backend = in.text(kFlexBackend).value_or("deepep");
   const bool deep = in.flag(kDeepEp);
+  in.flag(kGroupedGemm);
   for (const ExpertSwitch& one : kSwitches) in.flag(one.option);
   if (!has_experts(model)) return;
   const bool exchanges = type == "allgather" || type == "alltoall" || type == kSeq;

@@ -17,17 +17,31 @@ constexpr const char* kOrderedKernels = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
 
 std::string shell_name(LaunchStack stack) { return fmt::format("{}.sh", name_of(stack)); }
 
-// PyTorch's allocator as the plan was predicted with; nothing where the plan leaves it open.
-std::string allocator_line(const PartValues& parts) {
+// Environment variables for PyTorch's allocator and CUDA's launches, as far as the plan asks for
+// them.
+std::string part_lines(const PartValues& parts) {
+  std::string lines;
   const auto expands = parts.find(StackPart::kExpandableSegments);
-  if (expands == parts.end()) return "";
-  return fmt::format("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:{}\n",
-                     expands->second != 0 ? "True" : "False");
+  if (expands != parts.end()) {
+    lines += fmt::format("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:{}\n",
+                         expands->second != 0 ? "True" : "False");
+  }
+  const auto blocks = parts.find(StackPart::kBlockingLaunches);
+  if (blocks != parts.end() && blocks->second != 0) lines += "export CUDA_LAUNCH_BLOCKING=1\n";
+  return lines;
+}
+
+// Megatron's line for the order of kernels; the overlap of experts' all-to-all wants more queues.
+std::string queue_line(const PlanFile& file, const StackSpec& software) {
+  if (has_experts(file.model) && software.parts.expert_overlap) {
+    return "export CUDA_DEVICE_MAX_CONNECTIONS=32\n";
+  }
+  return ordered_kernels_line(file.plan);
 }
 
 LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
                       const LaunchOptions& options, const std::string& environment) {
-  return {shell_name(stack), std::string(kShellLine) + environment + allocator_line(file.parts) +
+  return {shell_name(stack), std::string(kShellLine) + environment + part_lines(file.parts) +
                                  shell_text(size, options)};
 }
 
@@ -36,7 +50,7 @@ Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size,
   TPSIM_TRY(const LaunchOptions options,
             megatron_settings(LaunchStack::kMegatronLm, file, software));
   return Files{
-      shell_file(LaunchStack::kMegatronLm, file, size, options, ordered_kernels_line(file.plan))};
+      shell_file(LaunchStack::kMegatronLm, file, size, options, queue_line(file, software))};
 }
 
 Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
@@ -51,13 +65,12 @@ Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size, const St
   TPSIM_TRY(const LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, software));
   LaunchOptions launcher;
   launcher.add("--config-file", kYamlFile);
-  return Files{
-      shell_file(LaunchStack::kNemo, file, size, launcher, ordered_kernels_line(file.plan)),
-      {kYamlFile, nemo_yaml(options)}};
+  return Files{shell_file(LaunchStack::kNemo, file, size, launcher, queue_line(file, software)),
+               {kYamlFile, nemo_yaml(options)}};
 }
 
 Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {
-  TPSIM_TRY(const LaunchOptions options, torchtitan_settings(file));
+  TPSIM_TRY(const LaunchOptions options, torchtitan_settings(file, size));
   return Files{shell_file(LaunchStack::kTorchTitan, file, size, options, "")};
 }
 

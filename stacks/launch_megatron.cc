@@ -19,19 +19,21 @@ bool is_even(const Plan& plan) {
   return true;
 }
 
-// "Et*5|t*6|t*5L": E embedding, t one block, L loss, | between chunks, in model order.
-std::string layout_text(const std::vector<std::int64_t>& chunks) {
+// "Et*5|t*6|t*5mL": E embedding, t one block, m one that predicts later tokens, L loss, | between
+// chunks, in model order.
+std::string layout_text(const std::vector<std::int64_t>& chunks, std::int64_t predictions) {
   std::string text = "E";
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (i > 0) text += "|";
     if (chunks[i] > 0) text += fmt::format("t*{}", chunks[i]);
   }
-  return text + "L";
+  return text + std::string(static_cast<std::size_t>(predictions), 'm') + "L";
 }
 
-void add_stages(const Plan& plan, LaunchOptions& out) {
+void add_stages(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
   if (!is_even(plan)) {
-    out.add("--pipeline-model-parallel-layout", layout_text(plan.stage_layers));
+    out.add("--pipeline-model-parallel-layout",
+            layout_text(plan.stage_layers, model.ends.prediction_layers));
   } else if (plan.virtual_stages > 1) {
     out.add("--num-virtual-stages-per-pipeline-rank", plan.virtual_stages);
   }
@@ -90,7 +92,7 @@ void add_plan(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
     out.add("--expert-model-parallel-size", plan.degrees.ep);
     out.add("--expert-tensor-parallel-size", expert_tensor_ranks(plan));
   }
-  add_stages(plan, out);
+  add_stages(model, plan, out);
   if (plan.rank_order == RankOrder::kTpPpDp) out.add("--use-tp-pp-dp-mapping");
   if (plan.sequence_parallel) out.add("--sequence-parallel");
   out.add("--micro-batch-size", plan.micro_batch);
@@ -98,7 +100,6 @@ void add_plan(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
   add_sharding(plan, out);
   add_precision(plan, out);
   add_recompute(plan, out);
-  out.add("--attention-backend", std::string(name_of(plan.attention)));
 }
 
 }  // namespace
@@ -158,6 +159,7 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
   LaunchOptions options;
   add_megatron_model(file.model, options);
   add_plan(file.model, file.plan, options);
+  add_parts(stack, file, options);
   if (file.plan.degrees.cp > 1) {
     const ContextExchange exchange = software.parts.context_exchange;
     if (exchange == ContextExchange::kTorchRing) {

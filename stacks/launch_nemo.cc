@@ -32,7 +32,7 @@ constexpr NemoSection kNemoSections[] = {
      "kv-channels seq-length attention-dropout hidden-dropout vocab-size "
      "make-vocab-size-divisible-by tensor-model-parallel-size pipeline-model-parallel-size "
      "context-parallel-size cp-comm-type num-experts:num_moe_experts moe-ffn-hidden-size "
-     "moe-router-topk moe-router-pre-softmax moe-router-load-balancing-type "
+     "moe-router-topk moe-grouped-gemm moe-router-pre-softmax moe-router-load-balancing-type "
      "moe-token-dispatcher-type moe-flex-dispatcher-backend moe-enable-deepep "
      "moe-permute-fusion moe-router-fusion moe-router-force-load-balancing "
      "moe-expert-capacity-factor moe-pad-expert-input-to-capacity moe-token-drop-policy "
@@ -55,7 +55,9 @@ constexpr NemoSection kNemoSections[] = {
      "no-gradient-accumulation-fusion:gradient_accumulation_fusion "
      "no-masked-softmax-fusion:masked_softmax_fusion"},
     {"train", "micro-batch-size global-batch-size"},
-    {"optimizer", "optimizer-cpu-offload optimizer-offload-fraction use-precision-aware-optimizer"},
+    {"optimizer",
+     "optimizer-cpu-offload optimizer-offload-fraction use-precision-aware-optimizer "
+     "exp-avg-dtype exp-avg-sq-dtype"},
     {"ddp",
      "fp8-param-gather use-distributed-optimizer use-megatron-fsdp "
      "data-parallel-sharding-strategy "
@@ -121,10 +123,11 @@ Result<std::optional<LaunchOption>> option_of(std::string_view section, std::str
   return unknown(section, key, value);
 }
 
-// FSDP and weights of 8 bits are switched on in two sections.
+// FSDP, weights of 8 bits and the overlap of sends have places in two sections.
 void add_once(std::optional<LaunchOption> option, std::vector<LaunchOption>& options) {
   if (!option) return;
-  const bool in_two = option->name == "--use-megatron-fsdp" || option->name == "--fp8-param-gather";
+  const auto is_it = [&](const NemoKey& row) { return row.option == option->name; };
+  const bool in_two = std::count_if(nemo_keys().begin(), nemo_keys().end(), is_it) > 1;
   if (!in_two || !has_option(options, option->name)) options.push_back(*std::move(option));
 }
 
@@ -143,7 +146,7 @@ std::string nemo_yaml(const LaunchOptions& megatron) {
       for (const NemoKey& row : nemo_keys()) {
         if (option.name != row.option || section.name != row.section) continue;
         std::string value = option.value.empty() ? row.when_set : option.value;
-        if (option.name == kRecomputeModules) {
+        if (takes_words(option.name)) {
           value = fmt::format("[{}]", fmt::join(words_in(value), ", "));
         }
         const bool plain = value.find_first_of("|*") == std::string::npos;

@@ -163,12 +163,16 @@ LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node) {
   return {gpus / gpus_per_node, gpus_per_node};
 }
 
+bool takes_words(std::string_view option) {
+  return option == kRecomputeModules || option == kGraphScope || option == "--compile.components";
+}
+
 std::string shell_text(const LaunchSize& size, const LaunchOptions& options) {
   std::string text =
       fmt::format("NUM_NODES={}\nGPUS_PER_NODE={}\nTRAIN_ARGS=(\n", size.nodes, size.gpus_per_node);
   for (const LaunchOption& option : options.all()) {
     text += "  " + option.name;
-    const bool is_list = option.name == kRecomputeModules;  // words that need no marks
+    const bool is_list = takes_words(option.name);  // that need no marks
     if (!option.value.empty()) text += " " + (is_list ? option.value : quoted(option.value));
     text += "\n";
   }

@@ -100,6 +100,11 @@ std::string shell_text(const LaunchSize& size, const LaunchOptions& options);
 // The line that Megatron wants before it, but with FSDP, where it wants it gone: kernels are queued
 // in the order they were issued, so that tensor-parallel transfers start early.
 std::string ordered_kernels_line(const Plan& plan);
+// An option whose value is several words, as the shell's words and YAML's lists.
+bool takes_words(std::string_view option);
+// Megatron's options for the parts that the plan asks for in place of its software's own, as far as
+// there are some; and its attention backend.
+void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out);
 // The training options of a launch file and on how many GPUs it runs.
 struct ShellOptions {
   LaunchSize size;
@@ -180,7 +185,8 @@ PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelS
 // Recipes of 8 and 4 bits, in Megatron, in NeMo and in torchtitan.
 void add_megatron_recipe(const Plan& plan, LaunchOptions& out);
 void read_megatron_recipe(LaunchOptionReader& in, Plan& plan);
-inline constexpr const char* kRecomputeModules = "--recompute-modules";  // several words
+inline constexpr const char* kRecomputeModules = "--recompute-modules";
+inline constexpr const char* kGraphScope = "--cuda-graph-scope";
 // What selective recompute makes again, as a value of that part; nothing where nobody says.
 std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
                                                const Plan& plan);
@@ -203,15 +209,22 @@ bool has_nemo_key(std::string_view name);
 std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view value);
 Result<LaunchOptions> deepspeed_settings(const PlanFile& file);
 std::string deepspeed_json(const PlanFile& file);
+// Takes out the switches of its layers' fusions.
+PartValues take_deepspeed_parts(std::vector<LaunchOption>& options);
 Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& config,
                                const ModelSpec& model);
 // Whether arguments are those of a fork that followed Megatron-LM's core: Microsoft's.
 bool speaks_megatron_core(const std::vector<LaunchOption>& options);
 Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFile& config,
                                       const ModelSpec& model);
-Result<LaunchOptions> torchtitan_settings(const PlanFile& file);
-PartValues torchtitan_parts(const std::vector<LaunchOption>& options);
-Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model);
+Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize& size);
+// The sequence, unless somebody asked for the model's; its models have no dropout.
+void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq, ModelSpec& model);
+// Takes out what says how the software computes: torch.compile, async tensor parallelism.
+PartValues take_torchtitan_parts(std::vector<LaunchOption>& options);
+// `parts` gets what the layout says of them: a shard group.
+Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model,
+                                PartValues& parts);
 Result<std::string> nanotron_yaml(const PlanFile& file);
 Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size);
 LaunchOptions accelerate_arguments(const PlanFile& file);  // of the training script

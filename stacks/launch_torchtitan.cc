@@ -17,6 +17,11 @@ constexpr const char* kReduceOption = "--training.mixed_precision_reduce";
 constexpr auto kReducedAsComputed = static_cast<std::int64_t>(ReduceDtype::kAsComputed);
 constexpr const char* kSequenceParallel = "--parallelism.enable-sequence-parallel";
 constexpr const char* kNoSequenceParallel = "--parallelism.no-enable-sequence-parallel";
+constexpr const char* kCompile = "--compile.enable";
+constexpr const char* kComponents = "--compile.components";
+constexpr const char* kAsyncTensor = "--parallelism.enable_async_tensor_parallel";
+constexpr const char* kNoLossParallel = "--parallelism.disable_loss_parallel";
+constexpr const char* kNormType = "--model.norm_type";  // of 2024
 
 const char* schedule_text(ScheduleKind schedule) {
   switch (schedule) {
@@ -38,16 +43,41 @@ void add_pipeline(const PlanFile& file, std::int64_t missing, LaunchOptions& out
   out.add("--parallelism.pipeline_parallel_microbatch_size", plan.micro_batch);
 }
 
-void add_data_parallel(const Plan& plan, LaunchOptions& out) {
-  const bool shards = plan.zero >= 2;
-  out.add("--parallelism.data_parallel_replicate_degree", shards ? 1 : plan.degrees.dp);
-  out.add("--parallelism.data_parallel_shard_degree", shards ? plan.degrees.dp : 1);
-  if (shards) {
+std::int64_t part_of(const PlanFile& file, StackPart part, std::int64_t otherwise = 0) {
+  const auto asked = file.parts.find(part);
+  return asked == file.parts.end() ? otherwise : asked->second;
+}
+
+// Ranks of `plan` that a shard group of so many GPUs holds beside its tensor- and context-parallel
+// ones; 0 where it is no whole number of them that divides dp.
+std::int64_t shards_in(const Plan& plan, std::int64_t gpus) {
+  const std::int64_t others = plan.degrees.tp * plan.degrees.cp;
+  const std::int64_t shards = gpus % others == 0 ? gpus / others : 0;
+  return shards > 1 && plan.degrees.dp % shards == 0 ? shards : 0;
+}
+
+// Degrees of copies and shards: HSDP where the plan shards over a part of its ranks.
+void add_data_parallel(const PlanFile& file, const LaunchSize& size, LaunchOptions& out) {
+  const Plan& plan = file.plan;
+  const bool is_sharded = plan.zero >= 2;
+  const std::int64_t group = part_of(file, StackPart::kShardGroup, kShardOverAll);
+  std::int64_t shards = is_sharded ? plan.degrees.dp : 1;
+  if (is_sharded && group != kShardOverAll) {
+    const std::int64_t fewer =
+        shards_in(plan, group == kShardOverNode ? size.gpus_per_node : group);
+    if (fewer > 0) shards = fewer;
+  }
+  out.add("--parallelism.data_parallel_replicate_degree", plan.degrees.dp / shards);
+  out.add("--parallelism.data_parallel_shard_degree", shards);
+  if (is_sharded) {
     out.add("--parallelism.fsdp_reshard_after_forward", plan.zero == 3 ? "always" : "never");
   }
 }
 
-void read_data_parallel(LaunchOptionReader& in, std::int64_t world, Plan& plan) {
+// `parts` gets the group of GPUs that share out one copy, where there are several.
+void read_data_parallel(LaunchOptionReader& in, const LaunchSize& size, Plan& plan,
+                        PartValues& parts) {
+  const std::int64_t world = size.nodes * size.gpus_per_node;
   const std::int64_t copies = in.integer("--parallelism.data_parallel_replicate_degree", 1);
   const std::int64_t others = copies * plan.degrees.tp * plan.degrees.cp * plan.degrees.pp;
   // -1, its default: all ranks that nothing else takes.
@@ -59,7 +89,11 @@ void read_data_parallel(LaunchOptionReader& in, std::int64_t world, Plan& plan) 
   std::string reshard = in.text("--parallelism.fsdp_reshard_after_forward").value_or("default");
   // With pipelines it keeps the weights, unless told otherwise.
   if (reshard == "default") reshard = shards == 1 ? "" : plan.degrees.pp > 1 ? "never" : "always";
-  if (copies > 1 && shards > 1) in.fail("replicas of shards are no ZeRO stage");
+  if (copies > 1 && shards > 1) {
+    const std::int64_t group = shards * plan.degrees.tp * plan.degrees.cp;
+    const bool is_node = size.nodes > 1 && group == size.gpus_per_node;
+    parts[StackPart::kShardGroup] = is_node ? kShardOverNode : group;
+  }
   if (!reshard.empty() && reshard != "always" && reshard != "never") {
     in.fail(fmt::format("fsdp_reshard_after_forward is '{}'", reshard));
   }
@@ -123,7 +157,30 @@ Recompute recompute_of(LaunchOptionReader& in) {
 
 }  // namespace
 
-Result<LaunchOptions> torchtitan_settings(const PlanFile& file) {
+namespace {
+
+// Options for the plan's parts, as far as torchtitan has them.
+void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
+  const bool compiles = part_of(file, StackPart::kCompile) != 0;
+  if (compiles) out.add(kCompile);
+  const auto overlap = static_cast<TensorOverlap>(part_of(file, StackPart::kTensorOverlap));
+  // Asserted to be compiled, and without tensor parallelism nothing to overlap.
+  if (compiles && overlap == TensorOverlap::kUserbuffers && file.plan.degrees.tp > 1) {
+    out.add(kAsyncTensor);
+  }
+  const auto loss = static_cast<LossHead>(part_of(file, StackPart::kLossHead));
+  if (loss == LossHead::kGathered && file.plan.degrees.tp > 1) out.add(kNoLossParallel);
+}
+
+PartValues reduce_parts(const std::vector<LaunchOption>& options) {
+  const LaunchOption* reduced = find_option(options, kReduceOption);
+  if (reduced == nullptr || reduced->value != "bfloat16") return {};
+  return {{StackPart::kReduceDtype, kReducedAsComputed}};
+}
+
+}  // namespace
+
+Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize& size) {
   const Plan& plan = file.plan;
   TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
   const std::int64_t missing = missing_at_ends(file.model, plan);
@@ -138,7 +195,7 @@ Result<LaunchOptions> torchtitan_settings(const PlanFile& file) {
   const auto reduced = file.parts.find(StackPart::kReduceDtype);
   const bool as_computed = reduced != file.parts.end() && reduced->second == kReducedAsComputed;
   out.add(kReduceOption, as_computed ? "bfloat16" : "float32");
-  add_data_parallel(plan, out);
+  add_data_parallel(file, size, out);
   out.add("--parallelism.tensor_parallel_degree", plan.degrees.tp);
   out.add(plan.sequence_parallel ? kSequenceParallel : kNoSequenceParallel);
   out.add("--parallelism.context_parallel_degree", plan.degrees.cp);
@@ -147,17 +204,47 @@ Result<LaunchOptions> torchtitan_settings(const PlanFile& file) {
   out.add("--activation_checkpoint.mode",
           by_op ? "selective" : std::string(name_of(plan.recompute)));
   if (by_op) out.add("--activation_checkpoint.selective_ac_option", "op");
+  add_titan_parts(file, out);
   TPSIM_TRY_STATUS(add_torchtitan_recipe(plan, out));
   return out;
 }
 
-PartValues torchtitan_parts(const std::vector<LaunchOption>& options) {
-  const LaunchOption* reduced = find_option(options, kReduceOption);
-  if (reduced == nullptr || reduced->value != "bfloat16") return {};
-  return {{StackPart::kReduceDtype, kReducedAsComputed}};
+void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq,
+                        ModelSpec& model) {
+  const LaunchOption* seq = find_option(options, "--training.seq_len");
+  if (seq == nullptr || keeps_seq) return;
+  take_run_choices(
+      {{"--seq-length", seq->value}, {"--attention-dropout", "0"}, {"--hidden-dropout", "0"}},
+      false, model);
 }
 
-Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model) {
+PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
+  PartValues parts = reduce_parts(options);
+  const auto set = [&](StackPart part, std::string_view word) {
+    parts[part] = parse_value(row_of(part), word).value();
+  };
+  const LaunchOption* components = find_option(options, kComponents);
+  const bool compiles_model =
+      components == nullptr || matches_any("model", components->value) || components->value.empty();
+  if (compiles_model && has_any_option(options, {kCompile, "--training.compile"})) {
+    set(StackPart::kCompile, "on");
+  }
+  if (has_option(options, kAsyncTensor)) set(StackPart::kTensorOverlap, "userbuffers");
+  if (has_option(options, kNoLossParallel)) set(StackPart::kLossHead, "gathered");
+  if (const LaunchOption* norm = find_option(options, kNormType)) {
+    set(StackPart::kNormKernel, norm->value == "fused_rmsnorm" ? "fused" : "torch");
+  }
+  std::erase_if(options, [](const LaunchOption& one) {
+    return matches_any(one.name,
+                       "--compile.* --training.compile --model.norm_type "
+                       "--parallelism.enable_async_tensor_parallel "
+                       "--parallelism.disable_loss_parallel");
+  });
+  return parts;
+}
+
+Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model,
+                                PartValues& parts) {
   LaunchOptionReader in(shell.options);
   Plan plan;
   plan.attention = AttentionKind::kFlash;
@@ -166,7 +253,7 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
   plan.degrees.cp = in.integer("--parallelism.context_parallel_degree", 1);
   plan.degrees.pp =
       std::max<std::int64_t>(1, in.integer("--parallelism.pipeline_parallel_degree", 1));
-  read_data_parallel(in, shell.size.nodes * shell.size.gpus_per_node, plan);
+  read_data_parallel(in, shell.size, plan, parts);
   const bool on = in.flag(kSequenceParallel);
   const bool off = in.flag(kNoSequenceParallel);
   if (on && off) in.fail("sequence parallelism is switched on and off");

@@ -122,10 +122,43 @@ std::string model_text(const ModelSpec& model, const Plan& plan) {
 
 }  // namespace
 
-Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file) {
+namespace {
+
+// An error for a file that describes another model than the named one.
+Status check_named(const ModelSpec& said, const ModelSpec& named, const LaunchFile& file) {
+  const std::pair<const char*, std::int64_t ModelSpec::*> numbers[] = {
+      {"num_hidden_layers", &ModelSpec::layers},
+      {"hidden_size", &ModelSpec::hidden},
+      {"intermediate_size", &ModelSpec::ffn_hidden},
+      {"vocab_size", &ModelSpec::vocab}};
+  for (const auto& [key, number] : numbers) {
+    if (said.*number == named.*number) continue;
+    return bad_input(fmt::format("model.model_config.{} is {}; the model has {}", key, said.*number,
+                                 named.*number),
+                     path_of(file), "name the model of the file with --model, or none");
+  }
+  const bool same_heads = said.attention.heads == named.attention.heads &&
+                          said.attention.kv_heads == named.attention.kv_heads;
+  if (same_heads) return Ok{};
+  return bad_input(
+      fmt::format("has {} heads with {} of keys; the model has {} with {}", said.attention.heads,
+                  said.attention.kv_heads, named.attention.heads, named.attention.kv_heads),
+      path_of(file), "name the model of the file with --model, or none");
+}
+
+}  // namespace
+
+Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
+                                     const ImportInputs& inputs) {
   ImportedPlan result;
   result.stack = "nanotron";
   TPSIM_TRY(result.model, model_of_nanotron(in, file));
+  if (inputs.model) {
+    TPSIM_TRY_STATUS(check_named(result.model, *inputs.model, file));
+    const std::int64_t seq = inputs.keeps_seq ? inputs.model->seq : result.model.seq;
+    result.model = *inputs.model;
+    result.model.seq = seq;
+  }
   Plan& plan = result.plan;
   TPSIM_TRY_STATUS(read_nanotron_layout(in, result.model, plan));
   plan.attention = AttentionKind::kFlash;

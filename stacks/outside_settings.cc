@@ -33,7 +33,7 @@ constexpr std::string_view kMegatron =
     "--logging-* --loss-scale --loss-scale-window --lr --lr-* --manual-gc* --mask-prob "
     "--masked-softmax-fusion --master-* --max-padding-length --max-tokens-to-oom --merge-file "
     "--min-loss-scale --min-lr "
-    "--mmap-warmup --mock-data --moe-aux-loss-coeff --moe-eval-* --moe-grouped-gemm "
+    "--mmap-warmup --mock-data --moe-aux-loss-coeff --moe-eval-* "
     "--moe-input-jitter-eps --moe-loss-coeff --moe-min-capacity --moe-per-layer-logging "
     "--moe-router-bias-update-rate --moe-router-dtype --moe-router-enable-expert-bias "
     "--moe-router-group-topk --moe-router-load-balancing-type --moe-router-num-groups "
@@ -83,7 +83,7 @@ constexpr std::string_view kNemo =
     "nvrx_straggler.* model.gradient_as_bucket_view model.ckpt_* model.save_ckpt_format "
     "model.pipeline_dtype model.params_dtype model.autocast_dtype model.cuda_graph_warmup_steps "
     "model.fp8_margin model.fp8_interval train.exit_* train.manual_gc* checkpoint.save* "
-    "checkpoint.load* model.moe_aux_loss_coeff model.moe_z_loss_coeff model.moe_grouped_gemm "
+    "checkpoint.load* model.moe_aux_loss_coeff model.moe_z_loss_coeff "
     "model.moe_router_dtype model.moe_router_bias_update_rate model.moe_per_layer_logging "
     "model.moe_router_padding_* model.moe_hybridep_num_sms model.mtp_loss_scaling_factor "
     "model.max_position_embeddings model.share_embeddings_and_output_weights "
@@ -111,9 +111,9 @@ constexpr const char* kAllLinear =
 constexpr LeftOver kRefused[] = {
     {"--optimizer optimizer.optimizer", kAdamState, "adam"},
     {"--optimizer.name", kAdamState, "Adam AdamW"},
-    {"--exp-avg-dtype --exp-avg-sq-dtype --main-params-dtype optimizer.exp_avg_dtype "
-     "optimizer.exp_avg_sq_dtype optimizer.main_params_dtype",
-     kAdamState, "fp32 float32 torch.float32"},
+    {"--exp-avg-dtype --exp-avg-sq-dtype",
+     "tpsim's plans keep both of AdamW's moments in fp32 or in bf16", "fp32 float32 torch.float32"},
+    {"--main-params-dtype optimizer.main_params_dtype", kAdamState, "fp32 float32 torch.float32"},
     {"optimizer.main_grads_dtype",
      "say what gradients add up in by ddp.grad_reduce_in_fp32: --set KEY=VALUE",
      "fp32 float32 torch.float32"},

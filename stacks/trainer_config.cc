@@ -361,6 +361,10 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   const std::int64_t seq = any_integer(
       in, {"sequence_len", "max_seq_length", "max_length", "model_max_length", "cutoff_len"});
   if (seq > 0 && !inputs.keeps_seq) result.model.seq = seq;
+  if (plan.attention == AttentionKind::kFlash && result.model.attention_dropout > 0) {
+    result.model.attention_dropout = 0;
+    result.notes.emplace_back(kNoFlashDropout);
+  }
   const Mesh mesh = mesh_of(in);
   const TrainerSize size = trainer_size(in, config, inputs, mesh, open);
   TPSIM_TRY_STATUS(open.status());

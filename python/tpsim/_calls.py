@@ -168,12 +168,15 @@ def campaign(
     return report_from(CampaignReport, _native.campaign(given, plan_text(plan)))
 
 
-def export(plan: AnyPlan, *, to: str) -> Dict[str, str]:
+@_with_options("export")
+def export(plan: AnyPlan, *, to: str, **options: Any) -> Dict[str, str]:
     """The launch files of a training stack: their texts by name.
 
-    Raises Error with the reason for a plan that the stack cannot express.
+    Raises Error with the reason for a plan that the stack cannot express, of kind "does not fit"
+    for one that does not fit in memory (unless allow_oom is set) and for files that give another
+    plan when they are read back (unless allow_loss is set).
     """
-    return _native.export({"to": _text("to", to)}, needed_plan_text("export", plan))
+    return _native.export(_given("export", options, to=to), needed_plan_text("export", plan))
 
 
 @_with_options("import_plan")

@@ -186,6 +186,24 @@ TEST_CASE("experts ask that ep divides replicas and experts, and tensor ranks sh
   CHECK_THAT(dense.error().message, Catch::Contains("no experts"));
 }
 
+TEST_CASE("the batch that divides is named by the nearest multiple, above or below") {
+  const ModelSpec model = small_model();
+  const auto hint_of = [&](std::int64_t dp, std::int64_t batch) {
+    Plan plan;
+    plan.degrees.dp = dp;
+    plan.global_batch = batch;
+    plan.stage_layers = {model.layers};
+    const Status legal = validate(plan, model);
+    REQUIRE_FALSE(legal.ok());
+    return legal.error().hint;
+  };
+  CHECK(hint_of(5, 8) == "the nearest that does is 10");
+  CHECK(hint_of(5, 24) == "the nearest that does is 25");
+  CHECK(hint_of(5, 7) == "the nearest that does is 5");
+  CHECK(hint_of(5, 1) == "the nearest that does is 5");
+  CHECK(hint_of(4, 6) == "the nearest that does is 4");
+}
+
 TEST_CASE("only chosen experts count as FLOPs, all of them as weights") {
   ModelSpec one = small_mixture(), dense = small_model();
   dense.linear_bias = false;

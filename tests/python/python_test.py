@@ -260,6 +260,25 @@ class SameErrors(unittest.TestCase):
         self.assertEqual(error.exit_code, 3)
         roomy = tpsim.simulate(model="bloom-7b1", global_batch=8, allow_oom=True)
         self.assertGreater(roomy.predicted.p_oom, 0.5)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.json")
+            roomy.plan.save(path)
+            error = self.check(lambda: tpsim.campaign(roomy.plan, tokens=1e9), "campaign", path,
+                               "--tokens", "1e9")
+            self.assertEqual(error.kind, "does_not_fit")
+            error = self.check(lambda: tpsim.export(roomy.plan, to="megatron-deepspeed"), "export",
+                               path, "--to", "megatron-deepspeed")
+            self.assertEqual(error.kind, "does_not_fit")
+        tpsim.campaign(roomy.plan, tokens=1e9, allow_oom=True)
+
+    def test_what_an_export_loses(self):
+        plan = tpsim.simulate(model="llama-3-8b", cluster="dgx-h100", stack="megatron-core", tp=4,
+                              dp=2, recompute="full", sequence_parallel=True, global_batch=16,
+                              norm_kernel="torch").plan
+        with self.assertRaisesRegex(tpsim.Error, "give another plan.*allow-loss") as caught:
+            tpsim.export(plan, to="megatron-lm")
+        self.assertEqual(caught.exception.exit_code, 3)
+        self.assertIn("megatron-lm.sh", tpsim.export(plan, to="megatron-lm", allow_loss=True))
 
     def test_what_a_stack_refuses(self):
         plan = tpsim.simulate(model="bloom-560m", attention="flash",

@@ -32,6 +32,7 @@ const std::vector<Option>& megatron_options() {
       {"--num-experts", "int"},
       {"--moe-ffn-hidden-size", "int"},
       {"--moe-router-topk", "int"},
+      {"--moe-grouped-gemm", ""},
       {"--moe-router-pre-softmax", ""},
       {"--moe-router-score-function", "softmax|sigmoid"},
       {"--moe-router-enable-expert-bias", ""},
@@ -88,7 +89,20 @@ const std::vector<Option>& megatron_options() {
       {"--recompute-granularity", "full|selective"},
       {"--recompute-method", "uniform|block"},
       {"--recompute-num-layers", "int"},
-      {"--attention-backend", "flash|fused|unfused|local|auto"}};
+      {"--attention-backend", "flash|fused|unfused|local|auto"},
+      {"--no-masked-softmax-fusion", ""},
+      {"--no-rope-fusion", ""},
+      {"--no-bias-gelu-fusion", ""},
+      {"--no-bias-swiglu-fusion", ""},
+      {"--no-bias-dropout-fusion", ""},
+      {"--no-gradient-accumulation-fusion", ""},
+      {"--no-overlap-p2p-communication", ""},
+      {"--tp-comm-overlap", ""},
+      {"--cuda-graph-impl", "none|local|transformer_engine|full_iteration"},
+      {"--cuda-graph-scope", "*"},
+      {"--no-check-for-nan-in-loss-and-grad", ""},
+      {"--exp-avg-dtype", "fp32|fp16|bf16|fp8"},
+      {"--exp-avg-sq-dtype", "fp32|fp16|bf16|fp8"}};
   return options;
 }
 
@@ -122,7 +136,9 @@ const std::vector<Option>& deepspeed_options() {
       {"--deepspeed", ""},
       {"--deepspeed_config", "*"},
       {"--zero-stage", "int"},
-      {"--cpu-optimizer", ""}};
+      {"--cpu-optimizer", ""},
+      {"--no-bias-dropout-fusion", ""},
+      {"--no-masked-softmax-fusion", ""}};
   return options;
 }
 
@@ -146,6 +162,7 @@ const std::vector<Option>& nemo_keys() {
       {"model.num_moe_experts", "int"},
       {"model.moe_ffn_hidden_size", "int"},
       {"model.moe_router_topk", "int"},
+      {"model.moe_grouped_gemm", "true|false"},
       {"model.moe_router_pre_softmax", "true|false"},
       {"model.moe_router_load_balancing_type", "aux_loss|seq_aux_loss|sinkhorn|none"},
       {"model.moe_token_dispatcher_type", "allgather|alltoall|flex"},
@@ -208,7 +225,10 @@ const std::vector<Option>& titan_options() {
       {"--parallelism.pipeline_parallel_last_stage_less_layers", "int"},
       {"--parallelism.pipeline_parallel_microbatch_size", "int"},
       {"--activation_checkpoint.mode", "selective|full|memory_budget|none"},
-      {"--activation_checkpoint.selective_ac_option", "op|int"}};
+      {"--activation_checkpoint.selective_ac_option", "op|int"},
+      {"--compile.enable", ""},
+      {"--parallelism.enable_async_tensor_parallel", ""},
+      {"--parallelism.disable_loss_parallel", ""}};
   return options;
 }
 

@@ -70,7 +70,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> read_layout(const std::stri
     if (text[i] == '|') ++stages;
     if ((text[i] == 'E') != (i == 0) || (text[i] == 'L') != (i + 1 == text.size())) return {};
     if (text[i] != 't') {
-      if (text[i] != '|' && text[i] != 'E' && text[i] != 'L') return {};
+      if (text[i] != '|' && text[i] != 'E' && text[i] != 'm' && text[i] != 'L') return {};
       continue;
     }
     std::int64_t count = 1;
