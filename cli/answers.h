@@ -145,15 +145,15 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
 // {"version": "tpsim-validate-report/1", ...}
 JsonValue validate_json(const std::vector<RunOutcome>& outcomes);
 
-// What `tpsim explain`, --why-not and --what-if say, in both forms, and the plan that they speak
-// of.
+// What `tpsim explain`, --program, --why-not and --what-if say, in both forms, and the plan that
+// they speak of.
 struct Explanation {
   JsonValue document;
   std::string text;
   PlanFile plan;
 };
 
-// By the options: every term of a plan, or an answer to --why-not or --what-if.
+// By the options: every term of a plan, its program, or an answer to --why-not or --what-if.
 Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
                                    const Terminal& terminal);
 
@@ -161,6 +161,10 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
 // --why-not asks for.
 Result<Explanation> explain_why_not(const Arguments& arguments, const NamedScenario& named,
                                     const Terminal& terminal);
+
+// Every op, collective and allocation of a rank, by part of the model.
+Explanation explain_program(const NamedScenario& named, const PlannedRun& run,
+                            const Terminal& terminal);
 
 // Sensitivities and shape advice of a plan; break-even points where --gpus says what to search.
 Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
