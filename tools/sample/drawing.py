@@ -139,8 +139,8 @@ class Draw:
         some("--seq", 0.2, 1024, 2048, 8192, 32768)
         some("--attention-dropout", 0.5, 0)
         some("--node-gbps", 0.1, 200, 800)
-        if degrees["--tp"] > 1:
-            some("--sequence-parallel", 0.7, "on")
+        if degrees["--tp"] > 1:  # experts need it
+            some("--sequence-parallel", 1 if self.model["experts"] else 0.6, "on")
         if degrees["--pp"] > 1:
             some("--virtual-stages", 0.3, 2, 3)
         return options
@@ -188,7 +188,7 @@ def accepted_prediction(draw, stack, featured, program):
 
 
 def search_options(draw, stack, rng):
-    gpus = min(draw.gpus(), 256)
+    gpus = min(draw.gpus() * rng.choice([1, 2, 4, 8]), draw.cluster["gpus"], 256)
     options = {"--model": draw.model["name"], "--cluster": draw.cluster["name"], "--gpus": gpus,
                "--global-batch": gpus * rng.choice([1, 2, 4])}
     if stack:
