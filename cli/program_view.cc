@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "cli/answers.h"
 #include "cli/plan_view.h"
@@ -20,14 +22,25 @@ namespace {
 
 std::string flops_text(double flops) { return flops > 0 ? fmt::format("{:.3g}", flops) : ""; }
 
+constexpr std::size_t kWhatWidth = 48;  // of 100 columns
+
+// What the first column has no room for stands in rows below.
+void add_row(Table& table, const std::string& what, std::vector<Cell> others) {
+  const std::string lines = wrapped(what, kWhatWidth, 2);
+  std::string_view left = lines;
+  std::vector<Cell> cells{std::string(cut_off(left, "\n"))};
+  cells.insert(cells.end(), others.begin(), others.end());
+  table.add_row(std::move(cells));
+  while (!left.empty()) table.add_row({std::string(cut_off(left, "\n")), "", "", ""});
+}
+
 void add_event(Table& table, const IssuedOp& op) {
   const OpRecord& record = op.record;
-  std::string what = to_string(record.key);
-  const std::string pass = name_of_pass(record);
-  if (!pass.empty()) what += ", " + pass;
+  const std::string pass = name_of_pass(record);  // its dims are no sizes
+  std::string what = pass.empty() ? to_string(record.key) : pass;
   if (op.kernels > 1) what += fmt::format(", {} kernels", op.kernels);
-  table.add_row({what, to_string(Bytes(record.bytes)), flops_text(record.flops),
-                 printable(record.label.text)});
+  add_row(table, what,
+          {to_string(Bytes(record.bytes)), flops_text(record.flops), printable(record.label.text)});
 }
 
 void add_event(Table& table, const CollectiveRecord& record) {

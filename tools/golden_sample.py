@@ -6,7 +6,7 @@
   tools/golden_sample.py draw   --program build/release/tpsim    # other scenarios; then record
   tools/golden_sample.py show p0817                              # a scenario's command and numbers
 
-Exit code 0: all as recorded; 1: something differs; 2: bad arguments. CONTRIBUTING.md says how to read the output.
+Exit code 0: all as recorded; 1: something differs, or the program cannot run; 2: bad arguments. CONTRIBUTING.md says how to read the output.
 """
 import argparse
 import pathlib
@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 
 from sample import changes, drawing, recording, scenarios  # noqa: E402
 from sample.names import Names  # noqa: E402
-from sample.program import Program  # noqa: E402
+from sample.program import CannotRun, Program  # noqa: E402
 
 
 def families_of(program):
@@ -74,7 +74,7 @@ def show(options):
     before = recording.read_recording(options.folder)
     for one in options.ids:
         if one not in drawn:
-            print(f"{one}: tests/sample has no such scenario (p0001 to p{len(drawn):04})", file=sys.stderr)
+            print(f"{one}: no such scenario; there are {', '.join(list(drawn)[:3])}, ...", file=sys.stderr)
             return 2
         compared = changes.Comparison(names, before, before, 0)
         command = "explain --program" if one.startswith(scenarios.PREDICTION) else "plan --threads 1 --top 3"
@@ -109,4 +109,7 @@ def parsed():
 
 if __name__ == "__main__":
     arguments = parsed()
-    sys.exit(arguments.run(arguments))
+    try:
+        sys.exit(arguments.run(arguments))
+    except CannotRun as error:
+        sys.exit(f"tools/golden_sample.py: {error}")

@@ -8,6 +8,10 @@ import subprocess
 LONGEST_S = 600
 
 
+class CannotRun(Exception):
+    """There is no such program, or this machine cannot run it."""
+
+
 class Answer:
     """What one call printed. `report` is None where it printed no document."""
 
@@ -28,6 +32,8 @@ class Program:
                                   timeout=LONGEST_S, stdin=subprocess.DEVNULL, check=False)
         except subprocess.TimeoutExpired:
             return -1, "", f"no answer in {LONGEST_S} s"
+        except OSError as error:
+            raise CannotRun(f"--program {' '.join(self.words)}: {error.strerror}") from error
         return done.returncode, done.stdout, done.stderr
 
     def answer(self, *words):
@@ -48,7 +54,7 @@ class Program:
     def listed(self, kind):
         code, out, error = self.call("list", kind, "--json")
         if code != 0:
-            raise SystemExit(f"{' '.join(self.words)} list {kind} fails: {error.strip()}")
+            raise CannotRun(f"--program {' '.join(self.words)}: list {kind} fails: {error.strip()}")
         return json.loads(out)["entries"]
 
 
