@@ -159,15 +159,15 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
 // {"version": "tpsim-validate-report/1", ...}
 JsonValue validate_json(const std::vector<RunOutcome>& outcomes);
 
-// What `tpsim explain`, --why-not and --what-if say, in both forms, and the plan that they speak
-// of.
+// What `tpsim explain`, --program, --why-not and --what-if say, in both forms, and the plan that
+// they speak of.
 struct Explanation {
   JsonValue document;
   std::string text;
   PlanFile plan;
 };
 
-// By the options: every term of a plan, or an answer to --why-not or --what-if.
+// By the options: every term of a plan, its program, or an answer to --why-not or --what-if.
 Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
                                    const Terminal& terminal);
 
@@ -181,5 +181,9 @@ Result<Explanation> explain_why_not(const Arguments& arguments, NamedScenario na
 Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
                                     const std::optional<PlanFile>& file, const PlannedRun& run,
                                     const Terminal& terminal);
+
+// Every op, collective and allocation of a rank, by part of the model.
+Explanation explain_program(const NamedScenario& named, const PlannedRun& run,
+                            const Terminal& terminal);
 
 }  // namespace tpsim::cli

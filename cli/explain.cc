@@ -211,7 +211,7 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, NamedScenario& named,
 Result<Explanation> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
                                 const Terminal& terminal) {
   constexpr std::array kOfRows = {Opt::kRuns,    Opt::kRow,      Opt::kCluster, Opt::kStack,
-                                  Opt::kProfile, Opt::kNodeGbps, Opt::kJson};
+                                  Opt::kProfile, Opt::kNodeGbps, Opt::kProgram, Opt::kJson};
   for (const OptionRow& option : option_rows()) {
     const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
     if (!meant) TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row says it"));
@@ -221,6 +221,7 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
                      "give one of them");
   }
   TPSIM_TRY(const ExplainedRow row, explained_row(arguments));
+  if (arguments.has(Opt::kProgram)) return explain_program(row.named, row.planned, terminal);
   return Explanation{explain_report(row.named, row.planned),
                      row_view(terminal, row) + explanation_text(terminal, row.named, row.planned),
                      plan_file_of(row.named, row.planned.plan)};
@@ -232,6 +233,9 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
                                    const Terminal& terminal) {
   if (arguments.has(Opt::kRuns)) return explain_row(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kRow}, "it names a row of --runs"));
+  if (arguments.has(Opt::kProgram)) {
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "--program answers alone"));
+  }
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   if (arguments.has(Opt::kWhyNot) && (file || arguments.has(Opt::kGpus))) {
     return explain_why_not(arguments, std::move(named), file, terminal);
@@ -241,6 +245,7 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
     return explain_what_if(arguments, named, file, run, terminal);
   }
   TPSIM_TRY_STATUS(widen_intervals(named, std::span(&run, 1)));
+  if (arguments.has(Opt::kProgram)) return explain_program(named, run, terminal);
   return Explanation{explain_report(named, run), explanation_text(terminal, named, run),
                      plan_file_of(named, run.plan)};
 }

@@ -49,6 +49,7 @@ constexpr std::array kCommands = {
                "tpsim explain plan.json\n"
                "tpsim explain --model bloom-176b --gpus 384    # explains the best plan\n"
                "tpsim explain --model bloom-176b --gpus 384 --why-not tp=2,pp=12\n"
+               "tpsim explain plan.json --program    # what a rank runs, in order\n"
                "tpsim explain --runs data/published_runs/bloom_jean_zay.csv --row A-097"},
     CommandRow{
         Command::kProfile, "profile", "time on this machine what plans need", "plan.json",
@@ -180,6 +181,8 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kSearch, kExplains},
     {Opt::kWhatIf, "--what-if", "", "other machines and shapes: what would change", kSearch,
      kExplains},
+    {Opt::kProgram, "--program", "", "show what a rank runs: ops, collectives, allocations",
+     kOutput, kExplains},
 
     {Opt::kCountEmbedding, "--count-embedding", "",
      "cut stages with embedding and head as a block each", kCut, kSingle},

@@ -68,6 +68,7 @@ enum class Opt : std::uint8_t {
   kPareto,
   kWhyNot,
   kWhatIf,
+  kProgram,
   kCountEmbedding,
   kNoCountEmbedding,
   kRuns,

@@ -1,11 +1,14 @@
 #include "cli/report_json.h"
 
+#include <span>
 #include <string>
+#include <variant>
 
 #include "cli/assumed.h"
 #include "cli/inputs.h"
 #include "cli/plan_view.h"
 #include "core/plan_json.h"
+#include "sim/low_precision.h"
 #include "sim/order.h"
 #include "sim/terms.h"
 
@@ -111,6 +114,55 @@ JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective o
   return json;
 }
 
+JsonValue event_json(const IssuedOp& op) {
+  const OpKey& key = op.record.key;
+  std::size_t count = key.dims.size();
+  while (count > 0 && key.dims[count - 1] == 0) --count;
+  JsonValue json = json_object({{"op", name_of(key.kind)},
+                                {"dtype", name_of(key.dtype)},
+                                {"dims", json_array(std::span(key.dims).first(count))},
+                                {"variant", static_cast<std::int64_t>(key.variant)},
+                                {"kernels", op.kernels},
+                                {"flops", op.record.flops},
+                                {"bytes", op.record.bytes},
+                                {"label", op.record.label.text}});
+  const std::string pass = name_of_pass(op.record);
+  if (!pass.empty()) json.set("pass", pass);
+  return json;
+}
+
+JsonValue event_json(const CollectiveRecord& record) {
+  return json_object({{"collective", name_of(record.kind)},
+                      {"group", name_of(record.group)},
+                      {"ranks", record.ranks},
+                      {"bytes", record.bytes},
+                      {"label", record.label.text}});
+}
+JsonValue event_json(const IssuedMemory& memory) {
+  return json_object({{"memory", memory.is_free ? "free" : "allocate"},
+                      {"tensor", static_cast<std::int64_t>(memory.tensor)},
+                      {"category", name_of(memory.record.category)},
+                      {"bytes", memory.record.bytes},
+                      {"label", memory.record.label}});
+}
+
+JsonValue phase_json(const PhaseProgram& program) {
+  return json_object({{"phase", name_of(program.phase)},
+                      {"events", json_array(program.events, [](const IssuedEvent& event) {
+                         return std::visit([](const auto& one) { return event_json(one); }, event);
+                       })}});
+}
+
+JsonValue program_json(const PartProgram& program) {
+  JsonValue json = json_object({{"part", name_of(program.part)}, {"count", program.count}});
+  if (program.part == ProgramPart::kBlock) {
+    json.set("block", program.block);
+    json.set("recomputed", program.is_recomputed);
+  }
+  json.set("phases", json_array(program.phases, phase_json));
+  return json;
+}
+
 }  // namespace
 
 JsonValue run_json(const PlannedRun& run) {
@@ -147,6 +199,15 @@ JsonValue explain_report(const NamedScenario& named, const PlannedRun& run) {
   json.set("plan", run_json(run));
   json.set("terms", json_array(run.predicted.breakdown,
                                [&](const Term& term) { return term_json(term, named); }));
+  add_assumed(json, named.assumed);
+  return json;
+}
+
+JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
+                         const std::vector<PartProgram>& programs) {
+  JsonValue json = report_head("tpsim-program-report/1", named, gpu_count(run.plan));
+  json.set("plan", run_json(run));
+  json.set("programs", json_array(programs, program_json));
   add_assumed(json, named.assumed);
   return json;
 }

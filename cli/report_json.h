@@ -6,6 +6,7 @@
 #include "core/report.h"
 #include "core/timeline.h"
 #include "plans/search.h"
+#include "sim/rank_programs.h"
 
 namespace tpsim::cli {
 
@@ -21,6 +22,10 @@ JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run);
 
 // The same with every term and where the numbers come from: "tpsim-explain-report/1".
 JsonValue explain_report(const NamedScenario& named, const PlannedRun& run);
+
+// The plan with its prediction and what a rank runs: "tpsim-program-report/1".
+JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
+                         const std::vector<PartProgram>& programs);
 
 // A timeline in the Chrome trace event format, which Perfetto and chrome://tracing open: one track
 // for each pipeline stage with complete events in microseconds. Transfers overlap what a stage

@@ -19,11 +19,13 @@ from tpsim._results import AnyPlan, Bools, Ints, Number, PathLike, Texts
 
 '''
 
-# What explain() answers depends on these two, and on nothing else. None: no default.
+# The type of explain()'s answer depends on these three arguments alone.
+OFF = "Literal[False] = False"
 EXPLAIN = [
-    ({"why_not": "None = None", "what_if": "Literal[False] = False"}, "ExplainReport"),
-    ({"why_not": "Union[str, Iterable[str]]", "what_if": "Literal[False] = False"}, "WhyNotReport"),
-    ({"why_not": "None = None", "what_if": "Literal[True]"}, "WhatIfReport"),
+    ({"why_not": "None = None", "what_if": OFF, "program": OFF}, "ExplainReport"),
+    ({"why_not": "Union[str, Iterable[str]]", "what_if": OFF, "program": OFF}, "WhyNotReport"),
+    ({"why_not": "None = None", "what_if": "Literal[True]", "program": OFF}, "WhatIfReport"),
+    ({"why_not": "None = None", "what_if": OFF, "program": "Literal[True]"}, "ProgramReport"),
 ]
 
 

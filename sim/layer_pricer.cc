@@ -32,13 +32,6 @@ bool moves_slices(const CollectiveRecord& record) {
   return record.label.part == ModelPart::kDataParallelReduction || gathers_weights(record);
 }
 
-// Weights kept in 8 bits are gathered in them; MXFP8's are in 16, of which both orientations
-// follow.
-std::int64_t gathered_weight_bytes(const CollectiveRecord& record, const Plan& plan) {
-  if (!plan.fp8_param_gather || plan.precision == Precision::kMxFp8) return record.bytes;
-  return record.bytes / size_of(plan.dtype);
-}
-
 // Two moments in 16 bits, read and written, are eight bytes fewer a weight.
 double moments_traffic(const OpRecord& op, const StackSpec& stack) {
   if (op.key.kind != OpKind::kAdamW || stack.parts.moments_dtype == DType::kFloat32) return 1;
@@ -282,10 +275,7 @@ StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) 
         end[end_part(op.label)] +=
             issued_and_run(scenario(), launches * host.per_op, end_op_time(op));
       } else if (event.kind == ProgramEvent::Kind::kCollective) {
-        CollectiveRecord record = trace.program.collectives[event.index];
-        if (record.label.part == ModelPart::kParameterGather) {
-          record.bytes = gathered_weight_bytes(record, plan);
-        }
+        const CollectiveRecord record = as_gathered(trace.program.collectives[event.index], plan);
         if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
         const Seconds time = end_collective(record, trace, plan);
         end[end_part(record.label)] += issued_and_run(scenario(), host.per_collective, time);
@@ -312,13 +302,32 @@ double whole_gradients(const LayerTrace& trace) {
 
 }  // namespace
 
-LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan,
-                                             std::int64_t block) {
+LayerTrace LayerPricer::traced_program(LayerKind kind, const LayerKey& key, const Plan& plan,
+                                       std::int64_t block) const {
   LayerTrace trace = trace_layers(kind, with_block_kind(scenario().model, block),
                                   shard_plan(scenario(), traced_plan(scenario(), key, plan)),
                                   traced_options(scenario(), plan));
   grow_arrivals(trace.program, scenario().model,
                 busiest_load(scenario().stack, scenario().model, plan));
+  return trace;
+}
+
+LayerTrace LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::int64_t block) const {
+  return traced_program(kind, key_of(kind, plan, block), plan, block);
+}
+
+StepEndTrace LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
+                                           std::int64_t block) const {
+  StepEndTrace trace =
+      trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
+                     traced_options(scenario(), plan));
+  narrow_moments(trace.program, scenario().stack);
+  return trace;
+}
+
+LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan,
+                                             std::int64_t block) {
+  LayerTrace trace = traced_program(kind, key, plan, block);
   const auto memory = [&](Phase phase) {
     const auto [begin, end] = trace.span(phase);
     return memory_change(trace.program, begin, end, scenario().stack.memory.allocation_granularity);
@@ -388,10 +397,7 @@ Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
 const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
   const auto [fixed, is_new] = fixed_.place(fixed_key(kind, plan, scenario(), block));
   if (!is_new) return fixed;
-  StepEndTrace trace =
-      trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
-                     traced_options(scenario(), plan));
-  narrow_moments(trace.program, scenario().stack);
+  const StepEndTrace trace = step_end_program(kind, plan, block);
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
   fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;
   fixed.update = memory_change(trace.program, trace.reduce, trace.end, granularity).highest;

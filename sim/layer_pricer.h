@@ -155,6 +155,9 @@ class LayerPricer {
   const LayerMemory& layer_memory(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const FixedCost& fixed(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const TransferCost& transfer(const Plan& plan);
+  // The traces that layer() and fixed() price.
+  LayerTrace layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
+  StepEndTrace step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
   // The all-reduce of the squared norm, and its way to the host.
   Seconds global_norm(const Plan& plan);
   // What a chunk's forward and its backward end with where scales are those of steps before: the
@@ -185,6 +188,8 @@ class LayerPricer {
   };
   LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
+  LayerTrace traced_program(LayerKind kind, const LayerKey& key, const Plan& plan,
+                            std::int64_t block) const;
   Traced trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan, std::int64_t block);
   // The host's own work for a block, beside what it issues.
   struct HostOfBlock {
@@ -211,7 +216,8 @@ class LayerPricer {
                                     Seconds beside) const;
   Seconds products_beside(const LayerTrace& trace, std::size_t event, Seconds last);
   void add_recomputed(PhaseCost& backward, const std::vector<OpRecord>& ops, const Plan& plan);
-  void add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace, const Plan& plan);
+  void add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace,
+                              const std::vector<ProgramEvent>& events, const Plan& plan);
   Bytes distinct_weights(const FixedCost& fixed, const Plan& plan, std::int64_t block) const;
   void add_weight_copies(FixedCost& fixed, const Plan& plan) const;
   void add_gathered_logits(LayerCost& head, const LayerTrace& trace, const Plan& plan) const;

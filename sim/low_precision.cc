@@ -260,6 +260,14 @@ CollectiveRecord RoundedOperands::sent(const CollectiveRecord& record) {
   return narrow;
 }
 
+CollectiveRecord as_gathered(CollectiveRecord record, const Plan& plan) {
+  const bool is_narrow = plan.fp8_param_gather && plan.precision != Precision::kMxFp8;
+  if (is_narrow && record.label.part == ModelPart::kParameterGather) {
+    record.bytes /= size_of(plan.dtype);
+  }
+  return record;
+}
+
 double rounded_operand_bytes(const Scenario& scenario, const Plan& plan, const Program& program,
                              std::size_t begin, std::size_t end) {
   if (plan.precision == Precision::kNone || !scenario.stack.rounds_in_products) return 0;

@@ -95,6 +95,10 @@ class RoundedOperands {
   const char* last_input_ = nullptr;  // the layer whose input was rounded last in forward
 };
 
+// A collective of the step's end as the ranks send it: weights kept in 8 bits are gathered in them,
+// those of MXFP8 in 16, of which both orientations follow.
+CollectiveRecord as_gathered(CollectiveRecord record, const Plan& plan);
+
 // What products that round for themselves hold beside the plan's tensors: the operands of the
 // largest, and the largest gradient that is kept for the next product. Of the ops of events.
 double rounded_operand_bytes(const Scenario& scenario, const Plan& plan, const Program& program,

@@ -312,16 +312,14 @@ void LayerPricer::add_recomputed(PhaseCost& backward, const std::vector<OpRecord
 }
 
 void LayerPricer::add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace,
+                                         const std::vector<ProgramEvent>& events,
                                          const Plan& plan) {
-  const SoftwareParts& parts = scenario().stack.parts;
-  if (attends_again(parts) && plan.attention == AttentionKind::kFlash) {
-    add_recomputed(backward, attention_core_ops(trace), plan);
-  }
+  if (events.empty()) return;
   RoundedOperands rounded(scenario(), plan);
   PhaseCost again;
   again.load = backward.load;
   again.experts = backward.experts;
-  for (const ProgramEvent& event : events_of_modules(trace, parts.recompute_modules)) {
+  for (const ProgramEvent& event : events) {
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
       again.time = then(again.time, price_rounded(rounded.ops_for(op), again));
@@ -401,10 +399,9 @@ LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
   cost.accumulate.memory = memory.accumulate;
   if (kind == LayerKind::kHead) add_gathered_logits(cost, trace, plan);
   if (kind != LayerKind::kBlock) return cost;
-  if (plan.recompute == Recompute::kOps) {
-    add_recomputed(cost.backward, every_second_product(trace), plan);
-  }
-  if (plan.recompute == Recompute::kSelective) add_recomputed_modules(cost.backward, trace, plan);
+  const RunAgain again = run_again(trace, plan, scenario().stack.parts);
+  add_recomputed(cost.backward, again.ops, plan);
+  add_recomputed_modules(cost.backward, trace, again.modules, plan);
   return cost;
 }
 

@@ -178,4 +178,12 @@ void keep_half_of_products(LayerMemory& block, const LayerMemory& full, const La
   drop(block, dropped);
 }
 
+RunAgain run_again(const LayerTrace& trace, const Plan& plan, const SoftwareParts& parts) {
+  if (plan.recompute == Recompute::kOps) return {every_second_product(trace), {}};
+  if (plan.recompute != Recompute::kSelective) return {};
+  const bool is_core_untraced = attends_again(parts) && plan.attention == AttentionKind::kFlash;
+  return {is_core_untraced ? attention_core_ops(trace) : std::vector<OpRecord>(),
+          events_of_modules(trace, parts.recompute_modules)};
+}
+
 }  // namespace tpsim

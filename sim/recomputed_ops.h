@@ -32,4 +32,11 @@ std::vector<OpRecord> every_second_product(const LayerTrace& trace);
 //   block that keeps its input alone.
 void keep_half_of_products(LayerMemory& block, const LayerMemory& full, const LayerTrace& trace);
 
+// All of a block that runs again in backward and that its traced program leaves out.
+struct RunAgain {
+  std::vector<OpRecord> ops;          // of Recompute::kOps, or attention's core
+  std::vector<ProgramEvent> modules;  // of the trace, before these ops
+};
+RunAgain run_again(const LayerTrace& trace, const Plan& plan, const SoftwareParts& parts);
+
 }  // namespace tpsim

@@ -15,7 +15,7 @@ ctest --preset asan -L nightly
 tools/fuzz.sh 60
 cmake --preset release
 cmake --build --preset release
-ctest --preset release -L nightly
+ctest --preset release -L nightly  # the golden sample bit for bit among them
 cmake --preset emulated
 cmake --build --preset emulated
 ctest --preset emulated -L gpu

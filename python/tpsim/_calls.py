@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, TypeV
 from tpsim import _native
 from tpsim._results import (
     AnyPlan, Bools, CampaignReport, ExplainReport, Ints, LogReport, Number, PathLike, Plan,
-    PlanReport, SimulateReport, Texts, ValidationReport, WhatIfReport, WhyNotReport,
+    PlanReport, ProgramReport, SimulateReport, Texts, ValidationReport, WhatIfReport, WhyNotReport,
     needed_plan_text, plan_from_file, plan_report_from, plan_text, report_from,
     single_report_from)
 
@@ -143,19 +143,23 @@ def simulate(plan: Optional[AnyPlan] = None, **options: Any) -> SimulateReport:
 
 @_with_options("explain")
 def explain(
-    plan: Optional[AnyPlan] = None, *, why_not: Texts = None, what_if: bool = False, **options: Any
-) -> Union[ExplainReport, WhyNotReport, WhatIfReport]:
+    plan: Optional[AnyPlan] = None, *, why_not: Texts = None, what_if: bool = False,
+    program: bool = False, **options: Any
+) -> Union[ExplainReport, WhyNotReport, WhatIfReport, ProgramReport]:
     """Every term of a prediction with its formula, inputs and source. With gpus, of the best plan.
 
     why_not="tp=8" asks what the best plan has over the best with tp 8, or what stands against that;
     it takes a plan or gpus. what_if asks which other machines and shapes would change the plan.
+    program lists the ops, collectives and allocations of a rank.
     """
-    given = _given("explain", options, why_not=why_not, what_if=what_if)
+    given = _given("explain", options, why_not=why_not, what_if=what_if, program=program)
     document, file = _native.explain(given, plan_text(plan))
     if why_not is not None:
         return report_from(WhyNotReport, document)
     if what_if:
         return report_from(WhatIfReport, document)
+    if program:
+        return single_report_from(ProgramReport, document, file)
     return single_report_from(ExplainReport, document, file)
 
 

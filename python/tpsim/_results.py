@@ -12,8 +12,8 @@ from tpsim import _native
 
 __all__ = [
     "Assumption", "CampaignCost", "CampaignReport", "CampaignTime", "Checkpoints", "ExplainReport",
-    "Finding", "LogReport", "Memory", "MemoryBreakEven", "Mend", "Phase", "Plan", "PlanBreakEven",
-    "PlanReport", "Prediction", "Profile", "Replanned", "Replays", "Report", "Search",
+    "Finding", "LogReport", "Memory", "MemoryBreakEven", "Mend", "PartProgram", "Phase", "Plan", "PlanBreakEven",
+    "PlanReport", "Prediction", "Profile", "ProgramPhase", "ProgramReport", "Replanned", "Replays", "Report", "Search",
     "Sensitivity", "ShapeChange", "ShapeFinding", "SimulateReport", "Sources", "StageMemory",
     "StageReserved", "Term", "TermDifference", "TriedParts", "ValidatedRun", "ValidationReport",
     "ValidationSummary", "WhatIfReport", "WhyNotReport"]
@@ -306,6 +306,29 @@ class ExplainReport(SimulateReport):
     """One plan with every term of its prediction."""
 
     terms: Tuple[Term, ...] = ()
+
+
+class ProgramPhase(Value):
+    """The events of a phase in order: ops, collectives, allocations and frees."""
+
+    phase: str
+    events: Tuple[Dict[str, Any], ...]
+
+
+class PartProgram(Value):
+    """What a rank runs for a part of the model, of which there are so many; block: its kind."""
+
+    part: str
+    count: int
+    phases: Tuple[ProgramPhase, ...]
+    block: Optional[int] = None
+    recomputed: Optional[bool] = None
+
+
+class ProgramReport(SimulateReport):
+    """One plan with the programs that its prediction prices."""
+
+    programs: Tuple[PartProgram, ...] = ()
 
 
 class TermDifference(Value):

@@ -132,6 +132,15 @@ class SameAnswers(unittest.TestCase):
         self.assertEqual(illegal.to_dict(), document(*words, "--why-not", "tp=8,micro-batch=3"))
         self.assertIsNone(illegal.other)
 
+    def test_program(self):
+        got = tpsim.explain(model="bloom-560m", program=True, **SMALL)
+        wanted = document("explain", "--model", "bloom-560m", "--program", *SMALL_WORDS)
+        self.assertEqual(got.to_dict(), wanted)
+        self.assertIsInstance(got, tpsim.ProgramReport)
+        block = next(one for one in got.programs if one.part == "block")
+        self.assertEqual(block.count, 24)
+        self.assertEqual(len(block.phases[0].events), len(wanted["programs"][2]["phases"][0]["events"]))
+
     def test_what_if(self):
         got = tpsim.explain(model="bloom-560m", gpus=8, global_batch=64, what_if=True)
         wanted = document(*"explain --model bloom-560m --gpus 8 --global-batch 64 --what-if".split())

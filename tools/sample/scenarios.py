@@ -1,0 +1,46 @@
+"""The scenarios of the sample as options of a command line, and their file, which holds ids alone."""
+
+PREDICTION, SEARCH = "p", "q"
+
+
+class Scenario:
+    """Options in order; a switch has the value None."""
+
+    def __init__(self, one, options):
+        self.id, self.options = one, options
+
+    def words(self):
+        words = []
+        for option, value in self.options.items():
+            words += [option] if value is None else [option, str(value)]
+        return words
+
+    def line(self, names):
+        parts = [self.id]
+        for option, value in self.options.items():
+            option_id = names.id_of("option", option)
+            parts.append(option_id if value is None else f"{option_id}={names.value_id(option, str(value))}")
+        return " ".join(parts)
+
+
+def scenario_of(line, names):
+    one, *parts = line.split(" ")
+    options = {}
+    for part in parts:
+        option_id, equals, value = part.partition("=")
+        option = names.name_of("option", option_id)
+        options[option] = names.value_text(option, value) if equals else None
+    return Scenario(one, options)
+
+
+def read_scenarios(path, names):
+    return [scenario_of(line, names) for line in path.read_text().splitlines()]
+
+
+def first_of(scenarios, count):
+    """The first `count` predictions, and a twentieth as many searches; all of them where count is None."""
+    predictions = [s for s in scenarios if s.id.startswith(PREDICTION)]
+    searches = [s for s in scenarios if s.id.startswith(SEARCH)]
+    if count is None:
+        return predictions + searches
+    return predictions[:count] + searches[: -(-count // 20)]
