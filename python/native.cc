@@ -171,7 +171,7 @@ Space searched(const Arguments& arguments, int top) {
   all.found = value_of(arguments.has(Opt::kPareto)
                            ? pareto_front(all.named.scenario, all.space, interruptible(), threads)
                            : search(all.named.scenario, all.space, top, interruptible(), threads));
-  ok_or_throw(widen_intervals(all.named, all.found.plans));
+  ok_or_throw(widen_intervals(all.named, all.found.plans, threads));
   if (all.found.plans.empty()) {
     throw Failure{nothing_fits(all.named.scenario, all.space, all.found)};
   }
