@@ -5,6 +5,7 @@
 #include <array>
 
 #include "cli/answers.h"
+#include "cli/assumed.h"
 #include "cli/campaign_view.h"
 #include "cli/commands.h"
 #include "cli/fit.h"
@@ -165,6 +166,11 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
   TPSIM_TRY(report.named, load_scenario(arguments, file));
   const Scenario& scenario = report.named.scenario;
   TPSIM_TRY(report.assumptions, assumptions_of(arguments, report.named.cluster));
+  Assumed assumed;  // of the plan that was predicted last
+  TPSIM_TRY(OpenInputs open, open_inputs(report.named));
+  if (report.request.step <= Seconds()) {
+    report.request.widen = [&](PlannedRun& run) { assumed = open.widen(run); };
+  }
   TPSIM_TRY(const auto goal, goal_of(arguments));
   const bool chooses_size = goal && !file;
   if (chooses_size) {
@@ -175,6 +181,8 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
     adopt_parts(size.tried, report.named);
     report.plan = size.best->plan;
     report.campaign = *size.campaign;
+    PlannedRun chosen = *size.best;
+    assumed = open.widen(chosen);
     report.goal = GoalReport{*goal, size.standing, answer};
   } else {
     TPSIM_TRY(report.plan, plan_of(arguments, report.named, file));
@@ -194,6 +202,8 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
   report.assumptions.set(Assumption::kSpareNodes, static_cast<double>(report.campaign.spare_nodes),
                          report.campaign.spare_nodes_source);
   TPSIM_TRY(report.replanned, replanned_of(arguments, scenario, report.plan, progress));
+  report.named.assumed = std::move(assumed);
+  report.request.widen = {};
   return report;
 }
 

@@ -286,7 +286,8 @@ std::string campaign_text(const Terminal& terminal, const CampaignReport& report
                               count_text(campaign.nodes), campaign.nodes == 1 ? "node" : "nodes"));
   text += row(terminal, "plan", "{}", short_name(report.plan));
   text += steps_view(terminal, campaign, report.request);
-  text += bill_view(terminal, campaign) + "\n";
+  text += bill_view(terminal, campaign);
+  text += assumed_view(terminal, report.named.assumed) + "\n";
   if (report.goal) text += goal_view(terminal, *report.goal) + "\n";
   text += heading(terminal, "WHERE THE TIME GOES") +
           time_view(terminal, campaign.time, report.request.checkpoints) + "\n";
@@ -330,6 +331,7 @@ JsonValue campaign_json(const CampaignReport& report) {
   }
   json.set("phases", std::move(phases));
   if (report.goal) json.set("goal", goal_json(*report.goal));
+  add_assumed(json, report.named.assumed);
   return json;
 }
 

@@ -9,6 +9,7 @@
 #include "core/leading_number.h"
 #include "core/numbers.h"
 #include "core/plan_json.h"
+#include "plans/usual_batch.h"
 
 namespace tpsim::cli {
 namespace {

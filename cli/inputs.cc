@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "cli/assumed.h"
@@ -15,6 +14,7 @@
 #include "core/plan_json.h"
 #include "core/text.h"
 #include "kernels/cpu/narrow_floats.h"
+#include "plans/usual_batch.h"
 #include "sim/machine_cluster.h"
 #include "sim/run_setup.h"
 
@@ -357,18 +357,6 @@ Result<NamedScenario> executed_here(NamedScenario named) {
 
 namespace {
 
-// Where the model knows none: LLaMA 3 405B had 1 K tokens a GPU, DeepSeek-V3 30 K.
-double usual_sequences(const ModelSpec& model, std::int64_t gpus) {
-  constexpr double kTokens = 4.0 * 1024 * 1024, kOfGpu = 6 * 1024;
-  if (model.usual.global_batch > 0) return static_cast<double>(model.usual.global_batch);
-  return std::max(kTokens, kOfGpu * static_cast<double>(gpus)) / static_cast<double>(model.seq);
-}
-
-std::int64_t nearest_multiple(double wanted, std::int64_t of) {
-  const double times = std::round(wanted / static_cast<double>(of));
-  return of * std::max<std::int64_t>(1, static_cast<std::int64_t>(times));
-}
-
 // A rule that a plan breaks by this kind of attention alone.
 bool refuses(const Scenario& scenario, AttentionKind kind, AttentionKind other) {
   Plan asked, instead;
@@ -383,16 +371,6 @@ bool refuses(const Scenario& scenario, AttentionKind kind, AttentionKind other) 
 }
 
 }  // namespace
-
-std::int64_t searched_global_batch(const ModelSpec& model, std::int64_t gpus) {
-  const double wanted = usual_sequences(model, gpus);
-  if (model.usual.global_batch > 0) return model.usual.global_batch;
-  std::int64_t multiple = gpus;
-  for (std::int64_t n = 2; 2 * static_cast<double>(multiple) > wanted && n <= gpus; ++n) {
-    if (gpus % n == 0) multiple = gpus / n;
-  }
-  return nearest_multiple(wanted, multiple);
-}
 
 PlanDefaults plan_defaults(const Scenario& scenario) {
   PlanDefaults defaults;
@@ -419,8 +397,7 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
     const ParallelDegrees& d = plan.degrees;
     const std::int64_t at_once = d.dp * plan.micro_batch;
     const std::int64_t gpus = checked_product({d.tp, d.pp, d.dp, d.cp}).value_or(1);
-    plan.global_batch =
-        defaults.usual_batch ? nearest_multiple(usual_sequences(model, gpus), at_once) : at_once;
+    plan.global_batch = defaults.usual_batch ? usual_global_batch(model, gpus, at_once) : at_once;
   }
   if (!arguments.has(opt_of(Setting::kSchedule))) plan.schedule = implied_schedule(plan);
   TPSIM_TRY_STATUS(set_stages(arguments, model, plan));

@@ -100,10 +100,6 @@ Result<int> threads_of(const Arguments& arguments);
 // An error for a plan that the device cannot run.
 Status check_runs_on(const Plan& plan, std::string_view device);
 
-// Sequences a step that a search takes where nobody says: the model's usual ones, else near 4 M
-// tokens a multiple of the GPUs, or of a divisor of their number.
-std::int64_t searched_global_batch(const ModelSpec& model, std::int64_t gpus);
-
 // What a plan is where neither options nor a plan file say so.
 struct PlanDefaults {
   AttentionKind attention = AttentionKind::kUnfused;

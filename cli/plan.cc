@@ -202,8 +202,9 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const int threads, threads_of(arguments));
   TPSIM_TRY(FoundPlans findings, find_plans(arguments, named.scenario, space, terminal, threads));
   adopt_parts(findings.shown.tried, named);
-  TPSIM_TRY_STATUS(widen_intervals(named, findings.shown.plans));
-  for (PlannedRun& run : findings.pictured) widen_interval(run.predicted, named.assumed);
+  TPSIM_TRY(OpenInputs open, open_inputs(named));
+  named.assumed = open.widen(findings.shown.plans, threads);
+  if (!findings.pictured.empty()) open.widen(findings.pictured.front());  // whose interval is drawn
   const SearchResult& found = findings.shown;
   const bool found_one = !found.plans.empty();
   // Before the report names the files.

@@ -15,6 +15,7 @@
 #include "core/numbers.h"
 #include "gui/scaling_picture.h"
 #include "plans/search.h"
+#include "plans/usual_batch.h"
 
 namespace tpsim::cli {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "cli/inputs.h"
 #include "cli/values.h"
+#include "plans/usual_batch.h"
 
 namespace tpsim::cli {
 namespace {

@@ -6,7 +6,6 @@
 #include "core/json_document.h"
 #include "core/plan_contents.h"
 #include "core/plan_json.h"
-#include "core/text.h"
 #include "gui/plan_command.h"
 #include "gui/saved_view.h"
 #include "stacks/launch_files.h"
@@ -18,13 +17,13 @@ Error no_plan() { return bad_input("there is no plan", "", "choose one first"); 
 
 // Each returns what was done.
 Result<std::string> save_view(const ViewComputer& computer, const AppState& state) {
-  TPSIM_TRY_STATUS(write_file_atomically(state.view_file,
-                                         to_text(view_to_json(state, computer.plan_file(state)))));
+  TPSIM_TRY_STATUS(
+      write_file_atomically(state.view_file, to_text(view_to_json(state, computer.plan_file()))));
   return "Saved the view to " + state.view_file;
 }
 
 Result<std::string> save_plan(const ViewComputer& computer, const AppState& state) {
-  const auto file = computer.plan_file(state);
+  const auto file = computer.plan_file();
   if (!file) return no_plan();
   TPSIM_TRY_STATUS(save_with_contents(state.view_file, *file));
   return "Saved the plan to " + state.view_file;
@@ -38,7 +37,7 @@ Result<std::string> open_named_file(AppState& state) {
 
 Result<std::string> export_files(const ViewComputer& computer, const AppState& state,
                                  std::int64_t gpus_per_node) {
-  const auto file = computer.plan_file(state);
+  const auto file = computer.plan_file();
   if (!file) return no_plan();
   const auto stack = static_cast<LaunchStack>(state.export_stack);
   TPSIM_TRY(const std::vector<LaunchFile> files,
@@ -55,24 +54,12 @@ Result<std::string> export_files(const ViewComputer& computer, const AppState& s
   return fmt::format("Wrote {} into {}", names, folder.string());
 }
 
-// What names the model to `tpsim simulate`: the catalogue's name, else the plan file that holds it.
-Result<std::string> model_words(const ViewComputer& computer, const PlanFile& file,
-                                const AppState& state) {
-  if (!state.choice.opened_model) return "--model " + shell_quoted(state.choice.model);
-  if (computer.catalogue_holds(file.model)) return "--model " + shell_quoted(file.model.name);
-  if (!state.opened_file.empty()) return shell_quoted(state.opened_file);
-  return bad_input("no file holds this model", file.model.name,
-                   "save the plan: tpsim simulate plan.json predicts it");
-}
-
 Result<std::string> copy_command(const ViewComputer& computer, const AppState& state) {
-  const auto file = computer.plan_file(state);
-  if (!file) return no_plan();
-  TPSIM_TRY(const std::string model, model_words(computer, *file, state));
-  const std::string command = command_of(*file, model);
+  TPSIM_TRY(const std::string command, shown_command(computer, state));
   ImGui::SetClipboardText(command.c_str());
-  const bool is_as_it_is = state.choice.intra_node == 1 && state.choice.inter_node == 1;
-  return (is_as_it_is ? "Copied: " : "Copied, with the network as it is: ") + command;
+  const bool is_as_it_is = state.choice.intra_node == 1;  // no option states another
+  return (is_as_it_is ? "Copied: " : "Copied, with the links inside a node as they are: ") +
+         command;
 }
 
 Result<std::string> done_by(Request request, const ViewComputer& computer, AppState& state) {

@@ -19,12 +19,14 @@ struct Choice {
   std::string model = "bloom-176b";               // name in the catalogue
   std::shared_ptr<const ModelSpec> opened_model;  // of a plan file: goes before the name
   std::string cluster = "jean-zay-a100";
-  std::string profile, stack;  // empty: the cluster's own
-  PartValues parts;            // of the software, in place of the stack's own
+  bool cluster_is_assumed = true;  // nobody chose it
+  std::string profile, stack;      // empty: the cluster's own; such a stack is assumed
+  PartValues parts;                // of the software, in place of the stack's own
+  double node_gbps = 0;            // what leaves a node; 0: the cluster's own
   std::int64_t gpus = 384;
-  std::int64_t global_batch = 2048;
-  DType dtype = DType::kBFloat16, gradient_dtype = DType::kFloat32;
-  // Bandwidth over the cluster's, inside a node and between nodes: "what if the network were..."
+  std::int64_t global_batch = 0;               // 0: as `tpsim plan` takes it
+  std::optional<DType> dtype, gradient_dtype;  // none: likewise
+  // Bandwidth over that, inside a node and between nodes: "what if the network were..."
   double intra_node = 1.0;
   double inter_node = 1.0;
 
@@ -60,6 +62,7 @@ struct TimelineState {
   double found_at = -1;  // where the match begins that was jumped to last
   bool shows_critical_path = false;
   double ruler_begin = 0, ruler_end = 0;  // equal: no ruler
+  std::string hovered = {};               // what the span under the pointer is said to be
   friend bool operator==(const TimelineState&, const TimelineState&) = default;
 };
 

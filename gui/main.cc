@@ -46,7 +46,7 @@ Status run(int argc, char** argv) {
   TPSIM_TRY(const StartOptions options, start_options(argc, argv));
   if (!options.drawing.empty()) return draw_shapes(options);
   TPSIM_TRY(Catalogue catalogue, Catalogue::open());
-  TPSIM_TRY(AppState state, start_state(options));
+  TPSIM_TRY(AppState state, start_state(options, catalogue));
   if (!options.screenshot.empty()) {
     WindowlessHost host(std::move(catalogue), std::move(state), options.width, options.height);
     return run_options_script(options, host);

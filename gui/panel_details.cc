@@ -13,12 +13,6 @@ namespace {
 
 constexpr double kWorthARow = 0.002;  // share of the step
 
-std::string plain(std::string_view key) {
-  std::string words(key);
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
-}
-
 std::string explanation_of(const Term& term, Seconds step) {
   return fmt::format("{}: {}, {} of the step\n\n{}\n\n{}\n\nSource: {}", plain(name_of(term.kind)),
                      time_text(term.time), percent_text(term.time / step), term.formula,

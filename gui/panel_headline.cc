@@ -23,8 +23,9 @@ std::vector<Figure> figures_of(const Ui& ui, const PlanView& view) {
   const Rgba chance = p.p_oom >= 0.2 ? c.bad : p.p_oom >= 0.05 ? c.warn : c.good;
   return {
       {"Step time", fmt::format("{} {}", scaled_text(p.step, scale), scale.unit),
-       fmt::format("90 %: {}–{} {}", scaled_text(p.step_low, scale),
-                   scaled_text(p.step_high, scale), scale.unit),
+       view.has_interval ? fmt::format("90 %: {}–{} {}", scaled_text(p.step_low, scale),
+                                       scaled_text(p.step_high, scale), scale.unit)
+                         : std::string("90 %: …"),
        c.text},
       {"Speed", fmt::format("{:.1f}", p.hardware_tflops_per_gpu),
        fmt::format("hardware TFLOP/s per GPU, model {:.1f}", p.model_tflops_per_gpu), c.text},
@@ -38,6 +39,22 @@ std::vector<Figure> figures_of(const Ui& ui, const PlanView& view) {
 }
 
 constexpr std::array<float, 7> kShares = {1.15F, 1.6F, 0.95F, 1.2F, 1.25F, 1.05F, 1.05F};
+
+// "software assumed: nemo, network assumed: of dgx-h100; +22 % with both stated"; empty where
+// nothing is.
+std::string assumed_text(const PlanView& view) {
+  std::string text;
+  for (const OpenChoice& one : view.assumed.open) {
+    text +=
+        fmt::format("{}{} assumed: {}", text.empty() ? "" : ", ", name_of(one.input), one.taken);
+  }
+  if (text.empty()) return text;
+  return text + fmt::format(
+                    "; the interval covers what else the catalogue has: +{:.0f} %, "
+                    "+{:.0f} % with all stated",
+                    100 * view.assumed.half_width_all_open,
+                    100 * view.assumed.half_width_all_stated);
+}
 
 void draw_message(Ui& ui, Rect rect, const Error& error) {
   fill(ui, {rect.min, {rect.min.x + ui.px(4), rect.max.y}}, ui.colors.bad, ui.px(2));
@@ -64,6 +81,10 @@ void draw_headline(Ui& ui, Rect rect) {
     return;
   }
   if (ui.views.a->error) return draw_message(ui, rect, *ui.views.a->error);
+  if (const std::string assumed = assumed_text(*ui.views.a); !assumed.empty()) {
+    put_text(ui, ui.fonts.small, {rect.min.x + ui.px(16), rect.min.y + ui.px(68)}, ui.colors.warn,
+             fitted(ui.fonts.small, assumed, rect.width() - ui.px(32)));
+  }
   const std::vector<Figure> a = figures_of(ui, *ui.views.a);
   const bool has_b = ui.views.b && !ui.views.b->error;
   const std::vector<Figure> b = has_b ? figures_of(ui, *ui.views.b) : std::vector<Figure>();

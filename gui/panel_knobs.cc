@@ -127,8 +127,10 @@ void draw_bandwidths(Ui& ui) {
                 "Bandwidth of one GPU inside its node, one direction. What if it were another?",
                 cluster.intra_node.bandwidth, choice.intra_node);
   bandwidth_row(ui, "between nodes",
-                "Bandwidth of one network card of a node, one direction. What if it were another?",
-                cluster.inter_node.bandwidth, choice.inter_node);
+                "What leaves a node over all its network cards, one direction. What if it were "
+                "another?",
+                static_cast<double>(cluster.nics_per_node) * cluster.inter_node.bandwidth,
+                choice.inter_node);
 }
 
 void draw_sources(Ui& ui, Rect body) {
@@ -142,7 +144,8 @@ void draw_sources(Ui& ui, Rect body) {
     at.y += letter;
   };
   say(fmt::format("profile {} ({})", scenario.profile.name, name_of(scenario.profile.provenance)));
-  say("software " + scenario.stack.name);
+  say(fmt::format("software {}{}", scenario.stack.name,
+                  ui.views.unstated.software ? " (assumed)" : ""));
   if (!ui.views.a || ui.views.a->error) return;
   const Sources& s = ui.views.a->predicted.sources;
   say(fmt::format("prices: {:.0f} % measured, {:.0f} % between, {:.0f} % model",

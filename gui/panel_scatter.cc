@@ -121,13 +121,18 @@ std::size_t nearest_point(const Plot& plot, const std::vector<PlannedRun>& plans
 void describe(const Ui& ui, const PlannedRun& run) {
   const Prediction& p = run.predicted;
   const std::string extras = extras_text(run.plan);
-  tooltip(ui, fmt::format("{}\nZeRO {}, micro-batch {}, {} recompute{}{}\n{} (90 %: {} to {})\n"
-                          "{} GiB, p(OOM) {}\nClick to look at this plan.",
-                          degrees_text(run.plan), run.plan.zero, run.plan.micro_batch,
-                          text_of(run.plan, Setting::kRecompute), extras.empty() ? "" : ", ",
-                          extras, time_text(p.step), time_text(p.step_low), time_text(p.step_high),
-                          gib_text(p.peak), chance_text(p.p_oom))
-                  .c_str());
+  // What nobody stated widens the interval of a plan that is looked at closely.
+  const std::string interval =
+      ui.views.unstated == Unstated{}
+          ? fmt::format(" (90 %: {} to {})", time_text(p.step_low), time_text(p.step_high))
+          : "";
+  tooltip(ui,
+          fmt::format("{}\nZeRO {}, micro-batch {}, {} recompute{}{}\n{}{}\n"
+                      "{} GiB, p(OOM) {}\nClick to look at this plan.",
+                      degrees_text(run.plan), run.plan.zero, run.plan.micro_batch,
+                      text_of(run.plan, Setting::kRecompute), extras.empty() ? "" : ", ", extras,
+                      time_text(p.step), interval, gib_text(p.peak), chance_text(p.p_oom))
+              .c_str());
 }
 
 void draw_points(Ui& ui, const Plot& plot, const Cloud& cloud) {

@@ -125,24 +125,17 @@ std::string work_text(const PlanView& view, const TimelineSpan& span) {
     return "";
   const ChunkCost& chunk = view.costs.chunk(view.costs.stages[stage], local);
   const PhaseCost& phase = span.kind == SpanKind::kForward ? chunk.forward : chunk.backward;
-  static constexpr std::array<const char*, kWorkTerms.size()> kNames = {
-      "matrix products",      "attention",
-      "elementwise",          "tensor communication",
-      "ZeRO communication",   "context communication",
-      "expert communication", "grouped products",
-      "permutation",          "waiting for the busiest experts"};
   std::string text = fmt::format("\n\n{} blocks", chunk.blocks);
   if (chunk.is_first) text += " and the embedding";
   if (chunk.is_last) text += " and the head";
   for (const StepTerm term : kWorkTerms) {
     const Seconds time = phase.work[term];
-    if (time.value() > 0)
-      text += fmt::format("\n{}  {}", time_text(time), kNames[static_cast<std::size_t>(term)]);
+    if (time.value() > 0) text += fmt::format("\n{}  {}", time_text(time), plain(name_of(term)));
   }
   return text;
 }
 
-void describe(const Ui& ui, const PlanView& view, std::uint32_t index) {
+std::string description(const PlanView& view, std::uint32_t index) {
   const TimelineSpan& span = view.timeline.spans[index];
   const bool has_number = span.kind <= SpanKind::kTransfer;
   std::string text(name_of(span.kind));
@@ -157,7 +150,7 @@ void describe(const Ui& ui, const PlanView& view, std::uint32_t index) {
   const std::vector<std::uint32_t>& path = view.critical_path;
   const bool is_critical = std::find(path.begin(), path.end(), index) != path.end();
   if (is_critical) text += "\n\nOn the critical path: a shorter one makes the step shorter.";
-  tooltip(ui, text.c_str());
+  return text;
 }
 
 void hover(Ui& ui, const Track& track) {
@@ -180,7 +173,8 @@ void hover(Ui& ui, const Track& track) {
           {{std::max(left, track.area.min.x), top},
            {std::min(std::max(right, left + 2), track.area.max.x), top + track.lane_height(lane)}},
           ui.colors.text, 0, ui.px(1.5F));
-  describe(ui, *track.view, span);
+  ui.state.timeline.hovered = description(*track.view, span);
+  tooltip(ui, ui.state.timeline.hovered.c_str());
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
     const double begin = to_seconds(found.begin).value(), end = to_seconds(found.end).value();
     const double air = 0.5 * (end - begin);
@@ -350,6 +344,7 @@ void draw_tracks(Ui& ui, Rect body) {
                          ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight |
                              ImGuiButtonFlags_MouseButtonMiddle);
   note_item(ui, "timeline");
+  ui.state.timeline.hovered.clear();
   const bool is_hovered = ImGui::IsItemHovered();
   const double middle = (window.begin + window.end) / 2;
   const double mouse = window.seconds_at(ImGui::GetMousePos().x - area.min.x);

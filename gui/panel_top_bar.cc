@@ -111,16 +111,14 @@ void draw_choices(Ui& ui) {
   Choice& choice = ui.state.choice;
   label(ui, "model");
   const std::string shown = choice.opened_model ? choice.opened_model->name : choice.model;
-  if (combo(ui, "model", ui.px(138), options_of(ui.views.models), shown, choice.model)) {
-    choice.opened_model.reset();
-    choice.dtype = Choice().dtype, choice.gradient_dtype = Choice().gradient_dtype;
+  std::string chosen;
+  if (combo(ui, "model", ui.px(138), options_of(ui.views.models), shown, chosen)) {
+    choose_model(chosen, choice);
     ask_anew(ui);
   }
   label(ui, "cluster");
-  if (combo(ui, "cluster", ui.px(150), options_of(ui.views.clusters), choice.cluster,
-            choice.cluster)) {
-    choice.profile.clear(), choice.stack.clear(), choice.parts.clear();
-    choice.intra_node = choice.inter_node = 1;
+  if (combo(ui, "cluster", ui.px(150), options_of(ui.views.clusters), choice.cluster, chosen)) {
+    choose_cluster(chosen, choice);
     ask_anew(ui);
   }
   label(ui, "GPUs");
@@ -133,8 +131,9 @@ void draw_choices(Ui& ui) {
                         : "How many GPUs to use.";
   if (number(ui, "GPUs", gpus_help.c_str(), choice.gpus)) ask_anew(ui);
   label(ui, "batch");
-  if (number(ui, "global batch", "Sequences in a training step, over all GPUs.",
-             choice.global_batch)) {
+  std::int64_t batch = ui.views.global_batch;
+  if (number(ui, "global batch", "Sequences in a training step, over all GPUs.", batch)) {
+    choice.global_batch = batch;
     ask_anew(ui);
   }
 }

@@ -4,11 +4,17 @@
 #include <string>
 
 #include "core/plan_file.h"
+#include "core/result.h"
+#include "gui/views.h"
 
 namespace tpsim::gui {
 
 // The command that predicts this plan; `model` is what names its model: "--model NAME", or a plan
-// file.
-std::string command_of(const PlanFile& file, const std::string& model);
+// file. Without `states_stack` the software is the cluster's own, and as unstated as it is here.
+std::string command_of(const PlanFile& file, const std::string& model, bool states_stack = true);
+
+// The command that predicts plan A of the window: its step, and its interval. Fails where there is
+// no plan, or where no file holds its model.
+Result<std::string> shown_command(const ViewComputer& computer, const AppState& state);
 
 }  // namespace tpsim::gui

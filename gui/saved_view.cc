@@ -15,8 +15,10 @@ constexpr auto kChoiceFields = [](auto& io, auto& choice) {
   io.text("stack", choice.stack);
   io.object_if(!choice.parts.empty(), "parts",
                [&](auto& inner) { part_value_fields(inner, choice.parts); });
+  io.number("node_gbps", choice.node_gbps, {0, 1e6}, kOptional);
+  io.flag("cluster_is_assumed", choice.cluster_is_assumed, kOptional);
   io.integer("gpus", choice.gpus, {1, 1 << 20});
-  io.integer("global_batch", choice.global_batch, {1, 1 << 24});
+  io.integer("global_batch", choice.global_batch, {0, 1 << 24});  // 0: as `tpsim plan` takes it
   io.number("intra_node_factor", choice.intra_node, {0.01, 100});
   io.number("inter_node_factor", choice.inter_node, {0.01, 100});
 };
@@ -79,6 +81,8 @@ JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& sho
 
 Status read_view(const JsonValue& root, const std::string& file, AppState& state) {
   AppState next = state;
+  next.choice = Choice();
+  next.choice.cluster_is_assumed = false;  // of a view from before it was noted
   TPSIM_TRY_STATUS(read_part(root, "choice", file, next.choice, kChoiceFields));
   TPSIM_TRY_STATUS(read_part(root, "look", file, next, kLookFields));
   std::optional<PlanFile> plan, pinned;
@@ -109,9 +113,11 @@ void show_plan(const PlanFile& file, AppState& state) {
   choice.model = file.model.name;
   choice.opened_model = std::make_shared<const ModelSpec>(file.model);
   choice.cluster = file.cluster;
+  choice.cluster_is_assumed = false;
   choice.profile = file.profile;
   choice.stack = file.stack;
   choice.parts = file.parts;
+  choice.node_gbps = file.node_gbps;
   choice.gpus = gpu_count(file.plan);
   choice.global_batch = file.plan.global_batch;
   choice.dtype = file.plan.dtype;

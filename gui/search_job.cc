@@ -1,14 +1,18 @@
 #include "gui/search_job.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "gui/choice.h"
 #include "plans/enumerate.h"
 
 namespace tpsim::gui {
 namespace {
 
-constexpr int kBestPlans = 24;      // what the table needs at once
-constexpr int kPlansOfSlice = 400;  // what a scatter can show
+constexpr int kBestPlans = 24;  // what the table needs at once
+// What a scatter can show: of one tp and pp, and of one tp.
+constexpr int kPlansOfSlice = 100;
+constexpr int kPlansOfDegree = 400;
 
 bool is_faster(const PlannedRun& a, const PlannedRun& b) {
   return a.predicted.step < b.predicted.step;
@@ -16,65 +20,113 @@ bool is_faster(const PlannedRun& a, const PlannedRun& b) {
 
 }  // namespace
 
-SearchJob::SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario)
-    : scenario_(std::move(scenario)) {
+SearchJob::SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario, PieceSize size)
+    : scenario_(std::move(scenario)), size_(size) {
   findings_.choice = std::move(choice);
-  space_.gpus = findings_.choice.gpus;
-  space_.global_batch = findings_.choice.global_batch;
-  space_.asked[Setting::kDtype] = {static_cast<std::int64_t>(findings_.choice.dtype)};
-  space_.asked[Setting::kGradientDtype] = {
-      static_cast<std::int64_t>(findings_.choice.gradient_dtype)};
+  const Choice& asked = findings_.choice;
+  space_.gpus = asked.gpus;
+  space_.global_batch = global_batch_of(asked, scenario_->model);
+  if (asked.dtype) space_.asked[Setting::kDtype] = {static_cast<std::int64_t>(*asked.dtype)};
+  if (asked.gradient_dtype) {
+    space_.asked[Setting::kGradientDtype] = {static_cast<std::int64_t>(*asked.gradient_dtype)};
+  }
+  begin(Pass::kBest);
+}
+
+void SearchJob::begin(Pass pass) {
+  pass_ = pass;
+  const bool finds_best = pass == Pass::kBest || pass == Pass::kBestOffloaded;
+  if (size_ == PieceSize::kShort && !finds_best) {
+    slices_ = fitting_;
+  } else if (size_ == PieceSize::kShort) {
+    for (const std::int64_t tp : divisors(space_.gpus)) {
+      for (const std::int64_t pp : divisors(space_.gpus / tp)) slices_.push_back({tp, pp});
+    }
+  } else if (pass == Pass::kFastest) {
+    for (const std::int64_t tp : divisors(space_.gpus)) {
+      if (scenario_->model.attention.heads % tp == 0) slices_.push_back({tp, 0});
+    }
+  } else {
+    slices_.push_back({});
+  }
+}
+
+SearchSpace SearchJob::part(const Slice& slice) const {
+  SearchSpace part = space_;
+  if (slice.tp > 0) part.asked[Setting::kTp] = {slice.tp};
+  if (slice.pp > 0) part.asked[Setting::kPp] = {slice.pp};
+  if (pass_ == Pass::kFront || pass_ == Pass::kFastest) {
+    part.asked[Setting::kOffload] = {setting_of(findings_.plans.front().plan, Setting::kOffload)
+                                         .value};  // as the best of the whole space
+  } else if (may_offload(*scenario_, space_)) {
+    part.asked[Setting::kOffload] = {static_cast<std::int64_t>(
+        pass_ == Pass::kBestOffloaded ? Offload::kOptimizer : Offload::kNone)};
+  }
+  return part;
 }
 
 void SearchJob::step() {
-  if (!findings_.has_best) return find_best();
-  if (!has_front_) {
-    find_front();
-  } else if (!slices_.empty()) {
-    find_fastest(slices_.back());
-    slices_.pop_back();
-  }
-  findings_.is_complete = has_front_ && slices_.empty();
-}
-
-void SearchJob::find_best() {
-  Result<SearchResult> found = search(*scenario_, space_, kBestPlans, {});
-  findings_.has_best = true;
-  if (!found.ok()) {
-    findings_.error = found.error();
-    findings_.is_complete = true;
+  const Status possible = check_space(*scenario_, space_, kBestPlans);
+  if (!possible.ok()) {
+    findings_.error = possible.error();
+    findings_.has_best = findings_.is_complete = true;
     return;
   }
-  findings_.considered = found->considered;
-  const std::int64_t fitting = found->feasible + found->not_as_good;  // at most
-  findings_.pruned = found->pruned;
-  findings_.nearest_miss = found->nearest_miss;
-  findings_.plans = std::move(found->plans);
-  findings_.pareto_front = front_of(findings_.plans);
-  has_front_ = true;
-  if (fitting > static_cast<std::int64_t>(findings_.plans.size())) {
-    has_front_ = false;
-    slices_ = divisors(space_.gpus);
-    const ModelSpec& model = scenario_->model;
-    std::erase_if(slices_, [&](std::int64_t tp) { return model.attention.heads % tp != 0; });
+  const Slice slice = slices_.back();
+  slices_.pop_back();
+  if (pass_ == Pass::kFront || pass_ == Pass::kFastest) {
+    const int most = slice.pp > 0 ? kPlansOfSlice : kPlansOfDegree;
+    Result<SearchResult> found = pass_ == Pass::kFront ? pareto_front(*scenario_, part(slice), {})
+                                                       : search(*scenario_, part(slice), most, {});
+    if (found.ok()) add(std::move(found).value());
+  } else {
+    find_best(slice);
   }
-  findings_.is_complete = has_front_ && slices_.empty();
+  if (slices_.empty()) finish(pass_);
 }
 
-// All of it, however slow its smallest plans are.
-void SearchJob::find_front() {
-  has_front_ = true;
-  Result<SearchResult> found = pareto_front(*scenario_, space_, {});
-  if (found.ok()) add(std::move(found).value());
+void SearchJob::find_best(const Slice& slice) {
+  Result<SearchResult> found = search(*scenario_, part(slice), kBestPlans, {});
+  if (!found.ok()) {
+    failure_ = found.error();
+    return;
+  }
+  findings_.considered += found->considered;
+  for (const auto& [reason, count] : found->pruned) findings_.pruned[reason] += count;
+  const std::int64_t fitting = found->feasible + found->not_as_good;  // at most
+  fitting_plans_ += fitting;
+  if (!found->plans.empty()) fitting_.push_back(slice);
+  const std::optional<PlannedRun>& miss = found->nearest_miss;
+  std::optional<PlannedRun>& nearest = findings_.nearest_miss;
+  if (miss && (!nearest || miss->predicted.peak < nearest->predicted.peak)) nearest = miss;
+  std::move(found->plans.begin(), found->plans.end(), std::back_inserter(best_));
 }
 
-void SearchJob::find_fastest(std::int64_t tp) {
-  SearchSpace part = space_;
-  part.asked[Setting::kTp] = {tp};
-  part.asked[Setting::kOffload] = {setting_of(findings_.plans.front().plan, Setting::kOffload)
-                                       .value};  // as the best of the whole space
-  Result<SearchResult> found = search(*scenario_, part, kPlansOfSlice, {});
-  if (found.ok()) add(std::move(found).value());
+void SearchJob::finish(Pass pass) {
+  switch (pass) {
+    case Pass::kBest:
+      if (best_.empty() && may_offload(*scenario_, space_)) return begin(Pass::kBestOffloaded);
+      return finish_best();
+    case Pass::kBestOffloaded: return finish_best();
+    case Pass::kFront: return begin(Pass::kFastest);
+    case Pass::kFastest: findings_.is_complete = true;
+  }
+}
+
+void SearchJob::finish_best() {
+  findings_.has_best = true;
+  std::stable_sort(best_.begin(), best_.end(), is_faster);
+  if (best_.size() > kBestPlans) best_.resize(kBestPlans);
+  findings_.plans = std::move(best_);
+  findings_.pareto_front = front_of(findings_.plans);
+  if (!findings_.plans.empty()) {
+    findings_.nearest_miss.reset();
+  } else if (!findings_.nearest_miss) {
+    findings_.error = failure_;
+  }
+  findings_.is_complete = findings_.plans.empty() ||
+                          fitting_plans_ <= static_cast<std::int64_t>(findings_.plans.size());
+  if (!findings_.is_complete) begin(Pass::kFront);
 }
 
 // What is known already is not added twice.
@@ -108,7 +160,8 @@ std::vector<std::size_t> front_of(const std::vector<PlannedRun>& plans) {
 }
 
 std::optional<Findings> FrameSearchHost::news() {
-  if (!job_) return std::nullopt;
+  if (!job_ || frames_to_wait_-- > 0) return std::nullopt;
+  frames_to_wait_ = 0;
   job_->step();
   Findings findings = job_->findings();
   if (job_->done()) job_.reset();

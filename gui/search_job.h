@@ -1,6 +1,5 @@
-// The search behind the plan table, in pieces short enough to do between two frames or to give up
-// between: first the best plans of the whole space, then its Pareto front, then, for the scatter,
-// the fastest of each tensor-parallel degree.
+// The search behind the plan table, in pieces to give up between. Three passes over the space: its
+// best plans, its Pareto front, and for the scatter the fastest plans of each layout.
 #pragma once
 
 #include <memory>
@@ -25,24 +24,41 @@ struct Findings {
   bool is_complete = false;                // and all others
 };
 
+// Short pieces: a pass over the plans of one tp and pp. All of them together take two to three
+// times as long as whole passes, of which each is one piece but the last.
+enum class PieceSize : std::uint8_t { kWholePass, kShort };
+
 class SearchJob {
  public:
-  SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario);
+  SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario,
+            PieceSize size = PieceSize::kWholePass);
 
   bool done() const { return findings_.is_complete; }
   void step();
   const Findings& findings() const { return findings_; }
 
  private:
-  void find_best();
-  void find_front();
-  void find_fastest(std::int64_t tp);
+  // As search() has it: offload is tried where nobody asks and nothing else fits.
+  enum class Pass : std::uint8_t { kBest, kBestOffloaded, kFront, kFastest };
+  struct Slice {
+    std::int64_t tp = 0, pp = 0;  // 0: all
+  };
+  SearchSpace part(const Slice& slice) const;
+  void find_best(const Slice& slice);
+  void finish(Pass pass);
+  void finish_best();
+  void begin(Pass pass);
   void add(SearchResult found);
 
   std::shared_ptr<const Scenario> scenario_;
+  PieceSize size_;
   SearchSpace space_;
-  bool has_front_ = false;
-  std::vector<std::int64_t> slices_;  // tensor-parallel degrees still to do
+  Pass pass_ = Pass::kBest;
+  std::vector<Slice> slices_;       // of this pass, still to do; the last one is next
+  std::vector<Slice> fitting_;      // in which some plan fits
+  std::int64_t fitting_plans_ = 0;  // at most
+  std::optional<Error> failure_;    // of a slice
+  std::vector<PlannedRun> best_;    // of the slices so far
   Findings findings_;
 };
 
@@ -50,11 +66,13 @@ class SearchJob {
 // falling time.
 std::vector<std::size_t> front_of(const std::vector<PlannedRun>& plans);
 
-// Gives a job its time. There are two: one works until it is done before it answers (windowless,
-// web), one in a thread of its own (gui/background_search.h).
+// Gives a job its time. There are two: one works between frames (windowless, web), one in a thread
+// of its own (gui/background_search.h).
 class SearchHost {
  public:
   virtual ~SearchHost() = default;
+  // Of the jobs that it takes.
+  virtual PieceSize piece_size() const { return PieceSize::kWholePass; }
   // Gives up the job before.
   virtual void begin(SearchJob job) = 0;
   // The latest findings, when they changed since the last call.
@@ -62,15 +80,23 @@ class SearchHost {
   virtual bool is_busy() const = 0;
 };
 
-// One piece of the job at every call of news(): what a browser has time for in a frame.
+// One piece of the job at every call of news(). The frame that began the job and the next are free
+// of it, so that a chosen plan is on the screen first.
 class FrameSearchHost : public SearchHost {
  public:
-  void begin(SearchJob job) override { job_.emplace(std::move(job)); }
+  explicit FrameSearchHost(PieceSize size = PieceSize::kWholePass) : size_(size) {}
+  PieceSize piece_size() const override { return size_; }
+  void begin(SearchJob job) override {
+    job_.emplace(std::move(job));
+    frames_to_wait_ = 2;
+  }
   std::optional<Findings> news() override;
   bool is_busy() const override { return job_.has_value(); }
 
  private:
+  PieceSize size_;
   std::optional<SearchJob> job_;
+  int frames_to_wait_ = 0;
 };
 
 }  // namespace tpsim::gui

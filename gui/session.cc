@@ -18,7 +18,8 @@ void draw_panels(Ui& ui, Rect screen) {
   const float bar = ImGui::GetFrameHeight();
   draw_top_bar(ui, {all.min, {all.max.x, all.min.y + bar}});
   const float headline_top = all.min.y + bar + gap;
-  const float body_top = headline_top + ui.px(72) + gap;
+  const bool assumes = ui.views.unstated != Unstated{};  // a line says what
+  const float body_top = headline_top + ui.px(assumes ? 90 : 72) + gap;
   draw_headline(ui, {{all.min.x, headline_top}, {all.max.x, body_top - gap}});
 
   const float sidebar = ui.px(286);

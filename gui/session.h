@@ -35,7 +35,9 @@ class Session {
   const Palette& colors() const { return palette_of(state_.theme); }
   // Grows when the font atlas was made anew: its texture must be uploaded again.
   int atlas_revision() const { return atlas_revision_; }
-  bool needs_frames() const { return views_ == nullptr || views_->is_searching; }
+  bool needs_frames() const {
+    return views_ == nullptr || views_->is_searching || views_->is_pricing;
+  }
 
  private:
   void adapt_style(float width, float height);

@@ -4,6 +4,7 @@
 
 #include "core/leading_number.h"
 #include "gui/actions.h"
+#include "gui/choice.h"
 
 namespace tpsim::gui {
 namespace {
@@ -62,21 +63,21 @@ Result<StartOptions> start_options(int argc, const char* const* argv) {
   return options;
 }
 
-Result<AppState> start_state(const StartOptions& options) {
+Result<AppState> start_state(const StartOptions& options, const Catalogue& catalogue) {
   AppState state;
   state.theme = options.is_dark ? Theme::kDark : Theme::kLight;
   if (!options.file.empty()) TPSIM_TRY_STATUS(open_file(options.file, state));
   Choice& choice = state.choice;
   if (!options.model.empty()) {
-    choice.model = options.model;
-    choice.opened_model.reset();
+    choose_model(options.model, choice);
     state.opened_file.clear();
     state.plan.reset();
+    // As for `tpsim plan`; what is wrong with the model is said where it is loaded.
+    const Result<ModelSpec> model = catalogue.load_model(options.model);
+    const bool is_usual = options.file.empty() && model.ok() && !model->usual.cluster.empty();
+    if (is_usual) choice.cluster = model->usual.cluster;
   }
-  if (!options.cluster.empty()) {
-    choice.cluster = options.cluster;
-    choice.profile.clear(), choice.stack.clear(), choice.parts.clear();
-  }
+  if (!options.cluster.empty()) choose_cluster(options.cluster, choice);
   if (options.gpus > 0) choice.gpus = options.gpus, state.plan.reset();
   if (options.global_batch > 0) choice.global_batch = options.global_batch, state.plan.reset();
   state.measured_file = options.measured;

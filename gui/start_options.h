@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/catalogue.h"
 #include "core/result.h"
 #include "gui/app_state.h"
 
@@ -22,6 +23,6 @@ struct StartOptions {
 // Words as `tpsim gui` hands them on: "--name value", and the file alone.
 Result<StartOptions> start_options(int argc, const char* const* argv);
 
-Result<AppState> start_state(const StartOptions& options);
+Result<AppState> start_state(const StartOptions& options, const Catalogue& catalogue);
 
 }  // namespace tpsim::gui

@@ -69,6 +69,9 @@ void card(Ui& ui, const char* title, Rect rect, const std::string& note,
 void note_item(Ui& ui, std::string_view label);
 void note_area(Ui& ui, std::string_view label, Rect rect);
 // What the thing under the pointer means, in a box beside it.
+// "expert imbalance" of a key such as expert_imbalance.
+std::string plain(std::string_view key);
+
 void tooltip(const Ui& ui, const char* text);
 void hover_help(const Ui& ui, const char* text);  // of the last item
 

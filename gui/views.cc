@@ -7,7 +7,6 @@
 #include "core/model_json.h"
 #include "gui/critical_path.h"
 #include "gui/differences.h"
-#include "sim/machine_cluster.h"
 #include "sim/predict.h"
 #include "sim/step.h"
 
@@ -43,48 +42,7 @@ std::optional<Plan> plan_in_focus(const AppState& state, const Findings& found) 
   return std::nullopt;
 }
 
-// The machine that the profile of an opened plan was measured on.
-Status load_machine(const Catalogue& catalogue, const Choice& choice, Scenario& scenario) {
-  if (!choice.profile.empty()) {
-    TPSIM_TRY(scenario.profile, catalogue.load_profile(choice.profile));
-  }
-  if (scenario.profile.machine.devices == 0) {
-    return bad_input(
-        "no profile says what this machine is", choice.profile,
-        "open a plan that was made with a profile of tpsim profile, or choose a cluster");
-  }
-  scenario.cluster = machine_cluster(scenario.profile);
-  TPSIM_TRY(StackSpec stack,
-            catalogue.load_stack(choice.stack.empty() ? scenario.cluster.stack : choice.stack));
-  scenario.stack = stack_on_machine(std::move(stack), scenario.profile);
-  return Ok{};
-}
-
 }  // namespace
-
-Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice) {
-  Scenario scenario;
-  if (choice.opened_model) {
-    scenario.model = *choice.opened_model;
-  } else {
-    TPSIM_TRY(scenario.model, catalogue.load_model(choice.model));
-  }
-  TPSIM_TRY_STATUS(check_plannable(scenario.model));
-  if (choice.cluster == kThisMachine) {
-    TPSIM_TRY_STATUS(load_machine(catalogue, choice, scenario));
-  } else {
-    TPSIM_TRY(scenario.cluster, catalogue.load_cluster(choice.cluster));
-    TPSIM_TRY(
-        scenario.profile,
-        catalogue.load_profile(choice.profile.empty() ? scenario.cluster.profile : choice.profile));
-    TPSIM_TRY(scenario.stack,
-              catalogue.load_stack(choice.stack.empty() ? scenario.cluster.stack : choice.stack));
-  }
-  scenario.stack = with_parts(std::move(scenario.stack), choice.parts);
-  scenario.cluster.intra_node.bandwidth *= choice.intra_node;
-  scenario.cluster.inter_node.bandwidth *= choice.inter_node;
-  return scenario;
-}
 
 ViewComputer::ViewComputer(Catalogue catalogue, SearchHost& host)
     : catalogue_(std::move(catalogue)), host_(host) {
@@ -109,38 +67,59 @@ const Views& ViewComputer::views(const AppState& state) {
 void ViewComputer::load_choice(const Choice& choice) {
   loaded_ = choice;
   pricer_.reset();
+  open_ = OpenInputs();
   views_.error.reset();
-  Result<Scenario> scenario = load_scenario(catalogue_, choice);
-  if (!scenario.ok()) {
-    views_.error = scenario.error();
+  if (const Status loaded = load(choice); !loaded.ok()) {
+    views_.error = loaded.error();
     views_.scenario.reset();
     views_.found = Findings();
-    views_.a.reset();
-    views_.b.reset();
+    a_.reset();
+    b_.reset();
     return;
   }
-  views_.scenario = std::make_shared<const Scenario>(std::move(scenario).value());
-  views_.profile = choice.profile.empty() ? views_.scenario->cluster.profile : choice.profile;
-  views_.stack = choice.stack.empty() ? views_.scenario->cluster.stack : choice.stack;
   pricer_ = std::make_unique<LayerPricer>(*views_.scenario);
   views_.is_stale = true;
-  host_.begin(SearchJob(choice, views_.scenario));
+  host_.begin(SearchJob(choice, views_.scenario, host_.piece_size()));
+}
+
+Status ViewComputer::load(const Choice& choice) {
+  TPSIM_TRY(LoadedChoice loaded, gui::load_choice(catalogue_, choice));
+  TPSIM_TRY(open_, OpenInputs::in(catalogue_, loaded.scenario, loaded.names, loaded.unstated));
+  views_.scenario = std::make_shared<const Scenario>(std::move(loaded.scenario));
+  views_.names = std::move(loaded.names);
+  views_.unstated = loaded.unstated;
+  views_.global_batch = global_batch_of(choice, views_.scenario->model);
+  return Ok{};
 }
 
 // While a new search has no answer yet, a plan that nobody chose stays the earlier search's.
 void ViewComputer::look_at(const AppState& state) {
-  if (!pricer_) return;
-  const std::optional<Plan> focus = plan_in_focus(state, views_.found);
-  if (!focus) {
-    views_.a.reset();
-  } else if (state.plan || !views_.is_stale) {
-    views_.a = view_of(*focus, views_.a);
+  if (pricer_) {
+    const std::optional<Plan> focus = plan_in_focus(state, views_.found);
+    if (!focus) {
+      a_.reset();
+    } else if (state.plan || !views_.is_stale) {
+      a_ = view_of(*focus, a_);
+    }
+    b_ = state.pinned ? view_of(*state.pinned, b_) : nullptr;
   }
-  views_.b = state.pinned ? view_of(*state.pinned, views_.b) : nullptr;
+  views_.is_pricing = price_next(a_.get()) || price_next(b_.get());
+  views_.a = a_;
+  views_.b = b_;
 }
 
-std::shared_ptr<const PlanView> ViewComputer::view_of(
-    const Plan& plan, const std::shared_ptr<const PlanView>& before) {
+// One piece of work a frame; false where none is left.
+bool ViewComputer::price_next(PlanView* view) {
+  const bool is_current = view != nullptr && view->scenario == views_.scenario && !view->error;
+  if (!is_current || view->has_interval) return false;
+  if (open_.price_next(view->plan, view->open_steps)) return true;
+  view->assumed = open_.widen(view->predicted, view->open_steps);
+  view->has_interval = true;
+  return false;
+}
+
+std::shared_ptr<PlanView> ViewComputer::view_of(const Plan& plan,
+                                                const std::shared_ptr<PlanView>& before) {
   const bool is_known = before && before->plan == plan && before->scenario == views_.scenario;
   if (is_known) return before;
   std::shared_ptr<PlanView> view = compute_plan(*pricer_, plan);
@@ -155,21 +134,18 @@ void ViewComputer::read_measured(const std::string& file) {
       file.empty() ? nullptr : std::make_shared<const MeasuredRuns>(read_measured_runs(file));
 }
 
-std::optional<PlanFile> ViewComputer::plan_file(const AppState& state) const {
+std::optional<PlanFile> ViewComputer::plan_file() const {
   if (!views_.scenario || !views_.a) return std::nullopt;
-  return PlanFile{views_.scenario->model,
-                  state.choice.cluster,
-                  views_.profile,
-                  views_.stack,
-                  state.choice.parts,
-                  views_.a->plan,
-                  0};
+  const ScenarioNames& names = views_.names;
+  return PlanFile{views_.scenario->model, names.cluster,  names.profile, names.stack, names.parts,
+                  views_.a->plan,         names.node_gbps};
 }
 
 bool ViewComputer::catalogue_holds(const ModelSpec& model) const {
   Result<ModelSpec> own = catalogue_.load_model(model.name);
   if (!own.ok()) return false;
   own->seq = model.seq;
+  own->attention_dropout = model.attention_dropout;
   return to_json(*own) == to_json(model);
 }
 
@@ -189,6 +165,8 @@ void add_plan_facts(Facts& all, const std::string& of, const PlanView& view) {
   add("error", view.error ? view.error->message : "");
   if (view.error) return;
   add("step_s", fmt::format("{:.4g}", view.predicted.step.value()));
+  add("step_low_s", fmt::format("{:.4g}", view.predicted.step_low.value()));
+  add("step_high_s", fmt::format("{:.4g}", view.predicted.step_high.value()));
   add("memory_gib", fmt::format("{:.4g}", view.predicted.peak.value() / kGiB));
   add("p_oom", fmt::format("{:.3f}", view.predicted.p_oom));
   add("spans", std::to_string(view.timeline.spans.size()));
@@ -204,7 +182,9 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   add("model", views.scenario ? views.scenario->model.name : "");
   add("cluster", state.choice.cluster);
   add("gpus", std::to_string(state.choice.gpus));
-  add("global_batch", std::to_string(state.choice.global_batch));
+  add("global_batch", std::to_string(views.global_batch));
+  add("software", views.names.stack + (views.unstated.software ? ", assumed" : ""));
+  add("node_gbps", fmt::format("{:.6g}", views.names.node_gbps));
   add("intra_node", fmt::format("{:.2f}", state.choice.intra_node));
   add("inter_node", fmt::format("{:.2f}", state.choice.inter_node));
   add("theme", state.theme == Theme::kLight ? "light" : "dark");
@@ -218,6 +198,7 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   add("filter", state.table.filter);
   add("timeline.begin", fmt::format("{:.4g}", state.timeline.begin));
   add("timeline.end", fmt::format("{:.4g}", state.timeline.end));
+  add("timeline.hovered", state.timeline.hovered);
   add("timeline.critical", state.timeline.shows_critical_path ? "yes" : "no");
   add("measured", views.measured ? std::to_string(views.measured->rows.size()) : "0");
   add("notice", state.notice);

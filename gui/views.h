@@ -13,6 +13,7 @@
 #include "core/result.h"
 #include "core/scenario.h"
 #include "gui/app_state.h"
+#include "gui/choice.h"
 #include "gui/search_job.h"
 #include "gui/timeline_layout.h"
 #include "sim/layer_pricer.h"
@@ -48,16 +49,23 @@ struct PlanView {
   TimelineIndex index;
   std::vector<std::uint32_t> critical_path;
   double end = 0;  // of the timeline, seconds
+  // What nobody stated, as far as it was priced. Until all of it is, the interval is too narrow.
+  OpenSteps open_steps;
+  bool has_interval = false;
+  Assumed assumed;
 };
 
 struct Views {
   std::vector<ModelEntry> models;  // families together; empty where one cannot be read
   std::vector<std::string> clusters;
   std::shared_ptr<const Scenario> scenario;  // null while the choice cannot be loaded
-  std::string profile, stack;                // their names
-  std::optional<Error> error;                // why it cannot
+  ScenarioNames names;                       // of its parts
+  Unstated unstated;
+  std::int64_t global_batch = 0;
+  std::optional<Error> error;  // why it cannot
   Findings found;
   bool is_searching = false;
+  bool is_pricing = false;               // intervals are still being widened
   bool is_stale = false;                 // `found` and the plans belong to an earlier choice
   std::shared_ptr<const PlanView> a, b;  // null when there is none
   std::shared_ptr<const MeasuredRuns> measured;
@@ -69,12 +77,13 @@ class ViewComputer {
   ~ViewComputer();
 
   // The views of `state`. Plans are predicted at once (milliseconds); a search goes on in the host
-  // and its findings appear in the views of later calls.
+  // and its findings appear in the views of later calls, as do intervals of what nobody stated.
   const Views& views(const AppState& state);
 
   // The plan file of plan A: what Save, Export and the command line start from.
-  std::optional<PlanFile> plan_file(const AppState& state) const;
-  // Whether the catalogue has this very model under its name, for sequences of whatever length.
+  std::optional<PlanFile> plan_file() const;
+  // Whether the catalogue has this very model under its name, for sequences of whatever length and
+  // any dropout of attention: options state these.
   bool catalogue_holds(const ModelSpec& model) const;
   std::int64_t gpus_per_node() const {
     return views_.scenario ? views_.scenario->cluster.gpus_per_node : 8;
@@ -84,20 +93,21 @@ class ViewComputer {
 
  private:
   void load_choice(const Choice& choice);
+  Status load(const Choice& choice);
   void look_at(const AppState& state);
   void read_measured(const std::string& file);
-  std::shared_ptr<const PlanView> view_of(const Plan& plan,
-                                          const std::shared_ptr<const PlanView>& before);
+  std::shared_ptr<PlanView> view_of(const Plan& plan, const std::shared_ptr<PlanView>& before);
+  bool price_next(PlanView* view);
 
   Catalogue catalogue_;
   SearchHost& host_;
   std::optional<Choice> loaded_;
   std::unique_ptr<LayerPricer> pricer_;
+  OpenInputs open_;
+  std::shared_ptr<PlanView> a_, b_;  // as views_ shows them
   std::string measured_file_;
   Views views_;
 };
-
-Result<Scenario> load_scenario(const Catalogue& catalogue, const Choice& choice);
 
 // The state as pairs of a name and a text, for scripts and tests: "plan.tp" -> "8".
 std::vector<std::pair<std::string, std::string>> facts(const AppState& state, const Views& views);

@@ -21,7 +21,9 @@
 #include "core/timeline.h"
 #include "plans/assumptions.h"
 #include "plans/campaign.h"
+#include "plans/open_inputs.h"
 #include "plans/search.h"
+#include "sim/load_scenario.h"
 #include "sim/simulate.h"
 #include "sim/validation.h"
 #include "stacks/launch_files.h"
@@ -30,16 +32,6 @@
 
 namespace tpsim {
 
-// Names of the catalogue, or paths of files. An empty profile or stack is the cluster's own.
-struct ScenarioNames {
-  std::string model;
-  std::string cluster;
-  std::string profile;
-  std::string stack;
-};
-
-Result<Scenario> load_scenario(const Catalogue& catalogue, const ScenarioNames& names);
-
 // The data that came with this package, wherever it was moved to; $TPSIM_DATA goes before it.
 // TPSIM_PACKAGE_DATA is defined for everything that links tpsim::tpsim.
 inline Result<Catalogue> open_catalogue() { return Catalogue::open(TPSIM_PACKAGE_DATA); }
@@ -47,6 +39,10 @@ inline Result<Catalogue> open_catalogue() { return Catalogue::open(TPSIM_PACKAGE
 inline Result<Scenario> load_scenario(const ScenarioNames& names) {
   TPSIM_TRY(const Catalogue catalogue, open_catalogue());
   return load_scenario(catalogue, names);
+}
+inline Result<Scenario> scenario_of(const PlanFile& file) {
+  TPSIM_TRY(const Catalogue catalogue, open_catalogue());
+  return scenario_of(catalogue, file);
 }
 
 }  // namespace tpsim

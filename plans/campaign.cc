@@ -44,7 +44,10 @@ Status check_request(const Scenario& scenario, const Plan& plan, const CampaignR
 Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignRequest& request,
                  Campaign& campaign) {
   LayerPricer pricer(scenario);
-  TPSIM_TRY(const Prediction full, predict(pricer, plan));
+  PlannedRun run{plan, {}};
+  TPSIM_TRY(run.predicted, predict(pricer, plan));
+  if (request.widen) request.widen(run);
+  const Prediction& full = run.predicted;
   campaign.predicted_step = full.step;
   campaign.step = request.step > Seconds() ? request.step : full.step;
   // A measured step corrects the predictions of the ramp's smaller batches by its own error.

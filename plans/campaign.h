@@ -46,6 +46,9 @@ struct CampaignRequest {
   SparesFor spares_for = SparesFor::kCost;
   std::int64_t replays = 2000;
   std::uint64_t seed = 1;
+  // Widens the interval of the predicted full batch by what nobody stated (plans/open_inputs.h);
+  // may be empty.
+  std::function<void(PlannedRun&)> widen = {};
 };
 
 struct CampaignCheckpoints {

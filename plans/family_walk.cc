@@ -8,6 +8,21 @@
 
 namespace tpsim {
 
+bool rank_order_matters(const Plan& plan, std::int64_t gpus_per_node) {
+  Plan one = plan, other = plan;
+  one.rank_order = RankOrder::kTpDpPp;
+  other.rank_order = RankOrder::kTpPpDp;
+  if (!experts_fit_ranks(other)) return true;
+  const auto moves = [&](GroupKind group) {
+    return place_group(one, group, gpus_per_node) != place_group(other, group, gpus_per_node);
+  };
+  if (moves(GroupKind::kData) || moves(GroupKind::kPipeline) || moves(GroupKind::kEmbedding)) {
+    return true;
+  }
+  return folds_experts(one) && (moves(GroupKind::kExpertTensor) || moves(GroupKind::kExpert) ||
+                                moves(GroupKind::kExpertData));
+}
+
 FamilyWalk::FamilyWalk(const PlanSpace& space, std::int64_t family)
     : scenario_(space.scenario_),
       space_(space),
@@ -104,23 +119,10 @@ void FamilyWalk::add_layout(const ParallelDegrees& degrees) {
   }
 }
 
-// Whether some group lies otherwise on the nodes in the one order than in the other.
 bool FamilyWalk::rank_order_matters(const ParallelDegrees& degrees) const {
-  const std::int64_t per_node =
-      node_size(scenario_.cluster, degrees.tp * degrees.pp * degrees.dp * degrees.cp);
-  Plan one = plan_, other = plan_;
-  one.degrees = other.degrees = degrees;
-  one.rank_order = RankOrder::kTpDpPp;
-  other.rank_order = RankOrder::kTpPpDp;
-  if (!experts_fit_ranks(other)) return true;
-  const auto moves = [&](GroupKind group) {
-    return place_group(one, group, per_node) != place_group(other, group, per_node);
-  };
-  if (moves(GroupKind::kData) || moves(GroupKind::kPipeline) || moves(GroupKind::kEmbedding)) {
-    return true;
-  }
-  return folds_experts(one) && (moves(GroupKind::kExpertTensor) || moves(GroupKind::kExpert) ||
-                                moves(GroupKind::kExpertData));
+  Plan plan = plan_;
+  plan.degrees = degrees;
+  return tpsim::rank_order_matters(plan, node_size(scenario_.cluster, gpu_count(plan)));
 }
 
 const char* FamilyWalk::reason_against(const ParallelDegrees& degrees) const {

@@ -9,6 +9,9 @@
 
 namespace tpsim {
 
+// Whether the other rank order would place some group of the plan otherwise on the nodes.
+bool rank_order_matters(const Plan& plan, std::int64_t gpus_per_node);
+
 class FamilyWalk {
  public:
   FamilyWalk(const PlanSpace& space, std::int64_t family);

@@ -171,7 +171,7 @@ Space searched(const Arguments& arguments, const std::optional<PlanFile>& file, 
                            ? pareto_front(all.named.scenario, all.space, interruptible(), threads)
                            : search(all.named.scenario, all.space, top, interruptible(), threads));
   adopt_parts(all.found.tried, all.named);
-  ok_or_throw(widen_intervals(all.named, all.found.plans));
+  ok_or_throw(widen_intervals(all.named, all.found.plans, threads));
   if (all.found.plans.empty()) {
     throw Failure{nothing_fits(all.named.scenario, all.space, all.found)};
   }

@@ -242,6 +242,11 @@ ClusterSpec with_node_rate(ClusterSpec cluster, double node_gbps) {
   return cluster;
 }
 
+double node_rate_of(const ClusterSpec& cluster) {
+  return cluster.inter_node.bandwidth.value() * 8 * 1e-9 *
+         static_cast<double>(cluster.nics_per_node);
+}
+
 Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
                      const StackSpec& stack) {
   TPSIM_TRY_STATUS(check_stated(run));

@@ -28,54 +28,67 @@ std::optional<GroupKind> group_of(StepTerm term) {
     case StepTerm::kWeightGather: return GroupKind::kData;
     case StepTerm::kContextCommunication: return GroupKind::kContext;
     case StepTerm::kExpertCommunication: return GroupKind::kExpert;
-    case StepTerm::kGroupedProducts:
-    case StepTerm::kPermutation:
-    case StepTerm::kImbalance:
     case StepTerm::kTransfer: return GroupKind::kPipeline;
     case StepTerm::kTiedEmbedding: return GroupKind::kEmbedding;
-    case StepTerm::kMatmul:
-    case StepTerm::kAttention:
-    case StepTerm::kRecurrence:
-    case StepTerm::kElementwise:
-    case StepTerm::kHostWait:
-    case StepTerm::kBubble:
-    case StepTerm::kClipping:
-    case StepTerm::kOptimizer:
-    case StepTerm::kHostStep:
-    case StepTerm::kStragglers:
-    case StepTerm::kUnmodelled: return std::nullopt;
+    default: return std::nullopt;
   }
-  return std::nullopt;
 }
 
-// Shares of the step that are uncertain each for its own reason.
+// Shares of the step, each uncertain for a reason of its own.
 struct UncertainShares {
   double host = 0;     // the device waits for the host
   double network = 0;  // exposed collectives of groups that span nodes
   double kernels = 0;  // kernels that are not the profile's: one factor of the stack stands for all
-  double experts = 0;  // their products, dispatch and what is around it
+  double experts = 0;  // grouped GEMMs, permutation, imbalance; dispatch inside a node
   double scans = 0;    // kernels of recurrences
 };
 
+using UncertainShare = double UncertainShares::*;
+
+// The share that a term belongs to, where no network between nodes carries the term; null: the
+// term is as certain as the prices of its ops.
+UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const Plan& plan) {
+  switch (term) {
+    case StepTerm::kHostWait:
+    case StepTerm::kHostStep: return &UncertainShares::host;
+    case StepTerm::kAttention:
+      return stack.flash_speed != 1 && plan.attention == AttentionKind::kFlash
+                 ? &UncertainShares::kernels
+                 : nullptr;
+    case StepTerm::kElementwise:
+      return stack.eager_traffic != 1 ? &UncertainShares::kernels : nullptr;
+    case StepTerm::kRecurrence: return &UncertainShares::scans;
+    case StepTerm::kGroupedProducts:
+    case StepTerm::kPermutation:
+    case StepTerm::kExpertCommunication:
+    case StepTerm::kImbalance: return &UncertainShares::experts;
+    case StepTerm::kMatmul:
+    case StepTerm::kTensorCommunication:
+    case StepTerm::kZeroCommunication:
+    case StepTerm::kContextCommunication:
+    case StepTerm::kTransfer:
+    case StepTerm::kBubble:
+    case StepTerm::kGradientReduction:
+    case StepTerm::kTiedEmbedding:
+    case StepTerm::kClipping:
+    case StepTerm::kOptimizer:
+    case StepTerm::kWeightGather:
+    case StepTerm::kStragglers:
+    case StepTerm::kUnmodelled: return nullptr;
+  }
+  return nullptr;
+}
+
+// A term counts in one share at most.
 UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, const StepCost& cost) {
-  const auto share_of = [&](StepTerm term) { return cost.terms[term] / cost.step; };
+  const std::int64_t node = node_size(scenario.cluster, gpu_count(plan));
   UncertainShares shares;
-  shares.host = share_of(StepTerm::kHostWait) + share_of(StepTerm::kHostStep);
-  if (scenario.stack.flash_speed != 1 && plan.attention == AttentionKind::kFlash) {
-    shares.kernels += share_of(StepTerm::kAttention);
-  }
-  if (scenario.stack.eager_traffic != 1) shares.kernels += share_of(StepTerm::kElementwise);
-  shares.scans = share_of(StepTerm::kRecurrence);
-  for (const StepTerm term : {StepTerm::kGroupedProducts, StepTerm::kPermutation,
-                              StepTerm::kExpertCommunication, StepTerm::kImbalance}) {
-    shares.experts += share_of(term);
-  }
   for (const StepTerm term : kStepTerms) {
     const std::optional<GroupKind> group = group_of(term);
-    if (!group || share_of(term) <= 0) continue;
-    const GroupPlacement placement =
-        place_group(plan, *group, node_size(scenario.cluster, gpu_count(plan)));
-    if (placement.nodes > 1) shares.network += share_of(term);
+    const bool spans_nodes = group && place_group(plan, *group, node).nodes > 1;
+    const UncertainShare share =
+        spans_nodes ? &UncertainShares::network : share_within_nodes(term, scenario.stack, plan);
+    if (share != nullptr) shares.*share += std::max(0.0, cost.terms[term] / cost.step);
   }
   return shares;
 }
@@ -183,9 +196,10 @@ Status check_plan(const Scenario& scenario, const Plan& plan) {
 
 namespace {
 
-// Skewed: what is not known of a step slows it down more than it speeds it up.
+// Both sides are of the step's logarithm, so that no spread reaches a step of zero. In seconds the
+// slow side is the longer one, as it is in measurements.
 void set_interval(Prediction& p, double faster, double slower) {
-  p.step_low = std::max(0.0, 1 - faster) * p.step;
+  p.step_low = std::exp(-faster) * p.step;
   p.step_high = std::exp(slower) * p.step;
 }
 
@@ -240,7 +254,7 @@ constexpr double kMostDays = 50;  // 106 in picoseconds
 
 void widen_interval(Prediction& prediction, double faster, double slower) {
   set_interval(prediction,
-               std::hypot(1 - prediction.step_low / prediction.step, kHalfOf90 * faster),
+               std::hypot(std::log(prediction.step / prediction.step_low), kHalfOf90 * faster),
                std::hypot(std::log(prediction.step_high / prediction.step), kHalfOf90 * slower));
 }
 

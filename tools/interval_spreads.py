@@ -45,7 +45,7 @@ class Row:
 
     def is_held(self, residual):
         half = NORMAL_90 * math.sqrt(residual ** 2 + self.other_variance)
-        return max(0, 1 - half) <= math.exp(self.error) <= math.exp(half)
+        return abs(self.error) <= half
 
 
 def without_residuals(folder):

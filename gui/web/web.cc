@@ -172,7 +172,7 @@ class Page {
     if (ImGui::GetIO().Fonts->TexID == nullptr) ImGui_ImplOpenGL3_CreateFontsTexture();
   }
 
-  FrameSearchHost search_;
+  FrameSearchHost search_{PieceSize::kShort};  // a browser waits for each frame
   Session session_;
   Presses presses_;
   std::string facts_;

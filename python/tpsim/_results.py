@@ -548,6 +548,7 @@ class CampaignReport(Report):
     assumptions: Dict[str, Assumption]
     phases: Tuple[Phase, ...]
     goal: Optional[Goal] = None
+    assumed: Optional[Assumed] = None
 
 
 class StageReserved(Value):

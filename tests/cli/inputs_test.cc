@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/files.h"
+#include "plans/usual_batch.h"
 #include "sim/simulate.h"
 #include "tests/temporary_folder.h"
 
@@ -170,7 +171,7 @@ TEST_CASE("an interval is as wide as what nobody stated makes it, and stating na
   const auto [none, narrow] =
       predicted({cluster, {Opt::kStack, std::string(open.open.front().taken)}});
   REQUIRE(open.open.size() == 1);  // the network is the named cluster's
-  CHECK(open.open.front().what == "software");
+  CHECK(open.open.front().input == OpenInput::kSoftware);
   CHECK(none.open.empty());
   CHECK(wide.step == narrow.step);
   CHECK(wide.step_low <= narrow.step_low);

@@ -6,6 +6,7 @@
 #include "core/files.h"
 #include "core/plan_json.h"
 #include "gui/actions.h"
+#include "plans/usual_batch.h"
 #include "tests/gui/gui_fixture.h"
 
 namespace tpsim::gui {
@@ -17,6 +18,15 @@ std::string scratch(const std::string& name) {
   const fs::path folder = fs::temp_directory_path() / ("tpsim_gui_" + std::to_string(getpid()));
   fs::create_directories(folder);
   return (folder / name).string();
+}
+
+Plan bloom_plan() {
+  Plan plan;
+  plan.degrees = {2, 4, 2, 1};
+  plan.micro_batch = 2;
+  plan.global_batch = 64;
+  plan.stage_layers = default_stage_layers(30, 4);
+  return plan;
 }
 
 }  // namespace
@@ -107,6 +117,42 @@ TEST_CASE("another model or number of GPUs is a new question") {
   CHECK(
       gui.run("double-click GPUs\ntype \"8\"\npress Enter\nwait\nexpect gpus 8\nexpect error no") ==
       "");
+}
+
+TEST_CASE("another model brings the batch that tpsim plan takes for it") {
+  AppState state = small_state();
+  state.choice.global_batch = 48;
+  GuiFixture gui(state);
+  REQUIRE(gui.run("wait 2\nexpect global_batch 48") == "");
+  REQUIRE(gui.run("click model\nclick bloom-3b\nwait 2\nexpect global_batch not 48") == "");
+  CHECK(gui.views().global_batch == searched_global_batch(gui.views().scenario->model, 16));
+}
+
+TEST_CASE("software that nobody stated is named, and widens the interval once it is priced") {
+  AppState state = small_state();
+  state.plan = bloom_plan();
+  GuiFixture gui(state);
+  gui.host().frame();
+  REQUIRE(gui.views().a);
+  const Seconds narrow = gui.views().a->predicted.step_high;
+  REQUIRE(gui.run("wait\nexpect software \"megatron-deepspeed-bloom, assumed\"") == "");
+  CHECK(gui.views().a->assumed.open.size() == 2);  // and the network of the cluster
+  CHECK(gui.views().a->predicted.step_high > narrow);
+  REQUIRE(gui.run("click cluster\nclick jean-zay-a100\nwait") == "");
+  gui.state().plan = bloom_plan();
+  REQUIRE(gui.run("wait") == "");
+  CHECK(gui.views().a->assumed.open.size() == 1);  // a cluster that was chosen is stated
+}
+
+TEST_CASE("a plan that was opened is on the screen before the search begins") {
+  AppState state = small_state();
+  state.plan = bloom_plan();
+  GuiFixture gui(state);
+  gui.host().frame();
+  REQUIRE(gui.views().a);
+  CHECK(gui.views().a->plan == *state.plan);
+  CHECK(gui.views().is_searching);
+  CHECK(gui.views().found.considered == 0);
 }
 
 TEST_CASE("what cannot be planned is said in place") {

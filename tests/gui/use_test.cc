@@ -54,8 +54,9 @@ Rect place_of(GuiFixture& gui, const std::string& label) {
 
 PlanFile shown_plan(GuiFixture& gui) {
   const Views& views = gui.views();
-  return {views.scenario->model, gui.state().choice.cluster, views.profile,
-          views.stack,           gui.state().choice.parts,   views.a->plan};
+  const ScenarioNames& names = views.names;
+  return {views.scenario->model, names.cluster, names.profile,  names.stack,
+          names.parts,           views.a->plan, names.node_gbps};
 }
 
 }  // namespace

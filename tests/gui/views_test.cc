@@ -10,6 +10,7 @@
 #include "core/json_document.h"
 #include "gui/axis.h"
 #include "gui/background_search.h"
+#include "gui/choice.h"
 #include "gui/critical_path.h"
 #include "gui/knobs.h"
 #include "gui/plan_picture.h"
@@ -25,7 +26,7 @@ namespace {
 Scenario small_scenario() {
   Choice choice;
   choice.model = "bloom-7b1";
-  return *load_scenario(Catalogue(std::string(TPSIM_SOURCE_DIR) + "/data"), choice);
+  return load_choice(Catalogue(std::string(TPSIM_SOURCE_DIR) + "/data"), choice)->scenario;
 }
 
 Plan small_plan() {
@@ -124,7 +125,7 @@ TEST_CASE("experts are shared out as far as data-parallel ranks and experts allo
   Choice choice;
   choice.model = "mixtral-8x7b";
   const ModelSpec model =
-      load_scenario(Catalogue(std::string(TPSIM_SOURCE_DIR) + "/data"), choice)->model;
+      load_choice(Catalogue(std::string(TPSIM_SOURCE_DIR) + "/data"), choice)->scenario.model;
   Plan start = small_plan();
   start.degrees = {.tp = 1, .pp = 2, .dp = 8, .ep = 4};
   start.stage_layers = default_stage_layers(model.layers, 2);
@@ -190,8 +191,11 @@ TEST_CASE("the search in pieces finds what one search finds") {
   choice.gpus = 16;
   choice.global_batch = 64;
   const auto scenario = std::make_shared<const Scenario>(small_scenario());
-  SearchJob job(choice, scenario);
-  while (!job.done()) job.step();
+  const PieceSize size = GENERATE(PieceSize::kWholePass, PieceSize::kShort);
+  SearchJob job(choice, scenario, size);
+  int pieces = 0;
+  for (; !job.done(); ++pieces) job.step();
+  CHECK((pieces > 20) == (size == PieceSize::kShort));
   SearchSpace space;
   space.gpus = 16;
   space.global_batch = 64;
@@ -199,6 +203,7 @@ TEST_CASE("the search in pieces finds what one search finds") {
   REQUIRE(whole.ok());
   const std::vector<PlannedRun>& plans = job.findings().plans;
   CHECK(plans.front().plan == whole->plans.front().plan);
+  CHECK(job.findings().considered == whole->considered);
   const auto is_smaller = [](const PlannedRun& a, const PlannedRun& b) {
     return a.predicted.peak < b.predicted.peak;
   };

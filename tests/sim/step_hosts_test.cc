@@ -57,4 +57,48 @@ TEST_CASE("experts that share tokens between nodes widen the interval by the net
             squared(scenario.stack.residual_spread) + squared(kNetworkSpread * share));
 }
 
+TEST_CASE("an interval answers to the network by the time of groups between nodes, counted once") {
+  constexpr double kQuantile = 1.645;
+  const auto squared = [](double x) { return x * x; };
+  for (const ModelSpec& model : {test::small_mixture(), test::small_llama()}) {
+    Scenario scenario = test::small_scenario(model);
+    Plan plan = plan_of(model, {1, 2, 4, 1, 4}, 16);  // stages on two nodes, experts inside one
+    if (!has_experts(model)) plan.degrees.ep = 1;
+    plan.zero = 0;
+    const auto variance = [&](double network_spread) {
+      scenario.cluster.calibrated.rows = 10;
+      scenario.cluster.calibrated.network_spread = network_spread;
+      const Prediction p = *simulate(scenario, plan);
+      return squared(std::log(p.step_high / p.step) / kQuantile);
+    };
+    const Prediction p = *simulate(scenario, plan);
+    const double between_nodes =
+        (time_of(p, StepTerm::kTransfer) + time_of(p, StepTerm::kTiedEmbedding)) / p.step;
+    INFO(model.name);
+    CHECK(std::sqrt(std::max(0.0, variance(0.5) - variance(0))) ==
+          Approx(0.5 * between_nodes).margin(1e-6));
+  }
+}
+
+TEST_CASE("experts' communication between nodes is uncertain as the network, not as experts too") {
+  Scenario scenario = test::small_scenario(test::small_mixture());
+  Plan plan = plan_of(scenario.model, {1, 1, 8, 1, 8}, 16);
+  scenario.model.experts.count = 8;
+  plan.zero = 0;
+  const auto variance = [&](std::int64_t gpus_of_node) {
+    Scenario placed = scenario;
+    placed.cluster.gpus_per_node = gpus_of_node;
+    placed.cluster.inter_node = placed.cluster.intra_node;
+    placed.cluster.calibrated.rows = 10;  // of a network that is known exactly
+    const Prediction p = *simulate(placed, plan);
+    const double half = std::log(p.step_high / p.step) / 1.645;
+    return std::pair(half * half, time_of(p, StepTerm::kExpertCommunication) / p.step);
+  };
+  const auto [inside, inside_share] = variance(8);
+  const auto [between, between_share] = variance(4);
+  CHECK(inside_share > 0.01);
+  CHECK(between_share > 0.01);
+  CHECK(between < inside);
+}
+
 }  // namespace tpsim

@@ -188,14 +188,16 @@ TEST_CASE("a host that takes weeks gives an error, never a negative time") {
   }
 }
 
-TEST_CASE("an interval of any spread begins at nothing or later") {
+TEST_CASE(
+    "an interval of any spread begins above zero and is as wide on both sides of the logarithm") {
   const Case c = cases().front();
   for (const double spread : {0.0, 0.05, 0.7, 1.0}) {
     Scenario scenario = scenario_of(c);
     scenario.stack.residual_spread = scenario.stack.run_spread = spread;
     const Result<Prediction> predicted = simulate(scenario, c.plan);
     REQUIRE(predicted.ok());
-    CHECK(predicted->step_low.value() >= 0);
+    CHECK(predicted->step_low.value() > 0);
+    CHECK(predicted->step / predicted->step_low == Approx(predicted->step_high / predicted->step));
     CHECK(predicted->step_low <= predicted->step);
     CHECK(predicted->step <= predicted->step_high);
   }
