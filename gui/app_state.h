@@ -21,11 +21,12 @@ struct Choice {
   std::string cluster = "jean-zay-a100";
   bool cluster_is_assumed = true;  // nobody chose it
   std::string profile, stack;      // empty: the cluster's own; such a stack is assumed
+  bool stack_is_assumed = false;   // a plan file names it, though nobody stated it
   PartValues parts;                // of the software, in place of the stack's own
   double node_gbps = 0;            // what leaves a node; 0: the cluster's own
   std::int64_t gpus = 384;
-  std::int64_t global_batch = 0;               // 0: as `tpsim plan` takes it
-  std::optional<DType> dtype, gradient_dtype;  // none: likewise
+  std::int64_t global_batch = 0;  // 0: as `tpsim plan` takes it
+  std::optional<Plan> around;     // the saved plan that the search starts from (space_around())
   // Bandwidth over that, inside a node and between nodes: "what if the network were..."
   double intra_node = 1.0;
   double inter_node = 1.0;

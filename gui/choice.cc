@@ -32,16 +32,18 @@ Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choic
   const ClusterSpec& cluster = loaded.scenario.cluster;
   if (names.profile.empty()) names.profile = cluster.profile;
   if (names.stack.empty()) names.stack = cluster.stack;
-  loaded.unstated = {choice.stack.empty(), choice.cluster_is_assumed && names.node_gbps == 0};
+  loaded.unstated = {choice.stack.empty() || choice.stack_is_assumed,
+                     choice.cluster_is_assumed && names.node_gbps == 0};
   loaded.scenario.cluster.intra_node.bandwidth *= choice.intra_node;
+  // The window plans with the stack's own parts: it shows one software at a time.
+  loaded.scenario.stack.choices.parts.clear();
   return loaded;
 }
 
 void choose_model(const std::string& name, Choice& choice) {
   choice.model = name;
   choice.opened_model.reset();
-  choice.dtype.reset();
-  choice.gradient_dtype.reset();
+  choice.around.reset();
   choice.global_batch = 0;
 }
 
@@ -50,6 +52,7 @@ void choose_cluster(const std::string& name, Choice& choice) {
   choice.cluster_is_assumed = false;
   choice.profile.clear();
   choice.stack.clear();
+  choice.stack_is_assumed = false;
   choice.parts.clear();
   choice.node_gbps = 0;
   choice.intra_node = choice.inter_node = 1;

@@ -44,7 +44,7 @@ Result<std::string> shown_command(const ViewComputer& computer, const AppState& 
   const auto file = computer.plan_file();
   if (!file) return bad_input("there is no plan", "", "choose one first");
   TPSIM_TRY(const std::string model, model_words(computer, *file, state));
-  return command_of(*file, model, !state.choice.stack.empty());
+  return command_of(*file, model, !file->stack_assumed);
 }
 
 }  // namespace tpsim::gui

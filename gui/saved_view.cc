@@ -17,6 +17,7 @@ constexpr auto kChoiceFields = [](auto& io, auto& choice) {
                [&](auto& inner) { part_value_fields(inner, choice.parts); });
   io.number("node_gbps", choice.node_gbps, {0, 1e6}, kOptional);
   io.flag("cluster_is_assumed", choice.cluster_is_assumed, kOptional);
+  io.flag("stack_is_assumed", choice.stack_is_assumed, kOptional);
   io.integer("gpus", choice.gpus, {1, 1 << 20});
   io.integer("global_batch", choice.global_batch, {0, 1 << 24});  // 0: as `tpsim plan` takes it
   io.number("intra_node_factor", choice.intra_node, {0.01, 100});
@@ -97,8 +98,7 @@ Status read_view(const JsonValue& root, const std::string& file, AppState& state
       follows != nullptr && follows->as<bool>() != nullptr && *follows->as<bool>();
   if (plan) {
     next.choice.opened_model = std::make_shared<const ModelSpec>(plan->model);
-    next.choice.dtype = plan->plan.dtype;
-    next.choice.gradient_dtype = plan->plan.gradient_dtype;
+    next.choice.around = plan->plan;
   }
   next.opened_file.clear();  // a view is no plan file
   next.plan = plan && !follows_best ? std::optional(plan->plan) : std::nullopt;
@@ -113,15 +113,15 @@ void show_plan(const PlanFile& file, AppState& state) {
   choice.model = file.model.name;
   choice.opened_model = std::make_shared<const ModelSpec>(file.model);
   choice.cluster = file.cluster;
-  choice.cluster_is_assumed = false;
+  choice.cluster_is_assumed = file.network_assumed;
   choice.profile = file.profile;
   choice.stack = file.stack;
+  choice.stack_is_assumed = file.stack_assumed;
   choice.parts = file.parts;
   choice.node_gbps = file.node_gbps;
   choice.gpus = gpu_count(file.plan);
   choice.global_batch = file.plan.global_batch;
-  choice.dtype = file.plan.dtype;
-  choice.gradient_dtype = file.plan.gradient_dtype;
+  choice.around = file.plan;
   state.plan = file.plan;
   state.pinned.reset();
   state.timeline = TimelineState();

@@ -24,19 +24,15 @@ SearchJob::SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario, Pi
     : scenario_(std::move(scenario)), size_(size) {
   findings_.choice = std::move(choice);
   const Choice& asked = findings_.choice;
+  if (asked.around) space_ = space_around(*asked.around);
   space_.gpus = asked.gpus;
   space_.global_batch = global_batch_of(asked, scenario_->model);
-  if (asked.dtype) space_.asked[Setting::kDtype] = {static_cast<std::int64_t>(*asked.dtype)};
-  if (asked.gradient_dtype) {
-    space_.asked[Setting::kGradientDtype] = {static_cast<std::int64_t>(*asked.gradient_dtype)};
-  }
   begin(Pass::kBest);
 }
 
 void SearchJob::begin(Pass pass) {
   pass_ = pass;
-  const bool finds_best = pass == Pass::kBest || pass == Pass::kBestOffloaded;
-  if (size_ == PieceSize::kShort && !finds_best) {
+  if (size_ == PieceSize::kShort && pass != Pass::kBest) {
     slices_ = fitting_;
   } else if (size_ == PieceSize::kShort) {
     for (const std::int64_t tp : divisors(space_.gpus)) {
@@ -58,9 +54,6 @@ SearchSpace SearchJob::part(const Slice& slice) const {
   if (pass_ == Pass::kFront || pass_ == Pass::kFastest) {
     part.asked[Setting::kOffload] = {setting_of(findings_.plans.front().plan, Setting::kOffload)
                                          .value};  // as the best of the whole space
-  } else if (may_offload(*scenario_, space_)) {
-    part.asked[Setting::kOffload] = {static_cast<std::int64_t>(
-        pass_ == Pass::kBestOffloaded ? Offload::kOptimizer : Offload::kNone)};
   }
   return part;
 }
@@ -104,10 +97,7 @@ void SearchJob::find_best(const Slice& slice) {
 
 void SearchJob::finish(Pass pass) {
   switch (pass) {
-    case Pass::kBest:
-      if (best_.empty() && may_offload(*scenario_, space_)) return begin(Pass::kBestOffloaded);
-      return finish_best();
-    case Pass::kBestOffloaded: return finish_best();
+    case Pass::kBest: return finish_best();
     case Pass::kFront: return begin(Pass::kFastest);
     case Pass::kFastest: findings_.is_complete = true;
   }

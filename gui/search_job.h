@@ -38,8 +38,7 @@ class SearchJob {
   const Findings& findings() const { return findings_; }
 
  private:
-  // As search() has it: offload is tried where nobody asks and nothing else fits.
-  enum class Pass : std::uint8_t { kBest, kBestOffloaded, kFront, kFastest };
+  enum class Pass : std::uint8_t { kBest, kFront, kFastest };
   struct Slice {
     std::int64_t tp = 0, pp = 0;  // 0: all
   };

@@ -137,8 +137,15 @@ void ViewComputer::read_measured(const std::string& file) {
 std::optional<PlanFile> ViewComputer::plan_file() const {
   if (!views_.scenario || !views_.a) return std::nullopt;
   const ScenarioNames& names = views_.names;
-  return PlanFile{views_.scenario->model, names.cluster,  names.profile, names.stack, names.parts,
-                  views_.a->plan,         names.node_gbps};
+  return PlanFile{views_.scenario->model,
+                  names.cluster,
+                  names.profile,
+                  names.stack,
+                  names.parts,
+                  views_.a->plan,
+                  names.node_gbps,
+                  views_.unstated.software,
+                  views_.unstated.network};
 }
 
 bool ViewComputer::catalogue_holds(const ModelSpec& model) const {
