@@ -129,8 +129,10 @@ void FamilySearch::consider(const Plan& plan, const StageCut& cut) {
     return;
   }
   if (plan.recompute == Recompute::kBlocks) return consider_counts(plan, cut);
-  // Where ranks lie changes no memory: what did not fit in one order fits in none.
-  if (plan.rank_order != first_order_ && plan.zero == zero_over_memory_) {
+  // Where ranks lie changes no memory, but for shards over a node's ranks: what did not fit in one
+  // order fits in none.
+  const bool moves_shards = pricer_.scenario().stack.parts.shard_group == kShardOverNode;
+  if (plan.rank_order != first_order_ && plan.zero == zero_over_memory_ && !moves_shards) {
     ++found_.over_memory;
     return;
   }
@@ -206,8 +208,7 @@ void FamilySearch::consider_counts(Plan plan, const StageCut& cut) {
 
 // Whether no plan of this layout, arrangement and micro-batch, and so of no larger one, can fit.
 bool FamilySearch::is_below_floor(const Plan& plan) {
-  const TrainingOptions& training = pricer_.scenario().stack.training;
-  MemoryFloor& floor = floors_[fixed_key(LayerKind::kWordEmbeddings, plan, training)];
+  MemoryFloor& floor = floors_[fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario())];
   if (plan.micro_batch != floor.micro_batch) {
     floor.is_over_limit = floor.is_over_limit || group_bounds_.least_of_block(plan) > limit_;
     floor.micro_batch = plan.micro_batch;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/low_precision.h"
 #include "sim/normal.h"
 #include "sim/stage_memory.h"
 #include "sim/step_end.h"
@@ -120,7 +121,7 @@ GroupBounds::Layer GroupBounds::block_of(const Plan& plan, std::int64_t kind) {
 }
 
 const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
-  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario().stack.training);
+  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario());
   Layers& layers = layers_[slot_of(key)];
   if (layers.is_known && layers.key == key) return layers;
   layers = {};
@@ -146,7 +147,7 @@ const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
     }
   }
   // What makes scales of what a chunk has seen comes on top.
-  if (plan.precision != Precision::kNone) {
+  if (exchanges_scales(pricer_.scenario().stack, plan)) {
     layers.ends.forward.alone = layers.ends.backward.alone = std::numeric_limits<double>::max();
   }
   layers.all = layers.ends;
@@ -158,7 +159,7 @@ const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
 }
 
 const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
-  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario().stack.training);
+  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario());
   Left& left = left_[slot_of(key)];
   if (left.is_known && left.key == key) return left;
   left = {};
@@ -183,8 +184,7 @@ const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
 }
 
 const GroupBounds::Fixed& GroupBounds::fixed_of(const Plan& plan) {
-  const LayerKey key =
-      fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario().stack.training);
+  const LayerKey key = fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario());
   Fixed& fixed = fixed_[static_cast<std::size_t>(plan.zero)];
   if (fixed.is_known && fixed.key == key) return fixed;
   fixed = {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -62,18 +63,27 @@ Plan shard_plan(const Scenario& scenario, Plan plan) {
   return plan;
 }
 
+// The least data-parallel degree whose ranks hold all experts.
+std::int64_t least_replicas(const Plan& plan) {
+  const std::int64_t of_experts = expert_tensor_ranks(plan) * plan.degrees.ep;
+  return of_experts / std::gcd(of_experts, plan.degrees.tp * plan.degrees.cp);
+}
+
 // One trace stands for all data-parallel degrees where ZeRO leaves layers whole. Left out is the
 // padding of a unit to their number: where gradients are kept apart, one fill of less than 64 dp
-// elements.
+// elements. Embeddings and head are never recomputed.
 Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
-  if (plan.recompute == Recompute::kSelective && !attends_again(scenario.stack.parts)) {
-    traced.recompute = Recompute::kNone;
-  }
-  traced.zero = key.zero;
-  if (key.degrees.dp == 0) traced.degrees.dp = 1;
+  const bool attends_once =
+      plan.recompute == Recompute::kSelective && !attends_again(scenario.stack.parts);
+  if (attends_once || key.kind != LayerKind::kBlock) traced.recompute = Recompute::kNone;
   traced.degrees.ep = std::max<std::int64_t>(1, key.degrees.ep);
   traced.degrees.etp = key.degrees.etp;
+  traced.zero = key.zero;
+  if (key.zero == 0) {
+    traced.degrees.dp = least_replicas(traced);
+    traced.rank_order = {};
+  }
   return traced;
 }
 
@@ -112,12 +122,18 @@ Scenario at_site_clock(Scenario scenario) {
   return scenario;
 }
 
-// Without what only says where groups lie: a trace that works around no shards does not know.
-LayerKey placeless(LayerKey key) {
+// Without what only places groups of replicas: a layer that works around no shards has none.
+LayerKey without_replicas(LayerKey key) {
   if (key.zero != 0) return key;
   key.degrees.dp = key.degrees.pp = 0;
   key.rank_order = {};
   return key;
+}
+
+// Without what only places groups: a trace that works around no shards depends on none of them.
+LayerKey placeless(LayerKey key) {
+  if (key.zero == 0) key.node = key.world = 0;
+  return without_replicas(key);
 }
 
 }  // namespace
@@ -164,12 +180,12 @@ LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std
 
 // Blocks without experts are the same wherever those of other blocks lie.
 LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t block) const {
-  LayerKey key = layer_key(kind, plan, scenario().stack.training, block);
+  LayerKey key = layer_key(kind, plan, scenario(), block);
   const bool shares = kind == LayerKind::kBlock && lacks_experts_[static_cast<std::size_t>(block)];
   if (!shares || key.zero != 0) return key;
   key.degrees.ep = 1;
   key.degrees.etp = 0;
-  return placeless(key);
+  return without_replicas(key);
 }
 
 Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan) const {
@@ -370,10 +386,7 @@ Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
 }
 
 const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
-  LayerKey key = fixed_key(kind, plan, scenario().stack.training, block);
-  // What an owner broadcasts at once depends on its stage.
-  if (scenario().stack.parts.sync == DataParallelSync::kOwners) key.degrees.pp = plan.degrees.pp;
-  const auto [fixed, is_new] = fixed_.place(key);
+  const auto [fixed, is_new] = fixed_.place(fixed_key(kind, plan, scenario(), block));
   if (!is_new) return fixed;
   StepEndTrace trace =
       trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),

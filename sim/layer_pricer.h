@@ -67,6 +67,8 @@ struct LayerKey {
   ParallelDegrees degrees{0, 0, 0, 0, 0};
   std::int64_t micro_batch = 0;
   std::int64_t virtual_stages = 0;
+  std::int64_t node = 0;   // node_size(): how many GPUs of every node the plan takes
+  std::int64_t world = 0;  // all GPUs, where they do not fill whole nodes
   int zero = 0;
   bool sequence_parallel = false;
   Recompute recompute{};
@@ -80,13 +82,15 @@ struct LayerKey {
   bool whole_gradients = false;  // holds_whole_gradients()
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
-// Keys of a layer, of its share of the step's end, and of a transfer. Blocks of a plan
-// that recomputes some of them are of two kinds: ask with with_whole_recompute().
-LayerKey layer_key(LayerKind kind, const Plan& plan, const TrainingOptions& options,
+// Keys of a layer, of its share of the step's end, of a transfer, and of all chunks of a plan,
+// whatever their layers. Blocks of a plan that recomputes some of them are of two kinds: call
+// layer_key() with with_whole_recompute().
+LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario,
                    std::int64_t block = 0);
-LayerKey fixed_key(LayerKind kind, const Plan& plan, const TrainingOptions& options,
+LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario,
                    std::int64_t block = 0);
 LayerKey transfer_key(const Plan& plan);
+LayerKey chunk_key(const Plan& plan, const Scenario& scenario);
 
 struct LayerKeyHash {
   std::size_t operator()(const LayerKey& key) const noexcept;
@@ -115,6 +119,17 @@ class LayerCache {
 
   std::unordered_map<LayerKey, T, LayerKeyHash> entries_;
   std::array<std::array<Entry*, 2>, static_cast<std::size_t>(LayerKind::kHead) + 1> recent_{};
+};
+
+// What the price of an op is made of: OpCostModel::price() reads nothing else of a record.
+struct PricedOp {
+  OpKey key;
+  double flops = 0, bytes = 0;
+  bool is_grouped = false;  // is_grouped_product()
+  friend bool operator==(const PricedOp&, const PricedOp&) = default;
+};
+struct PricedOpHash {
+  std::size_t operator()(const PricedOp& op) const noexcept { return std::hash<OpKey>()(op.key); }
 };
 
 // The price lists of a scenario: built once, read by any number of threads.
@@ -177,7 +192,8 @@ class LayerPricer {
   };
   HostOfBlock host_of_block(const Plan& plan, std::int64_t block) const;
   // Without memory. `host`: its own work, spread evenly over what it issues.
-  PhaseCost price_phase(const LayerTrace& trace, Phase kind, const Plan& plan, Seconds host);
+  PhaseCost price_phase(LayerKind kind, const LayerTrace& trace, Phase part, const Plan& plan,
+                        Seconds host);
   double load_of(const Plan& plan);
   Seconds issue_time(ModelPart part) const;
   HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
@@ -216,7 +232,7 @@ class LayerPricer {
 
   std::shared_ptr<const PriceLists> prices_;
   std::vector<bool> lacks_experts_;  // by kind of block, where others have some
-  std::unordered_map<OpKey, OpPrice> op_prices_;
+  std::unordered_map<PricedOp, OpPrice, PricedOpHash> op_prices_;
   std::unordered_map<std::int64_t, double> loads_;  // of the busiest rank's experts, by ep
   LayerCache<Layer> layers_;
   std::vector<Layer*> unpriced_;                               // layers that still hold a trace

@@ -79,6 +79,11 @@ Precision recipe_of(const StackSpec& stack, const Plan& plan) {
   return Precision::kFp8;
 }
 
+// Products that round for themselves have their scales once a step, with its loss.
+bool exchanges_scales(const StackSpec& stack, const Plan& plan) {
+  return recipe_of(stack, plan) == Precision::kFp8 && !stack.rounds_in_products;
+}
+
 Status check_precision(const DeviceFacts& device, Precision precision) {
   Plan plan;
   plan.precision = precision;

@@ -39,6 +39,10 @@ bool is_linear_layer(const OpRecord& op);
 // The recipe that a plan's linear layers take in this software.
 Precision recipe_of(const StackSpec& stack, const Plan& plan);
 
+// Whether the ranks of a stage agree on scales after every chunk: those of steps before, of all
+// tensors at once.
+bool exchanges_scales(const StackSpec& stack, const Plan& plan);
+
 // The same product of narrow operands. The layout is that of y = x W^T: the others read copies.
 OpRecord with_operands(const OpRecord& product, DType operands);
 

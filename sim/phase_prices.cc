@@ -71,11 +71,11 @@ double LayerPricer::stack_factor(const OpRecord& op) const {
   return unnamed * (1 + added * ops().streaming_cost(op.key.kind));
 }
 
-// Equal keys take equal time.
 OpPrice LayerPricer::op_price(const OpRecord& op) {
-  const auto found = op_prices_.find(op.key);
+  const PricedOp priced{op.key, op.flops, op.bytes, is_grouped_product(op)};
+  const auto found = op_prices_.find(priced);
   if (found != op_prices_.end()) return found->second;
-  return op_prices_.emplace(op.key, ops().price(op)).first->second;
+  return op_prices_.emplace(priced, ops().price(op)).first->second;
 }
 
 HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
@@ -151,8 +151,8 @@ double LayerPricer::load_of(const Plan& plan) {
   return place->second;
 }
 
-PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Plan& plan,
-                                   Seconds host) {
+PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phase part,
+                                   const Plan& plan, Seconds host) {
   PhaseCost phase;
   phase.load = load_of(plan);
   phase.experts = std::max<std::int64_t>(1, scenario().model.experts.count / plan.degrees.ep);
@@ -165,7 +165,7 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
   RoundedOperands rounded(scenario(), plan);
   std::vector<Ring> rings;
   const bool in_ring = attends_in_ring(scenario().stack);
-  const auto [begin, end] = trace.span(kind);
+  const auto [begin, end] = trace.span(part);
   // Modules are entered one after the other: what the host does for the last of them keeps no
   // kernel of the first waiting.
   const Seconds between = host / static_cast<double>(std::max<std::size_t>(1, end - begin));
@@ -192,7 +192,8 @@ PhaseCost LayerPricer::price_phase(const LayerTrace& trace, Phase kind, const Pl
         }
         continue;
       }
-      const CollectiveRecord record = rounded.sent(traced);
+      // Embeddings and head gather in the plan's dtype.
+      const CollectiveRecord record = kind == LayerKind::kBlock ? rounded.sent(traced) : traced;
       const Seconds whole = collective(record, plan);
       add_hidden_slices(record, plan, phase);
       if (runs_beside_layers(record)) {
@@ -392,9 +393,9 @@ LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
                                    const LayerMemory& memory, const Plan& plan,
                                    std::int64_t block) {
   const HostOfBlock host = kind == LayerKind::kBlock ? host_of_block(plan, block) : HostOfBlock();
-  LayerCost cost{price_phase(trace, Phase::kForward, plan, host.forward),
-                 price_phase(trace, Phase::kBackward, plan, host.backward),
-                 price_phase(trace, Phase::kAccumulate, plan, Seconds())};
+  LayerCost cost{price_phase(kind, trace, Phase::kForward, plan, host.forward),
+                 price_phase(kind, trace, Phase::kBackward, plan, host.backward),
+                 price_phase(kind, trace, Phase::kAccumulate, plan, Seconds())};
   cost.forward.memory = memory.forward;
   cost.backward.memory = memory.backward;
   cost.accumulate.memory = memory.accumulate;

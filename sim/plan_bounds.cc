@@ -35,7 +35,7 @@ InFlight in_flight(const StageCut& cut, const StageKind& stage,
 }  // namespace
 
 PlanBounds::Family& PlanBounds::family_of(const Plan& plan) {
-  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario().stack.training);
+  const LayerKey key = chunk_key(plan, pricer_.scenario());
   Family& family = families_[key.zero < 2 ? 0 : static_cast<std::size_t>(key.zero - 1)];
   if (family.number > 0 && family.key == key) return family;
   family.key = key;
@@ -87,8 +87,7 @@ const PassTimes& PlanBounds::pass_of(Chunk& chunk, std::int64_t chunks) const {
 }
 
 PlanBounds::Fixed& PlanBounds::fixed_of(const Plan& plan) {
-  const LayerKey key =
-      fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario().stack.training);
+  const LayerKey key = fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario());
   Fixed& fixed = fixed_[static_cast<std::size_t>(plan.zero)];
   if (fixed.number > 0 && fixed.key == key) return fixed;
   fixed.key = key;

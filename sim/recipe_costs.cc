@@ -22,8 +22,7 @@ Seconds LayerPricer::streaming_time(Bytes moved) const {
 // and of its backward: gather the values of all tensors, reduce, divide, shift the histories.
 PhaseCost LayerPricer::scale_exchange(const Plan& plan, std::int64_t blocks) const {
   PhaseCost phase;
-  if (recipe_of(scenario().stack, plan) != Precision::kFp8 || blocks == 0) return phase;
-  if (scenario().stack.rounds_in_products) return phase;  // once a step, with its loss
+  if (!exchanges_scales(scenario().stack, plan) || blocks == 0) return phase;
   constexpr double kTensors = 4 * 3;  // a block's linear layers: input, weight, output
   constexpr double kKernels = 4;
   const GroupPlacement placement =

@@ -103,6 +103,7 @@ Scenario random_scenario(std::mt19937& random) {
   scenario.stack.memory.caching_allocator = random() % 2 == 0;
   scenario.stack.memory.fragmentation = 0.1 * static_cast<double>(pick({0, 1}));
   scenario.stack.training.gradient_sync = static_cast<GradientSync>(scenario.model.layers % 3);
+  if (scenario.model.layers % 2 == 0) scenario.stack.parts.shard_group = kShardOverNode;
   return scenario;
 }
 
