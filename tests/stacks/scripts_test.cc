@@ -58,10 +58,9 @@ TEST_CASE("a script of arrays is read with its experts, its size and what change
         static_cast<std::int64_t>(RotaryKernel::kTorch));
   CHECK(read->parts.at(StackPart::kOverlapParameterGather) == 1);
   for (const char* option :
-       {"--moe-aux-loss-coeff", "--moe-grouped-gemm", "--moe-router-dtype",
-        "--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl", "--rotary-percent",
-        "--enable-experimental", "--auto-detect-ckpt-format", "--no-ckpt-fully-parallel-save",
-        "--dist-ckpt-strictness"}) {
+       {"--moe-aux-loss-coeff", "--moe-router-dtype", "--cross-entropy-loss-fusion",
+        "--cross-entropy-fusion-impl", "--rotary-percent", "--enable-experimental",
+        "--auto-detect-ckpt-format", "--no-ckpt-fully-parallel-save", "--dist-ckpt-strictness"}) {
     CAPTURE(option);
     CHECK(names(*read, option));
   }

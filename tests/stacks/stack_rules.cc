@@ -133,6 +133,7 @@ std::string validate_megatron(const Values& v, const Script& script) {
   const bool fsdp = has(v, "--use-megatron-fsdp");
   const auto connections = script.variables.find("CUDA_DEVICE_MAX_CONNECTIONS");
   const bool ordered = connections != script.variables.end() && connections->second == "1";
+  const bool overlapped = has(v, "--overlap-moe-expert-parallel-comm");
   const std::string stages = megatron_stages(v, pp);
   if (!stages.empty()) return stages;
   const std::string experts = megatron_experts(v, tp, dp * cp);
@@ -154,7 +155,8 @@ std::string validate_megatron(const Values& v, const Script& script) {
        {has(v, "--use-precision-aware-optimizer") <= has(v, "--use-distributed-optimizer"),
         "the precision-aware optimizer wants the distributed one"},
        {!fsdp || !ordered, "FSDP wants more than one connection"},
-       {fsdp || tp * cp == 1 || ordered, "tensor parallelism wants one connection"},
+       {fsdp || overlapped || tp * cp == 1 || ordered, "tensor parallelism wants one connection"},
+       {!overlapped || !ordered, "overlapped experts want more than one connection"},
        {!has(v, "--overlap-param-gather") || has(v, "--overlap-grad-reduce"),
         "overlap of gathers alone"},
        {!has(v, "--overlap-param-gather") || fsdp || has(v, "--use-distributed-optimizer"),
