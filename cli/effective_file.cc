@@ -62,12 +62,10 @@ Result<EffectiveFile> effective_file(const Arguments& arguments, const Catalogue
   const auto is_another = [&](Opt opt, CatalogueKind kind, const std::string& saved) {
     return names_another(arguments, opt, catalogue, kind, saved);
   };
-  if (is_another(Opt::kCluster, CatalogueKind::kClusters, names.cluster)) {
-    if (file) {
-      TPSIM_TRY_STATUS(move_to_cluster(arguments, catalogue, effective));
-    } else {
-      names.cluster = *arguments[Opt::kCluster];
-    }
+  if (arguments.has(Opt::kCluster)) {
+    const bool moves = file && is_another(Opt::kCluster, CatalogueKind::kClusters, names.cluster);
+    if (moves) TPSIM_TRY_STATUS(move_to_cluster(arguments, catalogue, effective));
+    names.cluster = *arguments[Opt::kCluster];  // a copy of the saved one by its own name
   }
   if (is_another(Opt::kProfile, CatalogueKind::kProfiles, names.profile)) {
     names.profile = *arguments[Opt::kProfile];

@@ -13,8 +13,10 @@
 
 #include "plans/enumerate.h"
 #include "plans/family_search.h"
+#include "plans/merged_results.h"
 #include "plans/open_parts.h"
 #include "plans/parallel_for.h"
+#include "plans/pricer_pool.h"
 #include "plans/search_work.h"
 #include "sim/predict.h"
 #include "sim/step.h"
@@ -41,30 +43,6 @@ Plan whole_plan(const Plan& settings, const StageCut& cut) {
   plan.stage_layers = cut.layers;
   return plan;
 }
-
-// Pricers of one scenario, one for each thread that searches: what the layers of one search cost
-// need not be traced again for the next.
-class PricerPool {
- public:
-  explicit PricerPool(const Scenario& scenario)
-      : prices_(std::make_shared<const PriceLists>(scenario)) {}
-
-  const Scenario& scenario() const { return prices_->scenario; }
-
-  std::shared_ptr<LayerPricer> take() {
-    const std::lock_guard lock(mutex_);
-    if (taken_ == all_.size()) all_.push_back(std::make_shared<LayerPricer>(prices_));
-    return all_[taken_++];
-  }
-  // Between searches: nobody uses what was taken any more.
-  void take_back_all() { taken_ = 0; }
-
- private:
-  std::shared_ptr<const PriceLists> prices_;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<LayerPricer>> all_;
-  std::size_t taken_ = 0;
-};
 
 class Search {
  public:
@@ -374,43 +352,6 @@ class Search {
 };
 
 using Progress = std::function<void(double)>;
-
-void add_counts(const SearchResult& from, SearchResult& to) {
-  to.considered += from.considered;
-  to.feasible += from.feasible;
-  to.not_as_good += from.not_as_good;
-  to.simulated += from.simulated;
-  to.elapsed += from.elapsed;
-  for (const auto& [reason, count] : from.pruned) to.pruned[reason] += count;
-}
-
-// Of two searches that found nothing, the plan that misses by least.
-void keep_nearest_miss(SearchResult& second, SearchResult& first) {
-  const auto peak = [](const SearchResult& found) { return found.nearest_miss->predicted.peak; };
-  const bool first_is_nearer =
-      first.nearest_miss && (!second.nearest_miss || peak(first) <= peak(second));
-  if (first_is_nearer) second.nearest_miss = std::move(first.nearest_miss);
-}
-
-// The `top` best plans of both; of equals the first search's come first.
-SearchResult merged(SearchResult first, SearchResult second, std::size_t top) {
-  add_counts(first, second);
-  keep_nearest_miss(second, first);
-  std::vector<PlannedRun> plans;
-  std::vector<double> scores;
-  std::size_t i = 0, k = 0;
-  while (plans.size() < top && (i < first.plans.size() || k < second.plans.size())) {
-    const bool takes_first =
-        k == second.plans.size() || (i < first.plans.size() && first.scores[i] <= second.scores[k]);
-    SearchResult& from = takes_first ? first : second;
-    std::size_t& at = takes_first ? i : k;
-    plans.push_back(std::move(from.plans[at]));
-    scores.push_back(from.scores[at++]);
-  }
-  second.plans = std::move(plans);
-  second.scores = std::move(scores);
-  return second;
-}
 
 SearchSpace offloaded(SearchSpace space) {
   space.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kOptimizer)};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 #include "reference_model/rotary_table.h"
@@ -36,17 +35,6 @@ bool moves_slices(const CollectiveRecord& record) {
 double moments_traffic(const OpRecord& op, const StackSpec& stack) {
   if (op.key.kind != OpKind::kAdamW || stack.parts.moments_dtype == DType::kFloat32) return 1;
   return 1 - 8 * static_cast<double>(op.key.dims[0]) / op.bytes;
-}
-
-// The same in memory, whatever the weights' dtype (Transformer Engine's FusedAdam, exp_avg_dtype).
-// An offloaded optimizer keeps its moments in fp32.
-void narrow_moments(Program& program, const StackSpec& stack) {
-  for (AllocationRecord& allocation : program.allocations) {
-    const std::string_view label = allocation.label;
-    const bool is_moment = allocation.category == MemoryCategory::kOptimizer &&
-                           (label == "momentum" || label == "variance");
-    if (is_moment) allocation.bytes = allocation.bytes / 4 * size_of(stack.parts.moments_dtype);
-  }
 }
 
 // The plan whose data-parallel ranks are those of one shard group.

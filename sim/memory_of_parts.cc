@@ -1,6 +1,7 @@
 #include "sim/memory_of_parts.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "sim/low_precision.h"
 #include "sim/plain_kernels.h"
@@ -75,6 +76,15 @@ std::int64_t logits_of(const LayerTrace& trace) {
     if (op.key.kind == OpKind::kVocabMax) return op.key.dims[0] * op.key.dims[1];
   }
   return 0;
+}
+
+void narrow_moments(Program& program, const StackSpec& stack) {
+  for (AllocationRecord& allocation : program.allocations) {
+    const std::string_view label = allocation.label;
+    const bool is_moment = allocation.category == MemoryCategory::kOptimizer &&
+                           (label == "momentum" || label == "variance");
+    if (is_moment) allocation.bytes = allocation.bytes / 4 * size_of(stack.parts.moments_dtype);
+  }
 }
 
 void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& trace,

@@ -13,6 +13,10 @@ namespace tpsim {
 // Logits of one micro-batch on this rank, in elements; 0 where the trace is not of a head.
 std::int64_t logits_of(const LayerTrace& trace);
 
+// Narrows both moments of Adam to the stack's dtype, whatever the weights' (Transformer Engine's
+// FusedAdam, exp_avg_dtype). An offloaded optimizer keeps its moments in fp32.
+void narrow_moments(Program& program, const StackSpec& stack);
+
 void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& trace,
                          const Plan& plan, const Scenario& scenario);
 

@@ -196,10 +196,23 @@ Status check_plan(const Scenario& scenario, const Plan& plan) {
 
 namespace {
 
-// Both sides are of the step's logarithm, so that no spread reaches a step of zero. In seconds the
-// slow side is the longer one, as it is in measurements.
+// The low end of an interval as a share of the step: linear in the spread, as it was calibrated, up
+// to half of the step, and falling exponentially from there, so that no spread reaches zero.
+constexpr double kLinearSpread = 0.5;
+double low_end(double spread) {
+  if (spread <= kLinearSpread) return 1 - spread;
+  constexpr double kRest = 1 - kLinearSpread;
+  return kRest * std::exp((kLinearSpread - spread) / kRest);
+}
+// The spread that low_end() turns into this share.
+double spread_below(double share) {
+  constexpr double kRest = 1 - kLinearSpread;
+  return share >= kRest ? 1 - share : kLinearSpread - kRest * std::log(share / kRest);
+}
+
+// The slow side is the longer one, as it is in measurements.
 void set_interval(Prediction& p, double faster, double slower) {
-  p.step_low = std::exp(-faster) * p.step;
+  p.step_low = low_end(faster) * p.step;
   p.step_high = std::exp(slower) * p.step;
 }
 
@@ -254,7 +267,7 @@ constexpr double kMostDays = 50;  // 106 in picoseconds
 
 void widen_interval(Prediction& prediction, double faster, double slower) {
   set_interval(prediction,
-               std::hypot(std::log(prediction.step / prediction.step_low), kHalfOf90 * faster),
+               std::hypot(spread_below(prediction.step_low / prediction.step), kHalfOf90 * faster),
                std::hypot(std::log(prediction.step_high / prediction.step), kHalfOf90 * slower));
 }
 

@@ -41,7 +41,7 @@ TEST_CASE("each plan that a search lists has the interval that simulating it pri
                                                    {opt_of(Setting::kZero), "1"},
                                                    {opt_of(Setting::kMicroBatch), "1"}}));
   NamedScenario named = load_scenario(arguments, std::nullopt).value();
-  const SearchSpace space = search_space(arguments, named.scenario).value();
+  const SearchSpace space = search_space(arguments, named.scenario, std::nullopt).value();
   for (const int threads : {1, 3}) {
     SearchResult found = search(named.scenario, space, 6, {}).value();
     REQUIRE(found.plans.size() > 3);

@@ -140,7 +140,7 @@ TEST_CASE("the window plans the batch that tpsim plan takes, another for another
     Arguments arguments = test::arguments_of(
         Command::kPlan, {{Opt::kModel, model}, {Opt::kCluster, "dgx-h200"}, {Opt::kGpus, "512"}});
     const NamedScenario named = load_scenario(arguments, std::nullopt).value();
-    return search_space(arguments, named.scenario)->global_batch;
+    return search_space(arguments, named.scenario, std::nullopt)->global_batch;
   };
   const Catalogue catalogue = Catalogue::open().value();
   gui::Choice choice;

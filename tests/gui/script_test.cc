@@ -131,10 +131,14 @@ TEST_CASE("another model brings the batch that tpsim plan takes for it") {
 TEST_CASE("software that nobody stated is named, and widens the interval once it is priced") {
   AppState state = small_state();
   state.plan = bloom_plan();
+  AppState stated = state;
+  stated.choice.stack = "megatron-deepspeed-bloom";
+  stated.choice.cluster_is_assumed = false;
+  GuiFixture other(stated);
+  REQUIRE(other.run("wait") == "");
+  CHECK(other.views().a->assumed.open.empty());
+  const Seconds narrow = other.views().a->predicted.step_high;
   GuiFixture gui(state);
-  gui.host().frame();
-  REQUIRE(gui.views().a);
-  const Seconds narrow = gui.views().a->predicted.step_high;
   REQUIRE(gui.run("wait\nexpect software \"megatron-deepspeed-bloom, assumed\"") == "");
   CHECK(gui.views().a->assumed.open.size() == 2);  // and the network of the cluster
   CHECK(gui.views().a->predicted.step_high > narrow);

@@ -188,16 +188,20 @@ TEST_CASE("a host that takes weeks gives an error, never a negative time") {
   }
 }
 
-TEST_CASE(
-    "an interval of any spread begins above zero and is as wide on both sides of the logarithm") {
+TEST_CASE("an interval of any spread begins above zero and widens with the spread") {
   const Case c = cases().front();
-  for (const double spread : {0.0, 0.05, 0.7, 1.0}) {
+  double before = 2;
+  for (const double spread : {0.0, 0.05, 0.2, 0.3, 0.31, 0.7, 1.0, 10.0}) {
     Scenario scenario = scenario_of(c);
     scenario.stack.residual_spread = scenario.stack.run_spread = spread;
     const Result<Prediction> predicted = simulate(scenario, c.plan);
     REQUIRE(predicted.ok());
     CHECK(predicted->step_low.value() > 0);
-    CHECK(predicted->step / predicted->step_low == Approx(predicted->step_high / predicted->step));
+    CHECK(predicted->step_low / predicted->step < before);
+    before = predicted->step_low / predicted->step;
+    Prediction same = *predicted;
+    widen_interval(same, 0, 0);
+    CHECK(same.step_low.value() == Approx(predicted->step_low.value()));
     CHECK(predicted->step_low <= predicted->step);
     CHECK(predicted->step <= predicted->step_high);
   }
