@@ -48,16 +48,21 @@ Status widen_intervals(NamedScenario& named, std::span<PlannedRun> runs, int thr
   return Ok{};
 }
 
-std::string assumed_view(const Terminal& terminal, const Assumed& assumed) {
+std::string assumed_view(const Terminal& terminal, const NamedScenario& named) {
+  const Assumed& assumed = named.assumed;
   if (assumed.open.empty()) return "";
+  // An option that repeats a plan file changes nothing, so only planning again states it.
+  const char* remedy =
+      named.is_saved ? "plan again with the {} stated ({}): +{}{}" : "state the {} ({}): +{}{}";
   std::string what, narrower;
   for (const OpenChoice& one : assumed.open) {
     what +=
         fmt::format("{}{} {}", what.empty() ? "" : ", ", name_of(one.input), printable(one.taken));
-    narrower +=
-        fmt::format("{}state the {} ({}): +{}{}", narrower.empty() ? "" : "; ", name_of(one.input),
-                    option_for(one.input), percent(one.half_width_if_stated),
-                    narrower.empty() ? " instead of +" + percent(assumed.half_width_all_open) : "");
+    const std::string instead =
+        narrower.empty() ? " instead of +" + percent(assumed.half_width_all_open) : "";
+    if (!narrower.empty()) narrower += "; ";
+    narrower += fmt::format(fmt::runtime(remedy), name_of(one.input), option_for(one.input),
+                            percent(one.half_width_if_stated), instead);
   }
   return "  " + terminal.paint("assumed      ", Ink::kDim) +
          wrapped(what + "; " + narrower, terminal.room(15, 85), 15) + "\n";

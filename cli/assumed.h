@@ -29,7 +29,7 @@ Status widen_intervals(NamedScenario& named, std::span<PlannedRun> runs, int thr
 
 // "software megatron-lm, network of dgx-a100; state the software (--stack): +14 % instead of
 // +22 %"; empty where nothing is open.
-std::string assumed_view(const Terminal& terminal, const Assumed& assumed);
+std::string assumed_view(const Terminal& terminal, const NamedScenario& named);
 // Adds it as "assumed" where something is open.
 void add_assumed(JsonValue& report, const Assumed& assumed);
 

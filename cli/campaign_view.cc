@@ -287,7 +287,7 @@ std::string campaign_text(const Terminal& terminal, const CampaignReport& report
   text += row(terminal, "plan", "{}", short_name(report.plan));
   text += steps_view(terminal, campaign, report.request);
   text += bill_view(terminal, campaign);
-  text += assumed_view(terminal, report.named.assumed) + "\n";
+  text += assumed_view(terminal, report.named) + "\n";
   if (report.goal) text += goal_view(terminal, *report.goal) + "\n";
   text += heading(terminal, "WHERE THE TIME GOES") +
           time_view(terminal, campaign.time, report.request.checkpoints) + "\n";

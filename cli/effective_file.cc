@@ -35,6 +35,7 @@ Result<std::string> profile_on(const Catalogue& catalogue, const std::string& cl
 Status move_to_cluster(const Arguments& arguments, const Catalogue& catalogue,
                        EffectiveFile& effective) {
   PlanFile& file = effective.file;
+  const Result<ClusterSpec> left = catalogue.load_cluster(file.cluster);
   file.cluster = *arguments[Opt::kCluster];
   if (file.node_gbps > 0) {
     effective.dropped.push_back(fmt::format("network of {} Gb/s a node", file.node_gbps));
@@ -42,7 +43,8 @@ Status move_to_cluster(const Arguments& arguments, const Catalogue& catalogue,
   }
   const std::string saved = file.profile;
   TPSIM_TRY(file.profile, profile_on(catalogue, file.cluster, saved));
-  if (file.profile != saved) effective.dropped.push_back("profile " + saved);
+  const bool is_own = left.ok() && left->profile == saved;  // goes without saying
+  if (file.profile != saved && !is_own) effective.dropped.push_back("profile " + saved);
   // This program's own software has a name for each kind of device.
   const Result<Profile> old_profile = catalogue.load_profile(saved);
   const Result<Profile> new_profile = catalogue.load_profile(file.profile);

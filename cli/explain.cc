@@ -156,7 +156,7 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
   text += heading(terminal, "PLAN");
   text += plan_view(terminal, run.plan, named.settings_left);
   text += prediction_view(terminal, predicted, named.scenario.profile);
-  text += assumed_view(terminal, named.assumed);
+  text += assumed_view(terminal, named);
   if (!fits_in_memory(predicted)) {
     text += "  " +
             terminal.paint("does not fit: " + misfit_text(predicted, kRefusedChance), Ink::kBad) +

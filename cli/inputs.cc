@@ -307,6 +307,7 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
   NamedScenario named;
   Scenario& scenario = named.scenario;
   if (arguments.has(Opt::kNoLimits)) scenario.limits = kNoLimits;
+  named.is_saved = file.has_value();
   named.dropped = std::move(effective.dropped);
   TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file, known, &named.dropped));
   TPSIM_TRY(named.cluster, cluster_name(arguments, catalogue, names.cluster, scenario.model));

@@ -26,6 +26,7 @@ struct NamedScenario {
   std::string stack;
   PartValues parts;                       // asked for in place of the stack's own
   double node_gbps = 0;                   // likewise of the cluster's network; 0: the cluster's
+  bool is_saved = false;                  // a plan file is behind it
   std::vector<std::string> dropped = {};  // of the plan file, made void by options
   // What neither an option nor a plan file says; reports mark it.
   bool cluster_is_default = false, stack_is_default = false;

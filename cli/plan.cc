@@ -127,7 +127,7 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   text += plan_view(terminal, best.plan);
   text += prediction_view(terminal, best.predicted, named.scenario.profile);
   text += tried_view(terminal, named);
-  text += assumed_view(terminal, named.assumed) + "\n";
+  text += assumed_view(terminal, named) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
   text += ranking(terminal, named, space, found, arguments.has(Opt::kPareto));

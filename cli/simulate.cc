@@ -25,7 +25,7 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   text += heading(terminal, "PLAN");
   text += plan_view(terminal, run.plan, named.settings_left);
   text += prediction_view(terminal, run.predicted, named.scenario.profile);
-  text += assumed_view(terminal, named.assumed) + "\n";
+  text += assumed_view(terminal, named) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, run.predicted, kTermsShown) + "\n";
   text += heading(terminal, "MEMORY", "GiB at the peak of each stage");

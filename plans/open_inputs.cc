@@ -199,17 +199,31 @@ Assumed OpenInputs::widen(std::span<PlannedRun> runs, int threads) {
   return first.value_or(Assumed{});
 }
 
+namespace {
+
+Result<PlannedRun> widened(const Catalogue& catalogue, const Scenario& scenario,
+                           const ScenarioNames& names, const Unstated& unstated, const Plan& plan) {
+  PlannedRun run{plan, {}};
+  TPSIM_TRY(run.predicted, simulate(scenario, plan));
+  TPSIM_TRY(OpenInputs inputs, OpenInputs::in(catalogue, scenario, names, unstated));
+  inputs.widen(run);
+  return run;
+}
+
+}  // namespace
+
 Result<PlannedRun> simulate(const Catalogue& catalogue, const ScenarioNames& names,
                             const Plan& plan) {
   TPSIM_TRY(const Scenario scenario, load_scenario(catalogue, names));
-  PlannedRun run{plan, {}};
-  TPSIM_TRY(run.predicted, simulate(scenario, plan));
   ScenarioNames taken = names;
   if (taken.stack.empty()) taken.stack = scenario.cluster.stack;
-  TPSIM_TRY(OpenInputs inputs,
-            OpenInputs::in(catalogue, scenario, taken, Unstated{names.stack.empty(), false}));
-  inputs.widen(run);
-  return run;
+  return widened(catalogue, scenario, taken, {names.stack.empty(), false}, plan);
+}
+
+Result<PlannedRun> simulate(const Catalogue& catalogue, const PlanFile& file) {
+  TPSIM_TRY(const Scenario scenario, scenario_of(catalogue, file));
+  const Unstated unstated{file.stack_assumed, file.network_assumed && file.node_gbps == 0};
+  return widened(catalogue, scenario, names_of(file), unstated, file.plan);
 }
 
 }  // namespace tpsim

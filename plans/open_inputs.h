@@ -25,7 +25,7 @@ template <>
 inline constexpr auto kWordsOf<OpenInput> = std::to_array<std::string_view>({"software",
                                                                              "network"});
 
-// What nobody stated. A plan file states both.
+// What nobody stated. A plan file notes both (PlanFile::stack_assumed, network_assumed).
 struct Unstated {
   bool software = false;
   bool network = false;
@@ -86,5 +86,7 @@ class OpenInputs {
 // software counts as unstated.
 Result<PlannedRun> simulate(const Catalogue& catalogue, const ScenarioNames& names,
                             const Plan& plan);
+// What `tpsim simulate` answers for a saved plan.
+Result<PlannedRun> simulate(const Catalogue& catalogue, const PlanFile& file);
 
 }  // namespace tpsim

@@ -73,6 +73,7 @@ TEST_CASE("a campaign has the interval of its plan's step") {
     const Width step = width_of(simulated(given).run.predicted);
     given.emplace_back(Opt::kTokens, "100B");
     given.emplace_back(Opt::kReplays, "10");
+    given.emplace_back(Opt::kAllowOom, "");
     const CampaignReport report =
         campaign_answer(arguments_of(Command::kCampaign, given), std::nullopt, {}).value();
     // What else a run takes grows with its steps.

@@ -93,9 +93,9 @@ TEST_CASE("the window shows the step and the interval of a saved plan as the com
     check_same(shown.predicted, answer->run.predicted);
     check_same(shown.predicted, typed(shown.command).run.predicted);
     // A program that links tpsim.
-    const auto of_file = scenario_of(Catalogue::open().value(), file);
+    const auto of_file = simulate(Catalogue::open().value(), file);
     REQUIRE(of_file.ok());
-    check_same(simulate(*of_file, file.plan).value(), answer->run.predicted);
+    check_same(of_file->predicted, answer->run.predicted);
   }
 }
 
