@@ -173,7 +173,7 @@ std::string formats_page() {
       "take). All are\n"
       "JSON. An unknown key, a missing one, a number out of range and a quantity without its unit "
       "are errors\n"
-      "that name file, line and key. Units: B, KiB, MiB, GiB; s, ms, us, h; GB/s, Gbit/s; TFLOP/s. "
+      "that name file, line and key. Units: B, KiB, MiB, GiB; s, ms, us, h; GB/s, Gb/s; TFLOP/s. "
       "Tables of\n"
       "measured runs are described in [runs.md](runs.md), reports in [json.md](json.md).\n";
   for (const FileFormat& format : kFormats) {

@@ -59,7 +59,7 @@ struct PartProgram {
   std::int64_t block = 0;            // the kind of block, where the part is one
   bool is_recomputed = false;        // the whole block is
   std::int64_t count = 1;            // of such parts in the model, over all stages
-  std::vector<PhaseProgram> phases;  // those with events
+  std::vector<PhaseProgram> phases = {};  // those with events
 };
 
 // In the order of ProgramPart. Blocks of a plan that recomputes some of them are two parts.
