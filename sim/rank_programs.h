@@ -56,9 +56,9 @@ struct PhaseProgram {
 
 struct PartProgram {
   ProgramPart part{};
-  std::int64_t block = 0;            // the kind of block, where the part is one
-  bool is_recomputed = false;        // the whole block is
-  std::int64_t count = 1;            // of such parts in the model, over all stages
+  std::int64_t block = 0;                 // the kind of block, where the part is one
+  bool is_recomputed = false;             // the whole block is
+  std::int64_t count = 1;                 // of such parts in the model, over all stages
   std::vector<PhaseProgram> phases = {};  // those with events
 };
 
