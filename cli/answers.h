@@ -159,8 +159,8 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
 // {"version": "tpsim-validate-report/1", ...}
 JsonValue validate_json(const std::vector<RunOutcome>& outcomes);
 
-// What `tpsim explain`, --program, --why-not and --what-if say, in both forms, and the plan that
-// they speak of.
+// The report of `tpsim explain`, with or without --program, --why-not or --what-if, as JSON and as
+// text, and the plan that the report explains.
 struct Explanation {
   JsonValue document;
   std::string text;

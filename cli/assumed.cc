@@ -11,7 +11,7 @@ namespace {
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-// That states it.
+// The option that states the input.
 std::string_view option_for(OpenInput input) {
   return row_of(input == OpenInput::kSoftware ? Opt::kStack : Opt::kNodeGbps).name;
 }

@@ -1,5 +1,4 @@
-// What a prediction takes for granted because nobody stated it (plans/open_inputs.h), as the
-// commands find and report it.
+// Unstated inputs of a prediction (plans/open_inputs.h): how commands find and report them.
 #pragma once
 
 #include <set>

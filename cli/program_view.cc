@@ -24,7 +24,7 @@ std::string flops_text(double flops) { return flops > 0 ? fmt::format("{:.3g}", 
 
 constexpr std::size_t kWhatWidth = 48;  // of 100 columns
 
-// What the first column has no room for stands in rows below.
+// Wraps a first cell that is too wide into further rows.
 void add_row(Table& table, const std::string& what, std::vector<Cell> others) {
   const std::string lines = wrapped(what, kWhatWidth, 2);
   std::string_view left = lines;
@@ -36,7 +36,7 @@ void add_row(Table& table, const std::string& what, std::vector<Cell> others) {
 
 void add_event(Table& table, const IssuedOp& op) {
   const OpRecord& record = op.record;
-  const std::string pass = name_of_pass(record);  // its dims are no sizes
+  const std::string pass = name_of_pass(record);  // the dims of a cast are not sizes
   std::string what = pass.empty() ? to_string(record.key) : pass;
   if (op.kernels > 1) what += fmt::format(", {} kernels", op.kernels);
   add_row(table, what,

@@ -149,8 +149,8 @@ double core_pairs(const ModelSpec& model) {
   return s * s;
 }
 
-// Of one block for one sequence. A recurrence is taken as two products of state size for each
-// token.
+// Forward FLOPs of the recurrence of one block for one sequence. A recurrence counts as two GEMMs
+// of the state's size per token.
 double recurrence_flops(const ModelSpec& model) {
   if (!is_recurrent(model)) return 0;
   const RecurrentShape& r = model.recurrent;

@@ -1,4 +1,4 @@
-// What the user chose, loaded: the scenario and what stands for it in commands and plan files.
+// Loads the user's choice: the scenario, and its names in commands and plan files.
 #pragma once
 
 #include "core/catalogue.h"

@@ -121,7 +121,7 @@ std::size_t nearest_point(const Plot& plot, const std::vector<PlannedRun>& plans
 void describe(const Ui& ui, const PlannedRun& run) {
   const Prediction& p = run.predicted;
   const std::string extras = extras_text(run.plan);
-  // What nobody stated widens the interval of a plan that is looked at closely.
+  // With unstated inputs the interval here is too narrow: only the selected plan's is widened.
   const std::string interval =
       ui.views.unstated == Unstated{}
           ? fmt::format(" (90 %: {} to {})", time_text(p.step_low), time_text(p.step_high))

@@ -8,7 +8,7 @@
 namespace tpsim::gui {
 namespace {
 
-// What names the model to `tpsim simulate`: the catalogue's name, else the plan file that holds it.
+// The argument of `tpsim simulate` that names the model: a catalogue name, else the plan file.
 Result<std::string> model_words(const ViewComputer& computer, const PlanFile& file,
                                 const AppState& state) {
   if (!state.choice.opened_model) return "--model " + shell_quoted(state.choice.model);

@@ -10,7 +10,7 @@ namespace tpsim::gui {
 namespace {
 
 constexpr int kBestPlans = 24;  // what the table needs at once
-// What a scatter can show: of one tp and pp, and of one tp.
+// The number of plans that the scatter plot shows: for one tp and pp, and for one tp.
 constexpr int kPlansOfSlice = 100;
 constexpr int kPlansOfDegree = 400;
 

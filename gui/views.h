@@ -49,7 +49,7 @@ struct PlanView {
   TimelineIndex index;
   std::vector<std::uint32_t> critical_path;
   double end = 0;  // of the timeline, seconds
-  // What nobody stated, as far as it was priced. Until all of it is, the interval is too narrow.
+  // Steps for the unstated inputs priced so far. The interval is too narrow until all are priced.
   OpenSteps open_steps;
   bool has_interval = false;
   Assumed assumed;

@@ -117,7 +117,7 @@ void PlanSpace::set_refused_aside(Cuts& cuts, std::int64_t pp) const {
   cuts.cuts.erase(refused, cuts.cuts.end());
 }
 
-// That of the plan which the search starts from.
+// Adds the cut into stages of the plan that the search starts from.
 void PlanSpace::add_own_cut(Cuts& cuts, std::int64_t pp) const {
   const std::optional<Plan>& own = space_.around;
   if (!own || own->degrees.pp != pp || own->virtual_stages != cuts.virtual_stages) return;

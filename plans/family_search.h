@@ -38,8 +38,8 @@ struct BoundedGroup {
   GroupKey key;
 };
 
-// Of groups of another search, the ZeRO stages and rank orders (BoundedGroup::slots) whose plans
-// are known to be slower than what counts here.
+// Groups that an earlier search found too slow: the ZeRO stages and rank orders
+// (BoundedGroup::slots) to skip.
 using SlowGroups = std::unordered_map<GroupKey, std::uint32_t, GroupKeyHash>;
 
 // Evaluates the plans of families in closed form; one for each thread. What of a group at once

@@ -9,9 +9,9 @@ namespace tpsim {
 
 // Adds what a search counted, and its time, to those of another.
 void add_counts(const SearchResult& from, SearchResult& to);
-// Of two searches that found nothing, gives `second` the plan that misses by least.
+// Keeps in `second` the nearest miss of two searches that found nothing.
 void keep_nearest_miss(SearchResult& second, SearchResult& first);
-// The `top` best plans of both; of equals the first search's come first.
+// Merges the `top` best plans of both searches. At equal scores the first search's come first.
 SearchResult merged(SearchResult first, SearchResult second, std::size_t top);
 
 }  // namespace tpsim

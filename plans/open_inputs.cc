@@ -54,7 +54,7 @@ struct Squares {
     (away > 0 ? slower : faster) += away * away;
     ++others;
   }
-  // What is taken is one of them.
+  // The assumed entry counts as one more.
   double spread(double squares) const {
     return std::sqrt(squares / static_cast<double>(others + 1));
   }
@@ -91,7 +91,7 @@ Result<std::vector<Scenario>> other_software(const Catalogue& catalogue, const S
   std::vector<Scenario> found;
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
     TPSIM_TRY(StackSpec stack, catalogue.load_stack(name));
-    // What nobody calls by a name is a stand-in for this program or for one table's rows.
+    // A stack without aliases stands for this program or for the rows of one table.
     if (name == names.stack || stack.known_as.empty()) continue;
     Scenario other = scenario;
     other.stack = completed_stack(std::move(stack), names.parts, scenario);

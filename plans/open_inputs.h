@@ -25,7 +25,8 @@ template <>
 inline constexpr auto kWordsOf<OpenInput> = std::to_array<std::string_view>({"software",
                                                                              "network"});
 
-// What nobody stated. A plan file notes both (PlanFile::stack_assumed, network_assumed).
+// The inputs that nobody stated. A plan file records both (PlanFile::stack_assumed,
+// network_assumed).
 struct Unstated {
   bool software = false;
   bool network = false;
@@ -82,11 +83,11 @@ class OpenInputs {
   std::unique_ptr<State> state_;
 };
 
-// What `tpsim simulate` answers for the plan with these names: where they leave the stack empty the
-// software counts as unstated.
+// Predicts a plan as `tpsim simulate` does. The software counts as unstated if the names have no
+// stack.
 Result<PlannedRun> simulate(const Catalogue& catalogue, const ScenarioNames& names,
                             const Plan& plan);
-// What `tpsim simulate` answers for a saved plan.
+// Predicts a saved plan as `tpsim simulate` does.
 Result<PlannedRun> simulate(const Catalogue& catalogue, const PlanFile& file);
 
 }  // namespace tpsim

@@ -360,8 +360,8 @@ SearchSpace offloaded(SearchSpace space) {
 
 bool lacked_memory(const SearchResult& found) { return found.pruned.count(kOverMemory) > 0; }
 
-// Where memory ruled plans out, those that offload the optimizer are tried too, unless nobody wants
-// them: memory is the objective, and others fit.
+// If memory ruled plans out, a second pass tries plans that offload the optimizer. There is no
+// second pass if memory is the objective and plans fit without offload.
 Result<SearchResult> best_plans(const Scenario& scenario, const SearchSpace& space, int top,
                                 const Progress& progress, int threads) {
   PricerPool pricers(scenario);

@@ -73,7 +73,8 @@ struct SearchResult {
   // fit without it: some that offload might be faster or smaller.
   bool offload_left_out = false;
   std::optional<PlannedRun> nearest_miss;  // when nothing fits: the plan that misses by least
-  // Where the stack leaves parts open: every combination, best first. All else is of the first.
+  // Combinations of the parts that the stack leaves open, best first. All other members belong to
+  // the first combination.
   std::vector<TriedParts> tried;
 };
 

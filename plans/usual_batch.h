@@ -7,8 +7,8 @@
 
 namespace tpsim {
 
-// Of a search on `gpus` GPUs: the model's usual batch, else near 4 M tokens (or near 6 K tokens a
-// GPU, if that is more), a multiple of the GPUs or of a divisor of their number.
+// The batch of a search on `gpus` GPUs: the model's usual batch, else near 4 M tokens (or near 6 K
+// tokens a GPU, if that is more), a multiple of the GPUs or of a divisor of their number.
 std::int64_t searched_global_batch(const ModelSpec& model, std::int64_t gpus);
 
 // Of a plan on `gpus` GPUs: the multiple of `at_once` nearest to the model's usual batch, else

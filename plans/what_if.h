@@ -54,7 +54,7 @@ struct MemoryBreakEven {
   std::optional<double> gain;  // of speed over the best plan that fits today; none where none fits
 };
 // By rising memory, up to `most` times today's; each faster than those before it by 1 % or more.
-// Where no plan fits today, the first one that more memory unlocks and no other.
+// If no plan fits today, returns only the first plan that more memory unlocks.
 Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario,
                                                         const SearchSpace& space, double most,
                                                         int threads = 1,

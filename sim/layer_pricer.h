@@ -121,7 +121,7 @@ class LayerCache {
   std::array<std::array<Entry*, 2>, static_cast<std::size_t>(LayerKind::kHead) + 1> recent_{};
 };
 
-// What the price of an op is made of: OpCostModel::price() reads nothing else of a record.
+// The inputs of an op's price: OpCostModel::price() reads nothing else of a record.
 struct PricedOp {
   OpKey key;
   double flops = 0, bytes = 0;

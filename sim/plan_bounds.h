@@ -49,7 +49,7 @@ class PlanBounds {
     PassTimes pass;  // on a stage of so many chunks; 0: of none yet
     std::int64_t pass_among = 0;
   };
-  // What depends on chunk_key() alone.
+  // Costs that depend on chunk_key() alone.
   struct Family {
     LayerKey key;
     std::uint32_t number = 0;                         // counts the families seen

@@ -1,4 +1,4 @@
-// What a rank runs for each part of a plan's model: the programs that LayerPricer prices, with the
+// The programs of a rank by part of the plan's model: those that LayerPricer prices, with the
 // passes of 8-bit and 4-bit recipes and the forward ops that run again in backward.
 #pragma once
 

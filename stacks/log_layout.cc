@@ -137,7 +137,7 @@ bool is_of_a_plan(std::string_view checkpointing) {
 
 bool is_other(std::int64_t ran, std::int64_t planned) { return ran != 0 && ran != planned; }
 
-// What the plan's layout would print.
+// The layout that a log of the plan would print.
 LoggedLayout planned_layout(const Scenario& scenario, const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
   LoggedLayout layout{
