@@ -46,31 +46,34 @@ Kept kept_by_ops(const ModelSpec& model) {
 
 constexpr std::int64_t kSteps = 2;  // what the first leaves behind makes room for no other
 
-class GpuReplay {
- public:
-  GpuReplay(const Program& program, Kept kept, std::int64_t workspace, bool has_neighbours)
-      : program_(program),
-        kept_(std::move(kept)),
-        workspace_(workspace),
-        has_neighbours_(has_neighbours),
-        where_(program.allocations.size()) {
-    for (const ProgramEvent& event : program.events) follow(event);
-  }
-  std::int64_t reserved() const { return cache_.peak_reserved_bytes(); }
-
- private:
-  void follow(const ProgramEvent& event) {
+// Calls an allocator for every event of a program: acquire(bytes), give_back(block, bytes),
+// compute(key) and communicate(record).
+template <class Allocator>
+void replay(const Program& program, Allocator& allocator) {
+  std::vector<void*> blocks(program.allocations.size());
+  for (const ProgramEvent& event : program.events) {
+    const std::size_t i = event.index;
     switch (event.kind) {
       case ProgramEvent::Kind::kAllocate:
-        where_[event.index] = cache_.acquire(program_.allocations[event.index].bytes);
+        blocks[i] = allocator.acquire(program.allocations[i].bytes);
         break;
-      case ProgramEvent::Kind::kFree: cache_.give_back(where_[event.index]); break;
-      case ProgramEvent::Kind::kOp: compute(program_.ops[event.index].key); break;
-      case ProgramEvent::Kind::kCollective:
-        if (has_neighbours_) copy(program_.collectives[event.index]);
+      case ProgramEvent::Kind::kFree:
+        allocator.give_back(blocks[i], program.allocations[i].bytes);
         break;
+      case ProgramEvent::Kind::kOp: allocator.compute(program.ops[i].key); break;
+      case ProgramEvent::Kind::kCollective: allocator.communicate(program.collectives[i]); break;
     }
   }
+}
+
+class GpuReplay {
+ public:
+  GpuReplay(Kept kept, std::int64_t workspace, bool has_neighbours)
+      : kept_(std::move(kept)), workspace_(workspace), has_neighbours_(has_neighbours) {}
+  std::int64_t reserved() const { return cache_.peak_reserved_bytes(); }
+
+  void* acquire(std::int64_t bytes) { return cache_.acquire(bytes); }
+  void give_back(void* block, std::int64_t /*bytes*/) { cache_.give_back(block); }
 
   void compute(const OpKey& key) {
     if (const auto first = kept_.extract(key.kind)) cache_.acquire(first.mapped());
@@ -78,6 +81,13 @@ class GpuReplay {
     if (key.kind == OpKind::kFlashBackward) work_in(flash_backward_scratch(key));
   }
 
+  // Messages of one label go through one communicator and are of one size.
+  void communicate(const CollectiveRecord& message) {
+    if (!has_neighbours_ || message.kind != CollectiveKind::kSend) return;
+    if (++copies_[message.label.text] <= kMessageCopies) cache_.acquire(message.bytes);
+  }
+
+ private:
   // One memory serves all ops' work, as large as the largest op so far has asked (CudaScratch).
   void work_in(std::int64_t bytes) {
     if (bytes <= scratch_bytes_) return;
@@ -86,13 +96,6 @@ class GpuReplay {
     scratch_bytes_ = bytes;
   }
 
-  // Messages of one label go through one communicator and are of one size.
-  void copy(const CollectiveRecord& message) {
-    if (message.kind != CollectiveKind::kSend) return;
-    if (++copies_[message.label.text] <= kMessageCopies) cache_.acquire(message.bytes);
-  }
-
-  const Program& program_;
   Kept kept_;
   std::int64_t workspace_;
   bool has_neighbours_;
@@ -101,30 +104,14 @@ class GpuReplay {
   std::map<std::string_view, int> copies_;
   CountedSegments segments_;
   BlockCache cache_{segments_};
-  std::vector<void*> where_;
 };
 
 class CpuReplay {
  public:
-  explicit CpuReplay(const Program& program)
-      : program_(program), where_(program.allocations.size()) {
-    for (const ProgramEvent& event : program.events) follow(event);
-  }
   std::int64_t reserved() const { return cache_.peak_reserved_bytes() + peak_scratch_; }
 
- private:
-  void follow(const ProgramEvent& event) {
-    switch (event.kind) {
-      case ProgramEvent::Kind::kAllocate:
-        where_[event.index] = cache_.acquire(program_.allocations[event.index].bytes);
-        break;
-      case ProgramEvent::Kind::kFree:
-        cache_.give_back(where_[event.index], program_.allocations[event.index].bytes);
-        break;
-      case ProgramEvent::Kind::kOp: compute(program_.ops[event.index].key); break;
-      case ProgramEvent::Kind::kCollective: break;
-    }
-  }
+  void* acquire(std::int64_t bytes) { return cache_.acquire(bytes); }
+  void give_back(void* block, std::int64_t bytes) { cache_.give_back(block, bytes); }
 
   // The scratch of an op that needs more is taken before the smaller one is freed.
   void compute(const OpKey& key) {
@@ -136,11 +123,12 @@ class CpuReplay {
     scratch_ = widened;
   }
 
-  const Program& program_;
+  void communicate(const CollectiveRecord& /*message*/) {}
+
+ private:
   CountedSegments segments_;
   MemoryCache cache_{segments_};
   std::int64_t scratch_ = 0, peak_scratch_ = 0;
-  std::vector<void*> where_;
 };
 
 }  // namespace
@@ -149,8 +137,9 @@ Bytes reserved_memory(const ModelSpec& model, const Plan& plan, const StackSpec&
                       std::int64_t rank, bool has_neighbours) {
   const RankTrace trace = trace_rank(model, plan, stack.training, rank, kSteps);
   const auto workspace = static_cast<std::int64_t>(stack.memory.library_workspace.value());
-  return Bytes(static_cast<double>(
-      GpuReplay(trace.program, kept_by_ops(model), workspace, has_neighbours).reserved()));
+  GpuReplay gpu(kept_by_ops(model), workspace, has_neighbours);
+  replay(trace.program, gpu);
+  return Bytes(static_cast<double>(gpu.reserved()));
 }
 
 Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
@@ -165,7 +154,9 @@ Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec
 Bytes host_memory_of(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                      std::int64_t rank) {
   const RankTrace trace = trace_rank(model, plan, options, rank, kSteps);
-  return Bytes(static_cast<double>(CpuReplay(trace.program).reserved()));
+  CpuReplay cpu;
+  replay(trace.program, cpu);
+  return Bytes(static_cast<double>(cpu.reserved()));
 }
 
 Plan with_few_micro_batches(Plan plan) {
