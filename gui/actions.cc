@@ -13,8 +13,6 @@
 namespace tpsim::gui {
 namespace {
 
-Error no_plan() { return bad_input("there is no plan", "", "choose one first"); }
-
 // Each returns what was done.
 Result<std::string> save_view(const ViewComputer& computer, const AppState& state) {
   TPSIM_TRY_STATUS(

@@ -20,6 +20,8 @@ Result<std::string> model_words(const ViewComputer& computer, const PlanFile& fi
 
 }  // namespace
 
+Error no_plan() { return bad_input("there is no plan", "", "choose one first"); }
+
 std::string command_of(const PlanFile& file, const std::string& model, bool states_stack) {
   std::string text = fmt::format("tpsim simulate {} --cluster {} --profile {}", model,
                                  shell_quoted(file.cluster), shell_quoted(file.profile));
@@ -42,7 +44,7 @@ std::string command_of(const PlanFile& file, const std::string& model, bool stat
 
 Result<std::string> shown_command(const ViewComputer& computer, const AppState& state) {
   const auto file = computer.plan_file();
-  if (!file) return bad_input("there is no plan", "", "choose one first");
+  if (!file) return no_plan();
   TPSIM_TRY(const std::string model, model_words(computer, *file, state));
   return command_of(*file, model, !file->stack_assumed);
 }

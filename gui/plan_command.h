@@ -9,6 +9,9 @@
 
 namespace tpsim::gui {
 
+// The error of an action that needs a plan where none is shown.
+Error no_plan();
+
 // The command that predicts this plan; `model` is what names its model: "--model NAME", or a plan
 // file. Without `states_stack` the software is the cluster's own, and as unstated as it is here.
 std::string command_of(const PlanFile& file, const std::string& model, bool states_stack = true);
