@@ -14,43 +14,45 @@ bool names_another(const Arguments& arguments, Opt opt, const Catalogue& catalog
                    CatalogueKind kind, const std::string& saved) {
   if (!arguments.has(opt)) return false;
   const std::string& asked = *arguments[opt];
-  if (asked == saved) return false;
+  if (asked == saved || saved.empty()) return asked != saved;
   const auto old_contents = catalogue.contents_hash(kind, saved);
   const auto new_contents = catalogue.contents_hash(kind, asked);
   return !old_contents.ok() || !new_contents.ok() || *old_contents != *new_contents;
 }
 
-// The profile of a cluster: a saved one stays where it describes the same GPUs.
-Result<std::string> profile_on(const Catalogue& catalogue, const std::string& cluster,
-                               const std::string& saved) {
-  if (cluster == kThisMachine) return saved;
-  const Result<ClusterSpec> target = catalogue.load_cluster(cluster);
-  if (!target.ok()) return std::string();  // whoever loads the cluster reports it
+// Replaces the profile, and this program's own software, by those of the new cluster. A saved
+// profile stays if it describes the same GPUs.
+Status move_to_gpus(const Catalogue& catalogue, const ClusterSpec& target,
+                    EffectiveFile& effective) {
+  PlanFile& file = effective.file;
+  const std::string saved = file.profile;
   const Result<Profile> old_profile = catalogue.load_profile(saved);
-  TPSIM_TRY(const Profile new_profile, catalogue.load_profile(target->profile));
-  const bool same_gpus = old_profile.ok() && old_profile->device.name == new_profile.device.name;
-  return same_gpus ? saved : target->profile;
+  TPSIM_TRY(const Profile new_profile, catalogue.load_profile(target.profile));
+  if (old_profile.ok() && old_profile->device.name == new_profile.device.name) return Ok{};
+  file.profile = target.profile;
+  // This program's own software has a name for each kind of device.
+  const bool runs_itself = old_profile.ok() && file.stack == own_stack(*old_profile);
+  if (runs_itself) file.stack = own_stack(new_profile);
+  return Ok{};
 }
 
 Status move_to_cluster(const Arguments& arguments, const Catalogue& catalogue,
                        EffectiveFile& effective) {
   PlanFile& file = effective.file;
   const Result<ClusterSpec> left = catalogue.load_cluster(file.cluster);
+  const std::string saved = file.profile;
   file.cluster = *arguments[Opt::kCluster];
   if (file.node_gbps > 0) {
     effective.dropped.push_back(fmt::format("network of {} Gb/s a node", file.node_gbps));
     file.node_gbps = 0;
   }
-  const std::string saved = file.profile;
-  TPSIM_TRY(file.profile, profile_on(catalogue, file.cluster, saved));
+  file.network_assumed = false;
+  if (file.cluster == kThisMachine) return Ok{};
+  const Result<ClusterSpec> target = catalogue.load_cluster(file.cluster);
+  if (!target.ok()) return Ok{};  // whoever loads the cluster reports it
+  TPSIM_TRY_STATUS(move_to_gpus(catalogue, *target, effective));
   const bool is_own = left.ok() && left->profile == saved;  // goes without saying
   if (file.profile != saved && !is_own) effective.dropped.push_back("profile " + saved);
-  // This program's own software has a name for each kind of device.
-  const Result<Profile> old_profile = catalogue.load_profile(saved);
-  const Result<Profile> new_profile = catalogue.load_profile(file.profile);
-  const bool runs_itself = old_profile.ok() && file.stack == own_stack(*old_profile);
-  if (runs_itself && new_profile.ok()) file.stack = own_stack(*new_profile);
-  file.network_assumed = false;
   return Ok{};
 }
 
@@ -84,18 +86,24 @@ Result<EffectiveFile> effective_file(const Arguments& arguments, const Catalogue
   return effective;
 }
 
-ModelSpec model_beside(const PlanFile& file, ModelSpec named, std::vector<std::string>& dropped) {
+ModelSpec model_beside(const PlanFile& file, ModelSpec named) {
   ModelSpec same = named;
   same.seq = file.model.seq;
   same.attention_dropout = file.model.attention_dropout;
-  if (to_json(same) == to_json(file.model)) return file.model;
-  if (named.seq != file.model.seq) {
-    dropped.push_back(fmt::format("sequences of {} tokens", file.model.seq));
+  return to_json(same) == to_json(file.model) ? file.model : named;
+}
+
+void note_dropped(const Arguments& arguments, const PlanFile& file, const ModelSpec& model,
+                  std::vector<std::string>& dropped) {
+  if (!arguments.has(Opt::kModel)) return;
+  const ModelSpec& saved = file.model;
+  if (!arguments.has(Opt::kSeq) && model.seq != saved.seq) {
+    dropped.push_back(fmt::format("sequences of {} tokens", saved.seq));
   }
-  if (named.attention_dropout != file.model.attention_dropout) {
-    dropped.push_back(fmt::format("attention dropout of {}", file.model.attention_dropout));
+  if (!arguments.has(Opt::kAttentionDropout) &&
+      model.attention_dropout != saved.attention_dropout) {
+    dropped.push_back(fmt::format("attention dropout of {}", saved.attention_dropout));
   }
-  return named;
 }
 
 }  // namespace tpsim::cli

@@ -26,9 +26,12 @@ struct EffectiveFile {
 Result<EffectiveFile> effective_file(const Arguments& arguments, const Catalogue& catalogue,
                                      const std::optional<PlanFile>& file);
 
-// The model of --model beside a plan file: the file's where both are the same but for the sequence
-// length and the dropout, which options of their own change. Notes in `dropped` which of these two
-// the file's model had otherwise.
-ModelSpec model_beside(const PlanFile& file, ModelSpec named, std::vector<std::string>& dropped);
+// The model of --model beside a plan file: the file's own if both differ in the sequence length and
+// the dropout alone, which have options of their own.
+ModelSpec model_beside(const PlanFile& file, ModelSpec named);
+// Adds the sequence length and the dropout of the file's model to `dropped` if another --model, and
+// no option of their own, replaced them.
+void note_dropped(const Arguments& arguments, const PlanFile& file, const ModelSpec& model,
+                  std::vector<std::string>& dropped);
 
 }  // namespace tpsim::cli

@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "kernels/cpu/narrow_floats.h"
 #include "plans/usual_batch.h"
+#include "sim/load_scenario.h"
 #include "sim/machine_cluster.h"
 #include "sim/run_setup.h"
 
@@ -107,15 +108,12 @@ Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments) {
 }
 
 Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
-                             const std::optional<PlanFile>& file, const KnownInputs& known,
-                             std::vector<std::string>* dropped) {
+                             const std::optional<PlanFile>& file, const KnownInputs& known) {
   ModelSpec model;
   if (arguments.has(Opt::kModel)) {
     TPSIM_TRY(model,
               blaming(catalogue.load_model(*arguments[Opt::kModel]), arguments, Opt::kModel));
-    std::vector<std::string> ignored;
-    if (file)
-      model = model_beside(*file, std::move(model), dropped == nullptr ? ignored : *dropped);
+    if (file) model = model_beside(*file, std::move(model));
   } else if (!known.model.empty()) {
     TPSIM_TRY(model, catalogue.load_model(known.model));
   } else if (file) {
@@ -309,7 +307,8 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
   if (arguments.has(Opt::kNoLimits)) scenario.limits = kNoLimits;
   named.is_saved = file.has_value();
   named.dropped = std::move(effective.dropped);
-  TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file, known, &named.dropped));
+  TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file, known));
+  if (file) note_dropped(arguments, *file, scenario.model, named.dropped);
   TPSIM_TRY(named.cluster, cluster_name(arguments, catalogue, names.cluster, scenario.model));
   if (named.cluster == kThisMachine) {
     TPSIM_TRY_STATUS(load_machine(arguments, catalogue, names.profile, named));
@@ -338,10 +337,7 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
     scenario.stack = without_limits(std::move(scenario.stack));
   }
   if (needs_cluster(arguments.command)) TPSIM_TRY_STATUS(check_stack_runs(catalogue, scenario));
-  scenario.stack = stack_as_measured(std::move(scenario.stack), scenario.profile);
-  if (named.cluster == kThisMachine) {
-    scenario.stack = stack_on_machine(std::move(scenario.stack), scenario.profile);
-  }
+  scenario.stack = completed_stack(std::move(scenario.stack), {}, scenario);
   return named;
 }
 
@@ -350,8 +346,7 @@ Result<NamedScenario> executed_here(NamedScenario named) {
   if (scenario.stack.name == own_stack(scenario.profile)) return named;
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(StackSpec own, catalogue.load_stack(std::string(own_stack(scenario.profile))));
-  own = stack_as_measured(std::move(own), scenario.profile);
-  if (named.cluster == kThisMachine) own = stack_on_machine(std::move(own), scenario.profile);
+  own = completed_stack(std::move(own), {}, scenario);
   scenario.stack = executed_stack(scenario.stack, std::move(own));
   return named;
 }

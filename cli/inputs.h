@@ -73,10 +73,8 @@ struct KnownInputs {
 };
 
 // The model of the options, else of the plan file, with the sequence length of the options.
-// `dropped`, where given, receives what of the file's model another --model made void.
 Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
-                             const std::optional<PlanFile>& file, const KnownInputs& known = {},
-                             std::vector<std::string>* dropped = nullptr);
+                             const std::optional<PlanFile>& file, const KnownInputs& known = {});
 
 // Options win over the plan file, the plan file over the cluster's defaults; an option that repeats
 // the plan file changes nothing (cli/effective_file.h). The cluster this-machine is that of the
