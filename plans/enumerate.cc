@@ -27,7 +27,7 @@ std::size_t GroupKeyHash::operator()(const GroupKey& key) const noexcept {
   std::uint64_t hash = static_cast<std::uint64_t>(key.family);
   for (const std::int64_t n :
        {d.tp, d.pp, d.dp, d.cp, d.ep, d.etp, key.micro_batch, key.virtual_stages,
-        std::int64_t{key.rank_order_matters}, static_cast<std::int64_t>(key.schedule)}) {
+        std::int64_t{key.rank_order_matters ? 1 : 0}, static_cast<std::int64_t>(key.schedule)}) {
     hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
   }
   return hash ^ hash >> 32;
