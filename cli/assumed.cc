@@ -30,7 +30,7 @@ std::set<Setting> settings_left(const Arguments& arguments, bool has_file) {
 }
 
 Result<OpenInputs> open_inputs(const NamedScenario& named) {
-  const Unstated unstated{named.stack_is_default, named.cluster_is_default && named.node_gbps == 0};
+  const Unstated unstated{named.stack_is_default, named.cluster_is_default};
   if (unstated == Unstated{}) return OpenInputs();
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   const ScenarioNames names{named.scenario.model.name,

@@ -222,7 +222,7 @@ Result<PlannedRun> simulate(const Catalogue& catalogue, const ScenarioNames& nam
 
 Result<PlannedRun> simulate(const Catalogue& catalogue, const PlanFile& file) {
   TPSIM_TRY(const Scenario scenario, scenario_of(catalogue, file));
-  const Unstated unstated{file.stack_assumed, file.network_assumed && file.node_gbps == 0};
+  const Unstated unstated{file.stack_assumed, file.network_assumed};
   return widened(catalogue, scenario, names_of(file), unstated, file.plan);
 }
 
