@@ -84,7 +84,7 @@ std::vector<IssuedEvent> events_again(const Scenario& scenario, const Plan& plan
   std::vector<IssuedEvent> events = modules.take();
   PhaseEvents ops(scenario, plan);
   for (const OpRecord& op : again.ops) ops.add_rounded(op);
-  for (IssuedEvent& event : ops.take()) events.push_back(std::move(event));
+  for (const IssuedEvent& event : ops.take()) events.push_back(event);
   return events;
 }
 
