@@ -98,5 +98,21 @@ class Notice(unittest.TestCase):
                 self.assertRegex(texts, rf"\n{re.escape(entry.licence)}: ")
 
 
+class Workflows(unittest.TestCase):
+    def test_they_call_scripts_of_the_tree_and_actions_of_github_by_commit(self):
+        allowed = (".ci/run", "tools/release.sh", "tools/nightly.sh",  # and what is needed around them
+                   "apt-get ", "git config ", "cd dist && sha256sum ", "gh release create ")
+        workflows = sorted((ROOT / ".github/workflows").glob("*.yml"))
+        self.assertEqual([path.stem for path in workflows], ["ci", "nightly", "release"])
+        for path in workflows:
+            for command in re.findall(r"run: (.*)", path.read_text()):
+                self.assertTrue(command.startswith(allowed), command)
+                script = command.split()[0]
+                if "/" in script:
+                    self.assertTrue((ROOT / script).is_file(), script)
+            for action in re.findall(r"uses: (.*)", path.read_text()):
+                self.assertRegex(action, r"^actions/[a-z-]+@[0-9a-f]{40} # v")
+
+
 if __name__ == "__main__":
     unittest.main()
