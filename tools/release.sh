@@ -73,7 +73,7 @@ done
 tools/release/make_image.py --prefix "x86_64=$stage/x86_64" --prefix "aarch64=$stage/aarch64" \
   --version "$version" --revision "$revision" --output "$output"
 tools/release/make_sbom.py --program "x86_64=$stage/x86_64/bin/tpsim" --program "aarch64=$stage/aarch64/bin/tpsim" \
-  --version "$version" --output "$output"
+  --packages "aarch64=build/arm64-sysroot/packages" --version "$version" --output "$output"
 (cd "$output" && sha256sum tpsim* >SHA256SUMS)
 (cd "$output" && stat --format='%10s bytes  %n' -- *)
 

@@ -9,32 +9,40 @@ set -euo pipefail
 folder=$1
 mkdir -p "$folder"
 
-# bootstrap SUITE NAME MIRROR [debootstrap's options]
-bootstrap() {
-  local suite=$1 name=$2 mirror=$3
-  shift 3
-  rm -rf "${folder:?}/$name.partial"
-  debootstrap --variant=minbase "$@" "$suite" "$folder/$name.partial" "$mirror" >"$folder/$name.log" 2>&1 || return 1
-  rm -rf "$folder/$name.partial"/var/cache/apt/archives/*.deb "$folder/$name.partial"/var/lib/apt/lists/*
-  mv "$folder/$name.partial" "$folder/$name"
+bare() { # SUITE MIRROR
+  rm -rf "$folder/$1.partial"
+  debootstrap --variant=minbase "$1" "$folder/$1.partial" "$2" >"$folder/$1.log" 2>&1
 }
 
-# make SUITE NAME [debootstrap's options]
-make() {
-  local suite=$1 name=$2
-  shift 2
-  [[ -d $folder/$name ]] && return
-  local start=$SECONDS
-  if ! bootstrap "$suite" "$name" http://deb.debian.org/debian "$@" &&
-    ! { [[ $suite == bullseye ]] && bootstrap "$suite" "$name" http://archive.debian.org/debian "$@"; }; then
-    echo "tools/release/chroots.sh: debootstrap cannot make $name: $(grep -E '^[EW]:' "$folder/$name.log" | tail -n 1)" >&2
-    [[ $suite == bullseye ]]
-    return
-  fi
-  echo "$name: made in $((SECONDS - start)) s"
+with_python() { # SUITE: a copy of the bare system, with one package more
+  rm -rf "$folder/$1-python.partial"
+  cp --archive --reflink=auto "$folder/$1" "$folder/$1-python.partial"
+  cp /etc/resolv.conf "$folder/$1-python.partial/etc/resolv.conf"
+  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+    http_proxy="${http_proxy:-}" chroot "$folder/$1-python.partial" /bin/sh -ec '
+      apt-get -qq -o Acquire::Check-Valid-Until=false update
+      apt-get -qq install --yes --no-install-recommends python3-venv
+      apt-get clean
+      rm -rf /var/lib/apt/lists/*' >"$folder/$1-python.log" 2>&1
+}
+
+cannot() { # NAME
+  echo "tools/release/chroots.sh: cannot make $1: $(grep -E '^E' "$folder/$1.log" | tail -n 1)" >&2
 }
 
 for suite in bookworm trixie bullseye; do
-  make "$suite" "$suite" || exit 4
-  make "$suite" "$suite-python" --include=python3-venv || exit 4
+  start=$SECONDS
+  if [[ ! -d $folder/$suite ]]; then
+    bare "$suite" http://deb.debian.org/debian ||
+      { [[ $suite == bullseye ]] && bare "$suite" http://archive.debian.org/debian; } ||
+      { cannot "$suite"; [[ $suite == bullseye ]] && continue; exit 4; }
+    mv "$folder/$suite.partial" "$folder/$suite"
+    echo "$suite: made in $((SECONDS - start)) s"
+  fi
+  start=$SECONDS
+  if [[ ! -d $folder/$suite-python ]]; then
+    with_python "$suite" || { cannot "$suite-python"; [[ $suite == bullseye ]] && continue; exit 4; }
+    mv "$folder/$suite-python.partial" "$folder/$suite-python"
+    echo "$suite-python: made in $((SECONDS - start)) s"
+  fi
 done

@@ -42,6 +42,7 @@ cat >"$root/usr/share/lintian/overrides/tpsim" <<'OVERRIDES'
 # One file that runs on any Linux is what this package is for.
 tpsim: statically-linked-binary [usr/bin/tpsim]
 tpsim: embedded-library *
+tpsim: shared-library-lacks-prerequisites [usr/bin/tpsim]
 OVERRIDES
 
 mkdir "$root/DEBIAN"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes tpsim-VERSION.spdx.json, the bill of materials in SPDX 2.3: programs, libraries, data, from NOTICE.
 
---packages ARCH=FILE names the versions that were linked for an architecture, one "PACKAGE VERSION" a line; for
-this machine's own they are read from dpkg.
+--packages aarch64=FILE names the packages that were linked for another architecture, one "PACKAGE VERSION" a line.
+All others, the cross compiler's among them, are read from dpkg.
 """
 import argparse
 import json
@@ -31,6 +31,15 @@ def stated_versions(path):
     return dict(line.split() for line in pathlib.Path(path).read_text().splitlines() if line.strip())
 
 
+def linked_package(name, arch, stated):
+    """(package, version) that a program of the architecture is linked with."""
+    if name in stated.get(arch, {}):
+        return name, stated[arch][name]
+    if arch in stated:
+        name += "-arm64-cross"
+    return name, installed_version(name)
+
+
 def identifier(*parts):
     return "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join(parts)).strip("-")
 
@@ -49,7 +58,7 @@ def program(arch, path, version):
 
 
 def library(entry, name, arch, version):
-    suite = DEBIAN_ARCHITECTURES[arch]
+    suite = "all" if name.endswith("-cross") else DEBIAN_ARCHITECTURES[arch]
     purl = f"pkg:deb/debian/{name.replace('+', '%2B')}@{version.replace('+', '%2B').replace(':', '%3A')}?arch={suite}"
     return package(f"{entry.name} ({name})", identifier(name, arch), version, entry.licence,
                    primaryPackagePurpose="LIBRARY", supplier="Organization: Debian",
@@ -67,8 +76,8 @@ def relation(left, kind, right):
     return {"spdxElementId": left, "relationshipType": kind, "relatedSpdxElement": right}
 
 
-def document(version, programs, packages):
-    """programs: {arch: path}; packages: {arch: {package: version}}, without this machine's."""
+def document(version, programs, stated):
+    """programs: {arch: path}; stated: {arch: {package: version}} of other architectures."""
     found, relations = [], []
     sources = [data(entry, version) for entry in notice.data_sources()]
     for arch, path in programs.items():
@@ -77,8 +86,8 @@ def document(version, programs, packages):
         relations.append(relation("SPDXRef-DOCUMENT", "DESCRIBES", made["SPDXID"]))
         for entry in notice.libraries():
             for name in entry.packages:
-                at = packages[arch][name] if arch in packages else installed_version(name)
-                found.append(library(entry, name, arch, at))
+                linked, at = linked_package(name, arch, stated)
+                found.append(library(entry, linked, arch, at))
                 relations.append(relation(made["SPDXID"], "STATIC_LINK", found[-1]["SPDXID"]))
         relations += [relation(made["SPDXID"], "CONTAINS", source["SPDXID"]) for source in sources]
     digests = "-".join(made["checksums"][0]["checksumValue"][:16] for made in found if "checksums" in made)

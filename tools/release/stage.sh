@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 
 mkdir -p "$prefix/bin" "$prefix"/share/{man/man1,bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
 install -m 755 "$program" "$prefix/bin/tpsim"
-"$printer" man --help >"$prefix/share/man/man1/tpsim.1"
+"$printer" help man >"$prefix/share/man/man1/tpsim.1"
 "$printer" completion bash >"$prefix/share/bash-completion/completions/tpsim"
 "$printer" completion zsh >"$prefix/share/zsh/vendor-completions/_tpsim"
 "$printer" completion fish >"$prefix/share/fish/vendor_completions.d/tpsim.fish"
