@@ -53,11 +53,15 @@ stage=build/release-stage
 rm -rf "$stage" "$output"
 mkdir -p "$stage" "$output"
 step "programs"
-for preset in static static-arm64; do
-  cmake --preset "$preset" >"$stage/$preset.log"
-  cmake --build --preset "$preset" --target tpsim >>"$stage/$preset.log" || { tail -n 40 "$stage/$preset.log"; exit 1; }
-  echo "$preset: $(stat --format=%s "build/$preset/tpsim") bytes, $SECONDS s"
-done
+build() { # PRESET TARGET...
+  if ! { cmake --preset "$1" && cmake --build --preset "$1" --target "${@:2}"; } >"$stage/$1.log" 2>&1; then
+    tail -n 40 "$stage/$1.log" >&2
+    exit 1
+  fi
+}
+build static tpsim tpsim_python
+build static-arm64 tpsim
+python_package=build/static/python/tpsim
 strip --strip-all -o "$stage/x86_64-tpsim" build/static/tpsim
 aarch64-linux-gnu-strip --strip-all -o "$stage/aarch64-tpsim" build/static-arm64/tpsim
 
@@ -66,8 +70,8 @@ declare -A debian=([x86_64]=amd64 [aarch64]=arm64)
 for arch in x86_64 aarch64; do
   tools/release/stage.sh "$stage/$arch-tpsim" "$stage/$arch" "$stage/x86_64-tpsim"
   tools/release/make_tarball.py --prefix "$stage/$arch" --arch "$arch" --version "$version" --output "$output"
-  tools/release/make_deb.sh "$stage/$arch" "${debian[$arch]}" "$version" python/tpsim "$output"
-  tools/release/make_wheel.py --program "$stage/$arch/bin/tpsim" --package python/tpsim --arch "$arch" \
+  tools/release/make_deb.sh "$stage/$arch" "${debian[$arch]}" "$version" "$python_package" "$output"
+  tools/release/make_wheel.py --program "$stage/$arch/bin/tpsim" --package "$python_package" --arch "$arch" \
     --version "$version" --output "$output"
 done
 tools/release/make_image.py --prefix "x86_64=$stage/x86_64" --prefix "aarch64=$stage/aarch64" \
@@ -75,7 +79,7 @@ tools/release/make_image.py --prefix "x86_64=$stage/x86_64" --prefix "aarch64=$s
 tools/release/make_sbom.py --program "x86_64=$stage/x86_64/bin/tpsim" --program "aarch64=$stage/aarch64/bin/tpsim" \
   --packages "aarch64=build/arm64-sysroot/packages" --version "$version" --output "$output"
 (cd "$output" && sha256sum tpsim* >SHA256SUMS)
-(cd "$output" && stat --format='%10s bytes  %n' -- *)
+stat --printf='%10s bytes  %n\n' "$stage"/*-tpsim "$output"/*
 
 if [[ $twice == yes ]]; then
   step "the same again in another folder"
