@@ -55,6 +55,11 @@ class OneVersion(unittest.TestCase):
         self.assertEqual(citation("cff-version"), "1.2.0")
         self.assertEqual(citation("license"), "Apache-2.0")
 
+    @unittest.skipUnless((ROOT / "pyproject.toml").exists(), "this tree has no pyproject.toml")
+    def test_the_wheel_that_pip_builds_from_source(self):
+        pattern = re.search(r"^regex = '(.*)'$", text_of("pyproject.toml"), re.MULTILINE)[1]
+        self.assertEqual(re.search(pattern, text_of("CMakeLists.txt"))["value"], version())
+
     def test_the_files_that_the_readme_names(self):
         named = set(re.findall(r"tpsim[-_](\d+\.\d+\.\d+)", text_of("README.md")))
         self.assertEqual(named, {version()})
