@@ -4,8 +4,8 @@
 # Usage: tools/install_packages.sh [--full | --web | --ci | --dev | --release]
 # --full adds what the Python module and the window need; the first plan does not wait for them.
 # --web adds to that what pages for browsers are compiled with (0.8 GB), --ci what .ci/run checks
-# with, --dev also what developers type. --release adds to the first plan's what tools/release.sh makes and
-# proves releases with. Needs root (or sudo) only when something is missing.
+# with, --dev also what developers type. --release adds what tools/release.sh makes and proves releases
+# with. Needs root (or sudo) only when something is missing.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin # dpkg needs them; a shell started by plain su lacks them
 

@@ -8,7 +8,7 @@
 # --no-proofs     makes the files only
 # --twice         makes the files again from a clone of HEAD in another folder and compares all bytes
 # --whole-sample  checks the golden sample under emulation in full (hours) instead of its first predictions
-# Needs Debian 12 or 13; root or sudo to install packages and for the proofs.
+# Needs Debian 12, whose libraries NOTICE names, and root or sudo for packages and proofs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
@@ -50,8 +50,9 @@ step "the library of aarch64"
 tools/release/arm64_sysroot.sh
 
 stage=build/release-stage
-rm -rf "$stage" "$output"
+rm -rf "$stage"
 mkdir -p "$stage" "$output"
+rm -f "$output"/tpsim[-_]* "$output/SHA256SUMS"
 step "programs"
 build() { # PRESET TARGET...
   if ! { cmake --preset "$1" && cmake --build --preset "$1" --target "${@:2}"; } >"$stage/$1.log" 2>&1; then
