@@ -73,7 +73,7 @@ for arch in x86_64 aarch64; do
   tools/release/make_tarball.py --prefix "$stage/$arch" --arch "$arch" --version "$version" --output "$output"
   tools/release/make_deb.sh "$stage/$arch" "${debian[$arch]}" "$version" "$python_package" "$output"
   tools/release/make_wheel.py --program "$stage/$arch/bin/tpsim" --package "$python_package" --arch "$arch" \
-    --version "$version" --output "$output"
+    --notices "$stage/$arch/share/doc/tpsim/licenses" --version "$version" --output "$output"
 done
 tools/release/make_image.py --prefix "x86_64=$stage/x86_64" --prefix "aarch64=$stage/aarch64" \
   --version "$version" --revision "$revision" --output "$output"
