@@ -205,9 +205,11 @@ Result<std::string> completion_script(const std::string& shell) {
 }
 
 std::string manual_page() {
-  std::string text =
-      ".TH TPSIM 1\n.SH NAME\ntpsim \\- plans the training of large language models\n.SH SYNOPSIS\n"
-      ".B tpsim\n.I COMMAND\n[OPTIONS]\n.SH COMMANDS\n";
+  std::string text = fmt::format(
+      ".TH TPSIM 1 \"\" \"tpsim {}\"\n.SH NAME\n"
+      "tpsim \\- plans the training of large language models\n.SH SYNOPSIS\n"
+      ".B tpsim\n.I COMMAND\n[OPTIONS]\n.SH COMMANDS\n",
+      kVersion);
   for (const CommandRow& row : command_rows()) {
     text += fmt::format(".SS {}\n{}.\n", row.name, roff(row.summary));
     if (row.positional != nullptr) {

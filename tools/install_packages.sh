@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs what tpsim builds with and does not find, on Debian 12 and its relatives.
 #
-# Usage: tools/install_packages.sh [--full | --web | --ci | --dev]
+# Usage: tools/install_packages.sh [--full | --web | --ci | --dev | --release]
 # --full adds what the Python module and the window need; the first plan does not wait for them.
 # --web adds to that what pages for browsers are compiled with (0.8 GB), --ci what .ci/run checks
-# with, --dev also what developers type. Needs root (or sudo) only when something is missing.
+# with, --dev also what developers type. --release adds what tools/release.sh makes and proves releases
+# with. Needs root (or sudo) only when something is missing.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin # dpkg needs them; a shell started by plain su lacks them
 
@@ -46,6 +47,13 @@ developer=(
   make                   # the verbs of Makefile
   clang                  # tools/fuzz.sh
 )
+release=(
+  g++-12-aarch64-linux-gnu  # programs for aarch64
+  qemu-user-static       # runs them
+  lintian                # checks the Debian packages
+  skopeo umoci           # read the container image
+  debootstrap debian-archive-keyring  # bare systems to try a release in
+)
 
 wanted=("${build[@]}" "${tests[@]}" "${optional[@]}")
 case "${1:-}" in
@@ -54,8 +62,9 @@ case "${1:-}" in
   --web) wanted+=("${full[@]}" "${web[@]}") ;;
   --ci) wanted+=("${full[@]}" "${web[@]}" "${ci[@]}") ;;
   --dev) wanted+=("${full[@]}" "${web[@]}" "${ci[@]}" "${developer[@]}") ;;
+  --release) wanted+=("${release[@]}") ;;
   *)
-    echo "tools/install_packages.sh: unknown option $1 (known: --full, --web, --ci, --dev)" >&2
+    echo "tools/install_packages.sh: unknown option $1 (known: --full, --web, --ci, --dev, --release)" >&2
     exit 2
     ;;
 esac

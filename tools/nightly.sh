@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What takes too long for every change: clang-tidy over the whole tree, and the tests labelled nightly,
 # with and without sanitizers, the long ones of the emulated GPU among them, an hour of attacks on
-# every reader, and whether the shipped profiles are what their builders make of published tables.
+# every reader, whether the shipped profiles are what their builders make of published tables, and a release
+# that is made twice and proved, with the whole golden sample under emulation.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,3 +20,4 @@ ctest --preset release -L nightly  # the golden sample bit for bit among them
 cmake --preset emulated
 cmake --build --preset emulated
 ctest --preset emulated -L gpu
+tools/release.sh --twice --whole-sample

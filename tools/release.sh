@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Makes a release and proves it: programs for x86-64 and aarch64 that run on any Linux, and of them tarballs,
+# Debian packages, wheels, a container image, a bill of materials and SHA256SUMS. Two runs make the same bytes.
+#
+# Usage: tools/release.sh [--output FOLDER] [--chroots FOLDER] [--no-proofs] [--twice] [--whole-sample]
+# --output        where the files go [build/dist]
+# --chroots       where bare systems for the proofs are kept [build/release-chroots]
+# --no-proofs     makes the files only
+# --twice         makes the files again from a clone of HEAD in another folder and compares all bytes
+# --whole-sample  checks the golden sample under emulation in full (hours) instead of its first predictions
+# Needs Debian 12, whose libraries NOTICE names, and root or sudo for packages and proofs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+exec </dev/null
+umask 022
+
+output=build/dist chroots=build/release-chroots proofs=yes twice=no emulated=(--count 40)
+while (($# > 0)); do
+  case $1 in
+    --output | --chroots)
+      [[ $# -gt 1 ]] || { echo "tools/release.sh: $1 needs a folder" >&2; exit 2; }
+      if [[ $1 == --output ]]; then output=$2; else chroots=$2; fi
+      shift
+      ;;
+    --no-proofs) proofs=no ;;
+    --twice) twice=yes ;;
+    --whole-sample) emulated=() ;;
+    *)
+      echo "tools/release.sh: unknown option $1 (known: --output, --chroots, --no-proofs, --twice, --whole-sample)" >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+
+step() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
+version=$(sed -n 's/^project(tpsim VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)} LC_ALL=C.UTF-8 TZ=UTC
+revision=$(git describe --always --abbrev=40 --match= --dirty)
+tag=$(git describe --exact-match --match 'v*' 2>/dev/null || true)
+if [[ -n $tag && $tag != "v$version" ]]; then
+  echo "tools/release.sh: HEAD is tagged $tag, but CMakeLists.txt has version $version" >&2
+  exit 2
+fi
+
+step "packages"
+tools/install_packages.sh --release
+
+step "the library of aarch64"
+tools/release/arm64_sysroot.sh
+
+stage=build/release-stage
+rm -rf "$stage"
+mkdir -p "$stage" "$output"
+rm -f "$output"/tpsim[-_]* "$output/SHA256SUMS"
+step "programs"
+build() { # PRESET TARGET...
+  if ! { cmake --preset "$1" && cmake --build --preset "$1" --target "${@:2}"; } >"$stage/$1.log" 2>&1; then
+    tail -n 40 "$stage/$1.log" >&2
+    exit 1
+  fi
+}
+build static tpsim tpsim_python
+build static-arm64 tpsim
+python_package=build/static/python/tpsim
+strip --strip-all -o "$stage/x86_64-tpsim" build/static/tpsim
+aarch64-linux-gnu-strip --strip-all -o "$stage/aarch64-tpsim" build/static-arm64/tpsim
+
+step "files of the release"
+declare -A debian=([x86_64]=amd64 [aarch64]=arm64)
+for arch in x86_64 aarch64; do
+  tools/release/stage.sh "$stage/$arch-tpsim" "$stage/$arch" "$stage/x86_64-tpsim"
+  tools/release/make_tarball.py --prefix "$stage/$arch" --arch "$arch" --version "$version" --output "$output"
+  tools/release/make_deb.sh "$stage/$arch" "${debian[$arch]}" "$version" "$python_package" "$output"
+  tools/release/make_wheel.py --program "$stage/$arch/bin/tpsim" --package "$python_package" --arch "$arch" \
+    --version "$version" --output "$output"
+done
+tools/release/make_image.py --prefix "x86_64=$stage/x86_64" --prefix "aarch64=$stage/aarch64" \
+  --version "$version" --revision "$revision" --output "$output"
+tools/release/make_sbom.py --program "x86_64=$stage/x86_64/bin/tpsim" --program "aarch64=$stage/aarch64/bin/tpsim" \
+  --packages "aarch64=build/arm64-sysroot/packages" --version "$version" --output "$output"
+(cd "$output" && sha256sum tpsim* >SHA256SUMS)
+stat --printf='%10s bytes  %n\n' "$stage"/*-tpsim "$output"/*
+
+if [[ $twice == yes ]]; then
+  step "the same again in another folder"
+  if [[ $revision == *-dirty ]]; then
+    echo "tools/release.sh: --twice builds HEAD; commit or stash the changes first" >&2
+    exit 2
+  fi
+  other=$(mktemp -d)
+  trap 'rm -rf "$other"' EXIT
+  git clone --quiet --no-hardlinks . "$other/somewhere-else"
+  "$other/somewhere-else/tools/release.sh" --no-proofs --output "$other/dist" >"$stage/again.log" ||
+    { tail -n 40 "$stage/again.log"; exit 1; }
+  diff "$output/SHA256SUMS" "$other/dist/SHA256SUMS"
+  echo "the same bytes"
+fi
+if [[ $proofs == no ]]; then exit 0; fi
+
+step "lintian"
+# It advises against root, which a container is.
+lintian --fail-on error --allow-root "$output"/*.deb
+
+step "the golden sample: x86-64 bit for bit"
+tools/golden_sample.py check --program "$stage/x86_64/bin/tpsim" --exact
+
+step "the golden sample: aarch64 to 1e-9, emulated"
+tools/golden_sample.py check --program "qemu-aarch64-static $stage/aarch64/bin/tpsim" --tolerance 1e-9 "${emulated[@]}"
+
+step "bare systems"
+tools/release/prove.sh "$output" "$chroots"
+step "done"
