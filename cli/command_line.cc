@@ -218,9 +218,8 @@ struct Parser {
         "Example:\n  tpsim plan --model bloom-176b --gpus 384\n\n"
         "tpsim help COMMAND shows the options and examples of a command, tpsim help man all of it "
         "as a\n"
-        "manual page. The catalogue is that of the source tree or the installation, or of the "
-        "folder\n"
-        "that TPSIM_DATA names: tpsim --version shows which.");
+        "manual page. The catalogue is part of the program; TPSIM_DATA names another folder, and\n"
+        "tpsim --version shows which is read.");
   }
 
   Status parse(int argc, const char* const* argv) {

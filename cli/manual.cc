@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "core/catalogue.h"
+#include "core/shipped_data.h"
 #include "core/text.h"
 #include "generated/tpsim_config.h"
 #include "stacks/launch_files.h"
@@ -239,7 +240,10 @@ std::string version_text() {
     text += fmt::format("  {:<7} {}\n", fmt::format("{}:", feature.name), feature.state);
   }
   const auto catalogue = Catalogue::open();
-  if (catalogue.ok()) text += fmt::format("  {:<7} {}\n", "data:", catalogue->directory().string());
+  if (!catalogue.ok()) return text;
+  const bool inside = is_shipped(catalogue->directory());
+  text += fmt::format("  {:<7} {}\n",
+                      "data:", inside ? "part of the program" : catalogue->directory().string());
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include "core/files.h"
 #include "core/json_document.h"
 #include "core/plan_json.h"
+#include "core/shipped_data.h"
 
 namespace tpsim::cli {
 namespace {
@@ -26,7 +27,7 @@ Error not_built() {
                "again"};
 }
 
-// Beside the program in a build folder, in share/ where it is installed.
+// Beside the program in a build folder, in share/ where it is installed, or part of the program.
 Result<std::string> page_without_plan() {
   std::error_code code;
   const fs::path folder = fs::read_symlink("/proc/self/exe", code).parent_path();
@@ -34,6 +35,8 @@ Result<std::string> page_without_plan() {
        {folder / "tpsim-page.html", folder / "../share/tpsim/tpsim-page.html"}) {
     if (fs::exists(page, code)) return read_file(page, kMostBytes);
   }
+  const fs::path shipped = fs::path(kShippedRoot) / "tpsim-page.html";
+  if (file_is_there(shipped)) return read_file(shipped, kMostBytes);
   return not_built();
 }
 

@@ -7,6 +7,7 @@
 #include "cli/answers.h"
 #include "cli/values.h"
 #include "core/catalogue.h"
+#include "core/shipped_data.h"
 #include "core/text.h"
 #include "sim/simulate.h"
 
@@ -44,7 +45,7 @@ Result<RunLoader> run_loader(const Arguments& arguments) {
   TPSIM_TRY_STATUS(check_names(arguments, catalogue));
   const std::filesystem::path known = catalogue.directory() / "published_runs/environments.json";
   std::vector<RunEnvironment> environments;  // a data folder of one's own may have none
-  if (std::filesystem::exists(known)) {
+  if (file_is_there(known)) {
     TPSIM_TRY(environments, read_run_environments(known));
   }
   TPSIM_TRY(const double node_gbps, node_gbps_of(arguments));

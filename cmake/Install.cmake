@@ -1,6 +1,6 @@
-# cmake --install: the program, the data, the library as a CMake package, the Python module.
+# cmake --install: the program, the library as a CMake package, the Python module.
 #
-# Everything finds its data from where it lies, so the folder that was installed can be moved.
+# The catalogue is part of program and library, so the folder that was installed can be moved.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -18,7 +18,6 @@ if(TPSIM_HAS_WEB)
   install(FILES "${PROJECT_BINARY_DIR}/tpsim-page.html" DESTINATION "${CMAKE_INSTALL_DATADIR}/tpsim"
           OPTIONAL)
 endif()
-install(DIRECTORY data/ DESTINATION "${CMAKE_INSTALL_DATADIR}/tpsim")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/tpsim")
 
 foreach(part IN LISTS library_parts)
@@ -37,8 +36,7 @@ install(CODE "
   include(\"${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake\")")
 
 configure_package_config_file(cmake/tpsimConfig.cmake.in "${PROJECT_BINARY_DIR}/tpsimConfig.cmake"
-  INSTALL_DESTINATION "${package_folder}"
-  PATH_VARS CMAKE_INSTALL_DATADIR)
+  INSTALL_DESTINATION "${package_folder}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/tpsimConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/tpsimConfig.cmake"

@@ -20,6 +20,10 @@ set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 # Programs whose address nobody knows beforehand.
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES CXX)
+if(TPSIM_STATIC)
+  # glibc warns of what cannot work statically: dlopen(), getaddrinfo() and their like.
+  set(CMAKE_CXX_LINK_OPTIONS_PIE -static-pie -Wl,--fatal-warnings)
+endif()
 
 set(TPSIM_SANITIZE "" CACHE STRING "sanitizers to build with, as for -fsanitize=: address,undefined or thread")
 if(TPSIM_SANITIZE)

@@ -1,15 +1,16 @@
 #include "core/catalogue.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "core/cluster_json.h"
 #include "core/json_document.h"
 #include "core/model_json.h"
 #include "core/profile_json.h"
+#include "core/shipped_data.h"
 #include "core/stack_json.h"
 #include "core/text.h"
 
@@ -19,42 +20,23 @@ namespace {
 namespace fs = std::filesystem;
 
 bool holds_catalogue(const fs::path& folder) {
+  if (is_shipped(folder)) return has_shipped_data();
   std::error_code ignored;
   return fs::is_directory(folder / name_of(CatalogueKind::kModels), ignored) &&
          fs::is_directory(folder / name_of(CatalogueKind::kClusters), ignored);
 }
 
-// The shared library that this code is part of, if it is part of one, and the executable.
-std::vector<fs::path> own_files() {
-  std::vector<fs::path> files;
-  Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&own_files), &info) != 0 && info.dli_fname != nullptr) {
-    files.emplace_back(info.dli_fname);
-  }
-  files.emplace_back("/proc/self/exe");
-  return files;
-}
-
-// "data" or "share/tpsim" in the folders above a file, nearest first: build/release/tpsim finds the
-// source tree's, bin/tpsim and lib/python3/dist-packages/tpsim/... those that were installed.
-void add_folders_above(const fs::path& file, std::vector<fs::path>& folders) {
-  constexpr int kMostLevels = 6;
+// A program in its build tree reads data/ of the source tree, so that changed data need no build.
+std::optional<fs::path> data_of_source_tree() {
+  constexpr int kMostLevels = 4;
   std::error_code code;
-  fs::path folder = fs::canonical(file, code).parent_path();
-  if (code) return;
+  fs::path folder = fs::canonical("/proc/self/exe", code).parent_path();
+  if (code || !fs::exists(folder / "CMakeCache.txt", code)) return std::nullopt;
   for (int level = 0; level < kMostLevels && folder != folder.root_path(); ++level) {
     folder = folder.parent_path();
-    folders.push_back(folder / "data");
-    folders.push_back(folder / "share/tpsim");
+    if (holds_catalogue(folder / "data")) return folder / "data";
   }
-}
-
-std::vector<fs::path> usual_folders(const fs::path& packaged) {
-  std::vector<fs::path> folders;
-  if (!packaged.empty()) folders.push_back(packaged);
-  for (const fs::path& file : own_files()) add_folders_above(file, folders);
-  folders.emplace_back(TPSIM_SOURCE_DATA_DIR);
-  return folders;
+  return std::nullopt;
 }
 
 // "Models" of a message: "model".
@@ -66,30 +48,21 @@ std::string singular(CatalogueKind kind) {
 
 }  // namespace
 
-Result<Catalogue> Catalogue::open(const fs::path& packaged) {
+Result<Catalogue> Catalogue::open() {
   if (const char* chosen = std::getenv("TPSIM_DATA"); chosen != nullptr && *chosen != '\0') {
     if (holds_catalogue(chosen)) return Catalogue(chosen);
     return bad_input(
         fmt::format("'{}' is no data folder of tpsim: it lacks models/ or clusters/", chosen),
         "$TPSIM_DATA", "unset it to use the data that ships with tpsim");
   }
-  for (const fs::path& folder : usual_folders(packaged)) {
-    if (holds_catalogue(folder)) return Catalogue(folder.lexically_normal());
-  }
-  return Error{ErrorKind::kMissing,
-               "the data folder of tpsim is missing: no data or share/tpsim above the program", "",
+  if (const auto data = data_of_source_tree()) return Catalogue(*data);
+  if (has_shipped_data()) return Catalogue(fs::path(kShippedRoot));
+  return Error{ErrorKind::kMissing, "this program brings no data", "",
                "set TPSIM_DATA to the folder that holds models/, clusters/, profiles/, stacks/"};
 }
 
 std::vector<std::string> Catalogue::list(CatalogueKind kind) const {
-  std::vector<std::string> names;
-  std::error_code code;
-  for (const fs::directory_entry& entry :
-       fs::directory_iterator(directory_ / name_of(kind), code)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
+  return stems_in(directory_ / name_of(kind), ".json");
 }
 
 namespace {
@@ -173,15 +146,14 @@ Result<fs::path> Catalogue::find_runs(std::string_view name_or_path) const {
   const bool is_path = name_or_path.find('/') != std::string_view::npos ||
                        name_or_path.ends_with(".csv") || fs::exists(name_or_path, code);
   if (is_path) return fs::path(name_or_path);
+  std::vector<std::string> names;
   std::vector<fs::path> tables;
   for (const char* folder : {"published_runs", "strangers"}) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(directory_ / folder, code)) {
-      if (entry.path().extension() == ".csv") tables.push_back(entry.path());
+    for (const std::string& name : stems_in(directory_ / folder, ".csv")) {
+      names.push_back(name);
+      tables.push_back(directory_ / folder / (name + ".csv"));
     }
   }
-  std::sort(tables.begin(), tables.end());
-  std::vector<std::string> names;
-  for (const fs::path& table : tables) names.push_back(table.stem().string());
   TPSIM_TRY(const std::size_t index, choose("table of runs", name_or_path, names));
   return tables[index];
 }

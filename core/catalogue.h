@@ -22,12 +22,13 @@ inline constexpr auto kWordsOf<CatalogueKind> = words<4>("models clusters profil
 
 class Catalogue {
  public:
-  // The data folder is $TPSIM_DATA where that is set; else `packaged`, where that is there; else
-  // the nearest data/ or share/tpsim/ in a folder above the program (or shared library) that this
-  // is part of; else that of the source tree.
-  static Result<Catalogue> open(const std::filesystem::path& packaged = {});
+  // The data of $TPSIM_DATA where that is set ("shipped:" is what the program brings); else, for a
+  // program that lies in a build tree, data/ of the source tree; else what the program brings
+  // (core/shipped_data.h).
+  static Result<Catalogue> open();
   explicit Catalogue(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
+  // A folder, or "shipped:".
   const std::filesystem::path& directory() const { return directory_; }
 
   // Names in alphabetical order.

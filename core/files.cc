@@ -13,6 +13,8 @@
 #include <random>
 #include <utility>
 
+#include "core/shipped_data.h"
+
 namespace tpsim {
 namespace {
 
@@ -97,6 +99,7 @@ void sync_folder(const std::filesystem::path& folder) {
 }
 
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most_bytes) {
+  if (is_shipped(path)) return read_shipped(path);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              &std::fclose);
   if (file == nullptr) return file_error(path, "open", errno);

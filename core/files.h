@@ -10,7 +10,8 @@
 
 namespace tpsim {
 
-// The bytes of a file. One that cannot be read, or is larger than `most_bytes`, is an error.
+// The bytes of a file, on disk or in the program (core/shipped_data.h). One that cannot be read, or
+// is larger than `most_bytes`, is an error.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most_bytes);
 
 // Writes beside the target, syncs and renames: readers see the old file or the whole new one.

@@ -32,16 +32,13 @@
 
 namespace tpsim {
 
-// The data that came with this package, wherever it was moved to; $TPSIM_DATA goes before it.
-// TPSIM_PACKAGE_DATA is defined for everything that links tpsim::tpsim.
-inline Result<Catalogue> open_catalogue() { return Catalogue::open(TPSIM_PACKAGE_DATA); }
-
+// With the data that the library brings, or that of $TPSIM_DATA.
 inline Result<Scenario> load_scenario(const ScenarioNames& names) {
-  TPSIM_TRY(const Catalogue catalogue, open_catalogue());
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   return load_scenario(catalogue, names);
 }
 inline Result<Scenario> scenario_of(const PlanFile& file) {
-  TPSIM_TRY(const Catalogue catalogue, open_catalogue());
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   return scenario_of(catalogue, file);
 }
 

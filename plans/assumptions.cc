@@ -11,6 +11,7 @@
 #include "core/json_document.h"
 #include "core/json_fields.h"
 #include "core/leading_number.h"
+#include "core/shipped_data.h"
 #include "core/text.h"
 
 namespace tpsim {
@@ -61,16 +62,6 @@ void assumption_fields(Io& io, Assumptions& assumptions) {
         },
         row.assumption == Assumption::kSpareNodes ? kOptional : kRequired);
   }
-}
-
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code code;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, code)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 Error wrong_text(const AssumptionRow& row, std::string_view text) {
@@ -129,7 +120,7 @@ Result<Assumptions> read_assumptions(const fs::path& path) {
 }
 
 std::vector<std::string> assumption_names(const Catalogue& catalogue) {
-  return names_in(catalogue.directory() / "campaigns");
+  return stems_in(catalogue.directory() / "campaigns", ".json");
 }
 
 Result<fs::path> find_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {

@@ -13,6 +13,15 @@ namespace {
 // About twice what a small collective takes when all members are there.
 constexpr auto kSpinTime = std::chrono::microseconds(20);
 
+// Tells the core that the thread polls.
+void pause_core() {
+#ifdef __x86_64__
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // as `yield` does nothing on most cores
+#endif
+}
+
 // Polls for a short while. Threads that share cores do not spin: they would only keep the one they
 // wait for from running.
 template <class Condition>
@@ -23,7 +32,7 @@ void spin_until(int threads, Condition condition) {
   do {
     for (int i = 0; i < 64; ++i) {
       if (condition()) return;
-      __builtin_ia32_pause();
+      pause_core();
     }
   } while (std::chrono::steady_clock::now() < end);
 }

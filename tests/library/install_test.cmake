@@ -19,13 +19,10 @@ set(moved "${WORK_DIR}/moved here")
 run(COMMAND "${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${WORK_DIR}/installed")
 file(RENAME "${WORK_DIR}/installed" "${moved}")
 
-# A model that only the moved data has tells them from those of the source tree.
-file(READ "${moved}/share/tpsim/models/bloom-560m.json" model)
-string(REPLACE "\"bloom-560m\"" "\"only-here\"" model "${model}")
-file(WRITE "${moved}/share/tpsim/models/only-here.json" "${model}")
-run(COMMAND "${moved}/bin/tpsim" list models OUT models)
-if(NOT models MATCHES "only-here")
-  message(FATAL_ERROR "the moved program reads other data than its own:\n${models}")
+# The catalogue moves with the program.
+run(COMMAND "${moved}/bin/tpsim" --version OUT version)
+if(NOT version MATCHES "data: +part of the program")
+  message(FATAL_ERROR "the moved program reads other data than its own:\n${version}")
 endif()
 
 set(consumer "${WORK_DIR}/consumer")
@@ -49,9 +46,9 @@ if(NOT at EQUAL 0)
   message(FATAL_ERROR "library: ${of_library}program: ${of_program}")
 endif()
 
-# And it reads the package's own data, where that was moved to.
-file(REMOVE "${moved}/share/tpsim/models/bloom-176b.json")
+# And it reads the data that TPSIM_DATA names.
+set(ENV{TPSIM_DATA} "${WORK_DIR}/nowhere")
 execute_process(COMMAND "${consumer}/consumer" RESULT_VARIABLE code ERROR_VARIABLE err)
-if(NOT code EQUAL 2 OR NOT err MATCHES "bloom-176b")
-  message(FATAL_ERROR "the library reads other data than its package's: ${code} ${err}")
+if(NOT code EQUAL 2 OR NOT err MATCHES "nowhere")
+  message(FATAL_ERROR "the library does not read TPSIM_DATA: ${code} ${err}")
 endif()

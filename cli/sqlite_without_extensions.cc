@@ -1,0 +1,10 @@
+// In a static program, the functions by which SQLite would load extensions: there are none to load
+// (cmake/Static.cmake).
+extern "C" {
+
+void* tpsim_no_dlopen(const char*, int) { return nullptr; }
+void* tpsim_no_dlsym(void*, const char*) { return nullptr; }
+int tpsim_no_dlclose(void*) { return -1; }
+const char* tpsim_no_dlerror() { return "a static program loads no extensions"; }
+
+}  // extern "C"

@@ -1,0 +1,24 @@
+// The catalogue's files as cmake/PackData.cmake packs them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tpsim {
+
+// One file as a raw deflate stream (RFC 1951) of `packed_bytes` at `offset` of packed_bytes().
+struct PackedFile {
+  std::string_view name;  // "models/bloom-176b.json"
+  std::size_t offset;
+  std::size_t packed_bytes;
+  std::size_t bytes;
+};
+
+std::span<const PackedFile> packed_files();  // by name
+std::span<const unsigned char> packed_bytes();
+
+std::string unpacked(const PackedFile& file);
+
+}  // namespace tpsim
