@@ -62,7 +62,7 @@ case "${1:-}" in
   --web) wanted+=("${full[@]}" "${web[@]}") ;;
   --ci) wanted+=("${full[@]}" "${web[@]}" "${ci[@]}") ;;
   --dev) wanted+=("${full[@]}" "${web[@]}" "${ci[@]}" "${developer[@]}") ;;
-  --release) wanted+=("${release[@]}") ;;
+  --release) wanted+=("${full[@]}" "${web[@]}" "${release[@]}") ;;
   *)
     echo "tools/install_packages.sh: unknown option $1 (known: --full, --web, --ci, --dev, --release)" >&2
     exit 2
@@ -111,6 +111,6 @@ if ((${#missing[@]} > 0)); then
   fi
 fi
 if lacks_sources && ! "${as_root[@]}" "$(dirname "$0")/fetch_imgui.sh"; then
-  [[ $1 == --web ]] && exit 4 # the others do without pages
+  [[ $1 == --web || $1 == --release ]] && exit 4 # the others do without pages
 fi
 exit 0
