@@ -1,5 +1,5 @@
-// What commands find out, before anyone prints it: for the commands and for the Python module, so
-// that both give the same answers.
+// What commands find out, before anyone prints it: for the commands and for `tpsim call`, so that
+// both give the same answers.
 #pragma once
 
 #include <filesystem>

@@ -74,6 +74,10 @@ Status run_calibrate(const Arguments& arguments, const Terminal& terminal);
 
 Status run_completion(const Arguments& arguments, const Terminal& terminal);
 
+// Answers requests (cli/call.h) until the end of standard input. A request that fails is answered
+// with its error; this fails where standard input or output does.
+Status run_call(const Arguments& arguments, const Terminal& terminal);
+
 // validate plan.json: predicts at the prices of the profile, trains for some steps on all ranks,
 // and prints both side by side: the step, memory by stage, waiting, each kind of op, each
 // collective, and which entries of the profile to measure again.

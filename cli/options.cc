@@ -130,6 +130,10 @@ constexpr std::array kCommands = {
                "tpsim calibrate a.log b.log --plan plan.json --save-stack stack.json\n"
                "tpsim calibrate all_reduce.txt --cluster dgx-h100 --save-cluster mine.json",
                "others", "more of the same kind"},
+    CommandRow{Command::kCall, "call", "answer requests of programs, one JSON document per line",
+               nullptr, nullptr,
+               "echo '{\"format\": \"tpsim-request/1\", \"call\": \"models\"}' | tpsim call\n"
+               "tpsim call    # until the end of standard input: docs/json.md"},
 };
 
 constexpr const char* kWhat = "Model and machine";

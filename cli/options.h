@@ -33,6 +33,7 @@ enum class Command : std::uint8_t {
   kCompare,
   kCompletion,
   kCalibrate,
+  kCall,
 };
 
 struct CommandRow {

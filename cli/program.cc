@@ -37,6 +37,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
     case Command::kCompare: return run_compare(arguments, terminal);
     case Command::kCalibrate: return run_calibrate(arguments, terminal);
     case Command::kCompletion: return run_completion(arguments, terminal);
+    case Command::kCall: return run_call(arguments, terminal);
   }
   throw BugError("a command without an implementation");
 }

@@ -5,7 +5,7 @@
 # A part that was found sets TPSIM_HAS_<NAME>, by which folders select source files, and an imported
 # target tpsim_<name> to link. TPSIM_STATE_<NAME> says what was found: Summary.cmake prints it.
 
-set(TPSIM_FEATURES BLAS MPI CUDA GUI WEB PYTHON SQLITE)
+set(TPSIM_FEATURES BLAS MPI CUDA GUI WEB SQLITE)
 
 # tpsim_feature(<NAME> <what it gives> <packages> <find function>)
 # The find function sets <NAME>_FOUND_AS to a text with the version, or <NAME>_MISSING to a reason.
@@ -143,20 +143,6 @@ function(tpsim_find_sqlite)
   set(SQLITE_FOUND_AS "SQLite ${SQLite3_VERSION}" PARENT_SCOPE)
 endfunction()
 
-function(tpsim_find_python)
-  if(TPSIM_SANITIZE)
-    set(PYTHON_MISSING "a Python without sanitizers cannot load a module with them" PARENT_SCOPE)
-    return()
-  endif()
-  find_package(Python3 3.9 QUIET COMPONENTS Interpreter Development.Module)
-  find_package(pybind11 2.10 QUIET CONFIG)
-  if(NOT Python3_FOUND OR NOT pybind11_FOUND)
-    set(PYTHON_MISSING "pybind11 or Python's headers are not here" PARENT_SCOPE)
-    return()
-  endif()
-  set(PYTHON_FOUND_AS "Python ${Python3_VERSION} with pybind11 ${pybind11_VERSION}" PARENT_SCOPE)
-endfunction()
-
 include(Cuda)
 include(Web)
 tpsim_feature(BLAS "fast matrix products on the CPU" "libdnnl-dev or libopenblas-dev" tpsim_find_blas)
@@ -164,17 +150,12 @@ tpsim_feature(MPI "ranks as processes" "libopenmpi-dev and openmpi-bin" tpsim_fi
 tpsim_feature(CUDA "the CUDA device" "CUDA Toolkit 12.0 or newer from NVIDIA" tpsim_find_cuda)
 tpsim_feature(GUI "the window" "pkg-config, libimgui-dev, libglfw3-dev, libpng-dev and fonts-inter" tpsim_find_gui)
 tpsim_feature(WEB "pages for browsers" "tools/install_packages.sh --web" tpsim_find_web)
-# Debian's own Python, for which its pybind11 is made, unless -DPython3_EXECUTABLE names another.
-if(NOT Python3_EXECUTABLE AND EXISTS /usr/bin/python3)
-  set(Python3_EXECUTABLE /usr/bin/python3)
-endif()
 tpsim_feature(SQLITE "reports of Nsight Systems" "libsqlite3-dev" tpsim_find_sqlite)
-tpsim_feature(PYTHON "the Python module" "pybind11-dev and python3-dev" tpsim_find_python)
-if(TPSIM_HAS_PYTHON)
-  # Once more, outside a function: its targets and commands.
-  find_package(Python3 3.9 QUIET COMPONENTS Interpreter Development.Module)
-  find_package(pybind11 2.10 QUIET CONFIG)
-endif()
+# Writes two files of the Python package; there is none without it. python3 itself, where PATH has it, and
+# not the newest python3.X of a tool that manages several.
+set(Python3_FIND_STRATEGY LOCATION)
+set(Python3_FIND_UNVERSIONED_NAMES FIRST)
+find_package(Python3 3.8 QUIET COMPONENTS Interpreter)
 if(TPSIM_HAS_CUDA AND TPSIM_EMULATE_GPU)
   find_package(CUDAToolkit QUIET)
   tpsim_add_toolkit_headers()

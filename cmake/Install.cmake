@@ -1,4 +1,4 @@
-# cmake --install: the program, the library as a CMake package, the Python module.
+# cmake --install: the program, the library as a CMake package, the Python package.
 #
 # The catalogue is part of program and library, so the folder that was installed can be moved.
 include(GNUInstallDirs)

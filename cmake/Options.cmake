@@ -9,7 +9,7 @@ if(TPSIM_WERROR)
   target_compile_options(tpsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 
-# The Python module holds the static libraries; a build that finds Python later compiles none anew.
+# For programs at addresses that differ from run to run, and for shared libraries of others.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 # Programs know folders of libraries only as absolute paths, the same before and after installing. A

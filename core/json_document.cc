@@ -205,6 +205,9 @@ bool is_plain(const JsonValue& value) {
 // Appends the text of a value; `indent` is that of the line on which the value starts.
 class TextWriter {
  public:
+  enum class Lines { kIndented, kOne };
+  explicit TextWriter(Lines lines = Lines::kIndented) : is_one_line_(lines == Lines::kOne) {}
+
   std::string text;
 
   void write(const JsonValue& value, std::size_t indent) {
@@ -245,7 +248,7 @@ class TextWriter {
   }
 
   void write_array(const JsonValue::Array& array, std::size_t indent) {
-    const bool one_line = std::all_of(array.begin(), array.end(), is_plain);
+    const bool one_line = is_one_line_ || std::all_of(array.begin(), array.end(), is_plain);
     text += '[';
     for (std::size_t i = 0; i < array.size(); ++i) {
       if (i > 0) text += one_line ? ", " : ",";
@@ -257,6 +260,7 @@ class TextWriter {
   }
 
   void write_object(const JsonValue::Object& object, std::size_t indent) {
+    if (is_one_line_) return write_members(object, indent, true);
     const bool plain = std::all_of(object.begin(), object.end(),
                                    [](const JsonMember& member) { return is_plain(member.value); });
     const std::size_t start = text.size();
@@ -278,6 +282,8 @@ class TextWriter {
     if (!one_line) new_line(indent);
     text += '}';
   }
+
+  bool is_one_line_;
 };
 
 }  // namespace
@@ -309,6 +315,12 @@ std::string to_text(const JsonValue& value) {
   TextWriter writer;
   writer.write(value, 0);
   return std::move(writer.text) + "\n";
+}
+
+std::string to_line(const JsonValue& value) {
+  TextWriter writer(TextWriter::Lines::kOne);
+  writer.write(value, 0);
+  return std::move(writer.text);
 }
 
 std::string GrowingJson::begin(const JsonValue::Object& members, std::string_view array) {

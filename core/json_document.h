@@ -26,6 +26,8 @@ Result<JsonValue> read_json_file(const std::filesystem::path& path);
 // array of plain values stays on one line, and so does a short object of them. Text that is not
 // UTF-8 gets replacement characters; an infinite number is a bug.
 std::string to_text(const JsonValue& value);
+// The same on one line, without a newline at its end.
+std::string to_line(const JsonValue& value);
 
 // The text of an object with an array that grows, in pieces to print as they become known. Together
 // they are what to_text() makes of the whole.

@@ -2,7 +2,7 @@
 # Installs what tpsim builds with and does not find, on Debian 12 and its relatives.
 #
 # Usage: tools/install_packages.sh [--full | --web | --ci | --dev | --release]
-# --full adds what the Python module and the window need; the first plan does not wait for them.
+# --full adds what the window needs; the first plan does not wait for it.
 # --web adds to that what pages for browsers are compiled with (0.8 GB), --ci what .ci/run checks
 # with, --dev also what developers type. --release adds what tools/release.sh makes and proves releases
 # with. Needs root (or sudo) only when something is missing.
@@ -26,10 +26,9 @@ optional=(               # found by CMake: tpsim builds without them too
   libdnnl-dev            # faster matrix products; libopenblas-dev does too, slower
   libopenmpi-dev openmpi-bin  # ranks as processes
   libsqlite3-dev         # reports of Nsight Systems
-  python3                # recipes of NeMo and Megatron-Bridge, which are Python
+  python3                # import tpsim; recipes of NeMo and Megatron-Bridge, which are Python
 )
 full=(
-  pybind11-dev python3-dev    # import tpsim
   pkg-config libimgui-dev libglfw3-dev libpng-dev fonts-inter  # tpsim gui
 )
 web=(
@@ -62,7 +61,7 @@ case "${1:-}" in
   --web) wanted+=("${full[@]}" "${web[@]}") ;;
   --ci) wanted+=("${full[@]}" "${web[@]}" "${ci[@]}") ;;
   --dev) wanted+=("${full[@]}" "${web[@]}" "${ci[@]}" "${developer[@]}") ;;
-  --release) wanted+=("${release[@]}") ;;
+  --release) wanted+=("${full[@]}" "${web[@]}" "${release[@]}") ;;
   *)
     echo "tools/install_packages.sh: unknown option $1 (known: --full, --web, --ci, --dev, --release)" >&2
     exit 2
@@ -111,6 +110,6 @@ if ((${#missing[@]} > 0)); then
   fi
 fi
 if lacks_sources && ! "${as_root[@]}" "$(dirname "$0")/fetch_imgui.sh"; then
-  [[ $1 == --web ]] && exit 4 # the others do without pages
+  [[ $1 == --web || $1 == --release ]] && exit 4 # the others do without pages
 fi
 exit 0

@@ -55,16 +55,24 @@ mkdir -p "$stage" "$output"
 rm -f "$output"/tpsim[-_]* "$output/SHA256SUMS"
 step "programs"
 build() { # PRESET TARGET...
-  if ! { cmake --preset "$1" && cmake --build --preset "$1" --target "${@:2}"; } >"$stage/$1.log" 2>&1; then
+  # The page for browsers is part of the programs, for tpsim report.
+  local options=()
+  if [[ $1 == static* ]]; then options=("-DTPSIM_PAGE=$PWD/build/page/tpsim-page.html"); fi
+  if ! { cmake --preset "$1" "${options[@]}" && cmake --build --preset "$1" --target "${@:2}"; } >"$stage/$1.log" 2>&1; then
     tail -n 40 "$stage/$1.log" >&2
     exit 1
   fi
 }
+build page tpsim_page
 build static tpsim tpsim_python
 build static-arm64 tpsim
 python_package=build/static/python/tpsim
 strip --strip-all -o "$stage/x86_64-tpsim" build/static/tpsim
 aarch64-linux-gnu-strip --strip-all -o "$stage/aarch64-tpsim" build/static-arm64/tpsim
+
+step "programs need nothing of their machine"
+tests/tools/static_program_test.sh build/static/tpsim
+tests/tools/static_program_test.sh build/static-arm64/tpsim qemu-aarch64-static
 
 step "files of the release"
 declare -A debian=([x86_64]=amd64 [aarch64]=arm64)

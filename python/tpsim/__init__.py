@@ -11,17 +11,15 @@ the same: report.to_dict() is what the command prints with --json. What goes wro
 with the command's text. docs/python.md has more.
 """
 
-from tpsim import _native, _results
+from tpsim import _results
 from tpsim._calls import (
-    campaign, check_log, explain, export, import_plan, load_plan, plan, simulate, validate)
+    campaign, check_log, clusters, explain, export, import_plan, load_plan, models, plan, profiles,
+    simulate, stacks, validate)
 from tpsim._errors import Error
+from tpsim._options import VERSION
 from tpsim._results import *
 
-__version__: str = _native.version
-models = _native.models
-clusters = _native.clusters
-profiles = _native.profiles
-stacks = _native.stacks
+__version__: str = VERSION
 
 __all__ = [
     "Error", "campaign", "check_log", "clusters", "explain", "export", "import_plan", "load_plan",

@@ -3,29 +3,46 @@
 A dimension of a search takes one value, several, or the option's own text: tp=4, tp=[4, 8],
 tp="4,8". A size or time is text with its unit: max_memory="72GiB", step_time="105s".
 
-Which keywords there are is read from the program's own table of options; _calls.pyi, for type
-checkers, is written from the same when the module is built (python/write_stub.py).
+Which keywords there are says the program's own table of options (_options.py); _calls.pyi, for type
+checkers, is written from the same when the package is built (python/write_generated.py).
 """
 
-import difflib
 import inspect
 import itertools
 import keyword
 import numbers
 import os
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, TypeVar, Union
 
-from tpsim import _native
+from tpsim._options import OPTIONS
+from tpsim._program import call
 from tpsim._results import (
     AnyPlan, Bools, CampaignReport, ExplainReport, Ints, LogReport, Number, PathLike, Plan,
     PlanReport, ProgramReport, SimulateReport, Texts, ValidationReport, WhatIfReport, WhyNotReport,
-    needed_plan_text, plan_from_file, plan_report_from, plan_text, report_from,
-    single_report_from)
+    needed_plan_text, plan_from, plan_report_from, plan_text, report_from, single_report_from)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _annotation(option: "_native.Option") -> str:
+class Option(NamedTuple):
+    """A keyword: what --help says that it takes, nothing for a switch, and whether a list may stand
+    there."""
+
+    name: str
+    value: str
+    takes_list: bool
+
+
+# Options that ask for the report of a measured run, which has no type here.
+_WITHOUT_TYPE = {"explain": {"runs", "row"}}
+
+
+def _options_of(command: str) -> List[Option]:
+    left_out = _WITHOUT_TYPE.get(command, set())
+    return [Option(*row) for row in OPTIONS[command] if row[0] not in left_out]
+
+
+def _annotation(option: Option) -> str:
     """The type of an option's keyword, from what --help says it takes."""
     if option.value in ("on|off", "0|1|2|3", "N") or option.value.startswith("N,"):
         one, several = ("bool", "Bools") if option.value == "on|off" else ("int", "Ints")
@@ -41,13 +58,9 @@ def _keywords(command: str) -> List[inspect.Parameter]:
     return [
         inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY,
                           default=None if option.value else False, annotation=_annotation(option))
-        for option in _native.options[command]
+        for option in _options_of(command)
         if not keyword.iskeyword(option.name)  # --from has a parameter of its own
     ]
-
-
-# The options that stand as the file or text of another parameter, or ask for another report.
-_PARAMETERS = {"runs", "row", "plan"}
 
 
 def _with_options(command: str) -> Callable[[Function], Function]:
@@ -57,7 +70,6 @@ def _with_options(command: str) -> Callable[[Function], Function]:
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD]
         named = {parameter.name.rstrip("_") for parameter in own}
-        named |= _PARAMETERS
         added = [option for option in _keywords(command) if option.name not in named]
         all_of_them = signature.replace(parameters=own + added)
         setattr(function, "__signature__", all_of_them)
@@ -96,10 +108,12 @@ def _text(name: str, value: Any) -> str:
 
 def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
     """What was given, as texts by option, without switches that are off."""
-    switches = {option.name for option in _native.options[command] if not option.value}
-    known = [option.name for option in _native.options[command] if option.name not in _PARAMETERS]
+    switches = {option.name for option in _options_of(command) if not option.value}
+    known = [option.name for option in _options_of(command)]
     for name in options:
         if name not in known:
+            import difflib  # most programs do without
+
             near = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
             raise TypeError(f"{command}() got an unexpected keyword argument '{name}'{hint}")
@@ -126,8 +140,7 @@ def plan(
     """
     saved = plan_text(model) if isinstance(model, Plan) else None
     named = None if isinstance(model, Plan) else model
-    document, files = _native.plan(_given("plan", options, model=named, gpus=gpus), saved)
-    return plan_report_from(document, files)
+    return plan_report_from(call("plan", _given("plan", options, model=named, gpus=gpus), saved))
 
 
 @_with_options("simulate")
@@ -137,8 +150,8 @@ def simulate(plan: Optional[AnyPlan] = None, **options: Any) -> SimulateReport:
     Raises Error, of kind "does_not_fit", for a plan that likely runs out of memory, unless
     allow_oom is set.
     """
-    document, file = _native.simulate(_given("simulate", options), plan_text(plan))
-    return single_report_from(SimulateReport, document, file)
+    answer = call("simulate", _given("simulate", options), plan_text(plan))
+    return single_report_from(SimulateReport, answer)
 
 
 @_with_options("explain")
@@ -153,14 +166,14 @@ def explain(
     program lists the ops, collectives and allocations of a rank.
     """
     given = _given("explain", options, why_not=why_not, what_if=what_if, program=program)
-    document, file = _native.explain(given, plan_text(plan))
+    answer = call("explain", given, plan_text(plan))
     if why_not is not None:
-        return report_from(WhyNotReport, document)
+        return report_from(WhyNotReport, answer)
     if what_if:
-        return report_from(WhatIfReport, document)
+        return report_from(WhatIfReport, answer)
     if program:
-        return single_report_from(ProgramReport, document, file)
-    return single_report_from(ExplainReport, document, file)
+        return single_report_from(ProgramReport, answer)
+    return single_report_from(ExplainReport, answer)
 
 
 @_with_options("campaign")
@@ -169,7 +182,7 @@ def campaign(
 ) -> CampaignReport:
     """What a whole run takes: days, GPU-hours, energy, CO2, money, failures, checkpoints."""
     given = _given("campaign", options, tokens=tokens)
-    return report_from(CampaignReport, _native.campaign(given, plan_text(plan)))
+    return report_from(CampaignReport, call("campaign", given, plan_text(plan)))
 
 
 @_with_options("export")
@@ -180,7 +193,8 @@ def export(plan: AnyPlan, *, to: str, **options: Any) -> Dict[str, str]:
     for one that does not fit in memory (unless allow_oom is set) and for files that give another
     plan when they are read back (unless allow_loss is set).
     """
-    return _native.export(_given("export", options, to=to), needed_plan_text("export", plan))
+    answer = call("export", _given("export", options, to=to), needed_plan_text("export", plan))
+    return {file["name"]: file["text"] for file in answer.document["files"]}
 
 
 @_with_options("import_plan")
@@ -188,23 +202,48 @@ def import_plan(launch: PathLike, *, from_: str, model: PathLike, **options: Any
     """The plan that lies in a folder of launch files, or in one such file."""
     given = _given("import_plan", options, model=model)
     given["from"] = from_
-    return plan_from_file(_native.import_plan(given, os.fspath(launch)))
+    return plan_from(call("import_plan", given, path=os.fsdecode(launch)))
 
 
 def load_plan(path: PathLike) -> Plan:
     """A plan that was saved, without a prediction."""
-    return plan_from_file(_native.read_plan(os.fspath(path)))
+    return plan_from(call("read_plan", path=os.fsdecode(path)))
 
 
 @_with_options("check_log")
 def check_log(log: PathLike, *, plan: AnyPlan, **options: Any) -> LogReport:
     """Holds a training log against its plan: is it as predicted, and if not, which term?"""
     text = needed_plan_text("check_log", plan)
-    return report_from(
-        LogReport, _native.check_log(_given("check_log", options), text, os.fspath(log)))
+    answer = call("check_log", _given("check_log", options), text, os.fsdecode(log))
+    return report_from(LogReport, answer)
 
 
 @_with_options("validate")
 def validate(runs: PathLike, **options: Any) -> ValidationReport:
     """Predicts every row of a table of measured runs and says how far off the predictions are."""
-    return report_from(ValidationReport, _native.validate(_given("validate", options, runs=runs)))
+    return report_from(ValidationReport, call("validate", _given("validate", options, runs=runs)))
+
+
+def models() -> List[str]:
+    """The models of the catalogue."""
+    return _names("models")
+
+
+def clusters() -> List[str]:
+    """The clusters of the catalogue."""
+    return _names("clusters")
+
+
+def profiles() -> List[str]:
+    """The profiles of the catalogue."""
+    return _names("profiles")
+
+
+def stacks() -> List[str]:
+    """The software stacks of the catalogue."""
+    return _names("stacks")
+
+
+def _names(kind: str) -> List[str]:
+    names: List[str] = call(kind).document
+    return names

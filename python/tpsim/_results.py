@@ -2,13 +2,15 @@
 (docs/json.md, docs/campaign.md, docs/check-log.md): times in seconds (_s), memory in GiB."""
 
 import dataclasses
+import functools
 import json
 import os
 import typing
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, Iterable, List, Mapping, NoReturn, Optional, Tuple, Type, TypeVar, Union
 
-from tpsim import _native
+from tpsim import _program
+from tpsim._program import Answer
 
 __all__ = [
     "Assumption", "CampaignCost", "CampaignReport", "CampaignTime", "Checkpoints", "ExplainReport",
@@ -24,15 +26,64 @@ else:
         return lambda kind: kind
 
 T = TypeVar("T")
-PathLike = Union[str, "os.PathLike[str]"]
+if typing.TYPE_CHECKING:
+    PathLike = Union[str, os.PathLike[str]]
+else:
+    PathLike = Union[str, os.PathLike]  # Python 3.8 has no os.PathLike[str]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Value:
-    """What its annotated fields hold, for good: every class of these is a frozen dataclass."""
+    """What its annotated fields hold, for good: every class of these is a frozen dataclass.
+
+    The methods below are what dataclass() would write for each class; writing sixty times as many
+    would take most of an import.
+    """
 
     def __init_subclass__(cls) -> None:
-        dataclass(frozen=True)(cls)
+        dataclass(init=False, repr=False, eq=False)(cls)
+
+    def __init__(self, **values: Any) -> None:
+        for one in _fields(type(self)):
+            if one.name in values:
+                self.__dict__[one.name] = values.pop(one.name)
+            elif one.default is not dataclasses.MISSING:
+                self.__dict__[one.name] = one.default
+            else:
+                raise TypeError(f"{type(self).__name__}() needs '{one.name}'")
+        if values:
+            raise TypeError(f"{type(self).__name__}() has no '{next(iter(values))}'")
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field '{name}'")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise dataclasses.FrozenInstanceError(f"cannot delete field '{name}'")
+
+    def __repr__(self) -> str:
+        shown = (f"{one.name}={getattr(self, one.name)!r}" for one in _fields(type(self)) if one.repr)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _compared(self) -> Tuple[Any, ...]:
+        return tuple(getattr(self, one.name) for one in _fields(type(self)) if one.compare)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return self._compared() == typing.cast(Value, other)._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+
+def _fields(kind: type) -> Tuple["dataclasses.Field[Any]", ...]:
+    return dataclasses.fields(typing.cast(Any, kind))
+
+
+@functools.lru_cache(maxsize=None)
+def _hints(kind: type) -> Dict[str, Any]:
+    """The types of a class's fields."""
+    return typing.get_type_hints(kind)
 
 
 def _value(kind: Any, data: Any) -> Any:
@@ -53,10 +104,10 @@ def _value(kind: Any, data: Any) -> Any:
 
 def _read(kind: Type[T], data: Mapping[str, Any], **own: Any) -> T:
     """A value from its document; keys that this version of the module does not know are left."""
-    hints = typing.get_type_hints(kind)
+    hints = _hints(typing.cast(Any, kind))
     values = {
         one.name: _value(hints[one.name], data[one.name.rstrip("_")])  # from_: a word of Python
-        for one in dataclasses.fields(typing.cast(Any, kind))
+        for one in _fields(kind)
         if one.init and one.name not in own and one.name.rstrip("_") in data
     }
     return kind(**values, **own)
@@ -166,11 +217,8 @@ class Plan(Value):
             out.write(text)
 
     def _repr_html_(self) -> str:
-        """A row for notebooks."""
-        cells = [f"tp {self.tp}", f"pp {self.pp}", f"dp {self.dp}", f"ZeRO {self.zero}"]
-        if self.predicted is not None:
-            cells += [f"{self.predicted.step_s:.4g} s", f"{self.predicted.memory_gib.peak:.1f} GiB"]
-        return "<table><tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr></table>"
+        """A table for notebooks."""
+        return _html_of(self)
 
 
 # What keywords of the functions take.
@@ -181,9 +229,9 @@ Number = Union[int, float, str, None]
 AnyPlan = Union[Plan, PathLike]
 
 
-def plan_from_file(text: str) -> Plan:
-    """The plan of a plan file's text, without a prediction."""
-    return _read(Plan, json.loads(text)["plan"], file=text)
+def plan_from(answer: Answer) -> Plan:
+    """The plan of a plan file, without a prediction."""
+    return _read(Plan, answer.document["plan"], file=answer.files[0])
 
 
 class Search(Value):
@@ -215,6 +263,16 @@ class Report(Value):
         """The whole document, as json.loads gives it."""
         document: Dict[str, Any] = json.loads(self.document)
         return document
+
+    def _repr_html_(self) -> str:
+        """A short table for notebooks."""
+        return _html_of(self)
+
+
+def _html_of(value: Value) -> str:
+    from tpsim import _html  # which knows every class of this file
+
+    return _html.html_of(value)
 
 
 class OpenChoice(Value):
@@ -680,30 +738,32 @@ class ValidationReport(Report):
     summary_calibration_rows: ValidationSummary
 
 
-def report_from(kind: Type[T], document: str) -> T:
-    """A report from the text that --json prints."""
-    return _read(kind, json.loads(document), document=document)
+def report_from(kind: Type[T], answer: Answer) -> T:
+    """A report from its document."""
+    return _read(kind, answer.document, document=json.dumps(answer.document))
 
 
-def plan_report_from(document: str, files: List[str]) -> PlanReport:
+def plan_report_from(answer: Answer) -> PlanReport:
     """A search's report, each plan with its file."""
-    data = json.loads(document)
-    plans = tuple(_read(Plan, plan, file=text) for plan, text in zip(data["plans"], files))
-    return _read(PlanReport, data, document=document, plans=plans)
+    data = answer.document
+    plans = tuple(_read(Plan, plan, file=text) for plan, text in zip(data["plans"], answer.files))
+    return _read(PlanReport, data, document=json.dumps(data), plans=plans)
 
 
-def single_report_from(kind: Type[T], document: str, file: str) -> T:
+def single_report_from(kind: Type[T], answer: Answer) -> T:
     """The report of simulate, which has the plan's keys beside its own, or of explain."""
-    data = json.loads(document)
-    plan = _read(Plan, data.get("plan", data), file=file)
-    return _read(kind, data, document=document, plan=plan)
+    data = answer.document
+    plan = _read(Plan, data.get("plan", data), file=answer.files[0])
+    return _read(kind, data, document=json.dumps(data), plan=plan)
 
 
 def plan_text(plan: Union[Plan, PathLike, None]) -> Optional[str]:
     """The text of a plan's file; an error as the command line's when a path leads to none."""
     if plan is None:
         return None
-    return plan.text() if isinstance(plan, Plan) else _native.read_plan(os.fspath(plan))
+    if isinstance(plan, Plan):
+        return plan.text()
+    return _program.call("read_plan", path=os.fsdecode(plan)).files[0]
 
 
 def needed_plan_text(function: str, plan: Union[Plan, PathLike]) -> str:

@@ -152,6 +152,17 @@ TEST_CASE("an object written in pieces is the text of the whole") {
   CHECK(text + growing.end(members(after)) == to_text(whole));
 }
 
+TEST_CASE("a document on one line reads back as the same") {
+  JsonValue document =
+      json_object({{"text", "two\nlines"}, {"number", 0.1}, {"nothing", JsonValue()}});
+  document.set("inner",
+               json_object({{"list", JsonValue(JsonValue::Array{1, JsonValue::Object{}})}}));
+  document.set("long", std::string(200, 'x'));
+  const std::string line = to_line(document);
+  CHECK(line.find('\n') == std::string::npos);
+  CHECK(to_text(*parse_json(line, "f")) == to_text(document));
+}
+
 TEST_CASE("every double is written so that it reads back exactly") {
   std::mt19937_64 random(7);
   for (int i = 0; i < 20'000; ++i) {

@@ -25,6 +25,14 @@ if(NOT version MATCHES "data: +part of the program")
   message(FATAL_ERROR "the moved program reads other data than its own:\n${version}")
 endif()
 
+# The package of Python starts the program that was moved with it.
+find_program(PYTHON python3)
+set(folder "${moved}/lib/python3/dist-packages")
+if(PYTHON AND EXISTS "${folder}/tpsim/_options.py")
+  run(COMMAND "${CMAKE_COMMAND}" -E env --unset=TPSIM_PROGRAM "PYTHONPATH=${folder}" "${PYTHON}" -B -c
+      "import tpsim; assert 'bloom-176b' in tpsim.models()")
+endif()
+
 set(consumer "${WORK_DIR}/consumer")
 run(COMMAND "${CMAKE_COMMAND}" -S "${SOURCE_DIR}/tests/library/consumer" -B "${consumer}"
     -G "${GENERATOR}" "-DCMAKE_PREFIX_PATH=${moved}" -DCMAKE_BUILD_TYPE=Release

@@ -1,4 +1,4 @@
-"""Every function of the module with values that a seed draws: wrong, huge, hostile.
+"""Every function of the package with values that a seed draws: wrong, huge, hostile.
 
 An answer, a tpsim.Error or a TypeError comes back, soon, and never an error that calls itself a bug;
 eight threads and forked processes get what one caller gets. Run by ctest with PYTHONPATH set;
@@ -9,17 +9,19 @@ import concurrent.futures
 import contextlib
 import faulthandler
 import inspect
+import json
 import os
 import random
 import shutil
+import subprocess
 import tempfile
 import unittest
 
 import tpsim
-from tpsim import _native
+from tpsim import _program
 
 CALLS = int(os.environ.get("TPSIM_ATTACKS", "1200"))
-SECONDS_A_CALL = 10
+SECONDS_A_CALL = 60
 
 FUNCTIONS = {
     "plan": tpsim.plan,
@@ -49,7 +51,7 @@ RIGHT = {
 
 
 class OwnError(Exception):
-    """Of an argument, not of the module: it comes through as it is."""
+    """Of an argument, not of the package: it comes through as it is."""
 
 
 class Thrower(os.PathLike):
@@ -198,13 +200,41 @@ class Attacks(unittest.TestCase):
         for child in children:
             self.assertEqual(os.waitpid(child, 0)[1], 0)
 
-    def test_the_native_functions_refuse_what_is_no_text(self):
+    def test_the_program_answers_every_line(self):
+        """What is no request at all gets an error too, and the next request its answer."""
         rng = random.Random(1)
-        for name in ("plan", "simulate", "explain", "campaign", "validate", "read_plan"):
-            for _ in range(40):
-                given = [drawn(rng) for _ in range(rng.randrange(3))]
-                with bounded(), contextlib.suppress(TypeError, UnicodeError, OwnError, tpsim.Error):
-                    getattr(_native, name)(*given)
+        right = json.dumps({"format": "tpsim-request/1", "call": "version"}).encode()
+        lines = [b"", b"{", b"null", b"[]", b"7", b"\xff", b"\0", right[:-1], b"[" * 100_000, right * 2]
+        for key, value in [("call", 7), ("call", "plna"), ("format", "tpsim-request/2"), ("what", 1),
+                           ("options", []), ("options", {"tp": 1}), ("options", {"nonsense": ""}),
+                           ("plan", {}), ("plan", 1), ("path", "x"), ("path", {})]:
+            lines.append(json.dumps({**json.loads(right), key: value}).encode())
+        for _ in range(200):
+            cut = bytearray(right)
+            for _ in range(rng.randrange(1, 4)):
+                cut[rng.randrange(len(cut))] = rng.choice([*range(10), *range(11, 256)])
+            lines.append(bytes(cut))
+        sent = b"".join(line + b"\n" + right + b"\n" for line in lines)
+        done = subprocess.run([_program.find_program(), "call"], input=sent, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(len(answers), 2 * len(lines))
+        for line, wrong, good in zip(lines, answers[::2], answers[1::2]):
+            self.assertEqual(good["answer"], tpsim.__version__)
+            if wrong.get("answer") != tpsim.__version__:
+                self.assertEqual(wrong["error"]["kind"], "bad_input", line)
+                self.assertTrue(wrong["error"]["text"])
+
+    def test_calls_without_what_they_need_are_errors(self):
+        rng = random.Random(2)
+        for name in ("plan", "simulate", "explain", "campaign", "export", "import_plan", "check_log",
+                     "validate", "read_plan", "models", "nonsense"):
+            for _ in range(20):
+                given = {key: rng.choice(["", "x", "plan.json", "-", "/dev/stdin", "{}"])
+                         for key in ("plan", "path") if rng.random() < 0.5}
+                with bounded(), contextlib.suppress(tpsim.Error):
+                    _program.call(name, **given)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@ Run by ctest with PYTHONPATH and TPSIM_PROGRAM set.
 """
 
 import ast
+import copy
 import dataclasses
 import inspect
 import json
 import os
+import pickle
 import subprocess
 import tempfile
 import threading
@@ -16,7 +18,7 @@ import typing
 import unittest
 
 import tpsim
-from tpsim import _calls, _native, _results
+from tpsim import _calls, _options, _program, _results
 
 PROGRAM = os.environ["TPSIM_PROGRAM"]
 SOURCE = os.environ["TPSIM_SOURCE_DIR"]
@@ -311,11 +313,20 @@ class TypesAndManners(unittest.TestCase):
         with self.assertRaises(TypeError):
             tpsim.explain(runs=runs, row="A-097")
 
+    def test_the_written_options_are_those_of_the_program(self):
+        options = _program.call("options").document
+        self.assertEqual(list(options), list(_options.OPTIONS))
+        for name, rows in options.items():
+            self.assertEqual([tuple(row.values()) for row in rows], list(_options.OPTIONS[name]), name)
+        self.assertEqual(_program.call("version").document, tpsim.__version__)
+        code, out, _ = run("--version")
+        self.assertEqual((code, out.split()[1].strip(",")), (0, tpsim.__version__))
+
     def test_keywords_are_the_options(self):
-        for name, options in _native.options.items():
+        for name, options in _options.OPTIONS.items():
             own = {"runs", "row", "model", "from_", "launch", "log", "plan", "to"}
             given = set(inspect.signature(getattr(tpsim, name)).parameters)
-            names = {option.name for option in options}
+            names = {option[0] for option in options}
             self.assertEqual(given - own, names - own - {"from"}, name)
 
     def test_an_unknown_keyword_names_the_nearest(self):
@@ -331,7 +342,7 @@ class TypesAndManners(unittest.TestCase):
             if isinstance(node, ast.FunctionDef):
                 names = [argument.arg for argument in node.args.args + node.args.kwonlyargs]
                 written.setdefault(node.name, []).append(names)
-        for name in _native.options:
+        for name in _options.OPTIONS:
             for names in written[name]:
                 self.assertEqual(names, list(inspect.signature(getattr(tpsim, name)).parameters))
         # One overload a report: explanation, why-not, what-if, program.
@@ -339,23 +350,13 @@ class TypesAndManners(unittest.TestCase):
 
     def test_everything_public_says_what_it_is(self):
         for name in tpsim.__all__:
-            self.assertTrue(getattr(tpsim, name).__doc__ or name in
-                            ("models", "clusters", "profiles", "stacks"), name)
-        for name in _native.options:
+            self.assertTrue(getattr(tpsim, name).__doc__, name)
+        for name in _options.OPTIONS:
             hints = typing.get_type_hints(getattr(tpsim, name))
             missing = set(inspect.signature(getattr(tpsim, name)).parameters) - set(hints)
             self.assertEqual(missing, set(), name)
         folder = os.path.dirname(tpsim.__file__)
         self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
-
-    def test_the_stub_names_what_the_native_module_has(self):
-        folder = os.path.dirname(tpsim.__file__)
-        with open(os.path.join(folder, "_native.pyi"), encoding="utf-8") as stub:
-            tree = ast.parse(stub.read())
-        named = {node.name for node in tree.body
-                 if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-        named |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
-        self.assertEqual(named, {name for name in dir(_native) if not name.startswith("_")})
 
     def test_no_two_results_have_one_name(self):
         with open(_results.__file__, encoding="utf-8") as source:
@@ -368,8 +369,20 @@ class TypesAndManners(unittest.TestCase):
         plan = tpsim.simulate(model="bloom-560m", **SMALL).plan
         with self.assertRaises(dataclasses.FrozenInstanceError):
             plan.tp = 4
-        self.assertIn("tp 2", plan._repr_html_())
-        self.assertEqual(_results.plan_from_file(plan.text()).stage_layers, plan.stage_layers)
+        with self.assertRaises(dataclasses.FrozenInstanceError):
+            del plan.tp
+        same = dataclasses.replace(plan)
+        self.assertEqual((same, repr(same)), (plan, repr(plan)))
+        self.assertNotEqual(dataclasses.replace(plan, tp=4), plan)
+        self.assertNotEqual(plan, plan.predicted)
+        stage = plan.predicted.memory_gib.by_stage[0]
+        self.assertEqual(hash(dataclasses.replace(stage)), hash(stage))
+        with self.assertRaisesRegex(TypeError, "needs 'name'"):
+            tpsim.Profile(provenance="measured")
+        with self.assertRaisesRegex(TypeError, "has no 'nonsense'"):
+            tpsim.Profile(name="x", provenance="measured", nonsense=1)
+        self.assertEqual(pickle.loads(pickle.dumps(plan)), plan)
+        self.assertEqual(copy.deepcopy(plan), plan)
         self.assertEqual(_calls._text("tp", [1, 2]), "1,2")
 
     def test_other_threads_run_while_it_searches(self):

@@ -35,6 +35,8 @@ for command in simulate explain campaign; do
   env -i "${run[@]}" "$command" plan.json "${options[@]}" --json >/dev/null || fail "$command ends with $?"
 done
 env -i "${run[@]}" export plan.json --to megatron-deepspeed -o launch --allow-loss >/dev/null || fail "export ends with $?"
+env -i "${run[@]}" report plan.json --html page.html >/dev/null ||
+  fail "report ends with $?: configure with -DTPSIM_PAGE=.../tpsim-page.html"
 env -i "${run[@]}" validate --runs bloom_jean_zay >/dev/null || fail "validate ends with $?"
 env -i "${run[@]}" run --model "$tiny" --dp 2 --global-batch 2 --seq 16 --steps 1 >/dev/null ||
   fail "run ends with $?"

@@ -1,18 +1,27 @@
 #!/usr/bin/env python3
-"""Writes tpsim/_calls.pyi, what type checkers read, from the signatures of the built module.
+"""Completes the Python package with what the program's table of options says: tpsim/_options.py,
+the keywords of its functions, and tpsim/_calls.pyi, what type checkers read.
 
-Usage: write_stub.py FOLDER    the folder that holds the package tpsim
+Usage: write_generated.py PROGRAM FOLDER    FOLDER holds the package tpsim
 """
 
 import inspect
+import json
 import os
 import re
+import subprocess
 import sys
 
-HEAD = '''"""Written by python/write_stub.py from the program's table of options."""
+OPTIONS_HEAD = '''"""Written by python/write_generated.py from what `tpsim call` answers."""
+
+from typing import Dict, Tuple
+
+'''
+
+HEAD = '''"""Written by python/write_generated.py from the program's table of options."""
 
 import os
-from typing import Any, Dict, Iterable, Literal, Optional, Tuple, Union, overload
+from typing import Any, Dict, Iterable, List, Literal, Optional, Tuple, Union, overload
 
 from tpsim._results import *
 from tpsim._results import AnyPlan, Bools, Ints, Number, PathLike, Texts
@@ -33,6 +42,7 @@ def type_text(annotation):
     if isinstance(annotation, str):
         return annotation
     text = re.sub(r"ForwardRef\('([^']+)'\)", r"\1", inspect.formatannotation(annotation))
+    text = re.sub(r"os\.PathLike(?!\[)", "os.PathLike[str]", text)
     return text.replace("typing.", "").replace("tpsim._results.", "").replace("NoneType", "None")
 
 
@@ -53,10 +63,28 @@ def function_text(function, changed, returns=None):
     return "\n".join([f"def {function.__name__}(", *lines, f") -> {answer}: ...\n"])
 
 
-def main():
-    folder = sys.argv[1]
-    sys.path.insert(0, folder)
-    sys.dont_write_bytecode = True
+def answers(program, *calls):
+    """What the program answers to calls without options."""
+    lines = [json.dumps({"format": "tpsim-request/1", "call": call}) for call in calls]
+    done = subprocess.run([program, "call"], input="\n".join(lines), check=True, text=True,
+                          stdout=subprocess.PIPE)
+    return [json.loads(line)["answer"] for line in done.stdout.splitlines()]
+
+
+def options_text(program):
+    version, options = answers(program, "version", "options")
+    text = OPTIONS_HEAD + f"VERSION = {version!r}\n\n"
+    text += "# Of each function: name, what --help says that it takes, whether a list may stand there.\n"
+    text += "OPTIONS: Dict[str, Tuple[Tuple[str, str, bool], ...]] = {\n"
+    for call, rows in options.items():
+        text += f"    {call!r}: (\n"
+        for row in rows:
+            text += f"        {(row['name'], row['value'], row['takes_list'])!r},\n"
+        text += "    ),\n"
+    return text + "}\n"
+
+
+def stub_text():
     from tpsim import _calls
 
     text = HEAD
@@ -70,10 +98,22 @@ def main():
                 text += "@overload\n" + function_text(function, changed, returns) + "\n"
         else:
             text += function_text(function, {}) + "\n"
-    path = os.path.join(folder, "tpsim", "_calls.pyi")
+    return text.rstrip() + "\n"
+
+
+def write(path, text):
     with open(path + ".new", "w", encoding="utf-8") as out:
-        out.write(text.rstrip() + "\n")
+        out.write(text)
     os.replace(path + ".new", path)
+
+
+def main():
+    program, folder = sys.argv[1:]
+    package = os.path.join(folder, "tpsim")
+    write(os.path.join(package, "_options.py"), options_text(program))
+    sys.path.insert(0, folder)
+    sys.dont_write_bytecode = True
+    write(os.path.join(package, "_calls.pyi"), stub_text())
 
 
 main()

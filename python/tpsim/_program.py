@@ -1,0 +1,332 @@
+"""The program tpsim as a child process that answers calls: `tpsim call` (docs/json.md).
+
+A child answers one call after another. A call takes an idle child or starts one, so that threads
+call at once. A forked Python process starts its own. Children end with Python.
+"""
+
+import atexit
+import json
+import os
+import select
+import subprocess
+import threading
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, NoReturn, Optional, Set, Tuple
+
+from tpsim._errors import Error
+from tpsim._options import VERSION
+
+_MOST_IDLE = 8  # children to keep
+_MOST_STDERR = 4096  # bytes of what a child said last that an error quotes
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Answer(NamedTuple):
+    """The document that the command prints with --json, and the texts of its plans' files."""
+
+    document: Any
+    files: List[str]
+
+
+def call(
+    name: str, options: Optional[Mapping[str, str]] = None, plan: Optional[str] = None,
+    path: Optional[str] = None,
+) -> Answer:
+    """What the program answers to a call of docs/json.md. Raises Error with the program's text."""
+    answer = json.loads(_pool.call(_request(name, options, plan, path)))
+    if "error" in answer:
+        error = answer["error"]
+        raise Error(error["text"], error["kind"], error["exit_code"], error["message"],
+                    error["where"], error["hint"])
+    return Answer(answer["answer"], answer["files"])
+
+
+def _request(
+    name: str, options: Optional[Mapping[str, str]] = None, plan: Optional[str] = None,
+    path: Optional[str] = None,
+) -> bytes:
+    request = {"format": "tpsim-request/1", "call": name, "options": options, "plan": plan,
+               "path": path}
+    # What is no UTF-8 is the program's to refuse, as on the command line.
+    return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _fail(kind: str, exit_code: int, message: str, where: str, hint: str = "") -> NoReturn:
+    text = f"{where}: {message}" + (f" ({hint})" if hint else "")
+    raise Error(text, kind, exit_code, message, where, hint)
+
+
+def _installed_with_package() -> Iterator[str]:
+    """Where the installer of this package says that it put the program."""
+    from importlib import metadata  # slow to import, and needed once
+
+    for distribution in metadata.distributions(name="tpsim", path=[os.path.dirname(_PACKAGE)]):
+        for file in distribution.files or []:
+            if file.name == "tpsim" and file.parent.name in ("bin", "Scripts"):
+                yield os.path.abspath(str(distribution.locate_file(file)))
+
+
+def _around_package() -> Iterator[str]:
+    """bin/ of the folders above: of an installation, or of pip's --target. And the build tree's."""
+    folder = os.path.dirname(_PACKAGE)
+    yield os.path.join(os.path.dirname(folder), "tpsim")
+    for _ in range(4):
+        yield os.path.join(folder, "bin", "tpsim")
+        folder = os.path.dirname(folder)
+
+
+def _on_path() -> Iterator[str]:
+    for folder in os.get_exec_path():
+        yield os.path.join(folder, "tpsim")
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def find_program() -> str:
+    """The path of the program: $TPSIM_PROGRAM, or the one that came with this package, or the build
+    tree's, or the one on PATH. Raises Error, of kind "missing", where there is none."""
+    named = os.environ.get("TPSIM_PROGRAM")
+    if named:
+        if not _is_program(named):
+            _fail("missing", 4, f"'{named}' is not a program", "TPSIM_PROGRAM",
+                  "name the program tpsim, or unset TPSIM_PROGRAM")
+        return os.path.abspath(named)
+    for places in (_installed_with_package, _around_package, _on_path):
+        for path in places():
+            if _is_program(path):
+                return path
+    _fail("missing", 4, "the program tpsim is not here", "tpsim",
+          "install the wheel, put tpsim on PATH, or name it in TPSIM_PROGRAM")
+
+
+class _Child:
+    """One process of the program."""
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+        self.ends_with_python = False
+        self._said = b""
+        # In a session of its own: Ctrl-C reaches Python, which ends the call.
+        self._process = subprocess.Popen(
+            [program, "call"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True)
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self._in, self._out, self._err = (pipe.fileno() for pipe in self._pipes)
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def exchange(self, line: bytes) -> bytes:
+        """The answer to a request. Raises BrokenPipeError where the process ended before it took
+        the request, and EOFError where it ended before it answered."""
+        rest = memoryview(line)
+        while rest:
+            rest = rest[os.write(self._in, rest):]
+        poll = select.poll()
+        poll.register(self._out, select.POLLIN)
+        poll.register(self._err, select.POLLIN)
+        pieces: List[bytes] = []
+        while not pieces or not pieces[-1].endswith(b"\n"):  # nothing follows an answer
+            for descriptor, _ in poll.poll():
+                piece = os.read(descriptor, 1 << 20)
+                if descriptor == self._out:
+                    if not piece:
+                        raise EOFError
+                    pieces.append(piece)
+                elif piece:
+                    self._hear(piece)
+                else:
+                    poll.unregister(descriptor)
+        return b"".join(pieces)
+
+    def how_it_ended(self) -> Tuple[int, str]:
+        """The exit code, as a shell counts, and what the process said on stderr."""
+        status = self._process.wait()
+        os.set_blocking(self._err, False)  # a child of its own may hold it open
+        piece = os.read(self._err, _MOST_STDERR)
+        while piece:
+            self._hear(piece)
+            try:
+                piece = os.read(self._err, _MOST_STDERR)
+            except BlockingIOError:
+                break
+        self.close()
+        return (128 - status if status < 0 else status, self._said.decode("utf-8", "replace").strip())
+
+    def stop(self) -> None:
+        """Kills the process; whoever waits for its answer sees the end of it."""
+        self._process.kill()
+        self._process.wait()
+
+    def kill(self) -> None:
+        self.stop()
+        self.close()
+
+    def end(self) -> None:
+        """Ends an idle process, by the end of its input."""
+        self.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def disown(self) -> None:
+        """Leaves the process to the Python that started it, of which this one is a fork."""
+        self.close()
+        self._process.returncode = 0
+
+    def close(self) -> None:
+        for pipe in self._pipes:
+            pipe.close()
+
+    def _hear(self, piece: bytes) -> None:
+        self._said = (self._said + piece)[-_MOST_STDERR:]
+
+
+# What a child was started with: program, folder, environment. Relative paths and TPSIM_DATA mean the
+# caller's, so a call takes a child only where these are still the same.
+_Surroundings = Tuple[str, Optional[Tuple[int, int]], Dict[str, str]]
+
+
+class _Pool:
+    """The children of this Python process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: List[Tuple[_Surroundings, _Child]] = []
+        self._all: Set[_Child] = set()
+
+    def call(self, line: bytes) -> bytes:
+        """The answer to a request."""
+        surroundings = _surroundings()
+        while True:
+            child = self._taken(surroundings)
+            is_new = child is None
+            if child is None:
+                child = self._started(surroundings[0])
+            try:
+                answer = child.exchange(line)
+            except BrokenPipeError:
+                self._all.discard(child)
+                ended = child.how_it_ended()
+                if is_new:
+                    _fail_ended(child.program, *ended)
+                continue  # an idle child was ended from outside: another one answers
+            except EOFError:
+                self._all.discard(child)
+                if child.ends_with_python:
+                    raise SystemExit from None  # of this thread, without a word
+                _fail_ended(child.program, *child.how_it_ended())
+            except BaseException:  # Ctrl-C: the work has to stop, and its answer is not wanted
+                self._all.discard(child)
+                child.kill()
+                raise
+            self._put_back(surroundings, child)
+            return answer
+
+    def _taken(self, surroundings: _Surroundings) -> Optional[_Child]:
+        """An idle child, if there is one. Those of other surroundings end."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                started_with, child = self._idle.pop()
+            if started_with == surroundings and child.is_alive():
+                return child
+            self._all.discard(child)
+            child.end()
+
+    def _put_back(self, surroundings: _Surroundings, child: _Child) -> None:
+        with self._lock:
+            if len(self._idle) < _MOST_IDLE:
+                self._idle.append((surroundings, child))
+                return
+        self._all.discard(child)
+        child.end()
+
+    def _started(self, program: str) -> _Child:
+        """A new child, of the version of this package."""
+        try:
+            child = _Child(program)
+        except OSError as error:
+            _fail("missing", 4, f"cannot be started: {error.strerror}", program)
+        try:
+            version = json.loads(child.exchange(_request("version")))["answer"]
+        except (BrokenPipeError, EOFError):
+            exit_code, said = child.how_it_ended()
+            if exit_code > 128:
+                _fail_ended(program, exit_code, said)
+            version = f"unknown: {said}"
+        except BaseException:
+            child.kill()
+            raise
+        if version != VERSION:
+            child.end()
+            _fail("missing", 4, f"the program's version is {version}, that of the package in "
+                  f"{_PACKAGE} is {VERSION}", program,
+                  "install both of one version, or name the program in TPSIM_PROGRAM")
+        self._all.add(child)
+        return child
+
+    def end(self) -> None:
+        """Ends the idle children, and those at work for threads that Python does not wait for."""
+        with self._lock:
+            idle, self._idle = [child for _, child in self._idle], []
+        for child in self._all.copy():
+            child.ends_with_python = True
+            if child in idle:
+                child.end()
+            else:
+                child.stop()
+        self._all.clear()
+
+    def disown(self) -> None:
+        for child in self._all:
+            child.disown()
+
+
+def _fail_ended(program: str, exit_code: int, said: str) -> NoReturn:
+    signal = f" (signal {exit_code - 128})" if exit_code > 128 else ""
+    kinds = {130: "interrupted", 137: "terminated", 143: "terminated"}
+    _fail(kinds.get(exit_code, "bug"), exit_code,
+          f"the program ended with exit status {exit_code}{signal}" + (f": {said}" if said else ""),
+          program, "perhaps memory ran out" if exit_code == 137 else "")
+
+
+def _surroundings() -> _Surroundings:
+    try:
+        here = os.stat(".")
+        folder = (here.st_dev, here.st_ino)
+    except OSError:
+        folder = None
+    return (_known_program(), folder, dict(os.environ))
+
+
+_known: Dict[Tuple[Optional[str], Optional[str]], str] = {}
+
+
+def _known_program() -> str:
+    """find_program(), which looks again only where it may find another."""
+    key = (os.environ.get("TPSIM_PROGRAM"), os.environ.get("PATH"))
+    if key not in _known or not _is_program(_known[key]):
+        _known[key] = find_program()
+    return _known[key]
+
+
+_pool = _Pool()
+
+
+def _begin_as_fork() -> None:
+    global _pool
+    _pool.disown()
+    _pool = _Pool()
+
+
+def _end() -> None:
+    _pool.end()
+
+
+os.register_at_fork(after_in_child=_begin_as_fork)
+atexit.register(_end)

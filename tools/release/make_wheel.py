@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Makes the wheel of a program and the Python package around it; the same bytes for the same files.
+
+Usage: tools/release/make_wheel.py --program FILE --package FOLDER --arch x86_64|aarch64 --version V --output FOLDER
+--program   tpsim; a static one runs on any Linux, and the wheel's tags say so
+--package   the built package, as build/static/python/tpsim; its generated files fit every architecture
+Dates are SOURCE_DATE_EPOCH, or 1980. Needs Python 3.11.
+"""
+
+import argparse
+import base64
+import hashlib
+import os
+import pathlib
+import stat
+import struct
+import sys
+import time
+import tomllib
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GENERATED = ["_options.py", "_calls.pyi"]
+MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
+# A static program needs the kernel alone, so the oldest systems with wheels will do.
+ANY_LINUX = {
+    "x86_64": ["manylinux_2_5_x86_64", "manylinux1_x86_64", "musllinux_1_1_x86_64"],
+    "aarch64": ["manylinux_2_17_aarch64", "manylinux2014_aarch64", "musllinux_1_1_aarch64"],
+}
+OLDEST_DATE = (1980, 1, 1, 0, 0, 0)  # that a zip file can hold
+
+
+def fail(message):
+    sys.exit(f"tools/release/make_wheel.py: {message}")
+
+
+def read(path):
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        fail(f"{path}: {error.strerror}")
+
+
+def platform_tags(program, path, arch):
+    """The platforms that an ELF program of that architecture runs on."""
+    if program[:6] != b"\x7fELF\x02\x01":
+        fail(f"{path} is not a 64-bit little-endian ELF program")
+    (machine,) = struct.unpack_from("<H", program, 18)
+    if machine != MACHINES[arch]:
+        known = {value: name for name, value in MACHINES.items()}
+        fail(f"{path} is for {known.get(machine, f'machine {machine}')}, not for {arch}")
+    (headers,), (size, count) = struct.unpack_from("<Q", program, 32), struct.unpack_from("<HH", program, 54)
+    kinds = [struct.unpack_from("<I", program, headers + i * size)[0] for i in range(count)]
+    needs_a_loader = 3 in kinds  # PT_INTERP
+    return [f"linux_{arch}"] if needs_a_loader else ANY_LINUX[arch]
+
+
+def package_files(folder, version):
+    """The package by its names in the wheel: the files of python/tpsim and the generated ones."""
+    names = [path.name for path in (ROOT / "python" / "tpsim").iterdir() if path.is_file()] + GENERATED
+    for name in GENERATED:
+        if not (folder / name).is_file():
+            fail(f"{folder} has no {name}: name the package that a build completed, "
+                 "as build/release/python/tpsim")
+    files = {f"tpsim/{name}": read(folder / name) for name in names}
+    if f"\nVERSION = {version!r}\n" not in files["tpsim/_options.py"].decode():
+        fail(f"{folder}/_options.py is not of version {version}")
+    return files
+
+
+def metadata_text(project, version, licences):
+    """METADATA, of what pyproject.toml says."""
+    lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {version}",
+             f"Summary: {project['description']}", f"Author: {project['authors'][0]['name']}",
+             f"License-Expression: {project['license']}"]
+    lines += [f"License-File: {name}" for name in licences]
+    lines.append(f"Keywords: {','.join(project['keywords'])}")
+    lines += [f"Classifier: {one}" for one in project["classifiers"]]
+    lines += [f"Requires-Python: {project['requires-python']}", "Description-Content-Type: text/markdown"]
+    return "\n".join(lines) + "\n\n" + read(ROOT / project["readme"]).decode()
+
+
+def record_text(files, name):
+    rows = []
+    for path, content in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        rows.append(f"{path},sha256={digest},{len(content)}")
+    return "\n".join([*rows, f"{name},,"]) + "\n"
+
+
+def date():
+    given = os.environ.get("SOURCE_DATE_EPOCH", "0")
+    if not given.isdigit():
+        fail(f"SOURCE_DATE_EPOCH is '{given}', not seconds since 1970")
+    return max(time.gmtime(int(given))[:6], OLDEST_DATE)
+
+
+def write_zip(path, files, programs):
+    partial = path.with_name(path.name + ".partial")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
+        for name, content in files.items():
+            info = zipfile.ZipInfo(name, date())
+            info.create_system = 3  # Unix, whose file modes these are
+            info.external_attr = (stat.S_IFREG | (0o755 if name in programs else 0o644)) << 16
+            wheel.writestr(info, content, zipfile.ZIP_DEFLATED, 9)
+    partial.replace(path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path, required=True)
+    parser.add_argument("--package", type=pathlib.Path, required=True)
+    parser.add_argument("--arch", choices=MACHINES, required=True)
+    parser.add_argument("--version", required=True)
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    given = parser.parse_args()
+
+    project = tomllib.loads(read(ROOT / "pyproject.toml").decode())["project"]
+    program = read(given.program)
+    tags = platform_tags(program, given.program, given.arch)
+    licences = sorted(name for name in project["license-files"] if (ROOT / name).is_file())
+    name = f"{project['name']}-{given.version}"
+    script = f"{name}.data/scripts/tpsim"
+    files = dict(sorted({**package_files(given.package, given.version), script: program}.items()))
+    info = {
+        "METADATA": metadata_text(project, given.version, licences).encode(),
+        "WHEEL": "\n".join(["Wheel-Version: 1.0", "Generator: tpsim", "Root-Is-Purelib: false",
+                            *(f"Tag: py3-none-{tag}" for tag in tags)]).encode() + b"\n",
+        **{f"licenses/{licence}": read(ROOT / licence) for licence in licences},
+    }
+    files.update({f"{name}.dist-info/{key}": content for key, content in sorted(info.items())})
+    record = f"{name}.dist-info/RECORD"  # the last, as the format advises
+    files[record] = record_text(files, record).encode()
+    given.output.mkdir(parents=True, exist_ok=True)
+    path = given.output / f"{name}-py3-none-{'.'.join(tags)}.whl"
+    write_zip(path, files, {script})
+    print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
