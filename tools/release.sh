@@ -106,10 +106,6 @@ if [[ $twice == yes ]]; then
 fi
 if [[ $proofs == no ]]; then exit 0; fi
 
-step "static programs"
-tests/tools/static_program_test.sh build/static/tpsim
-tests/tools/static_program_test.sh build/static-arm64/tpsim "$(command -v qemu-aarch64-static)"
-
 step "lintian"
 # It advises against root, which a container is.
 lintian --fail-on error --allow-root "$output"/*.deb

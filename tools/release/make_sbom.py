@@ -35,9 +35,9 @@ def linked_package(name, arch, stated):
     """(package, version) that a program of the architecture is linked with."""
     if name in stated.get(arch, {}):
         return name, stated[arch][name]
-    if arch in stated:
+    if arch in stated and name in ("libc6-dev", "libstdc++-12-dev"):
         name += "-arm64-cross"
-    return name, installed_version(name)
+    return name, installed_version(name)  # of this machine, the cross compiler or the page for browsers
 
 
 def identifier(*parts):

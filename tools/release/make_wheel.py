@@ -2,8 +2,10 @@
 """Makes the wheel of a program and the Python package around it; the same bytes for the same files.
 
 Usage: tools/release/make_wheel.py --program FILE --package FOLDER --arch x86_64|aarch64 --version V --output FOLDER
+                                   [--notices FOLDER]
 --program   tpsim; a static one runs on any Linux, and the wheel's tags say so
 --package   the built package, as build/static/python/tpsim; its generated files fit every architecture
+--notices   a folder of texts that go beside the licence: those of the libraries in the program
 Dates are SOURCE_DATE_EPOCH, or 1980. Needs Python 3.11.
 """
 
@@ -113,12 +115,15 @@ def main():
     parser.add_argument("--arch", choices=MACHINES, required=True)
     parser.add_argument("--version", required=True)
     parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("--notices", type=pathlib.Path)
     given = parser.parse_args()
 
     project = tomllib.loads(read(ROOT / "pyproject.toml").decode())["project"]
     program = read(given.program)
     tags = platform_tags(program, given.program, given.arch)
-    licences = sorted(name for name in project["license-files"] if (ROOT / name).is_file())
+    licences = {name: ROOT / name for name in sorted(project["license-files"]) if (ROOT / name).is_file()}
+    if given.notices:
+        licences.update({f"licenses/{path.name}": path for path in sorted(given.notices.iterdir())})
     name = f"{project['name']}-{given.version}"
     script = f"{name}.data/scripts/tpsim"
     files = dict(sorted({**package_files(given.package, given.version), script: program}.items()))
@@ -126,7 +131,7 @@ def main():
         "METADATA": metadata_text(project, given.version, licences).encode(),
         "WHEEL": "\n".join(["Wheel-Version: 1.0", "Generator: tpsim", "Root-Is-Purelib: false",
                             *(f"Tag: py3-none-{tag}" for tag in tags)]).encode() + b"\n",
-        **{f"licenses/{licence}": read(ROOT / licence) for licence in licences},
+        **{f"licenses/{licence}": read(path) for licence, path in licences.items()},
     }
     files.update({f"{name}.dist-info/{key}": content for key, content in sorted(info.items())})
     record = f"{name}.dist-info/RECORD"  # the last, as the format advises
