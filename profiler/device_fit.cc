@@ -80,7 +80,13 @@ void fit_rates(const std::vector<Rated>& all, DeviceFacts& device) {
   const auto copies = [](const Rated& one) {
     return one.key.kind == OpKind::kCopy && one.bytes >= kLargeBytes;
   };
-  device.memory_bandwidth = BytesPerSecond(best_over(all, copies, byte_rate, kAtLeast));
+  // A busy machine may leave no undisturbed large copy. Then it is the fastest pass of any size,
+  // which is too fast where caches hold its operands.
+  const double of_any_pass = best_over(
+      all, [](const Rated& one) { return !runs_on_matrix_units(one.key.kind); }, byte_rate,
+      kAtLeast);
+  const double of_copies = best_over(all, copies, byte_rate, 0);
+  device.memory_bandwidth = BytesPerSecond(of_copies > 0 ? of_copies : of_any_pass);
 }
 
 void fit_latencies(const std::vector<Rated>& all, DeviceModel& model) {

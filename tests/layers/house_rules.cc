@@ -173,7 +173,7 @@ class Scan {
   }
 
   void check_cmake(const fs::path& path) {
-    static const std::regex glob(R"(\bfile\s*\(\s*GLOB)", std::regex::icase);
+    static const std::regex glob(R"(\bfile\s*\(\s*GLOB\b.*\*\.(c|h))", std::regex::icase);
     static const std::regex word(R"([^\s()\"]+)");
     for (const std::string& line : lines_of(root_ / path)) {
       if (std::regex_search(line, glob)) report(path, "GLOB: list sources by name");

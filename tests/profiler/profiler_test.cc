@@ -110,6 +110,24 @@ TEST_CASE("constants are read back from samples that were made with them") {
   CHECK(profile.model.matmul_efficiency == Approx(1).epsilon(1e-3));
 }
 
+TEST_CASE("without an undisturbed large copy the bandwidth is that of the fastest pass") {
+  DeviceFacts processor;
+  processor.asynchronous = false;
+  Profile profile;
+  std::vector<OpRecord> timed;
+  for (const OpRecord& probe : probe_ops(kFp32, processor)) {
+    if (probe.key.kind == OpKind::kCopy) continue;
+    timed.push_back(probe);
+    profile.ops.push_back({probe.key, Seconds(1e-7)});
+  }
+  fit_device(timed, profile);
+  double fastest = 0;
+  for (const OpRecord& one : timed) {
+    if (one.key.kind == OpKind::kFill) fastest = one.bytes / 1e-7;
+  }
+  CHECK(profile.device.memory_bandwidth.value() == Approx(fastest));
+}
+
 TEST_CASE(
     "a step that runs in the profiler gives every op of it a sample; the rest is timed by itself") {
   ModelSpec model;
