@@ -38,7 +38,9 @@ if(TPSIM_SANITIZE)
   set(TPSIM_SANITIZERS "${TPSIM_SANITIZE}")
   target_compile_options(tpsim_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=$<TARGET_PROPERTY:TPSIM_SANITIZERS>
-    -fno-sanitize-recover=all -fno-omit-frame-pointer>
+    -fno-sanitize-recover=all -fno-omit-frame-pointer
+    # AddressSanitizer finds most of what these would; they take a quarter of the time to compile.
+    -fno-sanitize=null,object-size,vptr>
     # GCC warns falsely of instrumented code.
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
   target_link_options(tpsim_options INTERFACE -fsanitize=${TPSIM_SANITIZE})
