@@ -1,4 +1,4 @@
-// What commands find out, before anyone prints it: for the commands and for `tpsim call`, so that
+// The answers of the commands as values. The commands print them and `tpsim call` returns them, so
 // both give the same answers.
 #pragma once
 

@@ -18,7 +18,7 @@ namespace tpsim::cli {
 inline constexpr std::string_view kRequestFormat = "tpsim-request/1";
 inline constexpr std::string_view kAnswerFormat = "tpsim-answer/1";
 
-// What a request asks for: options by keyword, with the texts that the command line takes.
+// A request: options by keyword, with values as the command line takes them.
 struct CallRequest {
   std::string call;
   std::map<std::string, std::string> options;  // {"micro_batch", "1,2"}; a switch holds ""

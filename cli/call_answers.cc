@@ -1,4 +1,4 @@
-// What each call of `tpsim call` returns: the document that the command prints with --json.
+// The calls of `tpsim call`. Each returns the document that its command prints with --json.
 #include <algorithm>
 #include <array>
 #include <utility>

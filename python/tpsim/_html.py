@@ -1,6 +1,6 @@
 """What notebooks show of answers: short tables of HTML that take the notebook's own colours.
 
-Every text is escaped. There is no script, and nothing is loaded from anywhere.
+All text is escaped. The tables contain no scripts and load no files.
 """
 
 from html import escape

@@ -46,7 +46,7 @@ def _request(
 ) -> bytes:
     request = {"format": "tpsim-request/1", "call": name, "options": options, "plan": plan,
                "path": path}
-    # What is no UTF-8 is the program's to refuse, as on the command line.
+    # The program refuses text that is not UTF-8, as on the command line.
     return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
@@ -185,8 +185,8 @@ class _Child:
         self._said = (self._said + piece)[-_MOST_STDERR:]
 
 
-# What a child was started with: program, folder, environment. Relative paths and TPSIM_DATA mean the
-# caller's, so a call takes a child only where these are still the same.
+# Program, working directory and environment of a child. A call reuses a child only if the caller still
+# has the same ones, since relative paths and TPSIM_DATA depend on them.
 _Surroundings = Tuple[str, Optional[Tuple[int, int]], Dict[str, str]]
 
 

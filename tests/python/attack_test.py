@@ -201,7 +201,7 @@ class Attacks(unittest.TestCase):
             self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_the_program_answers_every_line(self):
-        """What is no request at all gets an error too, and the next request its answer."""
+        """A line that is not a request gets an error, and the next request is answered."""
         rng = random.Random(1)
         right = json.dumps({"format": "tpsim-request/1", "call": "version"}).encode()
         lines = [b"", b"{", b"null", b"[]", b"7", b"\xff", b"\0", right[:-1], b"[" * 100_000, right * 2]
