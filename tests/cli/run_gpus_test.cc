@@ -434,7 +434,10 @@ TEST_CASE("a plan is profiled on a GPU, predicted and run, whatever software it 
   REQUIRE(validated.code == 0);
   const Finished priced =
       run(tpsim + "simulate " + plan + " --ignore-stack-limits --json --profile " + profile);
-  CHECK(number_of(priced.out, "exact_entries") > 0.99);
+  // The plan's own stack adds a few ops that the profile does not hold: about 1 % of the time here,
+  // more when another process disturbs their neighbours.
+  CHECK(number_of(priced.out, "exact_entries") > 0.9);
+  CHECK(number_of(priced.out, "model") == 0);
 }
 
 }  // namespace tpsim::test
