@@ -53,7 +53,7 @@ ClusterSpec cluster_with_link(const LinkAnswer& answer) {
   link.efficiency = rounded(answer.link.after.efficiency);
   link.latency = Seconds(rounded(answer.link.after.latency.value()));
   cluster.name = calibrated_name(cluster.name);
-  cluster.known_as.clear();
+  cluster.aliases.clear();
   cluster.source += fmt::format(
       "; {}: calibrated on {} messages of {}, {}: efficiency {:.3g} to {:.3g}, latency {} to {}",
       answer.key(), answer.messages, answer.files, today(), answer.link.before.efficiency,

@@ -75,8 +75,8 @@ void round_time(T& time) {
 }
 
 void round_constants(StackSpec& stack) {
-  for (double* value : {&stack.unmodelled, &stack.eager_traffic, &stack.flash_speed,
-                        &stack.overlap_slowdown, &stack.tensor_overlap, &stack.rank_jitter}) {
+  for (double* value : {&stack.uncalibrated_overhead, &stack.eager_traffic, &stack.flash_speed,
+                        &stack.overlap_slowdown, &stack.tp_overlap, &stack.rank_jitter}) {
     *value = rounded(*value);
   }
   for (Seconds* time : times_of(stack.host)) round_time(*time);
@@ -170,7 +170,7 @@ StackSpec calibrated_stack(const CalibrationAnswer& answer) {
   round_constants(stack);
   stack.name = calibrated_name(stack.name);
   stack.source += provenance(answer, ConstantOwner::kStack);
-  stack.known_as.clear();
+  stack.aliases.clear();
   stack.residual_spread = rounded(std::min(1.0, answer.found.spread));
   stack.calibrated = facts_of(answer);
   round_facts(stack.calibrated);
@@ -180,13 +180,13 @@ StackSpec calibrated_stack(const CalibrationAnswer& answer) {
 ClusterSpec calibrated_cluster(const CalibrationAnswer& answer) {
   ClusterSpec cluster = calibrated(owners_of(answer.inputs), answer.found, {}).cluster;
   for (double* value : {&cluster.intra_node.efficiency, &cluster.inter_node.efficiency,
-                        &cluster.several_ranks_share, &cluster.gpu_clock}) {
+                        &cluster.nic_collision_efficiency, &cluster.gpu_clock}) {
     *value = rounded(*value);
   }
   round_time(cluster.inter_node.latency);
   cluster.name = calibrated_name(cluster.name);
   cluster.source += provenance(answer, ConstantOwner::kCluster);
-  cluster.known_as.clear();
+  cluster.aliases.clear();
   cluster.calibrated = facts_of(answer);
   round_facts(cluster.calibrated);
   return cluster;

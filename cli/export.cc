@@ -77,7 +77,7 @@ std::string files_text(const Terminal& terminal, const std::vector<LaunchFile>& 
 Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt) {
   if (arguments.has(opt)) return choice_of(arguments, opt, LaunchStack{});
   return option_error(opt, "is missing: which stack?",
-                      fmt::format("{}", fmt::join(kWordsOf<LaunchStack>, ", ")));
+                      fmt::format("{}", fmt::join(kEnumNames<LaunchStack>, ", ")));
 }
 
 Result<ExportAnswer> export_answer(const Arguments& arguments, const PlanFile& file) {

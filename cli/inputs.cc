@@ -32,7 +32,7 @@ Status set_from_option(const Arguments& arguments, const SettingRow& row, Plan& 
       check_single(arguments, opt, std::max(choices.values.size(), choices.counts.size())));
   const SettingValue value{row.setting, choices.values.front()};
   set(plan, value);
-  const SettingRow* count = count_behind(value);
+  const SettingRow* count = count_setting_of(value);
   if (count == nullptr) return Ok{};
   if (choices.counts.empty()) {
     return option_error(opt, fmt::format("'{}' does not say how many", text_of(value)),

@@ -42,14 +42,15 @@ std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
   }
   rows.push_back({"other kernels, copies",
                   kernels[KernelClass::kOthers] + kernels[KernelClass::kCopies],
-                  sum_of(p, StepTerm::kRecurrence, StepTerm::kElementwise, StepTerm::kPermutation,
+                  sum_of(p, StepTerm::kRecurrence, StepTerm::kElementwise, StepTerm::kPermute,
                          StepTerm::kClipping, StepTerm::kOptimizer),
                   CauseClass::kCompute});
   rows.push_back({"collectives that nothing hides, waiting in them", kernels.exposed,
                   predicted_collectives(p), CauseClass::kLinks});
-  rows.push_back({"nothing runs", kernels.idle,
-                  sum_of(p, StepTerm::kHostWait, StepTerm::kHostStep, StepTerm::kUnmodelled),
-                  CauseClass::kHost});
+  rows.push_back(
+      {"nothing runs", kernels.idle,
+       sum_of(p, StepTerm::kHostWait, StepTerm::kHostStep, StepTerm::kUncalibratedOverhead),
+       CauseClass::kHost});
   return rows;
 }
 

@@ -30,9 +30,9 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kGradientAccumulation:
     case StackPart::kRecomputeModules:
     case StackPart::kExpandableSegments:
-    case StackPart::kMomentsDtype:
+    case StackPart::kOptimizerDtype:
     case StackPart::kRouterKernel:
-    case StackPart::kPermutation:
+    case StackPart::kPermute:
     case StackPart::kExpertWeighting:
     case StackPart::kExpertLoad:
     case StackPart::kCompile: return CauseClass::kCompute;
@@ -46,11 +46,11 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kP2pCalls:
     case StackPart::kOverlapP2p:
     case StackPart::kDispatcher:
-    case StackPart::kExpertOverlap:
-    case StackPart::kDelayedWeightGradients:
-    case StackPart::kContextExchange:
-    case StackPart::kTensorOverlap:
-    case StackPart::kTensorRecomputeAllgather: return CauseClass::kLinks;
+    case StackPart::kEpOverlap:
+    case StackPart::kDelayWgrad:
+    case StackPart::kCpCommType:
+    case StackPart::kTpOverlap:
+    case StackPart::kTpRecomputeAllgather: return CauseClass::kLinks;
     case StackPart::kBlockingLaunches:
     case StackPart::kCudaGraphs: return CauseClass::kHost;
   }

@@ -26,7 +26,7 @@ std::vector<std::string> words_of(const OptionRow& row) {
   std::vector<std::string> words;
   std::string_view rest = row.value;
   if (row.opt == Opt::kTo || row.opt == Opt::kFrom) {
-    return {kWordsOf<LaunchStack>.begin(), kWordsOf<LaunchStack>.end()};
+    return {kEnumNames<LaunchStack>.begin(), kEnumNames<LaunchStack>.end()};
   }
   if (rest.find('|') == std::string_view::npos) return words;
   while (!rest.empty()) {

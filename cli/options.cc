@@ -342,9 +342,9 @@ OptionRow setting_option(const SettingRow& row) {
 
 // Parts that the reference model runs, with every value but those that `run` refuses.
 constexpr std::array kExecuted = {
-    StackPart::kLogitsDtype,   StackPart::kGradientAccumulation,     StackPart::kGradientSync,
-    StackPart::kReduceDtype,   StackPart::kOverlapGradientReduction, StackPart::kPipelineSends,
-    StackPart::kTensorOverlap, StackPart::kTensorRecomputeAllgather};
+    StackPart::kLogitsDtype, StackPart::kGradientAccumulation,     StackPart::kGradientSync,
+    StackPart::kReduceDtype, StackPart::kOverlapGradientReduction, StackPart::kPipelineSends,
+    StackPart::kTpOverlap,   StackPart::kTpRecomputeAllgather};
 
 OptionRow part_option(const PartRow& row) {
   const bool is_executed =

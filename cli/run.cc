@@ -93,9 +93,9 @@ Status check_digits(const TrainingRun& run) {
 
 // Of what runs beside products, sums of input gradients alone are executed.
 Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
-  const Opt option = opt_of(StackPart::kTensorOverlap);
-  const TensorOverlap overlap = stack.parts.tensor_overlap;
-  const bool is_run = overlap == TensorOverlap::kNone || overlap == TensorOverlap::kReductions;
+  const Opt option = opt_of(StackPart::kTpOverlap);
+  const TpOverlap overlap = stack.parts.tp_overlap;
+  const bool is_run = overlap == TpOverlap::kNone || overlap == TpOverlap::kReductions;
   if (is_run || !arguments.has(option)) return Ok{};
   return option_error(option,
                       std::string(name_of(overlap)) + " is predicted, and run by no device here",

@@ -17,7 +17,7 @@ Status ask_for(const Arguments& arguments, const SettingRow& row, SearchSpace& s
   if (row.role == SettingRole::kGiven || !arguments.has(opt_of(row.setting))) return Ok{};
   TPSIM_TRY(SettingChoices choices, setting_choices(arguments, row.setting));
   for (const std::int64_t value : choices.values) {
-    const SettingRow* count = count_behind({row.setting, value});
+    const SettingRow* count = count_setting_of({row.setting, value});
     if (count != nullptr) space.asked[count->setting] = choices.counts;
   }
   if (row.counts_for == nullptr) space.asked[row.setting] = std::move(choices.values);

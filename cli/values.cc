@@ -121,7 +121,7 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
     }
     choices.values.push_back(*value);
     if (colon == std::string_view::npos) continue;
-    const SettingRow* count = count_behind({setting, *value});
+    const SettingRow* count = count_setting_of({setting, *value});
     if (count == nullptr) {
       return option_error(opt, fmt::format("'{}' counts nothing", part),
                           fmt::format("it takes {}", row_of(opt).value));

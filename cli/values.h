@@ -62,9 +62,9 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
 Result<std::int64_t> part_value(const PartRow& row, std::string_view text, ModelSpec& model);
 
 // One of the names of an enumeration with words; `fallback` when the option is absent.
-template <HasWords E>
+template <HasEnumNames E>
 Result<E> choice_of(const Arguments& arguments, Opt opt, E fallback) {
-  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, opt, kWordsOf<E>));
+  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, opt, kEnumNames<E>));
   TPSIM_TRY_STATUS(check_single(arguments, opt, chosen.size()));
   return chosen.empty() ? fallback : static_cast<E>(chosen.front());
 }

@@ -15,12 +15,12 @@ namespace tpsim {
 
 enum class PositionKind : std::uint8_t { kAlibi, kLearned, kRotary, kNone };
 template <>
-inline constexpr auto kWordsOf<PositionKind> = std::to_array<std::string_view>({"alibi", "learned",
-                                                                                "rotary", "none"});
+inline constexpr auto kEnumNames<PositionKind> =
+    std::to_array<std::string_view>({"alibi", "learned", "rotary", "none"});
 enum class NormKind : std::uint8_t { kLayerNorm, kRmsNorm };
 template <>
-inline constexpr auto kWordsOf<NormKind> = std::to_array<std::string_view>({"layer_norm",
-                                                                            "rms_norm"});
+inline constexpr auto kEnumNames<NormKind> = std::to_array<std::string_view>({"layer_norm",
+                                                                              "rms_norm"});
 // Plain (up, activation, down) or gated (down(activation(gate) * up)): see is_gated(). kGelu and
 // kGeglu have GELU's tanh form, kGeluErf the exact one; kClampedSwiglu is GPT-OSS's:
 // (up + 1) * gate * sigmoid(1.702 gate) with gate <= limit and |up| <= limit.
@@ -34,7 +34,7 @@ enum class MlpKind : std::uint8_t {
   kClampedSwiglu
 };
 template <>
-inline constexpr auto kWordsOf<MlpKind> = std::to_array<std::string_view>(
+inline constexpr auto kEnumNames<MlpKind> = std::to_array<std::string_view>(
     {"gelu", "swiglu", "gelu_erf", "relu", "relu_squared", "geglu", "clamped_swiglu"});
 constexpr bool is_gated(MlpKind mlp) {
   return mlp == MlpKind::kSwiglu || mlp == MlpKind::kGeglu || mlp == MlpKind::kClampedSwiglu;
@@ -42,7 +42,7 @@ constexpr bool is_gated(MlpKind mlp) {
 
 enum class RotaryScaling : std::uint8_t { kNone, kLinear, kLlama3, kYarn, kLongRope };
 template <>
-inline constexpr auto kWordsOf<RotaryScaling> =
+inline constexpr auto kEnumNames<RotaryScaling> =
     std::to_array<std::string_view>({"none", "linear", "llama3", "yarn", "longrope"});
 // How rotary frequencies are stretched for longer contexts. Of each kind some fields count; the
 // formulas: reference_model/rotary_table.h.
@@ -70,8 +70,8 @@ struct RotaryShape {
 // its own (Cohere).
 enum class QkNorm : std::uint8_t { kNone, kHead, kPlain, kWidth, kEachHead };
 template <>
-inline constexpr auto kWordsOf<QkNorm> = std::to_array<std::string_view>({"none", "head", "plain",
-                                                                          "width", "each_head"});
+inline constexpr auto kEnumNames<QkNorm> = std::to_array<std::string_view>({"none", "head", "plain",
+                                                                            "width", "each_head"});
 
 // From q'k to a probability, beyond the usual scale of head_dim^-1/2.
 struct ScoreShape {
@@ -115,8 +115,8 @@ struct AttentionShape {
 // its share of the softmax over all). kAll: softmax over all. kSigmoid: of each by itself.
 enum class RouterScore : std::uint8_t { kChosen, kAll, kSigmoid };
 template <>
-inline constexpr auto kWordsOf<RouterScore> = std::to_array<std::string_view>({"chosen", "all",
-                                                                               "sigmoid"});
+inline constexpr auto kEnumNames<RouterScore> = std::to_array<std::string_view>({"chosen", "all",
+                                                                                 "sigmoid"});
 struct RouterShape {
   RouterScore score = RouterScore::kChosen;
   bool renormalises = false;     // weights of a token add up to 1 (kAll, kSigmoid)
@@ -159,8 +159,8 @@ struct ExpertShape {
 // part alone).
 enum class MixerKind : std::uint8_t { kAttention, kMamba2, kDeltaNet, kNone };
 template <>
-inline constexpr auto kWordsOf<MixerKind> = std::to_array<std::string_view>({"attention", "mamba2",
-                                                                             "delta_net", "none"});
+inline constexpr auto kEnumNames<MixerKind> =
+    std::to_array<std::string_view>({"attention", "mamba2", "delta_net", "none"});
 // Mamba-2 (Dao & Gu 2024) and gated delta nets (Yang et al. 2024).
 struct RecurrentShape {
   std::int64_t heads = 0;        // of the values

@@ -18,7 +18,7 @@ namespace tpsim {
 
 enum class CatalogueKind : std::uint8_t { kModels, kClusters, kProfiles, kStacks };
 template <>  // also the folders' names
-inline constexpr auto kWordsOf<CatalogueKind> = words<4>("models clusters profiles stacks");
+inline constexpr auto kEnumNames<CatalogueKind> = words<4>("models clusters profiles stacks");
 
 class Catalogue {
  public:

@@ -23,7 +23,7 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.format("tpsim-cluster/1");
   io.text("name", cluster.name);
   io.text("source", cluster.source);
-  io.text("known_as", cluster.known_as, kOptional);
+  io.text("known_as", cluster.aliases, kOptional);
   io.text("profile", cluster.profile);
   io.text("stack", cluster.stack);
   io.integer("nodes", cluster.nodes, {});
@@ -41,8 +41,8 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.object(
       "host", [&](auto& inner) { kClusterHostFields(inner, cluster.host); }, kOptional);
   io.integer("nccl_channels", cluster.nccl_channels, {0, 1024}, kOptional);
-  io.number("several_ranks_share", cluster.several_ranks_share, {0.01, 1}, kOptional);
-  io.number("transfer_share", cluster.transfer_share, {0.05, 20}, kOptional);
+  io.number("several_ranks_share", cluster.nic_collision_efficiency, {0.01, 1}, kOptional);
+  io.number("transfer_share", cluster.p2p_efficiency, {0.05, 20}, kOptional);
   io.number("gpu_clock", cluster.gpu_clock, {0.3, 1.3}, kOptional);
   calibration_field(io, cluster.calibrated);
 };

@@ -25,9 +25,9 @@ struct HostSpec {
 struct ClusterSpec {
   std::string name;
   std::string source;
-  std::string known_as;  // words of tables of measured runs, with commas between them
-  std::string profile;   // catalogue name of the GPU's profile
-  std::string stack;     // catalogue name of the software stack it runs by default
+  std::string aliases;  // words of tables of measured runs, with commas between them
+  std::string profile;  // catalogue name of the GPU's profile
+  std::string stack;    // catalogue name of the software stack it runs by default
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 8;  // that reach each other over the links inside: an NVLink domain
   // Hosts may be smaller, as the trays of an NVL72 rack are: what starts, fails and holds the
@@ -47,10 +47,10 @@ struct ClusterSpec {
   // communicate at once: their rings choose NICs without knowing of each other. The share is this
   // one to the power of 1 + log2(g) / 2. A group alone has its rings spread over all NICs, and
   // groups with one rank on the node each use the NIC next to it.
-  double several_ranks_share = 1.0;
+  double nic_collision_efficiency = 1.0;
   // Of what collectives reach between nodes, sends between pipeline stages reach so much, up to the
   // link itself.
-  double transfer_share = 1.0;
+  double p2p_efficiency = 1.0;
   // Clocks that its GPUs sustain in products over those of the profile: power limits, cooling.
   double gpu_clock = 1.0;
   CalibrationFacts calibrated;  // of this file by its user

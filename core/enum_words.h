@@ -3,7 +3,7 @@
 //
 //   enum class Offload : std::uint8_t { kNone, kOptimizer };
 //   template <>
-//   inline constexpr auto kWordsOf<Offload> = std::to_array<std::string_view>({"none",
+//   inline constexpr auto kEnumNames<Offload> = std::to_array<std::string_view>({"none",
 //   "optimizer"});
 //
 // Words stand in the order of their enumerators, which begin at 0. A missing word is a compile
@@ -30,10 +30,10 @@ consteval std::array<std::string_view, kCount> words(std::string_view text) {
 }
 
 template <class E>
-inline constexpr std::array<std::string_view, 0> kWordsOf{};
+inline constexpr std::array<std::string_view, 0> kEnumNames{};
 
 template <class E>
-concept HasWords = !kWordsOf<E>.empty();
+concept HasEnumNames = !kEnumNames<E>.empty();
 
 // Whether `value` is one of the enumerators of E: compilers print those by name and other numbers
 // as a cast.
@@ -45,9 +45,9 @@ constexpr bool is_enumerator() {
   return text[at] != '(' && text[at] != '-' && !(text[at] >= '0' && text[at] <= '9');
 }
 
-template <HasWords E>
+template <HasEnumNames E>
 constexpr std::string_view name_of(E value) {
-  constexpr auto& words = kWordsOf<E>;
+  constexpr auto& words = kEnumNames<E>;
   static_assert(!is_enumerator<E, static_cast<E>(words.size())>(), "an enumerator without a word");
   static_assert(is_enumerator<E, static_cast<E>(words.size() - 1)>(), "a word without enumerator");
   return words[static_cast<std::size_t>(value)];
@@ -60,9 +60,9 @@ constexpr auto all_up_to() {
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<decltype(last)>(i);
   return all;
 }
-template <HasWords E>
+template <HasEnumNames E>
 constexpr auto all_of() {
-  return all_up_to<static_cast<E>(kWordsOf<E>.size() - 1)>();
+  return all_up_to<static_cast<E>(kEnumNames<E>.size() - 1)>();
 }
 
 }  // namespace tpsim

@@ -25,9 +25,9 @@ enum class ModelPart : std::uint8_t {
   kLatentExperts,    // products with the projections around experts that work on a latent
   kExperts,          // products with their weights
   kExpertActivation,
-  kPermutation,  // tokens put in their experts' order and back
-  kDispatch,     // their way to the ranks of their experts and back
-  kHead,         // logits
+  kPermute,   // tokens put in their experts' order and back
+  kDispatch,  // their way to the ranks of their experts and back
+  kHead,      // logits
   kLoss,
   kTensorParallel,  // at the borders of the tensor-parallel region (reference_model/mappings.h)
   kColumnParallelBackward,  // there: the input gradient of a layer whose columns are split, and its

@@ -25,7 +25,7 @@ enum class Launcher : std::uint8_t {
   kAccelerate,  // Hugging Face's, for a Trainer: FSDP, or data parallelism alone
 };
 template <>
-inline constexpr auto kWordsOf<Launcher> = std::to_array<std::string_view>(
+inline constexpr auto kEnumNames<Launcher> = std::to_array<std::string_view>(
     {"none", "megatron-lm", "megatron-deepspeed", "nemo", "torchtitan", "nanotron", "accelerate"});
 
 // Of what a rule speaks, so that a search asks it once where it can.

@@ -17,7 +17,7 @@ namespace tpsim {
 enum class NormPlace : std::uint8_t { kBefore, kAfter, kAround, kOneParallel, kTwoParallel };
 
 template <>
-inline constexpr auto kWordsOf<NormPlace> =
+inline constexpr auto kEnumNames<NormPlace> =
     std::to_array<std::string_view>({"before", "after", "around", "one_parallel", "two_parallel"});
 
 // What lies around the blocks.

@@ -30,24 +30,24 @@ struct ParallelDegrees {
 // attention is not (torchtitan's selective option "op"); predicted only.
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull, kBlocks, kOps };
 template <>
-inline constexpr auto kWordsOf<Recompute> =
+inline constexpr auto kEnumNames<Recompute> =
     std::to_array<std::string_view>({"none", "selective", "full", "blocks", "ops"});
 
 enum class AttentionKind : std::uint8_t { kUnfused, kFlash };
 template <>
-inline constexpr auto kWordsOf<AttentionKind> = std::to_array<std::string_view>({"unfused",
-                                                                                 "flash"});
+inline constexpr auto kEnumNames<AttentionKind> = std::to_array<std::string_view>({"unfused",
+                                                                                   "flash"});
 
 enum class ScheduleKind : std::uint8_t { kGpipe, kOneFOneB, kInterleaved };
 template <>
-inline constexpr auto kWordsOf<ScheduleKind> = std::to_array<std::string_view>({"gpipe", "1f1b",
-                                                                                "interleaved"});
+inline constexpr auto kEnumNames<ScheduleKind> = std::to_array<std::string_view>({"gpipe", "1f1b",
+                                                                                  "interleaved"});
 
 // What lies in the host's memory: nothing, or the optimizer's state, which the host then updates
 // (Ren et al. 2021, ZeRO-Offload): gradients go down, updated weights come up.
 enum class Offload : std::uint8_t { kNone, kOptimizer };
 template <>
-inline constexpr auto kWordsOf<Offload> = std::to_array<std::string_view>({"none", "optimizer"});
+inline constexpr auto kEnumNames<Offload> = std::to_array<std::string_view>({"none", "optimizer"});
 
 // How the linear layers of the blocks multiply, after Transformer Engine's recipes: operands are
 // rounded to 8 or 4 bits with a scale for every tensor (from maxima of steps before: kFp8, or of
@@ -56,15 +56,15 @@ inline constexpr auto kWordsOf<Offload> = std::to_array<std::string_view>({"none
 // attention cores, word embeddings and the head keep the plan's dtype.
 enum class Precision : std::uint8_t { kNone, kFp8, kFp8Current, kFp8Block, kMxFp8, kNvFp4 };
 template <>
-inline constexpr auto kWordsOf<Precision> =
+inline constexpr auto kEnumNames<Precision> =
     std::to_array<std::string_view>({"none", "fp8", "fp8-current", "fp8-block", "mxfp8", "nvfp4"});
 
 // Which degree varies fastest over consecutive ranks, first letter innermost. Context-parallel
 // ranks always follow the tensor-parallel ones.
 enum class RankOrder : std::uint8_t { kTpDpPp, kTpPpDp };
 template <>
-inline constexpr auto kWordsOf<RankOrder> = std::to_array<std::string_view>({"tp-dp-pp",
-                                                                             "tp-pp-dp"});
+inline constexpr auto kEnumNames<RankOrder> = std::to_array<std::string_view>({"tp-dp-pp",
+                                                                               "tp-pp-dp"});
 
 struct Plan {
   ParallelDegrees degrees;

@@ -66,7 +66,7 @@ Result<SettingValue> parse_setting(std::string_view text) {
   TPSIM_TRY(const std::int64_t number, parse_value(row, value.substr(0, colon)));
   const SettingValue parsed{row.setting, number};
   if (colon == std::string_view::npos) return parsed;
-  const SettingRow* count = count_behind(parsed);
+  const SettingRow* count = count_setting_of(parsed);
   if (count == nullptr) {
     return bad_setting(fmt::format("'{}' of {} counts nothing", value, name_of(row.setting)));
   }
@@ -104,7 +104,7 @@ std::string_view option_of(Setting setting) {
   return all_names().options[static_cast<std::size_t>(setting)];
 }
 
-const SettingRow* count_behind(const SettingValue& value) {
+const SettingRow* count_setting_of(const SettingValue& value) {
   const auto found = std::find_if(
       setting_rows().begin(), setting_rows().end(),
       [&](const SettingRow& row) { return row.counts_for != nullptr && *row.counts_for == value; });
@@ -124,7 +124,7 @@ std::string placeholder_of(const SettingRow& row) {
   }
   for (const SettingWord& word : row.words) {
     text += fmt::format("{}{}{}", text.empty() ? "" : "|", word.word,
-                        count_behind({row.setting, word.value}) != nullptr ? "[:N]" : "");
+                        count_setting_of({row.setting, word.value}) != nullptr ? "[:N]" : "");
   }
   // "on|off", as everybody says it.
   return row.kind == SettingKind::kSwitch ? "on|off" : text;
@@ -166,7 +166,7 @@ std::string text_of(const Plan& plan, Setting setting) {
   const SettingRow& row = row_of(setting);
   if (row.kind == SettingKind::kList) return fmt::format("{}", fmt::join(plan.stage_layers, ","));
   const SettingValue value = setting_of(plan, setting);
-  const SettingRow* count = count_behind(value);
+  const SettingRow* count = count_setting_of(value);
   if (count == nullptr) return text_of(value);
   return fmt::format("{}:{}", text_of(value), count->get(plan));
 }

@@ -122,7 +122,7 @@ std::string text_of(const Plan& plan, Setting setting);
 // A value's own text: "4", "on", "blocks".
 std::string text_of(const SettingValue& value);
 // The number that stands behind a word: of recompute's "blocks" how many; null for all others.
-const SettingRow* count_behind(const SettingValue& value);
+const SettingRow* count_setting_of(const SettingValue& value);
 // Whether the plan has what a plan has unasked (the defaults of Plan).
 bool is_usual(const Plan& plan, Setting setting);
 

@@ -18,7 +18,7 @@ namespace tpsim {
 
 enum class Provenance : std::uint8_t { kMeasuredHere, kPublished, kDatasheet };
 template <>
-inline constexpr auto kWordsOf<Provenance> = words<3>("measured published datasheet");
+inline constexpr auto kEnumNames<Provenance> = words<3>("measured published datasheet");
 
 struct DeviceFacts {
   std::string name;

@@ -55,9 +55,9 @@ enum class OpKind : std::uint8_t {
   kPositionBackward,    // variant: dtype of the table's gradient
   kRouteForward,        // dims: tokens, experts, capacity, experts of a token
   kRouteBackward,       // dims: tokens, experts, experts of a token
-  kDispatchTokens,      // dims: tokens, hidden, experts, capacity, experts of a token; variant 1
+  kPermuteTokens,       // dims: tokens, hidden, experts, capacity, experts of a token; variant 1
                         // weighted
-  kCombineTokens,       // the same
+  kUnpermuteTokens,     // the same
   kRouteWeightGradient,   // dims as these
   kVocabMax,              // dims: tokens, local vocabulary; variant 1 with sums
   kVocabSums,             // the same, variant 0
@@ -84,7 +84,7 @@ enum class OpKind : std::uint8_t {
   kGateBackward,  // the same
 };
 template <>
-inline constexpr auto kWordsOf<OpKind> = words<static_cast<int>(OpKind::kGateBackward) + 1>(
+inline constexpr auto kEnumNames<OpKind> = words<static_cast<int>(OpKind::kGateBackward) + 1>(
     "matmul norm_forward norm_backward softmax_forward softmax_backward flash_forward "
     "flash_backward bias_gelu_forward bias_gelu_backward swiglu_forward swiglu_backward "
     "bias_residual dropout_forward dropout_backward column_sum rotary head_norm_forward "
@@ -141,7 +141,7 @@ enum class CollectiveKind : std::uint8_t {
   kAllToAll,
 };
 template <>
-inline constexpr auto kWordsOf<CollectiveKind> =
+inline constexpr auto kEnumNames<CollectiveKind> =
     words<7>("all_reduce all_gather reduce_scatter broadcast send receive all_to_all");
 enum class GroupKind : std::uint8_t {
   kTensor,
@@ -156,7 +156,7 @@ enum class GroupKind : std::uint8_t {
   kExpertTensor,  // ranks that share every expert, where these are not the tensor group
 };
 template <>
-inline constexpr auto kWordsOf<GroupKind> = words<10>(
+inline constexpr auto kEnumNames<GroupKind> = words<10>(
     "tensor data pipeline embedding model world context expert expert_data expert_tensor");
 inline constexpr std::size_t kGroupKindCount =
     static_cast<std::size_t>(GroupKind::kExpertTensor) + 1;
@@ -181,7 +181,7 @@ enum class MemoryCategory : std::uint8_t {
   kHost  // not the device's: optimizer state in the host's memory
 };
 template <>
-inline constexpr auto kWordsOf<MemoryCategory> = std::to_array<std::string_view>(
+inline constexpr auto kEnumNames<MemoryCategory> = std::to_array<std::string_view>(
     {"weights", "gradients", "optimizer", "activations", "workspace", "communication", "host"});
 inline constexpr int kMemoryCategoryCount = 6;  // of the device
 

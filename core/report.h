@@ -26,7 +26,7 @@ enum class StepTerm : std::uint8_t {
   kContextCommunication,  // keys and values over the context group
   kExpertCommunication,   // tokens on their way to experts and back
   kGroupedProducts,       // of experts
-  kPermutation,           // routing, and tokens put in their experts' order and back
+  kPermute,               // routing, and tokens put in their experts' order and back
   kImbalance,             // waiting for the rank whose experts got the most tokens
 
   kHostWait,           // the device waits for the host to issue work
@@ -37,12 +37,12 @@ enum class StepTerm : std::uint8_t {
   kClipping,
   kOptimizer,
   kWeightGather,
-  kHostStep,    // once per step: logging, schedule
-  kStragglers,  // waiting for the slowest of many ranks
-  kUnmodelled,  // expected of software that nobody has calibrated
+  kHostStep,              // once per step: logging, schedule
+  kStragglers,            // waiting for the slowest of many ranks
+  kUncalibratedOverhead,  // expected of software that nobody has calibrated
 };
 template <>  // stable keys
-inline constexpr auto kWordsOf<StepTerm> = words<22>(
+inline constexpr auto kEnumNames<StepTerm> = words<22>(
     "matmul attention recurrence elementwise tensor_communication zero_communication "
     "context_communication expert_communication grouped_products permutation expert_imbalance "
     "host_wait pipeline_transfer pipeline_bubble gradient_reduction tied_embedding "

@@ -22,7 +22,7 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.text("source", e.source);
   in.text("runs_on", e.runs_on);
   in.text("stack", e.stack, kOptional);
-  in.text("other_stack", e.other_stack, kOptional);
+  in.text("other_stack", e.default_stack, kOptional);
   in.number("attention_dropout", e.attention_dropout, {0, 0.99}, kOptional);
   in.number("hidden_dropout", e.hidden_dropout, {0, 0.99}, kOptional);
   in.choice("position", e.position,
@@ -46,11 +46,11 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   std::string rows;
   in.text("calibration_rows", rows);
   e.calibration_rows = words_in(rows);
-  const auto set_aside = [](FieldReader& row, RowSetAside& aside) {
+  const auto excluded = [](FieldReader& row, ExcludedRow& aside) {
     row.text("id", aside.id);
     row.text("reason", aside.reason);
   };
-  in.objects("set_aside", e.set_aside, set_aside, kOptional);
+  in.objects("set_aside", e.excluded, excluded, kOptional);
 }
 
 // "H200" is in "NVIDIA H200 141GB" and not in "GH200", which is another machine.

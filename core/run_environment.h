@@ -25,7 +25,7 @@ enum class MeasuredMemory : std::uint8_t {
 std::string_view name_of(MeasuredMemory);
 
 // A row that says nothing about how fast a plan runs, and why.
-struct RowSetAside {
+struct ExcludedRow {
   std::string id;
   std::string reason;
 };
@@ -37,10 +37,10 @@ struct RunEnvironment {
   std::string from;  // likewise, of the row's source
 
   std::string source;
-  std::string runs_on;      // catalogue name of the cluster
-  std::string stack;        // and of the software; empty: the cluster's, but
-                            // where other_stack is given what the row's framework names by
-  std::string other_stack;  // StackSpec::known_as, else that
+  std::string runs_on;        // catalogue name of the cluster
+  std::string stack;          // and of the software; empty: the cluster's, but
+                              // where default_stack is given what the row's framework names by
+  std::string default_stack;  // StackSpec::aliases, else that
   double attention_dropout = 0;
   double hidden_dropout = 0;
   PositionKind position = PositionKind::kLearned;  // of models without a gated MLP
@@ -65,7 +65,7 @@ struct RunEnvironment {
   PartValues parts;
   MeasuredMemory memory = MeasuredMemory::kDevice;
   std::vector<std::string> calibration_rows;  // ids
-  std::vector<RowSetAside> set_aside;
+  std::vector<ExcludedRow> excluded;
 };
 
 Result<std::vector<RunEnvironment>> read_run_environments(const std::filesystem::path& path);

@@ -106,7 +106,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.format("tpsim-stack/1");
   io.text("name", stack.name);
   io.text("source", stack.source);
-  io.text("known_as", stack.known_as, kOptional);
+  io.text("known_as", stack.aliases, kOptional);
   io.choice("launcher", stack.launcher, every<Launcher>(), kOptional);
   io.choice("gradient_dtype", stack.gradient_dtype, {DType::kFloat32, DType::kBFloat16}, kOptional);
   io.flag("fp8_param_gather", stack.fp8_param_gather, kOptional);
@@ -127,18 +127,18 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
       "choices", [&](auto& inner) { kChoiceFields(inner, stack.choices); }, kOptional);
   io.flag("zero_2_and_3_with_pipeline", stack.zero_2_and_3_with_pipeline);
   io.flag("deepspeed_engine", stack.deepspeed_engine, kOptional);
-  io.number("tensor_overlap", stack.tensor_overlap, {0, 1}, kOptional);
+  io.number("tensor_overlap", stack.tp_overlap, {0, 1}, kOptional);
   io.number("eager_traffic", stack.eager_traffic, {1, 10}, kOptional);
   io.number("flash_speed", stack.flash_speed, {0.01, 10}, kOptional);
   io.flag("scales_loss", stack.scales_loss, kOptional);
   io.flag("fp8_products", stack.fp8_products, kOptional);
-  io.flag("rounds_anew", stack.rounds_anew, kOptional);
-  io.flag("rounds_in_products", stack.rounds_in_products, kOptional);
+  io.flag("rounds_anew", stack.requantizes_in_backward, kOptional);
+  io.flag("rounds_in_products", stack.quantizes_inside_gemm, kOptional);
   io.number("overlap_slowdown", stack.overlap_slowdown, {1, 10});
   io.number("rank_jitter", stack.rank_jitter, {0, 1});
   io.number("run_spread", stack.run_spread, {0, 1});
   io.number("residual_spread", stack.residual_spread, {0, 1});
-  io.number("unmodelled", stack.unmodelled, {0, 1}, kOptional);
+  io.number("unmodelled", stack.uncalibrated_overhead, {0, 1}, kOptional);
   calibration_field(io, stack.calibrated);
 };
 
@@ -156,7 +156,7 @@ Result<StackSpec> parse_stack(std::string_view text, const std::string& file) {
 
 std::string to_json(const StackSpec& stack) { return to_text(json_from_spec(stack, kStackFields)); }
 
-const std::string& reason_against(Setting setting) {
+const std::string& refusal_reason(Setting setting) {
   static const std::vector<std::string> reasons = [] {
     std::vector<std::string> all;
     for (const SettingRow& row : setting_rows()) {
@@ -167,15 +167,15 @@ const std::string& reason_against(Setting setting) {
   return reasons[static_cast<std::size_t>(setting)];
 }
 
-std::string reason_against(const StackChoices& choices, const Plan& plan) {
+std::string refusal_reason(const StackChoices& choices, const Plan& plan) {
   for (const SettingRow& row : setting_rows()) {
     if (row.kind == SettingKind::kList) continue;
-    if (!choices.has(setting_of(plan, row.setting))) return reason_against(row.setting);
+    if (!choices.has(setting_of(plan, row.setting))) return refusal_reason(row.setting);
   }
   return "";
 }
 
-StackLimit limit_against(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
+StackLimit violated_limit(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
   for (const RuleScope scope : {RuleScope::kModel, RuleScope::kPlan, RuleScope::kStages}) {
     if (const LaunchRule* rule = broken_rule(stack.launcher, scope, model, plan)) {
       return {fmt::format("cannot run {}", rule->what), rule->why};
@@ -185,7 +185,7 @@ StackLimit limit_against(const StackSpec& stack, const ModelSpec& model, const P
     return {fmt::format("does not run ZeRO {} with a pipeline", plan.zero),
             "use ZeRO 0 or 1, or pp = 1"};
   }
-  std::string reason = reason_against(stack.choices, plan);
+  std::string reason = refusal_reason(stack.choices, plan);
   return {reason, reason.empty() ? "" : stack.choices.source};
 }
 

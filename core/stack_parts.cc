@@ -17,9 +17,9 @@ namespace {
 
 template <class E, std::int64_t value_of(E)>
 constexpr auto words_of() {
-  std::array<PartWord, kWordsOf<E>.size()> words{};
+  std::array<PartWord, kEnumNames<E>.size()> words{};
   for (std::size_t i = 0; i < words.size(); ++i) {
-    words[i] = {value_of(static_cast<E>(i)), kWordsOf<E>[i]};
+    words[i] = {value_of(static_cast<E>(i)), kEnumNames<E>[i]};
   }
   return words;
 }
@@ -75,7 +75,7 @@ PartRow held(PartRow row) {
   using Value = std::remove_reference_t<decltype(value_in<member>(std::declval<StackSpec&>()))>;
   row.is_switch = std::is_same_v<Value, bool> && row.words.empty();
   if (row.is_switch) row.words = kSwitch;
-  if constexpr (HasWords<Value>) {
+  if constexpr (HasEnumNames<Value>) {
     if (row.words.empty()) row.words = kEnumWords<Value>;
   }
   if (row.get == nullptr) {
@@ -104,8 +104,8 @@ void set_loss(StackSpec& stack, std::int64_t value) {
   stack.training.online_loss = stack.parts.loss_head == LossHead::kOnline;
 }
 void set_overlap(StackSpec& stack, std::int64_t value) {
-  stack.parts.tensor_overlap = static_cast<TensorOverlap>(value);
-  stack.training.overlap_tensor_reduction = value == static_cast<int>(TensorOverlap::kReductions);
+  stack.parts.tp_overlap = static_cast<TpOverlap>(value);
+  stack.training.overlap_tensor_reduction = value == static_cast<int>(TpOverlap::kReductions);
 }
 std::int64_t accumulation_of(const StackSpec& stack) {
   if (overwrites_gradients(stack.training)) return 2;
@@ -208,20 +208,20 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                            .key = "overlap_p2p",
                            .title = "overlap of pipeline sends",
                            .help = "activations are sent beside compute"}),
-    held<&S::tensor_overlap>({.part = StackPart::kTensorOverlap,
-                              .key = "tp_overlap",
-                              .title = "tensor-parallel overlap",
-                              .help = "tensor-parallel collectives beside products",
-                              .set = set_overlap}),
-    held<&T::tensor_recompute_allgather>(
-        {.part = StackPart::kTensorRecomputeAllgather,
+    held<&S::tp_overlap>({.part = StackPart::kTpOverlap,
+                          .key = "tp_overlap",
+                          .title = "tensor-parallel overlap",
+                          .help = "tensor-parallel collectives beside products",
+                          .set = set_overlap}),
+    held<&T::tp_recompute_allgather>(
+        {.part = StackPart::kTpRecomputeAllgather,
          .key = "tp_recompute_allgather",
          .title = "recomputed all-gather",
          .help = "sequence-parallel inputs are gathered again, not kept"}),
-    held<&S::context_exchange>({.part = StackPart::kContextExchange,
-                                .key = "cp_comm_type",
-                                .title = "exchange of keys and values",
-                                .help = "how context-parallel ranks reach keys and values"}),
+    held<&S::cp_comm_type>({.part = StackPart::kCpCommType,
+                            .key = "cp_comm_type",
+                            .title = "exchange of keys and values",
+                            .help = "how context-parallel ranks reach keys and values"}),
     held<&S::blocking_launches>(
         {.part = StackPart::kBlockingLaunches,
          .key = "blocking_launches",
@@ -244,11 +244,11 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                                  .help = "what selective recompute makes again in backward",
                                  .words = kModules,
                                  .is_set = true}),
-    held<&S::moments_dtype>({.part = StackPart::kMomentsDtype,
-                             .key = "optimizer_dtype",
-                             .title = "dtype of Adam's moments",
-                             .help = "in which the optimizer keeps its two moments",
-                             .words = kMoments}),
+    held<&S::optimizer_dtype>({.part = StackPart::kOptimizerDtype,
+                               .key = "optimizer_dtype",
+                               .title = "dtype of Adam's moments",
+                               .help = "in which the optimizer keeps its two moments",
+                               .words = kMoments}),
     held<&S::dispatcher>({.part = StackPart::kDispatcher,
                           .key = "dispatcher",
                           .title = "dispatcher",
@@ -257,10 +257,10 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                       .key = "router_kernel",
                       .title = "router kernel",
                       .help = "choices of experts with a few kernels or with PyTorch's"}),
-    held<&S::permutation>({.part = StackPart::kPermutation,
-                           .key = "permute",
-                           .title = "permutation",
-                           .help = "tokens sorted by expert with one kernel or with PyTorch's"}),
+    held<&S::permute>({.part = StackPart::kPermute,
+                       .key = "permute",
+                       .title = "permutation",
+                       .help = "tokens sorted by expert with one kernel or with PyTorch's"}),
     held<&S::expert_weighting>(
         {.part = StackPart::kExpertWeighting,
          .key = "expert_weighting",
@@ -272,15 +272,14 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                            .help = "tokens of the busiest rank over the mean: word, 1.3, or file",
                            .words = kLoads,
                            .is_ratio = true}),
-    held<&S::expert_overlap>({.part = StackPart::kExpertOverlap,
-                              .key = "ep_overlap",
-                              .title = "overlap of dispatch",
-                              .help = "tokens travel beside the compute of another micro-batch"}),
-    held<&S::delayed_weight_gradients>(
-        {.part = StackPart::kDelayedWeightGradients,
-         .key = "delay_wgrad",
-         .title = "delayed weight gradients",
-         .help = "weight gradients wait for tokens to travel beside them"}),
+    held<&S::ep_overlap>({.part = StackPart::kEpOverlap,
+                          .key = "ep_overlap",
+                          .title = "overlap of dispatch",
+                          .help = "tokens travel beside the compute of another micro-batch"}),
+    held<&S::delay_wgrad>({.part = StackPart::kDelayWgrad,
+                           .key = "delay_wgrad",
+                           .title = "delayed weight gradients",
+                           .help = "weight gradients wait for tokens to travel beside them"}),
     held<&S::expandable_segments>({.part = StackPart::kExpandableSegments,
                                    .key = "expandable_segments",
                                    .title = "expandable segments",

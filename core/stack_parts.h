@@ -22,21 +22,22 @@ namespace tpsim {
 // kTorch: the plain ops of PyTorch, one pass over memory each (sim/plain_kernels.h).
 enum class KernelFusion : std::uint8_t { kFused, kTorch };
 template <>
-inline constexpr auto kWordsOf<KernelFusion> = std::to_array<std::string_view>({"fused", "torch"});
+inline constexpr auto kEnumNames<KernelFusion> = std::to_array<std::string_view>({"fused",
+                                                                                  "torch"});
 
 // kFusedUnscaled: the kernel takes cosines and sines of magnitude 1, as Transformer Engine's does;
 // scaled ones (YaRN's attention factor) are plain ops. kTorchComplex: pairs are multiplied as
 // complex numbers, which torch.compile leaves as it finds them.
 enum class RotaryKernel : std::uint8_t { kFused, kFusedUnscaled, kTorch, kTorchComplex };
 template <>
-inline constexpr auto kWordsOf<RotaryKernel> =
+inline constexpr auto kEnumNames<RotaryKernel> =
     std::to_array<std::string_view>({"fused", "fused_unscaled", "torch", "torch_complex"});
 
 // kFusedGelu: GELU with its bias is one kernel, SwiGLU is plain ops. kFusedSwiglu: both are one, a
 // clamped SwiGLU and biases of experts are some of each (Megatron-Core).
 enum class ActivationKernel : std::uint8_t { kFused, kFusedGelu, kFusedSwiglu, kTorch };
 template <>
-inline constexpr auto kWordsOf<ActivationKernel> =
+inline constexpr auto kEnumNames<ActivationKernel> =
     std::to_array<std::string_view>({"fused", "fused_gelu", "fused_swiglu", "torch"});
 
 // kBest: what the profile timed. kTorch and kFusedSoftmax write the scores to memory. kMegatron: as
@@ -53,7 +54,7 @@ enum class AttentionKernel : std::uint8_t {
   kMegatron
 };
 template <>
-inline constexpr auto kWordsOf<AttentionKernel> = std::to_array<std::string_view>(
+inline constexpr auto kEnumNames<AttentionKernel> = std::to_array<std::string_view>(
     {"best", "torch", "fused_softmax", "flash1", "flash2", "flash3", "cudnn", "megatron"});
 
 // Where the loss is taken from the logits.
@@ -67,7 +68,7 @@ enum class LossHead : std::uint8_t {
   kVocabParallelFused,  // as kVocabParallel, a kernel for the maxima and one for the sums
 };
 template <>
-inline constexpr auto kWordsOf<LossHead> = std::to_array<std::string_view>(
+inline constexpr auto kEnumNames<LossHead> = std::to_array<std::string_view>(
     {"vocab_parallel", "gathered", "eager", "chunked", "fused", "online", "vocab_parallel_fused"});
 
 // How data-parallel ranks add up gradients.
@@ -79,7 +80,7 @@ enum class DataParallelSync : std::uint8_t {
   kOwners,  // InternEvo's: all-reduced; every parameter whole on one rank, which broadcasts it
 };
 template <>
-inline constexpr auto kWordsOf<DataParallelSync> = std::to_array<std::string_view>(
+inline constexpr auto kEnumNames<DataParallelSync> = std::to_array<std::string_view>(
     {"all_reduce", "reduce_scatter", "slices", "bf16_optimizer", "owners"});
 
 // When ZeRO 2 and 3 reduce the gradients of several micro-batches.
@@ -90,7 +91,7 @@ enum class GradientSync : std::uint8_t {
                      // pipelining
 };
 template <>
-inline constexpr auto kWordsOf<GradientSync> =
+inline constexpr auto kEnumNames<GradientSync> =
     std::to_array<std::string_view>({"every_micro_batch", "last_micro_batch", "last_in_pipeline"});
 
 // In which dtype ZeRO 2 and 3 reduce gradients that backward leaves in the plan's.
@@ -99,29 +100,29 @@ enum class ReduceDtype : std::uint8_t {
   kAsAddedUp,   // in the one that shares add up in: torchtitan's mixed_precision_reduce
 };
 template <>
-inline constexpr auto kWordsOf<ReduceDtype> = std::to_array<std::string_view>({"as_computed",
-                                                                               "as_added_up"});
+inline constexpr auto kEnumNames<ReduceDtype> = std::to_array<std::string_view>({"as_computed",
+                                                                                 "as_added_up"});
 
 // Tensor-parallel collectives beside products.
-enum class TensorOverlap : std::uint8_t {
+enum class TpOverlap : std::uint8_t {
   kNone,
   kBackward,     // those of a layer's input gradient beside its other product (Megatron-LM)
   kUserbuffers,  // likewise, and a share of the others cut into pieces (Transformer Engine)
   kReductions,   // sums of input gradients alone, beside weight gradients: as executed here
 };
 template <>
-inline constexpr auto kWordsOf<TensorOverlap> =
+inline constexpr auto kEnumNames<TpOverlap> =
     std::to_array<std::string_view>({"none", "backward", "userbuffers", "reductions"});
 
 // How the ranks that share a sequence reach each other's keys and values.
-enum class ContextExchange : std::uint8_t {
+enum class CpCommType : std::uint8_t {
   kAllGather,  // all at once, in the order of the sequence: as executed here
   kP2p,        // Megatron's ring, each pass beside the exchange for the next: sim/context_ring.h
   kTorchRing,  // PyTorch's context_parallel(), likewise
 };
 template <>
-inline constexpr auto kWordsOf<ContextExchange> =
-    std::to_array<std::string_view>({"all_gather", "p2p", "torch_ring"});
+inline constexpr auto kEnumNames<CpCommType> = std::to_array<std::string_view>({"all_gather", "p2p",
+                                                                                "torch_ring"});
 
 // How a stage sends its result to one neighbour and receives from the same one.
 enum class P2pCalls : std::uint8_t {
@@ -129,7 +130,7 @@ enum class P2pCalls : std::uint8_t {
   kSerial,  // one after the other, both stages waiting each time (DeepSpeed's pipeline engine)
 };
 template <>
-inline constexpr auto kWordsOf<P2pCalls> = std::to_array<std::string_view>({"paired", "serial"});
+inline constexpr auto kEnumNames<P2pCalls> = std::to_array<std::string_view>({"paired", "serial"});
 
 // What is captured and replayed without the host, as Megatron-Core names the scopes; a set of bits.
 enum class GraphScope : std::uint8_t {
@@ -142,7 +143,7 @@ enum class GraphScope : std::uint8_t {
   kIteration,  // forward and backward of the whole step
 };
 template <>
-inline constexpr auto kWordsOf<GraphScope> = std::to_array<std::string_view>(
+inline constexpr auto kEnumNames<GraphScope> = std::to_array<std::string_view>(
     {"attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "iteration"});
 constexpr std::int64_t bit(GraphScope scope) { return std::int64_t{1} << static_cast<int>(scope); }
 inline constexpr std::int64_t kGraphsOfLayers = bit(GraphScope::kIteration) - 1;
@@ -160,7 +161,7 @@ enum class RecomputeModule : std::uint8_t {
   kSharedExperts,
 };
 template <>
-inline constexpr auto kWordsOf<RecomputeModule> = std::to_array<std::string_view>(
+inline constexpr auto kEnumNames<RecomputeModule> = std::to_array<std::string_view>(
     {"core_attn", "layernorm", "moe_act", "mlp", "moe", "mla_up_proj", "shared_experts"});
 constexpr std::int64_t bit(RecomputeModule module) {
   return std::int64_t{1} << static_cast<int>(module);
@@ -177,24 +178,24 @@ enum class Dispatcher : std::uint8_t {
   kHybridEp,   // the same by Hopper's and Blackwell's copy engines, with fewer processors
 };
 template <>
-inline constexpr auto kWordsOf<Dispatcher> =
+inline constexpr auto kEnumNames<Dispatcher> =
     std::to_array<std::string_view>({"allgather", "alltoall", "deepep", "hybridep"});
 
 // Tokens sorted by expert before they are multiplied, and put back: one kernel each, or PyTorch's.
 // kUnfusedSeq: as kUnfused, of slices of the hidden dimension: the tensor group exchanges tokens
 // for slices before, and gathers and scatters along that dimension after (Megatron-Core before
 // 0.11, alltoall_seq since then).
-enum class Permutation : std::uint8_t { kFused, kUnfused, kUnfusedSeq };
+enum class PermuteKernel : std::uint8_t { kFused, kUnfused, kUnfusedSeq };
 template <>
-inline constexpr auto kWordsOf<Permutation> = std::to_array<std::string_view>({"fused", "unfused",
-                                                                               "unfused_seq"});
+inline constexpr auto kEnumNames<PermuteKernel> =
+    std::to_array<std::string_view>({"fused", "unfused", "unfused_seq"});
 
 // Where the weights of a token's experts multiply: the experts' results when they are combined,
 // which are kept for that, or what goes into the down projection.
 enum class ExpertWeighting : std::uint8_t { kCombine, kActivation };
 template <>
-inline constexpr auto kWordsOf<ExpertWeighting> = std::to_array<std::string_view>({"combine",
-                                                                                   "activation"});
+inline constexpr auto kEnumNames<ExpertWeighting> = std::to_array<std::string_view>({"combine",
+                                                                                     "activation"});
 
 // Tokens of the busiest rank over the mean, in thousandths, or by words.
 inline constexpr std::int64_t kNaturalLoad = 0;      // as routers with an auxiliary loss choose
@@ -219,30 +220,30 @@ struct SoftwareParts {
   LossHead loss_head = LossHead::kVocabParallelFused;
   DataParallelSync sync = DataParallelSync::kReduceScatter;
   std::int64_t shard_group = kShardOverAll;
-  TensorOverlap tensor_overlap = TensorOverlap::kNone;
-  ContextExchange context_exchange = ContextExchange::kAllGather;
+  TpOverlap tp_overlap = TpOverlap::kNone;
+  CpCommType cp_comm_type = CpCommType::kAllGather;
   P2pCalls p2p_calls = P2pCalls::kPaired;
   bool overlap_p2p = false;        // pipeline transfers run beside compute
   bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits for its kernel
   std::int64_t cuda_graphs = 0;    // bits of GraphScope
   bool compile = false;            // torch.compile: plain ops of a layer become fused kernels
   std::int64_t recompute_modules = bit(RecomputeModule::kCoreAttention);
-  DType moments_dtype = DType::kFloat32;  // of Adam's two
+  DType optimizer_dtype = DType::kFloat32;  // of Adam's two
   Dispatcher dispatcher = Dispatcher::kAllToAll;
   KernelFusion router = KernelFusion::kFused;
-  Permutation permutation = Permutation::kFused;
+  PermuteKernel permute = PermuteKernel::kFused;
   ExpertWeighting expert_weighting = ExpertWeighting::kCombine;
   std::int64_t expert_load = kNaturalLoad;
   // Dispatch and combine of one micro-batch beside the compute of another.
-  bool expert_overlap = false;
-  bool delayed_weight_gradients = false;  // more compute to hide them behind
+  bool ep_overlap = false;
+  bool delay_wgrad = false;  // more compute to hide them behind
   // The framework's allocator lets segments grow, so that what is freed merges with its neighbours
   // and fits what other tensors ask for (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).
   bool expandable_segments = false;
 };
 
 // Whether selective recompute runs the attention core again.
-constexpr bool attends_again(const SoftwareParts& parts) {
+constexpr bool recomputes_core_attention(const SoftwareParts& parts) {
   return holds(parts.recompute_modules, bit(RecomputeModule::kCoreAttention));
 }
 
@@ -266,21 +267,21 @@ enum class StackPart : std::uint8_t {
   kPipelineSends,
   kP2pCalls,
   kOverlapP2p,
-  kTensorOverlap,
-  kTensorRecomputeAllgather,
-  kContextExchange,
+  kTpOverlap,
+  kTpRecomputeAllgather,
+  kCpCommType,
   kBlockingLaunches,
   kCudaGraphs,
   kCompile,
   kRecomputeModules,
-  kMomentsDtype,
+  kOptimizerDtype,
   kDispatcher,
   kRouterKernel,
-  kPermutation,
+  kPermute,
   kExpertWeighting,
   kExpertLoad,
-  kExpertOverlap,
-  kDelayedWeightGradients,
+  kEpOverlap,
+  kDelayWgrad,
   kExpandableSegments,
 };
 inline constexpr int kStackPartCount = static_cast<int>(StackPart::kExpandableSegments) + 1;

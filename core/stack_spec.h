@@ -40,7 +40,7 @@ struct TrainingOptions {
   bool overlap_tensor_reduction = false;    // of input gradients, with weight gradients' products
   // With sequence parallelism a layer's input is kept in parts and gathered again for its weight
   // gradients (Korthikanti et al. 2022, section 4.2.2). Otherwise it is kept as it was gathered.
-  bool tensor_recompute_allgather = true;
+  bool tp_recompute_allgather = true;
   bool clip_gradients = true;
   // The loss is taken from an fp32 copy of the logits, and so is their gradient.
   bool wide_logits = false;
@@ -141,15 +141,15 @@ struct StackChoices {
   }
 };
 // "the stack has no such recompute"
-const std::string& reason_against(Setting setting);
+const std::string& refusal_reason(Setting setting);
 // Why the software cannot run the plan; empty where it can.
-std::string reason_against(const StackChoices& choices, const Plan& plan);
+std::string refusal_reason(const StackChoices& choices, const Plan& plan);
 
 struct StackSpec {
   std::string name;
   std::string source;
   // Words by which tables of measured runs and people call it ("Megatron-Bridge").
-  std::string known_as;                 // with commas between them
+  std::string aliases;                  // with commas between them
   Launcher launcher = Launcher::kNone;  // whose rules its plans obey (core/launch_rules.h)
   SoftwareParts parts;
   // In which gradients add up in bf16 training unless a plan says otherwise.
@@ -166,9 +166,9 @@ struct StackSpec {
   // is its BF16_Optimizer's, whatever ZeRO stage below 2 is named, other training of stage 1 goes
   // slice by slice.
   bool deepspeed_engine = false;
-  // TensorOverlap::kUserbuffers: share of the tensor group's gathers and scatters that hides behind
+  // TpOverlap::kUserbuffers: share of the tensor group's gathers and scatters that hides behind
   // the products beside them, with sequence parallelism; they slow nothing down there.
-  double tensor_overlap = 0.0;
+  double tp_overlap = 0.0;
   // What the passes that SoftwareParts does not name add to the layers' kernels other than
   // products: their time over that of the fused ones in the traced program.
   double eager_traffic = 1.0;
@@ -182,11 +182,11 @@ struct StackSpec {
   // With a recipe of fewer bits, inputs of linear layers are kept in 16 and rounded again in
   // backward, and weights are rounded for every product, as torchao does. Otherwise the rounded
   // inputs are kept, and weights are rounded once a step.
-  bool rounds_anew = false;
+  bool requantizes_in_backward = false;
   // Every product rounds its operands itself, as reference_model/ does on a GPU: anew and beside
   // that into memory of its own, of 16 bits as they were gathered, turned where sums ask for it,
   // and with all sums outside the matrix units.
-  bool rounds_in_products = false;
+  bool quantizes_inside_gemm = false;
   // Slowdown of compute while a collective runs beside it (measured mean 1.19 in the literature).
   double overlap_slowdown = 1.19;
   // Standard deviation of one rank's micro-batch time over its mean: a step waits for the slowest.
@@ -194,7 +194,7 @@ struct StackSpec {
   double run_spread = 0.01;  // standard deviation of repeated runs, relative
   // What a step takes beside all terms that are modelled, as a share of their sum: its expectation
   // for software that nobody has calibrated.
-  double unmodelled = 0.0;
+  double uncalibrated_overhead = 0.0;
   // Standard deviation of prediction over measurement on the rows that calibrated the stack.
   double residual_spread = 0.05;
   CalibrationFacts calibrated;  // of this file by its user
@@ -205,7 +205,7 @@ struct StackSpec {
 struct StackLimit {
   std::string reason, hint;
 };
-StackLimit limit_against(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
+StackLimit violated_limit(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
 // The software as if it could run everything.
 StackSpec without_limits(StackSpec stack);
 

@@ -20,7 +20,7 @@ enum class SpanKind : std::uint8_t {
   kOther
 };
 template <>
-inline constexpr auto kWordsOf<SpanKind> =
+inline constexpr auto kEnumNames<SpanKind> =
     std::to_array<std::string_view>({"forward", "backward", "transfer", "gradient reduction",
                                      "optimizer", "parameter gather", "other"});
 

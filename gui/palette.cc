@@ -76,7 +76,7 @@ TermClass class_of(StepTerm term) {
     case StepTerm::kRecurrence:
     case StepTerm::kElementwise:
     case StepTerm::kGroupedProducts:
-    case StepTerm::kPermutation: return TermClass::kCompute;
+    case StepTerm::kPermute: return TermClass::kCompute;
     case StepTerm::kTensorCommunication:
     case StepTerm::kZeroCommunication:
     case StepTerm::kContextCommunication:
@@ -90,7 +90,7 @@ TermClass class_of(StepTerm term) {
     case StepTerm::kBubble:
     case StepTerm::kHostStep:
     case StepTerm::kStragglers:
-    case StepTerm::kUnmodelled: return TermClass::kWaiting;
+    case StepTerm::kUncalibratedOverhead: return TermClass::kWaiting;
     case StepTerm::kClipping:
     case StepTerm::kOptimizer: return TermClass::kUpdate;
   }

@@ -83,7 +83,7 @@ class Device {
 
   // Why it does not round operands of products by the recipe (OperandRounding); empty where it
   // does.
-  virtual std::string reason_against(Precision recipe) const {
+  virtual std::string refusal_reason(Precision recipe) const {
     return recipe == Precision::kNone ? "" : "it rounds no operands";
   }
 

@@ -241,13 +241,13 @@ RouteBackward op_case(Operands& make, const OpKey& key, Of<RouteBackward>) {
                        kLabel};
 }
 
-DispatchTokens op_case(Operands& make, const OpKey& key, Of<DispatchTokens>) {
+PermuteTokens op_case(Operands& make, const OpKey& key, Of<PermuteTokens>) {
   const Routed r = routed(make, key);
   const Tensor x = make.normal(r.in_tokens, key.dtype);
   return {x, r.weights, r.route.choices, make.empty(r.in_slots, key.dtype), key.dims[4], kLabel};
 }
 
-CombineTokens op_case(Operands& make, const OpKey& key, Of<CombineTokens>) {
+UnpermuteTokens op_case(Operands& make, const OpKey& key, Of<UnpermuteTokens>) {
   const Routed r = routed(make, key);
   const Tensor slots = make.normal(r.in_slots, key.dtype);
   return {slots, r.weights, r.route.slots, make.empty(r.in_tokens, key.dtype), kLabel};

@@ -49,8 +49,8 @@ Results results(const RouteForward& op) {
           {"choices", op.choices}};
 }
 Results results(const RouteBackward& op) { return {{"dlogits", op.dlogits}}; }
-Results results(const DispatchTokens& op) { return {{"y", op.y}}; }
-Results results(const CombineTokens& op) { return {{"y", op.y}}; }
+Results results(const PermuteTokens& op) { return {{"y", op.y}}; }
+Results results(const UnpermuteTokens& op) { return {{"y", op.y}}; }
 Results results(const RouteWeightGradient& op) { return {{"dweights", op.dweights}}; }
 Results results(const VocabMax& op) {
   Results all{{"max", op.max}};

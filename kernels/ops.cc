@@ -203,7 +203,7 @@ Work work_of(const RouteBackward& op) {
               bytes_of(op.logits, op.weights, op.dweights, op.experts, op.dlogits));
 }
 
-Work work_of(const DispatchTokens& op) {
+Work work_of(const PermuteTokens& op) {
   const bool weighted = op.weights.defined();
   require(!weighted || op.weights.elements() == op.x.rows() * op.per_token, op.label,
           "a weight for every choice");
@@ -211,7 +211,7 @@ Work work_of(const DispatchTokens& op) {
   return slots_work(op.x, op.y, op.per_token, weighted, op.y, op.label);
 }
 
-Work work_of(const CombineTokens& op) {
+Work work_of(const UnpermuteTokens& op) {
   const bool weighted = op.weights.defined();
   require(!weighted || op.weights.elements() == op.slots.elements(), op.label,
           "a weight for every choice");

@@ -59,7 +59,7 @@ struct Matmul {
   std::int64_t inner = 1;
   float alpha = 1.0F;
   float beta = 0.0F;
-  OperandRounding rounding = {};  // what a device has: Device::reason_against
+  OperandRounding rounding = {};  // what a device has: Device::refusal_reason
   Label label;
 };
 
@@ -206,13 +206,13 @@ struct RouteBackward {
 };
 // y[e,c] = weight of the choice in that slot (1 without weights) * x of its token; zero where there
 // is none.
-struct DispatchTokens {
+struct PermuteTokens {
   Tensor x, weights, choices, y;  // [T,H], [T,K] fp32 or undefined, [E,C], [E,C,H]
   std::int64_t per_token = 1;
   Label label;
 };
-// y[t] = sum over the token's slots of weight * x[slot]; the conjugate of DispatchTokens.
-struct CombineTokens {
+// y[t] = sum over the token's slots of weight * x[slot]; the conjugate of PermuteTokens.
+struct UnpermuteTokens {
   Tensor x, weights, slots, y;  // [E,C,H], [T,K] fp32 or undefined, [T,K], [T,H]
   Label label;
 };
@@ -323,7 +323,7 @@ struct InitNormal {
   DO(SwigluBackward) DO(BiasResidual) DO(DropoutForward) DO(DropoutBackward) DO(ColumnSum) \
   DO(Rotary) DO(HeadNormForward) DO(HeadNormBackward) DO(SoftCapForward) DO(SoftCapBackward) \
   DO(PositionScale) DO(HeadSum) DO(ColumnBias) DO(ColumnBiasGradient) DO(EmbeddingForward) DO(EmbeddingBackward) DO(PositionForward) DO(PositionBackward) \
-  DO(RouteForward) DO(RouteBackward) DO(DispatchTokens) DO(CombineTokens) DO(RouteWeightGradient) \
+  DO(RouteForward) DO(RouteBackward) DO(PermuteTokens) DO(UnpermuteTokens) DO(RouteWeightGradient) \
   DO(VocabMax) DO(VocabSums) DO(VocabRescale) DO(CrossEntropyLoss) DO(CrossEntropyBackward) DO(Add) DO(Scale) \
   DO(Fill) DO(Copy) DO(CopyMatrices) DO(Cast) DO(SumSquares) DO(AdamW) DO(InitNormal)
 // clang-format on

@@ -23,13 +23,14 @@ namespace tpsim {
 // Whether the run waits until a checkpoint is written, or until it is copied to its hosts.
 enum class CheckpointKind : std::uint8_t { kSync, kAsync };
 template <>
-inline constexpr auto kWordsOf<CheckpointKind> = std::to_array<std::string_view>({"sync", "async"});
+inline constexpr auto kEnumNames<CheckpointKind> = std::to_array<std::string_view>({"sync",
+                                                                                    "async"});
 
 // What spare nodes are chosen for where nobody says how many there are: the least money with them,
 // or the least time.
 enum class SparesFor : std::uint8_t { kCost, kTime };
 template <>
-inline constexpr auto kWordsOf<SparesFor> = std::to_array<std::string_view>({"cost", "time"});
+inline constexpr auto kEnumNames<SparesFor> = std::to_array<std::string_view>({"cost", "time"});
 
 // Of what an idle GPU draws over one at work: 50 of 400 W for an A100, 70 of 700 W for an H100.
 // Judgement; the rest of an idle node is taken to draw as much as that of the others.

@@ -112,7 +112,7 @@ void FamilyWalk::add_expert_layouts(ParallelDegrees degrees) {
 
 void FamilyWalk::add_layout(const ParallelDegrees& degrees) {
   if (!space_.is_asked(Setting::kDp, degrees.dp)) return;
-  if (const char* reason = reason_against(degrees)) {
+  if (const char* reason = refusal_reason(degrees)) {
     prune(reason, settings());
   } else {
     layouts_.push_back({degrees, rank_order_matters(degrees)});
@@ -125,7 +125,7 @@ bool FamilyWalk::rank_order_matters(const ParallelDegrees& degrees) const {
   return tpsim::rank_order_matters(plan, node_size(scenario_.cluster, gpu_count(plan)));
 }
 
-const char* FamilyWalk::reason_against(const ParallelDegrees& degrees) const {
+const char* FamilyWalk::refusal_reason(const ParallelDegrees& degrees) const {
   const ModelSpec& model = scenario_.model;
   if (!divides_by_tp(model, degrees.tp)) return "heads or widths do not divide by tp";
   if (!divides_by_etp(model, degrees.etp == 0 ? degrees.tp : degrees.etp)) {

@@ -32,7 +32,7 @@ class FamilyWalk {
   const std::vector<std::int64_t>& values(Setting setting) const { return space_.values(setting); }
   // Whether the software has it, and why not.
   bool has(const SettingValue& value) const { return scenario_.stack.choices.has(value); }
-  static const char* refusal(Setting setting) { return tpsim::reason_against(setting).c_str(); }
+  static const char* refusal(Setting setting) { return tpsim::refusal_reason(setting).c_str(); }
 
   void prune(const char* reason, std::int64_t combinations);
   std::int64_t settings() const;
@@ -41,7 +41,7 @@ class FamilyWalk {
   void add_expert_layouts(ParallelDegrees degrees);
   void add_layout(const ParallelDegrees& degrees);
   bool rank_order_matters(const ParallelDegrees& degrees) const;
-  const char* reason_against(const ParallelDegrees& degrees) const;
+  const char* refusal_reason(const ParallelDegrees& degrees) const;
   void visit_schedules(const PlanSpace::GroupVisit& visit);
   void visit_schedule(const PlanSpace::Cuts& by_chunks, const PlanSpace::GroupVisit& visit);
   bool suits(ScheduleKind schedule) const;

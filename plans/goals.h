@@ -21,7 +21,7 @@ struct CampaignGoal {
 // Met for sure: also where the step takes as long as the slow end of its 90 % interval says.
 enum class GoalStanding : std::uint8_t { kSure, kAsPredicted, kMissed };
 template <>
-inline constexpr auto kWordsOf<GoalStanding> =
+inline constexpr auto kEnumNames<GoalStanding> =
     std::to_array<std::string_view>({"sure", "as predicted", "missed"});
 
 struct GoalSize {

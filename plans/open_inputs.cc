@@ -92,7 +92,7 @@ Result<std::vector<Scenario>> other_software(const Catalogue& catalogue, const S
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
     TPSIM_TRY(StackSpec stack, catalogue.load_stack(name));
     // A stack without aliases stands for this program or for the rows of one table.
-    if (name == names.stack || stack.known_as.empty()) continue;
+    if (name == names.stack || stack.aliases.empty()) continue;
     Scenario other = scenario;
     other.stack = completed_stack(std::move(stack), names.parts, scenario);
     found.push_back(std::move(other));

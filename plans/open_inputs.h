@@ -22,8 +22,8 @@ namespace tpsim {
 
 enum class OpenInput : std::uint8_t { kSoftware, kNetwork };
 template <>
-inline constexpr auto kWordsOf<OpenInput> = std::to_array<std::string_view>({"software",
-                                                                             "network"});
+inline constexpr auto kEnumNames<OpenInput> = std::to_array<std::string_view>({"software",
+                                                                               "network"});
 
 // The inputs that nobody stated. A plan file records both (PlanFile::stack_assumed,
 // network_assumed).

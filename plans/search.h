@@ -22,8 +22,8 @@ namespace tpsim {
 // waiting ones: see kWaitingDraw.
 enum class Objective : std::uint8_t { kTime, kMemory, kCost, kEnergy };
 template <>
-inline constexpr auto kWordsOf<Objective> = std::to_array<std::string_view>({"time", "memory",
-                                                                             "cost", "energy"});
+inline constexpr auto kEnumNames<Objective> = std::to_array<std::string_view>({"time", "memory",
+                                                                               "cost", "energy"});
 // What a GPU draws that waits for others, over one that works. Judgement: it spins in a collective
 // at low use of its units, well above the 50 to 70 W of an idle A100 or H100 of 400 and 700 W.
 inline constexpr double kWaitingDraw = 0.3;

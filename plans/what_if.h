@@ -25,7 +25,7 @@ enum class Constant : std::uint8_t {
   kJitter,
 };
 template <>
-inline constexpr auto kWordsOf<Constant> =
+inline constexpr auto kEnumNames<Constant> =
     std::to_array<std::string_view>({"link bandwidth", "NIC bandwidth", "network latency",
                                      "memory bandwidth", "FLOP/s", "host time", "jitter"});
 inline constexpr int kConstantCount = static_cast<int>(Constant::kJitter) + 1;

@@ -49,8 +49,8 @@ int depth_of(const StackSpec& stack, const std::string& reason) {
     return reason == refusal_of(*rule);
   });
   if (is_rule) return kPastDegrees + 4;
-  const bool is_late = reason == tpsim::reason_against(Setting::kZero) ||
-                       reason == tpsim::reason_against(Setting::kRankOrder) ||
+  const bool is_late = reason == tpsim::refusal_reason(Setting::kZero) ||
+                       reason == tpsim::refusal_reason(Setting::kRankOrder) ||
                        reason == "the stack refuses ZeRO 2 and 3 with pipelines";
   return kPastDegrees + (is_late ? 3 : 1);
 }
@@ -110,7 +110,7 @@ std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
     }
   }
   for (const SettingRow& row : setting_rows()) {
-    if (row.kind != SettingKind::kList && reason == tpsim::reason_against(row.setting)) {
+    if (row.kind != SettingKind::kList && reason == tpsim::refusal_reason(row.setting)) {
       return values_text(scenario, row.setting);
     }
   }

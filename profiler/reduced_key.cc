@@ -16,7 +16,7 @@ std::vector<std::size_t> free_extents(OpKind kind) {
   if (kind == OpKind::kMatmul) return {0, 1, 2, 3};
   const bool routes = kind == OpKind::kRouteForward || kind == OpKind::kRouteBackward;
   if (routes) return {0};  // a token keeps its experts to choose from
-  const bool moves = kind == OpKind::kDispatchTokens || kind == OpKind::kCombineTokens ||
+  const bool moves = kind == OpKind::kPermuteTokens || kind == OpKind::kUnpermuteTokens ||
                      kind == OpKind::kRouteWeightGradient;
   if (moves) return {0, 1, 3};  // tokens, width and capacity
   return {0, 1, 2};

@@ -19,9 +19,9 @@ constexpr Label kUp{ModelPart::kExperts, "experts.up"};
 constexpr Label kDown{ModelPart::kExperts, "experts.down"};
 constexpr Label kSwiglu{ModelPart::kExpertActivation, "experts.swiglu"};
 constexpr Label kGelu{ModelPart::kExpertActivation, "experts.gelu"};
-constexpr Label kDispatch{ModelPart::kPermutation, "experts.dispatch"};
-constexpr Label kCombine{ModelPart::kPermutation, "experts.combine"};
-constexpr Label kReorder{ModelPart::kPermutation, "experts.reorder"};
+constexpr Label kDispatch{ModelPart::kPermute, "experts.dispatch"};
+constexpr Label kCombine{ModelPart::kPermute, "experts.combine"};
+constexpr Label kReorder{ModelPart::kPermute, "experts.reorder"};
 constexpr Label kGather{ModelPart::kDispatch, "experts.gather"};
 constexpr Label kBias{ModelPart::kExperts, "experts.bias"};
 constexpr Label kReduceSlots{ModelPart::kDispatch, "experts.reduce"};
@@ -177,9 +177,9 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
                                      kDispatch.text);
   const std::int64_t per_token = context_.model.experts.per_token;
   const bool scales_input = context_.model.experts.router.scales_input;
-  context_.device.run(DispatchTokens{project(x, latent_down_),
-                                     scales_input ? saved.weights : Tensor(), saved.choices, slots,
-                                     per_token, kDispatch});
+  context_.device.run(PermuteTokens{project(x, latent_down_),
+                                    scales_input ? saved.weights : Tensor(), saved.choices, slots,
+                                    per_token, kDispatch});
   saved.input = to_experts(std::move(slots));
 
   const std::int64_t count = saved.input.shape()[1];
@@ -211,8 +211,8 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
   saved.output = from_experts(std::move(down));
 
   Tensor y = allocate_activation(context_, {x.shape()[0], x.shape()[1], width_}, kCombine.text);
-  context_.device.run(CombineTokens{saved.output, scales_input ? Tensor() : saved.weights,
-                                    saved.slots, y, kCombine});
+  context_.device.run(UnpermuteTokens{saved.output, scales_input ? Tensor() : saved.weights,
+                                      saved.slots, y, kCombine});
   if (latent_up_ != nullptr) saved.combined = y;
   return project(y, latent_up_);
 }
@@ -372,14 +372,14 @@ Tensor Experts::backward(const Tensor& dz, ExpertsSaved saved) const {
   }
   Tensor slots = allocate_activation(context_, saved.output.shape(), kCombine.text);
   saved.output = Tensor();
-  device.run(DispatchTokens{dy, scales_input ? Tensor() : saved.weights, saved.choices, slots,
-                            per_token, kCombine});
+  device.run(PermuteTokens{dy, scales_input ? Tensor() : saved.weights, saved.choices, slots,
+                           per_token, kCombine});
   Tensor dinput = experts_backward(to_experts(std::move(slots)), saved);
   saved.input = Tensor();
   slots = from_experts(std::move(dinput));
   Tensor dx = allocate_activation(context_, dy.shape(), kDispatch.text);
   device.run(
-      CombineTokens{slots, scales_input ? saved.weights : Tensor(), saved.slots, dx, kDispatch});
+      UnpermuteTokens{slots, scales_input ? saved.weights : Tensor(), saved.slots, dx, kDispatch});
   if (scales_input) {
     device.run(RouteWeightGradient{saved.x, slots, saved.slots, dweights, kDispatch});
   }

@@ -7,7 +7,7 @@ namespace {
 
 // Products that are computed again, op by op, start from what they gather again.
 bool keeps_gathered(const RankContext& context) {
-  return !context.options.tensor_recompute_allgather && context.plan.recompute != Recompute::kOps;
+  return !context.options.tp_recompute_allgather && context.plan.recompute != Recompute::kOps;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace tpsim {
 // [seq_share, batch, n] -> [seq, batch, n]; x itself where the region holds the same tensor.
 Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const Label& label);
 // What the input x of a region leaves for the weight gradients of backward, `inside` being what x
-// became: x, gathered again then, or `inside` without options.tensor_recompute_allgather.
+// became: x, gathered again then, or `inside` without options.tp_recompute_allgather.
 const Tensor& kept_input(const RankContext& context, const Tensor& x, const Tensor& inside);
 // From what kept_input() left to `inside`.
 Tensor enter_again(const RankContext& context, const Tensor& kept, const Label& label);

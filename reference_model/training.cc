@@ -219,7 +219,7 @@ class Trainer {
 }  // namespace
 
 Status check_device(const Device& device, const ModelSpec& model, const Plan& plan) {
-  if (const std::string reason = device.reason_against(plan.precision); !reason.empty()) {
+  if (const std::string reason = device.refusal_reason(plan.precision); !reason.empty()) {
     return Error{ErrorKind::kMissing,
                  fmt::format("precision={}: {}", name_of(plan.precision), reason), model.name,
                  "train it on the CPU: --device cpu"};

@@ -90,10 +90,10 @@ BytesPerSecond CollectiveCostModel::group_bandwidth(std::int64_t ranks_per_node,
   }
   const double groups = static_cast<double>(std::max<std::int64_t>(1, groups_per_node));
   const double share = nics / groups;
-  // See ClusterSpec::several_ranks_share.
+  // See ClusterSpec::nic_collision_efficiency.
   const bool collide = ranks_per_node > 1 && groups > 1;
   const double left =
-      collide ? std::pow(cluster_.several_ranks_share, 1 + std::log2(groups) / 2) : 1.0;
+      collide ? std::pow(cluster_.nic_collision_efficiency, 1 + std::log2(groups) / 2) : 1.0;
   return left * std::min(reached, share) * cluster_.inter_node.efficiency *
          cluster_.inter_node.bandwidth;
 }
@@ -118,7 +118,7 @@ CollectivePath CollectiveCostModel::transfer_path(bool crosses_nodes,
                                  .groups_per_node = senders_per_node});
   if (!crosses_nodes) return path;
   const BytesPerSecond most = (1 / cluster_.inter_node.efficiency) * path.inter_bandwidth;
-  path.inter_bandwidth = std::min(most, cluster_.transfer_share * path.inter_bandwidth);
+  path.inter_bandwidth = std::min(most, cluster_.p2p_efficiency * path.inter_bandwidth);
   return path;
 }
 

@@ -94,12 +94,12 @@ RingExchanges megatron_ring(const Scenario& scenario, const Plan& plan,
 }  // namespace
 
 bool attends_in_ring(const StackSpec& stack) {
-  return stack.parts.context_exchange != ContextExchange::kAllGather;
+  return stack.parts.cp_comm_type != CpCommType::kAllGather;
 }
 
 RingExchanges ring_exchanges(const Scenario& scenario, const Plan& plan,
                              const CollectiveRecord& record, bool in_backward) {
-  const bool is_torch = scenario.stack.parts.context_exchange == ContextExchange::kTorchRing;
+  const bool is_torch = scenario.stack.parts.cp_comm_type == CpCommType::kTorchRing;
   return (is_torch ? torch_ring : megatron_ring)(scenario, plan, record, in_backward);
 }
 

@@ -230,12 +230,12 @@ void grow_arrivals(Program& program, const ModelSpec& model, double load) {
 
 bool waits_for_busiest(const Label& label) {
   return label.part == ModelPart::kExperts || label.part == ModelPart::kExpertActivation ||
-         label.part == ModelPart::kPermutation || label.part == ModelPart::kDispatch;
+         label.part == ModelPart::kPermute || label.part == ModelPart::kDispatch;
 }
 
 bool is_left_to_dispatcher(const OpRecord& op, const StackSpec& stack) {
   const bool copies =
-      op.key.kind == OpKind::kDispatchTokens || op.key.kind == OpKind::kCombineTokens;
+      op.key.kind == OpKind::kPermuteTokens || op.key.kind == OpKind::kUnpermuteTokens;
   const Dispatcher by = stack.parts.dispatcher;
   return copies && (by == Dispatcher::kDeepEp || by == Dispatcher::kHybridEp);
 }

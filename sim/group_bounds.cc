@@ -373,8 +373,8 @@ GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& c
     const double waiting = stack.rank_jitter * expected_maximum_ * pipeline;
     least = std::min(least, met + std::max(first.update, fullest.update) + waiting);
   }
-  const double step =
-      (1 + stack.unmodelled) * kRounding * (least + norm_.value() + stack.host.per_step.value());
+  const double step = (1 + stack.uncalibrated_overhead) * kRounding *
+                      (least + norm_.value() + stack.host.per_step.value());
   const auto m = static_cast<double>(micro_batches(plan));
   const double busy = m * (layers.all.forward.device + layers.all.backward.device) /
                       static_cast<double>(plan.degrees.pp);

@@ -19,9 +19,9 @@ double elements_of(const OpKey& key) {
   };
   switch (key.kind) {
     case OpKind::kRouteForward:
-    case OpKind::kRouteBackward: return product({0, 1});      // logits
-    case OpKind::kDispatchTokens: return product({1, 2, 3});  // what the slots hold
-    case OpKind::kCombineTokens:
+    case OpKind::kRouteBackward: return product({0, 1});     // logits
+    case OpKind::kPermuteTokens: return product({1, 2, 3});  // what the slots hold
+    case OpKind::kUnpermuteTokens:
     case OpKind::kRouteWeightGradient: return product({0, 1, 4});  // what the tokens chose
     default: break;
   }

@@ -26,9 +26,9 @@ bool is_release(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-void KnownNames::add(const std::string& known_as, const std::string& entry) {
+void KnownNames::add(const std::string& aliases, const std::string& entry) {
   constexpr std::string_view kUntil = " until ";
-  std::istringstream stream(known_as);
+  std::istringstream stream(aliases);
   for (std::string word; std::getline(stream >> std::ws, word, ',');) {
     const std::size_t place = word.find(kUntil);
     if (place == std::string::npos) {

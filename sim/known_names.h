@@ -10,7 +10,7 @@ class KnownNames {
  public:
   // Words with commas between them. "NeMo until 2025-01" is the word NeMo in rows of no later
   // month: what software did before it changed.
-  void add(const std::string& known_as, const std::string& entry);
+  void add(const std::string& aliases, const std::string& entry);
 
   // The entry whose word occurs in the text, "" where none does. The longest word decides:
   // "Megatron-DeepSpeed" is not "DeepSpeed". Of one word's entries the one of the row's time: with

@@ -33,7 +33,7 @@ bool moves_slices(const CollectiveRecord& record) {
 
 // Two moments in 16 bits, read and written, are eight bytes fewer a weight.
 double moments_traffic(const OpRecord& op, const StackSpec& stack) {
-  if (op.key.kind != OpKind::kAdamW || stack.parts.moments_dtype == DType::kFloat32) return 1;
+  if (op.key.kind != OpKind::kAdamW || stack.parts.optimizer_dtype == DType::kFloat32) return 1;
   return 1 - 8 * static_cast<double>(op.key.dims[0]) / op.bytes;
 }
 
@@ -56,7 +56,7 @@ std::int64_t least_replicas(const Plan& plan) {
 Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
   const bool attends_once =
-      plan.recompute == Recompute::kSelective && !attends_again(scenario.stack.parts);
+      plan.recompute == Recompute::kSelective && !recomputes_core_attention(scenario.stack.parts);
   if (attends_once || key.kind != LayerKind::kBlock) traced.recompute = Recompute::kNone;
   traced.degrees.ep = std::max<std::int64_t>(1, key.degrees.ep);
   traced.degrees.etp = key.degrees.etp;

@@ -54,8 +54,8 @@ bool is_pair(const OpRecord& product) { return product.key.dims[0] == 1; }
 
 // Whether operands are kept rounded, or only the 16 bits that every product rounds anew.
 bool keeps_rounded(const StackSpec& stack, const Plan& plan) {
-  return recipe_of(stack, plan) != Precision::kNone && !stack.rounds_anew &&
-         !stack.rounds_in_products;
+  return recipe_of(stack, plan) != Precision::kNone && !stack.requantizes_in_backward &&
+         !stack.quantizes_inside_gemm;
 }
 
 // Copies of a weight: by rows for forward, by columns for the input gradient.
@@ -81,7 +81,7 @@ Precision recipe_of(const StackSpec& stack, const Plan& plan) {
 
 // Products that round for themselves have their scales once a step, with its loss.
 bool exchanges_scales(const StackSpec& stack, const Plan& plan) {
-  return recipe_of(stack, plan) == Precision::kFp8 && !stack.rounds_in_products;
+  return recipe_of(stack, plan) == Precision::kFp8 && !stack.quantizes_inside_gemm;
 }
 
 Status check_precision(const DeviceFacts& device, Precision precision) {
@@ -99,7 +99,7 @@ Status check_precision(const DeviceFacts& device, Precision precision) {
 Status check_precision(const Scenario& scenario, Precision precision) {
   const DeviceFacts& device = scenario.profile.device;
   TPSIM_TRY_STATUS(check_precision(device, precision));
-  const bool lacks = scenario.stack.rounds_in_products && precision == Precision::kFp8Block &&
+  const bool lacks = scenario.stack.quantizes_inside_gemm && precision == Precision::kFp8Block &&
                      device.mxfp8_peak > FlopsPerSecond();
   if (!lacks) return Ok{};
   return bad_input(fmt::format("precision {}: stack {} multiplies it by cuBLASLt, which has it for "
@@ -156,8 +156,8 @@ RoundedOperands::RoundedOperands(const Scenario& scenario, const Plan& plan)
     : recipe_(recipe_of(scenario.stack, plan)),
       operands_(operands_of(scenario.stack, plan)),
       any_orientation_(takes_any_orientation(scenario.profile.device, recipe_)),
-      rounds_anew_(scenario.stack.rounds_anew),
-      in_products_(scenario.stack.rounds_in_products),
+      rounds_anew_(scenario.stack.requantizes_in_backward),
+      in_products_(scenario.stack.quantizes_inside_gemm),
       gathered_parts_(plan.sequence_parallel ? static_cast<double>(plan.degrees.tp) : 1) {}
 
 // Read and written to round one element of the product's first operand, spread over all of them.
@@ -270,7 +270,7 @@ CollectiveRecord as_gathered(CollectiveRecord record, const Plan& plan) {
 
 double rounded_operand_bytes(const Scenario& scenario, const Plan& plan, const Program& program,
                              std::size_t begin, std::size_t end) {
-  if (plan.precision == Precision::kNone || !scenario.stack.rounds_in_products) return 0;
+  if (plan.precision == Precision::kNone || !scenario.stack.quantizes_inside_gemm) return 0;
   const double narrow = bytes_per_element(operands_of(scenario.stack, plan));
   double largest = 0, kept = 0;
   for (std::size_t i = begin; i < end; ++i) {

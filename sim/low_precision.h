@@ -14,8 +14,8 @@
 // 16 bits in a pass of their own, and rounds gradients stochastically; weights have a scale for 16
 // x 16. The turns (32 FLOPs an element, on the matrix units) and the drawn numbers (one of 32 bits
 // for four elements) hide behind memory. Weights are rounded once a step, unless the software
-// rounds anew (StackSpec::rounds_anew). Where each product rounds for itself
-// (StackSpec::rounds_in_products), passes are those of kernels/cuda/low_precision.cu: one over
+// rounds anew (StackSpec::requantizes_in_backward). Where each product rounds for itself
+// (StackSpec::quantizes_inside_gemm), passes are those of kernels/cuda/low_precision.cu: one over
 // either operand, two with a scale of the tensor's own, and a gradient's for both of its products
 // at once. Both gradients' products of kFp8 and kFp8Current sum
 // outside the matrix units (kSplitSums; Transformer Engine's use_split_accumulator, torchao's

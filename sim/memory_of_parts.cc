@@ -36,7 +36,7 @@ double results_not_kept(const LayerTrace& trace, const StackSpec& stack) {
   double bytes = 0;
   for (const OpRecord& op : forward_ops(trace)) {
     const OpDims& d = op.key.dims;
-    if (op.key.kind != OpKind::kCombineTokens) continue;
+    if (op.key.kind != OpKind::kUnpermuteTokens) continue;
     bytes += static_cast<double>(d[1] * d[2] * d[3] * size_of(op.key.dtype));
   }
   return bytes;
@@ -83,7 +83,7 @@ void narrow_moments(Program& program, const StackSpec& stack) {
     const std::string_view label = allocation.label;
     const bool is_moment = allocation.category == MemoryCategory::kOptimizer &&
                            (label == "momentum" || label == "variance");
-    if (is_moment) allocation.bytes = allocation.bytes / 4 * size_of(stack.parts.moments_dtype);
+    if (is_moment) allocation.bytes = allocation.bytes / 4 * size_of(stack.parts.optimizer_dtype);
   }
 }
 

@@ -18,10 +18,10 @@ namespace tpsim {
 
 enum class CollectiveAlgorithm : std::uint8_t { kRing, kTree, kDirect };
 template <>
-inline constexpr auto kWordsOf<CollectiveAlgorithm> = words<3>("ring tree direct");
+inline constexpr auto kEnumNames<CollectiveAlgorithm> = words<3>("ring tree direct");
 enum class CollectiveProtocol : std::uint8_t { kLl, kLl128, kSimple };
 template <>
-inline constexpr auto kWordsOf<CollectiveProtocol> = words<3>("LL LL128 Simple");
+inline constexpr auto kEnumNames<CollectiveProtocol> = words<3>("LL LL128 Simple");
 
 // The machine as one group sees it: shares are taken already.
 struct CollectivePath {

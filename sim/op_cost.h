@@ -27,7 +27,7 @@ namespace tpsim {
 
 enum class PriceSource : std::uint8_t { kExact, kInterpolated, kModel };
 template <>
-inline constexpr auto kWordsOf<PriceSource> = words<3>("exact interpolated model");
+inline constexpr auto kEnumNames<PriceSource> = words<3>("exact interpolated model");
 
 struct OpPrice {
   Seconds time;

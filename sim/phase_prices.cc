@@ -33,7 +33,7 @@ std::int64_t graph_scopes(ModelPart part, bool has_experts) {
     case ModelPart::kRouter: return bit(GraphScope::kMoeRouter);
     case ModelPart::kExperts:
     case ModelPart::kExpertActivation:
-    case ModelPart::kPermutation:
+    case ModelPart::kPermute:
     case ModelPart::kDispatch: return bit(GraphScope::kMoe);
     default: return bit(GraphScope::kIteration);  // embedding, head and loss
   }
@@ -115,21 +115,21 @@ Seconds LayerPricer::issue_time(ModelPart part) const {
 Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan,
                                                Seconds whole, Seconds beside) const {
   const StackSpec& stack = scenario().stack;
-  const TensorOverlap overlap = stack.parts.tensor_overlap;
-  const bool waits = overlap == TensorOverlap::kNone || (overlap == TensorOverlap::kReductions &&
-                                                         record.kind == CollectiveKind::kAllGather);
+  const TpOverlap overlap = stack.parts.tp_overlap;
+  const bool waits = overlap == TpOverlap::kNone || (overlap == TpOverlap::kReductions &&
+                                                     record.kind == CollectiveKind::kAllGather);
   const Seconds hidden = waits ? Seconds() : std::min(whole, beside);
   Seconds left = whole - hidden;
-  const bool in_pieces = stack.parts.tensor_overlap == TensorOverlap::kUserbuffers &&
+  const bool in_pieces = stack.parts.tp_overlap == TpOverlap::kUserbuffers &&
                          record.group == GroupKind::kTensor && plan.sequence_parallel;
-  if (in_pieces) left = (1 - stack.tensor_overlap) * left;
+  if (in_pieces) left = (1 - stack.tp_overlap) * left;
   return left + (stack.overlap_slowdown - 1) * hidden;
 }
 
 // A sum of input gradients that the program issues ahead runs beside the products of weight
 // gradients behind it, up to the first other op; elsewhere beside `last`, the product before it.
 Seconds LayerPricer::products_beside(const LayerTrace& trace, std::size_t event, Seconds last) {
-  if (scenario().stack.parts.tensor_overlap != TensorOverlap::kReductions) return last;
+  if (scenario().stack.parts.tp_overlap != TpOverlap::kReductions) return last;
   Seconds beside;
   for (std::size_t i = event + 1; i < trace.program.events.size(); ++i) {
     const ProgramEvent& next = trace.program.events[i];
@@ -201,7 +201,7 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
         continue;
       }
       if (record.label.part == ModelPart::kDispatch) {
-        if (scenario().stack.parts.expert_overlap) {
+        if (scenario().stack.parts.ep_overlap) {
           travelling += phase.load * whole;
         } else {
           phase.time = then(phase.time, price_dispatch(record, whole, phase));
@@ -229,7 +229,7 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
   // the other travel (merged 1F1B). A weight gradient that is not delayed stands in the way: it is
   // a third of a layer's products.
   constexpr double kBesideWeightGradients = 2.0 / 3;
-  const bool is_delayed = scenario().stack.parts.delayed_weight_gradients;
+  const bool is_delayed = scenario().stack.parts.delay_wgrad;
   add_beside(phase, StepTerm::kExpertCommunication, travelling,
              is_delayed ? 1 : kBesideWeightGradients);
   return phase;
@@ -243,7 +243,7 @@ void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& 
                                     PhaseCost& phase) const {
   const bool is_of_experts =
       record.label.part == ModelPart::kDispatch && record.kind != CollectiveKind::kAllToAll;
-  if (!is_of_experts || scenario().stack.parts.permutation != Permutation::kUnfusedSeq) return;
+  if (!is_of_experts || scenario().stack.parts.permute != PermuteKernel::kUnfusedSeq) return;
   const ParallelDegrees& d = plan.degrees;
   const ModelSpec& model = scenario().model;
   const std::int64_t tokens = plan.micro_batch * model.seq / (d.cp * d.tp);
@@ -257,7 +257,7 @@ void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& 
       (copies + 1) * scenario().profile.model.kernel_latency + streaming_time(moved);
   phase.work[StepTerm::kTensorCommunication] += exchange;
   phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, exchange));
-  add_copies(phase, StepTerm::kPermutation, copying, copies + 1);
+  add_copies(phase, StepTerm::kPermute, copying, copies + 1);
 }
 
 // `pass`: of attention, which hides what is sent beside it and is slowed down by it.

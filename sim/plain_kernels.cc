@@ -148,9 +148,9 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kDropoutForward: return is_plain(parts.residual, stack) ? kDropout : Passes{};
     case OpKind::kRouteForward: return is_plain(parts.router, stack) ? kRouteForward : Passes{};
     case OpKind::kRouteBackward: return is_plain(parts.router, stack) ? kRouteBackward : Passes{};
-    case OpKind::kDispatchTokens:
-    case OpKind::kCombineTokens:
-      return parts.permutation != Permutation::kFused ? kUnfusedPermutation : Passes{};
+    case OpKind::kPermuteTokens:
+    case OpKind::kUnpermuteTokens:
+      return parts.permute != PermuteKernel::kFused ? kUnfusedPermutation : Passes{};
     case OpKind::kScanForward:
     case OpKind::kScanBackward:
       return {0, 0, static_cast<std::int64_t>(scan_kernels(op.key).size())};
@@ -176,8 +176,8 @@ double passed_elements(const OpKey& key) {
     case OpKind::kRotary:
     case OpKind::kSoftmaxForward:
     case OpKind::kSoftmaxBackward: return product(d[0], d[1], d[2]);
-    case OpKind::kDispatchTokens:
-    case OpKind::kCombineTokens: return product(d[1], d[2], d[3]);
+    case OpKind::kPermuteTokens:
+    case OpKind::kUnpermuteTokens: return product(d[1], d[2], d[3]);
     default: return product(d[0], d[1], 1);
   }
 }

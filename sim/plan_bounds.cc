@@ -316,7 +316,7 @@ Seconds PlanBounds::step(const Plan& plan, const StageCut& cut) {
     norm_ = pricer_.global_norm(plan);
   }
   const Seconds waiting = stack.rank_jitter * expected_maximum_ * ends.pipeline;
-  return (1 + stack.unmodelled) * kRounding *
+  return (1 + stack.uncalibrated_overhead) * kRounding *
          (ends.meeting + norm_ + update + stack.host.per_step + waiting);
 }
 

@@ -25,8 +25,8 @@ Counted counted(ModelPart part) {
     case ModelPart::kHead: return {StepTerm::kMatmul, {}};
     case ModelPart::kExperts: return {StepTerm::kGroupedProducts, {}};
     case ModelPart::kRouter:
-    case ModelPart::kPermutation:
-    case ModelPart::kDispatch: return {StepTerm::kPermutation, {}};
+    case ModelPart::kPermute:
+    case ModelPart::kDispatch: return {StepTerm::kPermute, {}};
     case ModelPart::kEmbedding:
     case ModelPart::kNorm:
     case ModelPart::kAttentionNorm:

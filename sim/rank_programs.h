@@ -16,7 +16,7 @@ namespace tpsim {
 // The parts of the model that repeat, as LayerKind, and the activation between two model chunks.
 enum class ProgramPart : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead, kTransfer };
 template <>
-inline constexpr auto kWordsOf<ProgramPart> =
+inline constexpr auto kEnumNames<ProgramPart> =
     words<5>("word_embeddings embedding block head transfer");
 
 enum class ProgramPhase : std::uint8_t {
@@ -34,7 +34,7 @@ enum class ProgramPhase : std::uint8_t {
   kAllocate,  // weights, gradients and optimizer state
 };
 template <>
-inline constexpr auto kWordsOf<ProgramPhase> =
+inline constexpr auto kEnumNames<ProgramPhase> =
     words<9>("forward recompute backward accumulate send receive clear_gradients update allocate");
 
 struct IssuedOp {

@@ -27,7 +27,7 @@ double result_bytes(const OpRecord& op) {
     case OpKind::kNormForward:
     case OpKind::kSwigluForward:
     case OpKind::kBiasGeluForward: return static_cast<double>(d[0] * d[1]) * width;
-    case OpKind::kDispatchTokens: return static_cast<double>(d[1] * d[2] * d[3]) * width;
+    case OpKind::kPermuteTokens: return static_cast<double>(d[1] * d[2] * d[3]) * width;
     case OpKind::kMatmul: return static_cast<double>(d[0] * d[1] * d[2]) * width;
     case OpKind::kFlashForward:
       return static_cast<double>(d[0] * d[1] * d[2] * (d[7] > 0 ? d[7] : d[4])) * width;
@@ -49,7 +49,7 @@ std::int64_t module_of(ModelPart part, bool has_experts) {
     case ModelPart::kExpertActivation:
       return bit(RecomputeModule::kExpertActivation) | bit(RecomputeModule::kMoe);
     case ModelPart::kRouter:
-    case ModelPart::kPermutation:
+    case ModelPart::kPermute:
     case ModelPart::kLatentExperts:
     case ModelPart::kExperts:
     case ModelPart::kDispatch: return bit(RecomputeModule::kMoe);
@@ -181,7 +181,8 @@ void keep_half_of_products(LayerMemory& block, const LayerMemory& full, const La
 RunAgain run_again(const LayerTrace& trace, const Plan& plan, const SoftwareParts& parts) {
   if (plan.recompute == Recompute::kOps) return {every_second_product(trace), {}};
   if (plan.recompute != Recompute::kSelective) return {};
-  const bool is_core_untraced = attends_again(parts) && plan.attention == AttentionKind::kFlash;
+  const bool is_core_untraced =
+      recomputes_core_attention(parts) && plan.attention == AttentionKind::kFlash;
   return {is_core_untraced ? attention_core_ops(trace) : std::vector<OpRecord>(),
           events_of_modules(trace, parts.recompute_modules)};
 }

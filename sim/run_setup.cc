@@ -37,17 +37,17 @@ Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& e
 
 // A table of runs says whether Transformer Engine's userbuffers were on.
 Result<std::int64_t> tensor_overlap_of(const StackSpec& stack, const std::string& text) {
-  if (text == "1") return static_cast<std::int64_t>(TensorOverlap::kUserbuffers);
-  if (text != "0") return parse_value(row_of(StackPart::kTensorOverlap), text);
-  const TensorOverlap own = stack.parts.tensor_overlap;
-  const bool in_pieces = own == TensorOverlap::kUserbuffers;
-  return static_cast<std::int64_t>(in_pieces ? TensorOverlap::kBackward : own);
+  if (text == "1") return static_cast<std::int64_t>(TpOverlap::kUserbuffers);
+  if (text != "0") return parse_value(row_of(StackPart::kTpOverlap), text);
+  const TpOverlap own = stack.parts.tp_overlap;
+  const bool in_pieces = own == TpOverlap::kUserbuffers;
+  return static_cast<std::int64_t>(in_pieces ? TpOverlap::kBackward : own);
 }
 
 Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack) {
   PartValues parts;
   for (const auto& [part, text] : run.parts) {
-    const Result<std::int64_t> value = part == StackPart::kTensorOverlap
+    const Result<std::int64_t> value = part == StackPart::kTpOverlap
                                            ? tensor_overlap_of(stack, text)
                                            : parse_value(row_of(part), text);
     if (!value.ok()) return cannot(fmt::format("{} '{}' is not modelled", row_of(part).key, text));
@@ -80,7 +80,7 @@ bool names_recipe(const std::string& dtype) {
 Result<PartValues> with_engine(const PublishedRun& run, const RunEnvironment& environment,
                                const StackSpec& stack, PartValues parts) {
   const bool is_stated = parts.contains(StackPart::kDataParallelSync);
-  if (is_stated || !stack.deepspeed_engine || environment.other_stack.empty()) return parts;
+  if (is_stated || !stack.deepspeed_engine || environment.default_stack.empty()) return parts;
   TPSIM_TRY(const DType dtype,
             dtype_of(names_recipe(run.dtype) ? "bf16" : run.dtype, environment.dtype));
   TPSIM_TRY(const DType gradients, gradient_dtype_of(run, environment, stack, dtype));
@@ -181,7 +181,7 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
                                      const Scenario& scenario, bool states_network) {
   std::vector<std::string> assumed;
   // An entry of its own says where its source states all that.
-  if (environment.other_stack.empty()) return assumed;
+  if (environment.default_stack.empty()) return assumed;
   const bool is_usual = scenario.cluster.name == environment.runs_on;
   if (!states_network && is_usual) assumed.push_back("network of " + scenario.cluster.name);
   assumed.push_back("software of stack " + scenario.stack.name);
@@ -205,7 +205,7 @@ double gpus_of(const PublishedRun& run) {
 // What was run could be run: a stack's limits say what its launcher offers today.
 void lift_limits(RunSetup& setup) {
   Scenario& scenario = setup.scenario;
-  StackLimit limit = limit_against(scenario.stack, scenario.model, setup.plan);
+  StackLimit limit = violated_limit(scenario.stack, scenario.model, setup.plan);
   if (!limit.reason.empty()) setup.assumed.push_back(std::move(limit.reason));
   scenario.stack = without_limits(std::move(scenario.stack));
 }
@@ -299,12 +299,12 @@ const RunEnvironment* RunLoader::environment(const PublishedRun& run) const {
 Status RunLoader::learn_names() {
   for (const std::string& name : catalogue_.list(CatalogueKind::kStacks)) {
     TPSIM_TRY(const StackSpec stack, catalogue_.load_stack(name));
-    stacks_called_.add(stack.known_as, name);
+    stacks_called_.add(stack.aliases, name);
   }
   for (const std::string& name : catalogue_.list(CatalogueKind::kClusters)) {
     TPSIM_TRY(const ClusterSpec cluster, catalogue_.load_cluster(name));
     profile_of_[name] = cluster.profile;
-    clusters_called_.add(cluster.known_as, name);
+    clusters_called_.add(cluster.aliases, name);
   }
   return Ok{};
 }
@@ -313,7 +313,7 @@ Status RunLoader::learn_names() {
 const std::string& RunLoader::cluster_of(const RunEnvironment& environment,
                                          const PublishedRun& run) {
   const std::string& place = clusters_called_.called(run.cluster, month_of(run.date, ""));
-  const bool fits = !environment.other_stack.empty() && !place.empty() &&
+  const bool fits = !environment.default_stack.empty() && !place.empty() &&
                     profile_of_[place] == profile_of_[environment.runs_on];
   return fits ? place : environment.runs_on;
 }
@@ -325,10 +325,10 @@ Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& envir
   };
   const std::string cluster = chosen(overrides_.cluster, cluster_of(environment, run));
   const std::string usual =
-      environment.other_stack.empty()
+      environment.default_stack.empty()
           ? environment.stack
           : chosen(stacks_called_.called(run.framework, month_of(run.date, run.framework)),
-                   environment.other_stack);
+                   environment.default_stack);
   const std::string stack = chosen(overrides_.stack, chosen(environment.stack, usual));
   std::unique_ptr<Machine>& slot = machines_[cluster + "\n" + stack];
   if (slot == nullptr) {
@@ -384,8 +384,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   }
   // Tables with an entry of their own calibrate software, or show how far it is off without that.
   const bool is_calibrated = setup.scenario.stack.calibrated.rows > 0;
-  if (where != &fallback_ && where->other_stack.empty() && !is_calibrated) {
-    setup.scenario.stack.unmodelled = 0;
+  if (where != &fallback_ && where->default_stack.empty() && !is_calibrated) {
+    setup.scenario.stack.uncalibrated_overhead = 0;
   }
   setup.assumed = assumptions(run, *where, setup.scenario, leaves > 0);
   if (stated.layers == 0 || stated.hidden == 0) setup.assumed.push_back("sizes of " + run.model);

@@ -59,7 +59,7 @@ UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const P
       return stack.eager_traffic != 1 ? &UncertainShares::kernels : nullptr;
     case StepTerm::kRecurrence: return &UncertainShares::scans;
     case StepTerm::kGroupedProducts:
-    case StepTerm::kPermutation:
+    case StepTerm::kPermute:
     case StepTerm::kExpertCommunication:
     case StepTerm::kImbalance: return &UncertainShares::experts;
     case StepTerm::kMatmul:
@@ -74,7 +74,7 @@ UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const P
     case StepTerm::kOptimizer:
     case StepTerm::kWeightGather:
     case StepTerm::kStragglers:
-    case StepTerm::kUnmodelled: return nullptr;
+    case StepTerm::kUncalibratedOverhead: return nullptr;
   }
   return nullptr;
 }
@@ -164,7 +164,7 @@ Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
   }
   TPSIM_TRY_STATUS(check_precision(scenario, plan.precision));
   TPSIM_TRY_STATUS(check_load(scenario.stack, scenario.model));
-  const StackLimit limit = limit_against(scenario.stack, scenario.model, plan);
+  const StackLimit limit = violated_limit(scenario.stack, scenario.model, plan);
   if (!limit.reason.empty()) {
     return bad_input(fmt::format("stack {}: {}", scenario.stack.name, limit.reason), "",
                      limit.hint + "; --ignore-stack-limits predicts it all the same");

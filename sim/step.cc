@@ -138,8 +138,8 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   cost.terms[StepTerm::kStragglers] =
       stack.rank_jitter * expected_maximum(gpu_count(plan)) * to_seconds(cost.pipeline.end);
   for (const Seconds term : cost.terms) cost.step += term;
-  cost.terms[StepTerm::kUnmodelled] = stack.unmodelled * cost.step;
-  cost.step += cost.terms[StepTerm::kUnmodelled];
+  cost.terms[StepTerm::kUncalibratedOverhead] = stack.uncalibrated_overhead * cost.step;
+  cost.step += cost.terms[StepTerm::kUncalibratedOverhead];
   if (timeline != nullptr) {
     append_end(*timeline, cost, stages, tails, to_picoseconds(meeting + norm));
   }

@@ -121,7 +121,7 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
               fmt::format("ZeRO {}; {}", plan.zero, data_text(plan, s)), cluster_source(s)};
     case StepTerm::kContextCommunication:
       return {"m x (gather keys and values twice + add up their gradients) per block",
-              fmt::format("cp = {}, {}; {}", d.cp, name_of(s.stack.parts.context_exchange),
+              fmt::format("cp = {}, {}; {}", d.cp, name_of(s.stack.parts.cp_comm_type),
                           group_text(plan, GroupKind::kContext, s)),
               cluster_source(s)};
     case StepTerm::kExpertCommunication:
@@ -130,7 +130,7 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
     case StepTerm::kGroupedProducts:
       return {"m x sum over the experts' products, forward + backward", expert_inputs(s, plan),
               device_source(s)};
-    case StepTerm::kPermutation:
+    case StepTerm::kPermute:
       return {"m x (choices, and tokens put in order and back, forward and backward) per block",
               expert_inputs(s, plan), device_source(s)};
     case StepTerm::kImbalance:
@@ -182,11 +182,11 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
               fmt::format("sigma = {:.2f} %, N = {}, E = {:.2f}", 100 * s.stack.rank_jitter,
                           gpu_count(plan), expected_maximum(gpu_count(plan))),
               stack_source(s)};
-    case StepTerm::kUnmodelled:
+    case StepTerm::kUncalibratedOverhead:
       return {"share x all other terms",
               fmt::format("share = {:.1f} %: what runs of software that nobody has calibrated took "
                           "beyond the other terms",
-                          100 * s.stack.unmodelled),
+                          100 * s.stack.uncalibrated_overhead),
               stack_source(s)};
   }
   return {};
@@ -207,7 +207,7 @@ std::span<const StackPart> parts_behind(StepTerm term) {
                     P::kResidualGradient, P::kLossHead, P::kLogitsDtype, P::kGradientAccumulation,
                     P::kCompile>;
     case StepTerm::kTensorCommunication:
-      return kParts<P::kTensorOverlap, P::kTensorRecomputeAllgather, P::kLossHead>;
+      return kParts<P::kTpOverlap, P::kTpRecomputeAllgather, P::kLossHead>;
     case StepTerm::kZeroCommunication:
       return kParts<P::kOverlapParameterGather, P::kGradientSync, P::kReduceDtype,
                     P::kOverlapGradientReduction, P::kShardGroup>;
@@ -218,20 +218,21 @@ std::span<const StackPart> parts_behind(StepTerm term) {
                     P::kOverlapGradientReduction, P::kShardGroup>;
     case StepTerm::kWeightGather:
       return kParts<P::kDataParallelSync, P::kOverlapParameterGather, P::kShardGroup>;
-    case StepTerm::kOptimizer: return kParts<P::kOptimizerKernel, P::kShardGroup, P::kMomentsDtype>;
+    case StepTerm::kOptimizer:
+      return kParts<P::kOptimizerKernel, P::kShardGroup, P::kOptimizerDtype>;
     case StepTerm::kExpertCommunication:
-      return kParts<P::kDispatcher, P::kExpertOverlap, P::kDelayedWeightGradients>;
-    case StepTerm::kPermutation: return kParts<P::kRouterKernel, P::kPermutation>;
+      return kParts<P::kDispatcher, P::kEpOverlap, P::kDelayWgrad>;
+    case StepTerm::kPermute: return kParts<P::kRouterKernel, P::kPermute>;
     case StepTerm::kGroupedProducts:
     case StepTerm::kImbalance: return kParts<P::kExpertLoad>;
-    case StepTerm::kContextCommunication: return kParts<P::kContextExchange>;
+    case StepTerm::kContextCommunication: return kParts<P::kCpCommType>;
     case StepTerm::kRecurrence:
     case StepTerm::kBubble:
     case StepTerm::kTiedEmbedding:
     case StepTerm::kClipping:
     case StepTerm::kHostStep:
     case StepTerm::kStragglers:
-    case StepTerm::kUnmodelled: return {};
+    case StepTerm::kUncalibratedOverhead: return {};
   }
   return {};
 }

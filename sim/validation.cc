@@ -192,7 +192,7 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& stated) {
   const RunEnvironment& environment = *loader.environment(run);
   result.calibration = is_among(environment.calibration_rows, run.id);
   if (environment.memory_only) result.measured_step_s.reset();
-  for (const RowSetAside& aside : environment.set_aside) {
+  for (const ExcludedRow& aside : environment.excluded) {
     if (aside.id == run.id) result.skipped_because = aside.reason;
   }
   const Result<Prediction> predicted = simulate(setup->scenario, setup->plan);

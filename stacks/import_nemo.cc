@@ -94,9 +94,9 @@ void leave_unsaid_to_the_recipe(const std::vector<FlatSetting>& settings, PartVa
   constexpr std::pair<StackPart, std::string_view> kSaidBy[] = {
       {StackPart::kOverlapGradientReduction, "ddp.overlap_grad_reduce"},
       {StackPart::kOverlapParameterGather, "ddp.overlap_param_gather"},
-      {StackPart::kContextExchange, "model.cp_comm_type"},
+      {StackPart::kCpCommType, "model.cp_comm_type"},
       {StackPart::kDispatcher, "model.moe_token_dispatcher_type"},
-      {StackPart::kPermutation, "model.moe_permute_fusion"},
+      {StackPart::kPermute, "model.moe_permute_fusion"},
       {StackPart::kRouterKernel, "model.moe_router_fusion"},
   };
   for (const auto& [part, key] : kSaidBy) {

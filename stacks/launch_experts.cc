@@ -23,11 +23,11 @@ struct ExpertSwitch {
   std::string_view off = {};  // what leaving it out says; empty: nothing
 };
 constexpr ExpertSwitch kSwitches[] = {
-    {"--moe-permute-fusion", StackPart::kPermutation, "fused", "unfused"},
+    {"--moe-permute-fusion", StackPart::kPermute, "fused", "unfused"},
     {"--moe-router-fusion", StackPart::kRouterKernel, "fused", "torch"},
     {"--moe-router-force-load-balancing", StackPart::kExpertLoad, "balanced"},
-    {"--overlap-moe-expert-parallel-comm", StackPart::kExpertOverlap, "on"},
-    {"--delay-wgrad-compute", StackPart::kDelayedWeightGradients, "on"},
+    {"--overlap-moe-expert-parallel-comm", StackPart::kEpOverlap, "on"},
+    {"--delay-wgrad-compute", StackPart::kDelayWgrad, "on"},
 };
 
 std::int64_t value_of(StackPart part, std::string_view word) {
@@ -64,7 +64,7 @@ Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, La
         fmt::format("experts with a capacity behind the {} dispatcher", name_of(dispatcher)), "",
         "there, slots are padded by alltoall alone: --dispatcher alltoall");
   }
-  const bool is_seq = stack.parts.permutation == Permutation::kUnfusedSeq;
+  const bool is_seq = stack.parts.permute == PermuteKernel::kUnfusedSeq;
   if (is_seq && dispatcher != Dispatcher::kAllToAll) {
     return bad_input(
         fmt::format("permute unfused_seq behind the {} dispatcher", name_of(dispatcher)), "",
@@ -111,9 +111,9 @@ PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelS
     const std::string_view said = has_option(options, one.option) ? one.on : one.off;
     if (!said.empty()) parts[one.part] = value_of(one.part, said);
   }
-  const std::int64_t unfused = value_of(StackPart::kPermutation, "unfused");
-  if (is_seq && parts[StackPart::kPermutation] == unfused) {
-    parts[StackPart::kPermutation] = value_of(StackPart::kPermutation, "unfused_seq");
+  const std::int64_t unfused = value_of(StackPart::kPermute, "unfused");
+  if (is_seq && parts[StackPart::kPermute] == unfused) {
+    parts[StackPart::kPermute] = value_of(StackPart::kPermute, "unfused_seq");
   }
   return parts;
 }

@@ -33,7 +33,7 @@ std::string part_lines(const PartValues& parts) {
 
 // Megatron's line for the order of kernels; the overlap of experts' all-to-all wants more queues.
 std::string queue_line(const PlanFile& file, const StackSpec& software) {
-  if (has_experts(file.model) && software.parts.expert_overlap) {
+  if (has_experts(file.model) && software.parts.ep_overlap) {
     return "export CUDA_DEVICE_MAX_CONNECTIONS=32\n";
   }
   return ordered_kernels_line(file.plan);

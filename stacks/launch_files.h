@@ -33,7 +33,7 @@ enum class LaunchStack : std::uint8_t {
   kKubernetes,         // a JobSet around them
 };
 template <>
-inline constexpr auto kWordsOf<LaunchStack> =
+inline constexpr auto kEnumNames<LaunchStack> =
     words<8>("megatron-lm megatron-deepspeed nemo torchtitan nanotron accelerate slurm kubernetes");
 inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kKubernetes) + 1;
 

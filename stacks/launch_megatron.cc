@@ -161,12 +161,12 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
   add_plan(file.model, file.plan, options);
   add_parts(stack, file, options);
   if (file.plan.degrees.cp > 1) {
-    const ContextExchange exchange = software.parts.context_exchange;
-    if (exchange == ContextExchange::kTorchRing) {
+    const CpCommType exchange = software.parts.cp_comm_type;
+    if (exchange == CpCommType::kTorchRing) {
       return cannot_express(stack, "PyTorch's ring of keys and values",
                             "Megatron's is --cp-comm-type p2p");
     }
-    options.add(kContextExchange, std::string(name_of(exchange)));
+    options.add(kCpCommType, std::string(name_of(exchange)));
   }
   TPSIM_TRY_STATUS(add_megatron_dispatch(file, software, options));
   add_recomputed_modules(file, options);

@@ -147,7 +147,7 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out);
 // What runs beside compute, as arguments that are there or left out say.
 PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan);
 // How context-parallel ranks exchange keys and values; nothing where there are none.
-inline constexpr const char* kContextExchange = "--cp-comm-type";
+inline constexpr const char* kCpCommType = "--cp-comm-type";
 PartValues context_parts(const std::vector<LaunchOption>& options, const Plan& plan);
 // Megatron's inner width where nobody says one: four times the model's, and of a gated part as much
 // weight, two thirds of it in steps of 64.

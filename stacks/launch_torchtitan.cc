@@ -163,9 +163,9 @@ namespace {
 void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
   const bool compiles = part_of(file, StackPart::kCompile) != 0;
   if (compiles) out.add(kCompile);
-  const auto overlap = static_cast<TensorOverlap>(part_of(file, StackPart::kTensorOverlap));
+  const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
   // Asserted to be compiled, and without tensor parallelism nothing to overlap.
-  if (compiles && overlap == TensorOverlap::kUserbuffers && file.plan.degrees.tp > 1) {
+  if (compiles && overlap == TpOverlap::kUserbuffers && file.plan.degrees.tp > 1) {
     out.add(kAsyncTensor);
   }
   const auto loss = static_cast<LossHead>(part_of(file, StackPart::kLossHead));
@@ -229,7 +229,7 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
   if (compiles_model && has_any_option(options, {kCompile, "--training.compile"})) {
     set(StackPart::kCompile, "on");
   }
-  if (has_option(options, kAsyncTensor)) set(StackPart::kTensorOverlap, "userbuffers");
+  if (has_option(options, kAsyncTensor)) set(StackPart::kTpOverlap, "userbuffers");
   if (has_option(options, kNoLossParallel)) set(StackPart::kLossHead, "gathered");
   if (const LaunchOption* norm = find_option(options, kNormType)) {
     set(StackPart::kNormKernel, norm->value == "fused_rmsnorm" ? "fused" : "torch");

@@ -37,7 +37,7 @@ std::optional<LogPart> log_part(StepTerm term) {
     case StepTerm::kContextCommunication:
     case StepTerm::kExpertCommunication:
     case StepTerm::kGroupedProducts:
-    case StepTerm::kPermutation:
+    case StepTerm::kPermute:
     case StepTerm::kImbalance:
     case StepTerm::kHostWait: return LogPart::kBlocks;
     case StepTerm::kGradientReduction:
@@ -49,7 +49,7 @@ std::optional<LogPart> log_part(StepTerm term) {
     case StepTerm::kHostStep: return LogPart::kDataLoading;
     case StepTerm::kBubble:
     case StepTerm::kStragglers:
-    case StepTerm::kUnmodelled: return std::nullopt;
+    case StepTerm::kUncalibratedOverhead: return std::nullopt;
   }
   return std::nullopt;
 }

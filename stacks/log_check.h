@@ -31,7 +31,7 @@ enum class GapCause : std::uint8_t {
   kImpossible,  // rates that no such GPU has
 };
 template <>
-inline constexpr auto kWordsOf<GapCause> = std::to_array<std::string_view>(
+inline constexpr auto kEnumNames<GapCause> = std::to_array<std::string_view>(
     {"slower compute", "slower links", "a straggler", "host-bound", "memory",
      "faster than predicted", "unexplained", "unsound run", "impossible rate"});
 

@@ -90,8 +90,8 @@ constexpr PartOption kParts[] = {
      "separate",
      {},
      is_always},
-    {"--tp-comm-overlap", StackPart::kTensorOverlap, "userbuffers", {}, has_sequence_parallel},
-    {"--no-async-tensor-model-parallel-allreduce", StackPart::kTensorOverlap, "none"},
+    {"--tp-comm-overlap", StackPart::kTpOverlap, "userbuffers", {}, has_sequence_parallel},
+    {"--no-async-tensor-model-parallel-allreduce", StackPart::kTpOverlap, "none"},
     {"--no-scatter-gather-tensors-in-pipeline", StackPart::kPipelineSends, "whole"},
     {"--overlap-p2p-communication", StackPart::kOverlapP2p, "on"},
     {"--no-overlap-p2p-communication", StackPart::kOverlapP2p, "off", {}, is_interleaved},
@@ -138,7 +138,7 @@ void add_graphs(const PlanFile& file, LaunchOptions& out) {
 // Moments in bf16: of the distributed optimizer alone. How Megatron-Bridge's YAML writes a dtype
 // is not known here.
 void add_moments(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
-  const auto asked = file.parts.find(StackPart::kMomentsDtype);
+  const auto asked = file.parts.find(StackPart::kOptimizerDtype);
   const bool narrow =
       asked != file.parts.end() && asked->second == static_cast<std::int64_t>(DType::kBFloat16);
   if (!narrow || file.plan.zero != 1 || stack == LaunchStack::kNemo) return;
@@ -261,7 +261,7 @@ Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {
   }
   drop_option(options, "--exp-avg-dtype");
   drop_option(options, "--exp-avg-sq-dtype");
-  parts[StackPart::kMomentsDtype] = static_cast<std::int64_t>(DType::kBFloat16);
+  parts[StackPart::kOptimizerDtype] = static_cast<std::int64_t>(DType::kBFloat16);
   return Ok{};
 }
 

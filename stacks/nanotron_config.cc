@@ -170,7 +170,7 @@ Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
   plan.recompute =
       in.flag("parallelism.recompute_layer", false) ? Recompute::kFull : Recompute::kNone;
   if (!in.flag("parallelism.tp_recompute_allgather", true)) {
-    result.parts[StackPart::kTensorRecomputeAllgather] = 0;
+    result.parts[StackPart::kTpRecomputeAllgather] = 0;
   }
   const std::string dtype = in.text("model.dtype").value_or("bfloat16");
   plan.dtype = dtype == "float32"   ? DType::kFloat32
@@ -201,7 +201,7 @@ Result<std::string> nanotron_yaml(const PlanFile& file) {
   text += fmt::format("  recompute_layer: {}\n  tp: {}\n  tp_mode: {}\n",
                       yaml_flag(plan.recompute == Recompute::kFull), plan.degrees.tp,
                       plan.sequence_parallel ? "REDUCE_SCATTER" : "ALL_REDUCE");
-  const auto again = file.parts.find(StackPart::kTensorRecomputeAllgather);
+  const auto again = file.parts.find(StackPart::kTpRecomputeAllgather);
   if (again != file.parts.end()) {
     text += fmt::format("  tp_recompute_allgather: {}\n", yaml_flag(again->second != 0));
   }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kOverlapReduction = "--overlap-grad-reduce";
 constexpr const char* kOverlapGather = "--overlap-param-gather";
-constexpr ContextExchange kMegatronExchange = ContextExchange::kP2p;  // its default
+constexpr CpCommType kMegatronExchange = CpCommType::kP2p;  // its default
 
 // They say nothing of the plan: the stack does.
 void check_overlap(LaunchOptionReader& in, const Plan& plan) {
@@ -161,7 +161,7 @@ void read_precision(LaunchOptionReader& in, Plan& plan) {
 
 // "mla_up_proj mlp" as a set of bits; nothing where a word is unknown.
 std::optional<std::int64_t> modules_in(std::string_view words) {
-  constexpr auto& kWords = kWordsOf<RecomputeModule>;
+  constexpr auto& kWords = kEnumNames<RecomputeModule>;
   std::int64_t set = 0;
   while (!words.empty()) {
     const std::string_view word = cut_off(words, " ,");
@@ -317,12 +317,11 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
   degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
   degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
-  const std::string exchange = exchange_of(in.text(kContextExchange));
-  constexpr std::string_view kRing = name_of(ContextExchange::kP2p);
-  constexpr std::string_view kGather = name_of(ContextExchange::kAllGather);
+  const std::string exchange = exchange_of(in.text(kCpCommType));
+  constexpr std::string_view kRing = name_of(CpCommType::kP2p);
+  constexpr std::string_view kGather = name_of(CpCommType::kAllGather);
   if (degrees.cp > 1 && exchange != kRing && exchange != kGather) {
-    in.fail(fmt::format("{} is {}; {} and {} are predicted", kContextExchange, exchange, kRing,
-                        kGather),
+    in.fail(fmt::format("{} is {}; {} and {} are predicted", kCpCommType, exchange, kRing, kGather),
             "--set cp-comm-type=p2p, of a YAML model.cp_comm_type, predicts it so");
   }
   read_expert_degrees(in, model, degrees);
@@ -356,9 +355,9 @@ PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& p
 
 PartValues context_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
   if (plan.degrees.cp == 1) return {};
-  const LaunchOption* said = find_option(options, kContextExchange);
+  const LaunchOption* said = find_option(options, kCpCommType);
   const std::string word = exchange_of(said == nullptr ? std::nullopt : std::optional(said->value));
-  const PartRow& row = row_of(StackPart::kContextExchange);
+  const PartRow& row = row_of(StackPart::kCpCommType);
   return {{row.part, parse_value(row, word).value()}};
 }
 

@@ -73,9 +73,10 @@ constexpr TunableConstant host_sum(std::string_view key, std::string_view meanin
 constexpr std::array kConstants = {
     TunableConstant{"unmodelled", "what a step takes beside all that is modelled",
                     ConstantOwner::kStack, ConstantGroup::kWhole, kWholeSpread, true, 0, 1,
-                    [](const Scenario& s) { return s.stack.unmodelled; },
+                    [](const Scenario& s) { return s.stack.uncalibrated_overhead; },
                     [](Scenario& s, double x) {
-                      s.stack.unmodelled = std::clamp(s.stack.unmodelled + x, 0.0, 1.0);
+                      s.stack.uncalibrated_overhead =
+                          std::clamp(s.stack.uncalibrated_overhead + x, 0.0, 1.0);
                     },
                     share_text},
     TunableConstant{"eager_traffic", "time of kernels that are no products, over fused ones",
@@ -120,9 +121,8 @@ constexpr std::array kConstants = {
                     share_text},
     TunableConstant{"tensor_overlap", "share of tensor collectives that userbuffers hide",
                     ConstantOwner::kStack, ConstantGroup::kKernels, 0.5, false, 0.01, 1,
-                    [](const Scenario& s) { return s.stack.tensor_overlap; },
-                    [](Scenario& s, double x) { scale_share(s.stack.tensor_overlap, x); },
-                    share_text},
+                    [](const Scenario& s) { return s.stack.tp_overlap; },
+                    [](Scenario& s, double x) { scale_share(s.stack.tp_overlap, x); }, share_text},
     TunableConstant{"rank_jitter", "spread of a rank's step over its mean", ConstantOwner::kStack,
                     ConstantGroup::kWhole, 0.7, false, 1e-4, 1,
                     [](const Scenario& s) { return s.stack.rank_jitter; },
@@ -154,17 +154,18 @@ constexpr std::array kConstants = {
                     time_of_host},
     TunableConstant{"transfer_share", "speed of sends between nodes, over that of collectives",
                     ConstantOwner::kCluster, ConstantGroup::kNetwork, kTransferSpread, false, 0.05,
-                    20, [](const Scenario& s) { return s.cluster.transfer_share; },
+                    20, [](const Scenario& s) { return s.cluster.p2p_efficiency; },
                     [](Scenario& s, double x) {
-                      s.cluster.transfer_share =
-                          std::clamp(s.cluster.transfer_share * std::exp(x), 0.05, 20.0);
+                      s.cluster.p2p_efficiency =
+                          std::clamp(s.cluster.p2p_efficiency * std::exp(x), 0.05, 20.0);
                     },
                     share_text},
-    TunableConstant{"several_ranks_share", "node bandwidth left where rings collide on NICs",
-                    ConstantOwner::kCluster, ConstantGroup::kNetwork, kLinkSpread, false, 0.01, 1,
-                    [](const Scenario& s) { return s.cluster.several_ranks_share; },
-                    [](Scenario& s, double x) { scale_share(s.cluster.several_ranks_share, x); },
-                    share_text},
+    TunableConstant{
+        "several_ranks_share", "node bandwidth left where rings collide on NICs",
+        ConstantOwner::kCluster, ConstantGroup::kNetwork, kLinkSpread, false, 0.01, 1,
+        [](const Scenario& s) { return s.cluster.nic_collision_efficiency; },
+        [](Scenario& s, double x) { scale_share(s.cluster.nic_collision_efficiency, x); },
+        share_text},
 };
 
 }  // namespace

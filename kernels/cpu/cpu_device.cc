@@ -39,7 +39,7 @@ void CpuDevice::download(const Tensor& from, std::span<std::byte> to) {
   std::memcpy(to.data(), from.raw(), to.size());
 }
 
-std::string CpuDevice::reason_against(Precision recipe) const {
+std::string CpuDevice::refusal_reason(Precision recipe) const {
   return is_emulated(recipe) ? "" : "it is predicted only";
 }
 

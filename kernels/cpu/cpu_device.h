@@ -32,7 +32,7 @@ class CpuDevice final : public Device {
   void upload(std::span<const std::byte> from, const Tensor& to) override;
   void download(const Tensor& from, std::span<std::byte> to) override;
   void synchronize() override {}
-  std::string reason_against(Precision recipe) const override;
+  std::string refusal_reason(Precision recipe) const override;
 
   const MemoryCache& memory() const { return memory_; }
 

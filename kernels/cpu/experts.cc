@@ -173,7 +173,7 @@ void compute(const RouteBackward& op, CpuState& state) {
   }
 }
 
-void compute(const DispatchTokens& op, CpuState& state) {
+void compute(const PermuteTokens& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
   const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
   const auto* weights = op.weights.defined() ? op.weights.data<float>() : nullptr;
@@ -190,7 +190,7 @@ void compute(const DispatchTokens& op, CpuState& state) {
   }
 }
 
-void compute(const CombineTokens& op, CpuState& state) {
+void compute(const UnpermuteTokens& op, CpuState& state) {
   const std::int64_t cols = op.y.cols(), k = op.slots.cols();
   const FloatWindow x(op.x, cols, state.scratch), y(op.y, cols, state.scratch);
   const auto* weights = op.weights.defined() ? op.weights.data<float>() : nullptr;

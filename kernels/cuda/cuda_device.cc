@@ -165,8 +165,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
   return std::unique_ptr<CudaDevice>(new CudaDevice(std::move(state)));
 }
 
-std::string CudaDevice::reason_against(Precision recipe) const {
-  return tpsim::reason_against(
+std::string CudaDevice::refusal_reason(Precision recipe) const {
+  return tpsim::refusal_reason(
       recipe, {gpu_facts().name, limits().capability, state_->matmuls.library_version()});
 }
 

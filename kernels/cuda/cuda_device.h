@@ -47,7 +47,7 @@ class PinnedRing {
 class CudaDevice final : public Device {
  public:
   bool computes_all() const override { return false; }
-  std::string reason_against(Precision recipe) const override;
+  std::string refusal_reason(Precision recipe) const override;
   // `index` among the GPUs that this process sees. kMissing, with the reason, when there is no GPU,
   // no driver, or no cuBLASLt.
   static Result<std::unique_ptr<CudaDevice>> create(int index = 0);

@@ -217,7 +217,7 @@ void compute(const RouteBackward& op, CudaState& state) {
   });
 }
 
-void compute(const DispatchTokens& op, CudaState& state) {
+void compute(const PermuteTokens& op, CudaState& state) {
   const int width = pack_width(op.x.cols(), {op.x, op.y});
   with_type_and_width(op.x.dtype(), width, [&]<class T, int V>(Type<T>, Width<V>) {
     const TokenRows<T> a{elements_of(op.x),
@@ -231,7 +231,7 @@ void compute(const DispatchTokens& op, CudaState& state) {
   });
 }
 
-void compute(const CombineTokens& op, CudaState& state) {
+void compute(const UnpermuteTokens& op, CudaState& state) {
   const int width = pack_width(op.y.cols(), {op.x, op.y});
   with_type_and_width(op.y.dtype(), width, [&]<class T, int V>(Type<T>, Width<V>) {
     const TokenRows<T> a{elements_of(op.x),     elements_of(op.weights),

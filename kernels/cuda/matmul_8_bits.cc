@@ -186,7 +186,7 @@ bool finds_scales(const OperandRounding& rounding) {
 
 }  // namespace
 
-std::string reason_against(Precision recipe, const NarrowGpu& gpu) {
+std::string refusal_reason(Precision recipe, const NarrowGpu& gpu) {
   if (recipe == Precision::kNone) return "";
   const RecipeRow* const row = row_of(recipe);
   if (row == nullptr) return "it is predicted only" + nearest_on(gpu);

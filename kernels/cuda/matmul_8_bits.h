@@ -18,7 +18,7 @@ struct NarrowGpu {
   std::size_t library_version = 0;  // as cublasLtGetVersion says it
 };
 // Why the GPU has no products by the recipe, with the nearest that it has; empty where it has.
-std::string reason_against(Precision recipe, const NarrowGpu& gpu);
+std::string refusal_reason(Precision recipe, const NarrowGpu& gpu);
 
 // One product, without batches.
 void multiply_in_8_bits(const Matmul& op, CudaState& state);

@@ -179,7 +179,7 @@ void compute_slowly(const RouteBackward& op, const SlowMemory& memory) {
   }
 }
 
-void compute_slowly(const DispatchTokens& op, const SlowMemory& memory) {
+void compute_slowly(const PermuteTokens& op, const SlowMemory& memory) {
   const double *x = memory.at(op.x), *weights = memory.at(op.weights);
   const double* choices = memory.at(op.choices);
   double* y = memory.at(op.y);
@@ -193,7 +193,7 @@ void compute_slowly(const DispatchTokens& op, const SlowMemory& memory) {
   }
 }
 
-void compute_slowly(const CombineTokens& op, const SlowMemory& memory) {
+void compute_slowly(const UnpermuteTokens& op, const SlowMemory& memory) {
   const double *x = memory.at(op.x), *weights = memory.at(op.weights);
   const double* slots = memory.at(op.slots);
   double* y = memory.at(op.y);

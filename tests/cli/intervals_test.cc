@@ -103,7 +103,7 @@ TEST_CASE("the spread over other software is that of the steps that naming it pr
     double slower = 0, faster = 0;
     std::int64_t others = 0;
     for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
-      if (name == open.named.stack || catalogue.load_stack(name)->known_as.empty()) continue;
+      if (name == open.named.stack || catalogue.load_stack(name)->aliases.empty()) continue;
       const auto other = simulate_answer(
           arguments_of(Command::kSimulate, with(given, {{Opt::kStack, name}})), std::nullopt);
       if (!other.ok()) continue;

@@ -71,8 +71,8 @@ TEST_CASE("a stack without limits runs what its launcher cannot") {
   Plan plan;
   plan.stage_layers = {llama.layers};
   plan.global_batch = 8;
-  CHECK(limit_against(stack, llama, plan).reason == "cannot run RMSNorm");
-  CHECK(limit_against(without_limits(stack), llama, plan).reason.empty());
+  CHECK(violated_limit(stack, llama, plan).reason == "cannot run RMSNorm");
+  CHECK(violated_limit(without_limits(stack), llama, plan).reason.empty());
 }
 
 }  // namespace tpsim

@@ -226,8 +226,8 @@ TEST_CASE("a software obeys what its file says of any setting") {
     const Plan other = turned(plan, row, scenario.model);
     StackChoices choices;
     choices.only[row.setting] = {row.get(plan)};
-    CHECK(reason_against(choices, plan).empty());
-    CHECK(reason_against(choices, other) == "the stack has no such " + std::string(row.title));
+    CHECK(refusal_reason(choices, plan).empty());
+    CHECK(refusal_reason(choices, other) == "the stack has no such " + std::string(row.title));
     SearchSpace space = space_around(plan);
     space.asked[Setting::kRecomputeBlocks] = {2};
     space.uneven_ends = 0;

@@ -43,7 +43,7 @@ std::vector<Given> drawn_plans() {
        {of(Setting::kRankOrder), "tp-pp-dp"},
        {of(Setting::kRecompute), "blocks:3"},
        {opt_of(StackPart::kNormKernel), "torch"},
-       {opt_of(StackPart::kMomentsDtype), "bf16"}},
+       {opt_of(StackPart::kOptimizerDtype), "bf16"}},
       {{Opt::kModel, "mixtral-8x7b"},
        {Opt::kCluster, "dgx-h100"},
        {Opt::kStack, "nemo"},

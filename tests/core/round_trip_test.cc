@@ -110,7 +110,7 @@ StackSpec odd_stack() {
                     .overlap_gradient_reduction = true,
                     .overlap_parameter_gather = true,
                     .overlap_tensor_reduction = true,
-                    .tensor_recompute_allgather = false,
+                    .tp_recompute_allgather = false,
                     .clip_gradients = false,
                     .wide_logits = true,
                     .online_loss = true,
@@ -135,7 +135,7 @@ StackSpec odd_stack() {
   row_of(StackPart::kCudaGraphs).set(stack, bit(GraphScope::kMlp) | bit(GraphScope::kMoeRouter));
   row_of(StackPart::kDataParallelSync)
       .set(stack, static_cast<std::int64_t>(DataParallelSync::kAllReduce));
-  stack.known_as = "Odd, Odder";
+  stack.aliases = "Odd, Odder";
   stack.fp8_param_gather = true;
   stack.gradient_dtype = DType::kBFloat16;
   stack.deepspeed_engine = true;
@@ -159,18 +159,18 @@ StackSpec odd_stack() {
                                        is_number ? row.least : row.words.front().value};
   }
   stack.zero_2_and_3_with_pipeline = false;
-  stack.tensor_overlap = kThird;
+  stack.tp_overlap = kThird;
   stack.eager_traffic = 2 + kThird;
   stack.flash_speed = kThird;
   stack.scales_loss = false;
   stack.fp8_products = true;
-  stack.rounds_anew = true;
-  stack.rounds_in_products = true;
+  stack.requantizes_in_backward = true;
+  stack.quantizes_inside_gemm = true;
   stack.overlap_slowdown = 1 + kThird;
   stack.rank_jitter = 0.01 * kThird;
   stack.run_spread = 0.02 * kThird;
   stack.residual_spread = 0.03 * kThird;
-  stack.unmodelled = 0.2 * kThird;
+  stack.uncalibrated_overhead = 0.2 * kThird;
   stack.launcher = Launcher::kTorchTitan;
   stack.calibrated = {7, "logs", "2026-11", 0.5 * kThird, 0.01, 0.02 * kThird, 0.03};
   return stack;

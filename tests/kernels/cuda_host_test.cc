@@ -108,7 +108,7 @@ TEST_CASE("the choice of an algorithm survives being written and read") {
 
 TEST_CASE("recipes of 8 bits are refused with what the GPU has, and with the nearest it has") {
   const auto reason = [](Precision recipe, int capability, std::size_t library = 130000) {
-    return reason_against(recipe, {"A GPU", capability, library});
+    return refusal_reason(recipe, {"A GPU", capability, library});
   };
   for (const Precision recipe : {Precision::kFp8, Precision::kFp8Current}) {
     for (const int capability : {89, 90, 100, 120}) CHECK(reason(recipe, capability, 110000) == "");

@@ -23,7 +23,7 @@ constexpr auto kRecipes = std::to_array<Precision>(
 std::unique_ptr<CudaDevice> gpu() { return std::move(CudaDevice::create()).value(); }
 
 bool has(const Device& device, Precision recipe) {
-  const std::string reason = device.reason_against(recipe);
+  const std::string reason = device.refusal_reason(recipe);
   if (!reason.empty()) WARN(reason);
   return reason.empty();
 }

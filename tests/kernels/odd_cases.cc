@@ -127,8 +127,8 @@ void add_experts(Cases& cases) {
     for (const std::int64_t cols : {5, 64}) {
       const OpDims dims{tokens, cols, experts, capacity, per_token};
       for (const int weighted : {0, 1}) {
-        cases.add(OpKind::kDispatchTokens, weighted, dims);
-        cases.add(OpKind::kCombineTokens, weighted, dims);
+        cases.add(OpKind::kPermuteTokens, weighted, dims);
+        cases.add(OpKind::kUnpermuteTokens, weighted, dims);
       }
       cases.add(OpKind::kRouteWeightGradient, 1, dims);
     }

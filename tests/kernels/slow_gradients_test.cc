@@ -231,9 +231,9 @@ TEST_CASE("the way to experts and back has the slopes of its backward") {
     auto route = made<RouteForward>(device, 0, {5, 3, 2, per_token});
     route.logits = logits;
     device.run(route);
-    const auto dispatch = made<DispatchTokens>(device, 1, {5, 4, 3, 2, per_token});
-    const DispatchTokens in{dispatch.x, Tensor(), route.choices, dispatch.y, per_token, kTest};
-    const CombineTokens out{in.y, route.weights, route.slots, like(device, in.x), kTest};
+    const auto dispatch = made<PermuteTokens>(device, 1, {5, 4, 3, 2, per_token});
+    const PermuteTokens in{dispatch.x, Tensor(), route.choices, dispatch.y, per_token, kTest};
+    const UnpermuteTokens out{in.y, route.weights, route.slots, like(device, in.x), kTest};
     const Tensor dy = made<Copy>(device, 0, {20}).from.reshaped({5, 4});
 
     // Experts that return what they are given.
@@ -243,8 +243,8 @@ TEST_CASE("the way to experts and back has the slopes of its backward") {
     device.run(RouteBackward{logits, route.weights, route.experts, dweights, dlogits, route.router,
                              kTest});
     const Tensor dslots = like(device, in.y), dx = like(device, in.x);
-    device.run(DispatchTokens{dy, route.weights, route.choices, dslots, per_token, kTest});
-    device.run(CombineTokens{dslots, Tensor(), route.slots, dx, kTest});
+    device.run(PermuteTokens{dy, route.weights, route.choices, dslots, per_token, kTest});
+    device.run(UnpermuteTokens{dslots, Tensor(), route.slots, dx, kTest});
 
     Objective objective(device, {route, in, out}, out.y, values_of(device, dy));
     check_slopes(objective, in.x, values_of(device, dx));

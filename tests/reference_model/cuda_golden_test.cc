@@ -129,8 +129,8 @@ TEST_CASE("training in 8 bits on CUDA follows the CPU's losses", "[narrow][long]
   for (const Precision recipe :
        {Precision::kFp8, Precision::kFp8Current, Precision::kFp8Block, Precision::kMxFp8}) {
     if (const auto device = CudaDevice::create();
-        device.ok() && !(*device)->reason_against(recipe).empty()) {
-      WARN((*device)->reason_against(recipe));
+        device.ok() && !(*device)->refusal_reason(recipe).empty()) {
+      WARN((*device)->refusal_reason(recipe));
       continue;
     }
     for (const char* name : {"bloom-tiny", "llama-tiny"}) {

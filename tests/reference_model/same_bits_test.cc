@@ -83,7 +83,7 @@ TEST_CASE("input gradients added up beside weight gradients have the bits of tho
 
 // Of the head, attention and MLP.
 TEST_CASE("inputs that are kept as they were gathered have the bits of those gathered again") {
-  constexpr auto kOption = &TrainingOptions::tensor_recompute_allgather;
+  constexpr auto kOption = &TrainingOptions::tp_recompute_allgather;
   for (const char* model : {"bloom-tiny", "llama-tiny", "mixtral-tiny"}) {
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
       INFO(model);

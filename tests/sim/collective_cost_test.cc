@@ -268,7 +268,7 @@ TEST_CASE("rings of several groups with several ranks on a node lose bandwidth t
     return seconds(model_of(cluster), CollectiveKind::kAllReduce, bytes, placement);
   };
   const double free_alone = time(alone), free_crowded = time(crowded);
-  cluster.several_ranks_share = 0.5;
+  cluster.nic_collision_efficiency = 0.5;
   CHECK(time(alone) == Approx(free_alone).epsilon(0.01));
   CHECK(time(crowded) == Approx(4 * free_crowded).epsilon(0.01));
 }

@@ -30,17 +30,17 @@ RingCase case_of(std::int64_t seq, std::int64_t cp) {
   return c;
 }
 
-PartValues exchange_by(ContextExchange exchange) {
-  return {{StackPart::kContextExchange, static_cast<std::int64_t>(exchange)}};
+PartValues exchange_by(CpCommType exchange) {
+  return {{StackPart::kCpCommType, static_cast<std::int64_t>(exchange)}};
 }
 
 Seconds exchanged(const RingCase& c, const PartValues& parts) {
   return time_of(with(c.scenario, c.plan, parts), StepTerm::kContextCommunication);
 }
 
-const PartValues kGather = exchange_by(ContextExchange::kAllGather);
-const PartValues kMegatron = exchange_by(ContextExchange::kP2p);
-const PartValues kTorch = exchange_by(ContextExchange::kTorchRing);
+const PartValues kGather = exchange_by(CpCommType::kAllGather);
+const PartValues kMegatron = exchange_by(CpCommType::kP2p);
+const PartValues kTorch = exchange_by(CpCommType::kTorchRing);
 
 }  // namespace
 
@@ -87,10 +87,9 @@ TEST_CASE("a ring sends every rank's keys and values to all others once, their g
                                 .label = {ModelPart::kContextParallel, "keys_and_values"}};
   CollectiveRecord reduce = gather;
   reduce.kind = CollectiveKind::kReduceScatter;
-  const auto sent_by = [&](ContextExchange exchange, const CollectiveRecord& record,
-                           bool backward) {
+  const auto sent_by = [&](CpCommType exchange, const CollectiveRecord& record, bool backward) {
     Scenario scenario = c.scenario;
-    scenario.stack.parts.context_exchange = exchange;
+    scenario.stack.parts.cp_comm_type = exchange;
     double bytes = 0;
     for (const RingExchange& one : ring_exchanges(scenario, c.plan, record, backward).sent) {
       CHECK(one.beside <= one.calls);
@@ -98,13 +97,12 @@ TEST_CASE("a ring sends every rank's keys and values to all others once, their g
     }
     return bytes / rank_keys;
   };
-  CHECK(sent_by(ContextExchange::kP2p, gather, false) == Approx(3));
-  CHECK(sent_by(ContextExchange::kP2p, gather, true) +
-            sent_by(ContextExchange::kP2p, reduce, true) ==
+  CHECK(sent_by(CpCommType::kP2p, gather, false) == Approx(3));
+  CHECK(sent_by(CpCommType::kP2p, gather, true) + sent_by(CpCommType::kP2p, reduce, true) ==
         Approx(3 + 3));
   // PyTorch repeats them for as many heads as queries have, and sums of fp32 go around.
-  CHECK(sent_by(ContextExchange::kTorchRing, gather, false) == Approx(4 * 2));
-  CHECK(sent_by(ContextExchange::kTorchRing, reduce, true) == Approx(4 * 2 * 2));
+  CHECK(sent_by(CpCommType::kTorchRing, gather, false) == Approx(4 * 2));
+  CHECK(sent_by(CpCommType::kTorchRing, reduce, true) == Approx(4 * 2 * 2));
 }
 
 }  // namespace tpsim

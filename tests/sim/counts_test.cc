@@ -188,7 +188,7 @@ TEST_CASE("a layer that predicts later tokens counts what it is priced for") {
 TEST_CASE("moments of 16 bits take half of the memory, whatever the dtype of the weights") {
   const ModelSpec model = test::small_llama();
   Scenario wide = test::small_scenario(model), narrow = wide;
-  narrow.stack.parts.moments_dtype = DType::kBFloat16;
+  narrow.stack.parts.optimizer_dtype = DType::kBFloat16;
   struct Case {
     DType dtype;
     double wide, narrow;  // bytes of state for each weight

@@ -233,14 +233,12 @@ TEST_CASE("copies of tokens that are saved save time, and imbalance costs it") {
     return Seconds();
   };
   CHECK(sent("alltoall") > Seconds());
-  CHECK(step(one(StackPart::kPermutation, "unfused")) >
-        step(one(StackPart::kPermutation, "fused")));
+  CHECK(step(one(StackPart::kPermute, "unfused")) > step(one(StackPart::kPermute, "fused")));
   // Without tensor ranks of experts nothing lies along the hidden dimension.
-  CHECK(step(one(StackPart::kPermutation, "unfused_seq")) ==
-        step(one(StackPart::kPermutation, "unfused")));
+  CHECK(step(one(StackPart::kPermute, "unfused_seq")) == step(one(StackPart::kPermute, "unfused")));
   const Plan sharded = test::plan_of(scenario.model, {.tp = 2, .dp = 2, .ep = 2, .etp = 2}, 8);
-  CHECK(with(scenario, sharded, one(StackPart::kPermutation, "unfused_seq")).step >
-        with(scenario, sharded, one(StackPart::kPermutation, "unfused")).step);
+  CHECK(with(scenario, sharded, one(StackPart::kPermute, "unfused_seq")).step >
+        with(scenario, sharded, one(StackPart::kPermute, "unfused")).step);
   CHECK(step(one(StackPart::kRouterKernel, "torch")) >
         step(one(StackPart::kRouterKernel, "fused")));
   CHECK(step(one(StackPart::kExpertLoad, "1.5")) > step(one(StackPart::kExpertLoad, "balanced")));

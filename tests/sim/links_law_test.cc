@@ -49,7 +49,7 @@ std::optional<GroupKind> group_of(StepTerm term) {
 // Terms that follow from the others: waiting, and shares of their sum.
 bool follows(StepTerm term) {
   return term == StepTerm::kBubble || term == StepTerm::kHostWait ||
-         term == StepTerm::kStragglers || term == StepTerm::kUnmodelled ||
+         term == StepTerm::kStragglers || term == StepTerm::kUncalibratedOverhead ||
          term == StepTerm::kClipping;  // one number over the whole world
 }
 
@@ -123,7 +123,7 @@ TEST_CASE(
   const Plan plan = test::plan_of(scenario.model, {.tp = 2, .pp = 2, .dp = 1}, 8);
   const auto transfer = [&](double share, double call) {
     Scenario s = scenario;
-    s.cluster.transfer_share = share;
+    s.cluster.p2p_efficiency = share;
     s.stack.host.per_transfer = Seconds(call);
     const Result<Prediction> predicted = simulate(s, plan);
     REQUIRE(predicted.ok());

@@ -188,8 +188,8 @@ TEST_CASE("a part changes the terms that it is about and no other") {
   about(value_of(StackPart::kResidualGradient, KernelFusion::kFused), {"elementwise"});
   about(value_of(StackPart::kAttentionKernel, AttentionKernel::kFlash1), {"attention"});
   about(value_of(StackPart::kOptimizerKernel, KernelFusion::kTorch), {"optimizer"});
-  about(value_of(StackPart::kTensorOverlap, TensorOverlap::kBackward), {"tensor_communication"});
-  about(value_of(StackPart::kTensorOverlap, TensorOverlap::kReductions), {"tensor_communication"});
+  about(value_of(StackPart::kTpOverlap, TpOverlap::kBackward), {"tensor_communication"});
+  about(value_of(StackPart::kTpOverlap, TpOverlap::kReductions), {"tensor_communication"});
   about(value_of(StackPart::kGradientAccumulation, 2), {"optimizer"});
   about(value_of(StackPart::kLossHead, LossHead::kOnline), {"elementwise", "tensor_communication"});
   about(value_of(StackPart::kDataParallelSync, DataParallelSync::kSlices),
@@ -205,7 +205,7 @@ TEST_CASE("a part changes the terms that it is about and no other") {
 TEST_CASE("sequence parallelism is a gain where backward's collectives run beside products") {
   const Scenario scenario = scenario_of(test::small_llama());
   Plan plan = plan_for(scenario.model);
-  const PartValues beside = value_of(StackPart::kTensorOverlap, TensorOverlap::kBackward);
+  const PartValues beside = value_of(StackPart::kTpOverlap, TpOverlap::kBackward);
   const Prediction none = with(scenario, plan, {}), hidden = with(scenario, plan, beside);
   CHECK(hidden.step < none.step);
   plan.sequence_parallel = true;
@@ -215,18 +215,18 @@ TEST_CASE("sequence parallelism is a gain where backward's collectives run besid
 TEST_CASE("sums of input gradients hide behind weight gradients, and gathers of inputs do not") {
   const Scenario scenario = scenario_of(test::small_llama());
   Plan plan = plan_for(scenario.model);
-  const auto tensor_time = [&](TensorOverlap overlap) {
-    const Prediction told = with(scenario, plan, value_of(StackPart::kTensorOverlap, overlap));
+  const auto tensor_time = [&](TpOverlap overlap) {
+    const Prediction told = with(scenario, plan, value_of(StackPart::kTpOverlap, overlap));
     const auto found =
         std::find_if(told.breakdown.begin(), told.breakdown.end(),
                      [](const auto& t) { return name_of(t.kind) == "tensor_communication"; });
     REQUIRE(found != told.breakdown.end());
     return found->time;
   };
-  CHECK(tensor_time(TensorOverlap::kReductions) < tensor_time(TensorOverlap::kNone));
+  CHECK(tensor_time(TpOverlap::kReductions) < tensor_time(TpOverlap::kNone));
   plan.sequence_parallel = true;
-  CHECK(tensor_time(TensorOverlap::kReductions) < tensor_time(TensorOverlap::kNone));
-  CHECK(tensor_time(TensorOverlap::kBackward) < tensor_time(TensorOverlap::kReductions));
+  CHECK(tensor_time(TpOverlap::kReductions) < tensor_time(TpOverlap::kNone));
+  CHECK(tensor_time(TpOverlap::kBackward) < tensor_time(TpOverlap::kReductions));
 }
 
 TEST_CASE("inputs that are kept gathered cost memory and no second gather, unless ops run again") {
@@ -234,7 +234,7 @@ TEST_CASE("inputs that are kept gathered cost memory and no second gather, unles
   Plan plan = plan_for(scenario.model);
   plan.sequence_parallel = true;
   plan.recompute = Recompute::kNone;
-  const PartValues kept = value_of(StackPart::kTensorRecomputeAllgather, 0);
+  const PartValues kept = value_of(StackPart::kTpRecomputeAllgather, 0);
   const Prediction again = with(scenario, plan, {}), once = with(scenario, plan, kept);
   constexpr auto kTerm = StepTerm::kTensorCommunication;
   CHECK(time_of(once, kTerm) < time_of(again, kTerm));

@@ -130,7 +130,7 @@ TEST_CASE("what a source's launch scripts say of its software holds where a row 
   const double older = step_of(run);
   CHECK(older > usual);  // FlashAttention-2, by NVTE_FUSED_ATTN=0
   run.parts[StackPart::kAttentionKernel] = "best";
-  run.parts[StackPart::kPermutation] = "unfused";
+  run.parts[StackPart::kPermute] = "unfused";
   CHECK(step_of(run) == usual);
 }
 

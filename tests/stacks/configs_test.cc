@@ -103,7 +103,7 @@ TEST_CASE("nanotron's YAML is a model and a plan") {
   const auto kept = import_config(
       with("nano.yaml", "  recompute_layer: false", "  tp_recompute_allgather: false"), inputs());
   REQUIRE(kept.ok());
-  CHECK(kept->parts.at(StackPart::kTensorRecomputeAllgather) == 0);
+  CHECK(kept->parts.at(StackPart::kTpRecomputeAllgather) == 0);
   const auto unknown = import_config(
       with("nano.yaml", "  recompute_layer: false", "  recompute_leyer: true"), inputs());
   REQUIRE_FALSE(unknown.ok());

@@ -240,11 +240,11 @@ TEST_CASE("parts that a launcher has an option for come back") {
       {"llama-3-8b", kMegatron, {{kCudaGraphs, "full_iteration"}}},
       {"llama-3-8b", kMegatron, {{kCudaGraphs, "attn,mlp"}}},
       {"llama-3-8b", kMegatron, {{kAttentionKernel, "cudnn"}}},
-      {"llama-3-8b", kMegatron, {{kMomentsDtype, "bf16"}}},
+      {"llama-3-8b", kMegatron, {{kOptimizerDtype, "bf16"}}},
       {"llama-3-8b", kMegatron, {{kRotaryKernel, "torch"}, {kActivationKernel, "torch"}}},
       {"llama-3-8b", kMegatron, {{kResidualKernel, "torch"}}},
       {"llama-3-8b", kMegatron, {{kGradientAccumulation, "separate"}}},
-      {"llama-3-8b", kMegatron, {{kTensorOverlap, "userbuffers"}}},
+      {"llama-3-8b", kMegatron, {{kTpOverlap, "userbuffers"}}},
       {"llama-3-8b", kMegatron, {{kBlockingLaunches, "on"}}},
       {"llama-3-8b", kMegatron, {{kOverlapGradientReduction, "on"}}},
       {"llama-3-8b", kNemo, {{kCudaGraphs, "full"}}},
@@ -253,7 +253,7 @@ TEST_CASE("parts that a launcher has an option for come back") {
       {"llama-3-8b", kNemo, {{kRotaryKernel, "torch"}, {kActivationKernel, "torch"}}},
       {"llama-3-8b", kNemo, {{kBlockingLaunches, "on"}}},
       {"qwen3-30b-a3b", kMegatron, {{kCudaGraphs, "attn,moe_router,moe_preprocess"}}},
-      {"qwen3-30b-a3b", kMegatron, {{kExpertOverlap, "on"}, {kDispatcher, "hybridep"}}},
+      {"qwen3-30b-a3b", kMegatron, {{kEpOverlap, "on"}, {kDispatcher, "hybridep"}}},
       {"qwen3-30b-a3b", kNemo, {{kCudaGraphs, "attn,moe_router"}}},
       {"llama-3-8b", kTitan, {{kCompile, "on"}}},
       {"llama-3-8b", kTitan, {{kShardGroup, "node"}}},
@@ -306,7 +306,7 @@ TEST_CASE("experts are grouped, and their overlap gets the queues that Megatron 
   const std::string plain = text_of_export({});
   CHECK(plain.find("\n  --moe-grouped-gemm\n") != std::string::npos);
   CHECK(plain.find("CUDA_DEVICE_MAX_CONNECTIONS=1\n") != std::string::npos);
-  const std::string overlapped = text_of_export(parts_of({{StackPart::kExpertOverlap, "on"}}));
+  const std::string overlapped = text_of_export(parts_of({{StackPart::kEpOverlap, "on"}}));
   CHECK(overlapped.find("CUDA_DEVICE_MAX_CONNECTIONS=32\n") != std::string::npos);
 }
 
@@ -331,7 +331,7 @@ TEST_CASE("a job is held against the plan like the files in it") {
 
 TEST_CASE("moments of two dtypes are refused") {
   Exported made = exported_of(base_of("llama-3-8b", LaunchStack::kMegatronLm), "",
-                              parts_of({{StackPart::kMomentsDtype, "bf16"}}));
+                              parts_of({{StackPart::kOptimizerDtype, "bf16"}}));
   auto files = export_plan(LaunchStack::kMegatronLm, made.file, 8, made.own).value();
   std::string& text = files.front().text;
   const std::size_t second = text.find("--exp-avg-sq-dtype bf16");

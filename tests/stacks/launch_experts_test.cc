@@ -73,9 +73,9 @@ TEST_CASE("experts on ranks of their own go to Megatron and come back, with thei
   for (const Dispatcher dispatcher : all_of<Dispatcher>()) {
     PlanFile file = file_of(model, plan);
     file.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(dispatcher);
-    file.parts[StackPart::kPermutation] = static_cast<std::int64_t>(Permutation::kUnfused);
+    file.parts[StackPart::kPermute] = static_cast<std::int64_t>(PermuteKernel::kUnfused);
     file.parts[StackPart::kExpertLoad] = kBalancedLoad;
-    file.parts[StackPart::kExpertOverlap] = 1;
+    file.parts[StackPart::kEpOverlap] = 1;
     for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
       const auto files = export_plan(stack, file, 4);
       REQUIRE(files.ok());
@@ -96,7 +96,7 @@ TEST_CASE("experts on ranks of their own go to Megatron and come back, with thei
   // Slices of the hidden dimension are a dispatcher's type to Megatron.
   PlanFile seq = file_of(model, plan);
   seq.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kAllToAll);
-  seq.parts[StackPart::kPermutation] = static_cast<std::int64_t>(Permutation::kUnfusedSeq);
+  seq.parts[StackPart::kPermute] = static_cast<std::int64_t>(PermuteKernel::kUnfusedSeq);
   const auto sliced = export_plan(LaunchStack::kMegatronLm, seq, 4);
   REQUIRE(sliced.ok());
   CHECK(holds_line(sliced->front().text, "--moe-token-dispatcher-type alltoall_seq"));

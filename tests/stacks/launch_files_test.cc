@@ -142,8 +142,7 @@ TEST_CASE("random plans come back exactly in every dimension, or are refused wit
       StackSpec software;
       software.training.overlap_gradient_reduction = i % 2 == 1;
       software.training.overlap_parameter_gather = i % 4 == 3;
-      software.parts.context_exchange =
-          i % 3 == 0 ? ContextExchange::kP2p : ContextExchange::kAllGather;
+      software.parts.cp_comm_type = i % 3 == 0 ? CpCommType::kP2p : CpCommType::kAllGather;
       for (const LaunchStack stack : kStacks) {
         const auto files = export_plan(stack, file_of(model, plan), 1, software);
         INFO(name_of(stack) << " " << short_name(plan));
@@ -156,9 +155,9 @@ TEST_CASE("random plans come back exactly in every dimension, or are refused wit
         const auto back = import_plan(stack, *files, model);
         if (!back.ok()) FAIL(to_string(back.error()));
         REQUIRE(back->plan == plan);
-        const auto exchange = back->parts.find(StackPart::kContextExchange);
+        const auto exchange = back->parts.find(StackPart::kCpCommType);
         if (exchange != back->parts.end()) {
-          REQUIRE(exchange->second == static_cast<int>(software.parts.context_exchange));
+          REQUIRE(exchange->second == static_cast<int>(software.parts.cp_comm_type));
         }
       }
     }
@@ -236,7 +235,7 @@ TEST_CASE("context parallelism goes to the stacks that run it as the reference m
     files.front().text = without(files.front().text, "  --cp-comm-type all_gather\n", instead);
     const auto back = import_plan(LaunchStack::kMegatronLm, files, model);
     if (!back.ok()) return back.error().message;
-    const PartRow& row = row_of(StackPart::kContextExchange);
+    const PartRow& row = row_of(StackPart::kCpCommType);
     return text_of(row, back->parts.at(row.part));
   };
   CHECK(exchanged("") == "p2p");
@@ -245,14 +244,14 @@ TEST_CASE("context parallelism goes to the stacks that run it as the reference m
   CHECK_THAT(exchanged("  --cp-comm-type p2p a2a\n"), Catch::Contains("is p2p a2a"));
   CHECK_THAT(exchanged("  --cp-comm-type a2a\n"), Catch::Contains("p2p and all_gather"));
   PlanFile ring = file_of(model, plan);
-  ring.parts = {{StackPart::kContextExchange, static_cast<int>(ContextExchange::kP2p)}};
+  ring.parts = {{StackPart::kCpCommType, static_cast<int>(CpCommType::kP2p)}};
   for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
     const auto files = export_plan(stack, ring, 4);
     REQUIRE(files.ok());
-    CHECK(import_plan(stack, *files, model).value().parts.at(StackPart::kContextExchange) ==
-          ring.parts.at(StackPart::kContextExchange));
+    CHECK(import_plan(stack, *files, model).value().parts.at(StackPart::kCpCommType) ==
+          ring.parts.at(StackPart::kCpCommType));
   }
-  ring.parts = {{StackPart::kContextExchange, static_cast<int>(ContextExchange::kTorchRing)}};
+  ring.parts = {{StackPart::kCpCommType, static_cast<int>(CpCommType::kTorchRing)}};
   CHECK_THAT(export_plan(LaunchStack::kMegatronLm, ring, 4).error().hint, Catch::Contains("p2p"));
 
   const auto titan = export_plan(LaunchStack::kTorchTitan, file_of(model, plan), 4);

@@ -152,7 +152,7 @@ TEST_CASE(
   CHECK(plan.plan.recompute == Recompute::kFull);
   const auto part = [&](StackPart which) { return text_of(row_of(which), plan.parts.at(which)); };
   CHECK(part(StackPart::kNormKernel) == "fused");
-  CHECK(part(StackPart::kTensorOverlap) == "userbuffers");
+  CHECK(part(StackPart::kTpOverlap) == "userbuffers");
   CHECK(plan.parts.count(StackPart::kCompile) == 0);  // of the loss alone
   LaunchFile other = config("titan2024.toml");
   other.text.replace(other.text.find("\"13B\""), 5, "\"14Q\"");

@@ -90,14 +90,14 @@ TEST_CASE("a recipe of NeMo 2 is the plan that its functions hand on") {
   CHECK(read->plan.global_batch == 512);
   CHECK(read->plan.gradient_dtype == DType::kFloat32);
   CHECK(read->parts.at(StackPart::kOverlapGradientReduction) == 1);
-  CHECK_FALSE(read->parts.contains(StackPart::kTensorOverlap));
+  CHECK_FALSE(read->parts.contains(StackPart::kTpOverlap));
 
   // Its arguments choose a branch, which adds to a list and sets what another call made.
   const auto fast = recipe("nemo_70b.py", {{"performance_mode", "True"}, {"num_nodes", "32"}});
   if (!fast.ok()) FAIL(to_string(fast.error()));
   CHECK(fast->plan.degrees.dp == 8);
   CHECK(fast->plan.gradient_dtype == DType::kBFloat16);
-  const PartRow& overlap = row_of(StackPart::kTensorOverlap);
+  const PartRow& overlap = row_of(StackPart::kTpOverlap);
   CHECK(fast->parts.at(overlap.part) == parse_value(overlap, "userbuffers").value());
 
   const auto tuned = recipe(

@@ -66,7 +66,7 @@ TEST_CASE("a script of arrays is read with its experts, its size and what change
   }
   const auto part = [&](StackPart which) { return text_of(row_of(which), read->parts.at(which)); };
   CHECK(part(StackPart::kDispatcher) == "alltoall");
-  CHECK(part(StackPart::kPermutation) == "fused");
+  CHECK(part(StackPart::kPermute) == "fused");
   CHECK(part(StackPart::kExpandableSegments) == "on");
   CHECK(part(StackPart::kRouterKernel) == "fused");
   CHECK(read->parts.count(StackPart::kExpertLoad) == 0);
