@@ -16,7 +16,7 @@ Tensor Device::allocate(Shape shape, DType dtype, MemoryCategory category, const
 }
 
 void Device::run(const Op& op) {
-  for (WorkBeside* work : beside_) work->progress();
+  for (OverlappedWork* work : beside_) work->progress();
   const OpRecord record = describe(op);
   if (recorder_ != nullptr) recorder_->op_started(record);
   execute(op);

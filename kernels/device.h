@@ -44,13 +44,13 @@ class Recorder {
 };
 
 // Work that goes on beside a device's ops and that the host has a part in.
-class WorkBeside {
+class OverlappedWork {
  public:
   // Does what can be done without waiting, and issues no op.
   virtual void progress() = 0;
 
  protected:
-  ~WorkBeside() = default;
+  ~OverlappedWork() = default;
 };
 
 class Device {
@@ -122,8 +122,8 @@ class Device {
   Recorder* recorder() const { return recorder_; }
 
   // From now on until it is removed `work` goes on before every op.
-  void add_beside(WorkBeside& work) { beside_.push_back(&work); }
-  void remove_beside(WorkBeside& work) { std::erase(beside_, &work); }
+  void add_overlapped(OverlappedWork& work) { beside_.push_back(&work); }
+  void remove_overlapped(OverlappedWork& work) { std::erase(beside_, &work); }
 
   std::int64_t allocated_bytes() const { return allocated_; }
   std::int64_t peak_allocated_bytes() const { return peak_; }
@@ -139,7 +139,7 @@ class Device {
   void release(void* data, std::int64_t bytes, std::uint32_t id);
 
   Recorder* recorder_ = nullptr;
-  std::vector<WorkBeside*> beside_;
+  std::vector<OverlappedWork*> beside_;
   std::uint32_t next_id_ = 0;
   std::int64_t allocated_ = 0;
   std::int64_t peak_ = 0;

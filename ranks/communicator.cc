@@ -14,7 +14,7 @@ void require_floating(const Tensor& x) {
 }  // namespace
 
 Communicator::~Communicator() {
-  if (!pending_.empty()) device_.remove_beside(*this);
+  if (!pending_.empty()) device_.remove_overlapped(*this);
 }
 
 template <class Call>
@@ -58,7 +58,7 @@ void Communicator::begin(const Begun& call, CollectiveKind kind, const Label& la
   require_floating(call.all);
   if (size_ == 1) return;
   const CollectiveRecord record{kind, group_, size_, call.all.bytes(), label};
-  if (pending_.empty() && needs_host()) device_.add_beside(*this);
+  if (pending_.empty() && needs_host()) device_.add_overlapped(*this);
   pending_.push_back({record, call});
   Recorder* recorder = device_.recorder();
   if (recorder != nullptr) recorder->collective_started(record);
@@ -100,7 +100,7 @@ void Communicator::finish() {
   if (recorder != nullptr) recorder->collective_resumed(record);
   do_finish();
   if (recorder != nullptr) recorder->collective_paused(record);
-  device_.remove_beside(*this);
+  device_.remove_overlapped(*this);
   pending_.clear();
   done_ = 0;
 }

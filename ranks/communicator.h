@@ -29,7 +29,7 @@ struct GroupMember {
   int size = 1;
 };
 
-class Communicator : private WorkBeside {
+class Communicator : private OverlappedWork {
  public:
   Communicator(Device& device, GroupKind group, int rank, int size)
       : device_(device), group_(group), rank_(rank), size_(size) {}

@@ -210,7 +210,7 @@ class LayerPricer {
   // Of so many kernels, that no op of the trace is.
   void add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels = 1) const;
   HostDeviceTime host_of_routing(const OpRecord& op, double rounded) const;
-  void add_beside(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
+  void add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
   bool runs_beside_layers(const CollectiveRecord& record) const;
   Seconds exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan, Seconds whole,
                                     Seconds beside) const;

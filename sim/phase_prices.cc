@@ -224,14 +224,14 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
     }
   }
   // The next layer's weights are gathered, and the last one's gradients reduced, beside this one.
-  add_beside(phase, StepTerm::kZeroCommunication, beside, 1);
+  add_overlapped(phase, StepTerm::kZeroCommunication, beside, 1);
   // Forward of one micro-batch and backward of another take turns on the device while tokens of
   // the other travel (merged 1F1B). A weight gradient that is not delayed stands in the way: it is
   // a third of a layer's products.
   constexpr double kBesideWeightGradients = 2.0 / 3;
   const bool is_delayed = scenario().stack.parts.delay_wgrad;
-  add_beside(phase, StepTerm::kExpertCommunication, travelling,
-             is_delayed ? 1 : kBesideWeightGradients);
+  add_overlapped(phase, StepTerm::kExpertCommunication, travelling,
+                 is_delayed ? 1 : kBesideWeightGradients);
   return phase;
 }
 
@@ -288,8 +288,8 @@ HostDeviceTime LayerPricer::price_dispatch(const CollectiveRecord& record, Secon
 }
 
 // Collectives that a share of the phase's device time hides, which they slow down.
-void LayerPricer::add_beside(PhaseCost& phase, StepTerm term, Seconds collectives,
-                             double share) const {
+void LayerPricer::add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives,
+                                 double share) const {
   const Seconds hidden = std::min(collectives, share * phase.time.device);
   const Seconds seen = collectives - hidden + (scenario().stack.overlap_slowdown - 1) * hidden;
   phase.work[term] += seen;

@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <__nv_fp8_interpretation_t kFormat>
-constexpr float kGreatestOf = kFormat == __NV_E4M3 ? 448.0F : 57344.0F;
+constexpr float kMaxFinite = kFormat == __NV_E4M3 ? 448.0F : 57344.0F;
 
 // Infinities become no number first: the formats would make their greatest of them.
 template <__nv_fp8_interpretation_t kFormat>
@@ -179,7 +179,7 @@ __device__ void write_rows(const Held<T>& held, const NarrowMatrix& to, const Ti
         greatest = max(greatest, __shfl_xor_sync(0xffffffffU, greatest, 2));
         greatest = max(greatest, __shfl_xor_sync(0xffffffffU, greatest, 4));
       }
-      unit = block_unit(greatest, kGreatestOf<kFormat>);
+      unit = block_unit(greatest, kMaxFinite<kFormat>);
       if (scales == ScalesOf::kVector32) {
         if (at.across % 2 == 0) set_vector_scale(to, tile, in_tile, at.across / 2, unit);
       } else if (at.across == 0 && row < to.rows) {
@@ -224,7 +224,7 @@ __device__ void find_column_units(const Held<T>& held, const NarrowMatrix& to, c
     const int vector = i / kSide, col = i % kSide;
     int greatest = 0;
     for (int w = 0; w < warps; ++w) greatest = max(greatest, of_warp[vector * warps + w][col]);
-    const float unit = block_unit(greatest, kGreatestOf<kFormat>);
+    const float unit = block_unit(greatest, kMaxFinite<kFormat>);
     inverse_units[vector][col] = 1.0F / unit;
     if (by_32) {
       set_vector_scale(to, tile, col, vector, unit);
@@ -270,7 +270,7 @@ __device__ void write_columns(const Held<T>& held, const NarrowMatrix& to, const
 }
 
 struct Rounding {
-  NarrowMatrix as_it_lies, turned;
+  NarrowMatrix as_stored, turned;
   ScalesOf scales;
   TensorScale of_tensor;
 };
@@ -285,11 +285,11 @@ __global__ void __launch_bounds__(kThreads, 2)
   held.read(x, row + at.down * kRowsEach, col + at.across * kEach);
   float unit = 1.0F;
   if (to.scales == ScalesOf::kTile128) {
-    unit = block_unit(greatest_of_tile(held), kGreatestOf<kFormat>);
+    unit = block_unit(greatest_of_tile(held), kMaxFinite<kFormat>);
   } else if (to.scales == ScalesOf::kTensor) {
     const TensorScale& scale = to.of_tensor;
-    if (scale.own_greatest != nullptr) {
-      unit = unit_for(*scale.own_greatest, kGreatestOf<kFormat>);
+    if (scale.own_amax != nullptr) {
+      unit = unit_for(*scale.own_amax, kMaxFinite<kFormat>);
       if (blockIdx.x == 0 && threadIdx.x == 0) *scale.unit = unit;
     } else {
       unit = *scale.unit;
@@ -298,8 +298,8 @@ __global__ void __launch_bounds__(kThreads, 2)
       raise(reinterpret_cast<int*>(scale.greatest), greatest_of_tile(held));
     }
   }
-  if (to.as_it_lies.data != nullptr) {
-    write_rows<kFormat>(held, to.as_it_lies, Tile{row, col}, to.scales, unit);
+  if (to.as_stored.data != nullptr) {
+    write_rows<kFormat>(held, to.as_stored, Tile{row, col}, to.scales, unit);
   }
   if (to.turned.data != nullptr) {
     write_columns<kFormat>(held, to.turned, Tile{col, row}, to.scales, unit);
@@ -320,8 +320,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Tiles that cover the matrix and what is filled up of its results.
-std::int64_t tiles_of(std::int64_t in_matrix, std::int64_t as_it_lies, std::int64_t turned) {
-  return (std::max({in_matrix, as_it_lies, turned}) + kSide - 1) / kSide;
+std::int64_t tiles_of(std::int64_t in_matrix, std::int64_t as_stored, std::int64_t turned) {
+  return (std::max({in_matrix, as_stored, turned}) + kSide - 1) / kSide;
 }
 
 template <class T>
@@ -330,14 +330,14 @@ void narrow_from(const Narrowing& narrowing, const CudaState& state) {
   const auto* const data = static_cast<const T*>(m.tensor.raw()) + m.offset;
   const bool packed = m.row_stride % kPack == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
   const Lying<T> x{data, m.rows, m.cols, m.row_stride, packed};
-  const NarrowMatrix &lying = narrowing.as_it_lies, &turned = narrowing.turned;
+  const NarrowMatrix &lying = narrowing.as_stored, &turned = narrowing.turned;
   const std::int64_t down = tiles_of(m.rows, lying.rows, turned.depth);
   const std::int64_t across = tiles_of(m.cols, lying.depth, turned.rows);
   const auto blocks = static_cast<unsigned>(down * across);
   const Rounding to{lying, turned, narrowing.scales, narrowing.of_tensor};
-  if (narrowing.of_tensor.own_greatest != nullptr) {
+  if (narrowing.of_tensor.own_amax != nullptr) {
     greatest_kernel<T>
-        <<<blocks, kThreads, 0, state.stream>>>(x, across, narrowing.of_tensor.own_greatest);
+        <<<blocks, kThreads, 0, state.stream>>>(x, across, narrowing.of_tensor.own_amax);
   }
   if (narrowing.is_e5m2) {
     narrow_kernel<__NV_E5M2, T><<<blocks, kThreads, 0, state.stream>>>(x, across, to);

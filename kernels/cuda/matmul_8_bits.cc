@@ -78,8 +78,8 @@ constexpr std::int64_t bytes_of_floats(std::int64_t count) {
 // sm_90 have no other layout).
 struct NarrowOperands {
   NarrowMatrix a, b;
-  int* own_greatest = nullptr;  // of a and of b
-  float* sums = nullptr;        // where cuBLASLt does not write c itself
+  int* own_amax = nullptr;  // of a and of b
+  float* sums = nullptr;    // where cuBLASLt does not write c itself
   std::byte* end = nullptr;
 };
 
@@ -102,7 +102,7 @@ NarrowOperands operands_in(NarrowScratch scratch, const Matmul& op, const Recipe
   const std::int64_t depth = multiple_of(recipe.depth, op.a.transposed ? op.a.rows : op.a.cols);
   const std::int64_t rows = multiple_of(recipe.rows, op.c.rows);
   const std::int64_t cols = multiple_of(kNarrowMultiple, op.c.cols);
-  x.own_greatest = static_cast<int*>(scratch.take(2 * sizeof(int)));
+  x.own_amax = static_cast<int*>(scratch.take(2 * sizeof(int)));
   const auto take = [&](std::int64_t of, ScalesOf shared) {
     void* const at = scratch.take(scale_bytes(shared, of, depth));
     return NarrowMatrix{static_cast<std::uint8_t*>(scratch.take(of * depth)), of, depth, at};
@@ -119,19 +119,19 @@ NarrowOperands operands_in(NarrowScratch scratch, const Matmul& op, const Recipe
 // `sums_over_rows`: of the matrix as it lies.
 Narrowing narrowing_of(const Matrix& matrix, bool sums_over_rows, ScalesOf scales,
                        const NarrowMatrix& to) {
-  Narrowing narrowing{.from = matrix, .scales = scales, .as_it_lies = {}, .turned = {}};
-  (sums_over_rows ? narrowing.turned : narrowing.as_it_lies) = to;
+  Narrowing narrowing{.from = matrix, .scales = scales, .as_stored = {}, .turned = {}};
+  (sums_over_rows ? narrowing.turned : narrowing.as_stored) = to;
   return narrowing;
 }
 
 // `own`: where the unit goes that is found here.
 TensorScale tensor_scale(const OperandRounding& rounding, const Tensor& of_steps, void* own,
-                         int* own_greatest) {
-  if (rounding.recipe != Precision::kFp8) return {static_cast<float*>(own), nullptr, own_greatest};
+                         int* own_amax) {
+  if (rounding.recipe != Precision::kFp8) return {static_cast<float*>(own), nullptr, own_amax};
   TPSIM_CHECK(of_steps.defined(), "a product without the scale of its operand");
   auto* const known = of_steps.data<float>();
   if (!rounding.finds_scales) return {known, known + 1, nullptr};
-  return {static_cast<float*>(own), known + 1, own_greatest};
+  return {static_cast<float*>(own), known + 1, own_amax};
 }
 
 // Where the turned copy of a product's first operand is kept for the next product.
@@ -163,7 +163,7 @@ void round_a(const Matmul& op, const RecipeRow& recipe, NarrowOperands& x, CudaS
   }
   if (by_tensor) {
     void* const own = rounding.keeps_a ? a.turned.scales : x.a.scales;
-    a.of_tensor = tensor_scale(rounding, rounding.a_scale, own, x.own_greatest);
+    a.of_tensor = tensor_scale(rounding, rounding.a_scale, own, x.own_amax);
     x.a.scales = kept.turned.scales = a.of_tensor.unit;
   }
   narrow(a, state);
@@ -172,7 +172,7 @@ void round_a(const Matmul& op, const RecipeRow& recipe, NarrowOperands& x, CudaS
 void round_b(const Matmul& op, ScalesOf scales, NarrowOperands& x, const CudaState& state) {
   Narrowing b = narrowing_of(op.b, !op.b.transposed, scales, x.b);
   if (scales == ScalesOf::kTensor) {
-    b.of_tensor = tensor_scale(op.rounding, op.rounding.b_scale, x.b.scales, x.own_greatest + 1);
+    b.of_tensor = tensor_scale(op.rounding, op.rounding.b_scale, x.b.scales, x.own_amax + 1);
     x.b.scales = b.of_tensor.unit;
   }
   narrow(b, state);
@@ -217,7 +217,7 @@ void multiply_in_8_bits(const Matmul& op, CudaState& state) {
   workspace = static_cast<std::byte*>(state.scratch.bytes(bytes));
   NarrowOperands x = operands_in({workspace + kMatmulWorkspace}, op, *recipe, scales);
   if (finds_scales(op.rounding)) {
-    check_cuda(cudaMemsetAsync(x.own_greatest, 0, 2 * sizeof(int), state.stream),
+    check_cuda(cudaMemsetAsync(x.own_amax, 0, 2 * sizeof(int), state.stream),
                "clearing greatest magnitudes");
   }
   round_a(op, *recipe, x, state);

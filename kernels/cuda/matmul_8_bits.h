@@ -41,7 +41,7 @@ struct TensorScale {
   float* greatest = nullptr;  // raised; null: nobody asks
   // The tensor's own: its greatest magnitude becomes the format's. Zero beforehand. Null: the unit
   // is known.
-  int* own_greatest = nullptr;
+  int* own_amax = nullptr;
 };
 
 // The matrix rounded to E4M3, or E5M2 of gradients with one scale, to nearest even, in one pass
@@ -52,7 +52,7 @@ struct Narrowing {
   const Matrix& from;
   bool is_e5m2 = false;
   ScalesOf scales = ScalesOf::kTensor;
-  NarrowMatrix as_it_lies, turned;
+  NarrowMatrix as_stored, turned;
   TensorScale of_tensor = {};  // of kTensor
 };
 void narrow(const Narrowing& narrowing, const CudaState& state);

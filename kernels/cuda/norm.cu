@@ -182,11 +182,11 @@ struct RowPair {
       dy[p].read(a.dy + row * a.cols + at);
     }
   }
-  __device__ void widen_anew() {
+  __device__ void widen_again() {
 #pragma unroll
     for (int p = 0; p < P; ++p) {
-      x[p].widen_anew();
-      dy[p].widen_anew();
+      x[p].widen_again();
+      dy[p].widen_again();
     }
   }
 };
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(kBackwardThreads) norm_backward_kernel(const B
       pair.read(a, row);
     }
     const RowFacts f = facts_of(a, pair, row);
-    pair.widen_anew();
+    pair.widen_again();
 #pragma unroll
     for (int p = 0; p < P; ++p) {
       const std::int64_t at = pack_begin(p);

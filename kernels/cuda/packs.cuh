@@ -86,7 +86,7 @@ struct Raw {
   }
   // Forgets what was computed from the elements, so that the compiler widens them again rather than
   // keep twice as many registers from one pass to the next.
-  __device__ void widen_anew() {
+  __device__ void widen_again() {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
       asm volatile("" : "+r"(words[i].x), "+r"(words[i].y), "+r"(words[i].z), "+r"(words[i].w));
