@@ -54,7 +54,7 @@ void specify_head_norms(SpecList& specs) {
 
 }  // namespace
 
-void Attention::specify(SpecList& specs) {
+void ParallelAttention::specify(SpecList& specs) {
   const ModelSpec& model = specs.model();
   const WeightNames names = names_of(model);
   if (model.attention.latent.kv_rank > 0) {
@@ -75,7 +75,8 @@ void Attention::specify(SpecList& specs) {
                has_output_bias(model));
 }
 
-Attention::Attention(const RankContext& context, ParameterUnit& unit, const std::string& block)
+ParallelAttention::ParallelAttention(const RankContext& context, ParameterUnit& unit,
+                                     const std::string& block)
     : context_(context),
       core_(context, core_weights(context.model, unit, block)),
       gate_(find_parameter(unit, block + kGateWeight)),
@@ -94,7 +95,7 @@ Attention::Attention(const RankContext& context, ParameterUnit& unit, const std:
   }
 }
 
-Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
+Tensor ParallelAttention::forward(const Tensor& x, AttentionSaved& saved) const {
   if (latent_) {
     saved.x = x;
     saved.core.qkv = latent_->forward(x, saved.latent, core_);
@@ -110,7 +111,7 @@ Tensor Attention::forward(const Tensor& x, AttentionSaved& saved) const {
   return linear_forward(context_, gated_output(saved), output_, kOutput);
 }
 
-Tensor Attention::gated_output(AttentionSaved& saved) const {
+Tensor ParallelAttention::gated_output(AttentionSaved& saved) const {
   const Tensor& context = saved.core.context;
   if (gate_ == nullptr) return context;
   saved.gated = allocate_activation(context_, context.shape(), kOutputGate.text);
@@ -121,7 +122,7 @@ Tensor Attention::gated_output(AttentionSaved& saved) const {
 
 // From the gradient of what the output projection multiplied to that of the core's result; the
 // gate's takes the gate's place.
-Tensor Attention::gate_backward(Tensor dgated) const {
+Tensor ParallelAttention::gate_backward(Tensor dgated) const {
   if (gate_ == nullptr) return dgated;
   Tensor dcontext = allocate_activation(context_, dgated.shape(), kOutputGate.text);
   context_.device.note(gate_record(OpKind::kGateBackward, dgated.rows(), dgated.cols(), false,
@@ -129,14 +130,15 @@ Tensor Attention::gate_backward(Tensor dgated) const {
   return dcontext;
 }
 
-void Attention::add_gate_gradient(const Tensor& x, const Tensor& dx, const Tensor& dgate) const {
+void ParallelAttention::add_gate_gradient(const Tensor& x, const Tensor& dx,
+                                          const Tensor& dgate) const {
   if (gate_ == nullptr) return;
   linear_input_gradient(context_, matrix_of(dgate), *gate_, matrix_of(dx), 1, kGateLinear);
   linear_weight_gradient(context_, matrix_of(dgate), matrix_of(x), *gate_, kGateLinear);
 }
 
 // Separate matrices write adjacent columns of one output.
-Tensor Attention::project_qkv(const Tensor& x) const {
+Tensor ParallelAttention::project_qkv(const Tensor& x) const {
   const Shape rows{x.shape()[0], x.shape()[1], qkv_width(core_.layout())};
   Tensor qkv = allocate_activation(context_, rows, kQkv.text);
   side_by_side_forward(context_, x, projections_, qkv, kQkv);
@@ -145,7 +147,7 @@ Tensor Attention::project_qkv(const Tensor& x) const {
 }
 
 // The biases of q, k, v lie one behind the other where one op is to add them.
-void Attention::add_biases(const Tensor& qkv) const {
+void ParallelAttention::add_biases(const Tensor& qkv) const {
   std::int64_t column = 0;
   for (std::size_t i = 0; i < projections_.size(); ++i) {
     const Parameter* bias = projection_biases_[i];
@@ -159,7 +161,7 @@ void Attention::add_biases(const Tensor& qkv) const {
   }
 }
 
-void Attention::bias_gradients(const Tensor& dqkv) const {
+void ParallelAttention::bias_gradients(const Tensor& dqkv) const {
   std::int64_t column = 0;
   for (std::size_t i = 0; i < projections_.size(); ++i) {
     Parameter* bias = projection_biases_[i];
@@ -174,7 +176,7 @@ void Attention::bias_gradients(const Tensor& dqkv) const {
   }
 }
 
-Tensor Attention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
+Tensor ParallelAttention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
   const Tensor& multiplied = gate_ != nullptr ? saved.gated : saved.core.context;
   Tensor dcontext = linear_backward(context_, dy, multiplied, output_, kOutput);
   saved.gated = Tensor();
@@ -185,15 +187,15 @@ Tensor Attention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
   return dqkv;
 }
 
-Tensor Attention::backward(const Tensor& dy, AttentionSaved saved) const {
+Tensor ParallelAttention::backward(const Tensor& dy, AttentionSaved saved) const {
   Tensor dqkv = core_backward(dy, saved);
   if (latent_) return latent_->backward(dqkv, saved.x, std::move(saved.latent), core_);
   core_.prepare_backward(dqkv, saved.core);
   Tensor x =
-      enter_again(context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
-  if (leaves_beside(context_) && gate_ == nullptr) {
+      regather_input(context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
+  if (overlaps_input_gradient_reduction(context_) && gate_ == nullptr) {
     Tensor dx = side_by_side_input_gradient(context_, dqkv, x.shape(), projections_, kQkv);
-    return leave_beside(context_, std::move(dx), kInputReduced, [&] {
+    return leave_overlapped(context_, std::move(dx), kInputReduced, [&] {
       side_by_side_weight_gradient(context_, dqkv, x, projections_, kQkv);
       bias_gradients(dqkv);
     });

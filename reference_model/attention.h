@@ -23,10 +23,10 @@ struct AttentionSaved {
   Tensor gate, gated;  // with AttentionShape::output_gate
 };
 
-class Attention {
+class ParallelAttention {
  public:
   static void specify(SpecList& specs);
-  Attention(const RankContext& context, ParameterUnit& unit, const std::string& block);
+  ParallelAttention(const RankContext& context, ParameterUnit& unit, const std::string& block);
 
   // The output projection's partial sum over the tensor group, without its bias:
   // [seq, batch, hidden].

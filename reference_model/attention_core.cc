@@ -92,7 +92,7 @@ AttentionCore::AttentionCore(const RankContext& context, const Weights& weights)
     return tensor;
   };
   if (attention.position == PositionKind::kRotary) {
-    const RotaryTurns table = rotary_table(context.model);
+    const RotaryAngles table = rotary_table(context.model);
     if (!table.is_plain) frequencies_ = upload(table.frequencies, "rotary_frequencies");
     magnitude_ = table.magnitude;
   }

@@ -43,14 +43,15 @@ BlockUnits Block::add_to(const RankContext& context, ParameterStore& store, std:
   };
   norm(norms.before1);
   if (is_recurrent(context.model)) Recurrence::specify(specs);
-  if (context.model.mixer == MixerKind::kAttention) Attention::specify(specs);
+  if (context.model.mixer == MixerKind::kAttention) ParallelAttention::specify(specs);
   norm(norms.after1);
   norm(norms.before2);
   if (with_experts) {
     Experts::specify_router(specs);
-    if (context.model.experts.shared_ffn > 0) Mlp::specify(shared_expert(context.model), specs);
+    if (context.model.experts.shared_ffn > 0)
+      ParallelMLP::specify(shared_expert(context.model), specs);
   } else if (has_feed_forward(context.model)) {
-    Mlp::specify(dense_mlp(context.model), specs);
+    ParallelMLP::specify(dense_mlp(context.model), specs);
   }
   norm(norms.after2);
   BlockUnits units{.block = &store.add_unit(specs.take())};
@@ -114,7 +115,7 @@ Tensor Block::run_forward(const Tensor& x, BlockSaved& saved) const {
                      {mixer_bias(), saved.attention_mask, seed_of(saved, 1, by_rank),
                       "attention.residual", after1_ ? &*after1_ : nullptr, &saved.after1});
   }
-  if (!has_branch_behind()) return y;
+  if (!has_next_branch()) return y;
   const Tensor n2 = norm2_ ? norm2_->forward(context_, y, saved.norm2, "block.norm2") : y;
   return add_residual(mlp_forward(n2, saved), after_norm ? n2 : y,
                       {mlp_bias(), saved.mlp_mask, seed_of(saved, 2, by_rank), "mlp.residual",
@@ -249,7 +250,7 @@ Tensor Block::run_backward(const Tensor& dz, BlockSaved& saved) const {
   };
   const auto pointer = [](const std::optional<Norm>& norm) { return norm ? &*norm : nullptr; };
   Tensor dy = dz;
-  if (has_branch_behind()) {
+  if (has_next_branch()) {
     dy = branch_backward(
         dz, mlp_bias(), [&](Tensor d) { return mlp_backward(std::move(d), saved); },
         Norms{pointer(norm2_), std::move(saved.norm2), pointer(after2_), std::move(saved.after2)},

@@ -86,7 +86,7 @@ class Block {
   // Through the dropout of a branch; dout itself without one.
   Tensor drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const;
   bool mixes() const { return attention_ || recurrence_; }
-  bool has_branch_behind() const { return mlp_ || experts_; }
+  bool has_next_branch() const { return mlp_ || experts_; }
   Parameter* mixer_bias() const { return attention_ ? attention_->output_bias() : nullptr; }
   Parameter* mlp_bias() const { return experts_ ? nullptr : mlp_->output_bias(); }
   std::uint64_t seed_of(const BlockSaved& saved, int place, bool by_rank) const;
@@ -96,9 +96,9 @@ class Block {
   BlockUnits units_;
   std::optional<Norm> norm1_, norm2_;    // before the branches
   std::optional<Norm> after1_, after2_;  // behind them
-  std::optional<Attention> attention_;
+  std::optional<ParallelAttention> attention_;
   std::optional<Recurrence> recurrence_;
-  std::optional<Mlp> mlp_;  // dense, or beside the experts the shared one
+  std::optional<ParallelMLP> mlp_;  // dense, or beside the experts the shared one
   std::optional<Experts> experts_;
   Place place_;
   std::int64_t forwards_ = 0;

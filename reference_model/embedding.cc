@@ -33,8 +33,8 @@ ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& s
                                                                : UnitRole::kWordEmbeddings);
 }
 
-Embedding::Embedding(const RankContext& context, ParameterStore& store,
-                     ParameterUnit& word_embeddings)
+VocabParallelEmbedding::VocabParallelEmbedding(const RankContext& context, ParameterStore& store,
+                                               ParameterUnit& word_embeddings)
     : context_(context), store_(store), table_(word_embeddings) {
   const ModelSpec& model = context.model;
   const WeightNames names = names_of(model);
@@ -49,12 +49,12 @@ Embedding::Embedding(const RankContext& context, ParameterStore& store,
   if (model.embedding_norm) norm_ = std::make_unique<Norm>(*rest_, names.embedding_norm);
 }
 
-Parameter* Embedding::positions() const {
+Parameter* VocabParallelEmbedding::positions() const {
   return rest_ == nullptr ? nullptr : find_parameter(*rest_, names_of(context_.model).positions);
 }
 
-std::vector<Embedding::PositionRows> Embedding::position_rows(const Tensor& x,
-                                                              const Tensor& table) const {
+std::vector<VocabParallelEmbedding::PositionRows> VocabParallelEmbedding::position_rows(
+    const Tensor& x, const Tensor& table) const {
   const std::int64_t batch = x.shape()[1], hidden = x.shape()[2];
   std::vector<PositionRows> rows;
   for (const SequenceRun& run : share_runs(context_)) {
@@ -64,7 +64,7 @@ std::vector<Embedding::PositionRows> Embedding::position_rows(const Tensor& x,
   return rows;
 }
 
-Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
+Tensor VocabParallelEmbedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
   saved.tokens = tokens;
   store_.begin_forward(table_);
   Tensor x = lookup(tokens);
@@ -87,12 +87,12 @@ Tensor Embedding::forward(const Tensor& tokens, EmbeddingSaved& saved) {
   return x;
 }
 
-void Embedding::scale(const Tensor& x) const {
+void VocabParallelEmbedding::scale(const Tensor& x) const {
   const auto factor = static_cast<float>(context_.model.ends.embedding_scale);
   if (factor != 1) context_.device.run(Scale{x, factor, kScale});
 }
 
-Tensor Embedding::finish(Tensor x, EmbeddingSaved& saved) {
+Tensor VocabParallelEmbedding::finish(Tensor x, EmbeddingSaved& saved) {
   store_.begin_forward(*rest_);
   if (Parameter* p = positions(); p != nullptr) {
     for (const auto& [part, table] : position_rows(x, p->weight)) {
@@ -105,7 +105,7 @@ Tensor Embedding::finish(Tensor x, EmbeddingSaved& saved) {
 }
 
 // Every rank looks up the words it has; the sum over the tensor group is complete.
-Tensor Embedding::lookup(const Tensor& tokens) {
+Tensor VocabParallelEmbedding::lookup(const Tensor& tokens) {
   const LocalSizes sizes = local_sizes(context_);
   Tensor x =
       allocate_activation(context_, {sizes.seq, sizes.batch, context_.model.hidden}, kLookup.text);
@@ -115,7 +115,7 @@ Tensor Embedding::lookup(const Tensor& tokens) {
                                {ModelPart::kTensorParallel, "embedding.reduce"});
 }
 
-void Embedding::backward(const Tensor& dy, EmbeddingSaved saved) {
+void VocabParallelEmbedding::backward(const Tensor& dy, EmbeddingSaved saved) {
   store_.finish_shares();  // there is no work left to hide them behind
   Tensor dx = dy;
   if (saved.mask.defined()) {

@@ -23,10 +23,11 @@ ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& s
 std::string embedding_table_name(const ModelSpec& model);
 std::string head_table_name(const ModelSpec& model);  // the embedding's when tied
 
-class Embedding {
+class VocabParallelEmbedding {
  public:
   // Adds the unit of everything but the word embeddings, which may be shared with the head.
-  Embedding(const RankContext& context, ParameterStore& store, ParameterUnit& word_embeddings);
+  VocabParallelEmbedding(const RankContext& context, ParameterStore& store,
+                         ParameterUnit& word_embeddings);
   // tokens [seq, batch] int32 -> residual_shape(context).
   Tensor forward(const Tensor& tokens, EmbeddingSaved& saved);
   void backward(const Tensor& dy, EmbeddingSaved saved);

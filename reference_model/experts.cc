@@ -52,7 +52,7 @@ std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
 
 }  // namespace
 
-bool holds_arrived_tokens(std::string_view allocation) {
+bool is_dispatched_tokens(std::string_view allocation) {
   constexpr std::array<std::string_view, 8> kAll = {kArrived,     kActive,          kSlopes,
                                                     kUp.text,     kDown.text,       kReorder.text,
                                                     kGather.text, kReduceSlots.text};

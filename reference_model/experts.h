@@ -23,7 +23,7 @@ namespace tpsim {
 
 // Whether an allocation, by its label, holds rows of tokens for this rank's experts, whoever sent
 // them: their number follows how many tokens chose these experts, where none is dropped.
-bool holds_arrived_tokens(std::string_view allocation);
+bool is_dispatched_tokens(std::string_view allocation);
 
 // E experts of C slots from this rank's T tokens; N slots arrive for each of this rank's experts.
 struct ExpertsSaved {

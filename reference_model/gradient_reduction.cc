@@ -35,7 +35,7 @@ void ParameterStore::reduce_partials(ParameterUnit& unit) {
 // A tied table is not complete before the stages that share it have met, at the step's end.
 void ParameterStore::gradients_complete(ParameterUnit& unit) {
   const bool is_tied = context_.model.tied_embedding && unit.holds_word_embeddings();
-  if (!reduces_beside() || !is_last_backward_ || is_tied) return;
+  if (!overlaps_reduction() || !is_last_backward_ || is_tied) return;
   reduce_partials(unit);
   reduce_over_data_parallel(unit);
 }
@@ -47,7 +47,7 @@ void ParameterStore::reduce_over_data_parallel(ParameterUnit& unit) {
   Communicator& group = reduction_group(unit);
   const bool scatters = zero_stage(unit) >= 1 &&
                         context_.options.gradient_reduction == GradientReduction::kReduceScatter;
-  if (reduces_beside()) {
+  if (overlaps_reduction()) {
     if (scatters) return group.begin_reduce_scatter(unit.gradients, unit.gradient_share, kReduce);
     return group.begin_all_reduce(unit.gradients, ReduceOp::kSum, kReduce);
   }
@@ -59,7 +59,7 @@ void ParameterStore::reduce_over_data_parallel(ParameterUnit& unit) {
 void ParameterStore::reduce_into_share(ParameterUnit& unit, const Tensor& whole) {
   const Tensor share = whole.slice(share_begin(unit), share_size(unit));
   on_their_way_.push_back({&unit, share});
-  if (reduces_beside()) {
+  if (overlaps_reduction()) {
     reduction_group(unit).begin_reduce_scatter(whole, share, kReduceIntoShare);
   } else {
     reduction_group(unit).reduce_scatter(whole, share, kReduceIntoShare);

@@ -56,7 +56,7 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   shape_logits(saved);
 
   if (context_.options.online_loss) {
-    take_sums_online(saved);
+    online_softmax_stats(saved);
   } else {
     take_sums(saved);
   }
@@ -78,7 +78,7 @@ void Head::take_sums(HeadSaved& saved) const {
 }
 
 // In one pass over the logits: sums less this rank's own maxima, which those of all ranks scale.
-void Head::take_sums_online(HeadSaved& saved) const {
+void Head::online_softmax_stats(HeadSaved& saved) const {
   const LocalSizes sizes = local_sizes(context_);
   const std::int64_t tokens = saved.logits.rows();
   saved.max = allocate_statistic(context_, {tokens}, kMax.text);
@@ -142,8 +142,9 @@ Tensor Head::backward(float scale, HeadSaved saved) {
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();
   Tensor dx = linear_input_gradient(context_, saved.logits, table, kLogits);
-  Tensor x = enter_again(context_, saved.x, {ModelPart::kColumnParallelBackward, "head.regather"});
-  dx = leave_beside(context_, std::move(dx), kHeadReduced, [&] {
+  Tensor x =
+      regather_input(context_, saved.x, {ModelPart::kColumnParallelBackward, "head.regather"});
+  dx = leave_overlapped(context_, std::move(dx), kHeadReduced, [&] {
     linear_weight_gradient(context_, matrix_of(saved.logits), matrix_of(x), table, kLogits);
     x = Tensor();
     store_.end_backward(table_);

@@ -29,7 +29,7 @@ class Head {
 
  private:
   void take_sums(HeadSaved& saved) const;
-  void take_sums_online(HeadSaved& saved) const;
+  void online_softmax_stats(HeadSaved& saved) const;
   void shape_logits(HeadSaved& saved) const;
   void shape_logits_backward(HeadSaved& saved) const;
   Tensor converted(const Tensor& logits, DType dtype) const;

@@ -175,7 +175,7 @@ Tensor LatentAttention::keys_and_values_backward(const Tensor& kv, const Tensor&
 // The gradient of what queries are projected from, a partial sum over the tensor group.
 Tensor LatentAttention::queries_backward(const Tensor& dqkv, const LatentSaved& saved) const {
   const Tensor input =
-      enter_again(context_, saved.q, {ModelPart::kColumnParallelBackward, "attention.regather"});
+      regather_input(context_, saved.q, {ModelPart::kColumnParallelBackward, "attention.regather"});
   Tensor dinput = allocate_activation(context_, input.shape(), kLatentUp.text);
   const Matrix dqueries = columns_of(dqkv, 0, query_columns());
   linear_input_gradient(context_, dqueries, q_up_, matrix_of(dinput), 0, kLatentUp);
@@ -207,7 +207,8 @@ Tensor LatentAttention::backward(const Tensor& dqkv, const Tensor& x, LatentSave
   dq = leave_tensor_parallel(context_, std::move(dq),
                              {ModelPart::kColumnParallelBackward, "attention.backward"});
   Tensor dkv = keys_and_values_backward(
-      enter_again(context_, saved.kv, {ModelPart::kColumnParallelBackward, "attention.regather"}),
+      regather_input(context_, saved.kv,
+                     {ModelPart::kColumnParallelBackward, "attention.regather"}),
       dqkv, core);
   dkv = leave_tensor_parallel(context_, std::move(dkv),
                               {ModelPart::kColumnParallelBackward, "attention.backward"});

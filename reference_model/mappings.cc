@@ -25,7 +25,7 @@ const Tensor& kept_input(const RankContext& context, const Tensor& x, const Tens
   return keeps_gathered(context) ? inside : x;
 }
 
-Tensor enter_again(const RankContext& context, const Tensor& kept, const Label& label) {
+Tensor regather_input(const RankContext& context, const Tensor& kept, const Label& label) {
   return keeps_gathered(context) ? kept : enter_tensor_parallel(context, kept, label);
 }
 
@@ -41,13 +41,13 @@ Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const Label& 
   return part;
 }
 
-bool leaves_beside(const RankContext& context) {
+bool overlaps_input_gradient_reduction(const RankContext& context) {
   return context.options.overlap_tensor_reduction && context.groups.tensor.size() > 1;
 }
 
-Tensor leave_beside(const RankContext& context, Tensor x, const Label& label,
-                    const std::function<void()>& work) {
-  if (!leaves_beside(context)) {
+Tensor leave_overlapped(const RankContext& context, Tensor x, const Label& label,
+                        const std::function<void()>& work) {
+  if (!overlaps_input_gradient_reduction(context)) {
     work();
     return leave_tensor_parallel(context, std::move(x), label);
   }

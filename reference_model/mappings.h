@@ -23,16 +23,16 @@ Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const 
 // became: x, gathered again then, or `inside` without options.tp_recompute_allgather.
 const Tensor& kept_input(const RankContext& context, const Tensor& x, const Tensor& inside);
 // From what kept_input() left to `inside`.
-Tensor enter_again(const RankContext& context, const Tensor& kept, const Label& label);
+Tensor regather_input(const RankContext& context, const Tensor& kept, const Label& label);
 // A partial sum over the tensor group [seq, batch, n] -> its total, [seq_share, batch, n]. The
 // result may be x itself, reduced in place.
 Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const Label& label);
 
 // Whether the software adds up input gradients beside the products of weight gradients.
-bool leaves_beside(const RankContext& context);
-// Runs `work` and leaves, which goes on meanwhile where leaves_beside(). `work` has no part in x
-// and asks nothing of the tensor group.
-Tensor leave_beside(const RankContext& context, Tensor x, const Label& label,
-                    const std::function<void()>& work);
+bool overlaps_input_gradient_reduction(const RankContext& context);
+// Runs `work` and leaves, which goes on meanwhile where overlaps_input_gradient_reduction(). `work`
+// has no part in x and asks nothing of the tensor group.
+Tensor leave_overlapped(const RankContext& context, Tensor x, const Label& label,
+                        const std::function<void()>& work);
 
 }  // namespace tpsim

@@ -50,7 +50,7 @@ void activate_backward(const RankContext& context, const Tensor& dactive, const 
   }
 }
 
-void Mlp::specify(const MlpShape& shape, SpecList& specs) {
+void ParallelMLP::specify(const MlpShape& shape, SpecList& specs) {
   const std::int64_t hidden = specs.model().hidden;
   for (const std::string& name : shape.up) {
     specs.linear(name, {shape.width, hidden}, Sharding::kRows, shape.bias);
@@ -58,8 +58,8 @@ void Mlp::specify(const MlpShape& shape, SpecList& specs) {
   specs.linear(shape.down, {hidden, shape.width}, Sharding::kColumns, shape.bias);
 }
 
-Mlp::Mlp(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
-         const std::string& block)
+ParallelMLP::ParallelMLP(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
+                         const std::string& block)
     : context_(context),
       down_(get_parameter(unit, block + shape.down + ".weight")),
       down_bias_(find_parameter(unit, block + shape.down + ".bias")) {
@@ -69,11 +69,13 @@ Mlp::Mlp(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
   }
 }
 
-Tensor Mlp::fused_bias() const { return gated() ? Tensor() : weight_of(up_biases_.front()); }
+Tensor ParallelMLP::fused_bias() const {
+  return gated() ? Tensor() : weight_of(up_biases_.front());
+}
 
-const Label& Mlp::activation_label() const { return gated() ? kMlpSwiglu : kMlpGelu; }
+const Label& ParallelMLP::activation_label() const { return gated() ? kMlpSwiglu : kMlpGelu; }
 
-void Mlp::add_up_bias(const Tensor& up) const {
+void ParallelMLP::add_up_bias(const Tensor& up) const {
   if (!gated() || up_biases_.front() == nullptr) return;
   const std::int64_t ffn = down_.weight.cols();
   for (std::size_t i = 0; i < up_biases_.size(); ++i) {
@@ -82,7 +84,7 @@ void Mlp::add_up_bias(const Tensor& up) const {
   }
 }
 
-void Mlp::up_bias_gradients(const Tensor& dup) const {
+void ParallelMLP::up_bias_gradients(const Tensor& dup) const {
   const std::int64_t ffn = down_.weight.cols();
   for (std::size_t i = 0; i < up_biases_.size(); ++i) {
     if (up_biases_[i] == nullptr) continue;
@@ -92,7 +94,7 @@ void Mlp::up_bias_gradients(const Tensor& dup) const {
   }
 }
 
-Tensor Mlp::forward(const Tensor& x, MlpSaved& saved) const {
+Tensor ParallelMLP::forward(const Tensor& x, MlpSaved& saved) const {
   const Tensor input =
       enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "mlp.gather"});
   saved.x = kept_input(context_, x, input);
@@ -108,7 +110,7 @@ Tensor Mlp::forward(const Tensor& x, MlpSaved& saved) const {
 }
 
 // From the result's gradient to that of what was projected up.
-Tensor Mlp::up_gradient(const Tensor& dy, MlpSaved& saved) const {
+Tensor ParallelMLP::up_gradient(const Tensor& dy, MlpSaved& saved) const {
   Tensor dactive = linear_backward(context_, dy, saved.active, down_, kMlpDown);
   saved.active = Tensor();
   Tensor dup = allocate_activation(context_, saved.up.shape(), "mlp.dup");
@@ -122,17 +124,18 @@ Tensor Mlp::up_gradient(const Tensor& dy, MlpSaved& saved) const {
   return dup;
 }
 
-Tensor Mlp::backward(const Tensor& dy, MlpSaved saved) const {
+Tensor ParallelMLP::backward(const Tensor& dy, MlpSaved saved) const {
   Tensor dup = up_gradient(dy, saved);
-  Tensor x = enter_again(context_, saved.x, {ModelPart::kColumnParallelBackward, "mlp.regather"});
-  if (!leaves_beside(context_)) {
+  Tensor x =
+      regather_input(context_, saved.x, {ModelPart::kColumnParallelBackward, "mlp.regather"});
+  if (!overlaps_input_gradient_reduction(context_)) {
     Tensor dx = side_by_side_backward(context_, dup, x, up_, kMlpUp);
     dup = x = Tensor();
     return leave_tensor_parallel(context_, std::move(dx), kMlpReduced);
   }
   Tensor dx = side_by_side_input_gradient(context_, dup, x.shape(), up_, kMlpUp);
-  return leave_beside(context_, std::move(dx), kMlpReduced,
-                      [&] { side_by_side_weight_gradient(context_, dup, x, up_, kMlpUp); });
+  return leave_overlapped(context_, std::move(dx), kMlpReduced,
+                          [&] { side_by_side_weight_gradient(context_, dup, x, up_, kMlpUp); });
 }
 
 }  // namespace tpsim

@@ -32,11 +32,11 @@ void activate(const RankContext& context, const Tensor& up, const Tensor& bias,
 void activate_backward(const RankContext& context, const Tensor& dactive, const Tensor& up,
                        const Tensor& bias, const Tensor& dup, const Label& label);
 
-class Mlp {
+class ParallelMLP {
  public:
   static void specify(const MlpShape& shape, SpecList& specs);
-  Mlp(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
-      const std::string& block);
+  ParallelMLP(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
+              const std::string& block);
 
   // The down projection's partial sum over the tensor group, without its bias.
   Tensor forward(const Tensor& x, MlpSaved& saved) const;

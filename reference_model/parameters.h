@@ -209,7 +209,7 @@ class ParameterStore {
   // the sequence, or of the heads: their sum. Without sequence parallelism those of kPartial alone.
   void reduce_sequence_partials(ParameterUnit& unit, const Tensor& gradients);
   Communicator& reduction_group(const ParameterUnit& unit) const;
-  bool reduces_beside() const { return context_.options.overlap_gradient_reduction; }
+  bool overlaps_reduction() const { return context_.options.overlap_gradient_reduction; }
   // Of stages 0 and 1: all of the step's gradients have been added up.
   void gradients_complete(ParameterUnit& unit);
   void bind_weights(ParameterUnit& unit);

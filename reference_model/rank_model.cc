@@ -21,7 +21,7 @@ ModelChunk::ModelChunk(const RankContext& context, ParameterStore& store, std::i
   const std::int64_t first_layer = std::accumulate(layers.begin(), here, std::int64_t{0});
   if (chunk == 0) {
     word_embeddings_ = &add_word_embeddings(context, store, embedding_table_name(model), false);
-    embedding_ = std::make_unique<Embedding>(context, store, *word_embeddings_);
+    embedding_ = std::make_unique<VocabParallelEmbedding>(context, store, *word_embeddings_);
   }
   const std::int64_t recomputed = recomputed_blocks(context.plan, *here);
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {

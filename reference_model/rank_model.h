@@ -51,7 +51,7 @@ class ModelChunk {
   ParameterStore& store_;
   std::deque<RankContext> contexts_;  // by kind of block: the model as if all its blocks were such
   ParameterUnit* word_embeddings_ = nullptr;
-  std::unique_ptr<Embedding> embedding_;
+  std::unique_ptr<VocabParallelEmbedding> embedding_;
   std::vector<Block> blocks_;
   std::unique_ptr<Head> head_;
   std::map<std::int64_t, Saved> saved_;

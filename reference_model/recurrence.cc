@@ -170,8 +170,8 @@ Tensor Recurrence::backward(const Tensor& dy, RecurrenceSaved saved) const {
   Tensor dprojected = mixer_backward(dgated, saved);
   dgated = saved.projected = Tensor();
   dprojected = turned(std::move(dprojected));
-  const Tensor x =
-      enter_again(context_, saved.x, {ModelPart::kColumnParallelBackward, "recurrence.regather"});
+  const Tensor x = regather_input(context_, saved.x,
+                                  {ModelPart::kColumnParallelBackward, "recurrence.regather"});
   return leave_tensor_parallel(
       context_, side_by_side_backward(context_, dprojected, x, inputs_, kRecurrentInput),
       {ModelPart::kColumnParallelBackward, "recurrence.backward"});

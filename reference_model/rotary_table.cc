@@ -76,9 +76,9 @@ std::int64_t turned_width(const AttentionShape& attention) {
   return static_cast<std::int64_t>(width) / 2 * 2;
 }
 
-RotaryTurns rotary_table(const ModelSpec& model) {
+RotaryAngles rotary_table(const ModelSpec& model) {
   const RotaryStretch& stretch = model.attention.rotary.stretch;
-  RotaryTurns table;
+  RotaryAngles table;
   const std::int64_t width = turned_width(model.attention);
   for (std::int64_t i = 0; i < width / 2; ++i) {
     table.frequencies.push_back(static_cast<float>(stretched(stretch, model, width, i)));

@@ -18,11 +18,11 @@ namespace tpsim {
 // Entries of a head that turn: even, at most head_dim.
 std::int64_t turned_width(const AttentionShape& attention);
 
-struct RotaryTurns {
+struct RotaryAngles {
   std::vector<float> frequencies;  // one for each pair
   float magnitude = 1;             // of the cosines and sines
   bool is_plain = true;            // f_i of `none` with magnitude 1
 };
-RotaryTurns rotary_table(const ModelSpec& model);
+RotaryAngles rotary_table(const ModelSpec& model);
 
 }  // namespace tpsim

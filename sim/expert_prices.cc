@@ -223,7 +223,7 @@ std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel
 void grow_arrivals(Program& program, const ModelSpec& model, double load) {
   if (!model.experts.dropless || load <= 1) return;
   for (AllocationRecord& allocation : program.allocations) {
-    if (!holds_arrived_tokens(allocation.label)) continue;
+    if (!is_dispatched_tokens(allocation.label)) continue;
     allocation.bytes = std::llround(load * static_cast<double>(allocation.bytes));
   }
 }

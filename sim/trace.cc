@@ -80,7 +80,7 @@ class LayerTracer {
   }
 
   void trace_embedding() {
-    Embedding embedding(context_, store_, table());
+    VocabParallelEmbedding embedding(context_, store_, table());
     store_.materialize(0);
     EmbeddingSaved saved;
     trace_.forward = mark();
@@ -124,7 +124,7 @@ void add_units(LayerKind kind, const RankContext& context, ParameterStore& store
   };
   switch (kind) {
     case LayerKind::kWordEmbeddings: table(store); break;
-    case LayerKind::kEmbedding: Embedding(context, store, table(table_store)); break;
+    case LayerKind::kEmbedding: VocabParallelEmbedding(context, store, table(table_store)); break;
     case LayerKind::kBlock: Block::add_to(context, store, 0); break;
     case LayerKind::kHead: Head(context, store, table(table_store)); break;
   }

@@ -28,7 +28,7 @@ class Layer {
         context_{device_, owned_.groups(), {}, model, plan_, {}},
         store_(context_) {
     SpecList specs(context_, "b.");
-    Attention::specify(specs);
+    ParallelAttention::specify(specs);
     unit_ = &store_.add_unit(specs.take());
     store_.materialize(3);
     attention_.emplace(context_, *unit_, "b.");
@@ -72,7 +72,7 @@ class Layer {
   RankContext context_;
   ParameterStore store_;
   ParameterUnit* unit_ = nullptr;
-  std::optional<Attention> attention_;
+  std::optional<ParallelAttention> attention_;
 };
 
 ModelSpec multi_head() {
