@@ -51,7 +51,7 @@ Result<RunLoader> run_loader(const Arguments& arguments) {
   TPSIM_TRY(const double node_gbps, node_gbps_of(arguments));
   RunLoader loader(std::move(catalogue), std::move(environments),
                    {given(Opt::kCluster), given(Opt::kStack), given(Opt::kProfile), node_gbps});
-  TPSIM_TRY_STATUS(loader.knows_names());
+  TPSIM_TRY_STATUS(loader.names_status());
   return loader;
 }
 

@@ -135,7 +135,8 @@ Seconds CollectiveCostModel::price(CollectiveKind kind, Bytes bytes,
   return nccl_estimate(kind, bytes, path_of(placement)).time;
 }
 
-Seconds CollectiveCostModel::price_by_owners(Bytes bytes, const GroupPlacement& placement) const {
+Seconds CollectiveCostModel::price_owner_broadcasts(Bytes bytes,
+                                                    const GroupPlacement& placement) const {
   if (placement.ranks <= 1 || bytes.value() <= 0) return Seconds();
   CollectivePath path = path_of(placement);
   const double share = std::min(1.0, static_cast<double>(cluster_.nics_per_node) /

@@ -30,7 +30,7 @@ class CollectiveCostModel {
   Seconds price(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement) const;
   // Slice by slice to its owner, or from it to all: reductions or broadcasts, each of which has one
   // rank at its end and takes one NIC of a node, one after the other. `bytes` of all slices.
-  Seconds price_by_owners(Bytes bytes, const GroupPlacement& placement) const;
+  Seconds price_owner_broadcasts(Bytes bytes, const GroupPlacement& placement) const;
   // Tokens to their experts' ranks, `network` bytes from each rank to other nodes and `inside`
   // bytes over the links of a node beside them, which copying kernels fill to `most`.
   Seconds price_dispatch(Bytes network, Bytes inside, BytesPerSecond most,

@@ -122,7 +122,7 @@ double busiest_load(const ModelSpec& model, const Plan& plan, double spread) {
   return std::min(static_cast<double>(ranks), most);
 }
 
-double parts_reached(const ExpertShape& experts, std::int64_t parts) {
+double expected_destinations(const ExpertShape& experts, std::int64_t parts) {
   const auto n = static_cast<double>(parts);
   const RouterShape& router = experts.router;
   const bool is_limited = router.groups > router.groups_kept;
@@ -152,8 +152,8 @@ OnceSent once_sent(const Scenario& scenario, Bytes once, const GroupPlacement& g
     return static_cast<double>(n - 1) / static_cast<double>(n);
   };
   const double nodes =
-      group.nodes > 1 ? others(group.nodes) * parts_reached(experts, group.nodes) : 0;
-  const double ranks = others(group.ranks_per_node) * parts_reached(experts, group.ranks);
+      group.nodes > 1 ? others(group.nodes) * expected_destinations(experts, group.nodes) : 0;
+  const double ranks = others(group.ranks_per_node) * expected_destinations(experts, group.ranks);
   const bool is_deep = scenario.stack.parts.dispatcher == Dispatcher::kDeepEp;
   return {nodes * once, ranks * once, is_deep ? kDeepEp : kHybridEp};
 }

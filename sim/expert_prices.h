@@ -37,7 +37,7 @@ double busiest_load(const ModelSpec& model, const Plan& plan, double spread);
 
 // Of `parts` equal ones that share the experts, how many hold any of a token's: the expectation, of
 // the groups that the router keeps where it keeps some.
-double parts_reached(const ExpertShape& experts, std::int64_t parts);
+double expected_destinations(const ExpertShape& experts, std::int64_t parts);
 
 // Dispatch or combine: `record` is the program's all-to-all over the expert group, whose bytes are
 // those of the k copies of a rank's tokens.

@@ -205,7 +205,7 @@ const GroupBounds::Fixed& GroupBounds::fixed_of(const Plan& plan) {
 }
 
 // Whatever the tensors.
-double GroupBounds::memory_beside(const Plan& plan, const Fixed& fixed) const {
+double GroupBounds::memory_outside_blocks(const Plan& plan, const Fixed& fixed) const {
   const StackMemory& stack = pricer_.scenario().stack.memory;
   const MemoryOverheads overheads =
       memory_overheads(stack, plan, gradient_stand_ins(fixed.of_layers));
@@ -223,7 +223,7 @@ Bytes GroupBounds::least_held(const Plan& plan, const CutFloors& cuts) {
     fullest = std::min(fullest, held);
   }
   const double mean = fixed.held / static_cast<double>(plan.degrees.pp);
-  return Bytes(kRounding * (std::max(mean, fullest) + memory_beside(plan, fixed)));
+  return Bytes(kRounding * (std::max(mean, fullest) + memory_outside_blocks(plan, fixed)));
 }
 
 // Some stage has every kind of block, and some stage an even share of all of them.
@@ -238,7 +238,7 @@ Bytes GroupBounds::least_of_block(const Plan& plan) {
   for (std::size_t kind = 0; kind < left.highest.size(); ++kind) {
     most = std::max(most, fixed.block_held[kind] + left.highest[kind]);
   }
-  return Bytes(kRounding * (most + memory_beside(plan, fixed)));
+  return Bytes(kRounding * (most + memory_outside_blocks(plan, fixed)));
 }
 
 // The first stage has begun as many micro-batches as there are stages, where there are as many,
@@ -259,7 +259,7 @@ Bytes GroupBounds::least_peak(const Plan& plan, const CutFloors& cuts) {
     }
     least = std::min(least, held + in_flight * std::max(0.0, kept));
   }
-  return Bytes(kRounding * (least + memory_beside(plan, fixed)));
+  return Bytes(kRounding * (least + memory_outside_blocks(plan, fixed)));
 }
 
 bool GroupBounds::host_runs_ahead(const Plan& plan) const {
@@ -281,7 +281,7 @@ double GroupBounds::work_of(const Plan& plan, const Layer& layer) const {
   return std::max(f.device, f.host) + std::max(b.device, b.host);
 }
 
-double GroupBounds::wire_waits(const TransferCost& transfer) const {
+double GroupBounds::wire_wait_time(const TransferCost& transfer) const {
   return pricer_.scenario().stack.parts.overlap_p2p ? 0 : transfer.wire.value();
 }
 
@@ -294,7 +294,7 @@ double GroupBounds::mean_pipeline(const Plan& plan, const CutFloors& cuts, const
   const auto chunks = static_cast<double>(chunk_count(plan));
   const double per_chunk = host_of_chunk(plan);
   const double own = work_of(plan, layers.all) + chunks * per_chunk +
-                     2 * (chunks - 1) * (transfer.gather.value() + wire_waits(transfer));
+                     2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(transfer));
   Layer ahead;
   ahead.add(layers.embedding, (stages - 1) / stages);
   for (std::size_t kind = 0; kind < layers.blocks.size(); ++kind) {
@@ -321,7 +321,7 @@ GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutF
   }
   if (before > 0) ahead.add(layers.embedding, 1);
   const double own = work_of(plan, stage) + chunks * per_chunk +
-                     2 * (chunks - 1) * (transfer.gather.value() + wire_waits(transfer));
+                     2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(transfer));
   const double way = m * own + before * (transfer.wire.value() + per_chunk);
   // A host that runs ahead may show in backward alone.
   const double host = host_runs_ahead(plan) ? 0 : ahead.forward.host;

@@ -105,8 +105,8 @@ class GroupBounds {
                             const TransferCost& transfer) const;
   End end_of(const Plan& plan, const std::vector<std::int64_t>& blocks, const Layers& layers,
              const Fixed& fixed, const TransferCost& transfer) const;
-  double memory_beside(const Plan& plan, const Fixed& fixed) const;
-  double wire_waits(const TransferCost& transfer) const;
+  double memory_outside_blocks(const Plan& plan, const Fixed& fixed) const;
+  double wire_wait_time(const TransferCost& transfer) const;
 
   LayerPricer& pricer_;
   // By how ZeRO works around layers, as in PlanBounds.

@@ -187,7 +187,7 @@ Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan
   }
   Seconds time =
       sync == DataParallelSync::kSlices && moves_slices(record)
-          ? collectives().price_by_owners(bytes, inner)
+          ? collectives().price_owner_broadcasts(bytes, inner)
           : collectives().price(owned ? CollectiveKind::kBroadcast : record.kind, bytes, inner);
   // Shards of gradients are added up over the ranks that hold the same one.
   if (in_shards && record.kind != CollectiveKind::kAllGather) {
@@ -217,8 +217,8 @@ Seconds LayerPricer::end_op_time(const OpRecord& op) {
 
 // Owners broadcast one after the other, each around the whole ring what it owns of a stage: parts
 // of a block, or several.
-Seconds LayerPricer::gather_by_owners(const CollectiveRecord& record, const StepEndTrace& trace,
-                                      const Plan& plan) const {
+Seconds LayerPricer::owner_broadcast_time(const CollectiveRecord& record, const StepEndTrace& trace,
+                                          const Plan& plan) const {
   const auto blocks =
       static_cast<double>(scenario().model.layers) / static_cast<double>(plan.degrees.pp);
   const double owners = static_cast<double>(shard_ranks(scenario(), plan)) / std::max(1.0, blocks);
@@ -243,7 +243,7 @@ Seconds LayerPricer::in_calls(CollectiveRecord record, double calls, const Plan&
 Seconds LayerPricer::end_collective(const CollectiveRecord& record, const StepEndTrace& trace,
                                     const Plan& plan) const {
   const bool owned = scenario().stack.parts.sync == DataParallelSync::kOwners;
-  if (owned && gathers_weights(record)) return gather_by_owners(record, trace, plan);
+  if (owned && gathers_weights(record)) return owner_broadcast_time(record, trace, plan);
   const bool reduces = record.label.part == ModelPart::kDataParallelReduction;
   if (reduces && scenario().stack.memory.reduction_bucket > 0) {
     return reduce_in_buckets(record, plan);

@@ -211,10 +211,10 @@ class LayerPricer {
   void add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels = 1) const;
   HostDeviceTime host_of_routing(const OpRecord& op, double rounded) const;
   void add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
-  bool runs_beside_layers(const CollectiveRecord& record) const;
+  bool is_overlapped(const CollectiveRecord& record) const;
   Seconds exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan, Seconds whole,
                                     Seconds beside) const;
-  Seconds products_beside(const LayerTrace& trace, std::size_t event, Seconds last);
+  Seconds overlapped_gemm_time(const LayerTrace& trace, std::size_t event, Seconds last);
   void add_recomputed(PhaseCost& backward, const std::vector<OpRecord>& ops, const Plan& plan);
   void add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace,
                               const std::vector<ProgramEvent>& events, const Plan& plan);
@@ -222,8 +222,8 @@ class LayerPricer {
   void add_weight_copies(FixedCost& fixed, const Plan& plan) const;
   void add_gathered_logits(LayerCost& head, const LayerTrace& trace, const Plan& plan) const;
   Seconds end_op_time(const OpRecord& op);
-  Seconds gather_by_owners(const CollectiveRecord& record, const StepEndTrace& trace,
-                           const Plan& plan) const;
+  Seconds owner_broadcast_time(const CollectiveRecord& record, const StepEndTrace& trace,
+                               const Plan& plan) const;
   Seconds reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const;
   Seconds in_calls(CollectiveRecord record, double calls, const Plan& plan) const;
   Seconds end_collective(const CollectiveRecord& record, const StepEndTrace& trace,

@@ -175,7 +175,7 @@ double RoundedOperands::bytes_per_input(const OpRecord& product) const {
 
 // Of the second operand: weights in forward and for the input gradient, inputs for the weight
 // gradient.
-double RoundedOperands::bytes_anew(const OpRecord& product) const {
+double RoundedOperands::requantized_bytes(const OpRecord& product) const {
   const double greatest = recipe_ == Precision::kFp8Current ? 2 : 0;
   return (greatest + 2 + bytes_per_element(operands_)) * others_of(product);
 }
@@ -190,7 +190,7 @@ void RoundedOperands::add_passes_in_product(std::vector<OpRecord>& ops,
     const double written = is_first_of_pair ? 2 * narrow : narrow;
     add_pass(ops, product, RoundingPass::kRounding, inputs, inputs * (read + written));
   }
-  add_pass(ops, product, RoundingPass::kRounding, others_of(product), bytes_anew(product));
+  add_pass(ops, product, RoundingPass::kRounding, others_of(product), requantized_bytes(product));
 }
 
 // The first operand's passes. Random turns leave the columns nothing to read but 16 bits.
@@ -237,7 +237,7 @@ std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
     last_input_ = is_forward(op) ? op.label.text : nullptr;
   }
   if (is_product && rounds_anew_) {
-    add_pass(ops, op, RoundingPass::kRounding, inputs_of(op), bytes_anew(op));
+    add_pass(ops, op, RoundingPass::kRounding, inputs_of(op), requantized_bytes(op));
   }
   const ModelPart part = op.label.part;
   const bool is_norm = part == ModelPart::kNorm || part == ModelPart::kAttentionNorm;

@@ -78,7 +78,7 @@ class RoundedOperands {
 
  private:
   double bytes_per_input(const OpRecord& product) const;
-  double bytes_anew(const OpRecord& product) const;
+  double requantized_bytes(const OpRecord& product) const;
   void add_passes_in_product(std::vector<OpRecord>& ops, const OpRecord& product) const;
   void add_input_passes(std::vector<OpRecord>& ops, const OpRecord& product) const;
   void add_pass(std::vector<OpRecord>& ops, const OpRecord& product, RoundingPass pass,

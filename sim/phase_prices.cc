@@ -128,7 +128,8 @@ Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, c
 
 // A sum of input gradients that the program issues ahead runs beside the products of weight
 // gradients behind it, up to the first other op; elsewhere beside `last`, the product before it.
-Seconds LayerPricer::products_beside(const LayerTrace& trace, std::size_t event, Seconds last) {
+Seconds LayerPricer::overlapped_gemm_time(const LayerTrace& trace, std::size_t event,
+                                          Seconds last) {
   if (scenario().stack.parts.tp_overlap != TpOverlap::kReductions) return last;
   Seconds beside;
   for (std::size_t i = event + 1; i < trace.program.events.size(); ++i) {
@@ -196,7 +197,7 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
       const CollectiveRecord record = kind == LayerKind::kBlock ? rounded.sent(traced) : traced;
       const Seconds whole = collective(record, plan);
       add_hidden_slices(record, plan, phase);
-      if (runs_beside_layers(record)) {
+      if (is_overlapped(record)) {
         beside += whole;
         continue;
       }
@@ -209,7 +210,7 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
         continue;
       }
       const bool beside_product = record.label.part == ModelPart::kColumnParallelBackward;
-      const Seconds hides = beside_product ? products_beside(trace, i, product) : Seconds();
+      const Seconds hides = beside_product ? overlapped_gemm_time(trace, i, product) : Seconds();
       const Seconds time = exposed_tensor_collective(record, plan, whole, hides);
       phase.work[work_term(record)] += time;
       phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, time));
@@ -296,7 +297,7 @@ void LayerPricer::add_overlapped(PhaseCost& phase, StepTerm term, Seconds collec
   phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
 }
 
-bool LayerPricer::runs_beside_layers(const CollectiveRecord& record) const {
+bool LayerPricer::is_overlapped(const CollectiveRecord& record) const {
   if (record.group != GroupKind::kData && record.group != GroupKind::kExpertData) return false;
   const TrainingOptions& training = scenario().stack.training;
   return record.kind == CollectiveKind::kAllGather ? training.overlap_parameter_gather
@@ -399,7 +400,7 @@ LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
   cost.accumulate.memory = memory.accumulate;
   if (kind == LayerKind::kHead) add_gathered_logits(cost, trace, plan);
   if (kind != LayerKind::kBlock) return cost;
-  const RunAgain again = run_again(trace, plan, scenario().stack.parts);
+  const RecomputedWork again = recomputed_work(trace, plan, scenario().stack.parts);
   add_recomputed(cost.backward, again.ops, plan);
   add_recomputed_modules(cost.backward, trace, again.modules, plan);
   return cost;

@@ -78,7 +78,7 @@ void add_phase(PartProgram& part, ProgramPhase phase, std::vector<IssuedEvent> e
 
 std::vector<IssuedEvent> events_again(const Scenario& scenario, const Plan& plan,
                                       const LayerTrace& trace) {
-  const RunAgain again = run_again(trace, plan, scenario.stack.parts);
+  const RecomputedWork again = recomputed_work(trace, plan, scenario.stack.parts);
   PhaseEvents modules(scenario, plan);
   for (const ProgramEvent& event : again.modules) modules.add_rounded(trace.program, event);
   std::vector<IssuedEvent> events = modules.take();

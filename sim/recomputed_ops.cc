@@ -178,7 +178,8 @@ void keep_half_of_products(LayerMemory& block, const LayerMemory& full, const La
   drop(block, dropped);
 }
 
-RunAgain run_again(const LayerTrace& trace, const Plan& plan, const SoftwareParts& parts) {
+RecomputedWork recomputed_work(const LayerTrace& trace, const Plan& plan,
+                               const SoftwareParts& parts) {
   if (plan.recompute == Recompute::kOps) return {every_second_product(trace), {}};
   if (plan.recompute != Recompute::kSelective) return {};
   const bool is_core_untraced =

@@ -33,10 +33,11 @@ std::vector<OpRecord> every_second_product(const LayerTrace& trace);
 void keep_half_of_products(LayerMemory& block, const LayerMemory& full, const LayerTrace& trace);
 
 // All of a block that runs again in backward and that its traced program leaves out.
-struct RunAgain {
+struct RecomputedWork {
   std::vector<OpRecord> ops;          // of Recompute::kOps, or attention's core
   std::vector<ProgramEvent> modules;  // of the trace, before these ops
 };
-RunAgain run_again(const LayerTrace& trace, const Plan& plan, const SoftwareParts& parts);
+RecomputedWork recomputed_work(const LayerTrace& trace, const Plan& plan,
+                               const SoftwareParts& parts);
 
 }  // namespace tpsim

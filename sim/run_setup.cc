@@ -288,7 +288,7 @@ RunLoader::RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environmen
       environments_(std::move(environments)),
       overrides_(std::move(overrides)) {
   fallback_.runs_on = overrides_.cluster;
-  knows_names_ = learn_names();
+  names_status_ = learn_names();
 }
 
 const RunEnvironment* RunLoader::environment(const PublishedRun& run) const {

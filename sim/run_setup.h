@@ -50,7 +50,7 @@ class RunLoader {
   PublishedRun completed(const PublishedRun& run);
   // Fails where a cluster or stack of the catalogue cannot be read: rows that mean it by a name of
   // its own would be taken for something else.
-  const Status& knows_names() const { return knows_names_; }
+  const Status& names_status() const { return names_status_; }
   // The entry that applies to the row; null when none does and nothing was overridden.
   const RunEnvironment* environment(const PublishedRun& run) const;
   // Of the completed row. An error says why it cannot be modelled.
@@ -74,7 +74,7 @@ class RunLoader {
   std::map<std::string, std::unique_ptr<Machine>> machines_;
   KnownNames stacks_called_, clusters_called_;
   std::map<std::string, std::string> profile_of_;  // clusters' profiles
-  Status knows_names_ = Ok{};
+  Status names_status_ = Ok{};
 };
 
 // Seconds per step that the row states: its step, or its tokens per second, or its hardware TFLOPs

@@ -197,7 +197,7 @@ constexpr std::array kParts = {parts...};
 
 }  // namespace
 
-std::span<const StackPart> parts_behind(StepTerm term) {
+std::span<const StackPart> options_affecting(StepTerm term) {
   using P = StackPart;
   switch (term) {
     case StepTerm::kMatmul: return kParts<P::kGradientAccumulation>;

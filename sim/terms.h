@@ -14,6 +14,6 @@ namespace tpsim {
 std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost);
 
 // The parts of the software whose choice changes the term.
-std::span<const StackPart> parts_behind(StepTerm term);
+std::span<const StackPart> options_affecting(StepTerm term);
 
 }  // namespace tpsim

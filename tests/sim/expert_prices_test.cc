@@ -108,16 +108,17 @@ TEST_CASE("parts that a token reaches are the hypergeometric expectation") {
       for (std::int64_t parts = 1; parts <= count; ++parts) {
         if (count % parts != 0) continue;
         const ExpertShape experts{.count = count, .per_token = k};
-        CHECK(parts_reached(experts, parts) == Approx(parts_of_all_choices(count, k, parts)));
+        CHECK(expected_destinations(experts, parts) ==
+              Approx(parts_of_all_choices(count, k, parts)));
       }
     }
   }
   // A router that keeps 4 of 8 groups reaches no more nodes than that.
   ExpertShape limited{.count = 256, .per_token = 8};
-  CHECK(parts_reached(limited, 8) > 4);
+  CHECK(expected_destinations(limited, 8) > 4);
   limited.router.groups = 8;
   limited.router.groups_kept = 4;
-  CHECK(parts_reached(limited, 8) == Approx(4));
+  CHECK(expected_destinations(limited, 8) == Approx(4));
 }
 
 TEST_CASE("tokens that a router sends are those that the price counts") {
@@ -135,8 +136,8 @@ TEST_CASE("tokens that a router sends are those that the price counts") {
       const double others = 1 - 1 / static_cast<double>(ranks);
       CHECK(sent.copies / kTokens == Approx(8 * others).epsilon(0.02));
       // Deduplicated: one for every other rank, however many choices it holds.
-      CHECK(sent.places / kTokens ==
-            Approx(others * parts_reached(experts, ranks)).epsilon(groups == 1 ? 0.01 : 0.025));
+      CHECK(sent.places / kTokens == Approx(others * expected_destinations(experts, ranks))
+                                         .epsilon(groups == 1 ? 0.01 : 0.025));
     }
   }
 }
@@ -212,7 +213,7 @@ TEST_CASE("HybridEP takes what its own table says") {
                             Label{ModelPart::kDispatch, "experts.to_experts"}};
     const GroupPlacement group{.ranks = row.ranks, .nodes = 1, .ranks_per_node = row.ranks};
     const double bytes =
-        parts_reached(scenario.model.experts, row.ranks) * static_cast<double>(once);
+        expected_destinations(scenario.model.experts, row.ranks) * static_cast<double>(once);
     const double published = 0.5 * (bytes / (row.dispatch * 1e9) + bytes / (row.combine * 1e9));
     const Seconds kernel = dispatch_time(scenario, collectives, record, group) - Seconds(60e-6);
     INFO(row.ranks << " ranks");
