@@ -102,7 +102,7 @@ void PlanSpace::add_variants(std::size_t first, const Plan& plan) {
   }
 }
 
-void PlanSpace::set_refused_aside(Cuts& cuts, std::int64_t pp) const {
+void PlanSpace::exclude_refused(Cuts& cuts, std::int64_t pp) const {
   Plan plan;
   plan.degrees.pp = pp;
   plan.virtual_stages = cuts.virtual_stages;
@@ -118,7 +118,7 @@ void PlanSpace::set_refused_aside(Cuts& cuts, std::int64_t pp) const {
 }
 
 // Adds the cut into stages of the plan that the search starts from.
-void PlanSpace::add_own_cut(Cuts& cuts, std::int64_t pp) const {
+void PlanSpace::add_custom_cut(Cuts& cuts, std::int64_t pp) const {
   const std::optional<Plan>& own = space_.around;
   if (!own || own->degrees.pp != pp || own->virtual_stages != cuts.virtual_stages) return;
   const bool is_known = std::any_of(cuts.cuts.begin(), cuts.cuts.end(), [&](const StageCut& cut) {
@@ -138,8 +138,8 @@ void PlanSpace::add_cuts() {
       for (std::int64_t v = 1; v <= most_virtual_stages(scenario_.model, pp); ++v) {
         if (!is_asked(Setting::kVirtualStages, v)) continue;
         cuts.push_back({v, 0, stage_cuts(scenario_.model, {pp, v, space_.uneven_ends}), {}, {}});
-        add_own_cut(cuts.back(), pp);
-        set_refused_aside(cuts.back(), pp);
+        add_custom_cut(cuts.back(), pp);
+        exclude_refused(cuts.back(), pp);
         cuts.back().floors = cut_floors(cuts.back().cuts, scenario_.model);
         for (const StageCut& cut : cuts.back().cuts) {
           cuts.back().recompute_counts += static_cast<std::int64_t>(recompute_counts(cut).size());

@@ -119,8 +119,8 @@ class PlanSpace {
   void add_families();
   void add_variants(std::size_t first, const Plan& plan);
   void add_cuts();
-  void add_own_cut(Cuts& cuts, std::int64_t pp) const;
-  void set_refused_aside(Cuts& cuts, std::int64_t pp) const;
+  void add_custom_cut(Cuts& cuts, std::int64_t pp) const;
+  void exclude_refused(Cuts& cuts, std::int64_t pp) const;
 
   // The first of the software's rules that the plan breaks; null where it breaks none.
   const char* refusal(const Plan& plan) const;
