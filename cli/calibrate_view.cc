@@ -22,8 +22,8 @@ double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 namespace {
 
 bool is_shown(const FittedConstant& fitted) {
-  constexpr double kTold = 0.1;
-  return fitted.told() > kTold;
+  constexpr double kInformed = 0.1;
+  return fitted.information() > kInformed;
 }
 
 bool moved(const FittedConstant& fitted) { return fitted.before != fitted.after; }
@@ -103,7 +103,7 @@ Table constants_table(const Calibration& found) {
     const TunableConstant& constant = *fitted.constant;
     table.add_row({fmt::format("{} {}", name_of(constant.owner), constant.key),
                    constant.text(fitted.before), constant.text(fitted.after), fitted.error_text(),
-                   percent_text(fitted.told()), std::string(constant.meaning)});
+                   percent_text(fitted.information()), std::string(constant.meaning)});
   }
   return table;
 }
@@ -146,7 +146,7 @@ JsonValue constant_json(const FittedConstant& fitted) {
                       {"before", fitted.before},
                       {"after", fitted.after},
                       {"error", fitted.error_of_value()},
-                      {"told", fitted.told()}});
+                      {"told", fitted.information()}});
 }
 
 JsonValue part_json(const FittedPart& part) {
@@ -209,11 +209,11 @@ std::string calibration_text(const Terminal& terminal, const Arguments& argument
       "  90 % of other such runs are expected within {:.0f} %, plus what is new about them\n",
       100 * found.error_before(), 100 * found.error_after(), 100 * found.error_left_out(),
       100 * std::expm1(1.645 * found.spread));
-  if (found.way < 1) {
+  if (found.shrinkage < 1) {
     text += fmt::format(
         "  a fit to the others would predict them worse than before: constants went {:.0f} %\n"
         "  of its way, which is best for them; more rows are needed, or others\n",
-        100 * found.way);
+        100 * found.shrinkage);
   }
   for (const std::string& row : answer.inputs.skipped) {
     text += fmt::format("  not used: {}\n", printable(row));
@@ -234,7 +234,7 @@ JsonValue calibration_json(const CalibrationAnswer& answer) {
        {"mean_error_before", found.error_before()},
        {"mean_error_after", found.error_after()},
        {"mean_error_left_out", found.error_left_out()},
-       {"way", found.way},
+       {"way", found.shrinkage},
        {"residual_spread", found.spread},
        {"skipped", json_array(answer.inputs.skipped)}});
 }

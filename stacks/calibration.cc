@@ -260,10 +260,10 @@ class Fitter {
       const double error = mean_error(on_the_way(share));
       if (error >= least) continue;
       least = error;
-      way_ = share;
+      shrinkage_ = share;
     }
-    left_ = on_the_way(way_);
-    for (double& moved : now_.here.moved) moved *= way_;
+    left_ = on_the_way(shrinkage_);
+    for (double& moved : now_.here.moved) moved *= shrinkage_;
     TPSIM_TRY(now_.residuals, at_.residuals_at(now_.here));
     return Ok{};
   }
@@ -271,15 +271,15 @@ class Fitter {
   // What rows leave open of a group's sum: a step moves by the group's share as the sum moves.
   double group_spread(ConstantGroup group, double usual) const {
     const auto constants = tunable_constants();
-    double told = 1 / (usual * usual);
+    double information = 1 / (usual * usual);
     for (const LinearRow& row : now_.problem.rows) {
       double share = 0;
       for (std::size_t k = 0; k < spreads_.size(); ++k) {
         if (constants[k].group == group) share += std::fabs(row.slopes[k]) * scale_of(k);
       }
-      told += std::pow(std::min(1.0, share) / now_.fit.noise, 2);
+      information += std::pow(std::min(1.0, share) / now_.fit.noise, 2);
     }
-    return 1 / std::sqrt(told);
+    return 1 / std::sqrt(information);
   }
 
   // The change of a coordinate that changes the constant by all of itself.
@@ -306,9 +306,9 @@ class Fitter {
                              now_.here.moved[k], now_.fit.errors[k], spreads_[k]});
     }
     c.parts = parts_;
-    c.way = way_;
+    c.shrinkage = shrinkage_;
     c.noise = now_.fit.noise;
-    c.freedom = now_.fit.freedom;
+    c.effective_parameters = now_.fit.effective_parameters;
     c.host_spread = group_spread(ConstantGroup::kHost, kHostSpread);
     c.network_spread = group_spread(ConstantGroup::kNetwork, kNetworkSpread);
     c.kernel_spread = group_spread(ConstantGroup::kKernels, kKernelSpread);
@@ -323,7 +323,7 @@ class Fitter {
     double squares = 0;
     for (const double r : left) squares += r * r;
     const auto n = static_cast<double>(left.size());
-    const double degrees = std::max(1.0, n - now_.fit.freedom);
+    const double degrees = std::max(1.0, n - now_.fit.effective_parameters);
     // The 95 % quantile of Student's t over the normal's, to second order (Abramowitz and Stegun,
     // 26.7.5).
     constexpr double kNormal = 1.645;
@@ -345,8 +345,8 @@ class Fitter {
   };
   Standing now_;
   Residuals start_;
-  Residuals left_;  // of rows left out
-  double way_ = 1;  // share of the fit's way that constants went
+  Residuals left_;        // of rows left out
+  double shrinkage_ = 1;  // share of the fit's way that constants went
   std::vector<FittedPart> parts_;
 };
 
@@ -358,7 +358,7 @@ double mean_error(const std::vector<FittedStep>& steps, double FittedStep::*pred
 
 }  // namespace
 
-double FittedConstant::told() const { return 1 - error * error / (prior * prior); }
+double FittedConstant::information() const { return 1 - error * error / (prior * prior); }
 
 double FittedConstant::error_of_value() const { return constant->is_sum ? error : error * after; }
 

@@ -77,7 +77,7 @@ struct FittedConstant {
   double error_of_value() const;  // likewise, of the value
   std::string error_text() const;
   // Share of the prior's variance that the rows took away: 0 where they say nothing.
-  double told() const;
+  double information() const;
 };
 
 struct FittedPart {
@@ -99,9 +99,9 @@ struct Calibration {
   std::vector<FittedStep> steps;
   // Share of the fit's way that the constants went: less than 1 where rows left out were predicted
   // worse by it than before.
-  double way = 1;
-  double noise = 0;    // scale of what is left
-  double freedom = 0;  // effective number of constants
+  double shrinkage = 1;
+  double noise = 0;                 // scale of what is left
+  double effective_parameters = 0;  // effective number of constants
   // Of rows that the fit has not seen, as an interval needs it: residual_spread of the stack.
   double spread = 0;
   double host_spread = 0, kernel_spread = 0, network_spread = 0;  // see CalibrationFacts

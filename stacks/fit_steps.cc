@@ -11,7 +11,7 @@ namespace tpsim {
 namespace {
 
 // Constants of which the rows say less than this share are left alone.
-constexpr double kLeastTold = 0.02;
+constexpr double kLeastInformation = 0.02;
 constexpr double kSlopeStep = 0.2;  // of a prior's spread
 
 // What the host may take of a step by its prior, a tenth of it, at each of the `times` that the
@@ -105,11 +105,11 @@ Result<LinearProblem> FitSteps::linear_at(const FitPoint& point,
   for (std::size_t k = 0; k < spreads_.size(); ++k) {
     if (may_move_[k] == 0) continue;
     const StepResiduals& there = near[next++];
-    double told = 0;
+    double information = 0;
     for (std::size_t r = 0; r < steps_.size(); ++r) {
-      told += std::pow((residuals[r] - there[r]) / steps[k] * spreads_[k] / noise, 2);
+      information += std::pow((residuals[r] - there[r]) / steps[k] * spreads_[k] / noise, 2);
     }
-    if (told / (1 + told) < kLeastTold) continue;
+    if (information / (1 + information) < kLeastInformation) continue;
     for (std::size_t r = 0; r < steps_.size(); ++r) {
       problem.rows[r].slopes[k] = (residuals[r] - there[r]) / steps[k];
     }

@@ -173,7 +173,7 @@ Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& i
   TPSIM_TRY(const PythonRecipe recipe, read_recipe(file, inputs.given));
   ImportedPlan result;
   result.stack = "nemo";
-  for (const std::string& name : recipe.given_away) {
+  for (const std::string& name : recipe.passed_elsewhere) {
     result.notes.push_back(fmt::format("what {}() does to the recipe is not followed", name));
   }
   NemoRun run{file, recipe.settings};

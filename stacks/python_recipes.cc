@@ -280,7 +280,7 @@ Result<PythonRecipe> read_recipe(const LaunchFile& file,
                                  const std::map<std::string, std::string>& given) {
   TPSIM_TRY(const PythonSettings read, flat_python(path_of(file), given));
   PythonRecipe recipe = Translation(read).recipe(file);
-  recipe.given_away = read.given_away;
+  recipe.passed_elsewhere = read.passed_elsewhere;
   std::map<std::string, std::string> said = given;
   std::erase_if(said, [](const auto& one) { return !names_setting(one.first); });
   recipe.settings = with_values(std::move(recipe.settings), said);

@@ -11,11 +11,11 @@
 namespace tpsim {
 
 struct PythonRecipe {
-  std::vector<FlatSetting> settings;    // by the names of Megatron-Bridge's YAML
-  std::vector<std::string> models;      // what its model may go by, the likeliest first
-  std::int64_t gpus = 0;                // 0: it does not say
-  std::vector<std::string> given_away;  // functions of other files that may have changed it
-  std::string builds_on;                // what of another file knows the rest; empty: nothing does
+  std::vector<FlatSetting> settings;          // by the names of Megatron-Bridge's YAML
+  std::vector<std::string> models;            // what its model may go by, the likeliest first
+  std::int64_t gpus = 0;                      // 0: it does not say
+  std::vector<std::string> passed_elsewhere;  // functions of other files that may have changed it
+  std::string builds_on;  // what of another file knows the rest; empty: nothing does
 };
 
 Result<PythonRecipe> read_recipe(const LaunchFile& file,

@@ -37,8 +37,8 @@ double weight(double residual, double noise) {
 
 // Rows weighed by their residuals at the unknowns, over the noise's square.
 struct NormalEquations {
-  MatrixXd told;   // sum of weight x slope x slope: what the rows say
-  VectorXd right;  // of weight x slope x what a row leaves where all unknowns are 0
+  MatrixXd information;  // sum of weight x slope x slope: what the rows say
+  VectorXd right;        // of weight x slope x what a row leaves where all unknowns are 0
 };
 
 NormalEquations normal_equations(const LinearProblem& problem, const std::vector<double>& residuals,
@@ -48,7 +48,7 @@ NormalEquations normal_equations(const LinearProblem& problem, const std::vector
   for (std::size_t r = 0; r < problem.rows.size(); ++r) {
     const auto slopes = vector(problem.rows[r].slopes);
     const double w = weight(residuals[r], noise) / (noise * noise);
-    sums.told += w * slopes * slopes.transpose();
+    sums.information += w * slopes * slopes.transpose();
     sums.right += w * (problem.rows[r].residual + slopes.dot(vector(problem.at))) * slopes;
   }
   return sums;
@@ -102,7 +102,7 @@ RobustFit robust_fit(const LinearProblem& problem) {
     const std::vector<double> residuals = residuals_at(problem, fit.unknowns);
     fit.noise = noise_of(residuals);
     const NormalEquations sums = normal_equations(problem, residuals, fit.noise);
-    const Eigen::LLT<MatrixXd> solver(sums.told + prior);
+    const Eigen::LLT<MatrixXd> solver(sums.information + prior);
     TPSIM_CHECK(solver.info() == Eigen::Success, "priors keep normal equations positive");
     if (round < kRounds) {
       const VectorXd solved = solver.solve(sums.right);
@@ -112,7 +112,7 @@ RobustFit robust_fit(const LinearProblem& problem) {
     const MatrixXd covariance = solver.solve(MatrixXd::Identity(prior.rows(), prior.cols()));
     const VectorXd errors = covariance.diagonal().cwiseSqrt();
     fit.errors.assign(errors.begin(), errors.end());
-    fit.freedom = (covariance * sums.told).trace();
+    fit.effective_parameters = (covariance * sums.information).trace();
     return fit;
   }
 }

@@ -23,9 +23,9 @@ struct LinearProblem {
 
 struct RobustFit {
   std::vector<double> unknowns;
-  std::vector<double> errors;  // their standard deviations, with the rows known
-  double noise = 0;            // scale of the residuals
-  double freedom = 0;          // of the rows' that the unknowns took: their effective number
+  std::vector<double> errors;       // their standard deviations, with the rows known
+  double noise = 0;                 // scale of the residuals
+  double effective_parameters = 0;  // of the rows' that the unknowns took: their effective number
 };
 
 RobustFit robust_fit(const LinearProblem& problem);

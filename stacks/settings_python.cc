@@ -88,7 +88,7 @@ Result<PythonSettings> flat_python(const std::string& path,
   PythonSettings read;
   read.function = text_in(answer, "function");
   for (const JsonValue& name : *answer.find("given_away")->as<JsonValue::Array>()) {
-    read.given_away.push_back(*name.as<std::string>());
+    read.passed_elsewhere.push_back(*name.as<std::string>());
   }
   for (const JsonValue& row : *answer.find("settings")->as<JsonValue::Array>()) {
     read.settings.push_back(setting_of(row));

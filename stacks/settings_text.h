@@ -36,7 +36,7 @@ Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::str
 struct PythonSettings {
   std::string function;  // of the file, that made it; empty where the file runs it itself
   std::vector<FlatSetting> settings;
-  std::vector<std::string> given_away;  // functions of other files that may have changed them
+  std::vector<std::string> passed_elsewhere;  // functions of other files that may have changed them
 };
 inline constexpr std::string_view kMadeBy = "_target_";
 inline constexpr std::string_view kComputed = "<computed>";

@@ -102,7 +102,7 @@ TEST_CASE("Rows that tell nothing of each other move constants less far than a f
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i].measured *= i % 2 == 0 ? 1.1 : 0.9;
   const Result<Calibration> found = calibrate(steps, {});
   REQUIRE(found.ok());
-  CHECK(found->way < 1);
+  CHECK(found->shrinkage < 1);
   CHECK(found->error_left_out() <= 1.0001 * found->error_before());
 }
 
