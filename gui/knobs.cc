@@ -141,7 +141,7 @@ std::vector<std::int64_t> values_of(const Plan& plan, Setting knob, const ModelS
   return {row.tried.begin(), row.tried.end()};
 }
 
-std::int64_t nearest_of(std::span<const std::int64_t> values, std::int64_t wanted) {
+std::int64_t nearest_value(std::span<const std::int64_t> values, std::int64_t wanted) {
   std::int64_t best = wanted;
   double least = -1;
   for (const std::int64_t value : values) {
@@ -163,7 +163,7 @@ void mend_experts(Plan& plan, const ModelSpec& model) {
     plan.degrees.etp = cuts.empty() ? 0 : cuts.front();
   }
   const std::vector<std::int64_t> degrees = expert_degrees(plan, model);
-  plan.degrees.ep = degrees.empty() ? 1 : nearest_of(degrees, plan.degrees.ep);
+  plan.degrees.ep = degrees.empty() ? 1 : nearest_value(degrees, plan.degrees.ep);
   if (has_experts(model)) plan.sequence_parallel = can_shard_sequence(plan, model);
 }
 
@@ -180,9 +180,9 @@ void mend_recompute(Plan& plan) {
 
 Plan mended(Plan plan, const ModelSpec& model) {
   mend_experts(plan, model);
-  plan.micro_batch = nearest_of(divisors(plan.global_batch / plan.degrees.dp), plan.micro_batch);
+  plan.micro_batch = nearest_value(divisors(plan.global_batch / plan.degrees.dp), plan.micro_batch);
   const std::vector<std::int64_t> counts = chunk_counts(plan, model);
-  plan.virtual_stages = nearest_of(counts, plan.virtual_stages);
+  plan.virtual_stages = nearest_value(counts, plan.virtual_stages);
   if (plan.virtual_stages > 1) {
     plan.schedule = ScheduleKind::kInterleaved;
   } else if (plan.schedule == ScheduleKind::kInterleaved || plan.degrees.pp == 1) {
@@ -216,7 +216,7 @@ Plan turned(const Plan& plan, Setting knob, std::int64_t value, const ModelSpec&
   gpus /= d.cp;
   switch (knob) {
     case Setting::kTp:
-      d.pp = nearest_of(pipeline_degrees(plan, model, gpus, value), d.pp);
+      d.pp = nearest_value(pipeline_degrees(plan, model, gpus, value), d.pp);
       d.dp = gpus / d.tp / d.pp;
       break;
     case Setting::kPp:

@@ -40,6 +40,6 @@ Plan with_runnable_zero(const Plan& plan, const Scenario& scenario);
 Plan with_boundary_moved(const Plan& plan, std::size_t boundary, std::int64_t blocks);
 
 // The value of `values` nearest to `wanted`; `wanted` when there are none.
-std::int64_t nearest_of(std::span<const std::int64_t> values, std::int64_t wanted);
+std::int64_t nearest_value(std::span<const std::int64_t> values, std::int64_t wanted);
 
 }  // namespace tpsim::gui

@@ -12,7 +12,7 @@ namespace {
 Result<std::string> model_words(const ViewComputer& computer, const PlanFile& file,
                                 const AppState& state) {
   if (!state.choice.opened_model) return "--model " + shell_quoted(state.choice.model);
-  if (computer.catalogue_holds(file.model)) return "--model " + shell_quoted(file.model.name);
+  if (computer.is_in_catalogue(file.model)) return "--model " + shell_quoted(file.model.name);
   if (!state.opened_file.empty()) return shell_quoted(state.opened_file);
   return bad_input("no file holds this model", file.model.name,
                    "save the plan: tpsim simulate plan.json predicts it");

@@ -148,7 +148,7 @@ std::optional<PlanFile> ViewComputer::plan_file() const {
                   views_.unstated.network};
 }
 
-bool ViewComputer::catalogue_holds(const ModelSpec& model) const {
+bool ViewComputer::is_in_catalogue(const ModelSpec& model) const {
   Result<ModelSpec> own = catalogue_.load_model(model.name);
   if (!own.ok()) return false;
   own->seq = model.seq;

@@ -84,7 +84,7 @@ class ViewComputer {
   std::optional<PlanFile> plan_file() const;
   // Whether the catalogue has this very model under its name, for sequences of whatever length and
   // any dropout of attention: options state these.
-  bool catalogue_holds(const ModelSpec& model) const;
+  bool is_in_catalogue(const ModelSpec& model) const;
   std::int64_t gpus_per_node() const {
     return views_.scenario ? views_.scenario->cluster.gpus_per_node : 8;
   }
