@@ -77,7 +77,7 @@ struct OpenedLog {
 };
 Result<OpenedLog> open_log(const std::string& path);
 // The log at `path`, which may be the one that was opened first.
-Result<OpenedLog> open_beside(const OpenedLog& first, const std::string& path);
+Result<OpenedLog> open_same_software(const OpenedLog& first, const std::string& path);
 // The plan whose arguments the log prints; nothing where it prints none.
 Result<std::optional<PlanFile>> plan_printed_in_log(const Arguments& arguments,
                                                     const OpenedLog& log);

@@ -94,7 +94,7 @@ Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
 Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                    const Terminal& terminal);
 // Whether --gpus lists several sizes.
-bool asks_for_scaling(const Arguments& arguments);
+bool is_scaling_curve(const Arguments& arguments);
 
 // The program with the window (gui/main.cc), which stands beside this one, is the only one that
 // needs Dear ImGui, GLFW and a typeface: it draws a picture as PNG. Both fail with kMissing where

@@ -86,7 +86,7 @@ Result<EffectiveFile> effective_file(const Arguments& arguments, const Catalogue
   return effective;
 }
 
-ModelSpec model_beside(const PlanFile& file, ModelSpec named) {
+ModelSpec model_of_plan_file(const PlanFile& file, ModelSpec named) {
   ModelSpec same = named;
   same.seq = file.model.seq;
   same.attention_dropout = file.model.attention_dropout;

@@ -28,7 +28,7 @@ Result<EffectiveFile> effective_file(const Arguments& arguments, const Catalogue
 
 // The model of --model beside a plan file: the file's own if both differ in the sequence length and
 // the dropout alone, which have options of their own.
-ModelSpec model_beside(const PlanFile& file, ModelSpec named);
+ModelSpec model_of_plan_file(const PlanFile& file, ModelSpec named);
 // Adds the sequence length and the dropout of the file's model to `dropped` if another --model, and
 // no option of their own, replaced them.
 void note_dropped(const Arguments& arguments, const PlanFile& file, const ModelSpec& model,

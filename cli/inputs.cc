@@ -113,7 +113,7 @@ Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalo
   if (arguments.has(Opt::kModel)) {
     TPSIM_TRY(model,
               blaming(catalogue.load_model(*arguments[Opt::kModel]), arguments, Opt::kModel));
-    if (file) model = model_beside(*file, std::move(model));
+    if (file) model = model_of_plan_file(*file, std::move(model));
   } else if (!known.model.empty()) {
     TPSIM_TRY(model, catalogue.load_model(known.model));
   } else if (file) {

@@ -194,7 +194,7 @@ Status write_picture(const std::string& path, const Scenario& scenario,
 
 Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  if (asks_for_scaling(arguments)) return run_scaling(arguments, file, terminal);
+  if (is_scaling_curve(arguments)) return run_scaling(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling}, "give several --gpus: 64,128,256"));
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));

@@ -174,7 +174,7 @@ Status draw(const Arguments& arguments, const NamedScenario& named,
 
 }  // namespace
 
-bool asks_for_scaling(const Arguments& arguments) {
+bool is_scaling_curve(const Arguments& arguments) {
   return arguments.has(Opt::kGpus) && arguments[Opt::kGpus]->find(',') != std::string::npos;
 }
 
