@@ -9,12 +9,12 @@ constexpr auto kLook = std::chrono::milliseconds(100);
 
 // Odd while a call is under way; every call has numbers of its own.
 std::atomic<std::uint64_t> turns{0};
-std::atomic<const char*> under_way{""};
+std::atomic<const char*> current_operation{""};
 
 }  // namespace
 
 MpiCall::MpiCall(const char* what) {
-  under_way.store(what, std::memory_order_relaxed);
+  current_operation.store(what, std::memory_order_relaxed);
   turns.fetch_add(1, std::memory_order_release);
 }
 
@@ -41,7 +41,7 @@ void MpiWatch::look() {
       seen = turn;
       looks = 0;
     } else if (++looks * kLook > patience_) {
-      return give_up_(under_way.load(std::memory_order_relaxed));
+      return give_up_(current_operation.load(std::memory_order_relaxed));
     }
   }
 }
