@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/campaign_view.h"
+#include "cli/campaign_report.h"
 #include "cli/inputs.h"
 #include "cli/options.h"
 #include "core/json_value.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/inputs.h"
+#include "cli/campaign_report.h"
 #include "cli/terminal.h"
 #include "core/json_value.h"
 #include "plans/campaign.h"
@@ -32,23 +32,8 @@ std::string shortfall_text(const CampaignGoal& goal, const Campaign& campaign);
 // No size meets the goal.
 Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer);
 
-struct GoalReport {
-  CampaignGoal goal;
-  GoalStanding standing = GoalStanding::kMissed;
-  GoalAnswer answer;  // without sizes for a plan that was given
-};
 std::string goal_view(const Terminal& terminal, const GoalReport& report);
 JsonValue goal_json(const GoalReport& report);
-
-struct CampaignReport {
-  NamedScenario named;
-  Plan plan;
-  CampaignRequest request;
-  Assumptions assumptions;
-  Campaign campaign;
-  std::vector<Replanned> replanned;  // empty when nobody asked
-  std::optional<GoalReport> goal;    // likewise
-};
 
 // Of the options, else of the cluster's name; an error for a cluster of one's own without options.
 Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster);

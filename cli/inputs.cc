@@ -11,13 +11,13 @@
 #include "core/catalogue.h"
 #include "core/checked_product.h"
 #include "core/leading_number.h"
+#include "core/node_rate.h"
 #include "core/plan_json.h"
 #include "core/text.h"
 #include "kernels/cpu/narrow_floats.h"
 #include "plans/usual_batch.h"
 #include "sim/load_scenario.h"
 #include "sim/machine_cluster.h"
-#include "sim/run_setup.h"
 
 namespace tpsim::cli {
 namespace {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/json_fields.h"
-#include "core/part_fields.h"
 
 namespace tpsim {
 
@@ -122,14 +121,6 @@ class FieldSchema {
   JsonValue properties_ = json_object();
   JsonValue required_ = JsonValue(JsonValue::Array{});
 };
-
-// Any of the parts may be asked for.
-inline void part_value_fields(FieldSchema& schema, const PartValues&) {
-  for (const PartRow& row : part_rows()) {
-    std::int64_t value = row.words.front().value;
-    part_field(schema, row, value);
-  }
-}
 
 // A whole file of one kind.
 template <class Spec, class Fields>

@@ -1,6 +1,7 @@
 // Parts of software as files hold them: a key for each row of core/stack_parts.h.
 #pragma once
 
+#include "core/field_schema.h"
 #include "core/json_fields.h"
 #include "core/stack_parts.h"
 
@@ -54,6 +55,14 @@ inline void part_value_fields(FieldWriter& out, const PartValues& parts) {
   for (const auto& [part, value] : parts) {
     std::int64_t written = value;
     part_field(out, row_of(part), written);
+  }
+}
+
+// Schema: every part may be present.
+inline void part_value_fields(FieldSchema& schema, const PartValues&) {
+  for (const PartRow& row : part_rows()) {
+    std::int64_t value = row.words.front().value;
+    part_field(schema, row, value);
   }
 }
 

@@ -1,8 +1,8 @@
 #include "gui/choice.h"
 
+#include "core/node_rate.h"
 #include "plans/usual_batch.h"
 #include "sim/machine_cluster.h"
-#include "sim/run_setup.h"
 
 namespace tpsim::gui {
 namespace {

@@ -4,14 +4,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/result.h"
 
 namespace tpsim {
-
-struct TrainingRun;
-class TokenSource;
 
 struct RunFact {
   std::string name;  // "lr", "seed", "model.hidden"
@@ -20,7 +18,8 @@ struct RunFact {
 };
 using RunFacts = std::vector<RunFact>;
 
-RunFacts facts_of(const TrainingRun& run, const TokenSource& tokens);
+// Facts about the model have names that begin so.
+inline constexpr std::string_view kModelFact = "model.";
 
 // In words, what is another for a run than for the state it would go on from: "lr 0.0001, now 5".
 std::vector<std::string> differences(const RunFacts& saved, const RunFacts& now);

@@ -11,7 +11,7 @@
 #include "reference_model/expert_balance.h"
 #include "reference_model/process_groups.h"
 #include "reference_model/rank_state.h"
-#include "reference_model/run_facts.h"
+#include "reference_model/training_facts.h"
 
 namespace tpsim {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/node_rate.h"
 #include "sim/machine_cluster.h"
-#include "sim/run_setup.h"
 
 namespace tpsim {
 namespace {

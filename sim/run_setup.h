@@ -20,12 +20,6 @@ struct RunOverrides {
   double node_gbps = 0;  // 0: nothing
 };
 
-// The cluster with so many Gb/s leaving a node, one direction, all its NICs together: over NICs of
-// 100 Gb/s, at most one for each GPU, with the latency and efficiency of its own.
-ClusterSpec with_node_rate(ClusterSpec cluster, double node_gbps);
-// In Gb/s, as with_node_rate() takes it.
-double node_rate_of(const ClusterSpec& cluster);
-
 struct RunSetup {
   Scenario scenario;
   Plan plan;

@@ -19,6 +19,7 @@
 #include "core/plan_file.h"
 #include "core/result.h"
 #include "core/stack_spec.h"
+#include "stacks/launch_file.h"
 
 namespace tpsim {
 
@@ -36,15 +37,6 @@ template <>
 inline constexpr auto kEnumNames<LaunchStack> =
     words<8>("megatron-lm megatron-deepspeed nemo torchtitan nanotron accelerate slurm kubernetes");
 inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kKubernetes) + 1;
-
-struct LaunchFile {
-  std::string name;
-  std::string text;
-  std::string path = {};  // as its owner calls it, for errors; empty: as `name` says
-};
-inline const std::string& path_of(const LaunchFile& file) {
-  return file.path.empty() ? file.name : file.path;
-}
 
 // The names that files of this stack may have, the one that holds the arguments first.
 std::vector<std::string> launch_file_names(LaunchStack stack);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "stacks/launch_files.h"
+#include "stacks/launch_file.h"
 
 namespace tpsim {
 
